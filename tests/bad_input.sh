@@ -1,6 +1,8 @@
 # What the tests of bad input share; sourced, never run. The caller is then in an empty folder of its own.
 # shellcheck shell=bash
 
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/patient.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/left"
@@ -13,12 +15,12 @@ fail() { echo "FAIL: $1"; status=1; }
 
 # row CODE PATTERN COMMAND...: the command ends with this code, says what the pattern says, and leaves neither file nor
 # process. What it says is short: a broker's log may be quoted below the sentence; nothing, where one_sentence is set.
-one_sentence=
+one_sentence='' limit_s=120
 row() {
   local code=$1 pattern=$2 said got
   shift 2
   rows=$((rows + 1))
-  said=$(timeout 60 "$@" 2>&1 >/dev/null </dev/null)
+  said=$(timeout "$limit_s" "$@" 2>&1 >/dev/null </dev/null)
   got=$?
   [[ $got == "$code" ]] || fail "$* ended with $got, not $code: $said"
   grep -qF -- "$pattern" <<<"$said" || fail "$* does not say '$pattern', but: $said"
@@ -30,16 +32,17 @@ row() {
 stops_reading() {
   local got
   rows=$((rows + 1))
-  timeout 60 "$@" 2>&1 </dev/null | head -c 1 >/dev/null
+  timeout "$limit_s" "$@" 2>&1 </dev/null | head -c 1 >/dev/null
   got=${PIPESTATUS[0]}
   [[ $got == 141 ]] || fail "$* ended with $got when nobody read on"
   nothing_is_left "$*"
 }
 
 nothing_is_left() {
+  wait_for no_process || fail "$1 leaves a process behind"
   [[ -z $(find "$TMPDIR" -mindepth 1 -print -quit) ]] || { fail "$1 leaves $(find "$TMPDIR" -mindepth 1)"; rm -rf "${TMPDIR:?}"/*; }
-  if grep -lqs -- "$TMPDIR" /proc/[0-9]*/cmdline; then fail "$1 leaves a process behind"; fi
 }
+no_process() { ! grep -lqs -- "$TMPDIR" /proc/[0-9]*/cmdline; }
 
 # finish N: there were so many rows at least.
 finish() {

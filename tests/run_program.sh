@@ -6,6 +6,8 @@
 set -euo pipefail
 build=$1 program=$2
 shift 2
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/patient.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -185,8 +185,9 @@ class PlainTransport final : public Transport {
     if (now - vm_looked_ < between_vm_looks) return;
     vm_looked_ = now;
     region_.look_at_size();
-    const bool there = anybody();
-    if (std::exchange(vm_seen_, there) && !there) {
+    const bool there = anybody(), was_there = std::exchange(vm_seen_, there);
+    if (there && !was_there) spdlog::debug("{}: a VM has opened its memory", name_);
+    if (was_there && !there) {
       spdlog::info("{}: the VM has ended", name_);
       events_.vm_gone();
     }

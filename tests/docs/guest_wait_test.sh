@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # usage: guest_wait_test.sh SOURCES
-# The guide's wait for the VM, with a virsh that knows no address at first and then an old one, and a port that opens
-# later: the wait ends when ssh would answer, and not before.
+# The guide's wait for the VM, with a virsh that knows no address at first and then an old one, and a port that opens when it was
+# tried: the wait ends when ssh would answer, and not before.
 set -uo pipefail
 sources=$1
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 work=$(mktemp -d)
 trap 'kill "$door" 2>/dev/null; rm -rf "$work"' EXIT
 fail() { echo "FAIL: $1"; exit 1; }
@@ -18,15 +20,20 @@ case $(wc -l <"$0.asked") in
   *) echo ' vnet0 52:54:00:00:00:01 ipv4 127.0.0.1/24' ;;
 esac
 SH
-chmod +x "$work/virsh"
+# The guide sleeps a second between two looks.
+sleep=$(command -v sleep)
+printf '#!/bin/sh\nexec %s 0.1\n' "$sleep" >"$work/sleep"
+chmod +x "$work/virsh" "$work/sleep"
 sed -n '/^address() {/,/^until guest=/p' "$sources/docs/guest.md" | sed "s,/22\",/$port\"," >"$work/wait.sh"
 [[ $(wc -l <"$work/wait.sh") == 2 ]] || fail "the guide waits in another way"
 grep -q "/$port" "$work/wait.sh" || fail "the guide does not ask for ssh's port"
 # shellcheck disable=SC2016
 echo 'echo "$guest"' >>"$work/wait.sh"
-(sleep 4; : >"$work/open"; exec perl -MIO::Socket::INET -e 'alarm 60;
+# The first look with the right address is the third, and the fifth comes when that one and another have failed.
+has_looked() { [[ $(grep -cs x "$work/virsh.asked") -ge 5 ]]; }
+(wait_for has_looked; : >"$work/open"; exec perl -MIO::Socket::INET -e 'alarm 300;
   $door = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1", LocalPort => $ARGV[0]) or die; $door->accept' "$port") &
 door=$!
-guest=$(PATH=$work:$PATH timeout 60 bash "$work/wait.sh") || fail "the wait does not end"
+guest=$(PATH=$work:$PATH timeout 120 bash "$work/wait.sh") || fail "the wait does not end"
 [[ $guest == 127.0.0.1 ]] || fail "it found $guest"
 [[ -e $work/open ]] || fail "it ended before anybody answered"

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/deadline.h"
+#include "tests/unit/process_life.h"
 #include "tools/ivgpu/deaths.h"
 
 namespace faults {
@@ -23,9 +25,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-constexpr milliseconds settle_patience{10'000};
-constexpr milliseconds start_patience{20'000};
-constexpr milliseconds end_patience{10'000};
 constexpr std::size_t descriptors_per_connection = 3;  // socket, doorbell, process
 // The log's buffers and the allocator's: not a leak, which would grow with the rounds.
 constexpr std::size_t memory_slack_kib = 8 << 10;
@@ -42,12 +41,6 @@ std::set<std::string> names_in(const fs::path& folder, const std::string& part) 
   for (const auto& entry : fs::directory_iterator(folder, gone))
     if (const std::string name = entry.path().filename(); name.find(part) != std::string::npos) names.insert(name);
   return names;
-}
-
-// One whose new parent has not asked after it yet has ended all the same.
-bool alive(pid_t pid) {
-  const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
-  return !stat.empty() && stat.find(") Z ") == std::string::npos;
 }
 
 }  // namespace
@@ -88,7 +81,8 @@ void Host::start() {
   ready.theirs.reset();
   pollfd news{ready.ours.get(), POLLIN, 0};
   char byte;
-  if (poll(&news, 1, static_cast<int>(start_patience.count())) != 1 || read(ready.ours.get(), &byte, 1) != 1)
+  if (poll(&news, 1, static_cast<int>(milliseconds(test_deadline).count())) != 1 ||
+      read(ready.ours.get(), &byte, 1) != 1)
     throw Failure("ivgpud does not start:\n" + this->log());
   before_.reset();
   oracle_ = {};
@@ -96,7 +90,7 @@ void Host::start() {
 
 void Host::end() {
   process_->signal(SIGTERM);
-  const std::optional<int> code = process_->wait_for(end_patience);
+  const std::optional<int> code = process_->wait_for(test_deadline);
   if (!code) throw Failure("ivgpud does not end when asked to");
   expect_no_other_signal("ivgpud", *code, 0);
   if (*code != 0) throw Failure("ivgpud ended with " + std::to_string(*code));
@@ -111,7 +105,7 @@ json Host::status() const {
   address.sun_family = AF_UNIX;
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   const ivgpu::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval patience{.tv_sec = 5, .tv_usec = 0};
+  const timeval patience{.tv_sec = test_deadline.count(), .tv_usec = 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
     throw Failure("the broker's status socket does not answer");
@@ -154,17 +148,16 @@ std::set<pid_t> Host::children() const {
   return all;
 }
 
-End Host::kill_broker() {
+long long Host::kill_broker() {
   expect_no_worker_died();
   const std::set<pid_t> workers = children();
   const long long when = now_ns();
   process_->signal(SIGKILL);
   expect_no_other_signal("ivgpud", process_->wait(), SIGKILL);
-  for (const pid_t worker : workers) {
-    while (alive(worker) && now_ns() - when < 1'000'000'000) std::this_thread::sleep_for(milliseconds(1));
-    if (alive(worker)) throw Failure("worker " + std::to_string(worker) + " outlives its broker by a second");
-  }
-  return {.killed = when, .gone = now_ns()};
+  for (const pid_t worker : workers)
+    if (!before_deadline([&] { return !broker_test::lives(worker); }))
+      throw Failure("worker " + std::to_string(worker) + " outlives its broker");
+  return when;
 }
 
 // ---- what is left ---------------------------------------------------------------------------------------------------
@@ -224,7 +217,7 @@ std::string Host::not_settled(std::size_t connections) const {
 }
 
 void Host::expect_settled(std::size_t connections) {
-  const long long until = now_ns() + std::chrono::nanoseconds(settle_patience).count();
+  const auto until = std::chrono::steady_clock::now() + test_deadline;
   for (;;) {
     std::string left = not_settled(connections);
     if (left.empty() && !before_) {
@@ -233,7 +226,7 @@ void Host::expect_settled(std::size_t connections) {
     }
     if (left.empty()) left = leak(connections);
     if (left.empty()) return expect_no_worker_died();
-    if (now_ns() > until) throw Failure("after the round: " + left);
+    if (std::chrono::steady_clock::now() > until) throw Failure("after the round: " + left);
     std::this_thread::sleep_for(milliseconds(5));
   }
 }

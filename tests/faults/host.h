@@ -36,13 +36,6 @@ struct Paths {
 inline constexpr const char* local_vm = "local";
 inline constexpr const char* guest_vm = "guest";
 
-// When a host side was killed, and when the last of its processes was seen to be gone; as now_ns(). Between the two a worker may
-// still answer: the kernel ends workers when their broker has ended, which takes 3 to 7 ms, and on a busy machine has taken seconds
-// (docs/design/041-workers-answer.md, What was tried).
-struct End {
-  long long killed, gone;
-};
-
 class Host {
  public:
   explicit Host(const Paths& paths);
@@ -62,9 +55,9 @@ class Host {
 
   // kill -9, of a worker that may have ended already.
   void kill_worker(pid_t worker) { oracle_.kill(worker); }
-  // kill -9, after a last look at its workers; checks that none outlives its broker by a second. Then start() a new
-  // one.
-  End kill_broker();
+  // kill -9, after a last look at its workers; checks that none outlives its broker. Then start() a new one. Returns the
+  // time of the kill, as now_ns().
+  long long kill_broker();
   void start();
   // Asks the broker to end, which it must do in order, and so must its workers.
   void end();

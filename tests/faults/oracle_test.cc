@@ -1,15 +1,18 @@
 // The faults' oracle itself: each death that it must tell is made here, once, and each that it must let pass.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
 #include <thread>
 
+#include "tests/deadline.h"
 #include "tests/faults/host.h"
 #include "tests/faults/program.h"
+#include "tests/unit/process_life.h"
 
 namespace {
 
 using namespace faults;
-using std::chrono::milliseconds;
 
 // What a Failure says; "" where there is none.
 template <class F>
@@ -24,14 +27,22 @@ std::string complaint(F f) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Whether a process has not taken this signal yet.
+bool is_pending(pid_t process, int signal) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; status >> word;)
+    if (unsigned long long mask = 0; word == "ShdPnd:" && status >> std::hex >> mask)
+      return (mask >> (signal - 1) & 1) != 0;
+  return false;
+}
+
 class Oracle : public testing::Test {
  protected:
   void SetUp() override { host_.expect_settled(0); }
   pid_t spare() const { return host_.workers(local_vm, "ready").at(0); }
   // Until the broker has seen it.
   static void expect_gone(pid_t worker) {
-    for (int i = 0; i < 5000 && kill(worker, 0) == 0; ++i) std::this_thread::sleep_for(milliseconds(1));
-    EXPECT_NE(kill(worker, 0), 0) << "worker " << worker << " lives";
+    EXPECT_TRUE(before_deadline([&] { return kill(worker, 0) != 0; })) << "worker " << worker << " lives";
   }
   // By somebody else, and the worker's number.
   pid_t end_spare(int signal) const {
@@ -104,13 +115,13 @@ TEST_F(Oracle, AWorkerThatEndsByAFaultWhileTheBrokerEnds) {
   const pid_t worker = spare();
   kill(host_.broker(), SIGSTOP);
   kill(worker, SIGSEGV);
-  kill(host_.broker(), SIGTERM);
-  std::thread later([this] {
-    std::this_thread::sleep_for(milliseconds(100));
+  ASSERT_TRUE(before_deadline([&] { return !broker_test::lives(worker); }));
+  std::thread goes_on([this] {
+    EXPECT_TRUE(before_deadline([this] { return is_pending(host_.broker(), SIGTERM); }));
     kill(host_.broker(), SIGCONT);
   });
   const std::string words = complaint([this] { host_.end(); });
-  later.join();
+  goes_on.join();
   EXPECT_TRUE(has(words, "worker " + std::to_string(worker) + " was killed by signal 11 (SEGV)")) << words;
 }
 
@@ -121,7 +132,7 @@ TEST_F(Oracle, ABrokerThatEndsByAFault) {
 }
 
 TEST_F(Oracle, AProgramThatEndsByAFault) {
-  Program program(paths_, host_.socket(local_vm), "busy", 10'000);
+  Program program(paths_, host_.socket(local_vm), "busy", endless_ms);
   program.expect_begun();
   kill(program.pid(), SIGSEGV);
   const std::string words = complaint([&] { program.expect_right(); });
@@ -129,10 +140,10 @@ TEST_F(Oracle, AProgramThatEndsByAFault) {
 }
 
 TEST_F(Oracle, AProgramThatEndsByAFaultBeforeItIsKilled) {
-  Program program(paths_, host_.socket(local_vm), "busy", 10'000);
+  Program program(paths_, host_.socket(local_vm), "busy", endless_ms);
   program.expect_begun();
   kill(program.pid(), SIGSEGV);
-  std::this_thread::sleep_for(milliseconds(300));
+  ASSERT_TRUE(before_deadline([&] { return !broker_test::lives(program.pid()); }));
   EXPECT_NE(complaint([&] { program.kill(); }), "");
 }
 

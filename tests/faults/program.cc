@@ -1,21 +1,25 @@
 // The program of the faults: works on the GPU for a while and checks every result, or waits for ever, or takes all the
 // memory; says when it has begun, and how it ended.
 //
-// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]; MODE is busy, wait, exhaust or again. Lines, each behind the label:
+// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]; MODE is busy, wait, exhaust, again, steady or stubborn. SIGTERM ends
+// the work of all but wait before its time. steady is busy, and stubborn is again, without an end and with a report of the
+// results at most twenty times a second; stubborn gives up after ten calls in a row that fail. Lines, each behind the label:
 //   begun                       the first result was right
-//   right NUMBER at TIME        so many results, all right; exit code 0
+//   right NUMBER at TIME        so many results, all right; exit code 0 if it is no report
 //   ended ERROR at TIME took T  a call returned this CUresult after T; exit code 3
-//   lost ERROR took T           again: a call returned this CUresult, and the program goes on trying
-//   back                        again: calls are made once more
+//   lost ERROR took T           again, stubborn: a call returned this CUresult, and the program goes on trying
+//   back                        again, stubborn: calls are made once more
 //   wrong ...                   a result was wrong; exit code 4
 // Times are nanoseconds of CLOCK_MONOTONIC.
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +65,7 @@ constexpr std::size_t chunk = 32 << 20;
 
 void* library = nullptr;
 std::string label;
+volatile std::sig_atomic_t told_to_end = 0;
 
 template <class F>
 F find(const char* name) {
@@ -83,6 +88,28 @@ void say(const std::string& what) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
 }
+
+void say_right(unsigned results) { say("right " + std::to_string(results) + " at " + std::to_string(now())); }
+
+// How long a program works, and whether it reports meanwhile. A test that reads no report for a while finds few.
+class Work {
+ public:
+  // Without `milliseconds` it reports and has no end. Else the time begins now.
+  explicit Work(std::optional<long> milliseconds)
+      : reports_(!milliseconds), until_(now() + milliseconds.value_or(0) * 1'000'000) {}
+  bool reports() const { return reports_; }
+  bool is_over() const { return told_to_end != 0 || (!reports_ && now() >= until_); }
+  void report(unsigned results) {
+    if (!reports_ || now() < next_) return;
+    say_right(results);
+    next_ = now() + 50'000'000;
+  }
+
+ private:
+  const bool reports_;
+  const long long until_;
+  long long next_ = 0;
+};
 
 // Every call goes through here. _Exit: what is gone needs no cleaning up.
 template <class F, class... A>
@@ -133,20 +160,20 @@ void one_result(CUfunction add_one, CUdeviceptr at, unsigned first) {
   }
 }
 
-int busy(long milliseconds) {
+int busy(std::optional<long> milliseconds) {
   start();
   const CUfunction add_one = function("add_one");
   CUdeviceptr at = 0;
   CU(cuMemAlloc_v2, &at, sizeof(unsigned) * words);
-  const long long until = now() + milliseconds * 1'000'000;
+  Work work(milliseconds);
   unsigned results = 0;
   do {
     one_result(add_one, at, results * 7);
     if (results++ == 0) say("begun");
-  } while (now() < until);
+    work.report(results);
+  } while (!work.is_over());
   CU(cuMemFree_v2, at);
-  say("right " + std::to_string(results) + " at " + std::to_string(now()));
-  return 0;
+  return say_right(results), 0;
 }
 
 // A call that does not return while the host lives.
@@ -176,28 +203,35 @@ int exhaust(long milliseconds) {
 }
 
 // Gives nothing up: after an error it tries again, ten times a second.
-int again(long milliseconds) {
+int again(std::optional<long> milliseconds) {
+  constexpr unsigned most_failures = 10;  // in a row, of a program that reports
   start();
   const CUfunction add_one = function("add_one");
   CUdeviceptr at = 0;
   CU(cuMemAlloc_v2, &at, sizeof(unsigned) * words);
   one_result(add_one, at, 0);
   say("begun");
-  const long long until = now() + milliseconds * 1'000'000;
   void* parameters[] = {&at};
-  unsigned results = 1;
+  Work work(milliseconds);
+  unsigned results = 1, failures = 0;
   CUresult before = CUDA_SUCCESS;
-  for (long long since = now(); since < until; since = now()) {
+  while (!work.is_over() && !(work.reports() && failures == most_failures)) {
+    const long long since = now();
     CUresult result = TRY(cuLaunchKernel, add_one, grid, 1U, 1U, block, 1U, 1U, 0U, nullptr, parameters, nullptr);
     if (result == CUDA_SUCCESS) result = TRY(cuCtxSynchronize);
     if (result != CUDA_SUCCESS && before == CUDA_SUCCESS)
       say("lost " + std::to_string(static_cast<int>(result)) + " took " + std::to_string(now() - since));
     if (result == CUDA_SUCCESS && before != CUDA_SUCCESS) say("back");
-    if (result != CUDA_SUCCESS) usleep(100'000);
-    results += result == CUDA_SUCCESS ? 1 : 0;
     before = result;
+    if (result == CUDA_SUCCESS) {
+      failures = 0;
+      work.report(++results);
+    } else {
+      ++failures;
+      usleep(100'000);
+    }
   }
-  if (before == CUDA_SUCCESS) return say("right " + std::to_string(results) + " at " + std::to_string(now())), 0;
+  if (before == CUDA_SUCCESS) return say_right(results), 0;
   say("ended " + std::to_string(static_cast<int>(before)) + " at " + std::to_string(now()) + " took 0");
   return 3;
 }
@@ -207,13 +241,16 @@ int again(long milliseconds) {
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   if (argc > 4) label = std::string(argv[4]) + " ";
+  const std::string mode = argv[2];
+  if (mode != "wait") std::signal(SIGTERM, [](int) { told_to_end = 1; });
   library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return say(std::string("wrong library: ") + dlerror()), 4;
-  const std::string mode = argv[2];
   const long milliseconds = std::atol(argv[3]);
   if (mode == "busy") return busy(milliseconds);
+  if (mode == "steady") return busy(std::nullopt);
   if (mode == "wait") return wait_for_ever();
   if (mode == "exhaust") return exhaust(milliseconds);
   if (mode == "again") return again(milliseconds);
+  if (mode == "stubborn") return again(std::nullopt);
   return 2;
 }

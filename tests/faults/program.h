@@ -16,6 +16,10 @@ class Lines {
   // The next line; nothing when the time is over or the other end has gone.
   std::optional<std::string> next(std::chrono::milliseconds patience);
 
+  // Of a steady or stubborn program whose lines begin with `label`: waits until it has made results since this call. A Failure
+  // if it says anything but that, or nothing for `patience`.
+  void expect_progress(const std::string& label, std::chrono::milliseconds patience);
+
   // All lines that are there, for a Failure.
   std::string rest();
 
@@ -34,25 +38,35 @@ struct Ending {
 };
 Ending parse_ending(const std::string& line);
 
+// A program that works for so long works until it is asked to end, or loses its host side.
+constexpr int endless_ms = 3'600'000;
+
 class Program {
  public:
   Program(const Paths& paths, const std::string& region, const std::string& mode, int milliseconds);
 
   pid_t pid() const { return child_.pid(); }
   void expect_begun();
-  // A Failure where it ends otherwise, or not in time.
+  void expect_progress() { lines_.expect_progress("", patience_); }
+  bool has_ended() { return child_.wait_for(std::chrono::milliseconds(0)).has_value(); }
+  void ask_to_end() const { child_.signal(SIGTERM); }
+  // A Failure where it ends otherwise, or not before the deadline.
   void expect_right();
-  // CUDA_ERROR_DEVICE_UNAVAILABLE within a second after its host side was killed; or right at about the time at which that had
-  // gone, or before. Returns how long it took, in nanoseconds.
-  long long expect_lost(const End& host_side);
+  // CUDA_ERROR_DEVICE_UNAVAILABLE, or right if its work has an end. Returns how long after `killed`, when its host side was
+  // killed, in nanoseconds.
+  long long expect_lost(long long killed);
+  // The same of a stubborn program: a call of it fails so, and so do all that follow.
+  void expect_lost_for_good();
   // A Failure where another signal was first.
   void kill();
 
  private:
+  std::string line();  // a Failure where none comes before the deadline
   Ending ending();
   std::string errors() const;  // what it said on its standard error output
 
   const std::string mode_;
+  const bool has_an_end_;
   const std::chrono::milliseconds patience_;
   ivgpu::FdPair pipe_;
   ivgpu::Fd errors_;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "tests/deadline.h"
 #include "tests/faults/program.h"
 
 namespace faults {
@@ -13,11 +14,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds program_patience{30'000};
-constexpr long long second_ns = 1'000'000'000;
-constexpr milliseconds end_patience{1000};  // from the end of its output to its own
-// A program that was about to end may do so before its worker has gone.
-constexpr long long overlap_ns = second_ns / 10;
 constexpr int device_unavailable = 46;
 
 // Nobody need read it while the program runs.
@@ -44,6 +40,15 @@ std::optional<std::string> Lines::next(milliseconds patience) {
   }
 }
 
+// A report that is read behind another that had to be waited for was made after the call.
+void Lines::expect_progress(const std::string& label, milliseconds patience) {
+  const auto check = [&](const std::string& line) {
+    if (!line.starts_with(label + "right ")) throw Failure("a program that nothing happened to says: " + line);
+  };
+  while (const auto line = next(milliseconds(1))) check(*line);
+  for (int i = 0; i < 2; ++i) check(next(patience).value_or("nothing any more"));
+}
+
 std::string Lines::rest() {
   std::string all;
   for (auto line = next(milliseconds(100)); line; line = next(milliseconds(100))) all += "\n  " + *line;
@@ -61,7 +66,8 @@ Ending parse_ending(const std::string& line) {
 
 Program::Program(const Paths& paths, const std::string& region, const std::string& mode, int ms)
     : mode_(mode),
-      patience_(program_patience + milliseconds(ms)),
+      has_an_end_((mode == "busy" || mode == "exhaust") && ms < endless_ms),
+      patience_(test_deadline + milliseconds(has_an_end_ ? ms : 0)),
       pipe_(ivgpu::make_pipe_to_us()),
       errors_(memory_file()),
       child_({.argv = {paths.program.string(), paths.guest_library.string(), mode, std::to_string(ms)},
@@ -73,18 +79,24 @@ Program::Program(const Paths& paths, const std::string& region, const std::strin
 }
 
 void Program::expect_begun() {
-  const auto line = lines_.next(program_patience);
+  const auto line = lines_.next(test_deadline);
   if (line != "begun") throw Failure(mode_ + ": does not begin: " + line.value_or("no word") + errors());
 }
 
+std::string Program::line() {
+  if (auto line = lines_.next(patience_)) return *line;
+  // Whether its output has ended, and so has the program, or it hangs.
+  if (const auto code = child_.wait_for(milliseconds(1000))) expect_no_other_signal(mode_ + ": the program", *code, 0);
+  throw Failure(mode_ + ": hangs, or ended without a word");
+}
+
 Ending Program::ending() {
-  const auto line = lines_.next(patience_);
-  if (!line) {
-    if (const auto code = child_.wait_for(end_patience)) expect_no_other_signal(mode_ + ": the program", *code, 0);
-    throw Failure(mode_ + ": hangs, or ended without a word");
-  }
-  expect_no_other_signal(mode_ + ": the program", child_.wait(), 0);
-  return parse_ending(*line);
+  const std::string last = line();
+  const int code = child_.wait();
+  expect_no_other_signal(mode_ + ": the program", code, 0);
+  Ending how = parse_ending(last);
+  how.right = how.right && code == 0;
+  return how;
 }
 
 void Program::expect_right() {
@@ -92,16 +104,23 @@ void Program::expect_right() {
   if (!how.right) throw Failure(mode_ + ": a program that nothing happened to says: " + how.line + errors());
 }
 
-long long Program::expect_lost(const End& host_side) {
+long long Program::expect_lost(long long killed) {
   const Ending how = ending();
-  const long long took = how.at - host_side.killed;
-  if (how.right && how.at - host_side.gone < overlap_ns) return 0;
-  const std::string when = std::to_string(took / 1'000'000) + " ms after its host side was killed, and " +
-                           std::to_string((how.at - host_side.gone) / 1'000'000) + " ms after that had gone";
+  if (how.right && has_an_end_) return 0;
   if (!how.ended || how.error != device_unavailable)
-    throw Failure(mode_ + ": a program says " + when + ": " + how.line);
-  if (took > second_ns) throw Failure(mode_ + ": its call returned " + when);
-  return took;
+    throw Failure(mode_ + ": a program whose host side has gone says: " + how.line);
+  return how.at - killed;
+}
+
+void Program::expect_lost_for_good() {
+  const std::string told = "lost " + std::to_string(device_unavailable) + " took ";
+  std::string first;
+  if (!before_deadline([&] { return !(first = line()).starts_with("right "); }))
+    throw Failure(mode_ + ": a program goes on without its session: " + first);
+  if (!first.starts_with(told)) throw Failure(mode_ + ": a program whose session has ended says: " + first);
+  const Ending how = ending();
+  if (!how.ended || how.error != device_unavailable)
+    throw Failure(mode_ + ": after its session has ended a program says: " + how.line);
 }
 
 std::string Program::errors() const {

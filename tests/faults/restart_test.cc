@@ -3,10 +3,10 @@
 // where the next broker comes late, or not at all.
 #include <gtest/gtest.h>
 
-#include <future>
+#include <memory>
 #include <utility>
 
-#include "ring/api/cuda.h"
+#include "tests/faults/program.h"
 #include "tests/faults/vm.h"
 #include "tests/unit/broker_restart.h"
 
@@ -14,58 +14,51 @@ namespace {
 
 using namespace broker_test;
 
-Outcome program(const Broker& broker, const char* mode, int milliseconds) {
-  return run_program("/usr/bin/env",
-                     {"IVGPU_REGION=" + broker.socket_path(), PROGRAM, GUEST_CUDA, mode, std::to_string(milliseconds)});
-}
-// Its line: "right NUMBER at TIME".
-Outcome busy(const Broker& broker, int milliseconds) { return program(broker, "busy", milliseconds); }
+const faults::Paths paths{BUILD, IVGPUD, PROGRAM, GUEST_CUDA};
+constexpr const char* outlives = "outlive_s = 60\n";
 
 class FaultsRestart : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
   FdKeeper keeper;
-  Broker broker("", "", keeper.environment(), "sim", "", std::string("policy = \"") + GetParam() + "\"\n", "");
+  Broker broker("", "", keeper.environment(), "sim", outlives, std::string("policy = \"") + GetParam() + "\"\n", "");
   ASSERT_EQ(broker.ready, "ready\n") << broker.log();
-  constexpr int work_ms = 6000;
-  std::vector<std::future<Outcome>> programs;
-  for (int i = 0; i < 2; ++i) programs.push_back(std::async(std::launch::async, busy, std::cref(broker), work_ms));
-  ASSERT_TRUE(eventually([&] { return broker.times_logged(" starts") == 2; }, 20000)) << broker.log();
+  faults::Program a(paths, broker.socket_path(), "steady", 0), b(paths, broker.socket_path(), "steady", 0);
+  for (faults::Program* program : {&a, &b}) program->expect_begun();
   for (const int signal : {SIGTERM, SIGKILL, SIGTERM, SIGKILL}) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    for (faults::Program* program : {&a, &b}) program->expect_progress();
     broker.terminate(signal);
-    if (signal == SIGKILL) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (signal == SIGKILL)
+      for (faults::Program* program : {&a, &b}) program->expect_progress();
     broker.again(keeper.environment());
     ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   }
   EXPECT_EQ(broker.times_logged("t: 2 session(s) and 2 connection(s) of before the restart go on"), 4U) << broker.log();
-  for (auto& program : programs) {
-    const Outcome outcome = program.get();
-    EXPECT_EQ(outcome.code, 0) << outcome.text;
-    EXPECT_NE(outcome.text.find("\nright "), std::string::npos) << outcome.text;
+  for (faults::Program* program : {&a, &b}) {
+    program->expect_progress();
+    program->ask_to_end();
+    program->expect_right();
   }
   EXPECT_EQ(broker.terminate(SIGINT), 0);
 }
 
 // Its guest boots in some seconds, on a busy machine in more. It has no connection to the broker, so it hears from its worker
-// alone when the next broker comes late.
+// alone when the next broker comes late: after more than the 30 questions, 3 s, that it asks a silent host.
 TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
   FdKeeper keeper;
-  Broker broker("", "", keeper.environment(), "sim", "outlive_s = 30\n", "", "");
+  Broker broker("", "", keeper.environment(), "sim", outlives, "", "");
   ASSERT_EQ(broker.ready, "ready\n") << broker.log();
-  const faults::Paths paths{BUILD, IVGPUD, PROGRAM, GUEST_CUDA};
-  faults::Machine machine(paths, broker.socket_path(), "faults_program libcuda.so.1 busy 8000 a");
+  faults::Machine machine(paths, broker.socket_path(), "IVGPU_HOST_PATIENCE=30 faults_program libcuda.so.1 steady 0 a");
   ASSERT_EQ(machine.line(), "a begun");
-  for (const auto& [signal, pause_ms] : {std::pair(SIGTERM, 0), std::pair(SIGKILL, 0), std::pair(SIGKILL, 2000)}) {
-    std::this_thread::sleep_for(milliseconds(900));
+  for (const auto& [signal, pause_ms] : {std::pair(SIGTERM, 0), std::pair(SIGKILL, 0), std::pair(SIGKILL, 4000)}) {
+    machine.expect_progress("a ");
     broker.terminate(signal);
     std::this_thread::sleep_for(milliseconds(pause_ms));
     broker.again(keeper.environment());
     ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   }
   EXPECT_EQ(broker.times_logged("t: 1 session(s) and 1 connection(s) of before the restart go on"), 3U) << broker.log();
-  const std::string last = machine.line();
-  EXPECT_TRUE(faults::parse_ending(last.substr(2)).right) << last;
+  machine.expect_progress("a ");
   machine.kill();
   EXPECT_EQ(broker.terminate(SIGINT), 0);
 }
@@ -75,66 +68,58 @@ TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
 // A program of this machine that makes calls all the time, whatever they return; its worker.
 class FaultsRestartLate : public ::testing::Test {
  protected:
-  void begin(const char* keys, int work_ms) {
+  void begin(const char* keys) {
     broker = std::make_unique<Broker>("", "", keeper.environment(), "sim", keys, "", "");
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
-    stubborn = std::async(std::launch::async, program, std::cref(*broker), "again", work_ms);
-    ASSERT_TRUE(eventually([&] { return broker->times_logged(" starts") == 1; }, 20000)) << broker->log();
+    stubborn = std::make_unique<faults::Program>(paths, broker->socket_path(), "stubborn", 0);
+    stubborn->expect_begun();
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, 0)) > 1; }));
-    std::this_thread::sleep_for(milliseconds(500));  // that it has begun
   }
-  void next_after(int wait_ms) {
-    std::this_thread::sleep_for(milliseconds(wait_ms));
+  void next() {
     broker->again(keeper.environment());
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
-  }
-  void expect_it_was_told(const Outcome& outcome) {
-    EXPECT_EQ(outcome.code, 3) << outcome.text;
-    const std::string unavailable = std::to_string(CUDA_ERROR_DEVICE_UNAVAILABLE);
-    EXPECT_NE(outcome.text.find("\nlost " + unavailable + " took "), std::string::npos) << outcome.text;
-    EXPECT_NE(outcome.text.find("\nended " + unavailable + " at "), std::string::npos) << outcome.text;
-    EXPECT_EQ(outcome.text.find("back"), std::string::npos) << outcome.text;
   }
 
   FdKeeper keeper;
   std::unique_ptr<Broker> broker;
-  std::future<Outcome> stubborn;
+  std::unique_ptr<faults::Program> stubborn;
   pid_t worker = 0;
 };
 
 // Its worker answers all the while; then a call waits, for longer than a guest of a VM would.
 TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
-  begin("outlive_s = 30\n", 4500);
+  begin(outlives);
   broker->terminate(SIGKILL);
-  std::this_thread::sleep_for(milliseconds(1000));
+  stubborn->expect_progress();
   kill(worker, SIGSTOP);
-  next_after(1500);
+  std::this_thread::sleep_for(milliseconds(1500));
+  next();
   kill(worker, SIGCONT);
-  const Outcome outcome = stubborn.get();
-  EXPECT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_EQ(outcome.text.find("lost"), std::string::npos) << outcome.text;
-  EXPECT_NE(outcome.text.find("\nright "), std::string::npos) << outcome.text;
+  stubborn->expect_progress();
+  stubborn->ask_to_end();
+  stubborn->expect_right();
 }
 
 // Its connection lives as long as systemd holds it, so it waits for somebody to say what has become of its worker.
 TEST_F(FaultsRestartLate, AfterItTheNextBrokerTellsItThatItsWorkerHasEnded) {
-  begin("outlive_s = 1\n", 4000);
+  begin("outlive_s = 1\n");
   broker->terminate(SIGKILL);
-  EXPECT_TRUE(ends(worker, 5000));
-  next_after(1000);
+  EXPECT_TRUE(ends(worker));
+  next();
   EXPECT_TRUE(broker->eventually_logged(" ends after ")) << broker->log();
-  const Outcome late = busy(*broker, 100), outcome = stubborn.get();
-  EXPECT_EQ(late.code, 0) << "new programs are served: " << late.text;
-  expect_it_was_told(outcome);
+  faults::Program late(paths, broker->socket_path(), "busy", 100);
+  late.expect_begun();
+  late.expect_right();
+  stubborn->expect_lost_for_good();
 }
 
 TEST_F(FaultsRestartLate, WithoutANextBrokerTheEndOfTheServiceTellsIt) {
-  begin("outlive_s = 30\n", 2000);
+  begin(outlives);
   broker->terminate(SIGKILL);
-  std::this_thread::sleep_for(milliseconds(500));
+  stubborn->expect_progress();
   keeper.drop_all();
-  EXPECT_TRUE(ends(worker, 5000));
-  expect_it_was_told(stubborn.get());
+  EXPECT_TRUE(ends(worker));
+  stubborn->expect_lost_for_good();
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, FaultsRestart, ::testing::Values("turns", "time-slice"),

@@ -43,18 +43,25 @@ ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const 
 
 // What the third prints is of no interest: it may be killed before it has begun. `exec`, or the shell in between were
 // killed and the program lived on in its slot.
-const char* const Machine::rounds = R"sh(
+//
+// They give a silent host up after 50 questions, which are 5 s, since the host's processors may be busy.
+std::string Machine::rounds(unsigned long count) {
+  return "export IVGPU_HOST_PATIENCE=50\nleft=" + std::to_string(count) + " endless=" + std::to_string(endless_ms) +
+         R"sh(
 program() { exec faults_program libcuda.so.1 busy "$1" "$2"; }
 while :; do
+  left=$((left - 1)) work=2000
+  [ $left != 0 ] || work=$endless
   echo round
-  program 2000 a & a=$!
-  program 2000 b & b=$!
+  program $work a & a=$!
+  program $work b & b=$!
   program 60000 c >/dev/null & c=$!
   sleep "0.$((300 + RANDOM % 700))"
   kill -9 $c
   wait $a $b
 done
 )sh";
+}
 
 Machine::Machine(const Paths& paths, const std::string& socket, const std::string& job)
     : out_(ivgpu::make_socket_pair()), err_(ivgpu::make_socket_pair()), control_(ivgpu::make_socket_pair()) {
@@ -76,6 +83,8 @@ std::string Machine::line() {
   if (!line) throw Failure("the guest says nothing any more" + Lines(err_.ours.get()).rest());
   return *line;
 }
+
+void Machine::expect_progress(const std::string& label) { lines_->expect_progress(label, guest_patience); }
 
 void Machine::expect_begun() {
   while (line() != "round") continue;

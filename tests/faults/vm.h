@@ -22,8 +22,11 @@ class Machine {
   // The next line; a Failure when none comes, with what the guest said on its standard error output.
   std::string line();
 
-  // Of the job `rounds`, in which two programs work for a while and a third is killed at some moment of it, for ever:
-  static const char* const rounds;
+  void expect_progress(const std::string& label);  // see Lines
+
+  // The job in which two programs work for a while and a third is killed at some moment of it, so many times. In the last
+  // round the two work for ever.
+  static std::string rounds(unsigned long count);
   // Waits for the beginning of the next round, and of both its programs.
   void expect_begun();
   // Both programs' endings.

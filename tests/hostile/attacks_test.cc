@@ -212,37 +212,37 @@ void try_attack(const char* name, const Attack& attack) {
   EXPECT_LE(answer, slowest_answer) << "of " << answers.size() << " answers";
 }
 
-TEST(Attacks, SlotsThatAreDirtiedAndLetGo) {
+TEST(AttacksTiming, SlotsThatAreDirtiedAndLetGo) {
   try_attack("slots dirtied and let go", [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "dirty"); });
 }
-TEST(Attacks, ClaimsWithoutEnd) {
+TEST(AttacksTiming, ClaimsWithoutEnd) {
   try_attack("claims without end", [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "claims"); });
 }
-TEST(Attacks, ConnectionsWithoutEnd) {
+TEST(AttacksTiming, ConnectionsWithoutEnd) {
   try_attack("connections without end",
              [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "connections"); });
 }
-TEST(Attacks, ImagesWithoutEnd) {
+TEST(AttacksTiming, ImagesWithoutEnd) {
   try_attack("images without end", [](const Broker& b, Attackers& a, double) { images(b, a); });
 }
-TEST(Attacks, ObjectsWithoutEnd) {
+TEST(AttacksTiming, ObjectsWithoutEnd) {
   try_attack("objects without end", [](const Broker& b, Attackers& a, double) { objects(b, a); });
 }
-TEST(Attacks, ThreadsThatWaitForEver) {
+TEST(AttacksTiming, ThreadsThatWaitForEver) {
   try_attack("threads that wait for ever", [](const Broker& b, Attackers& a, double) { threads(b, a); });
 }
-TEST(Attacks, EndlessKernels) {
+TEST(AttacksTiming, EndlessKernels) {
   try_attack("endless kernels", [](const Broker& b, Attackers& a, double) { endless(b, a); });
 }
-TEST(Attacks, WordsThatAreLogged) {
+TEST(AttacksTiming, WordsThatAreLogged) {
   try_attack("a flood of the log", [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "words"); });
 }
-TEST(Attacks, ASpoiltRegion) {
+TEST(AttacksTiming, ASpoiltRegion) {
   try_attack("a spoilt region", [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "region"); });
 }
 
 // IVGPU_ATTACK_SECONDS: for longer, by hand.
-TEST(Attacks, AllAtOnce) {
+TEST(AttacksTiming, AllAtOnce) {
   const char* wish = std::getenv("IVGPU_ATTACK_SECONDS");
   const double seconds = wish != nullptr ? std::atof(wish) : 30;
   WatchedBroker broker(

@@ -3,7 +3,8 @@
 // own program is told so and nobody else feels it. A program may also fall over its own image while its size is looked
 // for, natively as well: a load is given no length. A compiler that never ends keeps its own session only.
 //
-// usage: hostile_images LIBCUDA SECONDS SEED IMAGE... IMAGE is a file: a cubin, a fat binary, PTX.
+// usage: hostile_images LIBCUDA BOUND SEED IMAGE... BOUND is as bound.h says, a round is a process; IMAGE is a file: a cubin, a
+// fat binary, PTX.
 // Prints how many were loaded and refused, and how many sessions ended. Exit codes: 0, 1 a process ended otherwise or
 // something was never tried, 2 usage.
 #include <sys/mman.h>
@@ -15,13 +16,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/hostile/bound.h"
 #include "tests/named_driver.h"
 
 namespace {
@@ -29,16 +30,10 @@ namespace {
 using Image = std::vector<char>;
 
 constexpr int images_per_process = 200;
-constexpr unsigned patience_s = 10;  // of one process: a compiler may take long, or never end
+constexpr unsigned patience_s = 60;  // of one process: a compiler may take long, or never end
 
 enum class Told : std::size_t { Loaded, Refused, Lost, Fell, Hung, Count };
 using Counts = std::array<unsigned, static_cast<std::size_t>(Told::Count)>;
-
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
 
 // A few bytes, mostly in the first pages, where the headers and tables are; or a shorter one; or both.
 Image changed(Image image, std::mt19937_64& random) {
@@ -122,11 +117,11 @@ int main(int argc, char** argv) {
     images.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     if (images.back().empty()) return std::fprintf(stderr, "hostile_images: %s holds nothing\n", argv[i]), 2;
   }
-  const double until = now() + std::atof(argv[2]);
   unsigned long seed = std::strtoul(argv[3], nullptr, 10);
   Counts counts{};
   bool good = true;
-  while (good && now() < until) good = run_process(argv[1], images, seed++, counts);
+  for (hostile::Bound bound(argv[2]); good && !bound.is_over(); bound.round_over())
+    good = run_process(argv[1], images, seed++, counts);
   std::printf("images: %u loaded, %u refused, %u sessions lost, %u programs fell over their own, %u hung\n", counts[0],
               counts[1], counts[2], counts[3], counts[4]);
   return good && counts[0] + counts[1] > 0 ? 0 : 1;

@@ -1,19 +1,19 @@
 // A hostile guest program: maps its VM's region itself and writes nonsense into it, live, while others work.
 //
-// usage: hostile_program REGION SCOPE SECONDS SEED. REGION is a broker's socket or "pci". SCOPE:
+// usage: hostile_program REGION SCOPE BOUND SEED. REGION is a broker's socket or "pci"; BOUND is as bound.h says. SCOPE:
 //   slot    one slot after the other, each taken as a program takes it: every word of it, its directory entry, and
-//           `wanted`. This is what a program may do without harming others of its own VM.
+//           `wanted`. This is what a program may do without harming others of its own VM. A round is five slots.
 //   region  every word there is. Other sessions of the VM are harmed: without a kernel module they trust each other.
 //   dirty   takes every slot that it gets, writes to each of their pages, and lets go of all at once.
 //   claims  takes a slot and lets go of it, as fast as that goes, and asks for more of them all the time.
 //   words   the directory's words, so that the broker puts them back and would write so to its log.
 // and of a broker's socket:
 //   connections   connects and hangs up, a hundred at a time.
-// Prints how many words it wrote and how many slots it wore out.
+// Prints how many words it wrote and how many slots it wore out. Exit codes: 0, 2 usage, 3 and 4 no region, 5 no slot was to
+// be had.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,16 +27,17 @@
 #include "ring/region_view.h"
 #include "ring/view.h"
 #include "ring/wire/record.h"
+#include "tests/hostile/bound.h"
 
 namespace {
 
 using Word = volatile std::uint64_t;
+using hostile::Bound, hostile::now;
 
-double now() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
+constexpr double slot_patience = 60;  // seconds, while workers start
+
+// Records and words that a worker got without ending its session. Most often the first of them ends it.
+constexpr int most_tries = 100;
 
 class Hostile {
  public:
@@ -50,41 +51,27 @@ class Hostile {
 
   bool mapped() const { return base_ != nullptr; }
 
-  void wear_out_slots(double until) {
-    while (now() < until) {
-      const std::uint32_t slot = claim(until);
-      if (slot == slots_) return;
-      const std::uint32_t word = entry(slot)[&ring::SlotEntry::state].load();
-      for (int round = 0; now() < until && entry(slot)[&ring::SlotEntry::state].load() == word; ++round) {
-        if (round % 3 == 0)
-          scribble(slot_base(slot), slot_bytes_);
-        else
-          send_nonsense(slot);
-        region_.ring(ring::peer_of_slot(slot));
-        header()[&ring::RegionHeader::wanted].fetch_add(static_cast<std::uint32_t>(random_()));
-        region_.ring(ring::peer_broker);
-      }
-      give_back(slot, word);
-      ++worn_out_;
-    }
+  void wear_out_slots(Bound bound) {
+    for (; !bound.is_over(); bound.round_over())
+      for (int i = 0; i < slots_per_round && !bound.is_over(); ++i)
+        if (!wear_out_a_slot(bound)) return;
   }
 
-  void wear_out_region(double until) {
-    while (now() < until) {
+  void wear_out_region(Bound bound) {
+    for (; !bound.is_over(); bound.round_over()) {
       scribble(base_, ring::first_slot_offset);
       scribble(base_, region_.size());
       for (std::uint32_t peer = 0; peer <= slots_; ++peer) region_.ring(peer);
     }
   }
 
-  void wear_out_memory(double until) {
+  void wear_out_memory(Bound bound) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> held;  // slot, word
-    while (now() < until) {
-      for (std::uint32_t slot = claim(now() + 0.05); slot != slots_; slot = claim(now() + 0.05)) {
+    for (; !bound.is_over(); bound.round_over()) {
+      for (std::uint32_t slot = claim(bound, 0.05); slot != slots_; slot = claim(bound, 0.05)) {
         held.emplace_back(slot, entry(slot)[&ring::SlotEntry::state].load());
         for (std::uint64_t at = 0; at < slot_bytes_; at += ring::page) slot_base(slot)[at] = std::byte{0x5a};
         words_ += slot_bytes_ / ring::page;
-        if (now() >= until) break;
       }
       for (const auto& [slot, word] : held) let_go(slot, word);
       worn_out_ += static_cast<unsigned>(held.size());
@@ -92,18 +79,18 @@ class Hostile {
     }
   }
 
-  void wear_out_claims(double until) {
-    while (now() < until) {
+  void wear_out_claims(Bound bound) {
+    for (; !bound.is_over(); bound.round_over()) {
       header()[&ring::RegionHeader::wanted].fetch_add(1000);
-      const std::uint32_t slot = claim(until);
+      const std::uint32_t slot = claim(bound, slot_patience);
       if (slot == slots_) return;
       let_go(slot, entry(slot)[&ring::SlotEntry::state].load());
       ++worn_out_;
     }
   }
 
-  void wear_out_words(double until) {
-    while (now() < until) {
+  void wear_out_words(Bound bound) {
+    for (; !bound.is_over(); bound.round_over()) {
       for (std::uint32_t slot = 0; slot < slots_; ++slot)
         entry(slot)[&ring::SlotEntry::state].store(static_cast<std::uint32_t>(random_()));
       words_ += slots_;
@@ -112,17 +99,41 @@ class Hostile {
   }
 
   void report() const { std::printf("hostile: %llu words, %u slots\n", words_, worn_out_); }
+  unsigned worn_out() const { return worn_out_; }
 
  private:
+  static constexpr int slots_per_round = 5;
+
+  // False: none was to be had.
+  bool wear_out_a_slot(const Bound& bound) {
+    const std::uint32_t slot = claim(bound, slot_patience);
+    if (slot == slots_) return false;
+    const std::uint32_t word = entry(slot)[&ring::SlotEntry::state].load();
+    for (int i = 0; i < most_tries && !bound.is_over() && entry(slot)[&ring::SlotEntry::state].load() == word; ++i) {
+      if (i % 3 == 0)
+        scribble(slot_base(slot), slot_bytes_);
+      else
+        send_nonsense(slot);
+      region_.ring(ring::peer_of_slot(slot));
+      header()[&ring::RegionHeader::wanted].fetch_add(static_cast<std::uint32_t>(random_()));
+      region_.ring(ring::peer_broker);
+    }
+    give_back(slot, word);
+    ++worn_out_;
+    return true;
+  }
+
   ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(base_).header(); }
   ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
   std::byte* slot_base(std::uint32_t slot) const { return base_ + first_ + slot * slot_bytes_; }
 
-  std::uint32_t claim(double until) {
+  // slots_: none was to be had for `patience`.
+  std::uint32_t claim(const Bound& bound, double patience) {
+    const double until = now() + patience;
     header()[&ring::RegionHeader::wanted].fetch_add(1);
     region_.ring(ring::peer_broker);
     const ring::SlotOwner self = guest::this_process(region_.peer());
-    while (now() < until) {
+    while (now() < until && !bound.is_over()) {
       for (std::uint32_t slot = 0; slot < slots_; ++slot) {
         const ring::SlotWord ready =
             ring::SlotWord::of(entry(slot)[&ring::SlotEntry::state].load()).with(ring::SlotState::Ready);
@@ -232,11 +243,11 @@ class Hostile {
 };
 
 // As QEMUs do that start and end, a hundred at a time.
-int wear_out_connections(const char* socket, double until) {
+int wear_out_connections(const char* socket, Bound bound) {
   unsigned made = 0;
-  while (now() < until) {
+  for (; !bound.is_over(); bound.round_over()) {
     std::vector<std::unique_ptr<guest::Region>> all;
-    for (int i = 0; i < 100 && now() < until; ++i, ++made) all.push_back(guest::connect_region(socket));
+    for (int i = 0; i < 100 && !bound.is_over(); ++i, ++made) all.push_back(guest::connect_region(socket));
   }
   std::printf("hostile: %u connections\n", made);
   return 0;
@@ -247,20 +258,20 @@ int wear_out_connections(const char* socket, double until) {
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
   const std::string where = argv[1], scope = argv[2];
-  const double until = now() + std::atof(argv[3]);
-  if (scope == "connections") return wear_out_connections(argv[1], until);
+  const Bound bound(argv[3]);
+  if (scope == "connections") return wear_out_connections(argv[1], bound);
   std::string why;
   const std::unique_ptr<guest::Region> region =
       where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices", why) : guest::connect_region(argv[1]);
   const auto layout = region != nullptr ? guest::check_region(*region) : std::nullopt;
   if (!layout) return 3;
-  Hostile hostile(*region, *layout, std::strtoul(argv[4], nullptr, 10));
-  if (!hostile.mapped()) return 4;
-  if (scope == "slot") hostile.wear_out_slots(until);
-  if (scope == "region") hostile.wear_out_region(until);
-  if (scope == "dirty") hostile.wear_out_memory(until);
-  if (scope == "claims") hostile.wear_out_claims(until);
-  if (scope == "words") hostile.wear_out_words(until);
-  hostile.report();
-  return 0;
+  Hostile program(*region, *layout, std::strtoul(argv[4], nullptr, 10));
+  if (!program.mapped()) return 4;
+  if (scope == "slot") program.wear_out_slots(bound);
+  if (scope == "region") program.wear_out_region(bound);
+  if (scope == "dirty") program.wear_out_memory(bound);
+  if (scope == "claims") program.wear_out_claims(bound);
+  if (scope == "words") program.wear_out_words(bound);
+  program.report();
+  return scope == "slot" && program.worn_out() == 0 ? 5 : 0;
 }

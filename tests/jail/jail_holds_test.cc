@@ -164,7 +164,7 @@ class Inside {
   std::string read_line() {
     std::string line;
     pollfd wait{from_, POLLIN, 0};
-    for (char c; poll(&wait, 1, 20'000) == 1 && read(from_, &c, 1) == 1;) {
+    for (char c; poll(&wait, 1, deadline_ms) == 1 && read(from_, &c, 1) == 1;) {
       if (c == '\n') return line;
       line += c;
     }

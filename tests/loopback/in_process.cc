@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "guest/calls/calls.h"
 #include "guest/process/process.h"
@@ -21,7 +23,26 @@ CUresult guest::calls::cuGetProcAddress_v2(const char*, void**, int, cuuint64_t,
 }
 CUresult guest::calls::cuGetExportTable(const void**, const CUuuid*) { return CUDA_ERROR_NOT_SUPPORTED; }
 
+namespace {
+thread_local loopback::Naps* naps_of_this_thread = nullptr;
+}
+
+extern "C" int nanosleep(const timespec* time, timespec* left) {
+  if (loopback::Naps* naps = naps_of_this_thread; naps != nullptr) {
+    const auto ns =
+        static_cast<std::uint64_t>(time->tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time->tv_nsec);
+    if (ns > naps->longest_ns) naps->longest_ns = ns;
+    ++naps->count;
+  }
+  const int error = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
+}
+
 namespace loopback {
+
+CountedNaps::CountedNaps(Naps& naps) { naps_of_this_thread = &naps; }
+CountedNaps::~CountedNaps() { naps_of_this_thread = nullptr; }
 
 class InProcess::Region final : public guest::Region {
  public:
@@ -56,6 +77,7 @@ void InProcess::ask_broker() {
 void InProcess::ring_worker() {
   const std::uint64_t one = 1;
   ++rung_;
+  if (answering_for_worker_) slot_.header()[&ring::SlotHeader::heartbeat].fetch_add(1);
   if (hearing_) [[maybe_unused]]
     const auto n = write(doorbell_, &one, sizeof one);
 }
@@ -103,6 +125,7 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
     ADD_FAILURE() << "a process has one session: run these tests with ctest, one process each";
     return;
   }
+  setenv("IVGPU_HOST_PATIENCE", std::to_string(options.host_patience).c_str(), 1);
   void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   doorbell_ = eventfd(0, EFD_CLOEXEC);
   if (at == MAP_FAILED || doorbell_ < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control_) != 0) {

@@ -26,6 +26,7 @@ namespace loopback {
 struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
+  unsigned host_patience = 600;  // IVGPU_HOST_PATIENCE; few in tests of a silent host
   std::size_t arena_bytes = std::size_t{96} << 20;
   bool same_kernel = true;          // false: as in a VM, whose guest cannot be woken and rings the doorbell
   bool module = false;              // with the guest's kernel module
@@ -60,6 +61,9 @@ class InProcess {
   std::uint32_t asked() const { return asked_; }
   // The host as a whole: while it does not answer, neither does the worker's bell thread, which hears of its rings later.
   void answer(bool yes);
+  // From now on each ring of the worker's doorbell counts as answered at once, by somebody else. Only while the worker does
+  // not hear: it counts by itself.
+  void answer_for_worker() { answering_for_worker_ = true; }
   // How often the worker's doorbell was rung.
   std::uint32_t rung() const { return rung_; }
 
@@ -74,12 +78,25 @@ class InProcess {
   ring::SlotView slot_;
   int doorbell_ = -1;
   int control_[2] = {-1, -1};
-  std::atomic<bool> answering_{true}, hearing_{true}, ended_{false};
+  std::atomic<bool> answering_{true}, hearing_{true}, ended_{false}, answering_for_worker_{false};
   std::atomic<std::uint32_t> asked_{0}, rung_{0};
   std::unique_ptr<FakeModule> module_;
   std::thread worker_;
   host::Served served_ = host::Served::Ended;
   std::unique_ptr<guest::Session> session_;
+};
+
+// The naps that the threads under a CountedNaps have taken: in_process.cc defines nanosleep() in place of libc's.
+struct Naps {
+  std::atomic<unsigned> count{0};
+  std::atomic<std::uint64_t> longest_ns{0};
+};
+class CountedNaps {
+ public:
+  explicit CountedNaps(Naps& naps);
+  ~CountedNaps();
+  CountedNaps(const CountedNaps&) = delete;
+  CountedNaps& operator=(const CountedNaps&) = delete;
 };
 
 // Makes the first device's primary context current in the calling thread.

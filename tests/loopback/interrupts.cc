@@ -16,7 +16,7 @@ namespace ids = api::id_of;
 
 constexpr std::uint32_t slots = 3, vectors = 2;
 
-bool has_come(int interrupt, int milliseconds) {
+bool has_come(int interrupt, int milliseconds = deadline_ms) {
   pollfd come{interrupt, POLLIN, 0};
   return poll(&come, 1, milliseconds) == 1;
 }
@@ -77,12 +77,12 @@ TEST_F(Interrupts, EachSlotsWorkerWakesItsGuestByItsVector) {
     const int own = guest.interrupt(k % vectors), other = guest.interrupt((k + 1) % vectors);
     Session session(guest, k);
     session.send_hello_asleep();
-    ASSERT_TRUE(has_come(own, 10'000)) << k;
+    ASSERT_TRUE(has_come(own)) << k;
     EXPECT_FALSE(session.asleep()) << "the word is cleared before the interrupt";
     EXPECT_TRUE(session.answered());
     EXPECT_EQ(take(own), 1u);
     session.send_allocation_asleep();
-    ASSERT_TRUE(has_come(own, 10'000)) << k;
+    ASSERT_TRUE(has_come(own)) << k;
     EXPECT_TRUE(session.answered());
     EXPECT_EQ(take(own), 1u);
     EXPECT_EQ(take(other), 0u) << k;

@@ -18,9 +18,12 @@ namespace {
 using broker_test::Client, broker_test::eventually;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+// A program that says "waiting" makes its call just then, and most often sleeps in it by now. The call returns the same
+// error if it begins later.
+constexpr std::chrono::milliseconds asleep_by_then{100};
 
-// A program whose output is followed.
+// A program whose output is followed. Its library sees the end of the broker and of its worker at once, and counts no
+// unanswered questions (IVGPU_HOST_PATIENCE): a call that never notices such an end never returns.
 class Program {
  public:
   // `closed`: the set bits are the descriptors 0 to 2 that it is started without.
@@ -50,9 +53,9 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The next line; what is there when it did not come in time.
-  std::string line(int milliseconds = 20'000) {
-    const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
+  // The next line; the text so far if no whole line comes before the deadline.
+  std::string line() {
+    const auto end = Clock::now() + test_deadline;
     for (;;) {
       if (const std::size_t at = text_.find('\n'); at != std::string::npos) {
         const std::string first = text_.substr(0, at);
@@ -68,12 +71,11 @@ class Program {
       text_.append(bytes, static_cast<std::size_t>(n));
     }
   }
-  // The exit code; -1 when a signal ended it.
+  // The exit code; -1 if a signal ended it, -2 if it has not ended before the deadline.
   int code() {
     int status = 0;
-    waitpid(pid, &status, 0);
-    ended_ = true;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    ended_ = eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; });
+    return !ended_ ? -2 : WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
   pid_t pid = -1;
@@ -222,10 +224,8 @@ TEST_F(Processes, ForkAfterCuInitLeavesTheChildWithoutCuda) {
 TEST_F(Processes, ExitWithWorkInFlight) {
   Program p("exit-in-flight", region());
   EXPECT_EQ(p.line(), "leaving");
-  const auto start = Clock::now();
-  EXPECT_EQ(p.code(), 0);
-  EXPECT_LT(seconds_since(start), 2.0);
-  EXPECT_TRUE(all_slots_are_back());  // although its kernel never ends
+  EXPECT_EQ(p.code(), 0) << "its exit waits for a kernel that never ends";
+  EXPECT_TRUE(all_slots_are_back());
   expect_that_a_new_program_works();
 }
 
@@ -244,13 +244,11 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   Program p("wait", region());
   ASSERT_EQ(p.line(), "waiting");
   ASSERT_TRUE(claimed_slot());
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  std::this_thread::sleep_for(asleep_by_then);
   // Its worker was there before it: the spare. Others are started behind it.
-  const auto start = Clock::now();
   ASSERT_FALSE(before.empty());
   for (const pid_t worker : before) oracle_.kill(worker);
   EXPECT_EQ(p.line(), "cuCtxSynchronize 46");  // CUDA_ERROR_DEVICE_UNAVAILABLE
-  EXPECT_LT(seconds_since(start), 1.0);
   EXPECT_EQ(p.code(), 1);
   EXPECT_TRUE(all_slots_are_back());
   expect_that_a_new_program_works();
@@ -277,13 +275,11 @@ TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
 TEST_F(Processes, TheBrokerKilledInMidCall) {
   Program p("wait", region());
   ASSERT_EQ(p.line(), "waiting");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const auto start = Clock::now();
+  std::this_thread::sleep_for(asleep_by_then);
   kill(broker_, SIGKILL);
   waitpid(broker_, nullptr, 0);
   broker_ = -1;
   EXPECT_EQ(p.line(), "cuCtxSynchronize 46");
-  EXPECT_LT(seconds_since(start), 1.0);
   EXPECT_EQ(p.code(), 1);
   Program next("work", region());
   EXPECT_EQ(next.line(), "cuInit 100");

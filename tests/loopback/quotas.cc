@@ -2,6 +2,7 @@
 // process holds of it, and programs that take as much as they get by every way that there is.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -11,7 +12,6 @@
 namespace {
 
 using namespace broker_test;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t context = 32, headroom = 64;  // MiB
 
@@ -107,16 +107,18 @@ class Taker {
   int input_ = -1;
 };
 
+nlohmann::json status_of(const Broker& broker, std::size_t vm = 0) {
+  const auto told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()});
+  return nlohmann::json::parse(told.text).at("vms").at(vm);
+}
+
 // VMs t, of 512 MiB, and u, of 1 GiB, of a GPU of 4 GiB, without spare workers.
 class Quotas : public testing::Test {
  protected:
   static constexpr std::uint64_t quota = 512;
   std::string region(const std::string& vm = "t") const { return broker_.folder / (vm + ".sock"); }
   std::vector<pid_t> workers() const { return broker_.workers(); }
-  nlohmann::json status(std::size_t vm = 0) const {
-    const auto told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker_.folder.path()});
-    return nlohmann::json::parse(told.text).at("vms").at(vm);
-  }
+  nlohmann::json status(std::size_t vm = 0) const { return status_of(broker_, vm); }
   std::uint64_t used(std::size_t vm = 0) const {
     return status(vm).at("gpu_quotas").at(0).at("used_bytes").get<std::uint64_t>() >> 20;
   }
@@ -146,7 +148,7 @@ TEST_P(EachWay, EndsAtTheQuotaWithCudasError) {
   EXPECT_EQ(taker.told["before"].free, quota - context - headroom) << "its context has its part";
   EXPECT_EQ(taker.told["after"].total, quota);
   EXPECT_LE(taker.told["after"].free, 32u);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // looks of the broker
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // the broker measures it, and must find nothing wrong
   EXPECT_LE(used(), quota);
   taker.let_go();
   EXPECT_EQ(taker.told["at the end"].result, 0) << "its session goes on";
@@ -243,8 +245,11 @@ TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   const WatchedBroker broker(
       "spare = 2\nslots = 2\nregion_size = \"256MiB\"\ngpu_memory = \"1GiB\"", "",
       [&] { setenv("IVGPU_SIM_USAGE", usage.path().c_str(), 1); }, "sim");
-  ASSERT_TRUE(eventually([&] { return broker.workers().size() == 2; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto ready = [&] {
+    const auto vm = status_of(broker);
+    return std::ranges::count_if(vm.at("slots"), [](const auto& slot) { return slot.at("state") == "ready"; });
+  };
+  ASSERT_TRUE(eventually([&] { return ready() == 2; }));
   std::optional<Taker> a, b;
   std::thread beside([&] { a.emplace(broker.folder / "t.sock", "allocate"); });
   b.emplace(broker.folder / "t.sock", "memory-object");
@@ -255,7 +260,7 @@ TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   EXPECT_GE(a->mib + b->mib, 1024 - 2 * headroom - 2 * 32);
   a->let_go();
   ASSERT_TRUE(eventually([&] { return usage.held_by(broker.workers()) >> 20 == b->mib; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ASSERT_TRUE(eventually([&] { return ready() == 1; })) << "a worker is ready where the other's has ended";
   const std::uint64_t left = b->mib;
   b->let_go();
   EXPECT_GE(b->told["at the end"].free + left + 3 * headroom + 64, 1024u) << "what the other had can be had";

@@ -3,7 +3,6 @@
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
 #include "guest/session/channel.h"
+#include "tests/deadline.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
@@ -26,14 +26,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using loopback::backend, loopback::fake_driver, loopback::InProcess;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 void await(const std::atomic<bool>& word) {
   while (!word) std::this_thread::yield();
 }
 
 class Strict : public testing::Test {
  protected:
+  explicit Strict(const loopback::InProcessOptions& options = {}) : loopback_(backend(), options) {}
   void SetUp() override {
     ASSERT_TRUE(loopback_.ok());
     ASSERT_EQ(cu::cuMemAlloc_v2(&device_, 4096), CUDA_SUCCESS);
@@ -52,11 +51,45 @@ class Strict : public testing::Test {
     ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
     while (!fake_driver().somebody_waits()) std::this_thread::yield();
   }
+  ring::Shared<std::uint32_t> asleep_at(std::uint32_t channel) const {
+    return loopback_.slot().control(channel)[&ring::ChannelControl::guest_asleep];
+  }
+  // Each call fails, and asks at most so often: never where the session is lost, and less than a wait where the host is
+  // silent.
+  void expect_unavailable(unsigned questions = 0) {
+    char byte = 0;
+    CUdeviceptr at = 0;
+    void* pinned = nullptr;
+    const auto fails = [&](auto call) {
+      const std::uint32_t before = loopback_.asked();
+      EXPECT_EQ(call(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+      EXPECT_LE(loopback_.asked() - before, questions);
+    };
+    fails([] { return cu::cuCtxSynchronize(); });
+    fails([&] { return cu::cuMemAlloc_v2(&at, 1); });
+    fails([&] { return cu::cuMemcpyDtoH_v2(&byte, device_, 1); });
+    fails([&] { return cu::cuMemHostAlloc(&pinned, 1, 0); });
+    fails([&] { return cu::cuMemsetD8Async(device_, 1, 1, nullptr); });
+    EXPECT_EQ(guest::session()->lost(), questions == 0);
+  }
   void TearDown() override { fake_driver().open_gate(); }
 
-  InProcess loopback_{backend()};
+  InProcess loopback_;
   CUdeviceptr device_ = 0;
   CUstream stream_ = nullptr;
+};
+
+class StrictWithASilentHost : public Strict {
+ protected:
+  static constexpr unsigned patience = 7;
+  StrictWithASilentHost() : Strict({.host_patience = patience}) {}
+  // Whether the host counts as alive until this thread, which waits, has asked so often.
+  bool alive_for(unsigned questions) {
+    const std::uint32_t last = loopback_.asked() + questions;
+    bool alive = true;
+    return before_deadline([&] { return !(alive = guest::session()->host_alive()) || loopback_.asked() == last; }) &&
+           alive;
+  }
 };
 
 // ---- errors of posted calls ----------------------------------------------------------------------------------------
@@ -213,21 +246,17 @@ TEST_F(Strict, JitLogsComeBackWithinTheirBuffers) {
 TEST_F(Strict, AFullRingIsWaitedFor) {
   block_worker();
   constexpr unsigned records = 6000;  // several rings' worth
-  std::atomic<unsigned> posted{0};
+  std::atomic<unsigned> posted{0}, channel{ring::max_channels};
   std::thread poster([&] {
     loopback::use_device();
     CUstream s = nullptr;
     cu::cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
-    fake_driver().close_gate();
     cu::cuMemsetD8Async(device_, 2, 1, s);
+    channel = guest::this_channel().index();
     for (unsigned i = 0; i < records; ++i, ++posted)
       if (cu::cuMemsetD32Async(device_, i, 1, s) != CUDA_SUCCESS) return;
   });
-  unsigned before = 0;
-  do {  // until it makes no progress
-    before = posted;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  } while (before == 0 || before != posted);
+  EXPECT_TRUE(before_deadline([&] { return channel < ring::max_channels && asleep_at(channel).load() != 0; }));
   EXPECT_LT(posted, records);
   EXPECT_GT(posted, 1000u);
   fake_driver().open_gate();
@@ -239,106 +268,79 @@ TEST_F(Strict, AFullRingIsWaitedFor) {
 
 // ---- a host that is gone -------------------------------------------------------------------------------------------
 
-void expect_unavailable(CUdeviceptr device) {
-  char byte = 0;
-  CUdeviceptr at = 0;
-  void* pinned = nullptr;
-  const auto start = Clock::now();
-  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_EQ(cu::cuMemAlloc_v2(&at, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_EQ(cu::cuMemcpyDtoH_v2(&byte, device, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_EQ(cu::cuMemsetD8Async(device, 1, 1, nullptr), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_LT(seconds_since(start), 1.0);
-}
-
 TEST_F(Strict, AWorkerThatHasEnded) {
   EXPECT_EQ(loopback_.end_worker(), host::Served::Ended);
-  expect_unavailable(device_);
+  expect_unavailable();
 }
 
 TEST_F(Strict, AWorkerThatDiesInMidCall) {
   block_worker();
-  std::atomic<bool> waiting{false};
+  loopback::Naps naps;
   CUresult result = CUDA_SUCCESS;
-  double took = 0;
   std::thread waiter([&] {
     loopback::use_device();
-    waiting = true;
+    const loopback::CountedNaps counted(naps);
     result = cu::cuStreamSynchronize(stream_);  // its last use is what the worker stands in
   });
-  await(waiting);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  const auto start = Clock::now();
+  EXPECT_TRUE(before_deadline([&] { return naps.count != 0; }));
   loopback_.mark_dead();
   waiter.join();
-  took = seconds_since(start);
   EXPECT_EQ(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_LT(took, 1.0);
-  expect_unavailable(device_);
+  expect_unavailable();
 }
 
 TEST_F(Strict, AWorkerThatDiesWhileTheRingIsFull) {
   block_worker();
   CUresult last = CUDA_SUCCESS;
-  std::atomic<unsigned> posted{0};
+  std::atomic<unsigned> posted{0}, channel{ring::max_channels};
   std::thread poster([&] {
     loopback::use_device();
     CUstream s = nullptr;
     cu::cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
     cu::cuMemsetD8Async(device_, 2, 1, s);
+    channel = guest::this_channel().index();
     for (; last == CUDA_SUCCESS && posted < 100'000; ++posted) last = cu::cuMemsetD32Async(device_, 1, 1, s);
   });
-  unsigned before = 0;
-  do {
-    before = posted;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  } while (before == 0 || before != posted);
-  const auto start = Clock::now();
+  EXPECT_TRUE(before_deadline([&] { return channel < ring::max_channels && asleep_at(channel).load() != 0; }));
   loopback_.mark_dead();
   poster.join();
-  EXPECT_LT(seconds_since(start), 1.0);
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(guest::session()->lost());
 }
 
-TEST_F(Strict, AHostThatDoesNotAnswerWhoWaits) {
+TEST_F(StrictWithASilentHost, AHostThatDoesNotAnswerWhoWaits) {
   block_worker();
   loopback_.answer(false);
-  const auto start = Clock::now();
-  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_LT(seconds_since(start), 1.6);
-  EXPECT_GT(seconds_since(start), 0.6);  // it may be slow: patience first
-  expect_unavailable(device_);
-}
-
-bool alive_for(double seconds) {
-  for (const auto start = Clock::now(); seconds_since(start) < seconds;)
-    if (!guest::session()->host_alive()) return false;
-  return true;
-}
-
-TEST_F(Strict, WhoWaitsAsksTheBrokerTenTimesASecondAndNobodyElseDoes) {
   const std::uint32_t before = loopback_.asked();
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_EQ(loopback_.asked(), before);
-  EXPECT_TRUE(alive_for(0.55));
-  EXPECT_GE(loopback_.asked() - before, 4U);
-  EXPECT_LE(loopback_.asked() - before, 6U);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_GE(loopback_.asked() - before, patience) << "it may be slow";
+  expect_unavailable(patience - 1);
 }
 
-TEST_F(Strict, ABrokerThatAnswersLateIsNotGone) {
-  for (int round = 0; round < 3; ++round) {
+// A busy machine only makes the time between the questions longer.
+TEST_F(StrictWithASilentHost, WhoWaitsAsksTheBrokerTenTimesASecondAndNobodyElseDoes) {
+  const std::uint32_t before = loopback_.asked();
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  EXPECT_EQ(loopback_.asked(), before);
+  const auto start = Clock::now();
+  EXPECT_TRUE(alive_for(5));
+  EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(400));
+}
+
+TEST_F(StrictWithASilentHost, ABrokerThatAnswersLateIsNotGone) {
+  for (int round = 0; round < 2; ++round) {
     loopback_.answer(false);
-    EXPECT_TRUE(alive_for(0.5)) << "round " << round;
+    EXPECT_TRUE(alive_for(patience - 1)) << "round " << round;
     loopback_.answer(true);
-    EXPECT_TRUE(alive_for(0.25)) << "round " << round;
+    EXPECT_TRUE(alive_for(2)) << "round " << round;
   }
 }
 
 // A region whose one slot never becomes Ready, and whose broker answers so many rings and then no more.
 class Deserted final : public guest::Region {
  public:
-  explicit Deserted(int answers) : answers_(answers), bytes_(ring::first_slot_offset + ring::min_slot_bytes) {
+  explicit Deserted(unsigned& rung, unsigned answers)
+      : rung_(rung), answers_(answers), bytes_(ring::first_slot_offset + ring::min_slot_bytes) {
     header_->version = ring::layout_version;
     header_->slot_count = 1;
     header_->region_bytes = bytes_.size();
@@ -348,7 +350,7 @@ class Deserted final : public guest::Region {
   }
   std::byte* map(std::uint64_t offset, std::size_t, void*) override { return bytes_.data() + offset; }
   void ring(std::uint32_t) override {
-    if (answers_-- > 0) other_side::shared(header_->heartbeat).fetch_add(1);
+    if (rung_++ < answers_) other_side::shared(header_->heartbeat).fetch_add(1);
   }
   std::uint64_t size() const override { return bytes_.size(); }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
@@ -356,25 +358,28 @@ class Deserted final : public guest::Region {
   void forget() override {}
 
  private:
-  int answers_;
+  unsigned& rung_;
+  const unsigned answers_;
   std::vector<std::byte> bytes_;
   ring::RegionHeader* const header_ = &other_side::region(bytes_.data());
 };
 
-double seconds_to_claim(int answers) {
-  const auto start = Clock::now();
-  EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(answers)), nullptr);
-  return seconds_since(start);
+// How often a program that asks for a slot has rung the broker when it gives up: once because it wants one, then for each
+// question.
+unsigned rings_of_a_claim(unsigned answers) {
+  unsigned rung = 0;
+  EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(rung, answers)), nullptr);
+  return rung;
 }
 
 TEST(Claim, ABrokerThatDoesNotAnswerIsNotWaitedFor) {
-  const double seconds = seconds_to_claim(0);
-  EXPECT_GT(seconds, 0.6);
-  EXPECT_LT(seconds, 1.6);
+  unsetenv("IVGPU_HOST_PATIENCE");
+  EXPECT_EQ(rings_of_a_claim(0), 1 + 7U);
 }
 
 TEST(Claim, ABrokerThatAnswersMayTakeItsTimeToStartAWorker) {
-  EXPECT_GT(seconds_to_claim(20), 2.0);  // ten questions a second, and then its silence
+  setenv("IVGPU_HOST_PATIENCE", "2", 1);
+  EXPECT_EQ(rings_of_a_claim(8), 8 + 2U);
 }
 
 // ---- words that make no sense --------------------------------------------------------------------------------------
@@ -551,8 +556,7 @@ TEST(StrictWithout, KnownDone) {
 TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   guest::Channel& channel = guest::this_channel();
   const std::uint64_t bound = guest::session()->spin_nanoseconds();
-  const ring::Shared<std::uint32_t> asleep =
-      loopback_.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
+  const ring::Shared<std::uint32_t> asleep = asleep_at(channel.index());
   ASSERT_GT(bound, 0u);
   // From twice the bound, which a slow start may have led to.
   for (int i = 0; i <= ring::AdaptiveSpin::most_halvings; ++i) {
@@ -578,13 +582,14 @@ std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   const auto asleep = loopback.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
   CUdeviceptr device = 0;
   EXPECT_EQ(cu::cuMemAlloc_v2(&device, 16), CUDA_SUCCESS);
-  // On a busy machine a wait may be much longer than it should be, and is no such wait.
-  for (int i = 0; i < 50 && channel.polling_nanoseconds() <= bound; ++i) {
+  // On a busy machine some waits last more than twice the bound, and the guest then polls for less. A shorter wait undoes one
+  // of these, so the test tries until the deadline.
+  const auto end = Clock::now() + test_deadline;
+  while (channel.polling_nanoseconds() <= bound && Clock::now() < end) {
     fake_driver().close_gate();
     EXPECT_EQ(cu::cuMemsetD8Async(device, 1, 1, nullptr), CUDA_SUCCESS);
     std::thread opener([&] {
-      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(bound_us * 2);
-      while (asleep.load() == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+      while (asleep.load() == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
       fake_driver().open_gate();
     });
     EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
@@ -602,20 +607,17 @@ TEST(StrictWith, NobodyPollsForLongerThanTheLongest) {
   EXPECT_EQ(polled_after_longer_waits(8000), ring::longest_spin_us * std::uint64_t{1000});
 }
 
-// How often a thread that nobody wakes has napped while it waited for a tenth of a second.
-long naps_of_a_wait(std::uint64_t position) {
-  long naps = 0;
+// The longest nap of a thread that nobody wakes, once it has napped often enough for its naps to have grown.
+std::uint64_t longest_nap_of_a_wait(std::uint64_t position) {
+  loopback::Naps naps;
   std::thread waits([&] {
-    rusage before{}, after{};
-    getrusage(RUSAGE_THREAD, &before);
+    const loopback::CountedNaps counted(naps);
     guest::session()->channel(0).await_executed(position);
-    getrusage(RUSAGE_THREAD, &after);
-    naps = after.ru_nvcsw - before.ru_nvcsw;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(before_deadline([&] { return naps.count >= 20; }));
   fake_driver().open_gate();
   waits.join();
-  return naps;
+  return naps.longest_ns;
 }
 
 // While its record waits for a turn on the GPU, which comes within milliseconds, it looks more often.
@@ -623,19 +625,17 @@ TEST_F(Strict, AGuestThatNobodyWakesNapsForShorterWhileItIsQueued) {
   const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   guest::Channel& channel = guest::session()->channel(0);
   block_worker();
-  const long as_usual = naps_of_a_wait(channel.posted());
+  EXPECT_EQ(longest_nap_of_a_wait(channel.posted()), guest::longest_nap_ns);
   ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   control[&ring::ChannelControl::queued].store(1);
   block_worker();
-  const long queued = naps_of_a_wait(channel.posted());
-  EXPECT_LE(as_usual, 150);
-  EXPECT_GE(queued, 2 * as_usual);
+  EXPECT_LE(longest_nap_of_a_wait(channel.posted()), guest::longest_nap_ns / 20);
 }
 
 // A worker wakes a guest when its turn on the GPU begins, and what it awaits comes soon: it polls for 200 us before it
 // sleeps again (guest/session/channel.cc). A thread that was kept from a processor has taken longer, never less.
 TEST_F(Strict, AGuestThatIsWokenEarlyPolls) {
-  const auto asleep = loopback_.slot().control(guest::this_channel().index())[&ring::ChannelControl::guest_asleep];
+  const auto asleep = asleep_at(guest::this_channel().index());
   const auto await_sleep = [&] {
     while (asleep.load() == 0) std::this_thread::yield();
   };
@@ -643,10 +643,12 @@ TEST_F(Strict, AGuestThatIsWokenEarlyPolls) {
     block_worker();
     Clock::duration awake{};
     std::thread worker([&] {
-      await_sleep();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // now it sleeps
-      const auto woken = Clock::now();
-      asleep.store(0);
+      Clock::time_point woken;
+      do {  // until it is woken before it wakes by itself
+        await_sleep();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // now it sleeps
+        woken = Clock::now();
+      } while (asleep.exchange(0) == 0);
       syscall(SYS_futex, asleep.futex_word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
       await_sleep();
       awake = Clock::now() - woken;
@@ -678,11 +680,9 @@ TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
   block_worker();  // it would store the right index again
   loopback_.slot().control(0)[&ring::ChannelControl::head].fetch_add(1 << 20);
   CUresult last = CUDA_SUCCESS;
-  const auto start = Clock::now();
   for (std::size_t i = 0; last == CUDA_SUCCESS && i < ring::request_bytes / 16; ++i) last = post();  // until it looks
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), 0.5) << "it waited for a dead host instead";
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->lost()) << "it waited for a silent host instead";
 }
 
 TEST_F(Strict, AScribbledTailEndsTheWorker) {
@@ -690,7 +690,7 @@ TEST_F(Strict, AScribbledTailEndsTheWorker) {
   other_side::wake(loopback_.slot().control(0)[&ring::ChannelControl::worker_asleep]);
   while (!loopback_.worker_has_ended()) std::this_thread::yield();
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
-  expect_unavailable(device_);
+  expect_unavailable();
 }
 
 // A device page whose texts lack their NUL and whose numbers nothing can be divided by.

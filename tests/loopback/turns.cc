@@ -183,9 +183,11 @@ class Turns : public testing::Test {
   WatchedBroker broker_;
 };
 
+class TurnsTiming : public Turns {};
+
 // While a program is off its processor, the other one has the GPU, and no context changes between its pieces of work. So
 // where this machine's host takes much of the processors' time, slices give more and turns less. Such a try is made again.
-TEST_F(Turns, ProgramsThatLaunchAndWaitDoMoreByThem) {
+TEST_F(TurnsTiming, ProgramsThatLaunchAndWaitDoMoreByThem) {
   constexpr double most_stolen = 0.1;
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
@@ -214,7 +216,7 @@ TEST_F(Turns, ProgramsThatLaunchAndWaitDoMoreByThem) {
 // Virtual time has the exact parts (tests/unit/turns_world.cc). Here a program whose threads wait for a processor wants no
 // turn, and the other goes on: so one VM has the larger weight and then the smaller one, and its times are compared. How
 // much the programs do in these times depends on the processors still more.
-TEST_F(Turns, WeightsAreParts) {
+TEST_F(TurnsTiming, WeightsAreParts) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
   defaults_ = "weight = 3\n";
@@ -233,7 +235,7 @@ TEST_F(Turns, WeightsAreParts) {
 }
 
 // Its turn would end by time only after ten seconds. Again where the machine is busy.
-TEST_F(Turns, AHolderThatIsKilledPassesItsTurnOn) {
+TEST_F(TurnsTiming, AHolderThatIsKilledPassesItsTurnOn) {
   Program b(broker_.folder, "u", "nothing"), c(broker_.folder, "v", "nothing");
   ASSERT_TRUE(b.works() && c.works());
   double after_ms = 1e9;
@@ -258,7 +260,7 @@ TEST_F(Turns, AHolderThatIsKilledPassesItsTurnOn) {
 
 // As one that cpu.max throttles, though for longer. Again where the scheduler has let all go on for another reason first,
 // or the machine is busy.
-TEST_F(Turns, AHolderThatIsStoppedLosesItsTurnByTimeAndGoesOnLater) {
+TEST_F(TurnsTiming, AHolderThatIsStoppedLosesItsTurnByTimeAndGoesOnLater) {
   constexpr int longest_turn_ms = 200, slack_ms = 100;
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count"), c(broker_.folder, "v", "count");
   ASSERT_TRUE(a.works() && b.works() && c.works());
@@ -307,17 +309,17 @@ TEST_F(Turns, AStreamThatWaitsForAnotherVmHoldsNobody) {
   EXPECT_GE(turns.at("held_up").get<int>(), 5) << "its turns end by themselves";
   EXPECT_EQ(turns.at("overlong"), 0);
   EXPECT_EQ(turns.at("sliced"), 0);
-  EXPECT_TRUE(takes_turns());
+  EXPECT_TRUE(eventually([this] { return takes_turns(); }));
   EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
 }
 
 // Nor hears that it is suspected, as the keeper of one with long copies does.
-TEST_F(Turns, AWorkerThatPassesNoGateAndAnswersNothingIsEnded) {
+TEST_F(TurnsTiming, AWorkerThatPassesNoGateAndAnswersNothingIsEnded) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
   take_turns();
-  std::this_thread::sleep_for(1500ms);
-  ASSERT_TRUE(takes_turns());
+  std::this_thread::sleep_for(1500ms);  // honest workers are not suspected
+  ASSERT_EQ(broker_.times_logged(": killed: "), 0U);
   make_workers_cheat();
   Program c(broker_.folder, "v", "long");
   ASSERT_TRUE(c.works());
@@ -352,8 +354,10 @@ class TurnsOfTwoGpus : public Turns {
       "gpus = [0, 1]\nspare = 0\n[vm.v]\ngpus = [1]\nspare = 1\n[vm.u]\ngpus = [0]\nspare = 0\n";
 };
 
+class TurnsOfTwoGpusTiming : public TurnsOfTwoGpus {};
+
 // It waits for the turns of one after the other, and holds nobody up meanwhile.
-TEST_F(TurnsOfTwoGpus, AProgramOnBothAndOneOnEachGoOn) {
+TEST_F(TurnsOfTwoGpusTiming, AProgramOnBothAndOneOnEachGoOn) {
   Program a(broker_.folder, "t", "both"), b(broker_.folder, "u", "nothing"), c(broker_.folder, "v", "nothing");
   ASSERT_TRUE(a.works() && b.works() && c.works());
   const auto slices = work_of({&a, &b, &c}, 1000ms);
@@ -373,10 +377,10 @@ TEST_F(TurnsOfTwoGpus, WorkInAnotherContextsStreamTakesTheTurnsOfItsGpu) {
   reload("turns");
   const auto gpu = [this](std::size_t number) { return status().at("gpus").at(number).at("takes_turns").get<bool>(); };
   ASSERT_TRUE(eventually([&] { return gpu(1); }));
-  std::this_thread::sleep_for(4000ms);
+  std::this_thread::sleep_for(2500ms);
   EXPECT_TRUE(a.works() && c.works());
   EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
-  EXPECT_GE(status().at("vms").at(0).at("turns").at("taken").get<int>(), 50);
+  EXPECT_TRUE(eventually([this] { return status().at("vms").at(0).at("turns").at("taken").get<int>() >= 50; }));
 }
 
 // What is on the other GPU notices nothing. A worker that was started ahead does not keep a GPU that is back from programs.
@@ -404,12 +408,12 @@ TEST_F(TurnsOfTwoGpus, AGpuThatDisappearsIsToldAndFoundAgain) {
 struct Service {
   FdKeeper keeper_;
 };
-class TurnsOfARestart : protected Service, public Turns {
+class TurnsOfARestartTiming : protected Service, public Turns {
  protected:
-  TurnsOfARestart() : Turns(keeper_.environment()) {}
+  TurnsOfARestartTiming() : Turns(keeper_.environment()) {}
 };
 
-TEST_F(TurnsOfARestart, ProgramsGoOnAndTurnsBeginAgain) {
+TEST_F(TurnsOfARestartTiming, ProgramsGoOnAndTurnsBeginAgain) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
   ASSERT_TRUE(a.works() && b.works());
   for (const int signal : {SIGKILL, SIGTERM, SIGKILL}) {

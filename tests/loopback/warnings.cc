@@ -98,12 +98,10 @@ TEST(Warnings, AllSlotsTaken) {
   EXPECT_TRUE(broker.eventually_logged("t: session 0 of loopback_program (process " + std::to_string(holder.pid()) +
                                        ") starts\n"))
       << "the library says who it is";
-  const auto start = std::chrono::steady_clock::now();
   Program waiting(broker.folder, "work", broker.socket_path());
   const std::string line = "ivgpu: all 1 session slots of this VM are taken, by loopback_program (" +
                            std::to_string(holder.pid()) + "); waiting for one, up to 20 s (the key slots of ivgpud's ";
   EXPECT_TRUE(eventually([&] { return has(waiting.said(), line); })) << waiting.said();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "long before it gives up";
   EXPECT_TRUE(broker.eventually_logged("t: all 1 slots are taken, and a program waits for one"));
   holder.end();
   EXPECT_EQ(waiting.wait(), 0) << waiting.said();

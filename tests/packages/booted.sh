@@ -26,6 +26,8 @@ kernel=${IVGPU_TEST_IMAGE:-$build/guest-image}/vmlinuz
 [[ -e $kernel ]] || { echo "there is no kernel: $kernel; \`ivgpu vm --gpu sim -- true\` fetches one"; exit 3; }
 pack=(cpio)
 command -v cpio >/dev/null || pack=(busybox cpio)
+# shellcheck source=tests/patient.sh
+source "$sources/tests/patient.sh"
 # shellcheck source=tests/packages/common.sh
 source "$sources/tests/packages/common.sh"
 # shellcheck source=tests/vm/pmem_guest.sh

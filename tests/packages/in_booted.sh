@@ -10,7 +10,7 @@ a_program_works() { IVGPU_REGION=/run/ivgpu/vm1.sock ivgpu run /test/faults_prog
 starts_told() { journalctl -u ivgpud --no-pager -o cat | grep -c '^vm1: session . of faults_program .* starts$'; }
 has_started() { [[ $(starts_told) == "$1" ]]; }
 went_on() { [[ $(journalctl -u ivgpud --no-pager -o cat | grep -c '1 session(s) and 1 connection(s) of before the restart go on') -ge "$1" ]]; }
-a_program_runs() { IVGPU_REGION=/run/ivgpu/vm1.sock timeout 60 ivgpu run /test/vector_add --n 1000; }
+a_program_runs() { IVGPU_REGION=/run/ivgpu/vm1.sock timeout 300 ivgpu run /test/vector_add --n 1000; }
 toml=/etc/ivgpu/ivgpud.toml
 
 check "no unit has failed" test -z "$(systemctl --failed --no-legend)"
@@ -31,7 +31,7 @@ sed -i '0,/^#*outlive_s = .*/s//outlive_s = 60/' "$toml"
 grep -q '^outlive_s' "$toml" || sed -i 's/^\[broker\]/[broker]\noutlive_s = 60/' "$toml"
 sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]\nregion_size = "128MiB"\nslots = 2/' "$toml"
 mkdir -p /etc/systemd/system/ivgpud.service.d
-printf '[Service]\nWatchdogSec=10\n' >/etc/systemd/system/ivgpud.service.d/test.conf
+printf '[Service]\nWatchdogSec=20\n' >/etc/systemd/system/ivgpud.service.d/test.conf
 systemctl daemon-reload
 check "it starts, and is ready with its sockets" sh -c 'systemctl enable --now ivgpud && test -S /run/ivgpu/vm1.sock'
 check "its status is systemd's" sh -c "systemctl show -P StatusText ivgpud | grep 'serving 1 VM'"
@@ -62,7 +62,7 @@ check "a program works" eventually has_started 1
 sockets() { stat -c %i /run/ivgpu/vm1.sock /run/ivgpu/ivgpud.control; }
 sockets=$(sockets)
 check "a restart" systemctl restart ivgpud
-check "leaves it its session" went_on 1
+check "leaves it its session" eventually went_on 1
 check "and its sockets" test "$sockets" = "$(sockets)"
 check "within its VM's group" sh -c 'grep -q . /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1/cgroup.procs'
 check "which is bounded again" grep -qv max /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1/pids.max

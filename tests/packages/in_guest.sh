@@ -8,7 +8,7 @@ check() {
   if "$@" >/test/said 2>&1; then echo "ok    $what"; else echo "FAIL  $what"; sed 's/^/      /' /test/said; status=1; fi
 }
 eventually() {
-  for ((i = 0; i < 300; ++i)); do
+  for ((i = 0; i < 600; ++i)); do
     "$@" && return
     sleep 0.2
   done

@@ -88,7 +88,7 @@ profile trial flags=(attach_disconnected) {
 PROFILE
 profile() { apparmor_parser --replace --skip-cache /etc/apparmor.d/trial; }
 qemu() {
-  timeout 120 setpriv --reuid=libvirt-qemu --regid=libvirt-qemu --init-groups aa-exec -p trial -- qemu-system-x86_64 \
+  timeout 300 setpriv --reuid=libvirt-qemu --regid=libvirt-qemu --init-groups aa-exec -p trial -- qemu-system-x86_64 \
     -machine q35 -S -m 64 -display none -nodefaults -monitor stdio -chardev socket,id=c,path=/run/ivgpu/vm3.sock \
     -device ivshmem-doorbell,chardev=c,vectors=1 <<<quit
 }

@@ -58,8 +58,8 @@ int main(int argc, char** argv) {
   CHECK_CUDA(cudaEventElapsedTime(&first, start, between));
   CHECK_CUDA(cudaEventElapsedTime(&second, between, stop));
   CHECK_CUDA(cudaEventElapsedTime(&whole, start, stop));
-  CHECK_THAT(first >= 0 && second >= 0 && whole >= first && whole >= second && whole < 60000,
-             "The times are %g and %g, together %g ms.", double{first}, double{second}, double{whole});
+  CHECK_THAT(first >= 0 && second >= 0 && whole >= first && whole >= second, "The times are %g and %g, together %g ms.",
+             double{first}, double{second}, double{whole});
   CHECK_THAT(whole < first + second + 0.1f && whole > first + second - 0.1f, "%g and %g ms are %g together.",
              double{first}, double{second}, double{whole});
   for (long i = 0; i < n; ++i) {

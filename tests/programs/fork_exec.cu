@@ -26,7 +26,7 @@ __global__ void square(const int* in, int* out) {
 
 // Gives up after a bounded count, so that a program that failed does not leave a kernel behind for ever.
 __global__ void hold(const volatile int* released, int* gave_up) {
-  for (int i = 0; i < (1 << 20); ++i) {
+  for (int i = 0; i < (1 << 22); ++i) {
     if (*released != 0) return;
     __nanosleep(50000);
   }

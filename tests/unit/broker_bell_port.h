@@ -11,6 +11,7 @@
 #include <string>
 
 #include "ring/bells.h"
+#include "tests/deadline.h"
 
 namespace broker_test {
 
@@ -33,7 +34,7 @@ class Port {
   void flood(const std::string& bytes) const {
     [[maybe_unused]] const auto n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  // How many bytes came, each a wake-up, until it is quiet for so long.
+  // How many bytes came, each a wake-up, until it is quiet for so long. What must come is waited for by heard().
   int woken(int milliseconds = 200) const {
     int count = 0;
     for (pollfd port{fd_, POLLIN, 0}; poll(&port, 1, milliseconds) == 1;) {
@@ -47,16 +48,20 @@ class Port {
   // Whether the next byte is a wake-up.
   bool heard() const {
     unsigned char byte = 0;
-    pollfd port{fd_, POLLIN, 0};
-    return poll(&port, 1, 10000) == 1 && recv(fd_, &byte, 1, 0) == 1 && byte == ring::bell_woken;
+    return receives() && recv(fd_, &byte, 1, 0) == 1 && byte == ring::bell_woken;
   }
+  bool heard_once() const { return heard() && woken() == 0; }
   bool ended() const {
     unsigned char byte = 0;
-    pollfd port{fd_, POLLIN, 0};
-    return poll(&port, 1, 10000) == 1 && recv(fd_, &byte, 1, 0) == 0;
+    return receives() && recv(fd_, &byte, 1, 0) == 0;
   }
 
  private:
+  bool receives() const {
+    pollfd port{fd_, POLLIN, 0};
+    return poll(&port, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())) == 1;
+  }
+
   int fd_;
 };
 

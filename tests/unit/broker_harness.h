@@ -29,17 +29,19 @@
 #include <vector>
 
 #include "ring/layout.h"
+#include "tests/deadline.h"
 #include "tests/other_side.h"
 
 namespace broker_test {
 
-inline bool eventually(const std::function<bool()>& condition, int milliseconds = 10000) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
+// For poll().
+constexpr int deadline_ms = static_cast<int>(std::chrono::milliseconds(test_deadline).count());
+
+inline bool eventually(const std::function<bool()>& condition) { return before_deadline(condition); }
+
+// Seconds since a moment. A bound on a rate takes them after it has counted: load makes the bound wider, never narrower.
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 class Folder {
@@ -224,27 +226,35 @@ class Broker {
     close(ready_pipe[1]);
     close(stay_pipe[0]);
     stay_ = stay_pipe[1];
+    // A worker that hangs is never ready: its broker is up once it waits for events.
+    if (fake_ == "hang") {
+      EXPECT_TRUE(eventually_logged("waiting through "));
+    } else {
+      read_ready(ready_pipe[0]);
+    }
+    close(ready_pipe[0]);
+  }
+  void read_ready(int from) {
     char bytes[64];
-    // A worker that hangs is never ready: such a broker is met as it is, up but cold.
-    pollfd news{ready_pipe[0], POLLIN, 0};
-    while (poll(&news, 1, 2000) > 0) {
-      const ssize_t n = read(ready_pipe[0], bytes, sizeof bytes);
+    pollfd news{from, POLLIN, 0};
+    while (poll(&news, 1, deadline_ms) > 0) {
+      const ssize_t n = read(from, bytes, sizeof bytes);
       if (n <= 0) break;
       ready.append(bytes, static_cast<std::size_t>(n));
     }
-    close(ready_pipe[0]);
   }
   const std::string fake_;
   int stay_ = -1;
   bool reaped_ = false;
 };
 
-// Of a broker's event loop, since it began, in milliseconds of the processor's time; -1 where it does not say.
-inline double longest_turn_ms(const Broker& broker) {
+// Iterations of a broker's event loop since it began, as its status reports them; 0 if the status does not.
+inline std::uint64_t loop_iterations(const Broker& broker) {
   const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
-  const std::string key = "\"longest_turn_ms\":";
-  const std::size_t at = told.find(key);
-  return at == std::string::npos ? -1 : std::atof(told.c_str() + at + key.size());
+  const std::string key = "\"turns\":";
+  const std::size_t loop = told.find("\"loop\":{"), at = told.find(key, loop);
+  if (loop == std::string::npos || at == std::string::npos) return 0;
+  return std::strtoull(told.c_str() + at + key.size(), nullptr, 10);
 }
 
 // How many of a VM's workers have ended, how many of them by a signal that the broker did not send, and what is told of
@@ -297,7 +307,7 @@ class Client {
   }
   int socket_fd() const { return socket_; }
 
-  std::optional<Message> receive(int milliseconds = 5000) {
+  std::optional<Message> receive(int milliseconds = deadline_ms) {
     pollfd wait{socket_, POLLIN, 0};
     if (poll(&wait, 1, milliseconds) != 1) return std::nullopt;
     Message message{0, -1};
@@ -314,6 +324,13 @@ class Client {
       fds_.push_back(message.fd);
     }
     return message;
+  }
+
+  // The broker ends the connection, and has said nothing since the last message.
+  bool is_ended() const {
+    pollfd wait{socket_, POLLIN, 0};
+    char byte;
+    return poll(&wait, 1, deadline_ms) == 1 && recv(socket_, &byte, 1, MSG_DONTWAIT) <= 0;
   }
 
   // The whole greeting; the region is mapped and the doorbells are known after it.
@@ -380,8 +397,19 @@ class Client {
     ring_peer(ring::peer_broker);
     return taken;
   }
-  bool becomes(std::uint32_t k, ring::SlotState state, int milliseconds = 10000) const {
-    return eventually([&] { return word(k).state == state; }, milliseconds);
+  bool becomes(std::uint32_t k, ring::SlotState state) const {
+    return eventually([&] { return word(k).state == state; });
+  }
+  // A released slot: it is empty, or ready for the next program.
+  bool comes_back(std::uint32_t k) const {
+    return eventually(
+        [&] { return word(k).state == ring::SlotState::Empty || word(k).state == ring::SlotState::Ready; });
+  }
+  // The broker answers a ring.
+  bool is_answered() const {
+    const std::uint64_t before = heartbeat().load();
+    ring_peer(ring::peer_broker);
+    return eventually([&] { return heartbeat().load() != before; });
   }
   std::uint32_t count(ring::SlotState state) const {
     std::uint32_t n = 0;

@@ -107,13 +107,13 @@ TEST(ManagedMemory, IsToldForEachProcess) {
     if (process == 3) return Mapped{Mapped::End::Unread, 0, "not today"};
     return Mapped{process == 2 ? Mapped::End::TooLong : Mapped::End::Whole, 10};
   });
-  const auto held = managed.look({1, 2, 3}, 10s);
+  const auto held = managed.look({1, 2, 3}, test_deadline);
   ASSERT_EQ(held.size(), 3u);
   EXPECT_EQ(held.at(1).bytes, 10u);
   EXPECT_EQ(held.at(2).bytes, std::nullopt) << "more than anybody has";
   EXPECT_EQ(held.at(3).bytes, 0u);
   EXPECT_EQ(held.at(3).unread, "not today");
-  EXPECT_TRUE(managed.look({}, 10s).empty());
+  EXPECT_TRUE(managed.look({}, test_deadline).empty());
 }
 
 // Once is a busy machine.
@@ -122,7 +122,7 @@ TEST(ManagedMemory, WhoseListIsAlwaysTooSlowHidesSomething) {
   ManagedMemory managed([&](pid_t) {
     return Mapped{slow ? Mapped::End::TooSlow : Mapped::End::Whole, slow ? 1u : 7u};
   });
-  const auto bytes = [&] { return managed.look({1}, 10s).at(1).bytes; };
+  const auto bytes = [&] { return managed.look({1}, test_deadline).at(1).bytes; };
   EXPECT_EQ(bytes(), 7u);
   for (int round = 0; round < 2; ++round) {
     slow = true;
@@ -142,11 +142,11 @@ TEST(ManagedMemory, AListThatDoesNotComeIsNotWaitedFor) {
     while (process == 2 && stuck) std::this_thread::sleep_for(1ms);
     return Mapped{Mapped::End::Whole, bytes};
   });
-  EXPECT_EQ(managed.look({1, 2}, 10s).at(2).bytes, 5u);
+  EXPECT_EQ(managed.look({1, 2}, test_deadline).at(2).bytes, 5u);
   stuck = true, bytes = 6;
   for (int i = 0; i < 2; ++i) EXPECT_EQ(managed.look({1, 2}, 50ms).at(2).bytes, 5u);
   stuck = false;
-  const auto held = managed.look({1, 2}, 10s);
+  const auto held = managed.look({1, 2}, test_deadline);
   EXPECT_EQ(held.at(1).bytes, 6u);
   EXPECT_EQ(held.at(2).bytes, 6u);
 }

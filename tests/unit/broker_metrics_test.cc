@@ -339,7 +339,7 @@ std::string answer_on(int fd, const std::string& request) {
   std::string heard;
   pollfd wait{fd, POLLIN, 0};
   char bytes[4096];
-  for (ssize_t n; poll(&wait, 1, 8000) == 1 && (n = read(fd, bytes, sizeof bytes)) > 0;)
+  for (ssize_t n; poll(&wait, 1, deadline_ms) == 1 && (n = read(fd, bytes, sizeof bytes)) > 0;)
     heard.append(bytes, static_cast<std::size_t>(n));
   close(fd);
   return heard;
@@ -452,8 +452,10 @@ TEST(Endpoint, ClientsThatSayNothingOrDoNotReadAreLetGo) {
   Client guest(served.broker.socket_path());
   EXPECT_TRUE(guest.greet(3));
   EXPECT_TRUE(guest.claim());
+  const std::uint64_t before = loop_iterations(served.broker);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(loop_iterations(served.broker) - before, 200U) << "the broker spins";
   for (const int fd : idle) close(fd);
-  EXPECT_LT(longest_turn_ms(served.broker), 50);
 }
 
 TEST(Endpoint, AnAddressThatIsTakenIsASentence) {

@@ -219,8 +219,7 @@ TEST(MpsDoor, AFloodWaitsAndOthersDoNot) {
   constexpr std::uint64_t times = 80;
   const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(flood.knocks(daemon.path(), times), times);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
-  EXPECT_GE(took.count(), 0.9 * (times - pace.burst) / pace.per_second);
+  EXPECT_GE(seconds_since(before), 0.9 * (times - pace.burst) / pace.per_second);
   flood.begin_knocks(daemon.path(), 1'000'000);
   const Session other(broker.folder / "u.sock");
   EXPECT_EQ(other.makes_context(daemon.path()), "talks");
@@ -242,19 +241,23 @@ TEST(MpsDoor, ADeafDaemonKeepsNobodyWaiting) {
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
 }
 
+// A machine under load may wake the daemon after the broker's patience; then the test tries again.
 TEST(MpsDoor, ADaemonThatIsBusyForAMomentIsWaitedFor) {
   const Control control;
   MpsBroker broker(control);
   const Session session(broker.socket_path());
-  PlayedDaemon daemon(broker.folder_of(0), true, 0);
-  EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
-  std::thread later([&] {
-    std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
-    daemon.wake();
-  });
-  EXPECT_EQ(session.makes_context(daemon.path()), "talks");
-  later.join();
-  EXPECT_FALSE(broker.logged("cannot be reached for it")) << broker.log();
+  std::string came;
+  EXPECT_TRUE(eventually([&] {
+    PlayedDaemon daemon(broker.folder_of(0), true, 0);
+    EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
+    std::thread later([&] {
+      std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
+      daemon.wake();
+    });
+    came = session.makes_context(daemon.path());
+    later.join();
+    return came == "talks";
+  })) << came;
 }
 
 // Its calls that wait go with it.
@@ -279,12 +282,14 @@ TEST(MpsDoor, ADaemonThatHasGoneIsTold) {
   MpsBroker broker(control);
   const Session session(broker.socket_path());
   {
+    const auto begin = std::chrono::steady_clock::now();
     PlayedDaemon daemon(broker.folder_of(0));
     daemon.go();
     EXPECT_EQ(session.makes_context(daemon.path()), "connect: ECONNREFUSED");
     EXPECT_TRUE(broker.eventually_logged("cannot be reached for it: No such file or directory"));
     EXPECT_EQ(session.knocks(daemon.path(), 15), 0U);
-    EXPECT_LE(broker.times_logged("cannot be reached for it"), 2U) << "once a second";
+    const std::size_t lines = broker.times_logged("cannot be reached for it");
+    EXPECT_LE(static_cast<double>(lines), 1 + seconds_since(begin)) << "once a second";
   }
   PlayedDaemon daemon(broker.folder_of(0));
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
@@ -344,16 +349,20 @@ TEST(MpsDoor, ACallThatWaitsForABusyDaemonIsTheNextBrokers) {
   const Control control;
   FdKeeper keeper;
   KeptBroker broker(control, keeper);
-  PlayedDaemon daemon(broker.folder_of(0), true, 0);
   const Session session(broker.socket_path());
   ASSERT_TRUE(broker.holds_door_of(session));
-  EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
-  session.begin_context(daemon.path());
-  std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
-  broker.terminate(SIGKILL);
-  daemon.wake();
-  broker.next();
-  EXPECT_EQ(session.came(), "talks");
+  std::string came;
+  EXPECT_TRUE(eventually([&] {  // again where a machine under load has used up the broker's patience
+    PlayedDaemon daemon(broker.folder_of(0), true, 0);
+    EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
+    session.begin_context(daemon.path());
+    std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
+    broker.terminate(SIGKILL);
+    daemon.wake();
+    broker.next();
+    came = session.came();
+    return came == "talks";
+  })) << came;
 }
 
 TEST(MpsDoor, AWorkerWhoseDoorWasNotKeptIsLostAlone) {

@@ -143,11 +143,12 @@ TEST_F(MpsRestart, ADaemonThatDiesMeanwhileIsSeen) {
   end(SIGTERM);
   kill(daemon, SIGKILL);
   ASSERT_TRUE(ends(daemon));
+  const auto begun = std::chrono::steady_clock::now();
   next();
   EXPECT_TRUE(broker->logged(not_gone_on_with + "it was killed by signal 9 meanwhile")) << broker->log();
   EXPECT_TRUE(lost_for("its MPS daemon was lost when ivgpud was restarted"));
-  EXPECT_EQ(guest->word(slot).state, SlotState::Claimed) << "its program has time to learn the driver's error";
   expect_all_begins_anew();
+  EXPECT_GE(seconds_since(begun), 5) << "its program has time to learn the driver's error";
 }
 
 // The process that keeps it for the next broker.
@@ -169,7 +170,7 @@ TEST_F(MpsRestart, ADaemonThatDoesNotQuitIsSignalled) {
   EXPECT_EQ(broker->terminate(SIGINT), 0);
   EXPECT_EQ(control.times("quit\n"), 1U) << control.told();
   EXPECT_EQ(control.last_line(), "SIGTERM is ignored") << control.told();
-  EXPECT_TRUE(ends(daemon, 1000)) << "and SIGKILL is not";
+  EXPECT_TRUE(ends(daemon)) << "and SIGKILL is not";
 }
 
 // ---- faults ----------------------------------------------------------------------------------------------------------
@@ -350,7 +351,7 @@ TEST_F(MpsRestart, WorkersOfAVmThatIsInTheFileNoMoreAreLetGo) {
   kill(does_not, SIGSTOP);
   change_file("[vm.u]\ngpus = [0]\n", "");
   next();
-  EXPECT_TRUE(ends(ends_by_itself, 1900));
+  EXPECT_TRUE(ends(ends_by_itself));
   EXPECT_TRUE(ends(does_not));
   EXPECT_EQ(control.times("terminate_client"), 1U) << control.told();
   EXPECT_EQ(control.times("terminate_client 4711 " + std::to_string(does_not) + " alive"), 1U) << control.told();
@@ -368,12 +369,11 @@ TEST_F(MpsRestart, WithoutABrokerADaemonEndsAfterItsClients) {
   next();
   std::this_thread::sleep_for(milliseconds(3500));
   expect_all_goes_on();  // they have a broker
-  const auto since = Clock::now();
+  const auto since = std::chrono::steady_clock::now();
   end(SIGKILL);
-  EXPECT_TRUE(ends(worker, 5000));
-  EXPECT_TRUE(lives(daemon)) << "its clients end first";
-  EXPECT_TRUE(ends(daemon, 10000));
-  EXPECT_GE(Clock::now() - since, milliseconds(2900));
+  EXPECT_TRUE(ends(worker));
+  EXPECT_TRUE(ends(daemon));
+  EXPECT_GE(seconds_since(since), 2.9) << "its clients end first, after one second";
   EXPECT_EQ(control.last_line(), "ends by SIGTERM") << control.told();
 }
 
@@ -382,8 +382,8 @@ TEST_F(MpsRestart, TheEndOfTheServiceIsTheEndOfItsDaemons) {
   begin("", "outlive_s = 60\n");
   end(SIGTERM);
   keeper.drop_all();
-  EXPECT_TRUE(ends(worker, 5000));
-  EXPECT_TRUE(ends(daemon, 10000));
+  EXPECT_TRUE(ends(worker));
+  EXPECT_TRUE(ends(daemon));
   EXPECT_EQ(control.last_line(), "SIGTERM is ignored") << control.told();
 }
 

@@ -456,7 +456,7 @@ class ForgottenEnds : public testing::Test {
   // False: nothing has stopped the loop.
   static bool stops(EventLoop& loop) {
     bool stopped = true;
-    loop.after(10s, [&] {
+    loop.after(test_deadline, [&] {
       stopped = false;
       loop.stop();
     });
@@ -498,7 +498,7 @@ TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
       .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
   const auto worker = WorkerProcess::start(loop, command, "t/0", std::move(events), error);
   ASSERT_NE(worker, nullptr) << error;
-  worker->end(5s);
+  worker->end(test_deadline);
   EXPECT_TRUE(stops(loop));
   EXPECT_EQ(exit.end, WorkerProcess::End::Orderly) << "it was asked to end";
   EXPECT_EQ(exit.how, "ended, and how is not known");
@@ -569,19 +569,24 @@ TEST_P(Loop, ADescriptorsNumberMayBeUsedAgain) {
 }
 
 TEST_P(Loop, TimersRunInTheirOrderAndCanBeStopped) {
-  EventLoop loop(waiter());
   std::string order;
-  // Far apart: this thread may be off its processor between two of these.
-  EventLoop::Id never = loop.after(100ms, [&] { order += 'x'; });
-  loop.after(200ms, [&] {
-    order += 'b';
-    loop.stop();
-  });
-  loop.after(2ms, [&] {
-    order += 'a';
-    loop.forget(never);
-  });
-  loop.run();
+  EXPECT_TRUE(before_deadline([&] {
+    EventLoop loop(waiter());
+    const auto begin = Clock::now();
+    EventLoop::Id never = loop.after(100ms, [&] { order += 'x'; });
+    loop.after(200ms, [&] {
+      order += 'b';
+      loop.stop();
+    });
+    loop.after(2ms, [&] {
+      order += 'a';
+      loop.forget(never);
+    });
+    // Off its processor meanwhile, this thread has set them in another order.
+    if (Clock::now() - begin > 50ms) return false;
+    loop.run();
+    return true;
+  }));
   EXPECT_EQ(order, "ab");
 }
 
@@ -602,8 +607,8 @@ TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
 
 TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
   EventLoop loop(waiter());
-  const auto busy_for = [](std::chrono::milliseconds time) {
-    const auto spent = [] { return std::chrono::nanoseconds(std::clock() * (1'000'000'000 / CLOCKS_PER_SEC)); };
+  const auto spent = [] { return std::chrono::nanoseconds(std::clock() * (1'000'000'000 / CLOCKS_PER_SEC)); };
+  const auto busy_for = [&](std::chrono::milliseconds time) {
     for (const auto end = spent() + time; spent() < end;) {
     }
   };
@@ -611,10 +616,11 @@ TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
   loop.after(0ms, [&] { busy_for(5ms); });
   loop.after(10ms, [&] { busy_for(40ms); });
   loop.after(250ms, [&] { loop.stop(); });
+  const auto before = spent();
   loop.run();
   EXPECT_GE(loop.turns().count, 3U);
   EXPECT_GE(loop.turns().longest, 39ms);
-  EXPECT_LT(loop.turns().longest, 200ms) << "waiting takes none";
+  EXPECT_LE(loop.turns().longest, spent() - before + 1ms) << "waiting takes none";
 }
 
 TEST_P(Loop, WhatHappensAllAtOnceIsNotOneTurn) {
@@ -784,8 +790,9 @@ TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
   for (std::size_t at = 0; (at = said.find("w cannot be wiped: Invalid argument", at)) != std::string::npos; ++at)
     ++failures;
   for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
-  EXPECT_EQ(failures, 2U) << said;  // the unpromised one's is left out, and told of
   EXPECT_EQ(retries, 2U) << said;
+  if (failures == 3) return;        // the machine stood still between the two first, for longer than one is left out
+  EXPECT_EQ(failures, 2U) << said;  // the unpromised one's is left out, and told of
   EXPECT_NE(said.find("second (1 more such lines were left out before)\n"), std::string::npos) << said;
 }
 

@@ -65,6 +65,7 @@ TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
   OpenedMemory vm(file), watcher_opened_late(file);
   ASSERT_TRUE(vm.claim(0, 7));
   ASSERT_TRUE(vm.becomes(1, SlotState::Ready));
+  ASSERT_TRUE(broker.eventually_logged("t: a VM has opened its memory"));
   std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than an owner that is no owner is kept
   EXPECT_TRUE(vm.becomes(0, SlotState::Claimed)) << "a slot was taken from a VM that lives";
   vm.end();

@@ -5,6 +5,7 @@
 #include "broker_bell_port.h"
 #include "broker_opened_memory.h"
 #include "host/broker/dax_label.h"
+#include "host/broker/transport.h"
 
 namespace {
 
@@ -58,7 +59,7 @@ TEST(Pmem, ALabelThatAGuestHasSpoiltIsThereForItsNextStart) {
     Vm vm(file);
     ASSERT_TRUE(vm.there());
     std::memset(vm.memory(), 0x5a, ring::devdax_start);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // that the broker sees a VM
+    ASSERT_TRUE(broker.eventually_logged("t: a VM has opened its memory"));
   }
   ASSERT_TRUE(broker.eventually_logged("t: the VM has ended"));
   Vm next(file);
@@ -79,14 +80,45 @@ TEST(Pmem, AChannelHasTheBrokerLookAndWakesTheSlotThatItNames) {
   ASSERT_TRUE(port.say(ring::bell_look));
   EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
   ASSERT_TRUE(port.say(0));
-  EXPECT_EQ(port.woken(), 1) << "the worker may have rung before";
-  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(port.heard_once()) << "the worker may have rung before";
   vm.ask_for_interrupt(0);
   ASSERT_TRUE(port.say(ring::bell_look));
-  EXPECT_EQ(port.woken(1000), 1);
+  EXPECT_TRUE(port.heard_once());
   EXPECT_EQ(vm.command(0)[2], 'y');
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1400)) << "it was not looked at once";
   EXPECT_EQ(broker.terminate(), 0);
+}
+
+// By itself the broker looks once an hour here, which no configuration can say.
+TEST(Pmem, AChannelHasTheBrokerLookWithoutItsTimer) {
+  const Folder folder;
+  host::broker::VmOptions options;
+  options.name = "t", options.transport = "pmem", options.region_size = 128 << 20, options.slots = 2,
+  options.connections = 4;
+  options.socket_mode = 0600;
+  options.bell_us = 3'600'000'000, options.bell_idle_ms = 3'600'000;
+  host::broker::BrokerOptions broker;
+  broker.runtime_dir = folder.path();
+  std::string error;
+  host::broker::EventLoop loop;
+  const auto region = host::broker::Region::create(options, {}, error);
+  ASSERT_TRUE(region) << error;
+  int rung = 0;
+  const auto transport = host::broker::make_transport(loop, *region, options, broker, {},
+                                                      {.rung = [&] { ++rung, loop.stop(); },
+                                                       .peer_gone = [](auto) {},
+                                                       .vm_gone = [] {},
+                                                       .holder_gone = [](auto) {},
+                                                       .channel_named = [](auto, auto) {}},
+                                                      error);
+  ASSERT_TRUE(transport) << error;
+  Vm vm(transport->memory());
+  ASSERT_TRUE(vm.there());
+  vm.ring_peer(ring::peer_broker);
+  const Port port(transport->socket());
+  ASSERT_TRUE(port.say(ring::bell_look));
+  loop.after(test_deadline, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_EQ(rung, 1);
 }
 
 TEST(Pmem, WithoutAChannelAVmIsServedAllTheSame) {
@@ -99,7 +131,7 @@ TEST(Pmem, WithoutAChannelAVmIsServedAllTheSame) {
   EXPECT_TRUE(eventually([&] { return vm.command(0)[2] == 'y'; }));
   Port late(broker.socket_path());
   ASSERT_TRUE(late.say(0));
-  EXPECT_EQ(late.woken(), 1);
+  EXPECT_TRUE(late.heard_once());
   EXPECT_EQ(broker.terminate(), 0);
 }
 
@@ -110,14 +142,14 @@ TEST(Pmem, TheChannelThatNamedASlotLastHasIt) {
   ASSERT_TRUE(vm.claim(0));
   Port first(broker.socket_path()), second(broker.socket_path());
   first.say(0), second.say(ring::bell_look);
-  EXPECT_EQ(first.woken(), 1);
+  EXPECT_TRUE(first.heard_once());
   second.say(0);
-  EXPECT_EQ(second.woken(), 1);
+  EXPECT_TRUE(second.heard_once());
   vm.ask_for_interrupt(0);
-  EXPECT_EQ(second.woken(1000), 1);
+  EXPECT_TRUE(second.heard_once());
   EXPECT_EQ(first.woken(), 0);
   first.say(0);
-  EXPECT_EQ(first.woken(), 1);
+  EXPECT_TRUE(first.heard_once());
   first.end();  // now nobody has it, and a worker that rings hurts nobody
   vm.command(0)[2] = 0;
   vm.ring_peer(ring::peer_of_slot(0));
@@ -131,6 +163,7 @@ TEST(Pmem, NonsenseIsToldOnceAndChangesNothing) {
   Broker broker(pmem(file, "slots = 2"));
   Vm vm(file);
   ASSERT_TRUE(vm.there());
+  const auto begin = std::chrono::steady_clock::now();
   Port port(broker.socket_path()), flooding(broker.socket_path());
   for (int byte = 2; byte < 256; ++byte) ASSERT_TRUE(port.say(static_cast<unsigned char>(byte)));
   EXPECT_TRUE(broker.eventually_logged("t: a bell channel says 0x02, which means nothing"));
@@ -141,7 +174,8 @@ TEST(Pmem, NonsenseIsToldOnceAndChangesNothing) {
     flooding.flood(all);
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  EXPECT_LT(broker.times_logged("which means nothing"), 20u);
+  const std::size_t lines = broker.times_logged("which means nothing");
+  EXPECT_LE(static_cast<double>(lines), 1 + seconds_since(begin)) << "once a second";
   ASSERT_TRUE(vm.claim(0));
   EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the broker has no time any more";
   EXPECT_EQ(broker.terminate(), 0);
@@ -152,14 +186,14 @@ TEST(Pmem, MoreChannelsThanConnectionsAreRefused) {
   Broker broker(pmem(file, "connections = 1"));
   Port first(broker.socket_path());
   ASSERT_TRUE(first.say(0));
-  EXPECT_EQ(first.woken(), 1);
+  EXPECT_TRUE(first.heard_once());
   Port second(broker.socket_path());
   EXPECT_TRUE(second.ended());
   EXPECT_TRUE(broker.eventually_logged("t: a bell channel is refused: there are 1 already"));
   first.end();
   EXPECT_TRUE(eventually([&] {
     Port next(broker.socket_path());
-    return next.say(0) && next.woken() == 1;
+    return next.say(0) && next.heard();
   }));
   EXPECT_EQ(broker.terminate(), 0);
 }
@@ -169,7 +203,7 @@ TEST(Pmem, TheBrokersEndEndsTheChannels) {
   Broker broker(pmem(file));
   Port port(broker.socket_path());
   ASSERT_TRUE(port.say(0));
-  EXPECT_EQ(port.woken(), 1);
+  EXPECT_TRUE(port.heard_once());
   EXPECT_EQ(broker.terminate(), 0);
   EXPECT_TRUE(port.ended());
 }

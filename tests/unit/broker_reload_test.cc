@@ -74,7 +74,7 @@ TEST(Reload, ARemovedVmsSessionsEndAndItsMemoryIsGivenBack) {
   EXPECT_EQ(bytes_taken(guest.memfd), 0U);
   EXPECT_NE(guest.word(*slot).state, SlotState::Claimed) << "its program learns that the worker has gone";
   EXPECT_FALSE(std::filesystem::exists(broker.folder / "u.sock"));
-  EXPECT_FALSE(guest.receive(1000)) << "the connection has ended";
+  EXPECT_TRUE(guest.is_ended());
   EXPECT_EQ(other.word(*others).state, SlotState::Claimed);
   EXPECT_TRUE(other.tell(*others, 'c')) << "the other VM's session goes on";
   reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n"));
@@ -153,7 +153,7 @@ TEST(Reload, SomeKeysCountAtOnce) {
   EXPECT_TRUE(broker.eventually_logged("VM t: connections 128 -> 1"));
   EXPECT_TRUE(eventually([&] { return broker.workers().size() == 3; }));
   Client one_too_many(broker.socket_path());
-  EXPECT_FALSE(one_too_many.receive(1000));
+  EXPECT_TRUE(one_too_many.is_ended());
   reload(broker, file_of(broker, "[vm.t]\n"));
   EXPECT_TRUE(eventually([&] { return broker.workers().size() == 1; }));
   EXPECT_TRUE(Client(broker.socket_path()).greet(3));
@@ -367,7 +367,7 @@ TEST(Reload, AClosedTerminalEndsAProgramAndItsOwnBroker) {
   int terminal = -1;
   const pid_t ivgpu = in_a_terminal(
       {IVGPU, "run", "--private", "--gpu", "sim", "--region-size", "256MiB", "--", "/bin/sleep", "1000"}, terminal);
-  ASSERT_TRUE(eventually([&] { return children_of(ivgpu).size() == 2; }, 60000)) << "ivgpud and sleep";
+  ASSERT_TRUE(eventually([&] { return children_of(ivgpu).size() == 2; })) << "ivgpud and sleep";
   std::vector<pid_t> all = children_of(ivgpu);
   pid_t ivgpud = 0;
   for (const pid_t child : children_of(ivgpu))

@@ -9,10 +9,9 @@ namespace broker_test {
 
 using ring::SlotState;
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
-inline bool ends(pid_t process, int within_ms = 10000) {
-  return eventually([&] { return !lives(process); }, within_ms);
+inline bool ends(pid_t process) {
+  return eventually([&] { return !lives(process); });
 }
 
 // The process that serves a slot, as the broker tells.
@@ -49,11 +48,6 @@ class Restart : public ::testing::Test {
     broker->again(keeper.environment(pass));
     ASSERT_EQ(broker->ready, "ready\n");
   }
-  bool answers(Client& client) const {
-    const std::uint64_t before = client.heartbeat().load();
-    client.ring_peer(ring::peer_broker);
-    return eventually([&] { return client.heartbeat().load() != before; });
-  }
   // The guest's connection has not ended.
   bool is_connected() const {
     pollfd socket{guest->socket_fd(), POLLIN | POLLRDHUP, 0};
@@ -61,7 +55,7 @@ class Restart : public ::testing::Test {
   }
   void expect_the_session_goes_on() {
     EXPECT_TRUE(broker->logged("t: 1 session(s) and 1 connection(s) of before the restart go on"));
-    EXPECT_TRUE(answers(*guest));
+    EXPECT_TRUE(guest->is_answered());
     EXPECT_TRUE(is_connected());
     EXPECT_EQ(guest->word(slot).state, SlotState::Claimed);
     EXPECT_TRUE(lives(worker));

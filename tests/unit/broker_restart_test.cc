@@ -32,7 +32,6 @@ TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
 TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
   begin();
   const std::uint64_t before = guest->heartbeat().load();
-  const auto since = Clock::now();
   EXPECT_EQ(broker->terminate(SIGTERM), 0);
   EXPECT_TRUE(keeper.hears("STOPPING=1"));
   EXPECT_TRUE(lives(worker));
@@ -40,11 +39,6 @@ TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
       [&] { eventually([&] { return guest->ring_peer(ring::peer_broker), guest->heartbeat().load() != before; }); });
   broker->again(keeper.environment());
   asking.join();
-  const auto pause = std::chrono::duration_cast<milliseconds>(Clock::now() - since);
-  // 0.7 s is what guests bear (docs/design/011-heartbeat.md); a busy machine is given more here.
-  EXPECT_LT(pause.count(), 2000) << "ms without a broker";
-  RecordProperty("pause_ms", static_cast<int>(pause.count()));
-  printf("a pause of %d ms\n", static_cast<int>(pause.count()));
   expect_the_session_goes_on();
   EXPECT_EQ(broker->times_logged("its sessions of before the restart end"), 0U);
 
@@ -54,9 +48,26 @@ TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
   EXPECT_TRUE(other.claim()) << "new programs are served";
   ASSERT_TRUE(guest->step(slot, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(ends(worker)) << "and an old session ends like any other";
-  EXPECT_TRUE(guest->becomes(slot, SlotState::Empty) || guest->becomes(slot, SlotState::Ready));
+  EXPECT_TRUE(guest->comes_back(slot));
   EXPECT_TRUE(eventually(
       [&] { return !keeper.holds("t/" + std::to_string(slot) + "/control") || worker_of(*broker, slot) != worker; }));
+}
+
+class RestartTiming : public Restart {};
+
+// 0.7 s is what guests bear (docs/design/011-heartbeat.md).
+TEST_F(RestartTiming, GuestsBearThePauseOfAnOrderlyRestart) {
+  begin();
+  const std::uint64_t before = guest->heartbeat().load();
+  const auto since = std::chrono::steady_clock::now();
+  EXPECT_EQ(broker->terminate(SIGTERM), 0);
+  std::thread asking(
+      [&] { eventually([&] { return guest->ring_peer(ring::peer_broker), guest->heartbeat().load() != before; }); });
+  broker->again(keeper.environment());
+  asking.join();
+  const double pause = seconds_since(since);
+  printf("a pause of %.0f ms\n", pause * 1e3);
+  EXPECT_LT(pause, 2) << "seconds without a broker";
 }
 
 // By its doorbell, which needs no broker.
@@ -132,8 +143,7 @@ TEST_F(Restart, ASessionThatEndsMeanwhileIsSeen) {
   next();
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(broker->eventually_logged("ends after"));
-  EXPECT_TRUE(eventually(
-      [&] { return guest->word(slot).state == SlotState::Empty || guest->word(slot).state == SlotState::Ready; }));
+  EXPECT_TRUE(guest->comes_back(slot));
 }
 
 TEST_F(Restart, AGuestThatGoesMeanwhileIsSeen) {
@@ -142,8 +152,7 @@ TEST_F(Restart, AGuestThatGoesMeanwhileIsSeen) {
   guest->hang_up();
   next();
   EXPECT_TRUE(ends(worker));
-  EXPECT_TRUE(eventually(
-      [&] { return guest->word(slot).state == SlotState::Empty || guest->word(slot).state == SlotState::Ready; }));
+  EXPECT_TRUE(guest->comes_back(slot));
   EXPECT_TRUE(eventually([&] { return !keeper.holds("t/peer/" + std::to_string(guest->peer)); }));
 }
 
@@ -190,7 +199,7 @@ TEST_F(Restart, QemuKeepsItsConnection) {
                               broker->socket_path() + " -device ivshmem-doorbell,chardev=c,vectors=1";
   Outcome outcome{-1, ""};
   std::thread qemu([&] { outcome = run_program("/bin/sh", {"-c", command}); });
-  EXPECT_TRUE(eventually([&] { return keeper.holds("t/peer/65"); }, 30000));
+  EXPECT_TRUE(eventually([&] { return keeper.holds("t/peer/65"); }));
   for (const int signal : {SIGTERM, SIGKILL}) {
     broker->terminate(signal);
     broker->again(keeper.environment());
@@ -324,19 +333,17 @@ TEST_F(Restart, NamesThatAreMissingEndSessions) {
 
 TEST_F(Restart, WithoutABrokerAWorkerEndsAfterTheStatedTime) {
   begin("", "outlive_s = 1\n");
-  const auto since = Clock::now();
+  const auto since = std::chrono::steady_clock::now();
   end(SIGKILL);
-  EXPECT_TRUE(ends(worker, 10000));
-  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - since).count();
-  EXPECT_GE(took, 900);
-  EXPECT_LT(took, 5000);
+  EXPECT_TRUE(ends(worker));
+  EXPECT_GE(seconds_since(since), 0.9);
 }
 
 TEST_F(Restart, TheEndOfTheServiceIsTheEndOfItsWorkers) {
   begin("", "outlive_s = 60\n");
   end(SIGTERM);
   keeper.drop_all();
-  EXPECT_TRUE(ends(worker, 5000));
+  EXPECT_TRUE(ends(worker));
   EXPECT_FALSE(is_connected());
 }
 
@@ -348,7 +355,7 @@ TEST_F(Restart, ASecondBrokerIsOutlivedAsWell) {
   EXPECT_TRUE(lives(worker)) << "it has a broker";
   EXPECT_TRUE(guest->tell(slot, 'c'));
   end(SIGKILL);
-  EXPECT_TRUE(ends(worker, 10000));
+  EXPECT_TRUE(ends(worker));
 }
 
 TEST_F(Restart, SwitchedOffSessionsEndWithTheirBroker) {

@@ -203,7 +203,7 @@ TEST_F(RestartVsock, WhatIsNoConnectionOfVsockIsNotHeard) {
   EXPECT_TRUE(session_ends());
   EXPECT_TRUE(ends(worker));
   pollfd end{forged[1], POLLIN, 0};
-  EXPECT_TRUE(poll(&end, 1, 10000) == 1 && (end.revents & POLLHUP) != 0) << "it is shut";
+  EXPECT_TRUE(poll(&end, 1, deadline_ms) == 1 && (end.revents & POLLHUP) != 0) << "it is shut";
   close(forged[1]);
   vm->ask_for_interrupt(1);
   EXPECT_TRUE(second->heard());
@@ -271,19 +271,18 @@ TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramNapsAndItsSessionGoesOn) {
 TEST_F(RestartVsock, SoManyASecondAreKept) {
   begin("spare = 2\n");
   constexpr int programs = 1000;
-  const auto start = Clock::now();
+  const auto begun = std::chrono::steady_clock::now();
   for (int k = 0; k < programs; ++k) {
     const Port one(sockets.port());
     ASSERT_TRUE(one.heard() && one.say(1) && one.heard());
   }
   const auto last = connect(1);
-  const std::chrono::duration<double> passed = Clock::now() - start;
   const std::string its_name = "t/program/" + std::to_string(programs + 2);
   EXPECT_TRUE(eventually([&] { return last->say(1) && last->heard() && keeper.holds(its_name); }))
       << "it goes on saying it";
   const auto told = static_cast<double>(keeper.times_told("t/program/"));
+  EXPECT_LE(told, 2 + 200 + 200 * seconds_since(begun));
   EXPECT_GE(told, 200);
-  EXPECT_LE(told, 2 + 200 + 200 * passed.count()) << passed.count();
 }
 
 // ---- the socket that listens -----------------------------------------------------------------------------------------
@@ -297,7 +296,7 @@ bool serves(const std::string& path) {
   pollfd taken{knocks.get(), POLLIN, 0};
   unsigned char byte = 0;
   return connect(knocks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-         poll(&taken, 1, 200) == 1 && recv(knocks.get(), &byte, 1, 0) == 1;
+         poll(&taken, 1, 2000) == 1 && recv(knocks.get(), &byte, 1, 0) == 1;
 }
 
 TEST_F(RestartVsock, OneThatIsNotTheRightOneIsMadeAnew) {

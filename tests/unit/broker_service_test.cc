@@ -32,7 +32,7 @@ class Manager {
 
   const std::string& name() const { return name_; }
   // "" where nothing comes in time. What is said of descriptors is for tests of their own (broker_restart_test.cc).
-  std::string next(int milliseconds = 10000) const {
+  std::string next(int milliseconds = deadline_ms) const {
     for (;;) {
       pollfd news{socket_, POLLIN, 0};
       if (poll(&news, 1, milliseconds) != 1) return "";

@@ -32,7 +32,7 @@ TEST(Sessions, TheLogTellsStartAndEndWithProgramAndDuration) {
   EXPECT_TRUE(broker.eventually_logged(" info t: session 0 of vector_add" + me() + " starts\n"));
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
-  ASSERT_TRUE(broker.eventually_logged(" info t: session 0 of vector_add" + me() + " ends after 0."));
+  ASSERT_TRUE(broker.eventually_logged(" info t: session 0 of vector_add" + me() + " ends after "));
   EXPECT_FALSE(broker.logged("ends after 0.0 s"));
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
   EXPECT_EQ(guest.entry(0).program[0], '\0') << "the next has a name of its own";
@@ -82,17 +82,18 @@ TEST(Sessions, LinesOfAFloodAreLeftOut) {
   Broker broker("starts_per_second = 1000\nstart_burst = 1000\nspare = 3");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
-  std::size_t sessions = 0;
-  for (; std::chrono::steady_clock::now() < end; ++sessions) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto one_session = [&] {
     const auto slot = claim_as(guest, "flood");
-    ASSERT_TRUE(slot);
-    ASSERT_TRUE(guest.step(*slot, SlotState::Claimed, SlotState::Released));
-  }
-  EXPECT_LE(broker.times_logged("of flood"), 160U) << "20 starts and 20 ends a second";
-  if (sessions > 200) {
-    EXPECT_TRUE(broker.eventually_logged(" more such lines were left out before)"));
-  }
+    return slot && guest.step(*slot, SlotState::Claimed, SlotState::Released);
+  };
+  constexpr std::size_t sessions = 200;
+  for (std::size_t i = 0; i < sessions; ++i) ASSERT_TRUE(one_session());
+  const std::size_t lines = broker.times_logged("of flood");
+  EXPECT_LE(static_cast<double>(lines), 40 * (1 + seconds_since(begin))) << "20 starts and 20 ends a second";
+  if (lines + 20 >= 2 * sessions) return;  // the machine was too slow for a flood
+  // The next line that is written tells of them.
+  EXPECT_TRUE(eventually([&] { return one_session() && broker.logged(" more such lines were left out before)"); }));
 }
 
 TEST(Sessions, WhenAllSlotsAreTakenTheLogSaysWhichKeyGivesMore) {
@@ -100,6 +101,7 @@ TEST(Sessions, WhenAllSlotsAreTakenTheLogSaysWhichKeyGivesMore) {
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(1));
   ASSERT_EQ(claim_as(guest, "train"), 0U);
+  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
     other_side::shared(guest.header().wanted).fetch_add(1);
     guest.ring_peer(ring::peer_broker);
@@ -107,7 +109,8 @@ TEST(Sessions, WhenAllSlotsAreTakenTheLogSaysWhichKeyGivesMore) {
   }
   EXPECT_TRUE(broker.eventually_logged(" warning t: all 1 slots are taken, and a program waits for one: "));
   EXPECT_TRUE(broker.eventually_logged("slots in [vm.t] gives more after a restart"));
-  EXPECT_LE(broker.times_logged("slots are taken"), 2U) << "once a second";
+  const std::size_t lines = broker.times_logged("slots are taken");
+  EXPECT_LE(static_cast<double>(lines), 1 + seconds_since(begin)) << "once a second";
 }
 
 TEST(Sessions, AFreeSlotIsNoReasonForThat) {
@@ -210,7 +213,7 @@ std::string answer_to(const Broker& broker, const std::string& said) {
   std::string heard;
   pollfd wait{fd, POLLIN, 0};
   char bytes[256];
-  for (ssize_t n; poll(&wait, 1, 8000) == 1 && (n = read(fd, bytes, sizeof bytes)) > 0;)
+  for (ssize_t n; poll(&wait, 1, deadline_ms) == 1 && (n = read(fd, bytes, sizeof bytes)) > 0;)
     heard.append(bytes, static_cast<std::size_t>(n));
   close(fd);
   return heard;

@@ -46,6 +46,7 @@ class Samples : public GpuUsage {
       }
       from_ = to;
       answer(uses);
+      if (*asked == enough) loop_.stop();
     });
     return true;
   }
@@ -54,6 +55,7 @@ class Samples : public GpuUsage {
     return std::vector<GpuWork>();
   };
   std::string missing;
+  int enough = 0;                                               // questions: then the loop stops
   const std::shared_ptr<int> asked = std::make_shared<int>(0);  // outlives this
 
  private:
@@ -70,32 +72,35 @@ class Watched : public testing::Test {
     workers_ = {{1, 101, {gpu}}, {2, 102, {gpu}}};
     for (const auto& worker : workers_) report_.rights[gpu][worker.client].until = now() - 10s;
   }
-  // For so long; then whom it has ended.
-  std::map<TurnWatch::Client, std::string> look_for(std::chrono::milliseconds time) {
+  // So many times, each 50 ms; then whom it has ended.
+  std::map<TurnWatch::Client, std::string> look(int times) {
+    samples_.enough = times;
+    const auto asked = samples_.asked;
+    look_for(test_deadline);
+    EXPECT_EQ(*asked, times);
+    return ended_;
+  }
+  void look_for(std::chrono::milliseconds time) {
     const Fd news(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
-    const TurnWatch::Acts acts{.report = [this]() -> const Scheduler::Report& {
-                                 if (before_report) before_report();
-                                 if (fresh) report_.made = now();
-                                 return report_;
-                               },
-                               .workers = [this] { return workers_; },
-                               .suspect =
-                                   [this](TurnWatch::Client client, const std::string& on) {
-                                     suspected_.insert(client);
-                                     if (answers) report_.rights[on][client].no_copies_since = now();
-                                   },
-                               .end =
-                                   [this](TurnWatch::Client client, const std::string& why) {
-                                     if (ended_.empty()) ended_at_ = now();
-                                     ended_.try_emplace(client, why);
-                                   },
-                               .watches = [this](bool on) { watches_ = on; },
-                               .offset = offset_};
+    const TurnWatch::Acts acts{
+        .report = [this]() -> const Scheduler::Report& {
+          if (before_report) before_report();
+          if (fresh) report_.made = now();
+          return report_;
+        },
+        .workers = [this] { return workers_; },
+        .suspect =
+            [this](TurnWatch::Client client, const std::string& on) {
+              suspected_.insert(client);
+              if (answers) report_.rights[on][client].no_copies_since = now();
+            },
+        .end = [this](TurnWatch::Client client, const std::string& why) { ended_.try_emplace(client, why); },
+        .watches = [this](bool on) { watches_ = on; },
+        .offset = offset_};
     const TurnWatch watch(loop_, std::move(usage_), news.get(), acts);
     EventLoop::Id end = loop_.after(time, [this] { loop_.stop(); });
     loop_.run();
     loop_.forget(end);
-    return ended_;
   }
   static GpuWork worked(pid_t process, unsigned percent, std::int64_t from, std::int64_t to) {
     return {process, percent, from, to};
@@ -110,20 +115,17 @@ class Watched : public testing::Test {
   bool fresh = true, answers = true;
   std::map<TurnWatch::Client, std::string> ended_;
   std::set<TurnWatch::Client> suspected_;
-  Time ended_at_{};
   bool watches_ = false;
   std::function<std::chrono::nanoseconds()> offset_ = offset_of_clocks;
 };
 
-TEST_F(Watched, WhoWorksWithoutATurnIsEndedWithinASecond) {
-  const Time begin = now();
+TEST_F(Watched, WhoWorksWithoutATurnIsEndedWithinTwentyLooks) {
   samples_.next = [](auto from, auto to) {
     return std::vector{worked(101, 48, from, to), worked(102, 3, from, to), worked(4711, 99, from, to)};
   };
-  const auto ended = look_for(1200ms);
+  const auto ended = look(20);
   ASSERT_EQ(ended.size(), 1U);
-  EXPECT_LE(ended_at_ - begin, 1s);
-  EXPECT_TRUE(ended.at(1).starts_with("its process 101 gave GPU-1 work without a turn: it has had none for 10"))
+  EXPECT_TRUE(ended.at(1).starts_with("its process 101 gave GPU-1 work without a turn: it has had none for 1"))
       << ended.at(1);
   EXPECT_NE(ended.at(1).find(" ms, and had 48 % of "), std::string::npos) << ended.at(1);
   EXPECT_TRUE(watches_);
@@ -132,14 +134,14 @@ TEST_F(Watched, WhoWorksWithoutATurnIsEndedWithinASecond) {
 TEST_F(Watched, WhoseCopiesMayStillBeUnderWayIsNot) {
   answers = false;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, WhoNeverAnswersIsEndedWithTheNextSample) {
   answers = false;
   report_.rights[gpu][1].unanswered = host::turns::most_unanswered;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  EXPECT_EQ(look_for(1200ms).count(1), 1U);
+  EXPECT_EQ(look(20).count(1), 1U);
 }
 
 TEST_F(Watched, WhoGoesFirstAndUsesMoreThanItIsChargedWithIsToTakeTurns) {
@@ -147,7 +149,7 @@ TEST_F(Watched, WhoGoesFirstAndUsesMoreThanItIsChargedWithIsToTakeTurns) {
   report_.rights[gpu][1] = {.until = now(), .no_copies_since = {}, .unanswered = 0, .charged = 0.1};
   report_.rights[gpu][2] = {.until = now(), .no_copies_since = {}, .unanswered = 0, .charged = 0.1};
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 90, from, to), worked(102, 20, from, to)}; };
-  EXPECT_TRUE(look_for(2500ms).empty());
+  EXPECT_TRUE(look(40).empty());
   EXPECT_EQ(suspected_, std::set<TurnWatch::Client>{1});
 }
 
@@ -156,40 +158,40 @@ TEST_F(Watched, OneSampleEndsNobody) {
   samples_.next = [&](auto from, auto to) {
     return ++looks == 2 ? std::vector{worked(101, 99, from, to)} : std::vector<GpuWork>();
   };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, WhoHasTurnsIsNot) {
   before_report = [&] { report_.rights[gpu][1].until = now() - 50ms; };
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, AnOldAnswerOfTheSchedulerEndsNobody) {
   fresh = false;
   report_.made = now() - 1ms;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, SamplesFromBeforeItsTurnEndNobody) {
   constexpr std::int64_t hour = 3'600'000'000;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from - hour, to - hour)}; };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, SamplesAroundAStepOfTheClockEndNobody) {
   std::chrono::nanoseconds ahead{};
   offset_ = [&ahead] { return offset_of_clocks() + (ahead += 10ms); };
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, AWorkerWhoseGpusAreNotKnownIsLeftAlone) {
   workers_[0].gpus.clear();
   report_.rights["GPU-2"][1].until = now() - 10s;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  EXPECT_TRUE(look_for(1200ms).empty());
+  EXPECT_TRUE(look(20).empty());
 }
 
 TEST_F(Watched, NobodyIsAskedWhileNobodyTakesTurns) {
@@ -202,7 +204,7 @@ TEST_F(Watched, NobodyIsAskedWhileNobodyTakesTurns) {
 TEST_F(Watched, WhereNobodyTellsTurnsAreNotWatched) {
   samples_.missing = "NVML tells nothing of its use: Not Supported";
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
-  look_for(200ms);
+  look(3);
   EXPECT_FALSE(watches_);
 }
 
@@ -231,7 +233,7 @@ TEST(SimulatedSamples, NameWhoHasWorked) {
   std::this_thread::sleep_for(200ms);
   const std::int64_t before = us_since_1970();
   simgpu::entry_of(*words, 7)->busy_ns[0] += 50'000'000;
-  simgpu::entry_of(*words, 8)->busy_ns[0] = 900'000'000;
+  simgpu::entry_of(*words, 8)->busy_ns[0] = 3'600'000'000'000;
   const GpuUse use = ask();
   ASSERT_EQ(use.work.size(), 2U);
   EXPECT_EQ(use.work[0].process, 7);
@@ -292,16 +294,20 @@ class WithABroker : public testing::Test {
       return !gpus.empty() && gpus.at(0).at("takes_turns").get<bool>();
     }));
   }
-  // Those that take turns have half of the GPU together, and the third so much, for so long or until it is ended.
+  // The third has so much of the GPU, for so long or until it is ended, and the others a fifth each. On a machine under
+  // load only one that is to be found makes up for a late step: the others never have more of a sample than that.
   void work(unsigned percent, std::chrono::milliseconds time) {
+    const auto has = [&](std::size_t vm, unsigned part, std::chrono::nanoseconds of) {
+      simgpu::entry_of(*usage_.map, static_cast<std::uint32_t>(workers_[vm]))->busy_ns[0] +=
+          static_cast<std::uint64_t>(of.count()) * part / 100;
+    };
     auto last = std::chrono::steady_clock::now();
     for (const auto end = last + time; last < end && guests_[2]->word(0).state == ring::SlotState::Claimed;) {
       std::this_thread::sleep_for(10ms);
       const auto now = std::chrono::steady_clock::now();
-      const auto ns = static_cast<std::uint64_t>((now - std::exchange(last, now)).count());
-      for (const std::size_t vm : {0, 1, 2})
-        simgpu::entry_of(*usage_.map, static_cast<std::uint32_t>(workers_[vm]))->busy_ns[0] +=
-            ns * (vm < 2 ? 25 : percent) / 100;
+      const std::chrono::nanoseconds passed = now - std::exchange(last, now), step = 10ms;
+      for (const std::size_t vm : {0, 1}) has(vm, 20, step);
+      has(2, percent, percent >= 50 ? passed : step);
     }
   }
   bool is_claimed(std::size_t vm) const { return guests_[vm]->word(0).state == ring::SlotState::Claimed; }
@@ -315,9 +321,7 @@ class WithABroker : public testing::Test {
 
 TEST_F(WithABroker, AWorkerThatWorksWithoutATurnIsEnded) {
   two_take_turns();
-  const auto begin = std::chrono::steady_clock::now();
-  work(50, 5s);
-  EXPECT_LE(std::chrono::steady_clock::now() - begin, 3s) << "a second, and what a busy machine adds";
+  work(50, test_deadline);
   EXPECT_TRUE(is_claimed(0) && is_claimed(1)) << "the others notice nothing";
   EXPECT_FALSE(is_claimed(2));
   const std::string said = "v/0: killed: its process " + std::to_string(workers_[2]) + " gave " +

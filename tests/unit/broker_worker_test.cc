@@ -71,29 +71,29 @@ TEST(Workers, WithoutControlGroupsOneWarningTellsWhatIsMissing) {
 }
 
 TEST(Workers, StartsAreLimitedPerSecond) {
+  const auto begin = std::chrono::steady_clock::now();
   Broker broker("starts_per_second = 2\nstart_burst = 2\nslots = 1");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(1));
-  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 4; ++i) {  // two at once, then one each half second
     ASSERT_EQ(guest.claim(), 0U);
     ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
     ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == static_cast<std::uint32_t>(i) + 1; }));
   }
-  const auto taken = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(taken, std::chrono::milliseconds(900));
+  EXPECT_GE(seconds_since(begin), 0.9);
 }
 
 TEST(Workers, AFailedStartIsToldOnceWithItsLastWordsAndTriedAgainLater) {
+  const auto begin = std::chrono::steady_clock::now();
   Broker broker("", "fail");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  ASSERT_TRUE(eventually([&] { return broker.times_logged("the next is started in") >= 2; }));
+  ASSERT_TRUE(eventually([&] { return broker.times_logged("the next is started in") >= 3; }));
   EXPECT_TRUE(
       broker.eventually_logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
   EXPECT_EQ(guest.count(SlotState::Ready), 0U);
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
-  EXPECT_LE(broker.times_logged("the next is started in"), 4U);  // 250, 500, 1000 ms, ...
+  const std::size_t failures = broker.times_logged("the next is started in");  // after 250, 500, 1000 ms, ...
+  EXPECT_GE(seconds_since(begin), 0.25 * ((1 << (failures - 1)) - 1)) << failures;
   EXPECT_EQ(broker.terminate(), 0);
 }
 
@@ -115,16 +115,17 @@ TEST(Workers, WhatTheyPrintIsEscapedBoundedAndLimited) {
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   ASSERT_EQ(guest.claim(), 0U);
-  guest.command(0)[0] = 'p';
-  guest.ring_peer(ring::peer_of_slot(0));
-  ASSERT_TRUE(eventually([&] { return broker.logged("t/0: line 40 \\x1b[2J###"); }));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(guest.tell(0, 'p')) << "it has printed its 200 lines";
+  ASSERT_TRUE(broker.eventually_logged("t/0: line 40 \\x1b[2J###"));
   EXPECT_FALSE(broker.logged("\x1b[2J"));
   std::istringstream lines(broker.log());
   std::size_t longest = 0;
   for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
   EXPECT_LE(longest, 500U);
-  // A pipe's worth of the 200 lines is more than the limit of a second.
-  EXPECT_FALSE(broker.logged("line 150 "));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a broker that reads what it should leave
+  const std::size_t printed = broker.times_logged("t/0: line ");
+  EXPECT_LE(static_cast<double>(printed), 50 * (2 + seconds_since(begin))) << "50 lines a second";
 }
 
 // A VM's workers share what may be printed, however many they are; and a line that is short counts as well.
@@ -142,9 +143,8 @@ TEST(Workers, WhatTheyPrintInSumIsLimited) {
   ASSERT_TRUE(broker.eventually_logged(" lines were left out)"));
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   const std::size_t lines = broker.times_logged(": x\n");
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+  EXPECT_LE(static_cast<double>(lines), 100 + 50 * seconds_since(began) + 1);
   EXPECT_GE(lines, 50U);
-  EXPECT_LE(static_cast<double>(lines), 100 + 50 * passed.count() + 1);
   ASSERT_EQ(other.claim(), 0U);
   ASSERT_TRUE(other.becomes(0, SlotState::Claimed));
   other.command(0)[0] = 'p';
@@ -255,8 +255,9 @@ TEST(Workers, WithEveryLayerRequiredTheyStartWhereTheMachineGivesThem) {
   Broker broker("jail = \"required\"");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  if (!guest.becomes(0, SlotState::Ready, 3000) && broker.logged("does not give")) GTEST_SKIP() << broker.log();
-  EXPECT_EQ(guest.word(0).state, SlotState::Ready);
+  const auto is_ready = [&] { return guest.word(0).state == SlotState::Ready; };
+  EXPECT_TRUE(eventually([&] { return is_ready() || broker.logged("does not give"); }));
+  if (!is_ready()) GTEST_SKIP() << broker.log();
 }
 
 TEST(Workers, TheirEnvironmentIsMadeFromScratch) {

@@ -290,12 +290,13 @@ double time_to_drop(std::uint64_t count) {
 
 TEST(GuestAddresses, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
   double few = 1, many = 60;
-  for (int run = 0; run < 5; ++run) {
-    few = std::min(few, time_to_drop(10'000));
+  for (int run = 0; run < 3; ++run) {
+    few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // Ten times as many, each found in a tree that is deeper and fits into no cache. A scan of all would take 100 times.
-  EXPECT_LE(many, 30 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
+  // A hundred times as many, each found in a tree that is deeper and fits into no cache. A scan of all would take 10,000
+  // times: the bound is far from both, on a busy machine, too.
+  EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 // ---- reservations --------------------------------------------------------------------------------------------------

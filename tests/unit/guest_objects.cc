@@ -169,13 +169,14 @@ double time_to_drop(std::size_t owned) {
 }
 
 TEST(GuestObjects, AnOwnerOfManyIsDroppedInTheirTime) {
-  double few = 1, many = 1;
-  for (int run = 0; run < 5; ++run) {
-    few = std::min(few, time_to_drop(10'000));
+  double few = 1, many = 60;
+  for (int run = 0; run < 3; ++run) {
+    few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // Ten times as many do not fit into a cache that holds the few; a search for each would take a hundred times as long.
-  EXPECT_LE(many, 40 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
+  // A hundred times as many do not fit into a cache that holds the few; a search for each would take 10,000 times as long.
+  // The bound is far from both, on a busy machine, too.
+  EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 TEST(GuestObjects, ThreadsGetDifferentObjects) {

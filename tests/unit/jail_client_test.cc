@@ -18,19 +18,14 @@
 #include "host/broker/fd_message.h"
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
+#include "tests/deadline.h"
+#include "tests/unit/jail_child.h"
 
 namespace {
 
 using namespace host::jail;
 
 constexpr int no_listener = 201;  // a child's exit code
-
-bool refused(long result, int error) { return result == -1 && errno == error; }
-
-#define CHILD_EXPECT(condition)                  \
-  do {                                           \
-    if (!(condition)) return __LINE__ % 200 + 1; \
-  } while (false)
 
 // A process with the filter, which does `what`, and its listener here.
 class Filtered {
@@ -59,7 +54,7 @@ class Filtered {
   // Answers the next call, with its arguments.
   seccomp_data answer(int error) const {
     pollfd news{listener.get(), POLLIN, 0};
-    EXPECT_EQ(poll(&news, 1, 5000), 1);
+    EXPECT_EQ(poll(&news, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())), 1);
     seccomp_notif call{};
     EXPECT_EQ(ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_RECV, &call), 0);
     seccomp_notif_resp answer{call.id, 0, -error, 0};

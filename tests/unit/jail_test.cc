@@ -28,6 +28,7 @@
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
 #include "host/jail/seccomp_policy.h"
+#include "tests/unit/jail_child.h"
 
 namespace {
 
@@ -42,11 +43,6 @@ int in_child(const std::function<int()>& what) {
   return status;
 }
 
-#define CHILD_EXPECT(condition)                  \
-  do {                                           \
-    if (!(condition)) return __LINE__ % 200 + 1; \
-  } while (false)
-
 void expect_clean(int status) {
   ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0) << "the check at line " << WEXITSTATUS(status) - 1 << " (modulo 200) failed";
@@ -56,8 +52,6 @@ void expect_killed(int status) {
   ASSERT_TRUE(WIFSIGNALED(status)) << "exit status " << WEXITSTATUS(status);
   EXPECT_EQ(WTERMSIG(status), SIGSYS);
 }
-
-bool refused(long result, int error) { return result == -1 && errno == error; }
 
 bool machine_has_namespaces() {
   return in_child([] { return unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 ? 0 : 1; }) == 0;

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/deadline.h"
+
 namespace mps_play {
 
 inline constexpr std::size_t passed = 5;        // descriptors
@@ -34,10 +36,10 @@ struct Message {
   std::vector<int> fds;
 };
 
-// False: none came within 5 s, or there is nobody to send one.
+// False: none came before the deadline, or the other end has gone.
 inline bool receive(int socket, Message& message) {
   pollfd news{socket, POLLIN, 0};
-  if (poll(&news, 1, 5000) != 1) return false;
+  if (poll(&news, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())) != 1) return false;
   std::array<char, 256> bytes{};
   iovec data{bytes.data(), bytes.size()};
   alignas(cmsghdr) std::array<char, 256> room{};

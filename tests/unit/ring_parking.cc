@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "ring/queue/parking.h"
+#include "tests/deadline.h"
 #include "tests/shared_word.h"
 
 namespace {
@@ -28,13 +29,13 @@ void wake(SharedWord<std::uint32_t>& word) {
   syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Sleeps until `peer` has published `wanted`. False: nobody woke us in 5 s.
+// Sleeps until `peer` has published `wanted`. False: nobody woke us before the deadline.
 bool wait_for(Side& self, const Side& peer, std::uint64_t wanted) {
   const auto there = [&] { return peer.published.load(std::memory_order_acquire) >= wanted; };
   while (!there()) {
     ring::Parking parking(self.asleep);
     if (!parking.may_sleep(there)) return true;
-    const timespec patience{.tv_sec = 5, .tv_nsec = 0};
+    const timespec patience{.tv_sec = test_deadline.count(), .tv_nsec = 0};
     const long r = syscall(SYS_futex, self.asleep.address(), FUTEX_WAIT, 1, &patience, nullptr, 0);
     const bool late = r != 0 && errno == ETIMEDOUT;
     parking.woke();

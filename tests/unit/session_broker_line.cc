@@ -186,25 +186,24 @@ TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
 TEST(LifeLine, AWorkerWithoutABrokerLooksByItself) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  host::worker::LifeLine life(ends[0], std::chrono::milliseconds(1000));
+  host::worker::LifeLine life(ends[0], std::chrono::minutes(10));
   EXPECT_EQ(life.timeout_ms(), -1);
   close(ends[1]);
   pollfd end = life.to_poll();
-  ASSERT_EQ(poll(&end, 1, 1000), 1);
+  ASSERT_EQ(poll(&end, 1, -1), 1);
   life.found(end.revents);
   EXPECT_FALSE(life.is_over());
-  EXPECT_GT(life.timeout_ms(), 0);
-  EXPECT_LE(life.timeout_ms(), 5);
+  EXPECT_EQ(life.timeout_ms(), 5);
 }
 
 TEST(LifeLine, AWorkerThatItsBrokerRingsLooksWhileThatOneStalls) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
-  host::worker::LifeLine life(ends[0], std::chrono::milliseconds(1000), true);
+  host::worker::LifeLine life(ends[0], std::chrono::minutes(10), true);
   EXPECT_EQ(life.timeout_ms(), 200);
   EXPECT_EQ(life.timeout_ms(false), -1) << "it is a spare one";
   life.found(POLLHUP);
-  EXPECT_LE(life.timeout_ms(), 5);
+  EXPECT_EQ(life.timeout_ms(), 5);
   close(ends[1]);
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/deadline.h"
 #include "tests/unit/session_records.h"
 
 namespace {
@@ -49,8 +50,9 @@ class GoneAddresses : public testing::Test {
   CUresult result_of(int call, const Payload& payload) { return send(call, payload).result; }
 
   // Sends the call; in its middle, where the driver is entered for a copy and left for any other call, another channel does
-  // `other`. If `other` has to wait for the call, the call goes on after a moment.
-  Answer send_while(int call, const Payload& payload, std::function<void()> other) {
+  // `other`. If `other` has to wait for the call, the call goes on after `moment`.
+  Answer send_while(int call, const Payload& payload, std::function<void()> other,
+                    std::chrono::milliseconds moment = std::chrono::milliseconds(200)) {
     std::promise<void> done;
     other_ = [&, other, waits = done.get_future().share()] {
       thread_ = std::thread([&, other] {
@@ -58,7 +60,7 @@ class GoneAddresses : public testing::Test {
         other();
         done.set_value();
       });
-      waits.wait_for(std::chrono::milliseconds(200));
+      waits.wait_for(moment);
     };
     const Answer answer = send(call, payload);
     EXPECT_EQ(other_, nullptr) << "the driver was not called";
@@ -204,10 +206,11 @@ TEST_F(GoneAddresses, CopiesOfRowsDoNotReachWhatWasFreedAfterTheirCheck) {
     for (const bool reads : {true, false}) {
       const std::uint64_t at = mapped(), own = memory(64);
       std::strcpy(bytes_at(own), "mine");
-      const Answer answer = send_while(call, reads ? rows(own, at) : rows(at, own), [&] {
+      const auto free_and_reuse = [&] {
         unmap_and_free(at);
         std::strcpy(bytes_at(at), "secret");
-      });
+      };
+      const Answer answer = send_while(call, reads ? rows(own, at) : rows(at, own), free_and_reuse, test_deadline);
       EXPECT_EQ(answer.result, CUDA_ERROR_INVALID_VALUE);
       EXPECT_STREQ(bytes_at(own), "mine");
       EXPECT_STREQ(bytes_at(at), "secret");
@@ -220,8 +223,9 @@ TEST_F(GoneAddresses, CopiesOfTexelsDoNotReachWhatWasFreedAfterTheirCheck) {
     for (const bool reads : {true, false}) {
       const std::uint64_t at = mapped();
       const api::TexelsSide texel_side = array();
-      const Answer answer = send_while(call, reads ? texels(texel_side, plain(at)) : texels(plain(at), texel_side),
-                                       [&] { unmap_and_free(at); });
+      const Answer answer = send_while(
+          call, reads ? texels(texel_side, plain(at)) : texels(plain(at), texel_side), [&] { unmap_and_free(at); },
+          test_deadline);
       EXPECT_EQ(answer.result, CUDA_ERROR_INVALID_VALUE);
     }
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "host/session/turns.h"
+#include "tests/deadline.h"
 #include "tests/unit/session_channel.h"
 
 namespace session_test {
@@ -21,7 +22,8 @@ using ring::Grant;
 using ring::GrantMode;
 namespace ids = api::id_of;
 
-inline bool comes_true(const std::function<bool()>& what, std::chrono::milliseconds within = 5000ms) {
+// A shorter time is for what must not come true.
+inline bool comes_true(const std::function<bool()>& what, std::chrono::milliseconds within = test_deadline) {
   for (const auto end = std::chrono::steady_clock::now() + within; std::chrono::steady_clock::now() < end;) {
     if (what()) return true;
     std::this_thread::sleep_for(100us);
@@ -29,10 +31,11 @@ inline bool comes_true(const std::function<bool()>& what, std::chrono::milliseco
   return what();
 }
 
-// A session with pages. Each submission has a channel of its own, served by a thread until its record is done.
+// A session with pages, whose channels wait for a full batch as if for ever. Each submission has a channel of its own, served
+// by a thread until its record is done.
 class SessionTurns : public testing::Test {
  protected:
-  explicit SessionTurns(std::chrono::milliseconds longest_drain = 60s, bool keeper_naps = false) {
+  explicit SessionTurns(std::chrono::milliseconds longest_drain = 600s, bool keeper_naps = false) {
     host::ServeOptions options;
     options.windows = host::all_windows;
     options.turns = {.grants = &grants_,
@@ -108,12 +111,14 @@ class SessionTurns : public testing::Test {
   bool was_submitted_in_turns(std::uint64_t times) {
     auto passed_on = std::chrono::steady_clock::now() + 100ms;
     return comes_true([&] {
+      const bool waits = request().waiting.load() != 0;
+      if (world_->driver.calls("cuMemsetD8Async") == times) return true;  // and no turn more
       const bool over = request().given_back.load() == number_ || std::chrono::steady_clock::now() > passed_on;
-      if (over && request().waiting.load() != 0) {
+      if (over && waits) {
         give(GrantMode::Turn);
         passed_on = std::chrono::steady_clock::now() + 100ms;
       }
-      return world_->driver.calls("cuMemsetD8Async") == times;
+      return false;
     });
   }
   // The record that ends a channel's service has broken the session.

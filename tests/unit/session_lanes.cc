@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/untrusted/lanes.h"
+#include "tests/deadline.h"
 #include "tests/other_side.h"
 #include "tests/unit/session_records.h"
 
@@ -40,8 +41,7 @@ class Lanes : public testing::Test {
     lanes->wake_all();
   }
   bool is_filled(std::uint32_t k, std::uint64_t number) {
-    for (int i = 0; i < 5000 && sequence(k) != number; ++i) std::this_thread::sleep_for(1ms);
-    return sequence(k) == number;
+    return before_deadline([&] { return sequence(k) == number; });
   }
 
   // A thread of the worker that calls.
@@ -51,7 +51,7 @@ class Lanes : public testing::Test {
   }
   static bool waits(const std::shared_future<Answered>& f) { return f.wait_for(50ms) == std::future_status::timeout; }
   static Answered end_of(const std::shared_future<Answered>& f) {
-    EXPECT_EQ(f.wait_for(5s), std::future_status::ready) << "the wait does not end";
+    EXPECT_EQ(f.wait_for(test_deadline), std::future_status::ready) << "the wait does not end";
     return f.wait_for(0s) == std::future_status::ready ? f.get() : Answered{};
   }
   bool broken() { return world.session->broken.load(); }

@@ -2,6 +2,7 @@
 #include "host/session/turns.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <thread>
@@ -150,21 +151,20 @@ TEST_F(SessionTurns, ATurnIsKeptWhileSomebodyWaitsForIt) {
 
 class SessionTurnsOfNaps : public SessionTurns {
  protected:
-  SessionTurnsOfNaps() : SessionTurns(60s, true) {}
+  SessionTurnsOfNaps() : SessionTurns(600s, true) {}
 };
 
 // A keeper that polls takes a whole processor.
 TEST_F(SessionTurnsOfNaps, AKeeperThatNapsLeavesItsProcessorToOthers) {
-  const auto processor_time = [] {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  // How often other threads of this process have slept.
+  const auto naps = [] {
+    rusage all{}, mine{};
+    getrusage(RUSAGE_SELF, &all), getrusage(RUSAGE_THREAD, &mine);
+    return all.ru_nvcsw - mine.ru_nvcsw;
   };
   request().waiting.store(1);
   const Grant turn = give(GrantMode::Turn);
-  const auto before = processor_time();
-  std::this_thread::sleep_for(500ms);
-  EXPECT_LE(processor_time() - before, 200ms);
+  EXPECT_TRUE(comes_true([&, before = naps()] { return naps() >= before + 1000; })) << "it polls";
   EXPECT_NE(request().given_back.load(), turn.number);
   request().waiting.store(0);
   EXPECT_TRUE(is_given_back(turn));
@@ -287,16 +287,17 @@ TEST_F(SessionTurns, LargeCopiesWaitForNoTurn) {
   ASSERT_TRUE(is_given_back(give(GrantMode::Closed)));
   const auto copy = [&](std::uint64_t bytes) {
     const std::uint64_t to = world_->memory(bytes);
-    const std::uint64_t before = world_->driver.calls("cuMemcpyHtoDAsync_v2");
     Channel channel(*world_, channels_++);
     channel.put(ids::cuMemcpyHtoDAsync_v2, Payload::of(to, 0, bytes, stream_, 0)).publish();
     threads_.emplace_back([channel]() mutable { channel.serve_published(); });
-    return comes_true([&] { return world_->driver.calls("cuMemcpyHtoDAsync_v2") > before; }, 200ms);
   };
-  EXPECT_TRUE(copy(1 << 20));
+  const auto copies = [&] { return world_->driver.calls("cuMemcpyHtoDAsync_v2"); };
+  copy(1 << 20);
+  EXPECT_TRUE(comes_true([&] { return copies() == 1; }));
   begin_anew();
-  EXPECT_FALSE(copy(4096));
-  EXPECT_NE(request().waiting.load(), 0U);
+  copy(4096);
+  EXPECT_TRUE(somebody_waits());
+  EXPECT_EQ(copies(), 1U);
 }
 
 TEST_F(SessionTurns, ThatCopiesNeedTurnsIsHeardLongBeforeTheyAreDone) {
@@ -316,10 +317,9 @@ TEST_F(SessionTurns, WaitsAreCountedWithTheirTime) {
   Channel channel(*world_, channels_++);
   channel.put(ids::cuCtxSynchronize, {}, ring::flag_wants_reply).publish();
   threads_.emplace_back([channel]() mutable { channel.serve_published(); });
-  ASSERT_TRUE(comes_true([&] { return world_->session->long_waits.any_inside(); }));
+  ASSERT_TRUE(comes_true([&] { return request().under_way.load() == 1; }));
   std::this_thread::sleep_for(5ms);
   EXPECT_EQ(request().waits.load(), 0U);
-  EXPECT_EQ(request().under_way.load(), 1U);
   world_->driver.keep_working(false);
   ASSERT_TRUE(comes_true([&] { return request().waits.load() == 1; }));
   EXPECT_TRUE(comes_true([&] { return request().under_way.load() == 0; }));
@@ -338,16 +338,17 @@ TEST_F(SessionTurns, TimeInCallsIsToldUnderAWatchedGrantAlone) {
   EXPECT_TRUE(comes_true([&] { return request().busy_ns.load() > 10'000'000; }));
   world_->driver.keep_working(false);
   ASSERT_TRUE(comes_true([&] { return request().waits.load() == 1; }));
-  std::this_thread::sleep_for(10ms);
-  const std::uint64_t busy = request().busy_ns.load();
-  std::this_thread::sleep_for(20ms);
-  EXPECT_EQ(request().busy_ns.load(), busy);
+  EXPECT_TRUE(comes_true([&] {  // at once, but for the look that is under way
+    const std::uint64_t busy = request().busy_ns.load();
+    std::this_thread::sleep_for(20ms);
+    return request().busy_ns.load() == busy;
+  }));
 }
 
-// Two halves, of 8 at first, or fewer if the keeper was slow. The result: how many submissions are in them.
+// Two halves, of 8 at first, or fewer if the keeper was slow.
 class SessionTurnsShort : public SessionTurns {
  protected:
-  std::uint64_t fill_queue() {
+  void fill_queue() {
     world_->driver.keep_working(true);
     give(GrantMode::Open, true, true);
     submit(more_than_a_batch);
@@ -356,7 +357,6 @@ class SessionTurnsShort : public SessionTurns {
     std::uint64_t before = 0;
     for (; before != submitted(); std::this_thread::sleep_for(50ms)) before = submitted();
     EXPECT_LE(before, 16U);
-    return before;
   }
 };
 
@@ -368,10 +368,10 @@ TEST_F(SessionTurnsShort, UnderAShallowGrantTheQueueIsShort) {
 }
 
 TEST_F(SessionTurnsShort, AChannelThatWaitsForItsHalfIsOutsideOfTheGate) {
-  const std::uint64_t queued = fill_queue();
+  fill_queue();
   const Grant closed = give(GrantMode::Closed);
   ASSERT_TRUE(somebody_waits());
-  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), queued);
+  EXPECT_LE(world_->driver.calls("cuMemsetD8Async"), 16U);
   EXPECT_NE(request().given_back.load(), closed.number) << "its work is not done";
   world_->driver.keep_working(false);
   EXPECT_TRUE(is_given_back(closed));

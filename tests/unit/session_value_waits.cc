@@ -32,7 +32,7 @@ class SessionValueWaits : public SessionTurns {
     ++values_;
     post(ids::cuStreamWaitValue32_v2, Payload::of(stream_, memory_, 1, 0));
   }
-  bool is_held_up(Grant grant, std::chrono::milliseconds within = 5000ms) {
+  bool is_held_up(Grant grant, std::chrono::milliseconds within = test_deadline) {
     return comes_true([&] { return request().held_up.load() == grant.number; }, within);
   }
   bool has_given_back(Grant grant) { return request().given_back.load() == grant.number; }
@@ -74,7 +74,7 @@ TEST_F(SessionValueWaits, OtherWorkIsWaitedForNoLongerThanAQuantum) {
   world_->driver.keep_working(true);
   EXPECT_TRUE(is_held_up(give(GrantMode::Closed)));
   give(GrantMode::Turn);
-  const Grant closed = give(GrantMode::Closed, false, false, 60s);
+  const Grant closed = give(GrantMode::Closed, false, false, 600s);
   EXPECT_FALSE(is_held_up(closed, 50ms)) << "the quantum is not over";
   world_->driver.keep_working(false);
   EXPECT_TRUE(is_held_up(closed)) << "nothing else is left";
@@ -115,8 +115,8 @@ TEST_F(SessionValueWaits, ABatchBesideAStreamThatStandsIsNotWaitedForByTime) {
   begin_turn_with_wait();
   constexpr unsigned batches = 10;
   submit(16 * batches);
-  EXPECT_TRUE(comes_true([&] { return world_->driver.calls("cuMemsetD8Async") == 16 * batches; }, 20s))
-      << "the channel waits for the value, which takes a minute";
+  EXPECT_TRUE(comes_true([&] { return world_->driver.calls("cuMemsetD8Async") == 16 * batches; }))
+      << "the channel waits for the value, as if for ever";
 }
 
 TEST_F(SessionValueWaits, WhoWaitsForAValueIsNotTakenToUseTheGpu) {
@@ -127,10 +127,11 @@ TEST_F(SessionValueWaits, WhoWaitsForAValueIsNotTakenToUseTheGpu) {
   begin_anew();
   post(ids::cuCtxSynchronize, {});
   ASSERT_TRUE(comes_true([&] { return world_->session->long_waits.any_inside(); }));
-  std::this_thread::sleep_for(5ms);
-  const std::uint64_t before = request().busy_ns.load();
-  std::this_thread::sleep_for(50ms);
-  EXPECT_LE(request().busy_ns.load() - before, 10'000'000U);
+  EXPECT_TRUE(comes_true([&] {  // once the keeper has seen it
+    const std::uint64_t before = request().busy_ns.load();
+    std::this_thread::sleep_for(50ms);
+    return request().busy_ns.load() - before <= 10'000'000U;
+  }));
   world_->driver.keep_values_back(false);
 }
 

@@ -9,13 +9,13 @@
 
 #include "host/untrusted/guest_waker.h"
 #include "host/untrusted/lanes.h"
+#include "tests/deadline.h"
 #include "tests/shared_word.h"
 #include "tests/unit/session_channel.h"
 
 namespace {
 
 using namespace session_test;
-using namespace std::chrono_literals;
 namespace ids = api::id_of;
 
 constexpr std::uint64_t most = ~std::uint64_t{0} - 1;  // that an eventfd counts
@@ -65,7 +65,7 @@ TEST(GuestWaker, AFullCounterDoesNotBlockTheWorker) {
   interrupt.add(most);
   ASSERT_EQ(fcntl(interrupt.fd, F_SETFL, 0), 0);
   const auto woken = std::async(std::launch::async, [&] { return wakes(interrupt, IVGPU_ASLEEP_BY_DOORBELL); });
-  const bool returned = woken.wait_for(5s) == std::future_status::ready;
+  const bool returned = woken.wait_for(test_deadline) == std::future_status::ready;
   EXPECT_TRUE(returned);
   EXPECT_EQ(interrupt.take(), most);  // a worker that waits goes on
 }

@@ -4,6 +4,8 @@
 # whatever the end is, and that one which is missing or fails is told in a sentence. LIBCUDA is the simulated GPU's.
 set -uo pipefail
 ivgpu=$1 library=$2
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 status=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/unit/tools_text.h"
 #include "tools/ivgpu/bench/share_mixes.h"
 #include "tools/ivgpu/bench/share_picture.h"
 #include "tools/ivgpu/bench/share_table.h"
@@ -11,8 +12,6 @@
 
 namespace ivgpu::bench {
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 // One, or as many as there are numbers, of weight 1.
 std::vector<VmRates> each_of(const std::string& load, const std::vector<double>& rates, std::optional<double> alone) {

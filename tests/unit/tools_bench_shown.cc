@@ -4,14 +4,13 @@
 #include <algorithm>
 
 #include "tests/unit/tools_bench_report.h"
+#include "tests/unit/tools_text.h"
 #include "tools/ivgpu/bench/plot.h"
 #include "tools/ivgpu/bench/svg.h"
 #include "tools/ivgpu/bench/table.h"
 
 namespace ivgpu::bench {
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Table, PlainColumnsAreAligned) {
   EXPECT_EQ(as_table({"figure", "p50"}, {{"a", "1.5"}, {"longer one", "10.25"}}, Style::Plain),

@@ -11,7 +11,8 @@ fail() { echo "FAIL: $1"; status=1; }
 try() {
   local tree file=$1 code=$2 line=$3 output got
   tree=$(mktemp -d)
-  mkdir -p "$tree/$(dirname "$file")"
+  mkdir -p "$tree/ring" "$tree/$(dirname "$file")"
+  : >"$tree/ring/empty.h"
   printf '// first line\n%s\n' "$line" >"$tree/$file"
   output=$("$boundary_check" "$tree" 2>&1)
   got=$?
@@ -51,6 +52,17 @@ try guest/marshal/custom.h 1 '#include "guest/calls/copy.h"'
 try guest/calls/device.cc 1 '#include "guest/shim/shim.h"'
 try guest/calls/device.cc 0 '#include "guest/process/thread.h"'
 try ring/abi/image.h 1 '#include "guest/channel.h"'
+# A busy machine only makes a time longer: no test expects that little has passed.
+try tests/loopback/strict.cc 1 '  EXPECT_LT(seconds_since(start), 1.0);'
+try tests/loopback/strict.cc 0 '  EXPECT_GE(seconds_since(start), 0.5);'
+try tests/loopback/strict.cc 0 'TEST_F(StrictTiming, Answers) { EXPECT_LT(seconds_since(start), 1.0); }'
+try tests/unit/slots.cc 1 '  ASSERT_LE(std::chrono::steady_clock::now() - begin, 150ms) << "late";'
+try tests/unit/slots.cc 0 '  EXPECT_LE(lines, 1 + seconds_since(begin)) << "one a second";'
+try tests/unit/slots.cc 1 '  EXPECT_GE(lines, 100 * seconds_since(begin));'
+try tests/unit/slots.cc 1 '  EXPECT_TRUE(processor_time() - before < 200ms);'
+try tests/unit/slots.cc 0 '  // EXPECT_LT(seconds_since(start), 1.0);'
+try tests/vm/end.sh 1 '((SECONDS - start < 5)) || fail "it was late"'
+try tests/vm/end.sh 0 'while ((SECONDS < end)); do sleep 0.1; done'
 # The library takes no descriptor that the program may have closed.
 try guest/session/owner.cc 1 '  const int fd = open(path, O_RDONLY | O_CLOEXEC);'
 try guest/session/owner.cc 0 '  const int fd = cuabi::open_file(path, O_RDONLY);'

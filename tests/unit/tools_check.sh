@@ -3,6 +3,8 @@
 # ivgpu-check on machines that are folders: a good host and a good guest, and each again with one thing broken.
 set -uo pipefail
 check=$1 version=$2
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 layout=$(sed -n 's/^#define IVGPU_LAYOUT_VERSION \([0-9]*\)$/\1/p' "$(dirname "$0")/../../ring/layout_c.h")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -129,9 +131,9 @@ expect 0 '^ok +groups .*at /sys/fs/cgroup; .*Delegate=yes'
 answer() {
   mkdir -p "$m/run/ivgpu"
   rm -f "$work/up"
-  perl -MIO::Socket::UNIX -e 'alarm 20; $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die; print "up\n";
+  perl -MIO::Socket::UNIX -e 'alarm 600; $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die; print "up\n";
     close STDOUT; $c = $s->accept; print $c $ARGV[1]' "$m/run/ivgpu/ivgpud.status" "$1" >"$work/up" &
-  until [[ -s $work/up ]]; do sleep 0.01; done
+  wait_for test -s "$work/up"
 }
 answer "{\"format\":1,\"version\":\"$version\"}"; expect 0 "^ok +broker +ivgpud $version answers"; wait; good_host
 answer '{"format":1,"version":"9.9.9"}'; expect 0 "^warning +broker +ivgpud has release 9\.9\.9, this is $version"; wait; good_host
@@ -141,9 +143,9 @@ answer "{\"format\":1,\"version\":\"$version\",\"vms\":[{\"bounds\":{\"group_mis
 answer 'HTTP/1.0 400'; expect 1 '^wrong +broker .*is no ivgpud'; wait; good_host
 
 good_guest
-expect 1 '^wrong +broker +ivgpud does not answer'
+IVGPU_HOST_PATIENCE=1 expect 1 '^wrong +broker +ivgpud does not answer'
 # From here on it does, whatever becomes of the region meanwhile.
-perl -e 'alarm 300; for (;; select undef, undef, undef, 0.02) {
+perl -e 'alarm 3600; for (;; select undef, undef, undef, 0.02) {
   next unless open my $region, "+<", $ARGV[0]; next if -s $region < 4096;
   sysseek $region, 128, 0; syswrite $region, pack "Q", ++$beats }' "$m/$device/resource2" &
 heart=$!

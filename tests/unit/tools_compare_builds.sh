@@ -4,6 +4,8 @@
 # a real build and the simulated GPU.
 set -uo pipefail
 compare=$1 build=$2
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 status=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -18,7 +20,7 @@ for side in old new; do
 #!/usr/bin/env bash
 [[ \$* != *' about' ]] || { echo 'about 13000 a GPU of paper'; exit; }
 echo $side >>"$work/order"
-[[ ! -e "$work/slow" ]] || sleep 1
+[[ ! -e "$work/slow" ]] || sleep 0.5
 line=\$(awk -v n="\$(grep -c $side "$work/order")" 'NR <= n { line = \$0 } END { print line }' "$work/$side.runs")
 [[ \$line != fails ]] || { echo 'no worker starts: it is broken' >&2; exit 3; }
 [[ \$line != refuses ]] || { echo 'error cuInit: CUDA_ERROR_NO_DEVICE'; exit 1; }

@@ -3,6 +3,8 @@
 # `ivgpu coverage` of programs that use what is served, what is refused, and nothing; and what is no program.
 set -uo pipefail
 build=$1
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 ivgpu=$build/bin/ivgpu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/tools_text.h"
 #include "tools/ivgpu/vm/emulated_clock.h"
 #include "tools/ivgpu/vm/qemu.h"
 
@@ -18,8 +19,6 @@ std::string line(const QemuOptions& options) {
   for (const std::string& word : qemu_command(options)) text += word + " ";
   return text;
 }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Virtualisation, IsAFlagOfTheProcessorAndAWholeWord) {
   EXPECT_TRUE(has_virtualisation("processor: 0\nflags\t\t: fpu vmx sse\n"));

@@ -4,6 +4,8 @@
 # that both serve is told nothing.
 set -euo pipefail
 build=$1
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0

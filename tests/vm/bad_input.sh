@@ -8,7 +8,7 @@ build=$1
 source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
 
 ivgpu=$build/bin/ivgpu
-one_sentence=1
+one_sentence=1 limit_s=300  # a guest boots
 echo text >no-kernel
 # A QEMU that ends without a word, as one does whose guest has too little memory to unpack its image. At which sizes a kernel
 # ends so, hangs or says why depends on the image.
@@ -23,21 +23,21 @@ for folder in "${folders[@]}"; do ln -s "$folder"/* without-qemu/ 2>/dev/null; d
 rm -f without-qemu/qemu*
 row 3 'cannot run qemu-system-x86_64: No such file' env -u IVGPU_BUNDLE PATH="$work/without-qemu" "$ivgpu" vm --gpu sim --kernel no-kernel -- true
 row 3 'the bundle lacks /nowhere'                   env IVGPU_BUNDLE=/nowhere "$ivgpu" vm --gpu sim -- true
-row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 20 -- true
-row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory lots --timeout 20 -- true
-row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
-row 4 'ended before it said anything; --memory 74M' env -u IVGPU_BUNDLE PATH="$work/silent:$PATH" "$ivgpu" vm --gpu sim --memory 74M --timeout 20 -- true
-row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
-row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
+row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 200 -- true
+row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory lots --timeout 200 -- true
+row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory 1000000G --timeout 200 -- true
+row 4 'ended before it said anything; --memory 74M' env -u IVGPU_BUNDLE PATH="$work/silent:$PATH" "$ivgpu" vm --gpu sim --memory 74M --timeout 200 -- true
+row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 200 -- true
+row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 200 -- true
 echo 'transport = "plain"' >plain.toml
-row 2 "the VM's transport is not doorbell: --extra-"  "$ivgpu" vm --gpu sim --extra-config plain.toml --timeout 20 -- true
-row 3 'no-kernel is no kernel: it says no version'    "$ivgpu" vm --gpu sim --transport pmem --kernel no-kernel --timeout 20 -- true
+row 2 "the VM's transport is not doorbell: --extra-"  "$ivgpu" vm --gpu sim --extra-config plain.toml --timeout 200 -- true
+row 3 'no-kernel is no kernel: it says no version'    "$ivgpu" vm --gpu sim --transport pmem --kernel no-kernel --timeout 200 -- true
 stops_reading "$ivgpu" vm --gpu sim -- yes
 # A folder that does not serve: /tmp does.
 long=$TMPDIR/$(printf 'x%.0s' {1..90})
 mkdir "$long"
 for folder in /nowhere "$long"; do
-  said=$(env TMPDIR="$folder" timeout 100 "$ivgpu" vm --gpu sim -- true 2>&1 </dev/null)
+  said=$(env TMPDIR="$folder" timeout 300 "$ivgpu" vm --gpu sim -- true 2>&1 </dev/null)
   got=$?
   [[ $got == 0 ]] || fail "TMPDIR=$folder: $got: $said"
   [[ $folder != /nowhere || $said == *'TMPDIR=/nowhere does not serve'* ]] || fail "TMPDIR=$folder: $said"

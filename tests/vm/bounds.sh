@@ -5,6 +5,8 @@
 # gets no more, a third's session lives through both; the broker lives, and its status tells. Then without delegation.
 set -euo pipefail
 build=$1
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 code=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -31,7 +33,9 @@ pids_max = 50
 cpu_max = "0.5"
 TOML
 
-"$build/bin/ivgpu" vm --gpu sim --memory 768M --program-dir "$work/host" --timeout 500 >"$work/out" 2>"$work/err" <<'JOB' || code=$?
+job() {
+  declare -f wait_for
+  cat <<'JOB'
 # A worker's environment is made from scratch: its libraries lie where the loader looks.
 for file in /lib/ivgpu/*; do
   case $file in */libcuda.so.1 | */libnvidia-ml.so.1) ;; *) ln -s "$file" /lib/ ;; esac
@@ -65,7 +69,8 @@ cat $own/ivgpu-memory/memory.max $own/ivgpu-threads/pids.max $own/ivgpu-quiet/cp
 mkfifo /tmp/quiet
 in_vm quiet works </tmp/quiet >/tmp/worked &
 exec 9>/tmp/quiet
-sleep 1
+has_worked() { [ "$(wc -l </tmp/worked)" = "$1" ]; }
+wait_for has_worked 1
 
 echo "memory: $(in_vm memory images 400 2 </dev/null | sed 's/ [0-9]* / some /')"
 told memory | sed 's/memory [0-9]* MiB/memory some/; s/threads [0-9]*/threads some/'
@@ -74,16 +79,14 @@ echo "memory: the next $(in_vm memory works </dev/null)"
 mkfifo /tmp/waits
 in_vm threads waits 200 </tmp/waits >/dev/null &
 exec 8>/tmp/waits
-until grep -q 'max [1-9]' $own/ivgpu-threads/pids.events || [ "$((waited += 1))" = 30 ]; do sleep 1; done
-sleep 1
 # The kernel's own word: a worker that gets no further thread may end of it at once, and one that was started meanwhile is
 # in the group, too.
-grep -q 'max [1-9]' $own/ivgpu-threads/pids.events && echo 'threads refused beyond 50'
+wait_for grep -q 'max [1-9]' $own/ivgpu-threads/pids.events && echo 'threads refused beyond 50'
 told threads | grep -o 'threads [0-9]* of 50;' | sed 's/threads [0-9]*/threads some/'
 exec 8>&-
 
 echo >&9
-for i in 1 2 3 4 5; do [ "$(wc -l </tmp/worked)" = 2 ] && break; sleep 1; done
+wait_for has_worked 2
 sed 's/^/quiet: its session /' /tmp/worked
 echo "quiet: the next $(in_vm quiet works </dev/null)"
 exec 9>&-
@@ -109,6 +112,8 @@ echo "quiet: the next $(in_vm quiet works </dev/null)"
 kill $broker
 wait $broker
 JOB
+}
+"$build/bin/ivgpu" vm --gpu sim --memory 768M --program-dir "$work/host" --timeout 1500 >"$work/out" 2>"$work/err" < <(job) || code=$?
 
 cat >"$work/wanted" <<'TEXT'
 warning  groups

@@ -4,6 +4,8 @@
 # its status, and what names the build tree or the sources all the same.
 set -uo pipefail
 sources=$1 build=$2
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 work=$(mktemp -d)
 prefix=$work/prefix
 broker=''
@@ -54,7 +56,7 @@ expect 0 "$sum" "$prefix/bin/ivgpu" sim "$work/programs/vector_add" --n 1000
 expect 0 '^cuInit +1 +local$' "$prefix/bin/ivgpu" coverage --gpu sim "$work/programs/vector_add" --n 1000
 expect 0 ' cuLaunchKernel$' "$prefix/bin/ivgpu" trace --gpu sim --summary -- "$work/programs/vector_add" --n 1000
 expect 0 '"name": ?"launch' sh -c '"$@" && cat bench.json' bench "$prefix/bin/ivgpu" bench --gpu sim --quick --json bench.json latency
-expect 0 "$sum" "$prefix/bin/ivgpu" vm --gpu sim --timeout 120 --program-dir "$work/programs" -- vector_add --n 1000
+expect 0 "$sum" "$prefix/bin/ivgpu" vm --gpu sim --timeout 500 --program-dir "$work/programs" -- vector_add --n 1000
 [[ $(find "$work/cache/ivgpu" -name 'initramfs-*.cpio') ]] || fail "the guest's image is not in the user's cache"
 
 # A broker that serves, as a service would.

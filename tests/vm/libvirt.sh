@@ -45,7 +45,7 @@ as_nobody=()
 if ((EUID == 0)); then as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
 chmod 777 "$work"
 virsh_() {
-  HOME=$work XDG_RUNTIME_DIR=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work timeout 60 "${as_nobody[@]}" \
+  HOME=$work XDG_RUNTIME_DIR=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work timeout 300 "${as_nobody[@]}" \
     virsh -q -c qemu:///session "$@"
 }
 # No log daemon beside it, which would stay.
@@ -112,7 +112,7 @@ starts() {
   local form=$1 memory=$2 pid i
   virsh_ start vm1 >"$work/said" 2>&1 || { cat "$work/said"; fail "$form: the VM does not start"; return; }
   # The device lies behind a bridge, and is not listed before the firmware has given that bridge its bus.
-  for ((i = 0; i < 300; ++i)); do
+  for ((i = 0; i < 600; ++i)); do
     virsh_ qemu-monitor-command --hmp vm1 'info pci' >"$work/said" 2>&1 || true
     grep -q 'PCI device 1af4:1110' "$work/said" && break
     sleep 0.1

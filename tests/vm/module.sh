@@ -9,7 +9,7 @@
 #   sleep     the machine sleeps and wakes, and hibernates and wakes
 #   kexec     a kexec while a program sleeps on its slot; only if it is asked for
 # For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the
-# seconds that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_SLOWNESS, a whole number, by default 1, by
+# seconds that a boot may take besides the fuzzer, by default 900; IVGPU_TEST_SLOWNESS, a whole number, by default 1, by
 # which the time limits within a boot are multiplied; IVGPU_TEST_APPEND, more of its command line. For one whose headers
 # need another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
 # IVGPU_FUZZ_SECONDS, by default 6, is how long the fuzzer runs in `whole`, and a fifth of it in `few`; CI says more.
@@ -21,6 +21,8 @@ boots=("$@")
 ((${#boots[@]})) || boots=(whole few plain none sleep)
 own=$sources/tests/vm/module
 image=${IVGPU_TEST_IMAGE:-$build/guest-image}
+# shellcheck source=tests/patient.sh
+source "$sources/tests/patient.sh"
 work=$(mktemp -d)
 children=()
 # shellcheck disable=SC2317
@@ -58,8 +60,7 @@ install -m 755 "$own/init" "$work/root/init"
 
 # QEMU waits for nobody: a socket must be there when it connects, or when we do. It takes a moment.
 await() {
-  local k
-  for ((k = 0; k < 100; ++k)); do [[ ! -e $1 ]] || return 0; sleep 0.1; done
+  wait_for test -e "$1" && return
   echo "$1 did not appear"
   return 1
 }
@@ -120,7 +121,7 @@ boot() {
     pack >initramfs
     rm "$work/root"/{next,vmlinuz}
   fi
-  local patience=$((${IVGPU_TEST_PATIENCE:-300} + ${IVGPU_FUZZ_SECONDS:-0}))
+  local patience=$((${IVGPU_TEST_PATIENCE:-900} + ${IVGPU_FUZZ_SECONDS:-0}))
   timeout "$patience" "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 \
     -m "${IVGPU_TEST_MEMORY:-512M}" -nic none -display none -vga none -kernel "$kernel" -initrd initramfs \
     -append "console=ttyS0 loglevel=4 panic=-1 oops=panic $("$build/tests/emulated_clock") $append ${IVGPU_TEST_APPEND:-}" "${devices[@]}" \
@@ -178,7 +179,7 @@ rmmod ivgpu || { failed=1; ps; }"
     sleep)
       # A slot that is held to the end is given back when the machine goes down.
       boot sleep '/module_test binding asleep || failed=1; /module_test binding hibernated || failed=1
-/module_test hold >/dev/null & sleep 1'
+/module_test hold >/held & until grep -qs "^held" /held; do sleep 0.1; done'
       told 'released by held' sleep
       # A test that sleeps nowhere tests nothing. Hibernation is tried twice.
       [[ $sleeps != *mem* ]] || says 1 '^asleep for [0-9]' sleep

@@ -6,6 +6,8 @@ set -euo pipefail
 build=$1
 # shellcheck source=tests/oracle.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../oracle.sh"
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 ivgpu=$build/bin/ivgpu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -26,23 +28,25 @@ expect() {
 }
 
 # child NAME OF: the first child of that process that has the name, once it is there.
-child() {
-  local pid pids
-  while :; do
-    read -ra pids <"/proc/$2/task/$2/children" || true
-    for pid in "${pids[@]}"; do
-      if [[ $(cat "/proc/$pid/comm") == "$1" ]]; then echo "$pid"; return; fi
-    done
-    sleep 0.1
-  done
+child() { wait_for find_child "$@" && echo "$found"; }
+find_child() {
+  local pids=()
+  read -ra pids <"/proc/$2/task/$2/children" || true
+  for found in "${pids[@]}"; do if [[ $(cat "/proc/$found/comm") == "$1" ]]; then return; fi; done
+  return 1
 }
-export -f child
+is_dead() { ! grep -qs '^State:.[^Z]' "/proc/$1/status"; }
+# Its parent knows of its death.
+is_gone() { [[ ! -e /proc/$1 ]]; }
+# kills PROCESS STATE: returns when it is so.
+kills() { kill -SEGV "$1" && wait_for "$2" "$1"; }
+export -f wait_for child find_child is_dead is_gone kills
 
 # Programs of this machine: siblings of their ivgpud.
 # shellcheck disable=SC2016
-kill_worker='kill -SEGV "$(child ivgpu-worker "$(child ivgpud $PPID)")"; sleep 0.5'
+kill_worker='kills "$(child ivgpu-worker "$(child ivgpud $PPID)")" is_gone'
 # shellcheck disable=SC2016
-kill_broker='kill -SEGV "$(child ivgpud $PPID)"; sleep 0.5'
+kill_broker='kills "$(child ivgpud $PPID)" is_dead'
 run=("$ivgpu" run --private --gpu sim bash -c)
 died='ivgpu: a worker of VM local was killed by signal 11 (SEGV)'
 export IVGPU_STRICT=1
@@ -53,17 +57,19 @@ expect 5 'ivgpu: ivgpud was killed by signal 11 (SEGV)' "${run[@]}" "$kill_broke
 expect 0 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker"
 expect 7 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker; exit 7"
 
-# In a VM: while the guest boots, which takes seconds.
+# In a VM: while the guest boots, and stands still.
 # shellcheck disable=SC2317
 kill_worker_of() {
-  local ivgpu_pid
+  local ivgpu_pid machine
   "$@" &
   ivgpu_pid=$!
-  child qemu-system-x86 "$ivgpu_pid" >/dev/null
-  kill -SEGV "$(child ivgpu-worker "$(child ivgpud "$ivgpu_pid")")"
+  machine=$(child qemu-system-x86 "$ivgpu_pid")
+  kill -STOP "$machine"
+  kills "$(child ivgpu-worker "$(child ivgpud "$ivgpu_pid")")" is_gone
+  kill -CONT "$machine"
   wait "$ivgpu_pid"
 }
-vm=("$ivgpu" vm --gpu sim --timeout 120 -- 'echo in the guest')
+vm=("$ivgpu" vm --gpu sim --timeout 240 -- 'echo in the guest')
 expect 5 'ivgpu: a worker of VM guest was killed by signal 11 (SEGV)' kill_worker_of "${vm[@]}"
 grep -qx 'in the guest' "$work/out" || fail "the command's output is lost"
 
@@ -92,8 +98,7 @@ kill "$broker"
 wait "$broker" || fail "ivgpud ended with $?"
 [[ -z $(workers_failed "$work/last") ]] || fail "all went well: $(workers_failed "$work/last")"
 own_broker
-kill -SEGV "$worker"
-while [[ -e /proc/$worker ]]; do sleep 0.05; done
+kills "$worker" is_gone
 kill "$broker"
 wait "$broker" || fail "ivgpud ended with $?"
 [[ $(workers_failed "$work/last") == *"\"worker\":$worker}"* ]] || fail "a worker's death is not told: $(workers_failed "$work/last")"

@@ -43,11 +43,11 @@ mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null
 types() { grep -i "${bar#0x0*}" /sys/kernel/debug/x86/pat_memtype_list | sed "s/^/$1: /"; }
 look() {
   ivgpu-check --guest 2>&1 | sed "s/^/$1: /"
-  felt hold >/dev/null & holder=$!
-  sleep 3
+  rm -f /tmp/held
+  felt hold >/tmp/held & holder=$!
+  wait_for grep -q held /tmp/held
   types "$1"
   kill -9 $holder
-  sleep 1
   vector_add --n 1000 | sed "s/^/$1: /"
   felt figures | sed "s/^/$1: /"
 }
@@ -64,7 +64,7 @@ start_broker
 for size in "${sizes[@]}"; do
   vm=ovmf-$size
   mapfile -t words < <(sed "s,/run/ivgpu/vm1\\.,$work/$vm.," "$sources/qemu-config/doorbell.args" | tr ' ' '\n')
-  boot_guest "$vm" 300 "${firmware[@]}" "${words[@]}" || fail "$vm: QEMU failed"
+  boot_guest "$vm" 600 "${firmware[@]}" "${words[@]}" || fail "$vm: QEMU failed"
   echo "region of $size:"
   sed 's/\x1b\[[0-9;=]*[A-Za-z]//g; s/^/  /' "$work/$vm.out"
   for way in sysfs module; do

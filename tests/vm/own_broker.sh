@@ -6,6 +6,8 @@
 # (docs/design/040-kvm-in-emulation.md).
 processor=(-accel "${accelerator:-tcg,thread=multi}" -smp '1,sockets=2,maxcpus=2' -cpu max)
 
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 work=$(mktemp -d)
 shm=/dev/shm/ivgpu-test-$$
 broker=''
@@ -43,8 +45,8 @@ restart_broker() {
   read -r -t 60 _ <&250 || { cat "$work/log"; fail "no next ivgpud serves"; }
 }
 
-# wait_for FILE PATTERN: until a line is there, for as long as a guest takes to boot and to get there.
-wait_for() {
+# wait_for_line FILE PATTERN: until it is there, for as long as a guest takes to boot and to get there.
+wait_for_line() {
   local tries
   for ((tries = 0; tries < ${patience_s:-240} * 10; ++tries)); do
     ! grep -qsE "$2" "$1" || return 0
@@ -53,26 +55,38 @@ wait_for() {
   fail "${1##*/} does not say: $2"
 }
 
-# restart_at_work VM...: both ways while a program of theirs is at work (guest_goes_on). It must be in one of them at least still.
+# make_ports VM: sets `ports`, QEMU's words for the guest's serial ports. What a guest's program writes is in $work/VM.out, and what
+# `tell` writes it reads from /dev/ttyS1.
+make_ports() {
+  : >"$work/$1.out"
+  mkfifo "$work/$1.in"
+  ports=(-serial "file:$work/$1.console" -chardev "pipe,id=said,path=$work/$1" -serial chardev:said
+    -serial "file:$work/$1.err" -serial "file:$work/$1.control")
+}
+# tell VM WORD. Opened for both ways: it waits for no QEMU that has ended.
+tell() { echo "$2" 1<>"$work/$1.in"; }
+
+# restart_at_work VM...: both ways while a program of each is at work (guest_goes_on), and brings results after each.
 restart_at_work() {
-  local vm way at_work
-  for vm; do wait_for "$work/$vm.out" '^kept begun'; done
+  local vm way
+  for vm; do wait_for_line "$work/$vm.out" '^kept (begun|ended)'; done
   for way in USR1 USR2; do
-    at_work=0
-    for vm; do grep -q '^kept right' "$work/$vm.out" || at_work=1; done
-    ((at_work)) || fail "$*: no program is at work at a restart ($way)"
     restart_broker "$way"
-    sleep 0.7
+    for vm; do
+      wait_for has_brought $(($(results_of "$vm") + 3)) "$vm" || fail "$vm: no results after a restart ($way)"
+    done
   done
 }
+results_of() { grep -c '^kept right' "$work/$1.out" || true; }
+# The first report may be of a result before the restart.
+has_brought() { (($(results_of "$2") >= $1)) || grep -qE '^kept (ended|wrong)' "$work/$2.out"; }
 
 # await_ends VM...: of those programs. Where one does not end, what the host does for them is shown while the VMs are there still.
 await_ends() {
-  local vm task tries=0 status_text
-  for vm; do
-    until grep -qE '^kept (right|ended|wrong)' "$work/$vm.out" || ((++tries > 1000)); do sleep 0.1; done
-  done
-  ((tries > 1000)) || return 0
+  local vm task status_text all_ended=1
+  for vm; do tell "$vm" end; done
+  for vm; do wait_for grep -qE '^kept (to its end|ended|wrong)' "$work/$vm.out" || all_ended=0; done
+  ((all_ended == 0)) || return 0
   fail "$*: a program does not end"
   status_text=$("$build/bin/ivgpu" status --json --runtime-dir "$work") || true
   echo "$status_text"
@@ -81,16 +95,17 @@ await_ends() {
   done
 }
 
-# What a guest runs for that: faults_program has to be in its PATH. `work_mode` is "again" where a restart may outlast what a call waits: its
-# calls then fail meanwhile, and it must end well all the same, which it does in its own session only.
-guest_goes_on='faults_program libcuda.so.1 '${work_mode:=busy}' '${work_ms:=8000}' kept && vector_add --n 1000 >/dev/null && echo "new programs are served after restarts"'
+# What a guest runs for that: faults_program has to be in its PATH.
+guest_goes_on='faults_program libcuda.so.1 steady 0 kept & working=$!
+read -r word </dev/ttyS1; kill $working; wait $working && echo "kept to its end" &&
+vector_add --n 1000 >/dev/null && echo "new programs are served after restarts"'
 
 # went_on VM...: each program has right results, and so had one after it.
 went_on() {
   local vm
   for vm; do
-    [[ $(grep -cE '^(kept right|new programs are served after restarts)' "$work/$vm.out") == 2 ]] ||
-      fail "$vm: its program did not go on over restarts of ivgpud: $(grep '^kept' "$work/$vm.out")"
+    [[ $(grep -cE '^(kept to its end|new programs are served after restarts)' "$work/$vm.out") == 2 ]] ||
+      fail "$vm: its program did not go on over restarts of ivgpud: $(grep '^kept' "$work/$vm.out" | tail -n 5)"
     grep -q " $vm: .* session(s) and .* connection(s) of before the restart go on" "$work/log" ||
       fail "$vm: nothing of it was taken over"
   done

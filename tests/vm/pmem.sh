@@ -16,7 +16,7 @@ source "$sources/tests/vm/pmem_guest.sh"
 {
   printf '[broker]\nruntime_dir = "%s"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
-  printf '[vm.virtio-pmem]\nplain_file = "%s"\n[vm.nvdimm]\n' "$shm"
+  printf '[vm.virtio-pmem]\nplain_file = "%s"\nbell_idle_ms = 500\n[vm.nvdimm]\n' "$shm"
 } >"$work/ivgpud.toml"
 start_kept_broker
 
@@ -28,8 +28,8 @@ IVGPU_LOG=info vector_add --n 1000 >/dev/null && echo "a program works"
 felt direct /dev/ram0
 felt figures
 felt idle
-felt hold >/dev/null & holder=\$!
-sleep 2
+felt hold >/tmp/held & holder=\$!
+wait_for grep -q held /tmp/held
 IVGPU_LOG=info vector_add --n 1000 2>/tmp/second >/dev/null && echo "a second one works beside it"
 grep -o "vport.* is the bell channel" /tmp/second || grep -o "no bell channel" /tmp/second
 kill -9 \$holder
@@ -47,13 +47,12 @@ boot() {
     sed -n "s,/run/ivgpu/vm1.sock,$work/$vm.sock,; s/ivgpu0/ivgpu$k/; s/bell\.0/bell.$k/; /ivgpu$k/p" "$sources/qemu-config/$vm.args" >>"$work/$vm.args"
   done
   mapfile -t words < <(tr ' ' '\n' <"$work/$vm.args")
-  boot_guest "$vm" 200 "${words[@]}"
+  boot_guest "$vm" 600 "${words[@]}"
 }
 
 boot virtio-pmem 2 & first=$!
 boot nvdimm 0 & second=$!
-wait_for "$work/nvdimm.out" '^a program works$'
-restart_at_work virtio-pmem
+restart_at_work virtio-pmem nvdimm
 await_ends virtio-pmem nvdimm
 wait "$first" || fail "virtio-pmem: QEMU failed"
 wait "$second" || fail "nvdimm: QEMU failed"
@@ -67,8 +66,9 @@ if ((status)); then
   tail -n 50 "$work"/*.{qemu,console,out,err,control} "$work/log"
   exit 1
 fi
-(($(figure virtio-pmem 'sleeps in 300 ms') <= 30)) || fail "virtio-pmem: a wait naps"
-(($(figure virtio-pmem 'call after 1.2 s idle') <= 15000)) || fail "virtio-pmem: the broker is not rung"
+are_woken virtio-pmem
+(($(figure virtio-pmem 'calls in a row heard at once after idle') == 6)) || fail "virtio-pmem: the broker is not rung"
+(($(figure nvdimm 'naps in 300 ms') > 0)) || fail "nvdimm: a wait does not nap"
 kill "$broker"
 wait "$broker" || fail "ivgpud ended with $?"
 broker=''

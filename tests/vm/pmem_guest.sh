@@ -1,5 +1,5 @@
 # The guest of VMs whose region is persistent memory; sourced, never run. `sources`, `build`, `qemu` and `work` are set; own_broker.sh
-# has `fail` and `processor`.
+# has `fail`, `processor` and `make_ports`.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 # What such a guest needs; brd is a disk for O_DIRECT. A test of VMs with an ivshmem device takes both away.
@@ -24,9 +24,10 @@ make_guest() {
   {
     echo "interactive=0 keep=0 command='. /ivgpu/commands' modules='$names' awaited='$awaited'"
     # shellcheck disable=SC2016
-    echo 'export LD_LIBRARY_PATH=/lib/ivgpu PATH=/ivgpu:$PATH'
+    echo 'export LD_LIBRARY_PATH=/lib/ivgpu PATH=/ivgpu:$PATH' "IVGPU_HOST_PATIENCE=$IVGPU_HOST_PATIENCE"
   } >"$work/root/ivgpu/job"
   {
+    declare -f wait_for
     echo 'felt() { waking /lib/ivgpu/libcuda.so.1 "$@"; }'
     cat
   } >"$work/root/ivgpu/commands"
@@ -35,18 +36,18 @@ make_guest() {
   (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
 }
 
-# boot_guest VM SECONDS WORD...: QEMU's words beside those of the machine. What the guest says is in $work/VM.out.
+# boot_guest VM SECONDS WORD...: QEMU's words beside those of the machine. What the guest says is in $work/VM.out (make_ports).
 boot_guest() {
-  local vm=$1 seconds=$2
+  local vm=$1 seconds=$2 ports
   shift 2
+  make_ports "$vm"
   timeout "$seconds" "$qemu" -machine q35 -nodefaults -no-reboot "${processor[@]}" -m 1G \
     -nic none -display none -vga none -kernel "$kernel" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock")" "$@" \
-    -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
-    -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
+    "${ports[@]}" >"$work/$vm.qemu" 2>&1
 }
 
-figures='^(round|after|call|sleeps|killed)'
+figures='^(round|after|call|naps|longest|woken|not woken|killed)'
 # said VM PATTERN...: each is a line of the guest.
 said() {
   local vm=$1 pattern
@@ -56,6 +57,10 @@ said() {
   done
   grep -q '^exit 0 ' "$work/$vm.control" || fail "$vm: the guest failed"
   sed -nE "s/($figures)/  $vm: \\1/p" "$work/$vm.out"
+}
+# are_woken VM: its waits take no naps, and the host ends each of their sleeps.
+are_woken() {
+  [[ $(figure "$1" 'naps in 300 ms'):$(figure "$1" 'not woken') == 0:0 && $(figure "$1" woken) -gt 0 ]] || fail "$1: a wait is not woken"
 }
 figure() { sed -n "s/^$2 //p" "$work/$1.out"; }
 

@@ -4,12 +4,14 @@
 # and what that said of faults and images came to the programs' standard error both times.
 set -euo pipefail
 build=$1
+# shellcheck source=tests/patient.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../patient.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$build/share/ivgpu/guest/run-programs" --outputs "$build/programs/list.txt" "$build/programs" "$build/bin/ivgpu" sim \
   >"$work/direct" 2>"$work/direct.err"
-"$build/bin/ivgpu" vm --gpu sim --region-size 4GiB --timeout 500 -- \
+"$build/bin/ivgpu" vm --gpu sim --region-size 4GiB --timeout 1500 -- \
   run-programs --outputs /programs/list.txt /programs >"$work/guest" 2>"$work/guest.err"
 
 # diagnoses FILE: what the simulated GPU said, by whichever way it came.
@@ -22,7 +24,7 @@ diff -u --label 'said, simulated' --label 'said, guest' <(diagnoses "$work/direc
 diff -u --label simulated --label guest "$work/direct" "$work/guest" || status=1
 
 "$build/bin/ivgpu" sim "$build/programs-nvrtc/driver_context" >"$work/direct"
-"$build/bin/ivgpu" vm --gpu sim --program-dir "$build/programs-nvrtc" --timeout 200 -- /programs/programs-nvrtc/driver_context \
+"$build/bin/ivgpu" vm --gpu sim --program-dir "$build/programs-nvrtc" --timeout 1500 -- /programs/programs-nvrtc/driver_context \
   >"$work/compiled" || { echo "with NVRTC: exit code $?"; status=1; }
 diff -u --label simulated --label 'guest, with NVRTC' "$work/direct" "$work/compiled" || status=1
 wanted=$(grep -c '^[^#]' "$build/programs/list.txt")

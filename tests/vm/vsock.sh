@@ -23,9 +23,9 @@ shift 4
 parts=("$@")
 ((${#parts[@]})) || parts=(loopback nested libvirt vm)
 for part in "${parts[@]}"; do [[ $part =~ ^(loopback|nested|libvirt|vm)$ ]] || { echo "vsock.sh: there is no part $part"; exit 2; }; done
-# Where all takes long, and a restart of ivgpud longer than a call waits, if others have the processors.
+# Where all takes long.
 # shellcheck disable=SC2034
-work_ms=60000 work_mode=again patience_s=600 accelerator=kvm
+patience_s=600 accelerator=kvm
 # shellcheck source=tests/vm/own_broker.sh
 source "$sources/tests/vm/own_broker.sh"
 # shellcheck source=tests/vm/pmem_guest.sh
@@ -85,13 +85,13 @@ grep -o "vsock port .* is the bell channel" /tmp/first
 grep -q ivgpu.short /proc/cmdline && exit
 felt figures
 felt idle
-waking /lib/ivgpu/libcuda.so.1 hold >/dev/null & holder=\$!
-sleep 5
+waking /lib/ivgpu/libcuda.so.1 hold >/tmp/held & holder=\$!
+wait_for grep -q held /tmp/held
 vector_add --n 1000 >/dev/null && echo "a second one works beside it"
 $guest_goes_on
 kill -9 \$holder
 echo "the holder is killed"
-sleep 20
+read -r word </dev/ttyS1  # nobody else starts until the host has noticed
 felt death /dev/dax0.0
 JOB
   cp "$work/initrd" "$folder/initrd"
@@ -111,7 +111,7 @@ on_this_machine() {
   make_host
   [[ ! " ${parts[*]} " =~ " "(nested|libvirt)" " ]] || make_nested
   [[ " ${parts[*]} " != *" vm "* ]] || make_vm
-  timeout 2400 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 4G -nic none -display none \
+  timeout 7200 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 4G -nic none -display none \
     -vga none -kernel "$folder"/kernel/boot/vmlinuz-* -initrd "$work/host.cpio" \
     -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock")" \
     -fsdev local,id=files,path=/,security_model=none,readonly=on,multidevs=remap -device virtio-9p-pci,fsdev=files,mount_tag=files \
@@ -122,8 +122,11 @@ on_this_machine() {
 
 # ---- in the host ----------------------------------------------------------------------------------------------------------------
 
+# log_has COUNT PATTERN: so many lines of the broker's log at least.
+log_has() { (($(grep -cE "$2" "$work/log") >= $1)); }
+
 loopback() {
-  local line program way
+  local second program
   echo "loopback on $(uname -r):"
   {
     printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
@@ -134,22 +137,24 @@ loopback() {
   start_kept_broker
   "$build/tests/vsock_program" "$shm" 12 & program=$!
   # Its child and itself have named their slots; it names its own again and again.
-  for ((way = 0; way < 600 && $(grep -c 'own: session .* starts' "$work/log") < 2; ++way)); do sleep 0.1; done
+  wait_for log_has 2 'own: session .* starts' || fail "the program and its child have not begun"
   sleep 1
   restart_broker USR1
   sleep 1
   restart_broker USR2
   wait "$program" || fail "the program"
   grep -q 'own: [12] session(s) and [12] connection(s) of before the restart go on' "$work/log" || fail "no connection was taken over"
-  sleep 1
-  grep -q 'own: session .* ends after' "$work/log" || fail "the killed program's session has not ended"
+  wait_for log_has 1 'own: session .* ends after' || fail "the killed program's session has not ended"
   "$build/tests/vsock_program" --refused 5001 || fail "the other VM's port"
   grep -q 'other: a connection by vsock is refused: it comes from CID 1, and the VM.s vsock_cid is 3' "$work/log" ||
     fail "the log does not say who is refused"
   "$build/tests/vsock_program" --absent 5002 || fail "a port where nobody listens"
   sed "s,runtime_dir = .*,runtime_dir = \"$work/second\",; /plain_file/d" "$work/ivgpud.toml" >"$work/second.toml"
-  line=$(timeout -s INT 3 "$build/bin/ivgpud" --config "$work/second.toml" 2>&1 >/dev/null) || true
-  grep -q 'vsock_port = 500[01]: another program listens at this port' <<<"$line" || fail "the second ivgpud says: $line"
+  "$build/bin/ivgpud" --config "$work/second.toml" 2>"$work/second.log" >/dev/null & second=$!
+  wait_for grep -q 'vsock_port = 500[01]: another program listens at this port' "$work/second.log" ||
+    fail "the second ivgpud says: $(cat "$work/second.log")"
+  kill -INT "$second" 2>/dev/null || true
+  wait "$second" || true
   end_broker
 }
 
@@ -168,22 +173,25 @@ nested() {
   cp "$folder/initrd" "$work/initrd"
   boot_guest virtio-pmem 900 "${words[@]}" -device vhost-vsock-pci,guest-cid=3 & guest=$!
   restart_at_work virtio-pmem
-  wait_for "$work/virtio-pmem.out" '^the holder is killed'
-  sleep 10  # of the guest's 20, in which nobody else starts; others of that name end within seconds
-  grep -qE 'waking.* ends after [0-9]{2,}\.' "$work/log" || fail "the killed holder's session has not ended"
+  await_ends virtio-pmem
+  wait_for_line "$work/virtio-pmem.out" '^the holder is killed'
+  # `figures`, `idle`, and the holder.
+  wait_for log_has 3 'waking.* ends after' || fail "the killed holder's session has not ended"
+  tell virtio-pmem on
   wait "$guest" || fail "QEMU failed"
   said virtio-pmem '^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^ok +vsock +port 5000 of the host' '^a program works$' \
     '^vsock port 5000 of the host is the bell channel$' '^a second one works beside it$' '^killed: the slot is free after'
   went_on virtio-pmem
-  (($(figure virtio-pmem 'sleeps in 300 ms' | grep . || echo 1000) <= 30)) || fail "a wait naps"
+  are_woken virtio-pmem
   ((status == 0)) || tail -n 50 "$work"/virtio-pmem.{qemu,console,out,err,control}
   end_broker
 }
 
+has_no_vm() { ! virsh_ list --name | grep -q vm1; }
 virsh_() { timeout 300 "${as_nobody[@]}" virsh -q -c qemu:///session "$@"; }
 # A user without rights has a libvirtd of its own. /dev/kvm and /dev/vhost-vsock are open to it, as udev's group kvm would make them.
 libvirt() {
-  local port serial='' i as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work/user" XDG_RUNTIME_DIR="$work/user"
+  local port serial='' as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work/user" XDG_RUNTIME_DIR="$work/user"
     XDG_CONFIG_HOME="$work/user" XDG_CACHE_HOME="$work/user")
   echo "libvirt on $(uname -r):"
   {
@@ -205,9 +213,8 @@ libvirt() {
     s,</os>,<kernel>$work/user/vmlinuz</kernel><initrd>$work/user/initrd</initrd><cmdline>console=ttyS0 quiet panic=-1 ivgpu.short</cmdline>&," \
     "$sources/qemu-config/nvdimm-vsock.xml" >"$work/vm1.xml"
   { virsh_ define "$work/vm1.xml" && virsh_ start vm1; } || fail "libvirt does not start the VM"
-  wait_for "$work/user/control" '^exit '
-  for ((i = 0; i < 300; ++i)); do virsh_ list --name | grep -q vm1 || break; sleep 0.2; done
-  ((i < 300)) || fail "the VM has not ended"
+  wait_for_line "$work/user/control" '^exit '
+  wait_for has_no_vm || fail "the VM has not ended"
   mv "$work/user/out" "$work/libvirt.out"
   mv "$work/user/control" "$work/libvirt.control"
   said libvirt '^ok +region +128 MiB in 2 slots, devdax$' '^ok +vsock +port 5000 of the host' '^ok +broker ' '^a program works$' \
@@ -234,7 +241,7 @@ vm() {
   echo "vm on $(uname -r):"
   cp -a "$folder/image" "$work/image"
   exec 7> >(taken >"$work/taken")
-  until [[ -s $work/taken ]] || ! kill -0 $!; do sleep 0.1; done
+  wait_for test -s "$work/taken" || fail "the first CID and port cannot be taken"
   XDG_CACHE_HOME=$work/image IVGPU_BUNDLE=$folder/bundle "$build/bin/ivgpu" vm --gpu sim --transport pmem --vsock --region-size 256M --steps \
     --timeout 600 -- 'vector_add --n 1000; ivgpu-check --guest >&2; IVGPU_LOG=info vector_add --n 1000 >/dev/null' \
     2>&1 >"$work/said.out" | tee "$work/said.err" || code=$?

@@ -1,27 +1,34 @@
 // What a guest program feels of how it is woken, and how soon a killed one's slot is free again: for VMs with the
 // kernel module and without it.
 //
-// usage: waking LIBCUDA figures           a line for each figure, p50 in us, and how often a long wait has slept
-//        waking LIBCUDA idle              the same for a call after a time in which everybody has gone to sleep
-//        waking LIBCUDA queued            how long it naps while another VM keeps its work from the GPU, mean in us
+// usage: waking LIBCUDA figures           a line for each figure, p50 in us, how a wait of 300 ms naps, and how many
+//                                         sleeps the host ended and did not end
+//        waking LIBCUDA idle              how many calls in a row the host hears at once after an idle time
+//        waking LIBCUDA queued            how many short naps a wait takes while another VM keeps its work from the GPU
 //        waking LIBCUDA map               how long 1 GiB of pinned memory takes, in ms: by hand, in a larger region
 //        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
 //        waking LIBCUDA wait              says what a forked child's call gives and what it finds in memory that the GPU
-//                                         reaches, then how a call ends that waits for 20 s, and the one after it
+//                                         reaches, then how a call ends that waits for 300 s, and the one after it
 //        waking LIBCUDA poll              makes short calls and copies, which wait without a sleep, until one fails; says
 //                                         how, and how the next one ends
 //        waking LIBCUDA direct DISK       writes pinned memory to a disk and reads it back, past the page cache
 //        waking LIBCUDA death REGION      kills a `hold` of its own; REGION: the file that the region's header is in
+// `wait` and `poll` write "begun" to standard error when the session is in use.
 // Exit codes: 0, 1 a call failed, 2 it could not begin.
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +36,9 @@
 #include <thread>
 #include <vector>
 
+#include "ring/module_c.h"
 #include "ring/region_view.h"
+#include "tests/deadline.h"
 #include "tests/long_kernel.h"
 #include "tests/named_driver.h"
 
@@ -37,6 +46,54 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
+
+// ---- how the guest library waits ------------------------------------------------------------------------------------
+// It finds these functions before the C library's, since they are exported. In `figures` a sleep that the host is to
+// end gets a limit of a minute: no look after a shorter limit makes up for a wake-up that is lost.
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+thread_local long naps = 0, short_naps = 0;
+thread_local long long longest_nap_ns = 0;
+std::atomic<long> woken{0}, not_woken{0};
+bool sleeps_last = false;
+
+constexpr long long short_nap_ns = 50'000;
+constexpr auto sleep_limit = std::chrono::nanoseconds(test_deadline);
+
+void count_sleep(bool ended_from_outside) { ++(ended_from_outside ? woken : not_woken); }
+
+}  // namespace
+
+EXPORTED int nanosleep(const timespec* time, timespec* rest) {
+  const long long ns = time->tv_sec * 1'000'000'000LL + time->tv_nsec;
+  ++naps;
+  short_naps += ns <= short_nap_ns;
+  longest_nap_ns = std::max(longest_nap_ns, ns);
+  return static_cast<int>(syscall(SYS_nanosleep, time, rest));
+}
+
+EXPORTED int ioctl(int fd, unsigned long request, ...) noexcept {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  if (request == IVGPU_IOC_WAIT && sleeps_last) {
+    auto* wait = static_cast<IvgpuModuleWait*>(argument);
+    wait->timeout_ns = std::max<std::uint64_t>(wait->timeout_ns, sleep_limit.count());
+  }
+  const int result = static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
+  if (request == IVGPU_IOC_WAIT && (result == 0 || errno == ETIMEDOUT)) count_sleep(result == 0);
+  return result;
+}
+
+EXPORTED int ppoll(pollfd* fds, nfds_t count, const timespec* limit, const sigset_t*) {
+  const auto limit_ms = sleeps_last ? sleep_limit / 1ms : limit->tv_sec * 1000 + limit->tv_nsec / 1'000'000;
+  const int ready = poll(fds, count, static_cast<int>(limit_ms));
+  if (ready >= 0) count_sleep(ready > 0);
+  return ready;
+}
+
+namespace {
 
 CUfunction kernel = nullptr;
 
@@ -89,50 +146,51 @@ double median_us(int rounds, Before before, F f) {
 
 void figures() {
   const auto nothing = [] {};
+  sleeps_last = true;
   begin();
   run_kernel(1ms);
   std::printf("round trip %.0f\n", median_us(300, nothing, empty_call));
   std::printf("after a kernel of 3 ms %.0f\n", median_us(50, nothing, [] { run_kernel(3ms); }) - 3000);
   std::printf("call after 100 ms idle %.0f\n", median_us(
                                                    11, [] { std::this_thread::sleep_for(100ms); }, empty_call));
-  rusage before{}, after{};
-  getrusage(RUSAGE_THREAD, &before);
+  const long naps_before = naps;
+  longest_nap_ns = 0;
   run_kernel(300ms);
-  getrusage(RUSAGE_THREAD, &after);
-  std::printf("sleeps in 300 ms %ld\n", after.ru_nvcsw - before.ru_nvcsw);
+  std::printf("naps in 300 ms %ld\nlongest nap %lld\nwoken %ld\nnot woken %ld\n", naps - naps_before,
+              longest_nap_ns / 1000, woken.load(), not_woken.load());
 }
 
-// Of waits that are longer than any of a call that has its turn. The other VM begins when it reads the first line.
+// Naps grow beyond a short one with the third, unless the worker says that it waits for its turn. The other VM begins
+// when it reads the first line.
 void queued() {
+  constexpr long many = 20;
   begin();
   run_kernel(1ms);
   std::puts("queued: it begins");
   std::fflush(stdout);
-  long naps = 0;
-  auto waited = Clock::duration::zero();
-  for (const auto latest = Clock::now() + 60s; waited < 300ms && Clock::now() < latest;) {
-    rusage before{}, after{};
-    getrusage(RUSAGE_THREAD, &before);
-    const auto start = Clock::now();
+  long most = 0;
+  for (const auto latest = Clock::now() + 5 * test_deadline; most < many && Clock::now() < latest;) {
+    const long before = short_naps;
     run_kernel(1us);
-    const auto took = Clock::now() - start;
-    getrusage(RUSAGE_THREAD, &after);
-    if (took < 20ms) continue;
-    waited += took;
-    naps += after.ru_nvcsw - before.ru_nvcsw;
+    most = std::max(most, short_naps - before);
   }
-  std::printf("queued for %.0f ms\n", std::chrono::duration<double, std::milli>(waited).count());
-  if (naps != 0)
-    std::printf("queued: a nap takes %.0f\n",
-                std::chrono::duration<double, std::micro>(waited).count() / static_cast<double>(naps));
+  std::printf("queued: short naps in a wait %ld\n", most);
 }
 
-// Longer than a broker that looks at bells looks often (host/broker/bell_line.h).
+// A broker that looks often for a second after a ring (host/broker/bell_line.h) hears of a call after that by the next
+// ring, or when it looks next, after bell_idle_ms at most. With 500 of these chance hardly brings six in a row so soon.
 void idle() {
+  constexpr int enough = 6;
   begin();
   run_kernel(1ms);
-  std::printf("call after 1.2 s idle %.0f\n", median_us(
-                                                  3, [] { std::this_thread::sleep_for(1200ms); }, empty_call));
+  int in_a_row = 0;
+  for (const auto latest = Clock::now() + test_deadline; in_a_row < enough && Clock::now() < latest;) {
+    std::this_thread::sleep_for(1050ms);
+    const auto start = Clock::now();
+    empty_call();
+    in_a_row = Clock::now() - start < 150ms ? in_a_row + 1 : 0;
+  }
+  std::printf("calls in a row heard at once after idle %d\n", in_a_row);
 }
 
 // A page of the region that nobody has touched yet is the host's to find, too, so it is touched twice.
@@ -194,9 +252,10 @@ void wait_long() {
   std::printf("of registered memory %d, ", in_child([&] { return static_cast<int>(own[0]); }));
   std::printf("of pinned memory %d\n",
               in_child([&] { return static_cast<int>(*static_cast<volatile char*>(pinned)); }));
-  unsigned long long ns = 20'000'000'000;
+  unsigned long long ns = 300'000'000'000;
   void* parameters[] = {&ns};
   DO(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  std::fputs("begun\n", stderr);
   std::printf("a call that waits gives %d, ", static_cast<int>(CU(cuStreamSynchronize)(nullptr)));
   std::printf("the next one %d\n", static_cast<int>(allocate()));
 }
@@ -213,9 +272,10 @@ void poll_on() {
     DO(cuCtxSetCurrent, context);
     std::vector<char> here(bytes);
     CUresult result = CUDA_SUCCESS;
-    while (result == CUDA_SUCCESS) {
+    for (bool first = true; result == CUDA_SUCCESS; first = false) {
       result = CU(cuMemcpyHtoD_v2)(memory, here.data(), bytes);
       if (result == CUDA_SUCCESS) result = CU(cuMemcpyDtoH_v2)(here.data(), memory, bytes);
+      if (first) std::fputs("begun\n", stderr);
     }
     std::printf("a copy that polls gives %d\n", static_cast<int>(result));
   });
@@ -281,7 +341,7 @@ int death(const char* own, const char* driver, const char* file) {
     kill(holder, SIGKILL);
     // The epoch is another one when the worker has gone and the slot was wiped.
     while (ring::SlotWord::of(word.load()).epoch == ring::SlotWord::of(claimed).epoch) {
-      if (Clock::now() - start > 5s) return std::puts("killed: the slot is not free after 5 s"), 1;
+      if (Clock::now() - start > test_deadline) return std::puts("killed: the slot is not free after a minute"), 1;
       std::this_thread::sleep_for(500us);
     }
     all.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());

@@ -13,14 +13,14 @@ static void info(void) {
 
 static void orphan(void) {
   struct Opened any = open_module();
-  CHECK(until_state(&any, any.info.slot_count - 1, IVGPU_SLOT_READY, 1e6) >= 0, "an earlier kernel's slot is not free");
+  CHECK(until_state(&any, any.info.slot_count - 1, IVGPU_SLOT_READY) >= 0, "an earlier kernel's slot is not free");
 }
 
 static void claim_and_release(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim got;
   struct IvgpuModuleInfo info;
-  CHECK(claim(any.fd, limit_ms(1000), "its name", &got) == 0, "claim");
+  CHECK(claim(any.fd, deadline_ms(), "its name", &got) == 0, "claim");
   const struct IvgpuSlotEntry* entry = &any.entries[got.slot];
   CHECK(entry->state == got.word && (got.word & 0xff) == IVGPU_SLOT_CLAIMED, "word %x", entry->state);
   CHECK(entry->owner.pid == (uint32_t)getpid() && entry->owner.peer == any.info.peer, "owner %u", entry->owner.pid);
@@ -30,9 +30,9 @@ static void claim_and_release(void) {
   CHECK_ERROR(claim(any.fd, 0, "", &got), EBUSY);
   CHECK(ioctl(any.fd, IVGPU_IOC_RELEASE) == 0, "release");
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_RELEASE), ENODEV);
-  const double us = until_state(&any, info.slot, IVGPU_SLOT_READY, 1e6);
+  const double us = until_state(&any, info.slot, IVGPU_SLOT_READY);
   CHECK(us >= 0 && any.entries[info.slot].state >> 8 == (info.word >> 8) + 1, "the host has not heard");
-  CHECK(claim(any.fd, limit_ms(1000), "", &got) == 0, "again");
+  CHECK(claim(any.fd, deadline_ms(), "", &got) == 0, "again");
   CHECK(strcmp(any.entries[got.slot].program, "module_test") == 0, "name %s", any.entries[got.slot].program);
 }
 
@@ -43,7 +43,7 @@ static void times(void) {
   double begin[20], end[20], touched[20];
   for (unsigned k = 0; k < 40; ++k) {
     double start = now_us();
-    CHECK(claim(any.fd, limit_ms(2000), "", &got) == 0, "claim");
+    CHECK(claim(any.fd, deadline_ms(), "", &got) == 0, "claim");
     begin[k % 20] = now_us() - start;
     any.slot = got.slot;
     map_session(&any);
@@ -52,7 +52,7 @@ static void times(void) {
     CHECK(ioctl(any.fd, IVGPU_IOC_RELEASE) == 0, "release");
     (k < 20 ? end : touched)[k % 20] = now_us() - start;
     munmap(any.at, any.info.slot_bytes);
-    CHECK(until_state(&any, got.slot, IVGPU_SLOT_READY, 2e6) >= 0, "the host");
+    CHECK(until_state(&any, got.slot, IVGPU_SLOT_READY) >= 0, "the host");
   }
   printf("    p50: claim %.0f us, release %.0f us, release of a touched slot %.0f us\n", percentile(begin, 20, .5),
          percentile(end, 20, .5), percentile(touched, 20, .5));
@@ -76,7 +76,7 @@ static void every_slot(void) {
   double start = now_us();
   CHECK_ERROR(claim(late.fd, 50, "", &got), ETIMEDOUT);
   const double waited = now_us() - start;
-  CHECK(waited >= 50e3 && waited < 1e6 * slowness(), "%.0f us", waited);
+  CHECK(waited >= 50e3, "%.0f us", waited);
   CHECK(late.header->wanted == wanted + 1, "wanted %u", late.header->wanted);
   fflush(stdout);
   if (fork() == 0) {
@@ -84,7 +84,7 @@ static void every_slot(void) {
     _exit(0);
   }
   start = now_us();
-  CHECK(claim(late.fd, limit_ms(5000), "", &got) == 0 && got.slot == all[1].slot, "the freed one");
+  CHECK(claim(late.fd, deadline_ms(), "", &got) == 0 && got.slot == all[1].slot, "the freed one");
   printf("    a claim that waits has a slot %.1f ms after the release\n", (now_us() - start - 50e3) / 1e3);
   // It was the descriptor's, whoever released it.
   CHECK(shows_end(&late, all[1].at, 1), "the slot's old mapping");
@@ -101,7 +101,7 @@ static void signalled(void) {
   (void)all;
   sigaction(SIGALRM, &action, NULL);
   ualarm(20000, 20000);  // again and again: a busy machine may be late for one
-  CHECK_ERROR(claim(late.fd, 30000, "", &got), EINTR);
+  CHECK_ERROR(claim(late.fd, deadline_ms(), "", &got), EINTR);
 }
 
 // Without a slot: the module counts, since a program may not, and the host hears of it.
@@ -115,7 +115,7 @@ static void asked_about_gpus(void) {
   CHECK(any.header->wanted == wanted, "no slot is wanted");
   const double start = now_us();
   while (__atomic_load_n(&any.vm_page->answered, __ATOMIC_SEQ_CST) != before + 3) {
-    CHECK(now_us() - start < 2e6 * slowness(), "the host has answered %u of %u", any.vm_page->answered, before + 3);
+    CHECK(now_us() - start < deadline_us(), "the host has answered %u of %u", any.vm_page->answered, before + 3);
     nap_us(200);
   }
 }

@@ -53,10 +53,10 @@ static void killed(void) {
     nap_us(20000);
     const double start = now_us();
     kill(held.holder, SIGKILL);
-    CHECK(until_not(&any, held.slot, held.word, 5e6) >= 0, "slot %u stays claimed", held.slot);
+    CHECK(until_not(&any, held.slot, held.word) >= 0, "slot %u stays claimed", held.slot);
     us[k] = now_us() - start;
     CHECK(kill(held.heir, 0) == 0, "the child of the dead one lives");
-    CHECK(until_state(&any, held.slot, IVGPU_SLOT_READY, 2e6) >= 0, "the host has not heard");
+    CHECK(until_state(&any, held.slot, IVGPU_SLOT_READY) >= 0, "the host has not heard");
     kill(held.heir, SIGKILL);
     waitpid(held.holder, NULL, 0);
   }
@@ -88,13 +88,13 @@ static void ended_otherwise(void) {
   uint32_t* slot = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   *slot = 0;
   CHECK(child(exits, slot) == 0, "a child");
-  CHECK(until_state(&any, *slot, IVGPU_SLOT_READY, 2e6) >= 0, "exit");
+  CHECK(until_state(&any, *slot, IVGPU_SLOT_READY) >= 0, "exit");
   *slot = IVGPU_NO_SLOT;
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) executes(slot);
   while (*(volatile uint32_t*)slot == IVGPU_NO_SLOT) nap_us(1000);
-  CHECK(until_state(&any, *slot, IVGPU_SLOT_READY, 1e6) >= 0 && kill(pid, 0) == 0, "exec");
+  CHECK(until_state(&any, *slot, IVGPU_SLOT_READY) >= 0 && kill(pid, 0) == 0, "exec");
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
 }
@@ -115,7 +115,7 @@ static void duplicate_closed(void) {
   munmap(session.at, session.info.slot_bytes);
   munmap((void*)(uintptr_t)session.header, IVGPU_FRONT_BYTES);
   struct Opened any = open_module();
-  CHECK(until_state(&any, session.slot, IVGPU_SLOT_READY, 1e6) >= 0, "the last reference");
+  CHECK(until_state(&any, session.slot, IVGPU_SLOT_READY) >= 0, "the last reference");
 }
 
 // ---- a claimer whose threads have different tables of descriptors --------------------------------------------------
@@ -167,7 +167,7 @@ static void tables_apart(void) {
     close(pipes[1]);
     CHECK(read(pipes[0], &held, sizeof held) == sizeof held, "no session");
     kill(pid, SIGKILL);
-    CHECK(until_not(&any, held.slot, held.word, 5e6) >= 0, "slot %u stays claimed (%d)", held.slot, closes);
+    CHECK(until_not(&any, held.slot, held.word) >= 0, "slot %u stays claimed (%d)", held.slot, closes);
     CHECK(kill(held.heir, 0) == 0, "the child of the dead one lives");
     kill(held.heir, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -217,7 +217,7 @@ static void fork_bomb(void) {
   }
   setpgid(first, first);
   for (const double start = now_us(); __atomic_load_n(&bomb->refused, __ATOMIC_SEQ_CST) < 200; nap_us(10000))
-    CHECK(now_us() - start < 20e6 * slowness(), "%u processes, %u refused", (unsigned)bomb->processes,
+    CHECK(now_us() - start < deadline_us(), "%u processes, %u refused", (unsigned)bomb->processes,
           (unsigned)bomb->refused);
   const double start = now_us();
   CHECK(kill(-first, SIGKILL) == 0, "kill");
@@ -250,14 +250,14 @@ static void pinned(void) {
   }
   CHECK(read(words[0], &slot, sizeof slot) == sizeof slot, "the child");
   kill(pid, SIGKILL);
-  const double dead = until_state(&any, slot, IVGPU_SLOT_RELEASED, 2e6);
+  const double dead = until_state(&any, slot, IVGPU_SLOT_RELEASED);
   CHECK(dead >= 0 && any.entries[slot].pinned == 1, "pinned %u", any.entries[slot].pinned);
   nap_us(300000);
   CHECK(state_of(&any, slot) == IVGPU_SLOT_RELEASED && any.entries[slot].pinned == 1, "given away with pages in use");
   CHECK(read(pages[0], &byte, 1) == 1 && byte == 0x42, "the page is as it was");
   close(pages[1]);
   close(pages[0]);
-  const double us = until_state(&any, slot, IVGPU_SLOT_READY, 2e6);
+  const double us = until_state(&any, slot, IVGPU_SLOT_READY);
   CHECK(us >= 0 && any.entries[slot].pinned == 0, "not taken back");
   printf("    Ready %.1f ms after the last page was let go\n", us / 1e3);
 }

@@ -324,7 +324,7 @@ int main(int argc, char** argv) {
   while (now_us() < until) nap_us(10000);
   // Some sleep by then, as a random call has asked for. Whom a signal does not end hangs in the kernel.
   for (uint64_t k = 0; k < processes; ++k) kill(-groups[k], SIGKILL);
-  const double patience = now_us() + 20e6 * slowness();
+  const double patience = now_us() + deadline_us();
   for (uint64_t k = 0; k < processes; ++k)
     while (kill(-groups[k], 0) == 0) {
       while (waitpid(-1, NULL, WNOHANG) > 0) continue;

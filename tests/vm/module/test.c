@@ -28,7 +28,8 @@ double slowness(void) {
   return factor < 1 ? 1 : factor;
 }
 
-uint32_t limit_ms(unsigned ms) { return (uint32_t)(ms * slowness()); }
+double deadline_us(void) { return 60e6 * slowness(); }
+uint32_t deadline_ms(void) { return (uint32_t)(deadline_us() / 1e3); }
 
 void nap_us(unsigned us) {
   const struct timespec nap = {us / 1000000, us % 1000000 * 1000L};
@@ -68,7 +69,7 @@ void map_session(struct Opened* session) {
 struct Opened open_session(void) {
   struct Opened session = open_module();
   struct IvgpuModuleClaim got;
-  CHECK(claim(session.fd, limit_ms(2000), "module_test", &got) == 0, "claim");
+  CHECK(claim(session.fd, deadline_ms(), "module_test", &got) == 0, "claim");
   session.slot = got.slot;
   session.word = got.word;
   map_session(&session);
@@ -79,19 +80,17 @@ uint32_t state_of(const struct Opened* any, uint32_t slot) {
   return __atomic_load_n(&any->entries[slot].state, __ATOMIC_SEQ_CST) & 0xff;
 }
 
-double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us) {
+double until_not(const struct Opened* any, uint32_t slot, uint32_t word) {
   const double start = now_us();
-  limit_us *= slowness();
   while (__atomic_load_n(&any->entries[slot].state, __ATOMIC_SEQ_CST) == word)
-    if (now_us() - start > limit_us) return -1;
+    if (now_us() - start > deadline_us()) return -1;
   return now_us() - start;
 }
 
-double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us) {
+double until_state(const struct Opened* any, uint32_t slot, uint32_t state) {
   const double start = now_us();
-  limit_us *= slowness();
   while (state_of(any, slot) != state) {
-    if (now_us() - start > limit_us) return -1;
+    if (now_us() - start > deadline_us()) return -1;
     nap_us(200);
   }
   return now_us() - start;
@@ -99,7 +98,7 @@ double until_state(const struct Opened* any, uint32_t slot, uint32_t state, doub
 
 void all_ready(const struct Opened* any) {
   for (uint32_t k = 0; k < any->info.slot_count; ++k)
-    CHECK(until_state(any, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(any, k));
+    CHECK(until_state(any, k, IVGPU_SLOT_READY) >= 0, "slot %u is %u", k, state_of(any, k));
 }
 
 uint32_t* word_at(const struct Opened* session, uint64_t offset) { return (uint32_t*)(session->at + offset); }

@@ -59,23 +59,24 @@ extern const struct Case claim_cases[], mapping_cases[], wake_cases[], death_cas
 __attribute__((noreturn, format(printf, 4, 5))) void fail(const char* file, int line, const char* what,
                                                           const char* format, ...);
 double now_us(void);
-// How many times longer than on an idle machine a thing may take: IVGPU_TEST_SLOWNESS, by default 1.
+// How many times longer than otherwise a test waits for what must happen: IVGPU_TEST_SLOWNESS, by default 1.
 double slowness(void);
-// A time limit, times that.
-uint32_t limit_ms(unsigned ms);
+// How long a test waits for what must happen: a minute, times slowness(). It only ends a test that hangs.
+double deadline_us(void);
+uint32_t deadline_ms(void);
 void nap_us(unsigned us);
 // Root no more, for good: a user with no other group than `group`; with 0, in none that may open the node.
 void become_user(gid_t group);
 struct Opened open_module(void);
-// Opens, claims, maps; waits for a slot at most for two seconds, times slowness().
+// Opens, claims, maps.
 struct Opened open_session(void);
 void map_session(struct Opened* session);
 int claim(int fd, uint32_t timeout_ms, const char* name, struct IvgpuModuleClaim* got);
 uint32_t state_of(const struct Opened* any, uint32_t slot);
-// How the entry of `slot` comes to differ from `word`, in microseconds, or -1 after `limit_us`, times slowness().
-double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us);
-double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us);
-void all_ready(const struct Opened* any);  // within five seconds, times slowness()
+// When the entry of `slot` comes to differ from `word`, in microseconds, or -1 after deadline_us().
+double until_not(const struct Opened* any, uint32_t slot, uint32_t word);
+double until_state(const struct Opened* any, uint32_t slot, uint32_t state);
+void all_ready(const struct Opened* any);
 uint32_t* word_at(const struct Opened* session, uint64_t offset);
 int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns);
 struct Request* request_of(const struct Opened* session);

@@ -1,0 +1,10 @@
+// For the tests of what the commands print.
+#pragma once
+
+#include <string>
+
+namespace ivgpu {
+
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace ivgpu
