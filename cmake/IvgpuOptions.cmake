@@ -38,6 +38,10 @@ if(IVGPU_LLD AND IVGPU_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
 endif()
 find_package(Threads REQUIRED)
 
+# Builds half of the time away: the simulated GPU for one instruction set, and no machine code from nvcc, which only a real
+# GPU runs.
+option(IVGPU_MERGE_RUN "Whether to build only what the tests of a merge run need (tools/test)" OFF)
+
 # For sources that are neither hot nor what is tested: the tests' own and the commands'. Not optimised, they compile in
 # half of the time, with AddressSanitizer in a third. An installed build (Release) optimises everything. So does
 # ThreadSanitizer's: its tests are races, and their own code is part of them. IVGPU_OPTIMISED takes it back for what is hot
@@ -49,8 +53,9 @@ endif()
 
 # For what is tested and is not hot, the broker, and for the files that hold a line for each call, which no test calls
 # often enough to make up for their compilation: AddressSanitizer's checks are the same without optimisation, and take a
-# third to compile. g++ optimises them, since it finds some mistakes only then.
-if(IVGPU_NOT_OPTIMISED AND IVGPU_SANITIZE)
+# third to compile. So do a merge run's tests with g++; tools/test --all optimises them, since g++ finds some mistakes only
+# then.
+if(IVGPU_NOT_OPTIMISED AND (IVGPU_SANITIZE OR IVGPU_MERGE_RUN))
   set(IVGPU_NOT_HOT -O0)
 endif()
 
@@ -78,14 +83,21 @@ function(ivgpu_precompile target)
   endif()
 endfunction()
 
-# ivgpu_merge(target ALONE source...): under a sanitizer eight of the target's sources are compiled as one, which takes a
-# third of the time. Name those here that cannot be merged: one of two sources that use the same name for two things,
-# each in its unnamed namespace; one that refers to what not every program has that links the library, since a linker
-# takes a merged file whole; and one for which a test has a stand-in. g++ compiles each source by itself, so that it
-# still includes what it uses.
+# Eight sources of a target are compiled as one, which takes a third of the time. An installed build (Release) compiles each
+# by itself, and so does tools/test --all with g++, so that a source includes what it uses.
+set(unity ON)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(unity OFF)
+endif()
+option(IVGPU_UNITY "Whether eight sources of a target are compiled as one" ${unity})
+
+# ivgpu_merge(target ALONE source...): the target's sources may be compiled as one. Name those here that cannot be merged:
+# one of two sources that use the same name for two things, each in its unnamed namespace; one that refers to what not
+# every program has that links the library, since a linker takes a merged file whole; and one for which a test has a
+# stand-in.
 function(ivgpu_merge target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALONE")
-  if(NOT IVGPU_SANITIZE)
+  if(NOT IVGPU_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)

@@ -2,7 +2,7 @@
 # their compilers do (cmake/IvgpuOptions.cmake says where there is none).
 add_executable(tests_precompiled EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
 target_link_libraries(tests_precompiled PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)
-target_precompile_headers(tests_precompiled PRIVATE <gtest/gtest.h> ${IVGPU_STANDARD_HEADERS})
+target_precompile_headers(tests_precompiled PRIVATE <gtest/gtest.h> <nlohmann/json.hpp> ${IVGPU_STANDARD_HEADERS})
 
 get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
 foreach(target IN LISTS targets)

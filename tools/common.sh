@@ -8,8 +8,8 @@ die() {
   exit "${2:-1}"
 }
 
-# A heading, and at the next heading or the end the time of the stage.
-stage_name='' stage_start=0
+# A heading, and at the next heading or the end the time of the stage. stage_times lists all of them.
+stage_name='' stage_start=0 stages_done=''
 stage() {
   stage_done
   stage_name=$1 stage_start=$EPOCHREALTIME
@@ -17,22 +17,29 @@ stage() {
 }
 stage_done() {
   if [[ $stage_name ]]; then
-    awk -v a="$stage_start" -v b="$EPOCHREALTIME" 'BEGIN { printf "    %.1f s\n", b - a }'
+    local seconds
+    seconds=$(awk -v a="$stage_start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }')
+    echo "    $seconds s"
+    stages_done+=$(printf '%8s s  %s' "$seconds" "$stage_name")$'\n'
   fi
   stage_name=''
 }
+stage_times() { printf '%s' "$stages_done"; }
 
-# cmake --preset, but only where the build tree does not exist: ninja runs cmake again by itself when a list changed.
+# configure PRESET BUILD [-Dname=value...]: cmake --preset, where the build tree does not exist or was configured with other
+# values than the given ones. ninja runs cmake again by itself when a list changed.
 configure() {
   local preset=$1 build=$2
-  local arguments=()
+  shift 2
+  local arguments=("$@")
   if [[ ${IVGPU_BUNDLE:-} ]]; then
     arguments+=("-DCMAKE_PREFIX_PATH=$IVGPU_BUNDLE/dev/usr" "-DCMAKE_CXX_FLAGS=-isystem $IVGPU_BUNDLE/dev/usr/include"
       "-DIVGPU_QEMU=$IVGPU_BUNDLE/qemu")
   fi
-  if [[ ! -e $build/build.ninja ]]; then
+  if [[ ! -e $build/build.ninja ]] || (($# > 0)) && [[ $(cat "$build/configured" 2>/dev/null) != "$*" ]]; then
     cmake -S "$repo" --preset "$preset" -B "$build" "${arguments[@]}" >"$build.log" 2>&1 ||
       { cat "$build.log" >&2; rm -f "$build.log"; die "cmake could not configure $build" 3; }
     rm -f "$build.log"
+    echo "$*" >"$build/configured"
   fi
 }

@@ -1,8 +1,5 @@
 # A program that floods its worker. A sanitizer's run-time has memory of its own, which is not to be measured.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
-  find_package(GTest REQUIRED)
-  include(GoogleTest)
-
   add_executable(flood ${CMAKE_CURRENT_LIST_DIR}/flood.cc)
   target_link_libraries(flood PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
 
@@ -16,10 +13,9 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" FLOOD="$<TARGET_FILE:flood>"
     LIBRARY="$<TARGET_FILE:simgpu>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(bounds_test flood simgpu guest_cuda ivgpu ivgpud ivgpu-worker)
-  gtest_discover_tests(bounds_test PROPERTIES TIMEOUT 120)
-  label_tests(bounds_test jail)
+  ivgpu_discover(bounds_test LABELS jail)
 
   # Control groups of version 2, in a guest that plays the host.
-  add_test(NAME vm.bounds COMMAND ${CMAKE_CURRENT_LIST_DIR}/../vm/bounds.sh ${CMAKE_BINARY_DIR})
-  set_tests_properties(vm.bounds PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+  add_test(NAME vm.bounds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/../vm/bounds.sh ${CMAKE_BINARY_DIR})
+  set_tests_properties(vm.bounds PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 endif()

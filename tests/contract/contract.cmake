@@ -56,6 +56,9 @@ if(TARGET simgpu)
     ${contract}/texture_in_kernel.cc
     ${contract}/texture_reference.cc
     ${contract}/virtual.cc)
+  set_target_properties(contract_test PROPERTIES UNITY_BUILD ${IVGPU_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_source_files_properties(${contract}/contract_test.cc ${contract}/managed_variable.cc ${contract}/texture.cc
+    ${contract}/texture_in_kernel.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(contract_test PRIVATE
     GOLDEN="${contract}/golden/580.159.04-h200.txt" EXPECTATIONS="${contract}/expectations.txt"
@@ -63,11 +66,11 @@ if(TARGET simgpu)
     WORKER="$<TARGET_FILE:ivgpu-worker>" IVGPUD="$<TARGET_FILE:ivgpud>")
   add_dependencies(contract_test simgpu guest_cuda ivgpud ivgpu-worker)
 
-  add_test(NAME contract.simulated COMMAND contract_test --gtest_filter=Simulated/*:Table.*:Answers.*)
+  add_test(NAME contract.simulated COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:contract_test> --gtest_filter=Simulated/*:Table.*:Answers.*)
   set(contract_tests contract.simulated)
   # A sanitizer's run-time does not bear the jail, nor a library that brings it into a program that has none.
   if(NOT IVGPU_SANITIZE)
-    add_test(NAME contract.loopback COMMAND contract_test --gtest_filter=Loopback*)
+    add_test(NAME contract.loopback COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:contract_test> --gtest_filter=Loopback*)
     list(APPEND contract_tests contract.loopback)
   endif()
   set_tests_properties(${contract_tests} PROPERTIES LABELS contract TIMEOUT 120)

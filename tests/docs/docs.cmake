@@ -1,8 +1,5 @@
 # Tests of the pages: links and paths, what is pasted from them, the mutants of docs/models.md, and the bytes that
 # docs/one-call.md shows.
-find_package(GTest REQUIRED)
-include(GoogleTest)
-
 add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/generated_test.cc ${CMAKE_CURRENT_LIST_DIR}/adding_a_call_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc ${CMAKE_CURRENT_LIST_DIR}/pasted_test.cc
@@ -14,30 +11,30 @@ add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
 target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main)
 foreach(name docs_test one_call_test)
   target_compile_definitions(${name} PRIVATE IVGPU_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} TEST_PREFIX unit. PROPERTIES LABELS unit)
+  ivgpu_discover(${name} SEPARATE PREFIX unit. LABELS unit)
 endforeach()
 
 # docs/configuration.md is what the broker's table of keys makes of it: `build/host/broker/configuration >
 # docs/configuration.md` after a change of host/broker/config_keys.cc.
 add_test(NAME unit.docs.configuration_is_current
-         COMMAND sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
+         COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 
 # docs/metrics.md is what the broker's lists of figures make of it: `build/host/broker/metrics > docs/metrics.md` after a
 # change of ring/figures.h or host/broker/figures.cc.
 add_test(NAME unit.docs.metrics_is_current
-         COMMAND sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")
+         COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")
 set_tests_properties(unit.docs.metrics_is_current PROPERTIES LABELS unit)
 
 # docs/calls.md is what the table makes of it: `build/tools/calls > docs/calls.md` after a change of ring/api/*.def.
-add_test(NAME unit.docs.calls_is_current COMMAND sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
+add_test(NAME unit.docs.calls_is_current COMMAND ${IVGPU_LIMITED} sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)
 
-add_test(NAME unit.docs.guest_wait COMMAND ${CMAKE_CURRENT_LIST_DIR}/guest_wait_test.sh ${CMAKE_SOURCE_DIR})
-set_tests_properties(unit.docs.guest_wait PROPERTIES LABELS unit TIMEOUT 90)
+add_test(NAME unit.docs.guest_wait COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/guest_wait_test.sh ${CMAKE_SOURCE_DIR})
+set_tests_properties(unit.docs.guest_wait PROPERTIES LABELS unit TIMEOUT 180)
 
 # The man pages and the completion beside what the commands themselves say.
 if(NOT IVGPU_SANITIZE)
-  add_test(NAME unit.docs.man_pages COMMAND ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  add_test(NAME unit.docs.man_pages COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(unit.docs.man_pages PROPERTIES LABELS unit TIMEOUT 60)
 endif()

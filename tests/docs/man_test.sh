@@ -67,7 +67,7 @@ same "ivgpu vm -- READ" "README.md" "$(offers "$ivgpu" vm -- READ)"
 same "ivgpu status --runtime-dir qemu" "qemu-config" "$(offers "$ivgpu" status --runtime-dir qemu)"
 function=_ivgpu_plain
 same "ivgpud --" "$("$build/bin/ivgpud" --help | help_options)" "$(offers "$build/bin/ivgpud" --)"
-same "tools/test --" $'--filter\n--fix\n--quick' "$(offers tools/test --)"
+same "tools/test --" $'--all\n--executions\n--filter\n--fix\n--quick\n--seed\n--since' "$(offers tools/test --)"
 for script in bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball parts ptx-architectures test tidy; do
   complete -p "tools/$script" >/dev/null || fail "tools/$script is not completed"
   [[ -x tools/$script ]] || fail "tools/$script is completed, but not there"

@@ -12,34 +12,29 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(faults_host PUBLIC ivgpu_tools nlohmann_json::nlohmann_json)
 
   add_executable(faults ${CMAKE_CURRENT_LIST_DIR}/main.cc)
+  set_target_properties(faults PROPERTIES IVGPU_TEST ON)  # no merge run has it
   target_link_libraries(faults PRIVATE faults_host)
   target_compile_definitions(faults PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
     PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
 
-  find_package(GTest REQUIRED)
-  include(GoogleTest)
   add_executable(faults_oracle_test ${CMAKE_CURRENT_LIST_DIR}/oracle_test.cc)
   target_link_libraries(faults_oracle_test PRIVATE faults_host GTest::gtest_main)
   target_compile_definitions(faults_oracle_test PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
     PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults_oracle_test faults_program guest_cuda ivgpud ivgpu-worker simgpu)
-  gtest_discover_tests(faults_oracle_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON)
-  label_tests(faults_oracle_test faults)
+  ivgpu_discover(faults_oracle_test THOROUGH PREFIX faults. LABELS faults PROPERTIES RUN_SERIAL ON)
 
   add_executable(faults_restart_test ${CMAKE_CURRENT_LIST_DIR}/restart_test.cc)
   target_link_libraries(faults_restart_test PRIVATE faults_host ivgpu_api ivgpu_ring GTest::gtest_main)
   target_compile_definitions(faults_restart_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>" IVGPU="$<TARGET_FILE:ivgpu>"
     FAKE_WORKER="" BUILD="${CMAKE_BINARY_DIR}" PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults_restart_test faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
-  gtest_discover_tests(faults_restart_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON
-                       FIXTURES_REQUIRED guest_image)
-  label_tests(faults_restart_test faults)
+  ivgpu_discover(faults_restart_test THOROUGH TIMEOUT 300 PREFIX faults. LABELS faults PROPERTIES RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 
-  add_test(NAME faults.loopback COMMAND faults --vm-rounds 0)
-  add_test(NAME faults.vm COMMAND faults --rounds 0)
-  # Alone: they count what is in /dev/shm, and a guest notices the end of its broker by a heartbeat, within a second only
-  # while its VM has a processor to itself.
-  set_tests_properties(faults.loopback faults.vm PROPERTIES LABELS faults TIMEOUT 300 RUN_SERIAL ON)
+  add_test(NAME faults.loopback COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:faults> --vm-rounds 0)
+  add_test(NAME faults.vm COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:faults> --rounds 0)
+  # Alone: they count what is in /dev/shm.
+  set_tests_properties(faults.loopback faults.vm PROPERTIES LABELS "faults;thorough" TIMEOUT 900 RUN_SERIAL ON)
   set_tests_properties(faults.vm PROPERTIES FIXTURES_REQUIRED guest_image)
 endif()

@@ -2,8 +2,9 @@
 # somebody else are read. Built where clang builds with these sanitizers (preset asan), from the very libraries that its
 # tests link; what is fuzzed is counted there as well, which costs the tests next to nothing. Labelled fuzz.
 #
-# Each run of the tests gives every corpus a replay and every target a few seconds, 60 in all, from one seed and for at most
-# so many executions, so that it is the same search everywhere: a test that fails by chance is none. tools/fuzz gives them more, and another seed each time.
+# A merge run replays each corpus. tools/test --all also searches with each target, from one seed and for a fixed number of
+# executions, some seconds each, so that it is the same search everywhere. tools/fuzz searches for longer, with another seed
+# each time.
 
 # What is counted: the code that reads.
 function(fuzz_count)
@@ -24,9 +25,9 @@ set_property(SOURCE ${read_ptx} TARGET_DIRECTORY simgpu_engine
 find_package(nlohmann_json REQUIRED)
 add_custom_target(fuzzers)
 
-# fuzz_target(name seconds runs libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
+# fuzz_target(name executions libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
 # NAME.dict where there are some.
-function(fuzz_target name seconds runs)
+function(fuzz_target name runs)
   set(here ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   set(corpus ${here}/corpus/${name})
   file(GLOB seeds ${corpus}/*)
@@ -45,39 +46,44 @@ function(fuzz_target name seconds runs)
   if(EXISTS ${here}/${name}.dict)
     list(APPEND options -dict=${here}/${name}.dict)
   endif()
-  add_test(NAME fuzz.${name}.replay COMMAND fuzz_${name} ${options} -runs=0 ${corpus})
+  add_test(NAME fuzz.${name}.replay COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:fuzz_${name}> ${options} -runs=0 ${corpus})
   add_test(NAME fuzz.${name}.search
-           COMMAND fuzz_${name} ${options} -seed=1 -runs=${runs} -max_total_time=${seconds} ${work}/found ${corpus})
-  set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS fuzz TIMEOUT 180)
+           COMMAND ${IVGPU_LIMITED} ${here}/search ${runs} $<TARGET_FILE:fuzz_${name}> ${options} ${work}/found ${corpus})
+  set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS "fuzz;thorough" TIMEOUT 600)
+  # A merge run replays the corpora, but for that of the simulated GPU, which it does not build with a sanitizer.
+  if(NOT name STREQUAL ptx)
+    set_tests_properties(fuzz.${name}.replay PROPERTIES LABELS "fuzz;merge")
+    set_target_properties(fuzz_${name} PROPERTIES IVGPU_MERGE ON)
+  endif()
   # What tools/fuzz needs to know of a target: its name, and its options.
   set_property(GLOBAL APPEND_STRING PROPERTY IVGPU_FUZZ_LIST "${name} ${options}\n")
 endfunction()
 
-fuzz_target(ring 5 150000 ivgpu_api)
-fuzz_target(dispatch 14 50000 ivgpu_session ivgpu_fake_driver)
-fuzz_target(guest 8 44000 ivgpu_guest)
+fuzz_target(ring 150000 ivgpu_api)
+fuzz_target(dispatch 50000 ivgpu_session ivgpu_fake_driver)
+fuzz_target(guest 44000 ivgpu_guest)
 # With memory that moves between any two reads of it.
-fuzz_target(dispatch_moving 8 30000 ivgpu_session ivgpu_fake_driver)
-fuzz_target(guest_moving 6 30000 ivgpu_guest)
+fuzz_target(dispatch_moving 30000 ivgpu_session ivgpu_fake_driver)
+fuzz_target(guest_moving 30000 ivgpu_guest)
 # Of several channels one runs at a time, and another goes on where one takes a lock.
-fuzz_target(channels 8 8000 ivgpu_session ivgpu_fake_driver)
+fuzz_target(channels 8000 ivgpu_session ivgpu_fake_driver)
 target_sources(fuzz_channels PRIVATE ${CMAKE_CURRENT_LIST_DIR}/locks.cc)
 foreach(lock pthread_mutex_lock pthread_rwlock_rdlock pthread_rwlock_wrlock)
   target_link_options(fuzz_channels PRIVATE -Wl,--wrap=${lock})
 endforeach()
 # A worker's start with a jail that is played. What it maps is caught on the way, so that one process can start many.
-fuzz_target(starting 4 8000 ivgpu_worker_start ivgpu_session)
+fuzz_target(starting 8000 ivgpu_worker_start ivgpu_session)
 target_sources(fuzz_starting PRIVATE ${CMAKE_CURRENT_LIST_DIR}/played_jail.cc)
 target_link_options(fuzz_starting PRIVATE -Wl,--wrap=mmap)
-fuzz_target(slots 7 15000 ivgpu_broker)
-fuzz_target(sockets 5 27000 ivgpu_broker)
-fuzz_target(memory 3 60000 ivgpu_broker)
-fuzz_target(trace 3 9000 ivgpu_broker)
-fuzz_target(image 5 500000 simgpu_image)
-fuzz_target(ptx 9 130000 simgpu_engine)
-fuzz_target(config 4 190000 ivgpu_broker)
-fuzz_target(status 3 8000 ivgpu_tools nlohmann_json::nlohmann_json)
-fuzz_target(text 4 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_json)
+fuzz_target(slots 15000 ivgpu_broker)
+fuzz_target(sockets 27000 ivgpu_broker)
+fuzz_target(memory 60000 ivgpu_broker)
+fuzz_target(trace 9000 ivgpu_broker)
+fuzz_target(image 500000 simgpu_image)
+fuzz_target(ptx 130000 simgpu_engine)
+fuzz_target(config 190000 ivgpu_broker)
+fuzz_target(status 8000 ivgpu_tools nlohmann_json::nlohmann_json)
+fuzz_target(text 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_json)
 
 # Each mistake of these files must be seen by its target: MISTAKE(name, what, target).
 function(fuzz_catches file word promise)
@@ -89,9 +95,9 @@ function(fuzz_catches file word promise)
       message(FATAL_ERROR "ring/${file}: this line is not understood: ${line}")
     endif()
     set(test fuzz.${CMAKE_MATCH_2}.catches.${CMAKE_MATCH_1})
-    add_test(NAME ${test} COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/caught.sh $<TARGET_FILE:fuzz_${CMAKE_MATCH_2}>
+    add_test(NAME ${test} COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/caught.sh $<TARGET_FILE:fuzz_${CMAKE_MATCH_2}>
              ${CMAKE_MATCH_1} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/corpus/${CMAKE_MATCH_2} ${promise})
-    set_tests_properties(${test} PROPERTIES LABELS fuzz TIMEOUT 480)
+    set_tests_properties(${test} PROPERTIES LABELS "fuzz;thorough" TIMEOUT 1200)
   endforeach()
 endfunction()
 fuzz_catches(double_fetches.def DOUBLE_FETCH "a byte of shared memory is read once")

@@ -5,6 +5,7 @@ if(TARGET faults_host)
   set_target_properties(hostile_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/faults)
 
   add_executable(hostile ${CMAKE_CURRENT_LIST_DIR}/main.cc)
+  set_target_properties(hostile PROPERTIES IVGPU_TEST ON)  # no merge run has it
   target_link_libraries(hostile PRIVATE faults_host)
   target_compile_definitions(hostile PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
     PROGRAM="$<TARGET_FILE:faults_program>" HOSTILE="$<TARGET_FILE:hostile_program>"
@@ -16,13 +17,13 @@ if(TARGET faults_host)
   target_link_libraries(hostile_images PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   set(images ${CMAKE_BINARY_DIR}/tests/programs/driver_api)
   add_test(NAME hostile.images
-           COMMAND $<TARGET_FILE:ivgpu> run --private --gpu sim $<TARGET_FILE:hostile_images> libcuda.so.1 5 1
+           COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:ivgpu> run --private --gpu sim $<TARGET_FILE:hostile_images> libcuda.so.1 6x 1
                    ${images}/fatbin ${images}/ptx ${images}/cubin)
   set_tests_properties(hostile.images PROPERTIES LABELS faults TIMEOUT 120)
 
   # tests/hostile: 60 s of each by `hostile --seconds 60`.
-  add_test(NAME vm.hostile COMMAND hostile)
-  set_tests_properties(vm.hostile PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
+  add_test(NAME vm.hostile COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:hostile>)
+  set_tests_properties(vm.hostile PROPERTIES LABELS "vm;thorough" TIMEOUT 900 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 endif()
 
 # While a worker starts. A sanitizer's run-time does not bear the jail.
@@ -32,8 +33,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_compile_definitions(hostile_starting_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
     IVGPU="$<TARGET_FILE:ivgpu>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" SIMULATED_GPU="$<TARGET_FILE:simgpu>")
   add_dependencies(hostile_starting_test ivgpu ivgpud ivgpu-worker simgpu)
-  gtest_discover_tests(hostile_starting_test PROPERTIES TIMEOUT 120)
-  label_tests(hostile_starting_test unit)
+  ivgpu_discover(hostile_starting_test LABELS unit)
 endif()
 
 # What a subverted worker can do with the descriptors that it shares with the broker.
@@ -44,8 +44,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" FAKE_ONE="$<TARGET_FILE:broker_fake_worker>"
     SIMULATED_GPU="$<TARGET_FILE:simgpu>")
   add_dependencies(hostile_descriptors_test ivgpu ivgpud ivgpu-worker broker_fake_worker simgpu)
-  gtest_discover_tests(hostile_descriptors_test PROPERTIES TIMEOUT 180)
-  label_tests(hostile_descriptors_test unit)
+  ivgpu_discover(hostile_descriptors_test TIMEOUT 180 LABELS unit)
 endif()
 
 # What a VM can do to another's time. Alone, since it measures; the table in docs/threat-model.md is what it prints.
@@ -59,6 +58,5 @@ if(TARGET flood AND TARGET hostile_program)
     HOSTILE="$<TARGET_FILE:hostile_program>" SIMULATED_GPU="$<TARGET_FILE:simgpu>"
     GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(attacks_test hostile_program faults_program flood guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
-  gtest_discover_tests(attacks_test TEST_PREFIX hostile. PROPERTIES TIMEOUT 180 RUN_SERIAL ON)
-  label_tests(attacks_test faults)
+  ivgpu_discover(attacks_test THOROUGH TIMEOUT 180 PREFIX hostile. LABELS faults PROPERTIES RUN_SERIAL ON)
 endif()

@@ -1,8 +1,5 @@
 # The jail from inside: a worker whose driver misbehaves. A sanitizer's run-time does not bear the jail.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
-  find_package(GTest REQUIRED)
-  include(GoogleTest)
-
   # Beside the simulated GPU: a worker's jail opens its driver's folder, and this driver needs that one.
   add_library(misbehaving_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/misbehaving_driver.cc
                                         ${CMAKE_CURRENT_LIST_DIR}/attempts.cc)
@@ -22,8 +19,8 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control"
     DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpu ivgpud ivgpu-worker)
-  # Alone: a broker that gives out a GPU holds its name on the machine, and all have the simulated one.
-  gtest_discover_tests(jail_holds_test PROPERTIES TIMEOUT 120 RUN_SERIAL ON)
+  # A broker that gives out a GPU holds its name on the machine, and all have the simulated one.
+  ivgpu_discover(jail_holds_test LABELS jail PROPERTIES RESOURCE_LOCK gpu_name)
 
   # What tools/record-ioctls puts before a worker's driver.
   add_library(ioctl_recorder SHARED ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.cc)
@@ -33,7 +30,6 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(ioctl_probe ${CMAKE_CURRENT_LIST_DIR}/ioctl_probe.cc)
   target_link_libraries(ioctl_probe PRIVATE ivgpu_options)
   add_test(NAME jail.ioctl_recorder
-           COMMAND ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+           COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(jail.ioctl_recorder PROPERTIES LABELS jail TIMEOUT 300)
-  label_tests(jail_holds_test jail)
 endif()

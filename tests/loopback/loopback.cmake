@@ -1,8 +1,5 @@
 # Loopback tests: guest and worker on this machine, in one process (on the strict fake driver and on the simulated GPU) or
 # in several, with the real broker. Labelled loopback; those in one process run with ThreadSanitizer, too.
-find_package(GTest REQUIRED)
-include(GoogleTest)
-
 # The guest's entry points, which take long to compile.
 add_library(ivgpu_entry_points STATIC ${CMAKE_CURRENT_LIST_DIR}/entry_points.cc)
 target_link_libraries(ivgpu_entry_points PUBLIC ivgpu_guest ivgpu_session)
@@ -21,9 +18,12 @@ function(in_process_test name)
     target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend_fake.cc)
     target_link_libraries(${name} PRIVATE ivgpu_fake_driver)
   endif()
-  set_target_properties(${name} PROPERTIES IVGPU_TSAN ON)
-  gtest_discover_tests(${name} TEST_PREFIX loopback.${name}. PROPERTIES TIMEOUT 90)
-  label_tests(${name} loopback tsan)
+  # A merge run has these with the strict driver; the simulated GPU serves its programs and its contract suite.
+  set(where SANITIZED TSAN)
+  if(arg_SIMULATED)
+    set(where THOROUGH TSAN)
+  endif()
+  ivgpu_discover(${name} PREFIX loopback.${name}. LABELS loopback SEPARATE ${where})
 endfunction()
 
 add_library(ivgpu_fake_driver STATIC
@@ -71,16 +71,10 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
       NVML_GOLDEN="${CMAKE_SOURCE_DIR}/tests/contract/golden/nvml-580.159.04-h200.txt"
       SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
     add_dependencies(loopback_${name} loopback_collider loopback_program loopback_taker loopback_turner guest_cuda guest_nvml probe_nvml_answers ivgpu ivgpud ivgpu-worker simgpu)
-    # Turns are about time: with other tests beside them the programs would wait for processors.
-    set(alone OFF)
-    if("${name}" STREQUAL "turns")
-      set(alone ON)
-    endif()
-    gtest_discover_tests(loopback_${name} TEST_PREFIX loopback. PROPERTIES TIMEOUT 120 RUN_SERIAL ${alone})
-    label_tests(loopback_${name} loopback)
+    ivgpu_discover(loopback_${name} PREFIX loopback. LABELS loopback)
   endforeach()
   target_link_libraries(loopback_interrupts PRIVATE ivgpu_guest)
 
-  add_test(NAME loopback.inherited COMMAND ${CMAKE_CURRENT_LIST_DIR}/inherited.sh ${CMAKE_BINARY_DIR})
+  add_test(NAME loopback.inherited COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/inherited.sh ${CMAKE_BINARY_DIR})
   set_tests_properties(loopback.inherited PROPERTIES LABELS loopback TIMEOUT 300 PROCESSORS 2)
 endif()

@@ -4,14 +4,13 @@
 # A check is a product of the build: RESULT.txt, made anew where something that it depends on is newer, and never
 # otherwise. The test models.run makes what is missing or has failed; a test for each check reads its result, and cannot
 # run without models.run before it. So nothing is searched twice, and no result is older than what it is about.
-find_package(GTest REQUIRED)
 find_program(IVGPU_SPIN spin)
 set(models ${CMAKE_CURRENT_LIST_DIR})
 set(model_results ${CMAKE_BINARY_DIR}/models)
 file(MAKE_DIRECTORY ${model_results})
 add_custom_target(model_results)
-add_test(NAME models.run COMMAND ${models}/run ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${model_results})
-set_tests_properties(models.run PROPERTIES LABELS models TIMEOUT 600 PROCESSORS 2 FIXTURES_SETUP model_results)
+add_test(NAME models.run COMMAND ${IVGPU_LIMITED} ${models}/run ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${model_results})
+set_tests_properties(models.run PROPERTIES LABELS "models;thorough" TIMEOUT 1800 PROCESSORS 2 FIXTURES_SETUP model_results)
 
 # model_test(name DEPENDS file... COMMAND word...)
 function(model_test name)
@@ -21,8 +20,8 @@ function(model_test name)
                      DEPENDS ${CHECK_DEPENDS} ${models}/checked COMMENT "checking models.${name}" VERBATIM)
   add_custom_target(model_result.${name} DEPENDS ${result})
   add_dependencies(model_results model_result.${name})
-  add_test(NAME models.${name} COMMAND ${models}/checked --read ${result})
-  set_tests_properties(models.${name} PROPERTIES LABELS models FIXTURES_REQUIRED model_results)
+  add_test(NAME models.${name} COMMAND ${IVGPU_LIMITED} ${models}/checked --read ${result})
+  set_tests_properties(models.${name} PROPERTIES LABELS "models;thorough" FIXTURES_REQUIRED model_results)
 endfunction()
 
 # spin_test(name model argument...): one run of a model.
@@ -44,6 +43,7 @@ endforeach()
 add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_lanes.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
                ${models}/explore_slots.cc ${models}/explore_turns.cc)
+set_target_properties(models_explore PROPERTIES IVGPU_TEST ON)  # no merge run has the models
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
 target_compile_options(models_explore PRIVATE ${IVGPU_OPTIMISED})
@@ -59,6 +59,7 @@ add_executable(models_stress ${models}/tried_mutant.cc
                ${CMAKE_SOURCE_DIR}/guest/session/channel.cc ${CMAKE_SOURCE_DIR}/guest/objects/objects.cc
                ${CMAKE_SOURCE_DIR}/guest/session/order.cc
                ${CMAKE_SOURCE_DIR}/host/untrusted/channel.cc ${CMAKE_SOURCE_DIR}/host/untrusted/serve.cc)
+set_target_properties(models_stress PROPERTIES IVGPU_TEST ON)
 target_compile_definitions(models_stress PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_stress PRIVATE ivgpu_guest ivgpu_session ivgpu_fake_driver GTest::gtest_main Threads::Threads)
 target_compile_options(models_stress PRIVATE ${IVGPU_OPTIMISED})

@@ -22,6 +22,7 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/matrix.cc
   ${CMAKE_CURRENT_LIST_DIR}/number.cc
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
+set_target_properties(ptx_forms PROPERTIES IVGPU_TEST ON)  # no merge run has it
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
 # The references compute exactly, millions of times.
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_LIST_DIR}/number.cc
@@ -30,13 +31,13 @@ set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_
 # For each instruction set that the interpreter is built for. A processor that lacks one takes the next lower; with a
 # sanitizer there is one only.
 set(isas base v3 v4)
-if(IVGPU_SANITIZE)
+if(IVGPU_SANITIZE OR IVGPU_MERGE_RUN)
   set(isas base)
 endif()
 foreach(isa ${isas})
   add_test(NAME unit.ptx_forms_${isa}
-           COMMAND ptx_forms --cuda $<TARGET_FILE:simgpu> --table ${CMAKE_CURRENT_LIST_DIR}/../data/ptx_forms.csv)
-  set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
+           COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:ptx_forms> --cuda $<TARGET_FILE:simgpu> --table ${CMAKE_CURRENT_LIST_DIR}/../data/ptx_forms.csv)
+  set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS "unit;thorough" TIMEOUT 300 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
 endforeach()
 
 # What nvcc emits, in both spellings that it has and for the newest that the simulated GPU may be given.
@@ -59,6 +60,6 @@ if(NOT IVGPU_SANITIZE)
   add_custom_target(ptx_kernels ALL DEPENDS ${texts})
   add_executable(ptx_load ${CMAKE_CURRENT_LIST_DIR}/driver.cc ${CMAKE_CURRENT_LIST_DIR}/load.cc)
   target_link_libraries(ptx_load PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
-  add_test(NAME unit.ptx_kernels COMMAND ptx_load $<TARGET_FILE:simgpu> ${texts})
+  add_test(NAME unit.ptx_kernels COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:ptx_load> $<TARGET_FILE:simgpu> ${texts})
   set_tests_properties(unit.ptx_kernels PROPERTIES LABELS unit TIMEOUT 60)
 endif()

@@ -1,7 +1,4 @@
 # Unit tests of ring/abi/ and host/simgpu/image/, and of the simulated GPU's driver calls. Included by tests/CMakeLists.txt.
-find_package(GTest REQUIRED)
-include(GoogleTest)
-
 add_executable(abi_test
   ${CMAKE_CURRENT_LIST_DIR}/abi_context_storage.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi_error_text.cc
@@ -13,7 +10,7 @@ add_executable(abi_test
   ${CMAKE_CURRENT_LIST_DIR}/abi_visible_devices.cc)
 target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_options GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(abi_test PRIVATE IVGPU_TEST_DATA="${CMAKE_CURRENT_LIST_DIR}/../data")
-gtest_discover_tests(abi_test TEST_PREFIX unit.)
+ivgpu_discover(abi_test SANITIZED PREFIX unit. LABELS unit)
 
 # Fat binaries as nvcc makes them: abi_image(file option...).
 set(IVGPU_TEST_IMAGES ${CMAKE_BINARY_DIR}/test-images)
@@ -47,7 +44,7 @@ add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/abi_image_texts.cc
 target_link_libraries(simgpu_image_test PRIVATE simgpu_image GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(simgpu_image_test PRIVATE IVGPU_TEST_IMAGES="${IVGPU_TEST_IMAGES}")
 add_dependencies(simgpu_image_test test_images)
-gtest_discover_tests(simgpu_image_test TEST_PREFIX unit.)
+ivgpu_discover(simgpu_image_test SANITIZED SEPARATE PREFIX unit. LABELS unit)
 
 # The simulated GPU as a driver. Its library is linked as any program's libcuda.so.1.
 if(TARGET simgpu)
@@ -71,13 +68,13 @@ if(TARGET simgpu)
     target_link_libraries(${test} PRIVATE simgpu ivgpu_options ivgpu_cuda GTest::gtest GTest::gtest_main
                                           Threads::Threads)
   endforeach()
-  gtest_discover_tests(simgpu_api_test TEST_PREFIX simgpu.)
+  ivgpu_discover(simgpu_api_test SEPARATE PREFIX simgpu. LABELS unit)
   # In a forked child nobody holds what the parent's other threads had: a leak checker takes it for lost.
-  gtest_discover_tests(simgpu_beyond_test TEST_PREFIX simgpu. PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
-  gtest_discover_tests(simgpu_process_test TEST_PREFIX simgpu. PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+  ivgpu_discover(simgpu_beyond_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+  ivgpu_discover(simgpu_process_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
 
   add_test(NAME simgpu.exports
-           COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:simgpu> "-DALSO=ivgpu_sim_[a-z]+"
+           COMMAND ${IVGPU_LIMITED} ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:simgpu> "-DALSO=ivgpu_sim_[a-z]+"
                    -P ${CMAKE_CURRENT_LIST_DIR}/exports_only.cmake)
 endif()
 
@@ -94,7 +91,7 @@ function(abi_runtime_program name)
                              -o ${output} ${sources})
   add_custom_target(${name} ALL DEPENDS ${output})
   add_test(NAME simgpu.${name}
-           COMMAND ${CMAKE_COMMAND} -DPROGRAM=${output}
+           COMMAND ${IVGPU_LIMITED} ${CMAKE_COMMAND} -DPROGRAM=${output}
                    -DEXPECTED=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../data/runtime_output.txt
                    -DLIBRARY_FOLDER=$<TARGET_FILE_DIR:simgpu>
                    -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/same_output.cmake)

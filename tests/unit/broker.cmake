@@ -1,10 +1,7 @@
 # Tests of the broker, the worker's start and the jail.
-find_package(GTest REQUIRED)
-include(GoogleTest)
-
 add_executable(jail_test ${CMAKE_CURRENT_LIST_DIR}/jail_test.cc ${CMAKE_CURRENT_LIST_DIR}/jail_client_test.cc)
 target_link_libraries(jail_test PRIVATE ivgpu_jail GTest::gtest_main)
-gtest_discover_tests(jail_test)
+ivgpu_discover(jail_test SANITIZED LABELS unit)
 
 add_executable(broker_fake_worker ${CMAKE_CURRENT_LIST_DIR}/broker_fake_worker.cc)
 target_link_libraries(broker_fake_worker PRIVATE ivgpu_worker_start)
@@ -16,6 +13,8 @@ add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/vsock_by_unix.
 target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS})
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
+# Their broker looks for the simulated GPU's library.
+set(with_simulated_gpu drop_ins facts gpus memory mps mps_door mps_restart placement reload sampled_time turn_watch)
 foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock sampled_time server service sessions slots start_check worker status top trace turn_watch vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
@@ -28,26 +27,19 @@ foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory
                                                          MPS_KEEPER="$<TARGET_FILE:ivgpu-mps>"
                                                          FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control")
   add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml ivgpu-mps broker_fake_nvml broker_vsock_by_unix)
-  gtest_discover_tests(broker_${name}_test)
+  set(where SANITIZED)
+  if(name IN_LIST with_simulated_gpu)
+    set(where)
+    add_dependencies(broker_${name}_test simgpu)
+  endif()
+  ivgpu_discover(broker_${name}_test ${where} LABELS unit)
 endforeach()
 target_sources(broker_managed_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/managed_memory.cc)  # else ivgpu-nvml's
-if(TARGET simgpu)
-  add_dependencies(broker_memory_test simgpu)
-  add_dependencies(broker_facts_test simgpu)  # the broker looks for its library
-  add_dependencies(broker_turn_watch_test simgpu)  # likewise
-  add_dependencies(broker_sampled_time_test simgpu)  # likewise
-  add_dependencies(broker_mps_test simgpu)        # the same as of broker_gpus_test
-  add_dependencies(broker_mps_door_test simgpu)   # likewise
-  add_dependencies(broker_mps_restart_test simgpu)  # likewise
-  add_dependencies(broker_placement_test simgpu)  # likewise
-  add_dependencies(broker_drop_ins_test simgpu)  # likewise
-  add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library
-  add_dependencies(broker_reload_test simgpu guest_cuda ivgpu-worker)  # `ivgpu run` takes all
-endif()
+add_dependencies(broker_reload_test guest_cuda ivgpu-worker)  # `ivgpu run` takes all
 
 # A sanitizer's run-time does not bear the jail.
 if(NOT IVGPU_SANITIZE)
   add_executable(worker_start_test ${CMAKE_CURRENT_LIST_DIR}/worker_start_test.cc)
   target_link_libraries(worker_start_test PRIVATE ivgpu_worker_start GTest::gtest_main)
-  gtest_discover_tests(worker_start_test)
+  ivgpu_discover(worker_start_test LABELS unit)
 endif()

@@ -1,30 +1,21 @@
 # Unit tests of ring/, guest/ and host/session with host/untrusted: no driver, no second process.
-find_package(GTest REQUIRED)
-include(GoogleTest)
 
-# Labels of the tests that gtest_discover_tests finds, which itself cannot pass on a list.
-function(label_tests target)
-  set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
-  file(WRITE ${file} "set_tests_properties(\${${target}_TESTS} PROPERTIES LABELS \"${ARGN}\")\n")
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
-endfunction()
-
-# unit_test(name libraries... SOURCES files...): labelled unit. TSAN: also built and run with ThreadSanitizer.
+# unit_test(name LIBRARIES... SOURCES files... [SANITIZED] [TSAN] [SEPARATE] [THOROUGH]): labelled unit.
 function(unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TSAN" "" "LIBRARIES;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZED;TSAN;SEPARATE;THOROUGH" "" "LIBRARIES;SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ivgpu_options GTest::gtest_main Threads::Threads)
-  gtest_discover_tests(${name} TEST_PREFIX unit. PROPERTIES TIMEOUT 300)
-  if(arg_TSAN)
-    set_target_properties(${name} PROPERTIES IVGPU_TSAN ON)
-    label_tests(${name} unit tsan)
-  else()
-    label_tests(${name} unit)
-  endif()
+  set(where)
+  foreach(word SANITIZED TSAN SEPARATE THOROUGH)
+    if(arg_${word})
+      list(APPEND where ${word})
+    endif()
+  endforeach()
+  ivgpu_discover(${name} PREFIX unit. LABELS unit ${where})
 endfunction()
 
-unit_test(ring_test TSAN LIBRARIES ivgpu_api
+unit_test(ring_test SANITIZED TSAN LIBRARIES ivgpu_api
           SOURCES ring_layout.cc ring_layout_in_c.c ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
 target_compile_options(ring_test PRIVATE ${IVGPU_OPTIMISED})  # the rings are headers
 
@@ -32,18 +23,18 @@ set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring_layout_in_c.c PROPERT
                             COMPILE_OPTIONS "-std=c11;-Wall;-Wextra;-Werror;-pedantic")
 
 add_test(NAME unit.ring.misfit_lines
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
 set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources" TIMEOUT 300)
 
-unit_test(guest_test TSAN LIBRARIES ivgpu_guest
+unit_test(guest_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_guest
           SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_log.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_own_proc.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)
 
-unit_test(guest_nvml_test TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
+unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
 
-unit_test(session_test TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
+unit_test(session_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_session ivgpu_fake_driver
           SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_turn_limits.cc session_turns.cc session_value_waits.cc session_waker.cc)
 
-unit_test(turns_test TSAN LIBRARIES ivgpu_turns SOURCES turns_policy.cc turns_scheduler.cc turns_suspicion.cc)
+unit_test(turns_test SANITIZED TSAN LIBRARIES ivgpu_turns SOURCES turns_policy.cc turns_scheduler.cc turns_suspicion.cc)
 target_compile_options(turns_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU that is played
 
 # Whole programs under the scheduler's decisions, in virtual time: one thread that computes for long, so without sanitizers.
@@ -54,10 +45,11 @@ if(NOT IVGPU_SANITIZE)
   target_link_libraries(ivgpu_turns_world PUBLIC ivgpu_turns ivgpu_session ivgpu_options)
   target_compile_options(ivgpu_turns_world PRIVATE ${IVGPU_OPTIMISED})
 
-  unit_test(turns_world_test LIBRARIES ivgpu_turns_world SOURCES turns_debts.cc turns_world.cc)
+  unit_test(turns_world_test THOROUGH LIBRARIES ivgpu_turns_world SOURCES turns_debts.cc turns_world.cc)
 
   add_executable(turns_simulation ${turns}/simulate.cc)
   target_link_libraries(turns_simulation PRIVATE ivgpu_turns_world)
-  add_test(NAME unit.turns.simulation COMMAND turns_simulation --vms 64 --gpus 8 --seconds 0.5)
-  set_tests_properties(unit.turns.simulation PROPERTIES LABELS unit TIMEOUT 300)
+  add_test(NAME unit.turns.simulation COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:turns_simulation> --vms 64 --gpus 8 --seconds 0.5)
+  set_tests_properties(unit.turns.simulation PROPERTIES LABELS "unit;thorough" TIMEOUT 300)
+  set_target_properties(turns_simulation PROPERTIES IVGPU_TEST ON)  # no merge run has it
 endif()

@@ -17,7 +17,7 @@ add_custom_target(simgpu_test_ptx DEPENDS ${simgpu_ptx})
 
 unit_test(simgpu_ptx_test LIBRARIES simgpu_engine SOURCES simgpu_ptx_test.cc)
 
-unit_test(simgpu_vm_test TSAN LIBRARIES simgpu_engine
+unit_test(simgpu_vm_test SEPARATE LIBRARIES simgpu_engine
           SOURCES simgpu_async_test.cc simgpu_cluster_test.cc simgpu_float_test.cc simgpu_flow_test.cc simgpu_integer_test.cc
                   simgpu_kernels_test.cc simgpu_matrix_test.cc simgpu_memory_test.cc simgpu_stack_test.cc)
 # The references are computed in changing rounding modes.
@@ -32,11 +32,11 @@ target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_k
 add_dependencies(simgpu_vm_test simgpu_test_ptx)
 
 # Textures and surfaces: the sampler by itself, and the instructions.
-unit_test(simgpu_texture_test TSAN LIBRARIES simgpu_engine
+unit_test(simgpu_texture_test SEPARATE LIBRARIES simgpu_engine
           SOURCES simgpu_cube_test.cc simgpu_sampler_test.cc simgpu_surface_test.cc simgpu_texture_table_test.cc
                   simgpu_texture_test.cc)
 
-unit_test(simgpu_schedule_test TSAN LIBRARIES ivgpu_boost
+unit_test(simgpu_schedule_test SANITIZED TSAN LIBRARIES ivgpu_boost
           SOURCES simgpu_schedule.cc ../../host/simgpu/api/schedule.cc)
 
 unit_test(simgpu_process_memory_test LIBRARIES simgpu_engine

@@ -1,7 +1,4 @@
 # Unit tests of tools/: what the commands of `ivgpu` compute, its exit codes, and the scripts.
-find_package(GTest REQUIRED)
-include(GoogleTest)
-
 add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_files.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_numbers.cc
@@ -28,14 +25,14 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/tools/check/module.cc TARGET_DIR
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/tools_device.cc
                             PROPERTIES COMPILE_DEFINITIONS IVGPU_SOURCES="${CMAKE_SOURCE_DIR}")
 target_link_libraries(tools_test PRIVATE ivgpu_tools ivgpu_api GTest::gtest_main)
-gtest_discover_tests(tools_test TEST_PREFIX unit.)
+ivgpu_discover(tools_test SANITIZED PREFIX unit. LABELS unit)
 
-add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_command_line.sh $<TARGET_FILE:ivgpu>)
-add_test(NAME unit.tools.bench COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench.sh $<TARGET_FILE:ivgpu>)
-add_test(NAME unit.tools.bench_mps COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench_mps.sh $<TARGET_FILE:ivgpu>
+add_test(NAME unit.tools.command_line COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_command_line.sh $<TARGET_FILE:ivgpu>)
+add_test(NAME unit.tools.bench COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_bench.sh $<TARGET_FILE:ivgpu>)
+add_test(NAME unit.tools.bench_mps COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_bench_mps.sh $<TARGET_FILE:ivgpu>
                                            ${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1)
-add_test(NAME unit.tools.bench_runs COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench_runs.sh ${CMAKE_SOURCE_DIR}/tools/bench-runs)
-add_test(NAME unit.tools.compare_builds COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_compare_builds.sh
+add_test(NAME unit.tools.bench_runs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_bench_runs.sh ${CMAKE_SOURCE_DIR}/tools/bench-runs)
+add_test(NAME unit.tools.compare_builds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_compare_builds.sh
                                                 ${CMAKE_SOURCE_DIR}/tools/compare-builds ${CMAKE_BINARY_DIR})
 # Of a library that is opened late, clang 14's leak checker guesses where its thread-local memory lies, and guesses wrong.
 set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2 TIMEOUT 120
@@ -43,35 +40,35 @@ set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_bu
 # A hundred runs of scripts: seconds, and a minute beside other work.
 set_tests_properties(unit.tools.compare_builds PROPERTIES TIMEOUT 300)
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
-  add_test(NAME unit.tools.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bad_input.sh ${CMAKE_BINARY_DIR})
+  add_test(NAME unit.tools.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_bad_input.sh ${CMAKE_BINARY_DIR})
 endif()
 add_test(NAME unit.tools.check
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
-add_test(NAME unit.tools.guest_setup COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_setup.sh ${CMAKE_SOURCE_DIR})
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
+add_test(NAME unit.tools.guest_setup COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_guest_setup.sh ${CMAKE_SOURCE_DIR})
 set_tests_properties(unit.tools.guest_setup PROPERTIES TIMEOUT 60)
 add_test(NAME unit.tools.units
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 60)
 if(NOT IVGPU_SANITIZE)  # it is about a script, and starts Python for each of its lines
   add_test(NAME unit.tools.libvirt_hook
-           COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_libvirt_hook.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+           COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_libvirt_hook.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(unit.tools.libvirt_hook PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 300)
 endif()
 add_test(NAME unit.tools.guest_tarball
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 if(NOT IVGPU_SANITIZE)  # their programs are made by the C compiler alone and could not load a library with a sanitizer
-  add_test(NAME unit.tools.sim COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_sim.sh ${CMAKE_BINARY_DIR})
-  add_test(NAME unit.tools.coverage COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_coverage.sh ${CMAKE_BINARY_DIR})
-  add_test(NAME unit.tools.conformance COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_conformance.sh
+  add_test(NAME unit.tools.sim COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_sim.sh ${CMAKE_BINARY_DIR})
+  add_test(NAME unit.tools.coverage COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_coverage.sh ${CMAKE_BINARY_DIR})
+  add_test(NAME unit.tools.conformance COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_conformance.sh
                                                ${CMAKE_SOURCE_DIR}/tools/conformance ${CMAKE_BINARY_DIR})
   # It waits for programs that hang, and for nvcc.
   set_tests_properties(unit.tools.conformance PROPERTIES PROCESSORS 2 TIMEOUT 180)
 endif()
 add_test(NAME unit.tools.run_programs
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
-add_test(NAME unit.tools.boundary_check COMMAND ${CMAKE_SOURCE_DIR}/tools/boundary-check)
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
+add_test(NAME unit.tools.boundary_check COMMAND ${IVGPU_LIMITED} ${CMAKE_SOURCE_DIR}/tools/boundary-check)
 add_test(NAME unit.tools.boundary_check_catches
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_boundary_check.sh ${CMAKE_SOURCE_DIR}/tools/boundary-check)
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_boundary_check.sh ${CMAKE_SOURCE_DIR}/tools/boundary-check)
 # They look at sources and scripts, and run nothing that was built: once is enough (tools/test).
 set_tests_properties(unit.tools.bench_runs unit.tools.boundary_check unit.tools.boundary_check_catches unit.tools.guest_setup
                      unit.tools.run_programs PROPERTIES LABELS "unit;sources")

@@ -1,12 +1,11 @@
 # Tests that boot a guest in QEMU.
-find_package(GTest REQUIRED)
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # The first guest of a build tree fetches its kernel and says so. The others find it there.
-add_test(NAME vm.image COMMAND ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --timeout 120 -- true)
+add_test(NAME vm.image COMMAND ${IVGPU_LIMITED} ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --timeout 280 -- true)
 set_tests_properties(vm.image PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_SETUP guest_image)
-add_test(NAME vm.programs COMMAND ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
-add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
-add_test(NAME vm.install COMMAND ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+add_test(NAME vm.programs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
+add_test(NAME vm.command COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
+add_test(NAME vm.install COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_executable(waking ${CMAKE_CURRENT_LIST_DIR}/waking.cc)
 target_link_libraries(waking PRIVATE ivgpu_api ivgpu_ring ivgpu_options ${CMAKE_DL_LIBS})
 # For the scripts that start QEMU by themselves.
@@ -20,26 +19,27 @@ target_link_libraries(vsock_program PRIVATE ivgpu_guest)
 add_executable(kept_broker ${CMAKE_CURRENT_LIST_DIR}/kept_broker.cc)
 target_link_libraries(kept_broker PRIVATE ivgpu_ring GTest::gtest)
 target_compile_definitions(kept_broker PRIVATE IVGPUD="" IVGPU="" FAKE_WORKER="")
-add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+add_test(NAME vm.reclaim COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
-add_test(NAME vm.pmem COMMAND ${CMAKE_CURRENT_LIST_DIR}/pmem.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
-add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.programs vm.command vm.install vm.reclaim vm.qemu_config vm.bad_input
-                     PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
-set_tests_properties(vm.pmem PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
+add_test(NAME vm.pmem COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/pmem.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
+add_test(NAME vm.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
+set_tests_properties(vm.programs vm.command PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.bad_input vm.install vm.qemu_config vm.reclaim
+                     PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.pmem PROPERTIES LABELS "vm;thorough" SKIP_RETURN_CODE 77 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 
 # That they notice when a worker, ivgpud or QEMU dies.
-add_test(NAME vm.oracle COMMAND ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINARY_DIR})
+add_test(NAME vm.oracle COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINARY_DIR})
 set_property(TEST vm.install PROPERTY RESOURCE_LOCK installed_units)
-set_tests_properties(vm.oracle PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.oracle PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 
 # What qemu-config/ and docs/host.md say to libvirt; boots nothing.
-add_test(NAME vm.libvirt COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt.sh ${CMAKE_BINARY_DIR})
+add_test(NAME vm.libvirt COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/libvirt.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 240)
 
 # The guest's kernel module, with a host of the test's own. Skipped where a bundle's kernel has no headers.
 # Two minutes of its fuzzer: 100 s, and a fifth as much again.
-add_test(NAME vm.module COMMAND ${CMAKE_CURRENT_LIST_DIR}/module.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.module PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 1020 FIXTURES_REQUIRED guest_image
+add_test(NAME vm.module COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/module.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+set_tests_properties(vm.module PROPERTIES LABELS "vm;thorough" SKIP_RETURN_CODE 77 TIMEOUT 1800 FIXTURES_REQUIRED guest_image
                      ENVIRONMENT "CC=${CMAKE_C_COMPILER};IVGPU_FUZZ_SECONDS=100")
