@@ -59,15 +59,20 @@ if(IVGPU_NOT_OPTIMISED AND (IVGPU_SANITIZE OR IVGPU_MERGE_RUN))
   set(IVGPU_NOT_HOT -O0)
 endif()
 
+# ccache keeps what was compiled, precompiled headers included: sloppiness is what its manual asks for with these. Depend mode
+# takes the compiler's word for what a source includes, in place of a run of the preprocessor. clang then may not write the
+# time into a precompiled header.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    target_compile_options(ivgpu_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
 endif()
 
 # ivgpu_precompile(target): the compiler reads the standard library's headers once for a target of many sources. A source
-# names what it includes all the same, since two builds have no such header: ThreadSanitizer's and the installed one. Nor
-# has one with ccache, which cannot keep what was compiled so.
-if(IVGPU_NOT_OPTIMISED AND NOT CCACHE)
+# names what it includes all the same, since two builds have no such header: ThreadSanitizer's and the installed one.
+if(IVGPU_NOT_OPTIMISED)
   set(IVGPU_PRECOMPILED ON)
 endif()
 set(IVGPU_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <filesystem> <fstream> <functional>

@@ -36,7 +36,7 @@ configure() {
     arguments+=("-DCMAKE_PREFIX_PATH=$IVGPU_BUNDLE/dev/usr" "-DCMAKE_CXX_FLAGS=-isystem $IVGPU_BUNDLE/dev/usr/include"
       "-DIVGPU_QEMU=$IVGPU_BUNDLE/qemu")
   fi
-  if [[ ! -e $build/build.ninja ]] || (($# > 0)) && [[ $(cat "$build/configured" 2>/dev/null) != "$*" ]]; then
+  if [[ ! -e $build/build.ninja || ($# -gt 0 && $(cat "$build/configured" 2>/dev/null) != "$*") ]]; then
     cmake -S "$repo" --preset "$preset" -B "$build" "${arguments[@]}" >"$build.log" 2>&1 ||
       { cat "$build.log" >&2; rm -f "$build.log"; die "cmake could not configure $build" 3; }
     rm -f "$build.log"
