@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "guest/objects/managed_ranges.h"
+#include "tests/search_options.h"
 
 namespace {
 
@@ -71,7 +72,7 @@ TEST(GuestManagedRanges, AnyChangesAgreeWithAFlagForEachPage) {
   constexpr int pages = 64;
   ManagedRanges m;
   std::vector<bool> flags(pages, false);
-  std::mt19937 random(7);
+  std::mt19937 random(test_seed(7));
   const auto number = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
   for (int turn = 0; turn < 2000; ++turn) {
     const int first = number(pages), count = 1 + number(pages - first);
