@@ -38,9 +38,14 @@ if(IVGPU_LLD AND IVGPU_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
 endif()
 find_package(Threads REQUIRED)
 
-# Builds half of the time away: the simulated GPU for one instruction set, and no machine code from nvcc, which only a real
-# GPU runs.
+# A merge run's builds cost half: little optimisation, the simulated GPU for one instruction set, and no machine code from
+# nvcc, which only a real GPU runs.
 option(IVGPU_MERGE_RUN "Whether to build only what the tests of a merge run need (tools/test)" OFF)
+set(optimised -O2)
+if(IVGPU_MERGE_RUN)
+  set(optimised -O1)
+  string(REPLACE "-O2" "-O1" CMAKE_CXX_FLAGS_RELWITHDEBINFO "${CMAKE_CXX_FLAGS_RELWITHDEBINFO}")
+endif()
 
 # For sources that are neither hot nor what is tested: the tests' own and the commands'. Not optimised, they compile in
 # half of the time, with AddressSanitizer in a third. An installed build (Release) optimises everything. So does
@@ -48,7 +53,7 @@ option(IVGPU_MERGE_RUN "Whether to build only what the tests of a merge run need
 # among them, and adds nothing where everything is optimised.
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT IVGPU_SANITIZE MATCHES thread)
   set(IVGPU_NOT_OPTIMISED -O0)
-  set(IVGPU_OPTIMISED -O2)
+  set(IVGPU_OPTIMISED ${optimised})
 endif()
 
 # For what is tested and is not hot, the broker, and for the files that hold a line for each call, which no test calls
@@ -70,11 +75,17 @@ if(CCACHE)
   endif()
 endif()
 
-# ivgpu_precompile(target): the compiler reads the standard library's headers once for a target of many sources. A source
-# names what it includes all the same, since two builds have no such header: ThreadSanitizer's and the installed one.
-if(IVGPU_NOT_OPTIMISED)
-  set(IVGPU_PRECOMPILED ON)
+# Eight sources of a target are compiled as one, which takes a third of the time, with the standard library's headers
+# precompiled. An installed build (Release) does neither, nor tools/test --all with g++, so that a source includes what it
+# uses.
+set(unity ON)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(unity OFF)
 endif()
+option(IVGPU_UNITY "Whether eight sources of a target are compiled as one" ${unity})
+
+# ivgpu_precompile(target): the compiler reads the standard library's headers once for a target of many sources.
+set(IVGPU_PRECOMPILED ${IVGPU_UNITY})
 set(IVGPU_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <filesystem> <fstream> <functional>
   <map> <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <vector>)
 function(ivgpu_precompile target)
@@ -87,14 +98,6 @@ function(ivgpu_precompile target)
     endif()
   endif()
 endfunction()
-
-# Eight sources of a target are compiled as one, which takes a third of the time. An installed build (Release) compiles each
-# by itself, and so does tools/test --all with g++, so that a source includes what it uses.
-set(unity ON)
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  set(unity OFF)
-endif()
-option(IVGPU_UNITY "Whether eight sources of a target are compiled as one" ${unity})
 
 # ivgpu_merge(target ALONE source...): the target's sources may be compiled as one. Name those here that cannot be merged:
 # one of two sources that use the same name for two things, each in its unnamed namespace; one that refers to what not

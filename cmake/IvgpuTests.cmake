@@ -17,6 +17,9 @@ set(IVGPU_TEST_GRACE 30)
 # What stands before the command of add_test().
 set(IVGPU_LIMITED ${CMAKE_SOURCE_DIR}/tests/limited)
 
+# COST: ctest starts the dear tests first, so that none is left alone at the end. It measures by itself only from its second
+# run on.
+
 # ivgpu_discover(target LABELS label... [PREFIX text] [TIMEOUT seconds] [SANITIZED] [TSAN] [THOROUGH]
 #                [SEPARATE] [PROPERTIES property value...])
 # SANITIZED: a merge run has the tests with AddressSanitizer, and g++ does not repeat them.

@@ -20,7 +20,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpu ivgpud ivgpu-worker)
   # A broker that gives out a GPU holds its name on the machine, and all have the simulated one.
-  ivgpu_discover(jail_holds_test LABELS jail PROPERTIES RESOURCE_LOCK gpu_name)
+  ivgpu_discover(jail_holds_test LABELS jail PROPERTIES RESOURCE_LOCK gpu_name COST 100)
 
   # What tools/record-ioctls puts before a worker's driver.
   add_library(ioctl_recorder SHARED ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.cc)

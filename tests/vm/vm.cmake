@@ -2,7 +2,7 @@
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # The first guest of a build tree fetches its kernel and says so. The others find it there.
 add_test(NAME vm.image COMMAND ${IVGPU_LIMITED} ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --timeout 280 -- true)
-set_tests_properties(vm.image PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_SETUP guest_image)
+set_tests_properties(vm.image PROPERTIES LABELS vm COST 300 TIMEOUT 300 FIXTURES_SETUP guest_image)
 add_test(NAME vm.programs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.command COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.install COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
@@ -24,7 +24,7 @@ add_test(NAME vm.qemu_config
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.pmem COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/pmem.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.programs vm.command PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.programs vm.command PROPERTIES LABELS vm COST 200 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 set_tests_properties(vm.bad_input vm.install vm.qemu_config vm.reclaim
                      PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 set_tests_properties(vm.pmem PROPERTIES LABELS "vm;thorough" SKIP_RETURN_CODE 77 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
