@@ -12,4 +12,4 @@ set_target_properties(parts_driver PROPERTIES SKIP_BUILD_RPATH ON LINK_FLAGS "-W
 
 # That the measurement works: every part has a figure.
 add_test(NAME bench.parts COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/parts_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-set_tests_properties(bench.parts PROPERTIES LABELS unit TIMEOUT 60)
+set_tests_properties(bench.parts PROPERTIES LABELS unit)

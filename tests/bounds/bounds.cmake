@@ -17,5 +17,5 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
 
   # Control groups of version 2, in a guest that plays the host.
   add_test(NAME vm.bounds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/../vm/bounds.sh ${CMAKE_BINARY_DIR})
-  set_tests_properties(vm.bounds PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+  set_tests_properties(vm.bounds PROPERTIES LABELS "vm;thorough" FIXTURES_REQUIRED guest_image)
 endif()

@@ -31,10 +31,10 @@ add_test(NAME unit.docs.calls_is_current COMMAND ${IVGPU_LIMITED} sh -c "set -e;
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)
 
 add_test(NAME unit.docs.guest_wait COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/guest_wait_test.sh ${CMAKE_SOURCE_DIR})
-set_tests_properties(unit.docs.guest_wait PROPERTIES LABELS unit TIMEOUT 180)
+set_tests_properties(unit.docs.guest_wait PROPERTIES LABELS unit)
 
 # The man pages and the completion beside what the commands themselves say.
 if(NOT IVGPU_SANITIZE)
   add_test(NAME unit.docs.man_pages COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-  set_tests_properties(unit.docs.man_pages PROPERTIES LABELS unit TIMEOUT 60)
+  set_tests_properties(unit.docs.man_pages PROPERTIES LABELS unit)
 endif()

@@ -30,7 +30,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_compile_definitions(faults_restart_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>" IVGPU="$<TARGET_FILE:ivgpu>"
     FAKE_WORKER="" BUILD="${CMAKE_BINARY_DIR}" PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults_restart_test faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
-  ivgpu_discover(faults_restart_test THOROUGH TIMEOUT 300 PREFIX faults. LABELS faults PROPERTIES RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
+  ivgpu_discover(faults_restart_test THOROUGH PREFIX faults. LABELS faults PROPERTIES RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 
   add_test(NAME faults.loopback COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:faults> --vm-rounds 0)
   add_test(NAME faults.vm COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:faults> --rounds 0)

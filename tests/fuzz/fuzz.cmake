@@ -49,7 +49,7 @@ function(fuzz_target name runs)
   add_test(NAME fuzz.${name}.replay COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:fuzz_${name}> ${options} -runs=0 ${corpus})
   add_test(NAME fuzz.${name}.search
            COMMAND ${IVGPU_LIMITED} ${here}/search ${runs} $<TARGET_FILE:fuzz_${name}> ${options} ${work}/found ${corpus})
-  set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS "fuzz;thorough" TIMEOUT 600)
+  set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS "fuzz;thorough")
   # A merge run replays the corpora, but for that of the simulated GPU, which it does not build with a sanitizer.
   if(NOT name STREQUAL ptx)
     set_tests_properties(fuzz.${name}.replay PROPERTIES LABELS "fuzz;merge")

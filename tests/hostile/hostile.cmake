@@ -19,7 +19,7 @@ if(TARGET faults_host)
   add_test(NAME hostile.images
            COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:ivgpu> run --private --gpu sim $<TARGET_FILE:hostile_images> libcuda.so.1 6x 1
                    ${images}/fatbin ${images}/ptx ${images}/cubin)
-  set_tests_properties(hostile.images PROPERTIES LABELS faults TIMEOUT 120)
+  set_tests_properties(hostile.images PROPERTIES LABELS faults)
 
   # tests/hostile: 60 s of each by `hostile --seconds 60`.
   add_test(NAME vm.hostile COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:hostile>)
@@ -44,7 +44,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" FAKE_ONE="$<TARGET_FILE:broker_fake_worker>"
     SIMULATED_GPU="$<TARGET_FILE:simgpu>")
   add_dependencies(hostile_descriptors_test ivgpu ivgpud ivgpu-worker broker_fake_worker simgpu)
-  ivgpu_discover(hostile_descriptors_test TIMEOUT 180 LABELS unit)
+  ivgpu_discover(hostile_descriptors_test LABELS unit)
 endif()
 
 # What a VM can do to another's time. Alone, since it measures; the table in docs/threat-model.md is what it prints.
@@ -58,5 +58,5 @@ if(TARGET flood AND TARGET hostile_program)
     HOSTILE="$<TARGET_FILE:hostile_program>" SIMULATED_GPU="$<TARGET_FILE:simgpu>"
     GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(attacks_test hostile_program faults_program flood guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
-  ivgpu_discover(attacks_test THOROUGH TIMEOUT 180 PREFIX hostile. LABELS faults PROPERTIES RUN_SERIAL ON)
+  ivgpu_discover(attacks_test THOROUGH PREFIX hostile. LABELS faults PROPERTIES RUN_SERIAL ON)
 endif()

@@ -31,5 +31,5 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(ioctl_probe PRIVATE ivgpu_options)
   add_test(NAME jail.ioctl_recorder
            COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-  set_tests_properties(jail.ioctl_recorder PROPERTIES LABELS jail TIMEOUT 300)
+  set_tests_properties(jail.ioctl_recorder PROPERTIES LABELS jail)
 endif()

@@ -76,5 +76,5 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_interrupts PRIVATE ivgpu_guest)
 
   add_test(NAME loopback.inherited COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/inherited.sh ${CMAKE_BINARY_DIR})
-  set_tests_properties(loopback.inherited PROPERTIES LABELS loopback TIMEOUT 300 PROCESSORS 2)
+  set_tests_properties(loopback.inherited PROPERTIES LABELS loopback PROCESSORS 2)
 endif()

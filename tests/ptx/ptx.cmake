@@ -37,7 +37,7 @@ endif()
 foreach(isa ${isas})
   add_test(NAME unit.ptx_forms_${isa}
            COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:ptx_forms> --cuda $<TARGET_FILE:simgpu> --table ${CMAKE_CURRENT_LIST_DIR}/../data/ptx_forms.csv)
-  set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS "unit;thorough" TIMEOUT 300 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
+  set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS "unit;thorough" ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
 endforeach()
 
 # What nvcc emits, in both spellings that it has and for the newest that the simulated GPU may be given.
@@ -61,5 +61,5 @@ if(NOT IVGPU_SANITIZE)
   add_executable(ptx_load ${CMAKE_CURRENT_LIST_DIR}/driver.cc ${CMAKE_CURRENT_LIST_DIR}/load.cc)
   target_link_libraries(ptx_load PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
   add_test(NAME unit.ptx_kernels COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:ptx_load> $<TARGET_FILE:simgpu> ${texts})
-  set_tests_properties(unit.ptx_kernels PROPERTIES LABELS unit TIMEOUT 60)
+  set_tests_properties(unit.ptx_kernels PROPERTIES LABELS unit)
 endif()

@@ -24,7 +24,7 @@ set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring_layout_in_c.c PROPERT
 
 add_test(NAME unit.ring.misfit_lines
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
-set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources" TIMEOUT 300)
+set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources")
 
 unit_test(guest_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_guest
           SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_log.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_own_proc.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)
@@ -50,6 +50,6 @@ if(NOT IVGPU_SANITIZE)
   add_executable(turns_simulation ${turns}/simulate.cc)
   target_link_libraries(turns_simulation PRIVATE ivgpu_turns_world)
   add_test(NAME unit.turns.simulation COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:turns_simulation> --vms 64 --gpus 8 --seconds 0.5)
-  set_tests_properties(unit.turns.simulation PROPERTIES LABELS "unit;thorough" TIMEOUT 300)
+  set_tests_properties(unit.turns.simulation PROPERTIES LABELS "unit;thorough")
   set_target_properties(turns_simulation PROPERTIES IVGPU_TEST ON)  # no merge run has it
 endif()

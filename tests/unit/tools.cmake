@@ -35,24 +35,21 @@ add_test(NAME unit.tools.bench_runs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIS
 add_test(NAME unit.tools.compare_builds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_compare_builds.sh
                                                 ${CMAKE_SOURCE_DIR}/tools/compare-builds ${CMAKE_BINARY_DIR})
 # Of a library that is opened late, clang 14's leak checker guesses where its thread-local memory lies, and guesses wrong.
-set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2 TIMEOUT 120
+set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2
   ENVIRONMENT ASAN_OPTIONS=intercept_tls_get_addr=0)
-# A hundred runs of scripts: seconds, and a minute beside other work.
-set_tests_properties(unit.tools.compare_builds PROPERTIES TIMEOUT 300)
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
   add_test(NAME unit.tools.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_bad_input.sh ${CMAKE_BINARY_DIR})
 endif()
 add_test(NAME unit.tools.check
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
 add_test(NAME unit.tools.guest_setup COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_guest_setup.sh ${CMAKE_SOURCE_DIR})
-set_tests_properties(unit.tools.guest_setup PROPERTIES TIMEOUT 60)
 add_test(NAME unit.tools.units
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 60)
+set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 if(NOT IVGPU_SANITIZE)  # it is about a script, and starts Python for each of its lines
   add_test(NAME unit.tools.libvirt_hook
            COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_libvirt_hook.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-  set_tests_properties(unit.tools.libvirt_hook PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 300)
+  set_tests_properties(unit.tools.libvirt_hook PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endif()
 add_test(NAME unit.tools.guest_tarball
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
@@ -62,7 +59,7 @@ if(NOT IVGPU_SANITIZE)  # their programs are made by the C compiler alone and co
   add_test(NAME unit.tools.conformance COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_conformance.sh
                                                ${CMAKE_SOURCE_DIR}/tools/conformance ${CMAKE_BINARY_DIR})
   # It waits for programs that hang, and for nvcc.
-  set_tests_properties(unit.tools.conformance PROPERTIES PROCESSORS 2 TIMEOUT 180)
+  set_tests_properties(unit.tools.conformance PROPERTIES PROCESSORS 2)
 endif()
 add_test(NAME unit.tools.run_programs
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)

@@ -2,7 +2,7 @@
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # The first guest of a build tree fetches its kernel and says so. The others find it there.
 add_test(NAME vm.image COMMAND ${IVGPU_LIMITED} ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --timeout 280 -- true)
-set_tests_properties(vm.image PROPERTIES LABELS vm COST 300 TIMEOUT 300 FIXTURES_SETUP guest_image)
+set_tests_properties(vm.image PROPERTIES LABELS vm COST 300 FIXTURES_SETUP guest_image)
 add_test(NAME vm.programs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.command COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.install COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
@@ -24,19 +24,19 @@ add_test(NAME vm.qemu_config
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.pmem COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/pmem.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.programs vm.command PROPERTIES LABELS vm COST 200 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.programs vm.command PROPERTIES LABELS vm COST 200 FIXTURES_REQUIRED guest_image)
 set_tests_properties(vm.bad_input vm.install vm.qemu_config vm.reclaim
-                     PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
-set_tests_properties(vm.pmem PROPERTIES LABELS "vm;thorough" SKIP_RETURN_CODE 77 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+                     PROPERTIES LABELS "vm;thorough" FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.pmem PROPERTIES LABELS "vm;thorough" SKIP_RETURN_CODE 77 FIXTURES_REQUIRED guest_image)
 
 # That they notice when a worker, ivgpud or QEMU dies.
 add_test(NAME vm.oracle COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINARY_DIR})
 set_property(TEST vm.install PROPERTY RESOURCE_LOCK installed_units)
-set_tests_properties(vm.oracle PROPERTIES LABELS "vm;thorough" TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.oracle PROPERTIES LABELS "vm;thorough" FIXTURES_REQUIRED guest_image)
 
 # What qemu-config/ and docs/host.md say to libvirt; boots nothing.
 add_test(NAME vm.libvirt COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/libvirt.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 240)
+set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77)
 
 # The guest's kernel module, with a host of the test's own. Skipped where a bundle's kernel has no headers.
 # Two minutes of its fuzzer: 100 s, and a fifth as much again.
