@@ -1,7 +1,6 @@
 // A host that falls silent for a while, as a stalled one does, beside a worker that is slow: calls in flight fail,
 // later ones work, and what the given-up ones left behind harms nobody. And a broker that is silent alone.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "guest/process/thread.h"
 #include "guest/session/channel.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
@@ -220,16 +220,13 @@ TEST_F(ComingBack, NotAfterTheProcessHasLeft) {
 TEST_F(ComingBack, AForkedChildHasNoPartInIt) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto child = [&] {
     loopback_.answer(true);
     for (int i = 0; i < 3; ++i)
-      if (cu::cuCtxSynchronize() != CUDA_ERROR_NOT_INITIALIZED) _exit(1);
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+      if (cu::cuCtxSynchronize() != CUDA_ERROR_NOT_INITIALIZED) return 1;
+    return 0;
+  };
+  EXPECT_EQ(run_in_child(child), 0);
   come_back();
   open_gate();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "host/untrusted/lanes.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
@@ -297,16 +298,13 @@ TEST_P(Lanes, AfterAForkTheParentsThreadGoesOnAndTheChildHasNone) {
   const std::uint64_t token = issue(counted_.until_ended());
   EXPECT_EQ(call(token), CUDA_SUCCESS);
   guest::Callbacks& parents = callbacks();
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto child = [&] {
     const bool apart = threads() == 1 && guest::session() == nullptr &&
                        parents.issue({Counted::run, nullptr, Life::Once}) == 0 && !parents.end(token) &&
                        call(token) == CUDA_ERROR_NOT_INITIALIZED;
-    _exit(apart ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return apart ? 0 : 1;
+  };
+  EXPECT_EQ(run_in_child(child), 0);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(call(token), CUDA_SUCCESS);
   EXPECT_EQ(counted_.calls, 11);
 }

@@ -5,6 +5,7 @@
 #include "broker_harness.h"
 #include "host/broker/config.h"
 #include "host/broker/gpu_holds.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -303,28 +304,20 @@ TEST(WorkerOptions, ADeviceIsOneOfNvidias) {
 
 TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   const Gpu gpu{0, "GPU-of-test-" + std::to_string(getpid()), "0000:19:00.0", "/dev/nvidia2", false};
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t other = fork();
-  if (other == 0) {
-    GpuHolds holds;
+  GpuHolds others;
+  AnsweringChild<bool> other([&] {
     std::string error;
-    const char taken = holds.take({gpu}, error) ? 'y' : 'n';
-    if (write(ready[1], &taken, 1) == 1) pause();
-    _exit(1);
-  }
-  char taken = 0;
-  ASSERT_EQ(read(ready[0], &taken, 1), 1);
-  ASSERT_EQ(taken, 'y');
+    return others.take({gpu}, error);
+  });
+  ASSERT_EQ(other.answer, true);
   GpuHolds holds;
   std::string error;
   EXPECT_FALSE(holds.take({gpu}, error));
   EXPECT_EQ(error,
-            "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other) +
+            "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other.pid) +
                 " gives it out by turns, quotas or MPS already, and two brokers would not know of each other: end "
                 "that one, name other GPUs by the key gpus, or, without quotas, set policy = \"time-slice\" in [gpu]");
-  kill(other, SIGKILL);
-  waitpid(other, nullptr, 0);
+  other.end();
   EXPECT_TRUE(holds.take({gpu}, error)) << error;
   EXPECT_TRUE(holds.take({gpu, gpu}, error)) << "what is held already: " << error;
   GpuHolds second;
@@ -338,8 +331,6 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   EXPECT_FALSE(second.take_for(config, gpus, error));
   config.vms[0].gpu_memory = 0, config.gpu.policy = "turns";
   EXPECT_FALSE(second.take_for(config, gpus, error));
-  close(ready[0]);
-  close(ready[1]);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "ring/layout.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/other_side.h"
 
@@ -88,29 +89,15 @@ struct Outcome {
 
 // Runs a program to its end.
 inline Outcome run_program(const char* program, const std::vector<std::string>& arguments) {
-  int ends[2];
-  if (pipe(ends) != 0) return {-1, "pipe"};
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], 1);
-    dup2(ends[1], 2);
-    close(ends[0]);
+  const ChildOutput output = output_of_child([&] {
+    dup2(STDERR_FILENO, STDOUT_FILENO);
     std::vector<const char*> argv = {program};
     for (const std::string& a : arguments) argv.push_back(a.c_str());
     argv.push_back(nullptr);
     execv(program, const_cast<char* const*>(argv.data()));
-    _exit(126);
-  }
-  close(ends[1]);
-  Outcome outcome{-1, {}};
-  char bytes[4096];
-  for (ssize_t n; (n = read(ends[0], bytes, sizeof bytes)) > 0;)
-    outcome.text.append(bytes, static_cast<std::size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
-  return outcome;
+    return 126;
+  });
+  return {output.code, output.errors};
 }
 
 inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return run_program(IVGPUD, arguments); }

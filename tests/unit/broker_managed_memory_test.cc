@@ -17,6 +17,7 @@
 #include <string>
 
 #include "broker_harness.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -72,10 +73,7 @@ TEST(ManagedMemoryOf, AProcessThatHasEndedIsNone) {
 TEST(ManagedMemoryOf, AWorkerTakesACapability) {
   if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1) GTEST_SKIP() << "nobody may look here";
   const broker_test::Folder folder;
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t child = fork();
-  if (child == 0) {
+  const AnsweringChild<bool> child([&] {
     const int file = open((folder / "nvidia-uvm").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     const bool mapped =
         ftruncate(file, 2 * mebi) == 0 && mmap(nullptr, 2 * mebi, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED;
@@ -84,20 +82,12 @@ TEST(ManagedMemoryOf, AWorkerTakesACapability) {
     const Mapped parents = broker::managed_memory_of(getppid());
     const bool refused = parents.end == Mapped::End::Unread &&
                          parents.why.ends_with("/maps: Permission denied; ivgpud needs CAP_SYS_PTRACE for it");
-    const char result = mapped && other && refused ? 'y' : 'n';
-    if (write(ready[1], &result, 1) != 1) _exit(1);
-    pause();
-    _exit(0);
-  }
-  char result = 0;
-  EXPECT_EQ(read(ready[0], &result, 1), 1);
-  EXPECT_EQ(result, 'y');
-  const Mapped mapped = broker::managed_memory_of(child);
+    return mapped && other && refused;
+  });
+  EXPECT_EQ(child.answer, true);
+  const Mapped mapped = broker::managed_memory_of(child.pid);
   EXPECT_EQ(mapped.end, Mapped::End::Whole) << mapped.why;
   EXPECT_EQ(mapped.bytes, 2 * mebi);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  for (const int end : ready) close(end);
 }
 
 // ---- many ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "host/broker/plain_memory.h"
 #include "host/broker/plain_room.h"
 #include "host/broker/region.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -112,14 +113,11 @@ TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
 
 // A process of another user, who may write to the file as a member of its group.
 bool as_another_user(const std::function<bool()>& act) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto as_other = [&] {
     const bool is_other = geteuid() != 0 || (setgroups(0, nullptr) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
-    _exit(is_other && act() ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return is_other && act() ? 0 : 1;
+  };
+  return run_in_child(as_other) == 0;
 }
 
 std::string group_of_others() { return geteuid() == 0 ? "socket_group = \"65534\"\n" : ""; }

@@ -407,25 +407,16 @@ TEST(Serving, AVmThatCannotBeServedKeepsNoOtherFromIt) {
   EXPECT_TRUE(broker.eventually_logged("VM a is not served: plain_file = \"" + stale + "\" cannot be made: "));
   EXPECT_EQ(broker.terminate(), 0);
 
-  const pid_t again = fork();
-  if (again == 0) {
-    const int log = open((broker.folder / "log").c_str(), O_WRONLY | O_APPEND);
-    dup2(log, 2);
-    execl(IVGPUD, "ivgpud", "--config", (broker.folder / "c.toml").c_str(), nullptr);
-    _exit(126);
-  }
+  broker.again();
   EXPECT_TRUE(eventually([&] { return broker.times_logged("VM a is not served: ") == 2; }));
   EXPECT_TRUE(broker.eventually_logged("serving 1 of 2 VM(s)"));
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   EXPECT_TRUE(guest.claim());
   std::filesystem::remove(stale);
-  kill(again, SIGHUP);
+  kill(broker.pid, SIGHUP);
   EXPECT_TRUE(eventually([&] { return broker.times_logged("VM a is not served: ") == 3; })) << "it is tried again";
-  kill(again, SIGTERM);
-  int status = 0;
-  waitpid(again, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(broker.terminate(), 0);
 }
 
 TEST(Serving, WhereNoneCanBeServedItIsAFailure) {

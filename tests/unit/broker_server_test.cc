@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "broker_harness.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -207,14 +208,10 @@ TEST(Access, AUserIsLetIntoItsOwnVmsSocketOnly) {
       "socket_owner = \"70001\"\nsocket_mode = \"0600\"\n[vm.u]\nsocket_owner = \"70002\"\n"
       "socket_mode = \"0600\"");
   const auto may_connect = [&](uid_t user, const std::string& name) {
-    const pid_t child = fork();
-    if (child == 0) {
-      if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) _exit(2);
-      _exit(Client(broker.folder / name).connected ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WEXITSTATUS(status);
+    return run_in_child([&] {
+      if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return 2;
+      return Client(broker.folder / name).connected ? 0 : 1;
+    });
   };
   EXPECT_EQ(may_connect(70001, "t.sock"), 0);
   EXPECT_EQ(may_connect(70001, "u.sock"), 1);
@@ -285,26 +282,10 @@ TEST(Ivshmem, AStaleSocketIsReplaced) {
   Broker broker;
   broker.terminate(SIGKILL);
   ASSERT_TRUE(std::filesystem::exists(broker.socket_path()));
-  int ready[2];
-  ASSERT_EQ(pipe(ready), 0);
-  const pid_t next = fork();
-  if (next == 0) {
-    const std::string config = broker.folder / "c.toml", fd = std::to_string(ready[1]);
-    execl(IVGPUD, "ivgpud", "--config", config.c_str(), "--ready-fd", fd.c_str(), nullptr);
-    _exit(126);
-  }
-  close(ready[1]);
-  char byte;
-  EXPECT_EQ(read(ready[0], &byte, 1), 1);
-  close(ready[0]);
-  {
-    Client guest(broker.socket_path());
-    EXPECT_TRUE(guest.greet(3));
-  }
-  kill(next, SIGTERM);
-  int status = 0;
-  waitpid(next, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  broker.again();
+  EXPECT_EQ(broker.ready, "ready\n");
+  EXPECT_TRUE(Client(broker.socket_path()).greet(3));
+  EXPECT_EQ(broker.terminate(), 0);
 }
 
 TEST(Ivshmem, QemuTakesTheRegionAsBar2) {

@@ -5,6 +5,7 @@
 
 #include "broker_harness.h"
 #include "host/broker/control_protocol.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -187,15 +188,12 @@ TEST(End, TheSocketIsTheBrokersUsersAlone) {
   ASSERT_EQ(stat((broker.folder / "ivgpud.control").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
   if (geteuid() != 0) return;  // who is not root cannot become another user
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setuid(65534) != 0) _exit(100);
+  const auto end_as_nobody = [&] {
+    if (setuid(65534) != 0) return 100;
     const Outcome outcome = ivgpu(broker, {"end", "t"});
-    _exit(outcome.text.rfind("ivgpu: this user may not talk to ivgpud at ", 0) == 0 ? outcome.code : 101);
-  }
-  int code = 0;
-  waitpid(child, &code, 0);
-  EXPECT_EQ(WEXITSTATUS(code), 3);
+    return outcome.text.rfind("ivgpu: this user may not talk to ivgpud at ", 0) == 0 ? outcome.code : 101;
+  };
+  EXPECT_EQ(run_in_child(end_as_nobody), 3);
 }
 
 int connect_to(const std::string& path) {

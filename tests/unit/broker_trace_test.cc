@@ -4,6 +4,7 @@
 
 #include "broker_harness.h"
 #include "ring/trace_socket.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -129,10 +130,7 @@ struct Reopened {
   bool opened = false, mapped = false, written = false;
 };
 Reopened reopen(int memory, bool as_another) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
+  const AnsweringChild<Reopened> child([&] {
     Reopened got;
     if (as_another && geteuid() == 0 && (setresgid(70001, 70001, 70001) != 0 || setresuid(70001, 70001, 70001) != 0))
       _exit(1);
@@ -140,15 +138,10 @@ Reopened reopen(int memory, bool as_another) {
     got.opened = fd >= 0;
     got.mapped = mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
     got.written = write(fd, "x", 1) == 1;
-    [[maybe_unused]] const auto n = write(ends[1], &got, sizeof got);
-    _exit(0);
-  }
-  close(ends[1]);
-  Reopened got;
-  EXPECT_EQ(read(ends[0], &got, sizeof got), static_cast<ssize_t>(sizeof got));
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  return got;
+    return got;
+  });
+  EXPECT_TRUE(child.answer);
+  return child.answer.value_or(Reopened{});
 }
 
 TEST(Trace, TheDescriptorCannotBeMadeOneThatWrites) {

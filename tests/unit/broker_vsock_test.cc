@@ -10,6 +10,7 @@
 #include "host/broker/bell_server.h"
 #include "host/broker/config.h"
 #include "host/broker/start_check.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -367,20 +368,17 @@ TEST(VsockBroker, WithoutVsockInTheKernelTheStartSaysWhatToDo) {
 }
 
 TEST(VsockBroker, AndTheCheckSaysItBefore) {
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto check = [] {
     take_vsock_away();
     host::broker::Config config;
     std::string error;
     const std::string text = "[vm.t]\ntransport = \"pmem\"\nvsock_cid = 5\nvsock_port = 5000\n";
-    if (!parse_config(text, "f.toml", 4, config, error)) _exit(2);
+    if (!parse_config(text, "f.toml", 4, config, error)) return 2;
     for (const std::string& sentence : check_start(config).wrong)
-      if (sentence.starts_with("VM t: vsock_port = 5000: this machine's kernel has no vsock")) _exit(0);
-    _exit(1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+      if (sentence.starts_with("VM t: vsock_port = 5000: this machine's kernel has no vsock")) return 0;
+    return 1;
+  };
+  EXPECT_EQ(run_in_child(check), 0);
 }
 
 TEST(VsockBroker, APortThatIsTakenIsNamedAndHadWhenItIsFree) {

@@ -26,6 +26,7 @@
 #include "guest/session/listeners.h"
 #include "ring/bells.h"
 #include "ring/queue/parking.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/other_side.h"
 #include "tests/unit/guest_places.h"
@@ -310,9 +311,7 @@ TEST(BellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
   region.reset();
   EXPECT_EQ(host.next(), -1) << "the child has it open";
   close(go[1]);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(wait_for_child(child), 0);
 }
 
 TEST(Vsock, WhatIsMissingIsSaid) {

@@ -23,6 +23,7 @@
 #include "guest/region/region.h"
 #include "guest/session/claim.h"
 #include "ring/module_c.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/other_side.h"
 #include "tests/unit/guest_places.h"
@@ -237,19 +238,16 @@ TEST(Module, WithoutPermission) {
   std::filesystem::permissions(module.node(), std::filesystem::perms::none);
   std::filesystem::permissions(module.folder().path(), std::filesystem::perms::all);
   // Root may open it all the same: give that up in a child.
-  const pid_t child = fork();
-  if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
+  const auto open_as_nobody = [&] {
+    if (geteuid() == 0 && setuid(65534) != 0) return 3;
     const bool none = module.open_region() == nullptr;
     const bool said =
         module.why.find("cannot open " + module.node() + ": Permission denied (mode 0000, user ") == 0 &&
         module.why.find("; add the user to the group video (as root: adduser USER video)") != std::string::npos;
     if (!said) std::fprintf(stderr, "said: %s\n", module.why.c_str());
-    _exit(none && said ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return none && said ? 0 : 1;
+  };
+  EXPECT_EQ(run_in_child(open_as_nobody), 0);
 }
 
 // ---- what is asked without a slot ----------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 // H200's library answers, as tests/probes/nvml_answers.cc has seen it, and what only a guest's can meet.
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "ring/observed.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/unit/guest_nvml_vm.h"
 
@@ -856,7 +856,7 @@ TEST_F(Nvml, ZerosOfADeviceThatWasTakenAwayAreNoAnswer) {
 // ---- forks and threads ---------------------------------------------------------------------------------------------
 
 // What the child sees, as its exit code: 0 is right.
-int in_child(nvmlDevice_t device, Vm& vm) {
+int ask_as_child(nvmlDevice_t device, Vm& vm) {
   if (vm.forgotten != 1 || vm.open != 0) return 1;
   nvmlMemory_t memory{};
   if (nvmlDeviceGetMemoryInfo(device, &memory) != NVML_SUCCESS) return 2;
@@ -867,11 +867,7 @@ int in_child(nvmlDevice_t device, Vm& vm) {
 
 TEST_F(Nvml, AForkedChildOpensARegionOfItsOwn) {
   const nvmlDevice_t d = start();
-  const pid_t child = fork();
-  if (child == 0) _exit(in_child(d, vm_));
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << "the child has exited by " << WEXITSTATUS(status);
+  EXPECT_EQ(run_in_child([&] { return ask_as_child(d, vm_); }), 0);
   nvmlMemory_t memory{};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
   EXPECT_EQ(vm_.opened, 1);
@@ -886,17 +882,12 @@ TEST_F(Nvml, AForkWaitsForCallsOfOtherThreads) {
     nvmlMemory_t memory{};
     while (!ends) EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
   });
-  for (int i = 0; i < 20; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60);  // it would wait for ever for a mutex that no thread of its own holds
-      nvmlMemory_t memory{};
-      _exit(nvmlDeviceGetMemoryInfo(d, &memory));
-    }
-    int status = -1;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-  }
+  const auto ask = [d] {
+    alarm(60);  // it would wait for ever for a mutex that no thread of its own holds
+    nvmlMemory_t memory{};
+    return static_cast<int>(nvmlDeviceGetMemoryInfo(d, &memory));
+  };
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(run_in_child(ask), 0);
   ends = true;
   other.join();
 }

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,8 @@
 #include <fstream>
 #include <set>
 #include <string>
+
+#include "tests/child.h"
 
 namespace {
 
@@ -90,11 +91,7 @@ TEST_F(OwnProc, AForkedChildOpensItsOwn) {
   const guest::OwnProc folder((root_ / "one").c_str());
   fs::rename(root_ / "one", root_ / "elsewhere");
   fs::rename(root_ / "two", root_ / "one");
-  const pid_t child = fork();
-  if (child == 0) _exit(read(folder) == "of two" ? 3 : 4);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_EQ(run_in_child([&] { return read(folder) == "of two" ? 0 : 1; }), 0);
   EXPECT_EQ(read(folder), "of one");
 }
 

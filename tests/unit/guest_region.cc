@@ -24,6 +24,7 @@
 #include "guest/region/region.h"
 #include "guest/session/owner.h"
 #include "guest/session/session.h"
+#include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/other_side.h"
 #include "tests/unit/guest_places.h"
@@ -420,9 +421,8 @@ TEST(Ivshmem, WithoutPermission) {
   std::filesystem::permissions(closed + "/resource0", std::filesystem::perms::none);
   std::filesystem::permissions(std::filesystem::path(closed).parent_path(), std::filesystem::perms::all);
   // Root may open it all the same: give that up in a child.
-  const pid_t child = fork();
-  if (child == 0) {
-    if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
+  const auto open_as_nobody = [&] {
+    if (geteuid() == 0 && setuid(65534) != 0) return 3;
     const bool none = sysfs.open_region() == nullptr;
     const std::string file = closed + "/resource0";
     const bool said = sysfs.why.find("cannot open " + file + ": Permission denied (mode 0000, user ") == 0 &&
@@ -430,11 +430,9 @@ TEST(Ivshmem, WithoutPermission) {
                       sysfs.why.find("; run the program as root, or let a group have the device by 60-ivgpu.rules") !=
                           std::string::npos;
     if (!said) std::fprintf(stderr, "said: %s\n", sysfs.why.c_str());
-    _exit(none && said ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return none && said ? 0 : 1;
+  };
+  EXPECT_EQ(run_in_child(open_as_nobody), 0);
 }
 
 // ---- is it cached --------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +19,7 @@
 #include "guest/objects/arena.h"
 #include "guest/objects/registered.h"
 #include "ring/layout.h"
+#include "tests/child.h"
 #include "tests/unit/under_tsan.h"
 
 namespace {
@@ -313,9 +313,7 @@ TEST_F(RegisteredMemory, AChildDoesNotWriteIntoTheParentsNeighbours) {
     _exit(good ? 0 : 1);
   }
   registered_->after_fork_in_parent();
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(wait_for_child(child), 0);
   EXPECT_STREQ(p + 10, "before");
   EXPECT_STREQ(p + 100, "registered");
   EXPECT_STREQ(p + 3 * page + 3000, "behind");
@@ -338,27 +336,22 @@ TEST_F(RegisteredMemory, WithoutUserfaultfdOnlyAProcessOfOneThreadRegisters) {
 #ifdef IVGPU_UNDER_TSAN
   GTEST_SKIP() << "ThreadSanitizer has a thread of its own, so no process has one alone";
 #endif
-  const pid_t child = fork();
-  if (child == 0) {
+  const auto steps = [&] {
     refuse_userfaultfd();
     char *p = pages(4), *later = pages(4);
     fill(p, 4 * page);
-    if (add(p, 4 * page).outcome != Outcome::Done) _exit(1);
+    if (add(p, 4 * page).outcome != Outcome::Done) return 1;
     {
       const Beside beside;
-      if (add(later, page).outcome != Outcome::ThreadsRun) _exit(2);
-      if (!remove(p) || !is_filled(p, 4 * page)) _exit(3);
-      if (all_is_free()) _exit(4);                                 // the pages could not go back
-      if (add(p + page, page).outcome != Outcome::Done) _exit(5);  // they are in the arena already
-      if (registered_->remove_all()) _exit(6);
+      if (add(later, page).outcome != Outcome::ThreadsRun) return 2;
+      if (!remove(p) || !is_filled(p, 4 * page)) return 3;
+      if (all_is_free()) return 4;                                 // the pages could not go back
+      if (add(p + page, page).outcome != Outcome::Done) return 5;  // they are in the arena already
+      if (registered_->remove_all()) return 6;
     }
-    if (!registered_->remove_all() || !is_filled(p, 4 * page) || !all_is_free()) _exit(7);
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_TRUE(WIFEXITED(status));
+    return registered_->remove_all() && is_filled(p, 4 * page) && all_is_free() ? 0 : 7;
+  };
+  EXPECT_EQ(run_in_child(steps), 0);
 }
 
 TEST_F(RegisteredMemory, AllOfAnOwnerEndWithIt) {

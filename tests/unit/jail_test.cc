@@ -28,33 +28,20 @@
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
 #include "host/jail/seccomp_policy.h"
+#include "tests/child.h"
 #include "tests/unit/jail_child.h"
 
 namespace {
 
 using namespace host::jail;
 
-// Runs `what` in a child and returns its wait status; `what` returns 0 or the line that failed.
-int in_child(const std::function<int()>& what) {
-  const pid_t child = fork();
-  if (child == 0) _exit(what());
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
-}
+// The code of a child that has checked something: 0, or the line of the check that failed.
+void expect_clean(int code) { EXPECT_EQ(code, 0) << "the check at line " << code - 1 << " (modulo 200) failed"; }
 
-void expect_clean(int status) {
-  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 0) << "the check at line " << WEXITSTATUS(status) - 1 << " (modulo 200) failed";
-}
-
-void expect_killed(int status) {
-  ASSERT_TRUE(WIFSIGNALED(status)) << "exit status " << WEXITSTATUS(status);
-  EXPECT_EQ(WTERMSIG(status), SIGSYS);
-}
+void expect_killed(int code) { EXPECT_EQ(code, -SIGSYS); }
 
 bool machine_has_namespaces() {
-  return in_child([] { return unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 ? 0 : 1; }) == 0;
+  return run_in_child([] { return unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 ? 0 : 1; }) == 0;
 }
 
 bool machine_has_landlock() { return syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) >= 1; }
@@ -69,7 +56,7 @@ bool become_ordinary_user() {
 }
 
 TEST(Privileges, NoNewPrivilegesHoldsForGood) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
     CHILD_EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) == -1);
@@ -78,7 +65,7 @@ TEST(Privileges, NoNewPrivilegesHoldsForGood) {
 }
 
 TEST(Privileges, LimitsCannotBeRaisedAgain) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(become_ordinary_user());
     CHILD_EXPECT(apply_limits(0).active());
     rlimit limit{};
@@ -93,7 +80,7 @@ TEST(Privileges, LimitsCannotBeRaisedAgain) {
 // As a user that nobody else is: the kernel counts his threads, wherever they run.
 TEST(Privileges, ThreadsHaveABound) {
   if (geteuid() != 0) GTEST_SKIP() << "not root";
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_limits(8).active());
     CHILD_EXPECT(apply_user(7654, 7654).active());
     std::vector<std::thread> threads;
@@ -118,7 +105,7 @@ TEST(Privileges, ThreadsHaveABound) {
 
 TEST(Privileges, RootBecomesTheUserAndCannotGoBack) {
   if (geteuid() != 0) GTEST_SKIP() << "not root";
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_user(65534, 65534).active());
     CHILD_EXPECT(getuid() == 65534 && geteuid() == 65534 && getgid() == 65534);
     CHILD_EXPECT(getgroups(0, nullptr) == 0);
@@ -129,7 +116,7 @@ TEST(Privileges, RootBecomesTheUserAndCannotGoBack) {
 }
 
 TEST(Privileges, AnOrdinaryUserStaysWhoHeIs) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(become_ordinary_user());
     const uid_t before = getuid();
     CHILD_EXPECT(apply_user(12345, 12345).active());
@@ -158,7 +145,7 @@ int check_namespaces() {
 
 TEST(Namespaces, MountsAreReadOnlyAndTheNetworkIsEmpty) {
   NEEDS(namespaces);
-  expect_clean(in_child(check_namespaces));
+  expect_clean(run_in_child(check_namespaces));
 }
 
 // One that is a mount, one that becomes one, and one that is not there. Other folders stay as they are.
@@ -177,8 +164,8 @@ int check_writable_folders() {
 
 TEST(Namespaces, FoldersCanStayWritable) {
   NEEDS(namespaces);
-  expect_clean(in_child(check_writable_folders));
-  expect_clean(in_child([] {
+  expect_clean(run_in_child(check_writable_folders));
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(become_ordinary_user());
     return check_writable_folders();
   }));
@@ -188,7 +175,7 @@ TEST(Namespaces, FoldersCanStayWritable) {
 
 TEST(Namespaces, AnOrdinaryUserGetsThemToo) {
   NEEDS(namespaces);
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(become_ordinary_user());
     const uid_t before = getuid();
     const int line = check_namespaces();
@@ -207,7 +194,7 @@ TEST(Landlock, OnlyTheNamedFilesOpen) {
   const std::string inside = std::string(folder) + "/allowed", outside = std::string(folder) + ".other";
   close(open(inside.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   close(open(outside.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-  expect_clean(in_child([&] {
+  expect_clean(run_in_child([&] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     const Result result = apply_landlock({{folder}, {}});
     if (!result.active()) fprintf(stderr, "landlock: %s\n", result.missing.c_str());
@@ -236,7 +223,7 @@ TEST(Landlock, OnlyTheNamedFilesOpen) {
 
 TEST(Landlock, OnlyTheNamedDevicesOpen) {
   NEEDS(landlock);
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(open("/dev/full", O_RDWR) >= 0 && open("/dev/zero", O_RDWR) >= 0);
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({{}, {}, {"/dev/full", "/dev/not-there"}}).active());
@@ -244,7 +231,7 @@ TEST(Landlock, OnlyTheNamedDevicesOpen) {
     CHILD_EXPECT(refused(open("/dev/zero", O_RDWR), EACCES));
     return 0;
   }));
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({}).active());
     CHILD_EXPECT(refused(open("/dev/full", O_RDWR), EACCES));
@@ -261,7 +248,7 @@ TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
   const auto length = static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name.size());
   ASSERT_EQ(bind(listener, &address, length), 0);
   ASSERT_EQ(listen(listener, 1), 0);
-  expect_clean(in_child([&] {
+  expect_clean(run_in_child([&] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({}).active());
     if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) return 0;  // older kernels: seccomp refuses both
@@ -273,7 +260,7 @@ TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
 }
 
 TEST(Seccomp, ThreadsAndMemoryStillWork) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     std::atomic<int> ran{0};
@@ -293,7 +280,7 @@ TEST(Seccomp, ThreadsAndMemoryStillWork) {
 }
 
 TEST(Seccomp, WhatIsNotNamedIsRefused) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
@@ -325,7 +312,7 @@ TEST(Seccomp, WhatIsNotNamedIsRefused) {
 
 // A shared mapping that grows shows the file's next pages: of a region, another session's.
 TEST(Seccomp, MappingsMoveButNeverGrow) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     constexpr std::size_t mine = 8 << 12;
     const int file = memfd_create("region", MFD_CLOEXEC);
     CHILD_EXPECT(ftruncate(file, 4 * mine) == 0);
@@ -345,7 +332,7 @@ TEST(Seccomp, MappingsMoveButNeverGrow) {
 }
 
 TEST(Seccomp, DeviceFilesOpenOnlyForADriverThatHasThem) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
     CHILD_EXPECT(open("/dev/null", O_RDWR | O_CLOEXEC) >= 0);
@@ -364,7 +351,7 @@ bool stopped(unsigned long request) { return refused(syscall(SYS_ioctl, 0, reque
 bool null_is_standard_input() { return dup2(open("/dev/null", O_RDWR), 0) == 0; }
 
 TEST(Seccomp, RequestsArePassedByTheirWholeNumber) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
     CHILD_EXPECT(list_in_force());
@@ -379,7 +366,7 @@ TEST(Seccomp, RequestsArePassedByTheirWholeNumber) {
 }
 
 TEST(Seccomp, RequestsThatAreNotListedAreRefused) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
     std::uint32_t passed = 0;
@@ -398,7 +385,7 @@ TEST(Seccomp, RequestsThatAreNotListedAreRefused) {
 }
 
 TEST(Seccomp, WithoutDeviceFilesNoRequestPasses) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     for (const Request& request : listed_requests) CHILD_EXPECT(stopped(request.number));
@@ -408,7 +395,7 @@ TEST(Seccomp, WithoutDeviceFilesNoRequestPasses) {
 }
 
 TEST(Seccomp, AnyRequestPassesWhereTheOperatorWantsIt) {
-  expect_clean(in_child([] {
+  expect_clean(run_in_child([] {
     CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::Any, 0).active());
     CHILD_EXPECT(!list_in_force());
@@ -459,7 +446,7 @@ TEST(Ioctls, TheKernelModuleTellsItsVersion) {
 
 TEST(Seccomp, AttackersCallsEndTheProcess) {
   const auto with_filter = [](const std::function<void()>& call) {
-    return in_child([&] {
+    return run_in_child([&] {
       CHILD_EXPECT(apply_no_new_privileges().active());
       CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
       call();
@@ -474,7 +461,7 @@ TEST(Seccomp, AttackersCallsEndTheProcess) {
 }
 
 TEST(Seccomp, ThreadsThatWereThereBeforeAreBoundToo) {
-  expect_killed(in_child([] {
+  expect_killed(run_in_child([] {
     std::atomic<bool> go{false};
     std::thread older([&] {
       while (!go) std::this_thread::yield();
@@ -496,7 +483,7 @@ TEST(Jail, AllLayersTogetherInTheirOrder) {
   NEEDS(namespaces);
   NEEDS(landlock);
   const bool started_as_root = geteuid() == 0;
-  expect_clean(in_child([&] {
+  expect_clean(run_in_child([&] {
     CHILD_EXPECT(apply_namespaces().active());
     CHILD_EXPECT(apply_limits(0).active());
     CHILD_EXPECT(apply_user(65534, 65534).active());

@@ -3,8 +3,6 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include <string_view>
 
 #include "ring/api/entry_points.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -59,24 +58,14 @@ TEST(Beyond, TheGuestLibraryServesNothingThatTheSimulatedGpuDoesNot) {
 // Standard error of a child that calls `symbol` twice, with nothing. Some calls do not survive that; what was said
 // before counts all the same.
 std::string said_by(std::string_view symbol, const char* warn) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
+  const auto call_twice = [&] {
     if (warn != nullptr) setenv("IVGPU_SIM_WARN", warn, 1);
     const auto call = reinterpret_cast<int (*)(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                                                std::uint64_t, std::uint64_t)>(exported(symbol));
     for (int i = 0; i < 2; ++i) call(0, 0, 0, 0, 0, 0);
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  char bytes[4096];
-  for (ssize_t n = 0; (n = read(ends[0], bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<std::size_t>(n));
-  close(ends[0]);
-  waitpid(child, nullptr, 0);
-  return text;
+    return 0;
+  };
+  return output_of_child(call_twice).errors;
 }
 
 // Some of these calls go on to others of them: a program has made one call, so it is told of one.
@@ -103,11 +92,10 @@ TEST(Beyond, EveryNameIsExportedAndWhatIsNotServedIsRefused) {
     ASSERT_NE(exported(e.name), nullptr) << e.name;
     if (serves(e.name)) continue;
     ++refused;
-    const pid_t child = fork();
-    if (child == 0) _exit(reinterpret_cast<int (*)()>(exported(e.name))() == CUDA_ERROR_NOT_SUPPORTED ? 0 : 1);
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0) << e.name;
+    const auto is_refused = [&] {
+      return reinterpret_cast<int (*)()>(exported(e.name))() == CUDA_ERROR_NOT_SUPPORTED ? 0 : 1;
+    };
+    EXPECT_EQ(run_in_child(is_refused), 0) << e.name;
   }
   EXPECT_GT(refused, 0U);
 }
@@ -141,21 +129,18 @@ TEST(Beyond, CuGetProcAddressGivesCallsThatNeitherServes) {
 // ... and each goes on to what serves it: with nothing, before cuInit, most are answered at once.
 TEST(Beyond, EachIsServed) {
   for (const std::string_view symbol : beyond) {
-    const pid_t child = fork();
-    if (child == 0) {
+    const auto is_answered = [&] {
       // No call has more parameters than these zeros.
       using Any = std::uint64_t;
       const auto call =
           reinterpret_cast<int (*)(Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any)>(exported(symbol));
       const int result = call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-      _exit(result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_VALUE ||
-                    result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_SUCCESS
-                ? 0
-                : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0) << symbol;
+      return result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_VALUE ||
+                     result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_SUCCESS
+                 ? 0
+                 : 1;
+    };
+    EXPECT_EQ(run_in_child(is_answered), 0) << symbol;
   }
 }
 

@@ -2,7 +2,6 @@
 // runs in a process of its own.
 #include <dlfcn.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,38 +10,14 @@
 #include <functional>
 #include <string>
 
+#include "tests/child.h"
 #include "tests/unit/simgpu_api_fixture.h"
 
 namespace {
 
-struct Ended {
-  int code = -1;  // of exit; -1: by a signal
-  int signal = 0;
-  std::string errors;  // stderr
-};
-
-// `body`'s result is the exit code. The process is fresh: this one never initialises the driver.
-Ended run(const std::function<int()>& body) {
-  int pipe_ends[2];
-  EXPECT_EQ(pipe(pipe_ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(pipe_ends[1], STDERR_FILENO);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
-    std::exit(body());
-  }
-  close(pipe_ends[1]);
-  Ended ended;
-  char buffer[512];
-  for (ssize_t got; (got = read(pipe_ends[0], buffer, sizeof buffer)) > 0;)
-    ended.errors.append(buffer, static_cast<std::size_t>(got));
-  close(pipe_ends[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
-  return ended;
+// Runs `body` in a fresh process, which has the driver's exit handlers: this process never initialises the driver.
+ChildOutput run(const std::function<int()>& body) {
+  return output_of_child([&]() -> int { std::exit(body()); });
 }
 
 CUcontext start() {
@@ -54,7 +29,7 @@ CUcontext start() {
 }
 
 TEST(Process, nothing_works_before_initialisation_but_what_says_so) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     int value = 0;
     CUstream stream = nullptr;
     if (cuDriverGetVersion(&value) != CUDA_SUCCESS || value != 13000) return 1;
@@ -77,19 +52,19 @@ bool limit_to(int resource, rlim_t most) {
 }
 
 TEST(Process, without_threads_initialisation_fails_and_says_why) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     become_somebody();
     if (!limit_to(RLIMIT_NPROC, 0)) return 2;
     return cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM ? 0 : 1;
   });
-  EXPECT_EQ(ended.code, 0) << "signal " << ended.signal;
+  EXPECT_EQ(ended.code, 0);
   EXPECT_NE(ended.errors.find("ivgpu simulated GPU: the system gives no thread to run kernels on"), std::string::npos)
       << ended.errors;
 }
 
 TEST(Process, one_thread_is_enough) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become a user whose threads are known";
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     become_somebody();
     if (!limit_to(RLIMIT_NPROC, 2)) return 2;  // this one and another
     if (start() == nullptr) return 3;
@@ -104,12 +79,12 @@ TEST(Process, one_thread_is_enough) {
     if (cuCtxSynchronize() != CUDA_SUCCESS || cuMemcpyDtoH(&byte, memory + 4095, 1) != CUDA_SUCCESS) return 7;
     return byte == 7 ? 0 : 8;
   });
-  EXPECT_EQ(ended.code, 0) << "signal " << ended.signal << "\n" << ended.errors;
+  EXPECT_EQ(ended.code, 0) << ended.errors;
 }
 
 // Virtual memory is a file; all else works without one.
 TEST(Process, a_limit_of_files_size_leaves_everything_but_virtual_memory) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     if (!limit_to(RLIMIT_FSIZE, 0)) return 2;
     if (start() == nullptr) return 3;
     CUdeviceptr memory = 0;
@@ -120,12 +95,12 @@ TEST(Process, a_limit_of_files_size_leaves_everything_but_virtual_memory) {
     CUmemGenericAllocationHandle handle = 0;
     return cuMemCreate(&handle, 2 << 20, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 5;
   });
-  EXPECT_EQ(ended.code, 0) << "signal " << ended.signal;
+  EXPECT_EQ(ended.code, 0);
   EXPECT_NE(ended.errors.find("RLIMIT_FSIZE"), std::string::npos) << ended.errors;
 }
 
 TEST(Process, a_child_forked_after_initialisation_is_refused_everything_and_exits) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     const CUcontext context = start();
     CUstream stream = nullptr;
     cuStreamCreate(&stream, 0);
@@ -143,16 +118,14 @@ TEST(Process, a_child_forked_after_initialisation_is_refused_everything_and_exit
                            cuDevicePrimaryCtxRelease(0) == CUDA_ERROR_NOT_INITIALIZED;
       std::exit(refused ? 7 : 8);
     }
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) return 1;
+    if (wait_for_child(child) != 7) return 1;
     return cuStreamSynchronize(stream) == CUDA_SUCCESS ? 0 : 2;  // the parent goes on
   });
   EXPECT_EQ(ended.code, 0) << ended.errors;
 }
 
 TEST(Process, exit_does_not_wait_for_work_in_flight) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     start();
     void* word = nullptr;
     cuMemHostAlloc(&word, 4, 0);
@@ -164,7 +137,7 @@ TEST(Process, exit_does_not_wait_for_work_in_flight) {
 }
 
 TEST(Process, exit_handlers_that_come_late_get_an_answer) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     std::atexit([] {
       CUdeviceptr memory = 0;
       if (cuMemAlloc(&memory, 16) != CUDA_ERROR_DEINITIALIZED) _exit(9);
@@ -200,12 +173,12 @@ TEST(Process, made_up_handles_end_the_process_with_one_line) {
        }},
   };
   for (const auto& made_up : cases) {
-    const Ended ended = run([&] {
+    const ChildOutput ended = run([&] {
       start();
       made_up.use();
       return 0;
     });
-    EXPECT_EQ(ended.signal, SIGABRT) << made_up.what;
+    EXPECT_EQ(ended.code, -SIGABRT) << made_up.what;
     EXPECT_NE(ended.errors.find(std::string("was passed as a ") + made_up.what), std::string::npos) << ended.errors;
     EXPECT_EQ(ended.errors.find('\n'), ended.errors.size() - 1) << ended.errors;
   }
@@ -245,7 +218,7 @@ TEST(Process, settings) {
       {"CUDA_DEVICE_ORDER", "junk", CUDA_ERROR_INVALID_DEVICE, 0},
   };
   for (const auto& setting : cases) {
-    const Ended ended = run([&] {
+    const ChildOutput ended = run([&] {
       setenv(setting.name, setting.value, 1);
       const CUresult result = cuInit(0);
       if (result != setting.expected) return 1;
@@ -260,7 +233,7 @@ TEST(Process, settings) {
 }
 
 TEST(Process, a_launch_waits_if_the_environment_says_so) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
     start();
     constexpr char ptx[] =
@@ -277,7 +250,7 @@ TEST(Process, a_launch_waits_if_the_environment_says_so) {
 }
 
 TEST(Process, entry_points_are_those_that_the_library_has) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     void* function = nullptr;
     CUdriverProcAddressQueryResult status;
     const auto find = [&](const char* name, int version, cuuint64_t flags) {
@@ -298,7 +271,7 @@ TEST(Process, entry_points_are_those_that_the_library_has) {
 }
 
 TEST(Process, memory_is_as_large_as_set) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     setenv("IVGPU_SIM_MEMORY", "64M", 1);
     start();
     std::size_t total = 0;
@@ -313,7 +286,7 @@ TEST(Process, memory_is_as_large_as_set) {
 }
 
 TEST(Process, devices_are_told_apart) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     setenv("IVGPU_SIM_DEVICES", "2", 1);
     cuInit(0);
     CUuuid first, second;
@@ -347,7 +320,7 @@ TEST(Process, devices_are_told_apart) {
 
 // The process that runs the tests must stay without a driver, or a fork would carry it along.
 TEST(Process, closing_the_library_does_not_unload_it) {
-  const Ended ended = run([] {
+  const ChildOutput ended = run([] {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
     if (library == nullptr) return 1;
     start();

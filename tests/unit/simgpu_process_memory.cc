@@ -6,12 +6,13 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include "tests/child.h"
 
 namespace {
 
@@ -52,13 +53,10 @@ TEST(ProcessMemory, SharedMemoryIsNone) { EXPECT_FALSE(shared("/dev/shm/ivgpu-me
 
 TEST(ProcessMemory, ATmpfsOfOnesOwnHoldsNone) {
   const std::string at = folder();
-  const pid_t child = fork();
-  if (child == 0) _exit(in_own_tmpfs(at));
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  const int outcome = run_in_child([&] { return in_own_tmpfs(at); });
   std::filesystem::remove(at);
-  if (WEXITSTATUS(status) == NotAllowed) GTEST_SKIP() << "nobody may mount here";
-  EXPECT_EQ(status, W_EXITCODE(Memory, 0));
+  if (outcome == NotAllowed) GTEST_SKIP() << "nobody may mount here";
+  EXPECT_EQ(outcome, Memory);
 }
 
 TEST(ProcessMemory, AHoleIsNotThere) {

@@ -4,19 +4,18 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <string>
 
 #include "host/worker/control.h"
 #include "host/worker/start.h"
 #include "ring/telemetry.h"
+#include "tests/child.h"
 
 namespace {
 
@@ -79,18 +78,9 @@ Options options_for_a_child(host::worker::JailMode jail) {
   return options;
 }
 
-// The child's exit code, or minus the signal that ended it.
-int in_child(const std::function<int()>& what) {
-  const pid_t child = fork();
-  if (child == 0) _exit(what());
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
   const Options options = options_for_a_child(host::worker::JailMode::BestEffort);
-  const int code = in_child([&] {
+  const int code = run_in_child([&] {
     const auto start = [](const std::string&, std::string& error) {
       error = "the slot is not found";
       return watch_slot(slot_bytes);
@@ -115,7 +105,7 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
 // How a worker starts on a GPU with this attribute: its exit code, or what it told the broker of its jail.
 std::string told_of_jail(host::worker::JailMode mode, int attribute) {
   const Options options = options_for_a_child(mode);
-  const int code = in_child([&] {
+  const int code = run_in_child([&] {
     const auto start = [](const std::string&, std::string&) { return true; };
     const auto describe = [&](ring::DevicePage& page) {
       page.device_count = 2;
@@ -148,7 +138,7 @@ TEST(WorkerStart, LooksWhetherKernelsReachItsMemory) {
 // Something lies where the guest may want its arena: the session must not be told that the place is free.
 TEST(WorkerStart, TellsWhichWindowsItReserved) {
   const Options options = options_for_a_child(host::worker::JailMode::Off);
-  const int code = in_child([&] {
+  const int code = run_in_child([&] {
     constexpr std::size_t taken_bytes = 4096;
     void* const wanted = reinterpret_cast<void*>(ring::window_address(2) + ring::window_bytes / 2);
     void* const taken =
