@@ -288,7 +288,7 @@ double time_to_drop(std::uint64_t count) {
   return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) * 1e-9;
 }
 
-TEST(GuestAddresses, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
+TEST(GuestAddressesTiming, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
   double few = 1, many = 60;
   for (int run = 0; run < 3; ++run) {
     few = std::min(few, time_to_drop(1'000));

@@ -209,7 +209,7 @@ double time_to_drop(std::uint32_t owned) {
 
 // A search of all for each would take 10,000 times as long for a hundred times as many, and caches alone make it 250 times:
 // the bound is far from both, on a busy machine, too.
-TEST(SessionObjects, AnOwnerOfManyIsDroppedInTheirTime) {
+TEST(SessionObjectsTiming, AnOwnerOfManyIsDroppedInTheirTime) {
   double few = 1, many = 60;
   for (int run = 0; run < 3; ++run) {
     few = std::min(few, time_to_drop(1'000));
