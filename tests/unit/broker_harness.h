@@ -149,6 +149,13 @@ class Broker {
     for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++times;
     return times;
   }
+  // Changes its configuration file, which it reads when it starts or reloads.
+  void change_file(const std::string& from, const std::string& to) const {
+    std::string text = folder.read("c.toml");
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    folder.write("c.toml", text.replace(at, from.size(), to));
+  }
   void let_go() {
     if (stay_ >= 0) close(stay_);
     stay_ = -1;

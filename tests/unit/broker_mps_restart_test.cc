@@ -40,12 +40,6 @@ class MpsRestart : public ::testing::Test {
     broker->again(environment());
     ASSERT_EQ(broker->ready, "ready\n");
   }
-  void change_file(const std::string& from, const std::string& to) const {
-    std::string file = broker->folder.read("c.toml");
-    ASSERT_NE(file.find(from), std::string::npos);
-    file.replace(file.find(from), from.size(), to);
-    broker->folder.write("c.toml", file);
-  }
   void expect_all_goes_on() {
     EXPECT_TRUE(broker->eventually_logged(of_before + " goes on, for t"));
     EXPECT_TRUE(broker->logged("t: 1 session(s) and 1 connection(s) of before the restart go on"));
@@ -286,7 +280,7 @@ TEST_F(MpsRestart, ADaemonOfWhichNothingIsLeftIsWaitedFor) {
 TEST_F(MpsRestart, AnotherPolicyEndsIt) {
   begin();
   end(SIGTERM);
-  change_file("policy = \"mps\"", "policy = \"time-slice\"");
+  broker->change_file("policy = \"mps\"", "policy = \"time-slice\"");
   next();
   EXPECT_TRUE(
       broker->logged("t: its sessions of before the restart end, and the VM has to be started again: keys that "
@@ -310,7 +304,7 @@ TEST_F(MpsRestart, WorkersOfAnotherPolicyAreNotGoneOnWith) {
   guest = std::make_unique<Client>(broker->socket_path());
   ASSERT_TRUE(guest->greet(3) && guest->claim());
   broker->terminate(SIGTERM);
-  change_file("policy = \"time-slice\"", "policy = \"mps\"");
+  broker->change_file("policy = \"time-slice\"", "policy = \"mps\"");
   next();
   EXPECT_TRUE(broker->logged("keys that need a restart are others by now")) << broker->log();
   daemon = daemon_of(*broker, 0);
@@ -320,7 +314,7 @@ TEST_F(MpsRestart, WorkersOfAnotherPolicyAreNotGoneOnWith) {
 TEST_F(MpsRestart, AGpuThatNoVmUsesLosesItsDaemon) {
   begin();
   end(SIGTERM);
-  change_file("gpus = [0]", "gpus = [1]");
+  broker->change_file("gpus = [0]", "gpus = [1]");
   next();
   EXPECT_TRUE(broker->logged(of_before + " ends: nobody uses it any more")) << broker->log();
   EXPECT_TRUE(ends(daemon));
@@ -349,7 +343,7 @@ TEST_F(MpsRestart, WorkersOfAVmThatIsInTheFileNoMoreAreLetGo) {
   ASSERT_TRUE(lives(ends_by_itself) && lives(does_not));
   end(SIGTERM);
   kill(does_not, SIGSTOP);
-  change_file("[vm.u]\ngpus = [0]\n", "");
+  broker->change_file("[vm.u]\ngpus = [0]\n", "");
   next();
   EXPECT_TRUE(ends(ends_by_itself));
   EXPECT_TRUE(ends(does_not));
@@ -401,7 +395,7 @@ TEST_F(MpsRestart, SwitchedOffDaemonsEndWithTheirBroker) {
 TEST_F(MpsRestart, SwitchedOffMeanwhileADaemonEnds) {
   begin();
   end(SIGTERM);
-  change_file("log_level", "outlive_s = 0\nlog_level");
+  broker->change_file("log_level", "outlive_s = 0\nlog_level");
   broker->again(environment());
   EXPECT_TRUE(broker->eventually_logged(of_before + " ends: nobody uses it any more")) << broker->log();
   EXPECT_TRUE(ends(daemon));

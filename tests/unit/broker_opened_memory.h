@@ -64,6 +64,13 @@ class OpenedMemory {
     return reinterpret_cast<volatile char*>(region() + header().first_slot + k * header().slot_bytes +
                                             ring::arena_offset);
   }
+  // The slot's worker is rung, by the broker, and serves.
+  bool worker_answers(std::uint32_t k) const {
+    command(k)[1] = 0;
+    command(k)[0] = 'c';
+    ring_peer(ring::peer_of_slot(k));
+    return eventually([&] { return command(k)[1] == 'k'; });
+  }
   // Has the slot's worker interrupt its guest once.
   void ask_for_interrupt(std::uint32_t k) const {
     command(k)[0] = 'i';

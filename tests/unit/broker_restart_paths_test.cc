@@ -36,17 +36,10 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
     broker->again(keeper.environment());
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
   }
-  // By its doorbell, for which the broker looks.
-  bool worker_answers(std::uint32_t slot = 0) const {
-    vm->command(slot)[1] = 0;
-    vm->command(slot)[0] = 'c';
-    vm->ring_peer(ring::peer_of_slot(slot));
-    return eventually([&] { return vm->command(slot)[1] == 'k'; });
-  }
   void expect_the_session_goes_on() const {
     EXPECT_TRUE(broker->logged("t: 1 session(s) and ")) << broker->log();
     EXPECT_TRUE(lives(worker));
-    EXPECT_TRUE(worker_answers());
+    EXPECT_TRUE(vm->worker_answers(0));
     EXPECT_EQ(ring::SlotWord::of(vm->state(0).load()).state, SlotState::Claimed);
     EXPECT_EQ(worker_of(*broker, 0), worker);
   }
@@ -95,7 +88,7 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
   ASSERT_TRUE(other.there());
   EXPECT_EQ(other.header().generation, vm->header().generation);
   ASSERT_TRUE(other.claim(1));
-  EXPECT_TRUE(worker_answers(1));
+  EXPECT_TRUE(vm->worker_answers(1));
   vm->state(0).store(ring::SlotWord::of(vm->state(0).load()).with(SlotState::Released).word());
   vm->ring_peer(ring::peer_broker);
   EXPECT_TRUE(ends(worker)) << "and an old session ends like any other";
@@ -140,9 +133,7 @@ TEST_P(RestartPaths, RingsOfMeanwhileAreHeard) {
 TEST_P(RestartPaths, AnotherConfigurationMakesTheMemoryAnew) {
   begin();
   broker->terminate(SIGTERM);
-  std::string file = broker->folder.read("c.toml");
-  file.replace(file.find("slots = 3"), 9, "slots = 2");
-  broker->folder.write("c.toml", file);
+  broker->change_file("slots = 3", "slots = 2");
   next();
   EXPECT_TRUE(broker->logged(": keys that need a restart are others by now")) << broker->log();
   EXPECT_TRUE(ends(worker));

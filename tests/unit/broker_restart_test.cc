@@ -121,10 +121,8 @@ TEST_F(Restart, AnUpgradeLeavesSessionsTheirWorkersAndStartsSpareOnesAnew) {
   begin();
   const std::string upgraded = broker->folder / "upgraded";
   std::filesystem::copy_file(FAKE_WORKER, upgraded);
-  std::string file = broker->folder.read("c.toml");
-  file.replace(file.find(FAKE_WORKER), std::strlen(FAKE_WORKER), upgraded);
   end(SIGTERM);
-  broker->folder.write("c.toml", file);
+  broker->change_file(FAKE_WORKER, upgraded);
   next();
   expect_the_session_goes_on();
   EXPECT_EQ(program_of(worker), FAKE_WORKER);
@@ -266,22 +264,10 @@ TEST_F(Restart, AWorkerOfWhichSomethingIsMissingIsLostAlone) {
   EXPECT_TRUE(broker->logged("its worker was lost when ivgpud was restarted")) << broker->log();
 }
 
-TEST_F(Restart, AnotherConfigurationEndsItsSessions) {
-  begin();
-  end(SIGTERM);
-  std::string file = broker->folder.read("c.toml");
-  file.replace(file.find("slots = 3"), 9, "slots = 2");
-  broker->folder.write("c.toml", file);
-  next();
-  expect_the_session_has_ended(": keys that need a restart are others by now");
-}
-
 TEST_F(Restart, AVmThatIsInTheFileNoMoreEndsItsSessions) {
   begin();
   end(SIGTERM);
-  std::string file = broker->folder.read("c.toml");
-  file.replace(file.find("[vm.t]"), 6, "[vm.u]");
-  broker->folder.write("c.toml", file);
+  broker->change_file("[vm.t]", "[vm.u]");
   next();
   EXPECT_TRUE(broker->logged("t: its sessions of before the restart end")) << broker->log();
   EXPECT_TRUE(ends(worker));
@@ -373,9 +359,7 @@ TEST_F(Restart, SwitchedOffSessionsEndWithTheirBroker) {
 TEST_F(Restart, SwitchedOffMeanwhileWhatWasKeptEnds) {
   begin();
   end(SIGTERM);
-  std::string file = broker->folder.read("c.toml");
-  file.replace(file.find("log_level"), 9, "outlive_s = 0\nlog_level");
-  broker->folder.write("c.toml", file);
+  broker->change_file("log_level", "outlive_s = 0\nlog_level");
   next();
   expect_the_session_has_ended("");
   EXPECT_TRUE(eventually([&] { return keeper.names().empty(); }));

@@ -50,12 +50,6 @@ class RestartVsock : public ::testing::Test {
   bool session_ends(std::uint32_t k = 0) const {
     return eventually([&] { return word(k).epoch != held.epoch; });
   }
-  bool worker_answers(std::uint32_t slot = 0) const {
-    vm->command(slot)[1] = 0;
-    vm->command(slot)[0] = 'c';
-    vm->ring_peer(ring::peer_of_slot(slot));
-    return eventually([&] { return vm->command(slot)[1] == 'k'; });
-  }
   void release(std::uint32_t k) const {
     vm->state(k).store(word(k).with(SlotState::Released).word());
     vm->ring_peer(ring::peer_broker);
@@ -85,7 +79,7 @@ TEST_F(RestartVsock, AProgramGoesOnAndItsEndEndsItsSession) {
     next();
     EXPECT_TRUE(went_on(1, 1)) << broker->log();
     EXPECT_TRUE(program->heard()) << "its worker's interrupt of meanwhile";
-    EXPECT_TRUE(worker_answers());
+    EXPECT_TRUE(vm->worker_answers(0));
     EXPECT_EQ(worker_of(*broker, 0), worker);
     EXPECT_TRUE(keeper.comes_to_hold(first_kept));
     broker->folder.write("log", "");
@@ -98,7 +92,7 @@ TEST_F(RestartVsock, AProgramGoesOnAndItsEndEndsItsSession) {
   EXPECT_TRUE(broker->eventually_logged(" ends after ")) << broker->log();
   EXPECT_TRUE(eventually([&] { return !keeper.holds(first_kept); }));
   EXPECT_EQ(word(1).state, SlotState::Claimed) << "another's";
-  EXPECT_TRUE(worker_answers(1));
+  EXPECT_TRUE(vm->worker_answers(1));
   EXPECT_EQ(broker->terminate(SIGINT), 0);
   EXPECT_TRUE(second->ended());
   EXPECT_EQ(keeper.names(), std::set<std::string>());
@@ -171,7 +165,7 @@ TEST_F(RestartVsock, ASlotThatItHadIsNotItsOwnAfterwards) {
   EXPECT_TRUE(eventually([&] { return !keeper.holds(first_kept); }));
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(vm->state(0).load(), next_holder);
-  EXPECT_TRUE(worker_answers());
+  EXPECT_TRUE(vm->worker_answers(0));
 }
 
 TEST_F(RestartVsock, AnotherCidIsRefusedAndItsSessionEnds) {
@@ -222,7 +216,7 @@ TEST_F(RestartVsock, ANumberThatNoSlotHasIsNobody) {
   next();
   EXPECT_TRUE(program->ended());
   EXPECT_EQ(word(0).word(), held.word());
-  EXPECT_TRUE(worker_answers());
+  EXPECT_TRUE(vm->worker_answers(0));
   EXPECT_TRUE(went_on(1, 0)) << broker->log();
   for (const std::string& name : keeper.names()) EXPECT_FALSE(name.starts_with("t/program/")) << name;
   EXPECT_EQ(connect(1)->woken(50), 0) << "the next one has a number";
@@ -235,9 +229,7 @@ TEST_F(RestartVsock, OfMoreThanConnectionsThoseThatAreThereStay) {
   const auto second = connect(1);
   ASSERT_TRUE(is_kept("t/program/2"));
   broker->terminate(SIGTERM);
-  std::string text = broker->folder.read("c.toml");
-  text.replace(text.find("connections = 8"), 15, "connections = 1");
-  broker->folder.write("c.toml", text);
+  broker->change_file("connections = 8", "connections = 1");
   next();
   EXPECT_TRUE(went_on(2, 2)) << broker->log();
   EXPECT_TRUE(Port(sockets.port()).ended()) << "there is no room for another";
@@ -263,7 +255,7 @@ TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramNapsAndItsSessionGoesOn) {
   vm->ask_for_interrupt(0);
   EXPECT_TRUE(program->heard());
   EXPECT_EQ(word(1).state, SlotState::Claimed);
-  EXPECT_TRUE(worker_answers(1));
+  EXPECT_TRUE(vm->worker_answers(1));
   EXPECT_EQ(word(1).state, SlotState::Claimed) << "nobody knows of its end";
 }
 
@@ -326,9 +318,7 @@ TEST_F(RestartVsock, AVmThatIsMadeAnewHasThePortStill) {
   begin();
   broker->terminate(SIGTERM);
   Port late(sockets.port());
-  std::string text = broker->folder.read("c.toml");
-  text.replace(text.find("slots = 2"), 9, "slots = 1");
-  broker->folder.write("c.toml", text);
+  broker->change_file("slots = 2", "slots = 1");
   next();
   EXPECT_TRUE(broker->logged(": keys that need a restart are others by now")) << broker->log();
   EXPECT_TRUE(program->ended());
@@ -338,10 +328,8 @@ TEST_F(RestartVsock, AVmThatIsMadeAnewHasThePortStill) {
 
 TEST_F(RestartVsock, ANextVmMayHaveThePortOfOneThatIsRemoved) {
   begin();
-  std::string text = broker->folder.read("c.toml");
-  text.replace(text.find("[vm.t]"), 6, "[vm.u]");
-  text.replace(text.find(file), file.size(), memory_file("restart-vsock-next"));
-  broker->folder.write("c.toml", text);
+  broker->change_file("[vm.t]", "[vm.u]");
+  broker->change_file(file, memory_file("restart-vsock-next"));
   kill(broker->pid, SIGHUP);
   EXPECT_TRUE(program->ended());
   EXPECT_TRUE(broker->eventually_logged("u: programs of CID 5 connect to port 5000 of vsock")) << broker->log();
