@@ -47,6 +47,8 @@ struct Form {
   Reference reference;
   Accept accept;
   unsigned target = 75;  // least compute capability, times ten
+  // Odd lanes of odd warps execute the text in a branch of their own. The text has no labels and exchanges no values.
+  bool diverges = false;
 };
 using Forms = std::vector<Form>;
 
@@ -205,15 +207,19 @@ Form& add_text(Forms& forms, std::string name, std::string text, F reference, Ac
 template <class R, class... A, class F>
 Form& add_op(Forms& forms, const std::string& opcode, F reference, Accept accept = nullptr) {
   static constexpr const char* operands[] = {"", " %d, %a;", " %d, %a, %b;", " %d, %a, %b, %c;"};
-  return add_text<R, A...>(forms, opcode, opcode + operands[sizeof...(A)], reference, std::move(accept));
+  Form& form = add_text<R, A...>(forms, opcode, opcode + operands[sizeof...(A)], reference, std::move(accept));
+  form.diverges = true;
+  return form;
 }
 
 // A predicate, as 1 or 0.
 template <class... A, class F>
 Form& add_test(Forms& forms, const std::string& opcode, F reference) {
   static constexpr const char* operands[] = {"", " %p1, %a;", " %p1, %a, %b;", " %p1, %a, %b, %c;"};
-  return add_text<u32, A...>(forms, opcode, opcode + operands[sizeof...(A)] + " selp.u32 %d, 1, 0, %p1;",
-                             [reference](A... values) { return u32{reference(values...)}; });
+  Form& form = add_text<u32, A...>(forms, opcode, opcode + operands[sizeof...(A)] + " selp.u32 %d, 1, 0, %p1;",
+                                   [reference](A... values) { return u32{reference(values...)}; });
+  form.diverges = true;
+  return form;
 }
 
 // ---- what is as good

@@ -21,6 +21,14 @@ bool bit(T value, u32 k) {
   return (static_cast<u64>(static_cast<std::make_unsigned_t<T>>(value)) >> k & 1) != 0;
 }
 
+// Adds rows with amounts around the width.
+template <class T>
+void add_amounts(Form& form) {
+  for (const Bits value : integer_edges(width<T>, false)) {
+    for (const u32 amount : {width<T> - 1, width<T>, width<T> + 1}) form.rows.push_back({{value, amount, 0}});
+  }
+}
+
 template <class T>
 void logic(Forms& forms) {
   add_op<T, T, T>(forms, sized<T>("and"), [](T a, T b) { return static_cast<T>(a & b); });
@@ -28,15 +36,17 @@ void logic(Forms& forms) {
   add_op<T, T, T>(forms, sized<T>("xor"), [](T a, T b) { return static_cast<T>(a ^ b); });
   add_op<T, T>(forms, sized<T>("not"), [](T a) { return static_cast<T>(~a); });
   add_op<T, T>(forms, sized<T>("cnot"), [](T a) { return static_cast<T>(a == 0); });
-  add_op<T, T, u32>(forms, sized<T>("shl"),
-                    [](T a, u32 b) { return b >= width<T> ? T{0} : static_cast<T>(static_cast<u64>(a) << b); });
-  add_op<T, T, u32>(forms, sized<T>("shr"), [](T a, u32 b) { return b >= width<T> ? T{0} : static_cast<T>(a >> b); });
+  add_amounts<T>(add_op<T, T, u32>(forms, sized<T>("shl"), [](T a, u32 b) {
+    return b >= width<T> ? T{0} : static_cast<T>(static_cast<u64>(a) << b);
+  }));
+  add_amounts<T>(add_op<T, T, u32>(forms, sized<T>("shr"),
+                                   [](T a, u32 b) { return b >= width<T> ? T{0} : static_cast<T>(a >> b); }));
 }
 
 // The sign fills what comes in from above.
 template <class T>
 void shifts(Forms& forms) {
-  add_op<T, T, u32>(forms, typed<T>("shr"), [](T a, u32 b) {
+  add_amounts<T>(add_op<T, T, u32>(forms, typed<T>("shr"), [](T a, u32 b) {
     T result = 0;
     for (u32 k = 0; k < width<T>; ++k) {
       const u64 from = u64{k} + b;
@@ -44,18 +54,21 @@ void shifts(Forms& forms) {
       if (set) result = static_cast<T>(static_cast<u64>(result) | u64{1} << k);
     }
     return result;
-  });
+  }));
 }
 
 void funnels(Forms& forms) {
   for (const bool wraps : {false, true}) {
     const std::string mode = wraps ? "wrap" : "clamp";
     const auto amount = [wraps](u32 c) { return wraps ? c % 32 : c < 32 ? c : 32; };
-    add_op<u32, u32, u32, u32>(forms, "shf.l." + mode + ".b32", [=](u32 a, u32 b, u32 c) {
-      return static_cast<u32>((u64{b} << 32 | a) << amount(c) >> 32);
-    });
-    add_op<u32, u32, u32, u32>(forms, "shf.r." + mode + ".b32",
-                               [=](u32 a, u32 b, u32 c) { return static_cast<u32>((u64{b} << 32 | a) >> amount(c)); });
+    const auto add = [&](const std::string& opcode, auto reference) {
+      Form& form = add_op<u32, u32, u32, u32>(forms, opcode + mode + ".b32", reference);
+      for (const Bits a : integer_edges(32, true)) {
+        for (const Bits c : {31, 32, 33, 63, 64}) form.rows.push_back({{a, 0x1234'5678, c}});
+      }
+    };
+    add("shf.l.", [=](u32 a, u32 b, u32 c) { return static_cast<u32>((u64{b} << 32 | a) << amount(c) >> 32); });
+    add("shf.r.", [=](u32 a, u32 b, u32 c) { return static_cast<u32>((u64{b} << 32 | a) >> amount(c)); });
   }
 }
 
@@ -100,6 +113,12 @@ void extract(Forms& forms) {
     }
     return static_cast<T>(result);
   });
+  const Bits places[] = {0, 1, 7, 31, 32, 63, 64, 255, 256 + 3};
+  for (const Bits a : integer_edges(width<T>, true)) {
+    for (const Bits position : places) {
+      for (const Bits length : places) form.rows.push_back({{a, position, length}});
+    }
+  }
   if (width<T> == 32) return;
   for (Row& row : form.rows) {
     row.in[1] &= 0xff;

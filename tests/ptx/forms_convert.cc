@@ -64,6 +64,21 @@ Bits nan_as_integer() {
   return sizeof(From) == 8 || sizeof(To) == 8 ? Bits{1} << (8 * sizeof(To) - 1) : 0;
 }
 
+// Adds rows around the limits of all integer types.
+void add_limits(Form& form, const Format& format) {
+  const Bits half_one = static_cast<Bits>(format.most - 1) << format.fraction();
+  for (const int power : {7, 8, 15, 16, 31, 32, 63, 64}) {
+    if (power > format.most) continue;
+    const Bits limit = static_cast<Bits>(format.most + power) << format.fraction();
+    const Bits above = add(limit, half_one, format, Round::Nearest);
+    const Bits below = add(limit, negated(half_one, format), format, Round::Nearest);
+    for (const Bits value : {limit - 1, limit, limit + 1, above, below}) {
+      form.rows.push_back({{value, 0, 0}});
+      form.rows.push_back({{negated(value, format), 0, 0}});
+    }
+  }
+}
+
 template <class To, class From>
 void float_to_integer(Forms& forms) {
   const Format& format = format_of<From>();
@@ -72,7 +87,7 @@ void float_to_integer(Forms& forms) {
       const bool ftz = std::string(extra) == ".ftz";
       if (ftz && !std::is_same_v<From, f32>) continue;
       const Round round = mode.round;
-      add_op<Carrier<To>, From>(
+      Form& form = add_op<Carrier<To>, From>(
           forms, std::string("cvt") + mode.suffix + extra + name<To>() + name<From>(), [=](From a) {
             const Bits bits = ftz ? flushed(a.bits, format) : a.bits;
             const Bits result = is_nan(bits, format)
@@ -80,6 +95,7 @@ void float_to_integer(Forms& forms) {
                                     : to_integer(bits, format, round, 8 * sizeof(To), std::is_signed_v<To>);
             return static_cast<Carrier<To>>(static_cast<To>(result));
           });
+      add_limits(form, format);
     }
   }
 }
@@ -138,11 +154,27 @@ Accept nan_rule() {
   return any ? any_nan(format_of<To>()) : nullptr;
 }
 
+// Adds the midpoints between neighbours of the narrower format, and the values next to each midpoint.
+void add_ties(Form& form, const Format& from, const Format& to) {
+  const Bits half_one = static_cast<Bits>(from.most - 1) << from.fraction();
+  const auto halved = [&](Bits size) {
+    if (size == to.infinity()) return static_cast<Bits>(from.most + to.most) << from.fraction();
+    return multiply(converted(size, to, from, Round::Nearest), half_one, from, Round::Nearest);
+  };
+  for (const Bits edge : float_edges(to, false)) {
+    const Bits size = edge & (to.sign() - 1);
+    if (size >= to.infinity()) continue;
+    const Bits sign = size == edge ? 0 : from.sign();
+    const Bits tie = add(halved(size), halved(size + 1), from, Round::Nearest) | sign;
+    for (const Bits value : {tie - 1, tie, tie + 1}) form.rows.push_back({{value, 0, 0}});
+  }
+}
+
 template <class To, class From>
 Form& between(Forms& forms, const std::string& words, Round round, bool ftz, bool sat, bool relu) {
   const Format& from = format_of<From>();
   const Format& to = format_of<To>();
-  return add_op<To, From>(
+  Form& form = add_op<To, From>(
       forms, "cvt" + words + name<To>() + name<From>(),
       [=](From a) {
         const bool flush_from = ftz && from.size == 32;
@@ -153,6 +185,8 @@ Form& between(Forms& forms, const std::string& words, Round round, bool ftz, boo
         return value_of<To>(relu ? rectified(result, to) : result);
       },
       nan_rule<To, From>());
+  if (!ftz && to.precision < from.precision) add_ties(form, from, to);
+  return form;
 }
 
 template <class To, class From>
@@ -166,6 +200,12 @@ template <class To, class From>
 void widening(Forms& forms) {
   between<To, From>(forms, "", Round::Nearest, false, false, false);
   between<To, From>(forms, ".sat", Round::Nearest, false, true, false);
+}
+
+void every_half(Forms& forms) {
+  Form& form = between<f32, f16>(forms, "", Round::Nearest, false, false, false);
+  form.rows.clear();
+  for (Bits bits = 0; bits <= 0xffff; ++bits) form.rows.push_back({{bits, 0, 0}});
 }
 
 template <class T>
@@ -305,6 +345,8 @@ void shortened(Forms& forms) {
 void registers(Forms& forms) {
   add_text<u32, u32>(forms, "cvt.u8.u32", "cvt.u8.u32 %d, %a;", [](u32 a) { return a & 0xff; });
   add_text<s32, u32>(forms, "cvt.s8.u32", "cvt.s8.u32 %d, %a;", [](u32 a) { return s32{static_cast<s8>(a)}; });
+  add_text<u32, u32>(forms, "cvt.u16.u32", "cvt.u16.u32 %d, %a;", [](u32 a) { return a & 0xffff; });
+  add_text<s64, u64>(forms, "cvt.s16.s8", "cvt.s16.s8 %d, %a;", [](u64 a) { return s64{static_cast<s8>(a)}; });
   add_text<s64, u32>(forms, "cvt.s16.u32", "cvt.s16.u32 %d, %a;", [](u32 a) { return s64{static_cast<s16>(a)}; });
   add_text<s32, u64>(forms, "cvt.s32.s8", "cvt.s32.s8 %d, %a;", [](u64 a) { return s32{static_cast<s8>(a)}; });
   add_text<u32, f32>(forms, "cvt.rzi.u8.f32", "cvt.rzi.u8.f32 %d, %a;", [](f32 a) {
@@ -335,6 +377,7 @@ void convert_forms(Forms& forms) {
   widening<f64, f32>(forms);
   widening<f32, f16>(forms);
   widening<f64, f16>(forms);
+  every_half(forms);
   same<f16>(forms);
   same<f32>(forms);
   same<f64>(forms);

@@ -195,6 +195,17 @@ void pairs(Forms& forms, const Mode& mode) {
   }
 }
 
+// Each instruction sets its own rounding and flushing.
+void mode_changes(Forms& forms) {
+  const auto sum = [](Round round, bool ftz) {
+    return modified<f32>({ftz, false}, [=](Bits a, Bits b) { return add(a, b, single, round); });
+  };
+  add_text<f32, f32, f32>(forms, "add.f32", "add.rp.ftz.f32 %f1, %a, %b; add.f32 %d, %a, %b;",
+                          sum(Round::Nearest, false));
+  add_text<f32, f32, f32>(forms, "add.rz.f32", "add.rp.ftz.f32 %f1, %a, %b; add.rz.f32 %d, %a, %b;",
+                          sum(Round::Zero, false));
+}
+
 template <class T>
 void all_of(Forms& forms) {
   for (const Mode& mode : modes) {
@@ -213,6 +224,7 @@ void float_forms(Forms& forms) {
   all_of<f32>(forms);
   all_of<f64>(forms);
   extreme_sizes(forms);
+  mode_changes(forms);
   for (const Mode& mode : modes) pairs(forms, mode);
 }
 
@@ -229,14 +241,15 @@ struct Bound {
   long double most = std::numeric_limits<long double>::infinity();
 };
 
-// Special values are held to the bit (NaN apart), the rest to the bound around the exact value. Where a result is
-// subnormal the unit of the last place is the least number.
+// Results for zeros and infinities must agree to the bit, the others must lie within the bound around the exact value.
+// Where a result is subnormal the unit of the last place is the least number.
 Accept near(Function f, std::vector<Bound> bounds, bool ftz) {
   return [=](Result wanted, Result got, const Row& row) {
     if (any_nan(single)(wanted, got, row)) return true;
     const float a = as_float(ftz ? flushed(row.in[0], single) : row.in[0]);
     const float given = as_float(got.d);
-    if (std::isnan(a) || std::isnan(given)) return false;
+    if (std::isnan(a) || std::isnan(given) || a == 0 || std::isinf(a)) return false;
+    if (ftz && is_subnormal(got.d, single)) return false;
     const long double exact = f(static_cast<long double>(a));
     if (std::isnan(exact) || (std::isinf(given) && std::isfinite(exact))) return false;
     const long double size = std::abs(static_cast<long double>(a));

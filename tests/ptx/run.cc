@@ -58,11 +58,17 @@ std::string store_lines(const std::string& type, char name, std::size_t offset) 
   return "mov.b32 %narrow, " + source + ";\ncvt.u64.u32 %wide, %narrow;\nst.global.b64 " + place;
 }
 
+// The simulated GPU has two handlers for an instruction: one for a whole warp, one for a part of it.
+std::string diverging(const std::string& text) {
+  return "and.b32 %u, %thread, 33; setp.eq.u32 %odd, %u, 33;\n@%odd bra ODD;\n" + text + "\nbra JOIN;\nODD:\n" + text +
+         "\nJOIN:\n";
+}
+
 std::string kernel_text(const Form& form, const std::string& name) {
   std::string text = ".visible .entry " + name +
                      R"((.param .u64 out, .param .u64 in, .param .u64 memory, .param .align 16 .b8 extra[32])
 {
-.reg .pred %p<5>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %q<9>;
+.reg .pred %p<5>, %odd; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %q<9>;
 .reg .b32 %thread, %tile, %narrow, %u, %v, %w; .reg .b64 %out, %in, %mem, %wide;
 .shared .align 16 .b8 tile[8192];
 mov.u32 %u, %ctaid.x; mov.u32 %v, %ntid.x; mov.u32 %w, %tid.x; mad.lo.u32 %thread, %u, %v, %w;
@@ -77,7 +83,7 @@ mov.u32 %tile, tile; mad.lo.u32 %tile, %w, 64, %tile;
     const char source = static_cast<char>('a' + k);
     text += ".reg ." + form.sources[k] + " %" + source + ";\n" + load_line(form.sources[k], source, k);
   }
-  text += form.text + "\n" + store_lines(form.result, 'd', 0);
+  text += (form.diverges ? diverging(form.text) : form.text + "\n") + store_lines(form.result, 'd', 0);
   text +=
       form.second.empty() ? "mov.b64 %wide, 0;\nst.global.b64 [%out+8], %wide;\n" : store_lines(form.second, 'e', 8);
   return text + "ret;\n}\n";

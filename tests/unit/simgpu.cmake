@@ -18,16 +18,8 @@ add_custom_target(simgpu_test_ptx DEPENDS ${simgpu_ptx})
 unit_test(simgpu_ptx_test LIBRARIES simgpu_engine SOURCES simgpu_ptx_test.cc)
 
 unit_test(simgpu_vm_test SEPARATE LIBRARIES simgpu_engine
-          SOURCES simgpu_async_test.cc simgpu_cluster_test.cc simgpu_float_test.cc simgpu_flow_test.cc simgpu_integer_test.cc
-                  simgpu_kernels_test.cc simgpu_matrix_test.cc simgpu_memory_test.cc simgpu_stack_test.cc)
-# The references are computed in changing rounding modes.
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simgpu_float_test.cc PROPERTIES
-                            COMPILE_OPTIONS "-frounding-math;-ffp-contract=off")
-# One thread, and many references to compile: no race is in these.
-if(IVGPU_SANITIZE MATCHES thread)
-  set_property(SOURCE ${CMAKE_CURRENT_LIST_DIR}/simgpu_float_test.cc ${CMAKE_CURRENT_LIST_DIR}/simgpu_integer_test.cc
-               APPEND PROPERTY COMPILE_OPTIONS -O0)
-endif()
+          SOURCES simgpu_async_test.cc simgpu_cluster_test.cc simgpu_flow_test.cc simgpu_kernels_test.cc
+                  simgpu_matrix_test.cc simgpu_memory_test.cc simgpu_nan_test.cc simgpu_stack_test.cc)
 target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_kernels}")
 add_dependencies(simgpu_vm_test simgpu_test_ptx)
 
