@@ -1,8 +1,8 @@
 # Groups of targets, included when all targets are known.
 #   demo        what tools/demo runs: the programs, and every executable and shared library that is no test
 #   tsan_tests  the test executables with a test labelled tsan, told by their property IVGPU_TSAN
-#   merge_tests what a merge run needs in this build: the executables with a test labelled merge (IVGPU_MERGE), and with
-#               g++ everything else but the executables that have only other tests (IVGPU_TEST)
+#   merge_tests what a merge run needs in this build: the executables whose property IVGPU_MERGE is on, and with g++ also
+#               what does not have that property
 
 function(ivgpu_targets_below folder result)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
@@ -37,15 +37,16 @@ ivgpu_targets_below(${CMAKE_SOURCE_DIR}/tests targets)
 foreach(target IN LISTS targets)
   get_target_property(with_tsan ${target} IVGPU_TSAN)
   get_target_property(in_merge_run ${target} IVGPU_MERGE)
-  get_target_property(with_tests ${target} IVGPU_TEST)
+  get_property(is_told TARGET ${target} PROPERTY IVGPU_MERGE SET)
   get_target_property(apart ${target} EXCLUDE_FROM_ALL)
   get_target_property(type ${target} TYPE)
   if(with_tsan)
     add_dependencies(tsan_tests ${target})
   endif()
+  if(NOT is_told AND NOT IVGPU_SANITIZE AND NOT apart AND NOT type STREQUAL "STATIC_LIBRARY")
+    set(in_merge_run ON)
+  endif()
   if(in_merge_run)
-    add_dependencies(merge_tests ${target})
-  elseif(NOT IVGPU_SANITIZE AND NOT with_tests AND NOT apart AND NOT type STREQUAL "STATIC_LIBRARY")
     add_dependencies(merge_tests ${target})
   endif()
 endforeach()

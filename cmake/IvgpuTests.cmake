@@ -18,16 +18,14 @@ set(IVGPU_TEST_GRACE 30)
 # What stands before the command of add_test().
 set(IVGPU_LIMITED ${CMAKE_SOURCE_DIR}/tests/limited)
 
-# COST: ctest starts the dear tests first, so that none is left alone at the end. It measures by itself only from its second
-# run on.
-
 # ivgpu_discover(target LABELS label... [PREFIX text] [TIMEOUT seconds] [SANITIZED] [TSAN] [THOROUGH]
 #                [SEPARATE] [PROPERTIES property value...])
 # SANITIZED: a merge run has the tests with AddressSanitizer, and g++ does not repeat them.
 # TSAN:      a merge run has them with ThreadSanitizer as well.
 # THOROUGH:  no merge run has them.
 # SEPARATE:  the target's sources cannot be compiled as one.
-# A test whose suite's name ends in Timing gets the label timing, runs alone, and never has the label merge.
+# A property COST makes ctest start dear tests first, so that none is left alone at the end; it measures by itself only from
+# its second run on. A test whose suite's name ends in Timing gets the label timing, runs alone, and never has the label merge.
 function(ivgpu_discover target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZED;TSAN;THOROUGH;SEPARATE" "PREFIX;TIMEOUT" "LABELS;PROPERTIES")
   if(NOT arg_TIMEOUT)
@@ -46,11 +44,11 @@ function(ivgpu_discover target)
   if(arg_TSAN)
     list(APPEND arg_LABELS tsan)
   endif()
-  set(merge_label)
+  set(measuring ${arg_LABELS} timing)
   if(merge)
-    set(merge_label ";merge")
+    list(APPEND arg_LABELS merge)
   endif()
-  set_target_properties(${target} PROPERTIES IVGPU_TSAN "${arg_TSAN}" IVGPU_MERGE "${merge}" IVGPU_TEST ON)
+  set_target_properties(${target} PROPERTIES IVGPU_TSAN "${arg_TSAN}" IVGPU_MERGE "${merge}")
   if(IVGPU_UNITY AND NOT arg_SEPARATE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
@@ -63,9 +61,9 @@ function(ivgpu_discover target)
   set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
   file(WRITE ${file} "foreach(test IN LISTS ${target}_TESTS)
   if(test MATCHES \"Timing[/.]\")
-    set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${arg_LABELS};timing\" RUN_SERIAL ON)
+    set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${measuring}\" RUN_SERIAL ON)
   else()
-    set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${arg_LABELS}${merge_label}\")
+    set_tests_properties(\"\${test}\" PROPERTIES LABELS \"${arg_LABELS}\")
   endif()
 endforeach()
 ")

@@ -12,7 +12,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(faults_host PUBLIC ivgpu_tools nlohmann_json::nlohmann_json)
 
   add_executable(faults ${CMAKE_CURRENT_LIST_DIR}/main.cc)
-  set_target_properties(faults PROPERTIES IVGPU_TEST ON)  # no merge run has it
+  set_target_properties(faults PROPERTIES IVGPU_MERGE OFF)
   target_link_libraries(faults PRIVATE faults_host)
   target_compile_definitions(faults PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
     PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")

@@ -5,7 +5,7 @@ if(TARGET faults_host)
   set_target_properties(hostile_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/faults)
 
   add_executable(hostile ${CMAKE_CURRENT_LIST_DIR}/main.cc)
-  set_target_properties(hostile PROPERTIES IVGPU_TEST ON)  # no merge run has it
+  set_target_properties(hostile PROPERTIES IVGPU_MERGE OFF)
   target_link_libraries(hostile PRIVATE faults_host)
   target_compile_definitions(hostile PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
     PROGRAM="$<TARGET_FILE:faults_program>" HOSTILE="$<TARGET_FILE:hostile_program>"

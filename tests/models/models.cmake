@@ -43,7 +43,7 @@ endforeach()
 add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_lanes.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
                ${models}/explore_slots.cc ${models}/explore_turns.cc)
-set_target_properties(models_explore PROPERTIES IVGPU_TEST ON)  # no merge run has the models
+set_target_properties(models_explore PROPERTIES IVGPU_MERGE OFF)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
 target_compile_options(models_explore PRIVATE ${IVGPU_OPTIMISED})
@@ -59,7 +59,7 @@ add_executable(models_stress ${models}/tried_mutant.cc
                ${CMAKE_SOURCE_DIR}/guest/session/channel.cc ${CMAKE_SOURCE_DIR}/guest/objects/objects.cc
                ${CMAKE_SOURCE_DIR}/guest/session/order.cc
                ${CMAKE_SOURCE_DIR}/host/untrusted/channel.cc ${CMAKE_SOURCE_DIR}/host/untrusted/serve.cc)
-set_target_properties(models_stress PROPERTIES IVGPU_TEST ON)
+set_target_properties(models_stress PROPERTIES IVGPU_MERGE OFF)
 target_compile_definitions(models_stress PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_stress PRIVATE ivgpu_guest ivgpu_session ivgpu_fake_driver GTest::gtest_main Threads::Threads)
 target_compile_options(models_stress PRIVATE ${IVGPU_OPTIMISED})

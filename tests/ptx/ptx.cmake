@@ -22,7 +22,7 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/matrix.cc
   ${CMAKE_CURRENT_LIST_DIR}/number.cc
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
-set_target_properties(ptx_forms PROPERTIES IVGPU_TEST ON)  # no merge run has it
+set_target_properties(ptx_forms PROPERTIES IVGPU_MERGE OFF)
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
 # The references compute exactly, millions of times.
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_LIST_DIR}/number.cc

@@ -1,18 +1,12 @@
 # Unit tests of ring/, guest/ and host/session with host/untrusted: no driver, no second process.
 
-# unit_test(name LIBRARIES... SOURCES files... [SANITIZED] [TSAN] [SEPARATE] [THOROUGH]): labelled unit.
+# unit_test(name [word...] LIBRARIES library... SOURCES file...): labelled unit, with words of ivgpu_discover().
 function(unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZED;TSAN;SEPARATE;THOROUGH" "" "LIBRARIES;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ivgpu_options GTest::gtest_main Threads::Threads)
-  set(where)
-  foreach(word SANITIZED TSAN SEPARATE THOROUGH)
-    if(arg_${word})
-      list(APPEND where ${word})
-    endif()
-  endforeach()
-  ivgpu_discover(${name} PREFIX unit. LABELS unit ${where})
+  ivgpu_discover(${name} PREFIX unit. LABELS unit ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
 unit_test(ring_test SANITIZED TSAN LIBRARIES ivgpu_api
@@ -51,5 +45,5 @@ if(NOT IVGPU_SANITIZE)
   target_link_libraries(turns_simulation PRIVATE ivgpu_turns_world)
   add_test(NAME unit.turns.simulation COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:turns_simulation> --vms 64 --gpus 8 --seconds 0.5)
   set_tests_properties(unit.turns.simulation PROPERTIES LABELS "unit;thorough")
-  set_target_properties(turns_simulation PROPERTIES IVGPU_TEST ON)  # no merge run has it
+  set_target_properties(turns_simulation PROPERTIES IVGPU_MERGE OFF)
 endif()
