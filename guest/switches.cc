@@ -1,9 +1,9 @@
 #include "guest/switches.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "guest/host_patience.h"
 #include "guest/log.h"
 
 namespace guest {
@@ -50,15 +50,13 @@ bool managed_is_exclusive() {
 }
 
 unsigned host_patience() {
-  constexpr unsigned usual = 7, most = 36'000;
-  const char* value = std::getenv("IVGPU_HOST_PATIENCE");
-  if (value == nullptr) return usual;
-  const std::string_view said = value;
-  unsigned questions = 0;
-  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), questions);
-  if (error == std::errc() && end == said.data() + said.size() && questions >= 1 && questions <= most) return questions;
-  log(Level::Warn, "IVGPU_HOST_PATIENCE=%s is no number from 1 to %u; it is %u", value, most, usual);
-  return usual;
+  constexpr unsigned usual = 7;
+  const HostPatience said;
+  const std::optional<unsigned> questions = said.questions();
+  if (said.text != nullptr && !questions)
+    log(Level::Warn, "IVGPU_HOST_PATIENCE=%s is no number from 1 to %u; it is %u", said.text, HostPatience::most,
+        usual);
+  return questions.value_or(usual);
 }
 
 }  // namespace guest

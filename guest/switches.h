@@ -25,9 +25,9 @@ const Switches& switches();
 // (docs/design/024-managed-memory.md). Reads the environment once. Safe from any thread.
 bool managed_is_exclusive();
 
-// After how many unanswered questions, ten a second, the host counts as gone: IVGPU_HOST_PATIENCE, 1 to 36000. By default
-// 7, since an answer may be late on a busy machine but no call should hang for more than a second. Reads the environment
-// at each call. Safe from any thread.
+// After how many unanswered questions the host counts as gone (guest/host_patience.h). By default 7, since an answer may be
+// late on a busy machine but no call should hang for more than a second. Reads the environment at each call. Safe from any
+// thread.
 unsigned host_patience();
 
 }  // namespace guest

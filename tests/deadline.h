@@ -9,12 +9,13 @@
 
 constexpr std::chrono::seconds test_deadline{60};
 
-// Whether `condition` becomes true before the deadline. Looks each 2 ms.
-inline bool before_deadline(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + test_deadline;
+// Whether `condition` becomes true within that time. Less than the deadline is for what must not come true.
+inline bool before_deadline(const std::function<bool()>& condition, std::chrono::milliseconds within = test_deadline,
+                            std::chrono::microseconds between_looks = std::chrono::milliseconds(2)) {
+  const auto end = std::chrono::steady_clock::now() + within;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::this_thread::sleep_for(between_looks);
   }
   return true;
 }

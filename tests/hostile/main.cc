@@ -80,7 +80,7 @@ void loopback(const Paths& paths, Host& host, const std::string& scope, const Op
   host.expect_settled(0);
 }
 
-// Both scopes in one boot. Nobody counts how long a busy host lets the guest's programs wait.
+// Both scopes in one boot. A busy host may let the guest's programs wait for long.
 std::string job(const Options& options) {
   const std::string bound = options.bound_in_a_vm(), seed = std::to_string(options.seed);
   return "export IVGPU_HOST_PATIENCE=600\nfaults_program libcuda.so.1 busy " + std::to_string(endless_ms) +

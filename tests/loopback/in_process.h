@@ -61,8 +61,8 @@ class InProcess {
   std::uint32_t asked() const { return asked_; }
   // The host as a whole: while it does not answer, neither does the worker's bell thread, which hears of its rings later.
   void answer(bool yes);
-  // From now on each ring of the worker's doorbell counts as answered at once, by somebody else. Only while the worker does
-  // not hear: it counts by itself.
+  // From now on this object answers each ring of the worker's doorbell at once. Call it while the worker does not hear, since
+  // the worker answers by itself.
   void answer_for_worker() { answering_for_worker_ = true; }
   // How often the worker's doorbell was rung.
   std::uint32_t rung() const { return rung_; }

@@ -607,7 +607,7 @@ TEST(StrictWith, NobodyPollsForLongerThanTheLongest) {
   EXPECT_EQ(polled_after_longer_waits(8000), ring::longest_spin_us * std::uint64_t{1000});
 }
 
-// The longest nap of a thread that nobody wakes, once it has napped often enough for its naps to have grown.
+// The longest nap of a thread that the worker does not wake, once it has napped often enough for its naps to have grown.
 std::uint64_t longest_nap_of_a_wait(std::uint64_t position) {
   loopback::Naps naps;
   std::thread waits([&] {

@@ -29,7 +29,7 @@ void wake(SharedWord<std::uint32_t>& word) {
   syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Sleeps until `peer` has published `wanted`. False: nobody woke us before the deadline.
+// Sleeps until `peer` has published `wanted`. False: the peer did not wake this thread before the deadline.
 bool wait_for(Side& self, const Side& peer, std::uint64_t wanted) {
   const auto there = [&] { return peer.published.load(std::memory_order_acquire) >= wanted; };
   while (!there()) {

@@ -24,11 +24,7 @@ namespace ids = api::id_of;
 
 // A shorter time is for what must not come true.
 inline bool comes_true(const std::function<bool()>& what, std::chrono::milliseconds within = test_deadline) {
-  for (const auto end = std::chrono::steady_clock::now() + within; std::chrono::steady_clock::now() < end;) {
-    if (what()) return true;
-    std::this_thread::sleep_for(100us);
-  }
-  return what();
+  return before_deadline(what, within, 100us);
 }
 
 // A session with pages, whose channels wait for a full batch as if for ever. Each submission has a channel of its own, served

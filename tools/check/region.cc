@@ -6,20 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 
+#include "guest/host_patience.h"
 #include "guest/region/map_shared.h"
 
 namespace check {
 namespace {
 
-// 100 a second: as long as the guest library waits by IVGPU_HOST_PATIENCE (guest/switches.h), and at least a second.
-int most_looks() {
-  const char* value = std::getenv("IVGPU_HOST_PATIENCE");
-  const long questions = value != nullptr ? std::strtol(value, nullptr, 10) : 0;
-  return 10 * static_cast<int>(std::clamp(questions, 10L, 36'000L));
-}
+// Ten for each question of the guest library, and at least a second's.
+unsigned most_looks() { return 10 * std::max(10U, guest::HostPatience().questions().value_or(0)); }
 
 }  // namespace
 
@@ -67,8 +63,8 @@ Finding check_region(const Mapping& mapping, const char* plain) {
 Finding check_broker(const Mapping& mapping, const std::function<void()>& ring) {
   const ring::Shared<std::uint64_t> heartbeat = mapping.header()[&ring::RegionHeader::heartbeat];
   const std::uint64_t before = heartbeat.load(std::memory_order_relaxed);
-  const int looks = most_looks();
-  for (int look = 0; look < looks; ++look) {
+  const unsigned looks = most_looks();
+  for (unsigned look = 0; look < looks; ++look) {
     if (look % 10 == 0) ring();
     if (heartbeat.load(std::memory_order_relaxed) != before) return {"broker", State::Ok, "ivgpud answers", ""};
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};

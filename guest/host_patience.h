@@ -1,0 +1,26 @@
+// How long a program waits for a host that does not answer, for the guest library and for ivgpu-check.
+#pragma once
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+namespace guest {
+
+// IVGPU_HOST_PATIENCE: after how many unanswered questions, ten a second, the host counts as gone; 1 to 36,000.
+struct HostPatience {
+  static constexpr unsigned most = 36'000;
+  const char* text = std::getenv("IVGPU_HOST_PATIENCE");  // null if it is not set
+
+  // Empty if it is not set, or is no such number.
+  std::optional<unsigned> questions() const {
+    const std::string_view said = text != nullptr ? text : "";
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), number);
+    const bool whole = error == std::errc() && end == said.data() + said.size();
+    return whole && number >= 1 && number <= most ? std::optional(number) : std::nullopt;
+  }
+};
+
+}  // namespace guest
