@@ -113,7 +113,7 @@ class Formatter {
 
 }  // namespace
 
-std::string format(const std::string& text, const FormatSource& source, int& count) {
+std::string format_printf(const std::string& text, const FormatSource& source, int& count) {
   return Formatter(text, source).run(count);
 }
 

@@ -15,6 +15,6 @@ struct FormatSource {
 };
 
 // `count` gets the number of arguments that were used.
-std::string format(const std::string& text, const FormatSource& source, int& count);
+std::string format_printf(const std::string& text, const FormatSource& source, int& count);
 
 }  // namespace simgpu

@@ -57,7 +57,7 @@ void print_lane(Ctx& c, const CallSite& site, unsigned lane, std::string& output
   source.argument = [&](std::size_t offset, unsigned size) { return read_memory(c, lane, buffer + offset, size); };
   source.string = [&](std::uint64_t address) { return read_string(c, lane, address); };
   int count = 0;
-  output += format(read_string(c, lane, argument(c, site, lane, 0)), source, count);
+  output += format_printf(read_string(c, lane, argument(c, site, lane, 0)), source, count);
   put_result(c, site, lane, static_cast<std::uint32_t>(count));
 }
 
