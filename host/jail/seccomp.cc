@@ -46,6 +46,11 @@ struct Limits {
   bool asks_to_connect;
 };
 
+// F_SETFL, only with O_NONBLOCK and no other flag. The kernel does not look at the access mode.
+Alternative no_more_waits() {
+  return {SCMP_CMP(1, SCMP_CMP_EQ, F_SETFL, 0), SCMP_CMP(2, SCMP_CMP_MASKED_EQ, int_mask & ~O_ACCMODE, O_NONBLOCK)};
+}
+
 Alternative client_socket() {
   constexpr scmp_datum_t any_of = SOCK_CLOEXEC | SOCK_NONBLOCK;
   return {SCMP_CMP(0, SCMP_CMP_MASKED_EQ, int_mask, AF_UNIX),
@@ -84,7 +89,7 @@ std::vector<Alternative> alternatives(Check check, const Limits& limits) {
                SCMP_CMP(3, SCMP_CMP_EQ, MREMAP_MAYMOVE | MREMAP_FIXED, 0)}};
     case Check::Descriptor:
       return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD),
-              equal(1, F_SETFD), equal(1, F_GETFL),         equal(1, F_SETFL)};
+              equal(1, F_SETFD), equal(1, F_GETFL),         no_more_waits()};
     case Check::ClientSocket: return {client_socket()};
     case Check::Credentials: return {credentials_option()};
   }

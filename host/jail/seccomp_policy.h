@@ -124,7 +124,7 @@ inline constexpr Rule policy[] = {
     {"dup", Verdict::Allow, Check::Any, "the driver copies its device descriptors"},
     {"dup2", Verdict::Allow, Check::Any, "the same; the worker's own stdout"},
     {"dup3", Verdict::Allow, Check::Any, "the same"},
-    {"fcntl", Verdict::Allow, Check::Descriptor, "the same; cuCtxCreate fails where F_SETFL is refused"},
+    {"fcntl", Verdict::Allow, Check::Descriptor, "the same; cuCtxCreate sets O_NONBLOCK of its eventfds and pipes"},
     {"eventfd2", Verdict::Allow, Check::Any, "the driver's waits"},
     {"pipe2", Verdict::Allow, Check::Any, "the driver's waits"},
     {"fstat", Verdict::Allow, Check::Any, "kinds of descriptors"},

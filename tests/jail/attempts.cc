@@ -7,6 +7,7 @@
 #include <linux/io_uring.h>
 #include <linux/perf_event.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -114,6 +115,16 @@ int write_own_memory(const std::string& path) {
 
 int write_own_thread(const std::string&) {
   return write_own_memory("/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/mem");
+}
+
+// `flags`: "wait" clears O_NONBLOCK, "append" adds a flag, "go-on" sets O_NONBLOCK alone, as the driver does.
+int set_flags(const std::string& flags) {
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return errno;
+  const int value = flags == "wait" ? 0 : flags == "append" ? O_NONBLOCK | O_APPEND : O_NONBLOCK;
+  const int result = outcome(fcntl(fd, F_SETFL, value));
+  close(fd);
+  return result;
 }
 
 // ---- other sessions' pages -----------------------------------------------------------------------------------------
@@ -388,6 +399,7 @@ constexpr Attempt attempts[] = {
     {"open-by-handle", open_by_handle},
     {"write-own-memory", write_own_memory},
     {"write-own-thread", write_own_thread},
+    {"set-flags", set_flags},
     {"grow-the-slot", grow_the_slot},
     {"grow-in-place", grow_in_place},
     {"open-the-region", open_the_region},

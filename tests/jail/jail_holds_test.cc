@@ -37,6 +37,8 @@ constexpr Wish wishes[] = {
     {"read /root", "", true},
     {"write-own-memory /proc/self/mem", "", true},
     {"write-own-thread", "", true},
+    {"set-flags wait", "S", true},
+    {"set-flags append", "S", true},
     {"write /proc/self/oom_score_adj", "", true},
     {"write /proc/sys/kernel/core_pattern", "", false},
     {"grow-the-slot", "S", true},
@@ -298,6 +300,13 @@ TEST(JailHolds, WhereTheBrokerIsNotRoot) {
   expect_refusals('R', [] {
     if (geteuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) _exit(124);
   });
+}
+
+// What cuCtxCreate needs of F_SETFL (an H200, driver 580.159.04).
+TEST(JailHolds, ADescriptorMayStopWaiting) {
+  Broker broker("jail = \"required\"\n", "", nothing_missing, DRIVER);
+  Inside inside(broker, broker.socket_path());
+  EXPECT_EQ(inside.attempt("set-flags go-on"), "done");
 }
 
 // A /dev in which NVIDIA's control device seems to be: then a worker may open files for writing and control them, as
