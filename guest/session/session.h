@@ -134,7 +134,7 @@ class Session {
   const CheckedRegion checked_;
   Heartbeat heartbeat_;
   SlotClaim claim_;
-  Liveness liveness_;
+  alignas(64) Liveness liveness_;  // each call reads it and the front of slot_: one cache line
   Slot slot_;
   WorkerBell bell_;
   Sleeper sleeper_;
