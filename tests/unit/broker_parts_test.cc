@@ -2,6 +2,7 @@
 // waiters.
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,7 +179,7 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   munmap(at, 64 << 20);
 }
 
-// The machine's pool of huge pages, and back to what it was.
+// The machine's pool of huge pages, and back to what it was. Tests that use it take it in turn.
 class HugePages {
  public:
   HugePages() : before_(read()) {}
@@ -197,6 +198,12 @@ class HugePages {
     return pages;
   }
   static bool write(int pages) { return static_cast<bool>(std::ofstream(path) << pages << std::flush); }
+  static Fd alone() {
+    Fd file(open(path, O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(flock(file.get(), LOCK_EX), 0);
+    return file;
+  }
+  const Fd alone_ = alone();
   const int before_;
 };
 
@@ -235,6 +242,7 @@ TEST(Regions, HugePagesAreWipedInPlace) {
 }
 
 TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
+  const HugePages pool;
   std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
   int free_pages = 0;
   if (!(file >> free_pages) || free_pages >= 32) GTEST_SKIP() << "this machine has huge pages";
