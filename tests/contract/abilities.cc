@@ -177,7 +177,7 @@ GROUP(coredumps_of_no_context, Initialized) {
 GROUP(coredumps_wanted, Loaded) {
   bool on = true;
   std::size_t one = 1;
-  show("set", CU(cuCoredumpSetAttributeGlobal)(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
+  show_guarded("set", [&] { return CU(cuCoredumpSetAttributeGlobal)(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one); });
 }
 
 GROUP(launches_of_cuda_3, InContext) {
@@ -200,10 +200,6 @@ GROUP(launches_of_cuda_3, InContext) {
   show("cuCtxSynchronize", CU(cuCtxSynchronize)());
   CU(cuMemcpyDtoH_v2)(&result, out, 4);
   show("stored", result);
-  show("parameter at -1", CU(cuParamSeti)(store, -1, 0));
-  show("parameter far behind", CU(cuParamSeti)(store, 1 << 20, 0));
-  show("size of a MiB", CU(cuParamSetSize)(store, 1 << 20));
-  CU(cuParamSetSize)(store, 12);
   show("a float", CU(cuParamSetf)(store, 8, 1.5F));
   show("grid", CU(cuLaunchGrid)(store, 2, 2));
   CU(cuMemcpyDtoH_v2)(&result, out, 4);
@@ -213,6 +209,13 @@ GROUP(launches_of_cuda_3, InContext) {
   show("in a stream", CU(cuLaunchGridAsync)(store, 1, 1, nullptr));
   show("without parameters", CU(cuLaunch)(empty));
   show("after those", CU(cuCtxSynchronize)());
+}
+
+GROUP(launches_of_cuda_3_beyond_the_parameters, InContext) {
+  const CUfunction store = function_of(load_module(), "store");
+  show_guarded("parameter at -1", [&] { return CU(cuParamSeti)(store, -1, 0); });
+  show_guarded("parameter far behind", [&] { return CU(cuParamSeti)(store, 1 << 20, 0); });
+  show_guarded("size of a MiB", [&] { return CU(cuParamSetSize)(store, 1 << 20); });
 }
 
 GROUP(launches_of_cuda_3_of_nothing, InContext) {

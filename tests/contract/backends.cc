@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 std::string chosen_gpu = SIMULATED_GPU, chosen_worker = WORKER;
 
-// An ivgpud with one VM, in a folder of its own.
+// An ivgpud with one VM, in a folder of its own. tools/gpu-check runs eight beside each other, and a real GPU is given out
+// by turns by one only.
 class Broker {
  public:
   Broker() {
@@ -32,8 +33,9 @@ class Broker {
     folder_ = name;
     fs::permissions(folder_, fs::perms::all);  // workers have another user
     std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string() << "\"\nworker = \""
-                                      << chosen_worker << "\"\n[gpu]\nlibrary = \"" << chosen_gpu
-                                      << "\"\n[vm.t]\nregion_size = \"1GiB\"\nslots = 4\nspare = 2\n";
+                                      << chosen_worker << "\"\n[gpu]\npolicy = \""
+                                      << (chosen_gpu == SIMULATED_GPU ? "turns" : "time-slice") << "\"\nlibrary = \""
+                                      << chosen_gpu << "\"\n[vm.t]\nregion_size = \"1GiB\"\nslots = 4\nspare = 2\n";
     start();
   }
   ~Broker() { fs::remove_all(folder_); }

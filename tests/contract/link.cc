@@ -242,20 +242,23 @@ GROUP(link_empty_library, InContext) {
   show("cuLinkComplete", CU(cuLinkComplete)(state, &image, &size));
 }
 
-// A fat binary with one text, as it lies in a file.
+// A fat binary with one text, as `fatbinary` writes it to a file. The real driver reads where the entry's options are, and
+// dies without them.
 struct FatBinary {
   cuabi::ContainerHeader container{};
   cuabi::EntryHeader entry{};
+  std::uint64_t options[2] = {sizeof entry + 8, 0};  // where they are, from the entry on, and none
   char text[sizeof is_called + 8] = {};
 
   FatBinary() {
     container = {.magic = cuabi::container_magic,
                  .version = 1,
                  .header_size = sizeof container,
-                 .size = sizeof entry + sizeof text};
+                 .size = sizeof entry + sizeof options + sizeof text};
     entry.kind = cuabi::entry_ptx;
     entry.version = 0x101;
-    entry.header_size = sizeof entry;
+    entry.header_size = sizeof entry + sizeof options;
+    entry.options_offset = sizeof entry;
     entry.payload_size = sizeof text;
     entry.minor = 0;
     entry.major = 7;

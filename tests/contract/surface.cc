@@ -46,13 +46,17 @@ GROUP(surface_descriptions, InContext) {
   show("cuSurfObjectDestroy of the other", CU(cuSurfObjectDestroy)(other));
 }
 
-GROUP(surface_errors, InContext) {
+GROUP(surface_null, InContext) {
   CUsurfObject object = 0;
+  const auto resource = surface(64, 16);
+  show_guarded("nowhere", [&] { return CU(cuSurfObjectCreate)(nullptr, &resource); });
+  show_guarded("no resource", [&] { return CU(cuSurfObjectCreate)(&object, nullptr); });
+}
+
+GROUP(surface_errors, InContext) {
   CUdeviceptr a = 0;
   CU(cuMemAlloc_v2)(&a, 1 << 16);
   const auto resource = surface(64, 16);
-  show("null", CU(cuSurfObjectCreate)(nullptr, &resource));
-  show("no resource", CU(cuSurfObjectCreate)(&object, nullptr));
   show_created("without the flag", resource_of(make_array(described(64, 16))));
   show_created("mipmapped", resource_of(make_mipmapped(described(64, 16, 0, CUDA_ARRAY3D_SURFACE_LDST), 3)));
   auto other = resource;

@@ -1,6 +1,5 @@
 // Texture references, which CUDA 12 removed from its compilers: a module written as PTX may have them, and a program may
 // create some, which no kernel reads. What the driver does not check here it judges when kernels read.
-#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -60,7 +59,7 @@ CUaddress_mode known_or_clamp(CUaddress_mode mode) {
 
 Sampler sampler_of(const TextureReference& reference) {
   Sampler sampler;
-  for (int i = 0; i < 3; ++i) sampler.address[i] = known_or_clamp(reference.address_mode[i]);
+  for (int i = 0; i < 3; ++i) sampler.address[i] = reference.address_mode[i];
   sampler.filter = known_or_point(reference.filter_mode);
   sampler.mipmap_filter = known_or_point(reference.mipmap_filter_mode);
   sampler.normalized = (reference.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
@@ -191,14 +190,14 @@ CUresult cuTexRefSetAddress2D_v2(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* d
 }
 
 CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
-  return set(handle, channels != 3, &TextureReference::format,
+  return set(handle, channels <= 4 && channels != 3, &TextureReference::format,
              TexelFormat{.format = format, .channels = static_cast<unsigned>(channels)});
 }
 
 CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
   return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
     if (dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
-    reference.address_mode[dim] = mode;
+    reference.address_mode[dim] = known_or_clamp(mode);
     return CUDA_SUCCESS;
   });
 }
@@ -224,7 +223,7 @@ CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
 }
 
 CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned ratio) {
-  return set(handle, true, &TextureReference::max_anisotropy, std::clamp(ratio, 1U, 16U));
+  return set(handle, true, &TextureReference::max_anisotropy, ratio);
 }
 
 CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
@@ -235,8 +234,9 @@ CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
   });
 }
 
+// A flag without a name, 4, is kept. All bits at once are refused; where the border lies was not asked.
 CUresult cuTexRefSetFlags(CUtexref handle, unsigned flags) {
-  return set(handle, true, &TextureReference::flags, flags);
+  return set(handle, flags <= 0xff, &TextureReference::flags, flags);
 }
 
 CUresult cuTexRefGetAddress_v2(CUdeviceptr* out, CUtexref handle) {
