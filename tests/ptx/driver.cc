@@ -120,7 +120,7 @@ std::vector<Result> Driver::run(CUmodule module, const std::string& kernel, cons
                     step("cuMemsetD8", fill_(out_, 0xa5, rows.size() * sizeof(Result))) &&
                     step("cuLaunchKernel", launch_(function, static_cast<unsigned>(rows.size() / block), 1, 1, block, 1,
                                                    1, 0, nullptr, params, nullptr)) &&
-                    step("the kernel", synchronize_()) &&
+                    !(faulted_ = !step("the kernel", synchronize_())) &&
                     step("cuMemcpyDtoH", to_host_(results.data(), out_, results.size() * sizeof(Result)));
   return done ? results : std::vector<Result>();
 }

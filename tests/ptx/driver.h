@@ -35,8 +35,9 @@ class Driver {
 
   Loaded load(const std::string& text);
   void unload(CUmodule module);
-  // Empty and `why` set when the kernel did not run.
+  // Empty and `why` set when the kernel did not run. After a fault of a kernel the process can ask this driver no more.
   std::vector<Result> run(CUmodule module, const std::string& kernel, const std::vector<Row>& rows, std::string& why);
+  bool faulted() const { return faulted_; }
 
  private:
   template <class F>
@@ -46,6 +47,7 @@ class Driver {
   void* library_ = nullptr;
   std::string name_;
   unsigned capability_ = 0;
+  bool faulted_ = false;
   std::size_t capacity_ = 0;
   CUdeviceptr in_ = 0, out_ = 0, memory_ = 0;
 

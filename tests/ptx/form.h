@@ -49,6 +49,7 @@ struct Form {
   unsigned target = 75;  // least compute capability, times ten
   // Odd lanes of odd warps execute the text in a branch of their own. The text has no labels and exchanges no values.
   bool diverges = false;
+  bool in_clusters = false;  // of one block each
 };
 using Forms = std::vector<Form>;
 

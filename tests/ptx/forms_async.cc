@@ -155,15 +155,17 @@ std::string expecting(unsigned bytes) {
 }
 const std::string until_there = "AGAIN:\nmbarrier.try_wait.shared.b64 %p1, [%tile], %rd1;\n@!%p1 bra AGAIN;\n";
 
+// In clusters: an H200 gave a kernel without them CUDA_ERROR_ILLEGAL_INSTRUCTION (driver 580.159.04, 2026-11-29).
 void remote_stores(Forms& forms) {
   const std::string completes = ".shared::cluster.mbarrier::complete_tx::bytes";
+  const auto of_a_cluster = [](Form& form) { form.target = 90, form.in_clusters = true; };
   const auto store = [&](const std::string& rest, unsigned bytes, const std::string& values, const std::string& last) {
     const std::string opcode = "st.async" + completes + rest;
-    add_text<u32, u32>(forms, opcode,
-                       expecting(bytes) + "mov.u32 %r1, 7; mov.b64 %rd2, {%a, %r1};\n" + opcode + " [%tile+16], " +
-                           values + ", [%tile];\n" + until_there + "ld.shared.u32 %d, [%tile+" + last + "];",
-                       [](u32 a) { return a; })
-        .target = 90;
+    of_a_cluster(add_text<u32, u32>(forms, opcode,
+                                    expecting(bytes) + "mov.u32 %r1, 7; mov.b64 %rd2, {%a, %r1};\n" + opcode +
+                                        " [%tile+16], " + values + ", [%tile];\n" + until_there +
+                                        "ld.shared.u32 %d, [%tile+" + last + "];",
+                                    [](u32 a) { return a; }));
   };
   store(".u32", 4, "%a", "16");
   store(".b64", 8, "%rd2", "16");
@@ -172,11 +174,11 @@ void remote_stores(Forms& forms) {
   store(".v2.u64", 16, "{%rd1, %rd2}", "24");
   const auto reduce = [&](const std::string& rest, auto reference) {
     const std::string opcode = "red.async.relaxed.cluster" + completes + rest;
-    add_text<u32, u32, u32>(forms, opcode,
-                            expecting(4) + "st.shared.u32 [%tile+16], %a;\n" + opcode + " [%tile+16], %b, [%tile];\n" +
-                                until_there + "ld.shared.u32 %d, [%tile+16];",
-                            reference)
-        .target = 90;
+    of_a_cluster(add_text<u32, u32, u32>(forms, opcode,
+                                         expecting(4) + "st.shared.u32 [%tile+16], %a;\n" + opcode +
+                                             " [%tile+16], %b, [%tile];\n" + until_there +
+                                             "ld.shared.u32 %d, [%tile+16];",
+                                         reference));
   };
   reduce(".add.u32", [](u32 a, u32 b) { return a + b; });
   reduce(".max.s32", [](u32 a, u32 b) { return static_cast<s32>(a) > static_cast<s32>(b) ? a : b; });

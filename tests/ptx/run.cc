@@ -3,7 +3,8 @@
 // there, that forms which need an object can be loaded, and that what the simulated GPU does not serve is refused with
 // line and opcode.
 //
-// usage: ptx_forms [--cuda PATH]... [--table CSV] [--only WORD] [--write FOLDER]
+// usage: ptx_forms [--cuda PATH]... [--table CSV] [--only WORD] [--without WORD] [--write FOLDER]
+// WORD: a part of forms' names.
 // --write: no driver is asked; the forms' texts are written into files, for an assembler to look at.
 // Exit codes: 0 all agree, 1 something does not, 2 there is no driver or the command line is wrong.
 #include <algorithm>
@@ -66,8 +67,8 @@ std::string diverging(const std::string& text) {
 
 std::string kernel_text(const Form& form, const std::string& name) {
   std::string text = ".visible .entry " + name +
-                     R"((.param .u64 out, .param .u64 in, .param .u64 memory, .param .align 16 .b8 extra[32])
-{
+                     "(.param .u64 out, .param .u64 in, .param .u64 memory, .param .align 16 .b8 extra[32])\n" +
+                     (form.in_clusters ? ".explicitcluster .reqnctapercluster 1, 1, 1\n" : "") + R"({
 .reg .pred %p<5>, %odd; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %q<9>;
 .reg .b32 %thread, %tile, %narrow, %u, %v, %w; .reg .b64 %out, %in, %mem, %wide;
 .shared .align 16 .b8 tile[8192];
@@ -125,6 +126,10 @@ class Session {
       if (batch.size() == kernels_of_module) run_batch(std::exchange(batch, {}));
     }
     run_batch(batch);
+    if (driver_.faulted()) {
+      std::cout << "The driver answers this process no more after that: try the others by --without WORD.\n";
+      return std::move(answers_);
+    }
     check_loaded();
     if (driver_.simulated()) check_refused();
     return std::move(answers_);
@@ -144,7 +149,7 @@ class Session {
 
   // One module for many kernels; where it cannot be loaded, one for each, which tells whose fault it is.
   void run_batch(const std::vector<std::size_t>& batch) {
-    if (batch.empty()) return;
+    if (batch.empty() || driver_.faulted()) return;
     std::string text = header(forms_[batch[0]].target);
     for (const std::size_t k : batch) text += forms_[k].declarations + kernel_text(forms_[k], "k" + std::to_string(k));
     const Loaded loaded = driver_.load(text);
@@ -154,10 +159,11 @@ class Session {
       return;
     }
     for (const std::size_t k : batch) run_form(loaded.module, k);
-    driver_.unload(loaded.module);
+    if (!driver_.faulted()) driver_.unload(loaded.module);
   }
 
   void run_form(CUmodule module, std::size_t k) {
+    if (driver_.faulted()) return;
     const Form& form = forms_[k];
     std::string why;
     answers_[k] = driver_.run(module, "k" + std::to_string(k), form.rows, why);
@@ -310,7 +316,7 @@ void write_texts(const std::string& folder, const std::vector<Form>& forms) {
 
 struct Options {
   std::vector<std::string> libraries;
-  std::string table, only, folder;
+  std::string table, only, without, folder;
 };
 
 bool read_options(const std::vector<std::string>& words, Options& options) {
@@ -323,6 +329,8 @@ bool read_options(const std::vector<std::string>& words, Options& options) {
       options.table = value;
     } else if (words[k] == "--only") {
       options.only = value;
+    } else if (words[k] == "--without") {
+      options.without = value;
     } else if (words[k] == "--write") {
       options.folder = value;
     } else {
@@ -336,12 +344,16 @@ bool read_options(const std::vector<std::string>& words, Options& options) {
 int main_of(const std::vector<std::string>& words) {
   Options options;
   if (!read_options(words, options)) {
-    std::cerr << "usage: ptx_forms [--cuda PATH]... [--table CSV] [--only WORD] [--write FOLDER]\n";
+    std::cerr << "usage: ptx_forms [--cuda PATH]... [--table CSV] [--only WORD] [--without WORD] [--write FOLDER]\n";
     return 2;
   }
   Forms forms = all_forms();
   unsigned failed = options.table.empty() ? 0 : check_table(options.table, forms);
-  std::erase_if(forms, [&](const Form& form) { return form.name.find(options.only) == std::string::npos; });
+  const auto wanted = [&](const std::string& name) {
+    return name.find(options.only) != std::string::npos &&
+           (options.without.empty() || name.find(options.without) == std::string::npos);
+  };
+  std::erase_if(forms, [&](const Form& form) { return !wanted(form.name); });
   if (!options.folder.empty()) {
     write_texts(options.folder, forms);
     return failed == 0 ? 0 : 1;
