@@ -32,10 +32,11 @@ class Broker {
     if (mkdtemp(name) == nullptr) return;
     folder_ = name;
     fs::permissions(folder_, fs::perms::all);  // workers have another user
+    const std::string policy = chosen_gpu == SIMULATED_GPU ? "" : "policy = \"time-slice\"\n";
     std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string() << "\"\nworker = \""
-                                      << chosen_worker << "\"\n[gpu]\npolicy = \""
-                                      << (chosen_gpu == SIMULATED_GPU ? "turns" : "time-slice") << "\"\nlibrary = \""
-                                      << chosen_gpu << "\"\n[vm.t]\nregion_size = \"1GiB\"\nslots = 4\nspare = 2\n";
+                                      << chosen_worker << "\"\n[gpu]\n"
+                                      << policy << "library = \"" << chosen_gpu
+                                      << "\"\n[vm.t]\nregion_size = \"1GiB\"\nslots = 4\nspare = 2\n";
     start();
   }
   ~Broker() { fs::remove_all(folder_); }

@@ -114,14 +114,15 @@ std::vector<Result> Driver::run(CUmodule module, const std::string& kernel, cons
     if (code != CUDA_SUCCESS) why = std::string(what) + " gives error " + std::to_string(code);
     return code == CUDA_SUCCESS;
   };
-  const bool done = step("cuModuleGetFunction", function_(&function, module, kernel.c_str())) &&
-                    step("cuMemcpyHtoD", to_device_(in_, inputs.data(), inputs.size() * sizeof(Input))) &&
-                    step("cuMemsetD8", fill_(memory_, 0, rows.size() * memory_of_thread)) &&
-                    step("cuMemsetD8", fill_(out_, 0xa5, rows.size() * sizeof(Result))) &&
-                    step("cuLaunchKernel", launch_(function, static_cast<unsigned>(rows.size() / block), 1, 1, block, 1,
-                                                   1, 0, nullptr, params, nullptr)) &&
-                    !(faulted_ = !step("the kernel", synchronize_())) &&
-                    step("cuMemcpyDtoH", to_host_(results.data(), out_, results.size() * sizeof(Result)));
+  const bool launched = step("cuModuleGetFunction", function_(&function, module, kernel.c_str())) &&
+                        step("cuMemcpyHtoD", to_device_(in_, inputs.data(), inputs.size() * sizeof(Input))) &&
+                        step("cuMemsetD8", fill_(memory_, 0, rows.size() * memory_of_thread)) &&
+                        step("cuMemsetD8", fill_(out_, 0xa5, rows.size() * sizeof(Result))) &&
+                        step("cuLaunchKernel", launch_(function, static_cast<unsigned>(rows.size() / block), 1, 1,
+                                                       block, 1, 1, 0, nullptr, params, nullptr));
+  faulted_ = launched && !step("the kernel", synchronize_());
+  const bool done =
+      launched && !faulted_ && step("cuMemcpyDtoH", to_host_(results.data(), out_, results.size() * sizeof(Result)));
   return done ? results : std::vector<Result>();
 }
 

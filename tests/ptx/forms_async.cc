@@ -155,7 +155,8 @@ std::string expecting(unsigned bytes) {
 }
 const std::string until_there = "AGAIN:\nmbarrier.try_wait.shared.b64 %p1, [%tile], %rd1;\n@!%p1 bra AGAIN;\n";
 
-// In clusters: an H200 gave a kernel without them CUDA_ERROR_ILLEGAL_INSTRUCTION (driver 580.159.04, 2026-11-29).
+// In clusters of one block: an H200 gave a kernel without clusters CUDA_ERROR_ILLEGAL_INSTRUCTION (driver 580.159.04,
+// 2026-11-29). Whether it accepts them so has not been asked.
 void remote_stores(Forms& forms) {
   const std::string completes = ".shared::cluster.mbarrier::complete_tx::bytes";
   const auto of_a_cluster = [](Form& form) { form.target = 90, form.in_clusters = true; };
