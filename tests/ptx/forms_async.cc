@@ -155,8 +155,8 @@ std::string expecting(unsigned bytes) {
 }
 const std::string until_there = "AGAIN:\nmbarrier.try_wait.shared.b64 %p1, [%tile], %rd1;\n@!%p1 bra AGAIN;\n";
 
-// In clusters of one block: an H200 gave a kernel without clusters CUDA_ERROR_ILLEGAL_INSTRUCTION (driver 580.159.04,
-// 2026-11-29). Whether it accepts them so has not been asked.
+// In clusters of one block: an H200 gives CUDA_ERROR_ILLEGAL_INSTRUCTION to a kernel without clusters that stores or
+// reduces into a cluster's shared memory, its own block's too (driver 580.159.04, 2026-11-29).
 void remote_stores(Forms& forms) {
   const std::string completes = ".shared::cluster.mbarrier::complete_tx::bytes";
   const auto of_a_cluster = [](Form& form) { form.target = 90, form.in_clusters = true; };
@@ -192,13 +192,13 @@ void remote_stores(Forms& forms) {
 void bulk_reductions(Forms& forms) {
   const auto inside = [&](const std::string& rest, auto reference) {
     const std::string opcode = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes" + rest;
-    add_text<u32, u32, u32>(forms, opcode,
-                            expecting(16) + "mov.u32 %r1, 0;\nst.shared.v4.u32 [%tile+16], {%r1, %a, %r1, %r1};\n" +
-                                "st.shared.v4.u32 [%tile+32], {%a, %b, %a, %a};\nfence.proxy.async.shared::cta;\n" +
-                                opcode + " [%tile+16], [%tile+32], 16, [%tile];\n" + until_there +
-                                "ld.shared.u32 %d, [%tile+20];",
-                            reference)
-        .target = 90;
+    Form& form = add_text<u32, u32, u32>(
+        forms, opcode,
+        expecting(16) + "mov.u32 %r1, 0;\nst.shared.v4.u32 [%tile+16], {%r1, %a, %r1, %r1};\n" +
+            "st.shared.v4.u32 [%tile+32], {%a, %b, %a, %a};\nfence.proxy.async.shared::cta;\n" + opcode +
+            " [%tile+16], [%tile+32], 16, [%tile];\n" + until_there + "ld.shared.u32 %d, [%tile+20];",
+        reference);
+    form.target = 90, form.in_clusters = true;
   };
   inside(".add.u32", [](u32 a, u32 b) { return a + b; });
   inside(".and.b32", [](u32 a, u32 b) { return a & b; });
