@@ -4,7 +4,7 @@
 namespace simgpu {
 namespace {
 
-constexpr std::uint64_t granule = 16;
+constexpr std::uint64_t block_unit = 16;
 
 }  // namespace
 
@@ -15,7 +15,7 @@ Heap::~Heap() {
 std::uint64_t Heap::allocate(std::uint64_t size) {
   const std::scoped_lock lock(mutex_);
   if (size == 0 || size > size_) return 0;
-  const std::uint64_t wanted = (size + granule - 1) / granule * granule;
+  const std::uint64_t wanted = (size + block_unit - 1) / block_unit * block_unit;
   if (base_ == 0) {
     base_ = space_.allocate(size_);
     if (base_ == 0) return 0;
