@@ -20,11 +20,6 @@ namespace {
 constexpr std::size_t arena_bytes = 4 << 20;
 constexpr std::uint64_t largest_allocation = 1 << 20;  // the fake driver fills what it allocates
 constexpr int most_records = 64;
-#ifdef FUZZ_MOVING  // tests/fuzz/dispatch_moving_target.cc
-constexpr bool memory_moves = true;
-#else
-constexpr bool memory_moves = false;
-#endif
 
 // The fake driver's table, with a refusal where it serves nothing: a call may be in the table before the fake knows it.
 template <class... P>
@@ -173,7 +168,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   prepare(world, records, calls);
   records.read_from(in);
   std::optional<fuzz::Moving> moving;
-  if (memory_moves) world.move(moving.emplace(in));
+  if (fuzz::memory_moves) world.move(moving.emplace(in));
   for (int i = 0; i < most_records && !in.empty(); ++i) {
     const fuzz::CallLine& line = calls[in.below(calls.size())];
     std::vector<std::byte> payload = records.write(line);

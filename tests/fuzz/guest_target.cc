@@ -31,11 +31,6 @@ extern "C" int nanosleep(const timespec* time, timespec*) {
 
 namespace {
 
-#ifdef FUZZ_MOVING  // tests/fuzz/guest_moving_target.cc
-constexpr bool memory_moves = true;
-#else
-constexpr bool memory_moves = false;
-#endif
 constexpr std::size_t arena_bytes = 16 << 20;
 constexpr std::size_t region_bytes = ring::first_slot_offset + ring::arena_offset + arena_bytes;
 constexpr std::uint64_t device_memory = 0x7d00'0000'0000;
@@ -555,7 +550,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::byte* const region = the_region();
   Worker worker(region, in);
   std::optional<fuzz::Moving> moving;
-  if (memory_moves) worker.move(moving.emplace(in));
+  if (fuzz::memory_moves) worker.move(moving.emplace(in));
   const std::unique_ptr<guest::Session> session = guest::Session::open(std::make_unique<Region>(region, worker), false);
   if (session == nullptr) return 0;
   for (std::uint32_t device = 0; device < guest::device_count(); ++device)  // as the first session's had

@@ -12,6 +12,9 @@
 
 namespace fuzz {
 
+// Whether this target's memory moves: targets NAME and NAME_moving are one object, and differ in this (fuzz.cmake).
+extern const bool memory_moves;
+
 class Moving {
  public:
   explicit Moving(Input& in) : in_(in) {

@@ -1,0 +1,3 @@
+#include "tests/fuzz/moving.h"
+
+const bool fuzz::memory_moves = FUZZ_MEMORY_MOVES;
