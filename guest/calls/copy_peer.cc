@@ -5,6 +5,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/judge_copy.h"
 #include "guest/calls/stub.h"
+#include "guest/process/context.h"
 
 namespace guest::calls {
 namespace {

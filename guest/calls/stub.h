@@ -1,10 +1,7 @@
-// The guest's function for a CALL line.
+// The guest's function for a CALL line: stubs.cc has all of them, so that what names one does not compile it.
 #pragma once
 
-#include <tuple>
-
-#include "guest/calls/rules.h"
-#include "guest/marshal/marshal.h"
+#include "ring/api/call.h"
 
 namespace guest {
 
@@ -14,16 +11,7 @@ template <int Id, class F = typename api::Call<Id>::Function>
 struct Stub;
 template <int Id, class... P>
 struct Stub<Id, CUresult(P...)> {
-  static CUresult call(P... p) {
-    using C = api::Call<Id>;
-    if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = Rules<Id>::refuses_always(p...); r != CUDA_SUCCESS) return r;
-    const std::tuple<P...> params(p...);
-    Marshal<typename C::Shape> marshal(params);
-    const CUresult result = marshal.run(Id, C::way, C::manner, Rules<Id>::refuses(p...));
-    if (result == CUDA_SUCCESS) Rules<Id>::learn(marshal.created(), p...);
-    return result;
-  }
+  static CUresult call(P... p);
 };
 
 }  // namespace guest
