@@ -44,97 +44,120 @@ void add(Arguments& to, const std::string& kind, std::string value) {
   to.push_back({before == 0 ? kind : kind + " " + std::to_string(before + 1), std::move(value)});
 }
 
+// How a number is written, and what one that comes back is cut to.
+struct Number {
+  enum class Kind : std::uint8_t { None, Signed, Unsigned, Float } kind = Kind::None;
+  std::uint8_t bytes = sizeof(std::uint64_t);
+};
 template <class T>
-std::string number_text(std::uint64_t value) {
-  if constexpr (std::is_same_v<T, float>)
-    return std::to_string(api::from_number<float>(value));
-  else if constexpr (std::is_signed_v<T> || std::is_enum_v<T>)
-    return std::to_string(static_cast<long long>(static_cast<std::int64_t>(value)));
-  else
-    return std::to_string(value);
+constexpr Number number_like() {
+  if constexpr (std::is_same_v<T, float>) return {Number::Kind::Float, sizeof(float)};
+  if constexpr (std::is_signed_v<T> || std::is_enum_v<T>) return {Number::Kind::Signed, sizeof(T)};
+  if constexpr (std::is_integral_v<T>) return {Number::Kind::Unsigned, sizeof(T)};
+  return {};
+}
+std::string number_text(Number::Kind kind, std::uint64_t value) {
+  if (kind == Number::Kind::Float) return std::to_string(api::from_number<float>(value));
+  if (kind == Number::Kind::Signed) return std::to_string(static_cast<long long>(value));
+  return std::to_string(value);
+}
+std::string cut_text(Number number, std::uint64_t value) {
+  const unsigned above = 64 - 8 * number.bytes;
+  value <<= above;
+  if (number.kind == Number::Kind::Signed)
+    return number_text(number.kind, static_cast<std::uint64_t>(static_cast<std::int64_t>(value) >> above));
+  return number_text(number.kind, value >> above);
+}
+
+// What a parameter of a CALL line is, for one function that reads all of them.
+struct Parameter {
+  Arg arg;
+  api::Handle handle;
+  Number number;  // its own, or that of what it points to
+  bool counts;    // says how many there are of another
+};
+template <class P, Arg A>
+constexpr Parameter parameter(bool counts) {
+  using T = std::conditional_t<A.dir == Dir::Out, api::Pointee<P>, P>;
+  return {A, api::kind_of_param<P, A>, number_like<T>(), counts};
 }
 
 template <class S>
-struct Plain;
-
+inline constexpr int parameters_of = 0;
 template <class... P, Arg... A>
-struct Plain<api::Shape<CUresult(P...), A...>> {
-  static constexpr std::array<Arg, sizeof...(A)> args{A...};
-  template <std::size_t I>
-  using Param = std::tuple_element_t<I, std::tuple<P...>>;
-  template <class F>
-  static void each(F f) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
-    (std::make_index_sequence<sizeof...(P)>{});
-  }
-  static constexpr bool names_address(Dir dir) {
-    return dir == Dir::Device || dir == Dir::Frees || dir == Dir::Reserved || dir == Dir::Inside;
-  }
-  static constexpr bool counts(std::size_t i) {
-    for (const Arg& a : args)
-      if (a.extent == Extent::Counted && a.count == static_cast<int>(i)) return true;
-    return false;
-  }
+inline constexpr std::array<Parameter, sizeof...(P)> parameters_of<api::Shape<CUresult(P...), A...>> = [] {
+  [[maybe_unused]] int i = 0;
+  [[maybe_unused]] const auto counts = [](int at) { return ((A.extent == Extent::Counted && A.count == at) || ...); };
+  return std::array<Parameter, sizeof...(P)>{parameter<P, A>(counts(i++))...};
+}();
 
-  template <std::size_t I>
-  static void given(std::optional<std::uint64_t> slot, Kept& in, Arguments& to) {
-    constexpr Arg a = args[I];
-    using T = Param<I>;
-    constexpr api::Handle handle = api::kind_of_param<T, a>;
-    if constexpr (a.dir == Dir::Out || a.dir == Dir::Finds || a.dir == Dir::Knows || a.dir == Dir::Memory) return;
-    if constexpr (a.dir == Dir::Value) {
-      if constexpr (handle != api::Handle::None)
-        add(to, name_of(handle), slot ? id_text(*slot) : unknown);
+void given(const Parameter& p, std::optional<std::uint64_t> slot, Kept& in, Arguments& to) {
+  switch (p.arg.dir) {
+    case Dir::Out:
+    case Dir::Finds:
+    case Dir::Knows:
+    case Dir::Memory: return;
+    case Dir::Value:
+      if (p.handle != api::Handle::None)
+        add(to, name_of(p.handle), slot ? id_text(*slot) : unknown);
       else
-        add(to, a.ordinal ? "device" : counts(I) ? "count" : "value", slot ? number_text<T>(*slot) : unknown);
-    } else if constexpr (names_address(a.dir)) {
-      add(to, "address", slot ? hex(*slot) : unknown);
-    } else if constexpr (a.dir == Dir::Creates) {
-      add(to, std::string("new ") + name_of(handle), slot ? id_text(*slot) : unknown);
-    } else if constexpr (a.extent == Extent::String) {
-      add(to, "text", slot ? text_of(in, *slot) : unknown);
-    } else if constexpr (a.dir == Dir::In) {
+        add(to,
+            p.arg.ordinal ? "device"
+            : p.counts    ? "count"
+                          : "value",
+            slot ? number_text(p.number.kind, *slot) : unknown);
+      return;
+    case Dir::Device:
+    case Dir::Frees:
+    case Dir::Reserved:
+    case Dir::Inside: add(to, "address", slot ? hex(*slot) : unknown); return;
+    case Dir::Creates: add(to, std::string("new ") + name_of(p.handle), slot ? id_text(*slot) : unknown); return;
+    case Dir::In:
+      if (p.arg.extent == Extent::String) {
+        add(to, "text", slot ? text_of(in, *slot) : unknown);
+        return;
+      }
       if (slot) in.bytes(*slot);
       add(to, "bytes", !slot ? unknown : *slot == ring::absent ? "none" : std::to_string(*slot));
-    }
+      return;
   }
+}
 
-  template <std::size_t I>
-  static void got(std::optional<std::uint64_t> slot, Kept& reply, Arguments& to) {
-    if constexpr (args[I].dir == Dir::Finds || args[I].dir == Dir::Knows || args[I].dir == Dir::Memory) {
+void got(const Parameter& p, std::optional<std::uint64_t> slot, Kept& reply, Arguments& to) {
+  switch (p.arg.dir) {
+    case Dir::Finds:
+    case Dir::Knows: {
       const auto word = reply.word();
-      constexpr api::Handle handle = api::kind_of_param<Param<I>, args[I]>;
-      if constexpr (args[I].dir != Dir::Memory)
-        add(to, name_of(handle), word ? id_text(*word) : unknown);
-      else
-        add(to, "address", word ? hex(*word) : unknown);
-    } else if constexpr (args[I].dir == Dir::Out) {
-      using T = api::Pointee<Param<I>>;
+      add(to, name_of(p.handle), word ? id_text(*word) : unknown);
+      return;
+    }
+    case Dir::Memory: {
+      const auto word = reply.word();
+      add(to, "address", word ? hex(*word) : unknown);
+      return;
+    }
+    case Dir::Out:
       if (!slot || *slot == ring::absent) return;
-      if constexpr (args[I].extent == Extent::One && std::is_same_v<T, float>) {
+      if (p.arg.extent == Extent::One && p.number.kind != Number::Kind::None) {
         const auto word = reply.word();
-        float value = 0;
-        if (word) std::memcpy(&value, &*word, sizeof value);
-        add(to, "out", word ? std::to_string(value) : unknown);
-      } else if constexpr (args[I].extent == Extent::One && (std::is_integral_v<T> || std::is_enum_v<T>)) {
-        const auto word = reply.word();
-        add(to, "out", word ? number_text<T>(static_cast<std::uint64_t>(static_cast<T>(*word))) : unknown);
+        add(to, "out", word ? cut_text(p.number, *word) : unknown);
       } else {
         reply.bytes(*slot);
         add(to, "out", std::to_string(*slot) + " bytes");
       }
-    }
+      return;
+    default: return;
   }
+}
 
-  static void describe(const ring::TraceEntry& entry, CallText& call) {
-    Kept in(payload_of(entry)), reply(reply_of(entry));
-    std::array<std::optional<std::uint64_t>, sizeof...(P) + 1> slots;
-    each([&]<std::size_t I>() { slots[I] = in.word(); });
-    each([&]<std::size_t I>() { given<I>(slots[I], in, call.given); });
-    if (entry.result != CUDA_SUCCESS || !call.waited) return;
-    each([&]<std::size_t I>() { got<I>(slots[I], reply, call.got); });
-  }
-};
+void describe_line(std::span<const Parameter> parameters, const ring::TraceEntry& entry, CallText& call) {
+  Kept in(payload_of(entry)), reply(reply_of(entry));
+  std::vector<std::optional<std::uint64_t>> slots;
+  for (std::size_t i = 0; i < parameters.size(); ++i) slots.push_back(in.word());
+  for (std::size_t i = 0; i < parameters.size(); ++i) given(parameters[i], slots[i], in, call.given);
+  if (entry.result != CUDA_SUCCESS || !call.waited) return;
+  for (std::size_t i = 0; i < parameters.size(); ++i) got(parameters[i], slots[i], reply, call.got);
+}
 
 // ---- CUSTOM and SESSION lines --------------------------------------------------------------------------------------
 
@@ -174,10 +197,10 @@ std::string result_text(std::int32_t result) {
 
 void describe_into(const ring::TraceEntry& entry, const KernelNames& names, CallText& call) {
   switch (entry.call) {
-#define CALL(id, fn, ...)                               \
-  case id:                                              \
-    call.name = form_of(#fn, entry.flags);              \
-    Plain<api::Call<id>::Shape>::describe(entry, call); \
+#define CALL(id, fn, ...)                                            \
+  case id:                                                           \
+    call.name = form_of(#fn, entry.flags);                           \
+    describe_line(parameters_of<api::Call<id>::Shape>, entry, call); \
     return;
 #define CUSTOM(id, fn, ...)                  \
   case id:                                   \
