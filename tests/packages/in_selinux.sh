@@ -37,10 +37,10 @@ check "ivgpud's sockets have their type" sh -c 'ls -Z /run/ivgpu/ivgpud.control 
 check "libvirtd is restarted" systemctl restart libvirtd
 check "and confined" grep -q :virtd_t: "/proc/$(pidof libvirtd)/attr/current"
 dmesg -C
-check "a VM with the device starts" boots vm1 ivgpu.short "$(device vm1)"
+check "a VM with the device starts" boots vm1 '' "$(device vm1)"
 check "QEMU has the region" eventually sh -c 'ivgpu status | grep "connections 1"'
 check "and is svirt_t with categories" category vm1
-check "another VM starts" boots vm2 ivgpu.short "$(device vm2)"
+check "another VM starts" boots vm2 '' "$(device vm2)"
 check "with other categories" apart vm1 vm2
 ps -eZ | sed -nE '/qemu|ivgpu|libvirtd/s/^/      /p'
 check "both end" sh -c 'virsh -q destroy vm1 && virsh -q destroy vm2'
