@@ -1,8 +1,13 @@
-# One precompiled header for the tests that are not optimised: reading GoogleTest and the standard library is most of what
-# their compilers do (cmake/IvgpuOptions.cmake says where there is none).
-add_executable(tests_precompiled EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
-target_link_libraries(tests_precompiled PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)
-target_precompile_headers(tests_precompiled PRIVATE <gtest/gtest.h> <nlohmann/json.hpp> ${IVGPU_STANDARD_HEADERS})
+# Precompiled headers for the tests that are not optimised: reading GoogleTest, the standard library and the call table is
+# most of what their compilers do (cmake/IvgpuOptions.cmake says where there are none). The table is in one of its own, so
+# that a change of it compiles no other test.
+foreach(header tests_precompiled api_tests_precompiled)
+  add_executable(${header} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
+  target_link_libraries(${header} PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)
+  target_precompile_headers(${header} PRIVATE <gtest/gtest.h> <nlohmann/json.hpp> ${IVGPU_STANDARD_HEADERS})
+endforeach()
+target_link_libraries(api_tests_precompiled PRIVATE ivgpu_api)
+target_precompile_headers(api_tests_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/ring/api/call.h)
 
 get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
 foreach(target IN LISTS targets)
@@ -12,7 +17,11 @@ foreach(target IN LISTS targets)
   if(sources MATCHES "\\.c(;|$)")  # C has no such header
     continue()
   endif()
-  if(libraries MATCHES "GTest::gtest_main" AND NOT (IVGPU_OPTIMISED AND options MATCHES "${IVGPU_OPTIMISED}") AND NOT target STREQUAL "tests_precompiled")
-    target_precompile_headers(${target} REUSE_FROM tests_precompiled)
+  if(libraries MATCHES "GTest::gtest_main" AND NOT (IVGPU_OPTIMISED AND options MATCHES "${IVGPU_OPTIMISED}") AND NOT target MATCHES "tests_precompiled$")
+    set(header tests_precompiled)
+    if(libraries MATCHES "ivgpu_(session|guest|entry_points|fake_driver)(;|$)")
+      set(header api_tests_precompiled)
+    endif()
+    target_precompile_headers(${target} REUSE_FROM ${header})
   endif()
 endforeach()
