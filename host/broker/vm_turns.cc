@@ -32,6 +32,7 @@ void Vm::add_workers(WorkSamples::Workers& all) const {
 bool Vm::end_for_turns(turns::Scheduler::Client client, const std::string& why) {
   for (const Slot& slot : slots_) {
     if (!slot.worker || !slot.turns || slot.turns->client() != client) continue;
+    if (slot.worker->is_killed()) return true;  // and dies yet, which a busy machine takes its time for
     ++ended_for_turns_;
     slot.worker->kill_now(why.c_str());
     return true;

@@ -102,6 +102,7 @@ class WorkerProcess {
   // Asks it to end by closing its socket, and kills it when it has not after `patience`.
   void end(Clock::duration patience);
   void kill_now(const char* why);  // once; later ones do nothing
+  bool is_killed() const { return killed_; }
   // False: it does not read, or has gone.
   bool send(const worker::MemoryMessage& message) const;
   pid_t pid() const { return pid_; }
