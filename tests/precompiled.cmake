@@ -1,6 +1,6 @@
 # Precompiled headers for the tests that are not optimised: reading GoogleTest, the standard library and the call table is
 # most of what their compilers do (cmake/IvgpuOptions.cmake says where there are none). The table is in one of its own, so
-# that a change of it compiles no other test.
+# that a change of it compiles no other test; with g++ few tests read it.
 foreach(header tests_precompiled api_tests_precompiled)
   add_executable(${header} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
   target_link_libraries(${header} PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)
@@ -19,7 +19,7 @@ foreach(target IN LISTS targets)
   endif()
   if(libraries MATCHES "GTest::gtest_main" AND NOT (IVGPU_OPTIMISED AND options MATCHES "${IVGPU_OPTIMISED}") AND NOT target MATCHES "tests_precompiled$")
     set(header tests_precompiled)
-    if(libraries MATCHES "ivgpu_(session|guest|entry_points|fake_driver)(;|$)")
+    if(IVGPU_SANITIZE AND libraries MATCHES "ivgpu_(session|guest|entry_points|fake_driver)(;|$)")
       set(header api_tests_precompiled)
     endif()
     target_precompile_headers(${target} REUSE_FROM ${header})
