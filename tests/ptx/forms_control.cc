@@ -25,6 +25,24 @@ void branches(Forms& forms) {
                           "setp.lt.u32 %p1, %a, %b; mov.u32 %d, %a;\n@%p1 add.s32 %d, %d, 3;\n"
                           "@!%p1 sub.s32 %d, %d, 3;",
                           [](u32 a, u32 b) { return a < b ? a + 3 : a - 3; });
+  // Whatever the family of instructions: where its guard is false, the destination stays.
+  const auto stays = [&](const std::string& opcode, const std::string& operands, u32 otherwise) {
+    add_text<u32, u32, u32>(
+        forms, opcode,
+        "setp.lt.u32 %p1, %a, %b; mov.u32 %d, %a; mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0f3FC00000;\n@%p1 " + opcode +
+            " %d, " + operands + ";",
+        [=](u32 a, u32 b) { return a < b ? otherwise : a; });
+  };
+  stays("add.f32", "0f3F800000, 0f3F800000", 0x4000'0000);
+  stays("fma.rn.f32", "0f3F800000, 0f40000000, 0f3F800000", 0x4040'0000);
+  stays("add.f16x2", "%r1, %r1", 0x4000'4000);
+  stays("cvt.rni.f32.f32", "%r2", 0x4000'0000);
+  stays("mul.lo.u32", "6, 7", 42);
+  stays("popc.b32", "%r1", 8);
+  add_text<u64, u32, u32>(forms, "add.f64",
+                          "setp.lt.u32 %p1, %a, %b; cvt.u64.u32 %d, %a;\n"
+                          "@%p1 add.f64 %d, 0d3FF0000000000000, 0d3FF0000000000000;",
+                          [](u32 a, u32 b) { return a < b ? u64{0x4000'0000'0000'0000} : u64{a}; });
   add_text<u32, u32>(forms, "exit",
                      "mov.u32 %d, %a; st.global.u32 [%out], %d; st.global.u32 [%out+4], 0;\n"
                      "mov.b64 %wide, 0; st.global.b64 [%out+8], %wide; setp.ne.u32 %p1, %a, 5; @%p1 exit;",
