@@ -86,32 +86,16 @@ IVGPU_FIGURE(used_bytes, "charged_bytes", Bytes, Gauge, "",
 IVGPU_FIGURE(peak_bytes, "charged_peak_bytes", Bytes, Gauge, "", "The most that has counted against the quota so far.");
 }  // namespace on_gpu
 
-// Of a VM whose processes take turns on GPUs, on all of these together.
-namespace by_turns {
-IVGPU_FIGURE(weight, "", Number, Gauge, "", "The VM's weight.");
-IVGPU_FIGURE(held_s, "", Seconds, Counter, "", "How long the VM's processes have had a GPU for themselves.");
-IVGPU_FIGURE(taken, "", Number, Counter, "", "Turns of the VM's processes.");
-IVGPU_FIGURE(overlong, "", Number, Counter, "",
-             "Turns whose work did not end when it should, so that the next one began beside it.");
-IVGPU_FIGURE(held_up, "", Number, Counter, "",
-             "Turns that ended before their work, since that waited for a value in memory.");
-IVGPU_FIGURE(waited_s, "", Seconds, Counter, "", "How long the VM's processes have waited for turns.");
-IVGPU_FIGURE(wait_p50_s, "", Seconds, Gauge, "", "Of the waits for turns of late, the median.");
-IVGPU_FIGURE(wait_p99_s, "", Seconds, Gauge, "", "Of the waits for turns of late, 99 of 100 were no longer.");
-IVGPU_FIGURE(
-    sliced, "sliced_processes", Number, Gauge, "",
-    "Processes of the VM that stand aside, since their work does not end: while they work, nobody takes turns.");
-IVGPU_FIGURE(ended, "ended_workers", Number, Counter, "",
-             "Workers of the VM that were ended since they gave a GPU work without a turn.");
-}  // namespace by_turns
-
-// How long a VM has had its GPUs: one time by turns and one by samples.
+// Of the time of a VM's GPUs, on all of these together.
 namespace gpu_time {
-IVGPU_FIGURE(turns_s, "turns", Seconds, Counter, "by turns", "Measured: how long its processes have had turns.");
-IVGPU_FIGURE(samples_s, "samples", Seconds, Counter, "by samples",
-             "Estimated, while the driver slices: by NVML's samples of what its processes used.");
+IVGPU_FIGURE(weight, "", Number, Gauge, "", "The VM's weight.");
+IVGPU_FIGURE(had_s, "", Seconds, Counter, "",
+             "GPU time that the VM has had: its leases, divided where VMs share one; alone, while it wanted the GPU.");
+IVGPU_FIGURE(waited_s, "", Seconds, Counter, "", "How long the VM has wanted a GPU and waited for a lease.");
+IVGPU_FIGURE(leases, "", Number, Counter, "", "Leases that the VM has got.");
+IVGPU_FIGURE(preempted, "preempted_leases", Number, Counter, "", "Leases of the VM that ended early for another VM.");
 }  // namespace gpu_time
-// Both together, of a VM's processes: a column of `ivgpu top`.
+// A column of `ivgpu top`.
 IVGPU_FIGURE(gpu_time_s, "", Seconds, Counter, "GPU time", "Time that a VM's processes have had of its GPUs.");
 
 // Of a VM's workers together, in their control group.

@@ -247,9 +247,7 @@ struct IvgpuChannelControl {
   // worker: errors of posted calls that the context did not keep (a fault is sticky, see the slot's `fault`).
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t deferred_count;
   uint32_t deferred_result;  // CUresult of the latest
-  // worker: 1 while the channel's next record waits for its process's turn on a GPU, which comes within milliseconds. A
-  // guest that nobody wakes naps for shorter then.
-  uint32_t queued;
+  uint32_t unused;           // 0; a worker of before 0.9 said here that it waits for a GPU
   // GPU or worker: what a stream has reached, one word per stream that is being waited for.
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t completion[IVGPU_MAX_COMPLETIONS];
 };
@@ -365,7 +363,7 @@ IVGPU_AT(IvgpuChannelControl, guest_asleep, 320);
 IVGPU_AT(IvgpuChannelControl, guest_awaits, 328);
 IVGPU_AT(IvgpuChannelControl, deferred_count, 384);
 IVGPU_AT(IvgpuChannelControl, deferred_result, 388);
-IVGPU_AT(IvgpuChannelControl, queued, 392);
+IVGPU_AT(IvgpuChannelControl, unused, 392);
 IVGPU_AT(IvgpuChannelControl, completion, 448);
 IVGPU_SIZE(IvgpuChannelControl, 704);
 

@@ -29,8 +29,6 @@ namespace {
 using Control = ring::ChannelControl;
 
 constexpr std::uint64_t longest_sleep_ns = 50'000'000;  // then this looks whether the host is alive
-constexpr std::uint64_t queued_nap_ns = 50'000;         // the longest nap while the worker waits for a turn on the GPU
-constexpr std::uint64_t turn_begins_ns = 200'000;       // then: a change of the GPU's context, and a small kernel
 
 }  // namespace
 
@@ -134,20 +132,13 @@ bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
 }
 
 // Sleeps until `done` holds. Between sleeps it looks whether the host is alive. False: it is not.
-//
-// If the worker waits for its process's turn on a GPU, it wakes a sleeper when the turn begins (host/untrusted/channel.cc),
-// before anything is done. What is awaited then follows so soon that polling for it costs less than a second wake-up.
 template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool parks = sleep == Sleep::Park && sleeper_.how() != ring::Asleep::No;
   for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
-    const bool queued = is_queued();
-    if (queued) nap_ns = std::min(nap_ns, queued_nap_ns);
     const Slept slept = parks ? park(done, awaited) : sleeper_.nap(nap_ns) ? Slept::LookAgain : Slept::SlotGone;
     if (slept == Slept::SlotGone) return liveness_.lose_slot(), false;
     if (slept == Slept::Done || done()) return true;
-    const bool turn_begins = (parks || queued) && !is_queued() && slot_.spin_nanoseconds() != 0;
-    if (turn_begins && poll_until(done, monotonic_nanoseconds() + turn_begins_ns)) return true;
     if (!liveness_.host_alive()) return false;
   }
 }

@@ -95,7 +95,6 @@ class Channel {
   static bool poll_until(Done done, std::uint64_t end);  // a time of monotonic_nanoseconds()
   template <class Done>
   bool sleep_until(Done done, std::uint64_t awaited, Sleep sleep);
-  bool is_queued() const { return control_[&ring::ChannelControl::queued].load(std::memory_order_relaxed) != 0; }
   enum class Slept : std::uint8_t { Done, LookAgain, SlotGone };
   template <class Done>
   Slept park(Done done, std::uint64_t awaited);

@@ -122,8 +122,15 @@ class Parser {
     if (given == nullptr) return true;
     for (const auto& [name, node] : *given) {
       const Key* key = find(which, name.str());
+      if (key == nullptr && was_key(which, name.str(), title)) continue;
       if (key == nullptr) {
         return say(fmt::format("[{}] has no key '{}'; it takes {}", title, name.str(), names(which)));
+      }
+      if (key->name == std::string_view("policy") && as_written(node) == "\"turns\"") {
+        config_.remarks.push_back(
+            fmt::format("{}: [{}] policy = \"turns\" is \"shared\" by now (docs/configuration.md)", file_, title));
+        config_.gpu.policy = "shared";
+        continue;
       }
       const auto value = value_of(*key, node);
       if (!value) {
@@ -133,6 +140,16 @@ class Parser {
       assign(*key, object, *value);
     }
     return true;
+  }
+
+  // Keys of before, which are read for one release more and do nothing.
+  bool was_key(std::string_view which, std::string_view name, const std::string& title) {
+    const bool known = which == "gpu" && (name == "quantum_us" || name == "longest_turn_ms");
+    if (known)
+      config_.remarks.push_back(
+          fmt::format("{}: [{}] {} does nothing any more: leases replace turns, and longest_lease_ms bounds them",
+                      file_, title, name));
+    return known;
   }
 
   template <class Object>

@@ -29,9 +29,8 @@ struct BrokerOptions {
 
 struct GpuOptions {
   std::string library;
-  std::string policy = "turns";
-  std::int64_t quantum_us = 1000;
-  std::int64_t longest_turn_ms = 20;
+  std::string policy = "shared";
+  std::int64_t longest_lease_ms = 1000;
   bool overcommit = false;
   std::string mps_control;  // the path of nvidia-cuda-mps-control; "": the one in PATH
 };
@@ -66,6 +65,7 @@ struct VmOptions {
   std::int64_t bell_idle_ms = 0;
   std::int64_t weight = 1;
   bool latency = false;               // of the latency class
+  std::int64_t reserve = 0;           // percent of a GPU's time
   std::int64_t active_threads = 100;  // percent of a GPU's multiprocessors, under MPS
   std::int64_t chaos_delay_us = 0;
   std::int64_t session_image_bytes = 0;
@@ -88,7 +88,8 @@ struct Config {
   GpuOptions gpu;
   std::vector<VmOptions> vms;
   std::vector<RefusedFile> refused;
-  bool may_be_empty = false;  // there is a folder for files of VMs, so that VMs may come later
+  std::vector<std::string> remarks;  // sentences about keys of before
+  bool may_be_empty = false;         // there is a folder for files of VMs, so that VMs may come later
 };
 
 // Who may connect to the socket of a VM, or to the broker's own for its status.

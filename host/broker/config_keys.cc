@@ -78,21 +78,18 @@ const Key keys[] = {
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
      "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", Reload::Restart, &G::library},
 
-    {"gpu", "policy", Kind::Choice, "\"turns\"", nullptr, 0, 0, "\"turns\", \"time-slice\" or \"mps\"",
-     "How processes share a GPU: one after the other where that pays, and by the driver's time slices else (turns), by "
-     "its time slices always, or at once, as clients of NVIDIA's MPS, which ivgpud starts: the VMs of a GPU then trust "
-     "each other. To or from \"mps\" a change needs a restart.",
+    {"gpu", "policy", Kind::Choice, "\"shared\"", nullptr, 0, 0, "\"shared\", \"time-slice\" or \"mps\"",
+     "How VMs share a GPU: by leases, with weights (shared), by the driver's time slices, which know no weights, or at "
+     "once, as clients of NVIDIA's MPS, which ivgpud starts: the VMs of a GPU then trust each other. To or from "
+     "\"mps\" a change needs a restart.",
      Reload::Now, &G::policy},
     {"gpu", "mps_control", Kind::Text, "\"\"", nullptr, 0, 0,
      "the path of nvidia-cuda-mps-control, beginning with /, or \"\" for the one in PATH",
      "With \"mps\": NVIDIA's program that starts MPS, and by which it is asked.", Reload::Restart, &G::mps_control},
-    {"gpu", "quantum_us", Kind::Integer, "1000", nullptr, 200, 100000, "an integer from 200 to 100000",
-     "With \"turns\": how many microseconds a process has the GPU while others wait for it. Longer: more work in all, "
-     "and longer waits for turns.",
-     Reload::Now, &G::quantum_us},
-    {"gpu", "longest_turn_ms", Kind::Integer, "20", nullptr, 1, 10000, "an integer from 1 to 10000",
-     "With \"turns\": how many milliseconds work may go on after its turn before the next one begins beside it.",
-     Reload::Now, &G::longest_turn_ms},
+    {"gpu", "longest_lease_ms", Kind::Integer, "1000", nullptr, 100, 60000, "an integer from 100 to 60000",
+     "With \"shared\": how many milliseconds a VM that wants a GPU waits at most while others have it, whatever the "
+     "weights; and how long a broker may be stuck before all VMs have the GPU again.",
+     Reload::Now, &G::longest_lease_ms},
     {"gpu", "overcommit", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
      "Whether VMs may be promised more of a GPU's memory, by gpu_memory, than it has. Whoever comes late gets less "
      "then.",
@@ -187,11 +184,15 @@ const Key keys[] = {
      "With \"plain\" and \"pmem\": how often it looks when nobody has rung for a second, in milliseconds.",
      Reload::Restart, &V::bell_idle_ms},
     {"vm", "weight", Kind::Integer, "1", nullptr, 1, 1000, "an integer from 1 to 1000",
-     "With policy = \"turns\": the VM's part of a GPU's time, against the weights of the other VMs that want it.",
+     "With policy = \"shared\": the VM's part of a GPU's time, against the weights of the other VMs that want it.",
      Reload::Now, &V::weight},
     {"vm", "latency", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
-     "With policy = \"turns\": the VM's processes end others' turns at once, within the VM's part of the time.",
+     "With policy = \"shared\": the VM preempts others at once when it wants the GPU, within its part of the time.",
      Reload::Now, &V::latency},
+    {"vm", "reserve", Kind::Integer, "0", nullptr, 0, 90, "an integer from 0 to 90",
+     "With policy = \"shared\": the least part of a GPU's time that the VM has while it wants it, in percent, whatever "
+     "the weights of others.",
+     Reload::Now, &V::reserve},
     {"vm", "active_threads", Kind::Integer, "100", nullptr, 1, 100, "an integer from 1 to 100",
      "With policy = \"mps\": on how many percent of its GPU's multiprocessors a process of the VM runs at most.",
      Reload::NewSessions, &V::active_threads},

@@ -19,7 +19,6 @@
 #include "host/broker/metrics.h"
 #include "host/broker/mps_setting.h"
 #include "host/broker/plain_room.h"
-#include "ring/turn_naps.h"
 
 namespace host::broker {
 namespace {
@@ -82,11 +81,13 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !open_control(error) ||
       !open_metrics(error) || !watch_signals(error))
     return false;
+  start_gputime();
   lost_watch_ = loop_.watch(GuardedMemory::lost_fd(), POLLIN, [this](short) { remove_lost(); });
   forget_left();
   tell_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   for (const RefusedFile& file : config.refused) spdlog::error("{}", not_taken(file, false));
+  for (const std::string& remark : config.remarks) spdlog::warn("{}", remark);
   return true;
 }
 
@@ -135,34 +136,17 @@ void Daemon::when_warm(const std::function<void()>& ready) {
 BrokerStatus Daemon::status() const {
   BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.turns(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
-  if (options_for_turns(gpu_).on) add_turns(status);
-  for (std::size_t i = 0; i < vms_.size(); ++i) status.vms[i].gpu_time = gpu_time_of(*vms_[i], status.vms[i]);
+  add_gpu_time(status);
   return status;
 }
 
-void Daemon::add_turns(BrokerStatus& status) const {
-  const turns::Scheduler::Report& report = scheduler_->report();
-  for (const auto& [gpu, takes_turns] : report.takes_turns) status.gpus.push_back({gpu, takes_turns});
-  for (std::size_t i = 0; i < vms_.size(); ++i) {
-    const auto account = report.vms.find(vms_[i]->name_for_turns());
-    if (account != report.vms.end())
-      status.vms[i].turns = TurnsStatus{vms_[i]->share(), account->second, vms_[i]->ended_for_turns()};
-  }
-}
-
-GpuTimeStatus Daemon::gpu_time_of(const Vm& vm, const VmStatus& status) const {
-  GpuTimeStatus time;
-  if (status.turns) time.turns = status.turns->account.held;
-  if (mps_ != nullptr) {
-    time.missing = "NVML names the server of MPS in place of its clients";
-    return time;
-  }
-  std::vector<std::string> gpus;
-  for (const Gpu& gpu : vm.gpus().list) gpus.push_back(name_of(gpu));
-  SampledStatus sampled = samples_->of(vm.name_for_turns(), gpus);
-  time.samples = sampled.had;
-  time.missing = std::move(sampled.missing);
-  return time;
+void Daemon::add_gpu_time(BrokerStatus& status) const {
+  const scheduler::Scheduler::Report& report = scheduler_->report();
+  for (const auto& [gpu, sharing] : report.sharing) status.gpus.push_back({gpu, sharing});
+  status.gpu_time_missing = gputime_ != nullptr ? gputime_->missing() : "";
+  for (std::size_t i = 0; i < vms_.size(); ++i)
+    if (const auto account = report.vms.find(vms_[i]->scheduled_as()); account != report.vms.end())
+      status.vms[i].gpu_time = GpuTimeStatus{vms_[i]->share(), account->second};
 }
 
 std::string Daemon::status_line() const {
@@ -176,40 +160,19 @@ void Daemon::run(int stay_fd) {
 }
 
 bool Daemon::start_scheduler(std::string& error) {
-  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), ring::takes_turn_naps(cores_), error);
-  if (scheduler_ == nullptr) return false;
-  sample_work();
-  watch_turns();
-  return true;
+  scheduler_ = scheduler::Scheduler::start(scheduler_options(gpu_), error);
+  return scheduler_ != nullptr;
 }
 
-void Daemon::sample_work() {
-  WorkSamples::Acts acts;
-  acts.report = [this]() -> const turns::Scheduler::Report& { return scheduler_->report(); };
-  acts.workers = [this] {
-    WorkSamples::Workers all;
-    for (const auto& vm : vms_) vm->add_workers(all);
-    return all;
-  };
-  samples_ = std::make_unique<WorkSamples>(loop_, std::move(work_usage_), std::move(acts));
-  program_.samples = samples_.get();
-}
-
-void Daemon::watch_turns() {
-  TurnWatch::Acts acts;
-  acts.report = [this]() -> const turns::Scheduler::Report& { return scheduler_->report(); };
-  acts.watches = [this](bool on) { scheduler_->set_watched(on); };
-  acts.suspect = [this](auto client, const std::string& gpu) { scheduler_->suspect(client, gpu); };
-  acts.workers = [this] {
-    std::vector<TurnWatch::Worker> all;
-    for (const auto& vm : vms_) vm->add_watched(all);
-    return all;
-  };
-  acts.end = [this](turns::Scheduler::Client client, const std::string& why) {
-    for (const auto& vm : vms_)
-      if (vm->end_for_turns(client, why)) return;
-  };
-  turn_watch_ = std::make_unique<TurnWatch>(loop_, samples_->for_others(), scheduler_->news_fd(), std::move(acts));
+// Under MPS processes share one context, so that nobody's channels are its own.
+void Daemon::start_gputime() {
+  if (mps_ != nullptr) return;
+  const bool is_sim = gpu_.library == "sim";
+  const char* count = std::getenv("IVGPU_SIM_DEVICES");
+  gputime_ = std::make_unique<GpuTimeHelper>(
+      loop_, *scheduler_,
+      GpuTimeHelper::Options{program_.gputime, gpu_.library, is_sim ? simulated_gpus(count) : gpus_of_machine(),
+                             std::chrono::milliseconds(gpu_.longest_lease_ms)});
 }
 
 bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {

@@ -19,6 +19,7 @@
 #include "host/broker/gpu_accounts.h"
 #include "host/broker/gpu_fact_cache.h"
 #include "host/broker/gpu_holds.h"
+#include "host/broker/gputime_helper.h"
 #include "host/broker/metrics_server.h"
 #include "host/broker/mps.h"
 #include "host/broker/reload_report.h"
@@ -26,10 +27,8 @@
 #include "host/broker/status.h"
 #include "host/broker/status_server.h"
 #include "host/broker/trace_server.h"
-#include "host/broker/turn_watch.h"
 #include "host/broker/vm.h"
 #include "host/broker/wiper.h"
-#include "host/broker/work_samples.h"
 #include "host/broker/worker_program.h"
 
 namespace host::broker {
@@ -44,10 +43,7 @@ class Daemon {
   EventLoop& loop() { return loop_; }
   // Takes these VMs' GPUs for this broker, where they are shared so that it must be alone with them.
   bool may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
-  // Who measures which processes GPUs work for: to be told before start().
-  void measure_work_by(std::unique_ptr<GpuUsage> usage) { work_usage_ = std::move(usage); }
-
-  // Who tells guests of their VM's GPUs: likewise.
+  // Who tells guests of their VM's GPUs: to be told before start().
   void tell_facts_by(std::unique_ptr<GpuUsage> usage) {
     facts_ = std::make_unique<GpuFactCache>(loop_, std::move(usage));
   }
@@ -75,10 +71,8 @@ class Daemon {
   static constexpr auto end_patience = std::chrono::seconds(2);
 
   bool start_scheduler(std::string& error);
-  void sample_work();
-  void watch_turns();
-  void add_turns(BrokerStatus& status) const;
-  GpuTimeStatus gpu_time_of(const Vm& vm, const VmStatus& status) const;
+  void start_gputime();
+  void add_gpu_time(BrokerStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
   std::string status_line() const;
@@ -131,17 +125,15 @@ class Daemon {
   Fd life_, life_of_workers_;    // the ends of a pipe (host/worker/life_line.h)
   GpuAccounts accounts_{loop_};  // before the VMs, which get memory of it
   GpuHolds holds_;
-  std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
-  std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
-  std::unique_ptr<Mps> mps_;                     // likewise, where the policy is this
-  std::unique_ptr<WorkSamples> samples_;         // likewise
-  std::unique_ptr<GpuFactCache> facts_;          // likewise; null: guests learn nothing of their GPUs
-  TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
-  WipeQueue wipes_{loop_};                       // and their slots are wiped by this
+  std::unique_ptr<Groups> groups_;                   // before the VMs, whose groups lie in it
+  std::unique_ptr<scheduler::Scheduler> scheduler_;  // likewise
+  std::unique_ptr<Mps> mps_;                         // likewise, where the policy is this
+  std::unique_ptr<GpuFactCache> facts_;              // likewise; null: guests learn nothing of their GPUs
+  TraceServer traces_{loop_};                        // before the VMs: they report their workers to it
+  WipeQueue wipes_{loop_};                           // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
-  std::unique_ptr<GpuUsage> work_usage_;      // until start()
-  std::unique_ptr<TurnWatch> turn_watch_;     // after the VMs, likewise
+  std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs, whose workers it lets on when it starts
   std::unique_ptr<StatusServer> status_;      // after the VMs: they ask them, as the next two do
   std::unique_ptr<AnswerServer> control_;
   std::unique_ptr<MetricsServer> metrics_;

@@ -48,32 +48,24 @@ constexpr Reading<VmStatus> of_control_group[] = {
     {f::throttled_s,
      [](const VmStatus& vm) -> Number { return static_cast<double>(vm.bounds.use.throttled_us) / 1e6; }}};
 
-constexpr Reading<VmStatus> of_turns[] = {
-    {f::by_turns::weight,
-     [](const VmStatus& vm) -> Number { return static_cast<std::uint64_t>(vm.turns->share.weight); }},
-    {f::by_turns::held_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.held); }},
-    {f::by_turns::taken, [](const VmStatus& vm) -> Number { return vm.turns->account.turns; }},
-    {f::by_turns::overlong, [](const VmStatus& vm) -> Number { return vm.turns->account.overlong; }},
-    {f::by_turns::held_up, [](const VmStatus& vm) -> Number { return vm.turns->account.held_up; }},
-    {f::by_turns::waited_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.waited); }},
-    {f::by_turns::wait_p50_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.5); }},
-    {f::by_turns::wait_p99_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.99); }},
-    {f::by_turns::sliced, [](const VmStatus& vm) -> Number { return vm.turns->account.sliced; }},
-    {f::by_turns::ended, [](const VmStatus& vm) -> Number { return vm.turns->ended; }}};
+constexpr Reading<VmStatus> of_gpu_time[] = {
+    {f::gpu_time::weight,
+     [](const VmStatus& vm) -> Number { return static_cast<std::uint64_t>(vm.gpu_time->share.weight); }},
+    {f::gpu_time::had_s, [](const VmStatus& vm) -> Number { return seconds(vm.gpu_time->account.had); }},
+    {f::gpu_time::waited_s, [](const VmStatus& vm) -> Number { return seconds(vm.gpu_time->account.waited); }},
+    {f::gpu_time::leases, [](const VmStatus& vm) -> Number { return vm.gpu_time->account.leases; }},
+    {f::gpu_time::preempted, [](const VmStatus& vm) -> Number { return vm.gpu_time->account.preempted; }}};
 
 constexpr FigureGroup<VmStatus> vm_groups[] = {
     {"", "vm_", of_vm, [](const VmStatus&) { return true; }},
     {"gpu_memory", "vm_gpu_memory_", of_gpu_memory, [](const VmStatus&) { return true; }},
-    {"turns", "vm_turns_", of_turns, [](const VmStatus& vm) { return vm.turns.has_value(); }},
+    {"gpu_time", "vm_gpu_time_", of_gpu_time, [](const VmStatus& vm) { return vm.gpu_time.has_value(); }},
     {"bounds", "vm_workers_", of_control_group, [](const VmStatus& vm) { return !vm.bounds.group.empty(); }}};
 
 constexpr Reading<QuotaStatus> of_quota[] = {
     {f::on_gpu::quota_bytes, [](const QuotaStatus& q) -> Number { return q.quota; }},
     {f::on_gpu::used_bytes, [](const QuotaStatus& q) -> Number { return q.used; }},
     {f::on_gpu::peak_bytes, [](const QuotaStatus& q) -> Number { return q.peak; }}};
-
-constexpr TimeReading of_gpu_time[] = {{f::gpu_time::turns_s, &GpuTimeStatus::turns},
-                                       {f::gpu_time::samples_s, &GpuTimeStatus::samples}};
 
 constexpr Reading<WorkerEnds> of_ends[] = {
     {f::orderly, [](const WorkerEnds& ends) -> Number { return ends.orderly; }},
@@ -112,7 +104,6 @@ std::span<const FigureGroup<BrokerStatus>> groups_of_broker() { return broker_gr
 std::span<const FigureGroup<VmStatus>> groups_of_vm() { return vm_groups; }
 std::span<const FigureGroup<SlotStatus>> groups_of_slot() { return slot_groups; }
 std::span<const Reading<QuotaStatus>> quota_figures() { return of_quota; }
-std::span<const TimeReading> gpu_time_figures() { return of_gpu_time; }
 std::span<const Reading<Counters>> work_figures() { return of_work; }
 std::span<const Reading<Counters>> held_figures() { return of_held; }
 std::span<const Reading<WorkerEnds>> end_figures() { return of_ends; }

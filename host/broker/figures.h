@@ -38,12 +38,6 @@ std::span<const Reading<QuotaStatus>> quota_figures();
 std::span<const Reading<Counters>> work_figures();
 // What a session has now.
 std::span<const Reading<Counters>> held_figures();
-// How long a VM has had its GPUs: one time by turns and one by samples. The figure's word for the metric is its label.
-struct TimeReading {
-  const ring::Figure& figure;
-  std::optional<Clock::duration> GpuTimeStatus::*time;
-};
-std::span<const TimeReading> gpu_time_figures();
 // By the ways in which a worker can end.
 std::span<const Reading<WorkerEnds>> end_figures();
 

@@ -50,7 +50,7 @@ bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
     if (!held) {
       error = errno == EADDRINUSE
                   ? fmt::format(
-                        "{}: {} gives it out by turns, quotas or MPS already, and two brokers would not know of each "
+                        "{}: {} gives it out by leases, quotas or MPS already, and two brokers would not know of each "
                         "other: end that one, name other GPUs by the key gpus, or, without quotas, set policy = "
                         "\"time-slice\" in [gpu]",
                         in_words(gpu), holder_of(name))

@@ -1,4 +1,4 @@
-// One broker at a time gives out a GPU by turns, by quotas or by MPS: two would not know of each other, and neither could keep
+// One broker at a time gives out a GPU by leases, by quotas or by MPS: two would not know of each other, and neither could keep
 // what it has promised. Who does so holds a name of the machine for each GPU, an abstract UNIX socket. The kernel takes
 // the name back when the process ends, however it ends.
 //

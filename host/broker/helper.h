@@ -46,6 +46,8 @@ class Helper {
   Helper& operator=(const Helper&) = delete;
 
   void signal(int number) const;
+  // It ends by itself, and nobody is told.
+  void leave() { reaped_ = true; }
   int output_fd() const { return output_.get(); }
   int process_fd() const { return process_.get(); }
 

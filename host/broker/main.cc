@@ -148,7 +148,6 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
   const Possible hold = [&](Config& some, auto& its, std::string& why) { return daemon.may_hold(some, its, why); };
   if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, hold, error))
     return complain(exit_bad_configuration, arguments.config + ": " + error);
-  daemon.measure_work_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
   daemon.tell_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
@@ -169,6 +168,7 @@ int check_and_tell(const std::string& file, Config config, std::vector<VmGpus> g
   if (std::string error; !look_at_memory(accounts, loop, config, gpus, all, error))
     return complain(exit_bad_configuration, file + ": " + error);
   for (const RefusedFile& refused : config.refused) complain(exit_bad_configuration, refused.sentence);
+  for (const std::string& remark : config.remarks) complain(0, "note: " + remark);
   const StartCheck found = check_start(config);
   for (const std::string& sentence : found.wrong) complain(exit_failed, file + ": " + sentence);
   for (const std::string& sentence : found.notes) complain(0, file + ": note: " + sentence);

@@ -45,12 +45,8 @@ constexpr Special build_info{"ivgpu_build_info", "version, library",
                              "The broker: its version, and the driver behind its workers. Always 1."};
 constexpr Special gpu_info{"ivgpu_vm_gpu_info", "vm, ordinal, gpu, uuid, pci",
                            "A GPU of the VM: the guest's ordinal, the host's index, UUID, PCI address. Always 1."};
-constexpr Special takes_turns{"ivgpu_gpu_takes_turns", "uuid",
-                              "Whether processes take turns on the GPU now, 1; 0: the driver slices."};
-constexpr Special gpu_time{"ivgpu_vm_gpu_time_seconds_total", "vm, source",
-                           "Time that the VM's processes have had of its GPUs: measured by turns, or estimated by "
-                           "NVML's samples while the driver slices.",
-                           FigureKind::Counter};
+constexpr Special leases{"ivgpu_gpu_leases", "uuid",
+                         "Whether VMs have leases of the GPU now, since more than one wants it: 1."};
 constexpr Special worker_ends{"ivgpu_vm_worker_ends_total", "vm, end",
                               "Workers of the VM that have ended, by how they did.", FigureKind::Counter};
 constexpr Special slots{"ivgpu_vm_slots", "vm, state", "Slots of the VM, by their state."};
@@ -75,12 +71,6 @@ void add_gpus(MetricsText& text, const VmGpus& gpus, const Labels& vm) {
 void add_quotas(MetricsText& text, const std::vector<QuotaStatus>& quotas, const Labels& vm) {
   for (const QuotaStatus& quota : quotas)
     add(text, prefix_of_quotas, quota_figures(), quota, with(vm, "uuid", quota.gpu));
-}
-
-void add_gpu_time(MetricsText& text, const GpuTimeStatus& time, const Labels& vm) {
-  for (const auto& [figure, of] : gpu_time_figures())
-    if (time.*of)
-      add(text, gpu_time, with(vm, "source", figure.metric), std::chrono::duration<double>(*(time.*of)).count());
 }
 
 void add_ends(MetricsText& text, const WorkerEnds& ends, const Labels& vm) {
@@ -114,7 +104,6 @@ void add_vm(MetricsText& text, const VmStatus& vm) {
   add(text, "vm_", work_figures(), vm.counters, labels);
   add_gpus(text, vm.gpus, labels);
   add_quotas(text, vm.quotas, labels);
-  add_gpu_time(text, vm.gpu_time, labels);
   add_ends(text, vm.ends, labels);
   add_slots(text, vm.slots, labels);
   for (std::size_t k = 0; k < vm.slots.size(); ++k) add_session(text, k, vm.slots[k], labels);
@@ -146,8 +135,9 @@ std::string metrics_as_text(const BrokerStatus& status) {
   MetricsText text;
   add(text, build_info, {{"version", status.version}, {"library", status.library}});
   add(text, groups_of_broker(), status, {});
-  for (const GpuTurns& gpu : status.gpus)
-    add(text, takes_turns, {{"uuid", gpu.gpu}}, std::uint64_t{gpu.takes_turns ? 1U : 0U});
+  for (const GpuSharing& gpu : status.gpus)
+    add(text, leases, {{"uuid", gpu.gpu}},
+        std::uint64_t{gpu.sharing == scheduler::Scheduler::Sharing::Leases ? 1U : 0U});
   for (const VmStatus& vm : status.vms) add_vm(text, vm);
   return text.text();
 }
@@ -156,12 +146,12 @@ std::vector<MetricInWords> metrics_in_words() {
   std::vector<MetricInWords> all;
   list(all, build_info);
   list(all, groups_of_broker(), "");
-  list(all, takes_turns);
+  list(all, leases);
   list(all, groups_of_vm(), of_vm);
   list(all, "vm_", work_figures(), of_vm);
   list(all, gpu_info);
   list(all, prefix_of_quotas, quota_figures(), "vm, uuid");
-  for (const Special& metric : {gpu_time, worker_ends, slots, session_info}) list(all, metric);
+  for (const Special& metric : {worker_ends, slots, session_info}) list(all, metric);
   list(all, groups_of_slot(), of_session);
   list(all, "session_", work_figures(), of_session);
   list(all, "session_", held_figures(), of_session);

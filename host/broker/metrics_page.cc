@@ -40,8 +40,8 @@ connection, and makes the page five times a second at most.
 rate(ivgpu_vm_calls_total[1m])
 # GPU memory of each session, with the program's name
 ivgpu_session_device_memory_bytes * on (vm, slot, process) group_left (program) ivgpu_session_info
-# the part of a GPU that each VM has, measured and estimated together
-sum by (vm) (rate(ivgpu_vm_gpu_time_seconds_total[1m]))
+# the part of a GPU that each VM has
+sum by (vm) (rate(ivgpu_vm_gpu_time_had_seconds_total[1m]))
 # workers that failed
 increase(ivgpu_vm_worker_ends_total{end=~"signal|other_code"}[1h]) > 0
 ```

@@ -1,9 +1,8 @@
 // ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, whom they have worked for, or what guests may know
 // of them, by NVIDIA's management library.
 //
-// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; another one once a session has lasted a
-// second, asked five times a second while there is one, and twenty while processes take turns; and another one once a
-// guest asks of its GPUs, asked once a second at most. It is a process of its own since a call of that library can take as
+// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once a guest asks of its
+// GPUs, asked once a second at most. It is a process of its own since a call of that library can take as
 // long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
 // For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu_usage.h, those of
 // host/broker/gpu_facts.h among them, and "end".

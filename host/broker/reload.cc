@@ -68,6 +68,7 @@ void Daemon::take_file_over() {
   std::string error;
   if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
   for (const RefusedFile& file : wanted.refused) report_.error(not_taken(file, serves(file.vm)));
+  for (const std::string& remark : wanted.remarks) report_.info(remark);
   change_broker(wanted);
   remove_vms([&](const Vm& vm) { return find(wanted.vms, vm.options().name) == nullptr; });
   change_vms(wanted.vms, gpus);
@@ -142,7 +143,7 @@ void Daemon::change_broker(const Config& wanted) {
   for (const std::string& line : take_over(broker_, wanted.broker).lines) report_.info("[broker] " + line);
   for (const std::string& line : take_over(gpu_, wanted.gpu).lines) report_.info("[gpu] " + line);
   accounts_.allow_overcommit(gpu_.overcommit);
-  scheduler_->change(options_for_turns(gpu_));
+  scheduler_->change(scheduler_options(gpu_));
   spdlog::set_level(spdlog::level::from_str(broker_.log_level));
   std::string error;
   if (broker_.metrics == metrics || open_metrics(error)) return;
@@ -205,7 +206,6 @@ void Daemon::forget_removed() {
   forget_timer_ = 0;
   for (const Vm* vm : std::exchange(gone_, {})) {
     report_.info(fmt::format("VM {}: its workers and its memory have gone", vm->options().name));
-    samples_->forget(vm->name_for_turns());
     std::erase_if(leaving_, [vm](const std::unique_ptr<Vm>& other) { return other.get() == vm; });
   }
   if (stopping_ || !leaving_.empty()) return;

@@ -100,16 +100,6 @@ json quotas_as_json(const std::vector<QuotaStatus>& quotas) {
   return all;
 }
 
-// Nobody tells a time that is null. `missing` says why no samples are told now.
-json gpu_time_as_json(const GpuTimeStatus& time) {
-  json out = {{"missing", time.missing}};
-  for (const auto& [figure, of] : gpu_time_figures()) {
-    out[figure.key] = nullptr;
-    if (time.*of) out[figure.key] = std::chrono::duration<double>(*(time.*of)).count();
-  }
-  return out;
-}
-
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
@@ -126,7 +116,6 @@ json vm_as_json(const VmStatus& vm) {
               {"worker_ends", ends_as_json(vm.ends)},
               {"bounds", bounds_as_json(vm.bounds)},
               {"gpu_quotas", quotas_as_json(vm.quotas)},
-              {"gpu_time", gpu_time_as_json(vm.gpu_time)},
               {"slots", json::array()}};
   add(out, groups_of_vm(), vm);
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));
@@ -154,11 +143,22 @@ std::vector<std::string> names_of_layers(std::uint32_t layers) {
   return names;
 }
 
+const char* name_of(scheduler::Scheduler::Sharing sharing) {
+  switch (sharing) {
+    case scheduler::Scheduler::Sharing::Unswitched: return "time slices";
+    case scheduler::Scheduler::Sharing::Alone: return "alone";
+    case scheduler::Scheduler::Sharing::Leases: return "leases";
+  }
+  return "?";
+}
+
 std::string status_as_json(const BrokerStatus& status) {
   json out = {{"format", format},          {"version", status.version}, {"process", getpid()},
               {"library", status.library}, {"gpus", json::array()},     {"vms", json::array()}};
   add(out, groups_of_broker(), status);
-  for (const GpuTurns& gpu : status.gpus) out["gpus"].push_back({{"gpu", gpu.gpu}, {"takes_turns", gpu.takes_turns}});
+  for (const GpuSharing& gpu : status.gpus)
+    out["gpus"].push_back({{"gpu", gpu.gpu}, {"sharing", name_of(gpu.sharing)}});
+  out["gpu_time_missing"] = status.gpu_time_missing;
   for (const VmStatus& vm : status.vms) out["vms"].push_back(vm_as_json(vm));
   return out.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }

@@ -17,7 +17,7 @@
 #include "host/broker/gpus.h"
 #include "host/broker/memory_leases.h"
 #include "host/broker/telemetry.h"
-#include "host/turns/scheduler.h"
+#include "host/scheduler/scheduler.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -70,21 +70,15 @@ struct BoundsStatus {
   GroupUse use;         // of the group
 };
 
-// Of a VM whose processes take turns (host/turns/scheduler.h).
-struct TurnsStatus {
-  turns::Scheduler::Share share;
-  turns::Account account;
-  std::uint64_t ended = 0;  // workers, since they submitted without a turn
-};
-// How long a VM has had its GPUs: one time by turns and one by samples, or nothing where nobody tells it.
+// Of the time of a VM's GPUs, on all of these together.
 struct GpuTimeStatus {
-  std::optional<Clock::duration> turns;    // measured
-  std::optional<Clock::duration> samples;  // estimated, of the time in which nobody took turns
-  std::string missing;                     // why nobody tells the latter now; "": somebody does
+  scheduler::Scheduler::Share share;
+  scheduler::Account account;
 };
-struct GpuTurns {
+// How VMs share a GPU now.
+struct GpuSharing {
   std::string gpu;
-  bool takes_turns = false;  // now; else the driver slices
+  scheduler::Scheduler::Sharing sharing = scheduler::Scheduler::Sharing::Unswitched;
 };
 
 struct VmStatus {
@@ -102,8 +96,7 @@ struct VmStatus {
   BoundsStatus bounds;
   std::uint64_t gpu_memory = 0;  // of its GPUs together, from a worker's driver; 0: no worker has reported it yet
   std::vector<QuotaStatus> quotas = {};  // a line for each of its GPUs that is known
-  std::optional<TurnsStatus> turns = {};
-  GpuTimeStatus gpu_time = {};
+  std::optional<GpuTimeStatus> gpu_time = {};
   std::uint64_t gpus_missing = 0;
 };
 
@@ -113,10 +106,13 @@ struct BrokerStatus {
   Clock::duration up{};
   EventLoop::Turns turns;
   std::vector<VmStatus> vms;
-  std::vector<GpuTurns> gpus = {};  // those of which processes may take turns
+  std::vector<GpuSharing> gpus = {};  // those that workers see
+  std::string gpu_time_missing = {};  // why no lease can be given; "": leases can
 };
 
 const char* name_of(ring::SlotState state);
+// "leases", "alone" or "time slices"
+const char* name_of(scheduler::Scheduler::Sharing sharing);
 
 // Names of the layers whose bits are set.
 std::vector<std::string> names_of_layers(std::uint32_t layers);

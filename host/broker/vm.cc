@@ -36,7 +36,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
       answers_(answers_per_second, answers_at_once, Clock::now()) {
-  if (program.scheduler != nullptr) turns_vm_ = program.scheduler->add_vm(share());
+  if (program.scheduler != nullptr) scheduled_as_ = program.scheduler->add_vm(share());
 }
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
@@ -96,8 +96,8 @@ Vm::~Vm() {
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
-  for (Slot& slot : slots_) slot.turns.reset();
-  if (program_.scheduler != nullptr) program_.scheduler->remove_vm(turns_vm_);
+  for (Slot& slot : slots_) slot.schedule.reset();
+  if (program_.scheduler != nullptr) program_.scheduler->remove_vm(scheduled_as_);
   store_.forget_all();
 }
 
@@ -144,7 +144,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   if (other_pace)
     starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
                           Clock::now());
-  if (program_.scheduler != nullptr) program_.scheduler->change_vm(turns_vm_, share());
+  if (program_.scheduler != nullptr) program_.scheduler->change_vm(scheduled_as_, share());
   transport_->bound_connections(static_cast<std::size_t>(options_.connections));
   if (memory_) memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
   const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);

@@ -1,6 +1,6 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
 // the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
-// memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and
+// memory, vm_schedule.cc their GPU time, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and
 // in `ivgpu status`, vm_questions.cc what its guests ask of its GPUs.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
@@ -43,14 +43,12 @@
 #include "host/broker/telemetry.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/transport.h"
-#include "host/broker/turn_watch.h"
 #include "host/broker/utilization.h"
 #include "host/broker/vm_record.h"
 #include "host/broker/wiper.h"
-#include "host/broker/work_samples.h"
 #include "host/broker/worker_process.h"
 #include "host/broker/worker_program.h"
-#include "host/broker/worker_turns.h"
+#include "host/broker/worker_schedule.h"
 
 namespace host::broker {
 
@@ -89,17 +87,9 @@ class Vm {
   // Sessions held by a program, with a live worker or without.
   std::size_t sessions() const;
   VmStatus status() const;
-  // What the scheduler of turns calls it, and its part of the turns.
-  turns::Scheduler::Vm name_for_turns() const { return turns_vm_; }
-  turns::Scheduler::Share share() const;
-  // Its workers that programs have claimed, for whoever looks for work without a turn.
-  void add_watched(std::vector<TurnWatch::Worker>& all) const;
-  // Its workers, and if it has sessions the GPUs that may work for it.
-  void add_workers(WorkSamples::Workers& all) const;
-  // False: it is none of its workers.
-  bool end_for_turns(turns::Scheduler::Client client, const std::string& why);
-  // How many workers were ended so.
-  std::uint64_t ended_for_turns() const { return ended_for_turns_; }
+  // What the scheduler of GPU time calls it, and its share.
+  scheduler::Scheduler::Vm scheduled_as() const { return scheduled_as_; }
+  scheduler::Scheduler::Share share() const;
 
  private:
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
@@ -113,9 +103,9 @@ class Vm {
 
   struct Slot {
     ring::SlotWord known;
-    std::unique_ptr<Telemetry> telemetry;  // of the worker
-    TraceServer::Session session = 0;      // its worker's
-    std::unique_ptr<WorkerTurns> turns;    // its worker's; null: nobody schedules it
+    std::unique_ptr<Telemetry> telemetry;      // of the worker
+    TraceServer::Session session = 0;          // its worker's
+    std::unique_ptr<WorkerSchedule> schedule;  // its worker's; null: nobody schedules it
     std::unique_ptr<WorkerProcess> worker;
     std::unique_ptr<MpsDoor> door;  // its worker's; null: it connects to nothing
     WorkerJail jail;                // of the worker, once it is ready
@@ -258,8 +248,7 @@ class Vm {
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
-  turns::Scheduler::Vm turns_vm_ = 0;  // its name there; 0: nobody schedules it
-  std::uint64_t ended_for_turns_ = 0;
+  scheduler::Scheduler::Vm scheduled_as_ = 0;  // its name there; 0: nobody schedules it
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since

@@ -45,14 +45,12 @@ void Vm::learn_gpus(const worker::ReadyMessage& said) {
 
 // Nothing: nobody measures it.
 std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
-  const SampledStatus samples = program_.samples->of_gpu(turns_vm_, gpu);
-  if (!samples.missing.empty() && !samples.is_early) return std::nullopt;
-  Clock::duration had = samples.had.value_or(Clock::duration{});
   // The scheduler's thread is not asked for each VM and GPU.
-  const auto& held = program_.scheduler->report_of(Utilization::between).held;
-  if (const auto turns = held.find(gpu); turns != held.end())
-    if (const auto its = turns->second.find(turns_vm_); its != turns->second.end()) had += its->second;
-  return had;
+  const auto& accounts = program_.scheduler->report_of(Utilization::between).gpus;
+  const auto of_gpu = accounts.find(gpu);
+  if (of_gpu == accounts.end()) return std::nullopt;
+  const auto its = of_gpu->second.find(scheduled_as_);
+  return its != of_gpu->second.end() ? std::optional<Clock::duration>(its->second.had) : std::nullopt;
 }
 
 // While the VM has sessions, so that the first question of a program that asks once has an answer.
@@ -64,9 +62,7 @@ void Vm::note_utilization() {
     if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
 }
 
-bool Vm::has_utilization() const {
-  return program_.facts != nullptr && program_.samples != nullptr && program_.scheduler != nullptr && !mps_;
-}
+bool Vm::has_utilization() const { return program_.facts != nullptr && program_.scheduler != nullptr && !mps_; }
 
 // A question that the broker before this one has not answered is answered.
 void Vm::go_on_with_questions() {

@@ -18,8 +18,7 @@ using ring::SlotState;
 using ring::SlotWord;
 
 // Of each worker.
-constexpr const char* kept_of_worker[] = {"control", "output",   "process", "telemetry",
-                                          "grants",  "requests", "bell",    "door"};
+constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "orders", "use", "bell", "door"};
 
 }  // namespace
 
@@ -73,9 +72,9 @@ void Vm::keep_worker(std::uint32_t k) {
                      slot.worker->output_fd(),
                      slot.worker->process_fd(),
                      slot.telemetry->memfd(),
-                     slot.turns ? slot.turns->line().grants_to_keep() : -1,
-                     slot.turns ? slot.turns->line().requests_fd() : -1,
-                     slot.turns ? slot.turns->line().bell_fd() : -1,
+                     slot.schedule ? slot.schedule->pages().orders_to_keep() : -1,
+                     slot.schedule ? slot.schedule->pages().use_fd() : -1,
+                     slot.schedule ? slot.schedule->pages().bell_fd() : -1,
                      slot.door ? slot.door->listener_fd() : -1};
   static_assert(std::size(fds) == std::size(kept_of_worker));
   for (std::size_t i = 0; i < std::size(fds); ++i)
@@ -160,7 +159,7 @@ void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
   }
   if (was.worker == 0 || was.ready == not_ready || adopt_worker(k, was)) return;
   slot.telemetry.reset();
-  slot.turns.reset();
+  slot.schedule.reset();
   slot.door.reset();
   forget_worker(k);
 }
@@ -170,16 +169,17 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   const auto take = [&](const char* what) { return store_.take(name_in_store(k, what)); };
   WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
   slot.telemetry = Telemetry::adopt(take("telemetry"));
-  auto line = turns::Line::adopt(take("grants"), take("requests"), take("bell"));
-  if (program_.scheduler != nullptr && line)
-    slot.turns = WorkerTurns::join(*program_.scheduler, turns_vm_, program_.gpus, std::move(line));
+  auto pages = scheduler::WorkerPages::adopt(take("orders"), take("use"), take("bell"));
+  if (program_.scheduler != nullptr && pages)
+    slot.schedule = WorkerSchedule::join(*program_.scheduler, scheduled_as_, program_.gpus, std::move(pages));
   const bool complete = kept.control && kept.output && slot.telemetry &&
-                        (program_.scheduler == nullptr || slot.turns) && adopt_door(k, was);
+                        (program_.scheduler == nullptr || slot.schedule) && adopt_door(k, was);
   if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
   slot.worker = WorkerProcess::adopt(loop_, std::move(kept), was.worker, program_.life_fd, worker_log_, label_of(k),
                                      events_of(k));
   if (!slot.worker) return false;
+  if (slot.schedule) slot.schedule->ready(was.worker, was.said);
   slot.is_ready = true;
   if (mps_) mps_->adopted(was.worker);
   if (memory_) memory_->adopt(k, was.worker, was.said, was.lent);

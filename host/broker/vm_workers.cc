@@ -133,7 +133,7 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(options_.session_image_bytes),
           "--objects",
           std::to_string(options_.session_objects),
-          "--turn-devices",
+          "--gpus",
           std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
           "--outlive-ms",
           std::to_string(store_ ? program_.outlive_ms : 0),
@@ -159,9 +159,9 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
   slot.telemetry = Telemetry::create("telemetry:" + name, error);
   if (!slot.telemetry) return false;
   if (program_.scheduler == nullptr) return true;
-  slot.turns =
-      WorkerTurns::create(*program_.scheduler, turns_vm_, program_.gpus, name, static_cast<bool>(store_), error);
-  return slot.turns != nullptr;
+  slot.schedule =
+      WorkerSchedule::create(*program_.scheduler, scheduled_as_, program_.gpus, name, static_cast<bool>(store_), error);
+  return slot.schedule != nullptr;
 }
 
 WorkerCommand Vm::command_for(std::uint32_t k) {
@@ -177,10 +177,10 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
                         .life_fd = store_ ? program_.life_fd : -1,
                         .group_entrance = group_ ? group_->entrance() : -1,
                         .log = &worker_log_};
-  if (slot.turns == nullptr) return command;
-  command.grants_fd = slot.turns->line().grants_fd();
-  command.requests_fd = slot.turns->line().requests_fd();
-  command.bell_fd = slot.turns->line().bell_fd();
+  if (slot.schedule == nullptr) return command;
+  command.orders_fd = slot.schedule->pages().orders_fd();
+  command.use_fd = slot.schedule->pages().use_fd();
+  command.bell_fd = slot.schedule->pages().bell_fd();
   return command;
 }
 
@@ -256,7 +256,7 @@ void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   gpu_memory_ = 0;
   for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
     gpu_memory_ += said.message.gpu[d].memory;
-  if (slots_[k].turns) slots_[k].turns->saw(said.message);
+  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), said.message);
   tell_jail(slots_[k].jail);
   tell_door(slots_[k]);
 }
@@ -290,7 +290,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (std::exchange(slot.is_ready, false)) forget_worker(k);
   if (memory_) memory_->gone(k);
   retire_telemetry(slot);
-  slot.turns.reset();
+  slot.schedule.reset();
   slot.door.reset();
   count_end(k, exit);
   const SlotWord before = slot.known;

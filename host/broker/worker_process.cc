@@ -28,7 +28,7 @@ constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pi
 
 // The child's descriptors: the lowest after standard input and outputs. Some have not all.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
-              child_grants = 8, child_requests = 9, child_bell = 10, child_interrupt = 11, child_life = 12,
+              child_orders = 8, child_use = 9, child_bell = 10, child_interrupt = 11, child_life = 12,
               child_first_free = 13;
 
 const char* meaning(int code) {
@@ -100,8 +100,8 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
                           {"--interrupt-fd", command.interrupt_fd, child_interrupt},
                           {"--telemetry-fd", command.telemetry_fd, child_telemetry},
                           {"--group-fd", command.group_entrance, child_group},
-                          {"--grants-fd", command.grants_fd, child_grants},
-                          {"--requests-fd", command.requests_fd, child_requests},
+                          {"--orders-fd", command.orders_fd, child_orders},
+                          {"--use-fd", command.use_fd, child_use},
                           {"--bell-fd", command.bell_fd, child_bell},
                           {"--life-fd", command.life_fd, child_life}}) {
     child.pass(p.fd, p.number);

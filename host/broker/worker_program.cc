@@ -55,6 +55,7 @@ bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram
   }
   if (!find_mps_control(config.gpu, program.mps_control, error)) return false;
   program.mps_keeper = own_folder / "ivgpu-mps";
+  program.gputime = own_folder / "ivgpu-gputime";
   program.library = find_gpu_library(config.gpu.library, own_folder, error);
   program.environment = worker_environment();
   program.priority = getpriority(PRIO_PROCESS, 0);

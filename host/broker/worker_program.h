@@ -11,33 +11,32 @@
 #include "host/broker/gpu_accounts.h"
 #include "host/broker/gpus.h"
 #include "host/broker/mps.h"
-#include "host/turns/scheduler.h"
+#include "host/scheduler/scheduler.h"
 
 namespace host::broker {
 
 class GpuFactCache;
-class WorkSamples;
 
 struct WorkerProgram {
   std::string path;     // of ivgpu-worker
   std::string library;  // the libcuda.so.1 it drives
   std::vector<std::string> environment;
-  int priority = 0;                       // of workers, as nice(1) counts
-  std::string mps_control;                // of nvidia-cuda-mps-control; "": the policy is another
-  std::string mps_keeper;                 // of ivgpu-mps
-  GpuAccounts* accounts = nullptr;        // of which VMs get device memory; null: nobody counts it
-  const Groups* groups = nullptr;         // where VMs get theirs; null: nowhere
-  turns::Scheduler* scheduler = nullptr;  // of their turns on the GPUs; null: nobody schedules them
-  WorkSamples* samples = nullptr;         // who tells of their time on the GPUs otherwise; null: nobody
-  GpuFactCache* facts = nullptr;          // who tells their guests of the GPUs; null: nobody
-  FdStore* store = nullptr;               // where VMs keep what the next broker goes on with; null: nowhere
-  int life_fd = -1;                       // of the workers that may outlive the broker (host/worker/life_line.h)
-  std::uint32_t outlive_ms = 0;           // by so much
-  Mps* mps = nullptr;                     // whose clients workers are; null: nobody's
-  VmGpus gpus;                            // the VM's; `environment` shows its workers no others
+  int priority = 0;                           // of workers, as nice(1) counts
+  std::string mps_control;                    // of nvidia-cuda-mps-control; "": the policy is another
+  std::string mps_keeper;                     // of ivgpu-mps
+  std::string gputime;                        // of ivgpu-gputime
+  GpuAccounts* accounts = nullptr;            // of which VMs get device memory; null: nobody counts it
+  const Groups* groups = nullptr;             // where VMs get theirs; null: nowhere
+  scheduler::Scheduler* scheduler = nullptr;  // of their GPU time; null: nobody schedules them
+  GpuFactCache* facts = nullptr;              // who tells their guests of the GPUs; null: nobody
+  FdStore* store = nullptr;                   // where VMs keep what the next broker goes on with; null: nowhere
+  int life_fd = -1;                           // of the workers that may outlive the broker (host/worker/life_line.h)
+  std::uint32_t outlive_ms = 0;               // by so much
+  Mps* mps = nullptr;                         // whose clients workers are; null: nobody's
+  VmGpus gpus;                                // the VM's; `environment` shows its workers no others
 };
 
-// All but `accounts`, `groups`, `scheduler`, `samples`, `facts`, `store` and the next two, `mps` and `gpus`. `own_folder`:
+// All but `accounts`, `groups`, `scheduler`, `facts`, `store` and the next two, `mps` and `gpus`. `own_folder`:
 // where ivgpud lies. False on failure, and `error` is one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);

@@ -30,16 +30,6 @@ std::int64_t now_ms() {
 
 }  // namespace
 
-std::uint64_t LongWaits::steps() const {
-  std::uint64_t all = 0;
-  for (const auto& one : steps_) all += one.load(std::memory_order_relaxed);
-  return all;
-}
-
-bool LongWaits::any_inside() const {
-  return std::ranges::any_of(steps_, [](const auto& one) { return one.load(std::memory_order_relaxed) % 2 != 0; });
-}
-
 bool LongWaits::may_go_on(std::uint32_t channel) {
   const std::uint64_t mine = steps_[channel].load(std::memory_order_relaxed) << 8 | channel;
   std::uint64_t holder = goes_on_.load(std::memory_order_relaxed);

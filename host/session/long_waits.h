@@ -28,15 +28,14 @@ namespace host {
 class LongWaits {
  public:
   // `patience_ms`: processor time in one call before the pauses begin; 0: no bound.
-  explicit LongWaits(std::uint32_t patience_ms) : patience_ms_(patience_ms) {}
+  // `steps`: max_channels words that somebody else reads as well; null: it has its own.
+  explicit LongWaits(std::uint32_t patience_ms, std::atomic<std::uint64_t>* steps = nullptr)
+      : patience_ms_(patience_ms), steps_(steps != nullptr ? steps : own_steps_) {}
 
   std::uint32_t patience_ms() const { return patience_ms_; }
   // True if this channel may go on without a pause in its present call, because no other of the session does. Safe in a
   // signal handler.
   bool may_go_on(std::uint32_t channel);
-  // How many begins and ends of calls all channels have had, and whether one is inside a call.
-  std::uint64_t steps() const;
-  bool any_inside() const;
   // The number of pauses so far.
   std::uint64_t pauses() const { return pauses_.load(std::memory_order_relaxed); }
 
@@ -46,7 +45,8 @@ class LongWaits {
 
   const std::uint32_t patience_ms_;
   // The number of begins and ends of calls of a channel's thread: odd inside a call. It orders no memory.
-  std::atomic<std::uint64_t> steps_[ring::max_channels] = {};
+  std::atomic<std::uint64_t>* const steps_;
+  std::atomic<std::uint64_t> own_steps_[ring::max_channels] = {};
   std::atomic<std::uint64_t> pauses_{0};
   std::atomic<std::uint64_t> goes_on_{nobody};  // the step and, in the lowest bits, the channel
 };

@@ -44,7 +44,8 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       pools(the_driver, device_memory),
       addresses(&telemetry.page().device_memory, [this](const Range& allocation) { ended(allocation); }),
       contexts(the_driver, serve_options.waits_asleep),
-      long_waits(serve_options.wait_spin_ms),
+      long_waits(serve_options.wait_spin_ms,
+                 serve_options.gpu_use.use != nullptr ? serve_options.gpu_use.use->steps : nullptr),
       image_budget(serve_options.image_bytes),
       arena_(slot_view.base() + ring::arena_offset),
       arena_bytes_(slot_view.arena_bytes()),
@@ -129,7 +130,6 @@ CUresult Session::end_context(unsigned number) {
   const auto device = static_cast<unsigned>(contexts.device_of(number));
   Mirrors::Variables variables = green ? Mirrors::Variables{} : mirrors.take_of_context(number);
   const CUresult result = contexts.destroy(number);
-  value_waits.forget(number);
   keep_of_libraries(std::move(variables), device);
   forget(objects.drop_context(number));
   addresses.drop_context(number);
@@ -163,7 +163,6 @@ CUresult Session::reset(unsigned device) {
     if (!is_fault(r)) mirrors.put_back(std::move(variables));
     return r;
   }
-  value_waits.forget(device);
   keep_of_libraries(std::move(variables), device);
   mirrors.go_on();
   forget(objects.drop_context(device));

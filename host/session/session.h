@@ -22,6 +22,7 @@
 #include "host/session/charges.h"
 #include "host/session/contexts.h"
 #include "host/session/device_memory.h"
+#include "host/session/gpu_use.h"
 #include "host/session/links.h"
 #include "host/session/long_waits.h"
 #include "host/session/mirrors.h"
@@ -29,8 +30,6 @@
 #include "host/session/pools.h"
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
-#include "host/session/turns.h"
-#include "host/session/value_waits.h"
 #include "host/session/virtual_ranges.h"
 #include "ring/mutants.h"
 #include "ring/view.h"
@@ -51,7 +50,7 @@ struct ServeOptions {
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // bound on the bytes of images, those being loaded included
   std::uint64_t objects = 262144;                      // bound on the number of objects and memory ranges
   std::byte* telemetry = nullptr;                      // mapped, ring::telemetry_bytes long; null: nobody reads it
-  TurnPages turns{};                                   // no pages: nobody schedules it
+  GpuUsePages gpu_use{};                               // no pages: nobody schedules it
   bool borrows = false;                                // device memory, from the broker, by the control socket
   std::uint64_t context_bytes = 0;                     // what a context of a device takes of its memory
   Lender* lender = nullptr;                            // serve() sets it where it borrows; tests: their own
@@ -162,8 +161,7 @@ class Session {
   Mirrors mirrors;
   Avoided avoided;
   Resources resources;
-  ValueWaits value_waits{*this};
-  Turns turns{*this, options.turns};
+  GpuUse gpu_use{*this, options.gpu_use};
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
   Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record
 

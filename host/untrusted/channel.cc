@@ -19,8 +19,6 @@
 
 #include "host/untrusted/dispatch.h"
 #include "host/untrusted/guest_waker.h"
-#include "host/untrusted/kind_of_work.h"
-#include "host/untrusted/marked.h"
 #include "host/untrusted/mirrored.h"
 #include "host/untrusted/runs_beside.h"
 #include "ring/api/call.h"
@@ -83,24 +81,18 @@ class Channel {
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
     const api::Manner manner = api::manner_of(header.call);
-    const unsigned context = session_.turns.are_taken() ? request.working_context() : request.context;
-    const bool copies_beside = manner.submits && runs_beside(header.call, record.subspan(sizeof header)) &&
-                               session_.turns.begin_copy(index_, context);
-    const bool takes_gpu = manner.submits && !copies_beside;
-    if (takes_gpu &&
-        session_.turns.enter(index_, context, [&] { return kind_of_work(header.call, record.subspan(sizeof header)); }))
-      guest_.wake();  // early: it is awake when the GPU has changed to its context, and polls for what it awaits
-    // An answered call that is a wait, or is answered when its work is done, waits for the GPU's processors.
-    const bool is_timed = session_.turns.are_taken() && (header.flags & ring::flag_wants_reply) != 0 &&
-                          (takes_gpu || manner.asks == api::Asks::Wait);
-    const auto called = is_timed ? Clock::now() : Clock::time_point();
-    if (is_timed) session_.turns.begin_wait(index_, context);
+    const bool is_scheduled = session_.gpu_use.is_scheduled();
+    const unsigned context = is_scheduled ? request.working_context() : request.context;
+    const bool takes_gpu = is_scheduled && manner.submits && !runs_beside(header.call, record.subspan(sizeof header));
+    if (takes_gpu) session_.gpu_use.submitted(index_, context);
+    // An answered call that is a wait, or is answered when its work is done, covers what was submitted before.
+    const bool waits = is_scheduled && (header.flags & ring::flag_wants_reply) != 0 &&
+                       (takes_gpu || manner.asks != api::Asks::Nothing);
+    const std::uint64_t covered = waits ? session_.gpu_use.submissions(context) : 0;
     watch_.begin(manner.compiles);
-    const CUresult result = well_formed ? call(handler, request, manner.may_stand) : request.broken();
+    const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
-    if (takes_gpu) session_.turns.leave(index_);
-    if (copies_beside) session_.turns.end_copy(index_);
-    if (is_timed) session_.turns.waited(index_, context, Clock::now() - called);
+    if (waits && result != CUDA_ERROR_NOT_READY) session_.gpu_use.waited(context, covered);
     request.charge.let_go();  // what the call has made has it by now, and the guest's next call may need the rest
     if (manner.asks == api::Asks::Wait) session_.pools.refresh();
     count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);
@@ -110,13 +102,11 @@ class Channel {
     conclude(request, result);
   }
 
-  CUresult call(Handler handler, Request& request, bool may_stand) {
+  CUresult call(Handler handler, Request& request) {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
-    const auto serve = [&] {
-      return session_.mirrors.any() ? call_mirrored(handler, request) : handler(request);  // docs/design/027
-    };
-    const CUresult result = may_stand && session_.turns.are_taken() ? call_marked(request, index_, serve) : serve();
+    const CUresult result =
+        session_.mirrors.any() ? call_mirrored(handler, request) : handler(request);  // docs/design/027
     session_.contexts.let_go_of_green();
     session_.note(result);
     return result;

@@ -58,11 +58,10 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   Lanes lanes(session, doorbell_fd);
   session.lanes = &lanes;
   if (options.serving != nullptr) options.serving(session);
-  session.turns.start();
   std::array<std::thread, ring::max_channels> threads;
   std::uint64_t started = 0, looks = 0;
   std::atomic<bool> stop{false};
-  bool alone = false, is_rung = true;
+  bool is_rung = true;
 
   while (!session.broken.load(std::memory_order_relaxed)) {
     const std::uint64_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
@@ -91,7 +90,6 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
     broker.life_line.found(fds[2].revents);
     if (broker.life_line.is_over()) break;
     if (fds[1].revents != 0 && !broker.hear(session.device_memory)) break;
-    if (alone != broker.life_line.is_alone()) session.turns.left_alone(alone = !alone);
   }
 
   stop.store(true, std::memory_order_relaxed);

@@ -45,7 +45,6 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     const auto making = makes() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
-    [[maybe_unused]] const auto ending = end_of_stream();
     const CUresult result = std::apply(function, params_);
     if (freed_) r_.session.ended(*freed_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
@@ -77,22 +76,6 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   auto changing_ranges() {
     if constexpr (((A.range != api::Range::Stays) || ...))
       return r_.session.reserved.changing();
-    else
-      return nullptr;
-  }
-
-  // Which argument is the stream that the call ends; none: one behind the last.
-  static constexpr std::size_t ended_stream() {
-    std::size_t at = sizeof...(P);
-    each([&]<std::size_t I>() {
-      if (args[I].closes && kind<I> == api::Handle::Stream) at = I;
-    });
-    return at;
-  }
-  // What is to last until the session has forgotten that stream.
-  auto end_of_stream() {
-    if constexpr (ended_stream() < sizeof...(P))
-      return ValueWaits::StreamEnd(r_.session.value_waits, std::get<ended_stream()>(params_));
     else
       return nullptr;
   }

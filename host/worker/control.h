@@ -15,7 +15,7 @@
 
 namespace host::worker {
 
-inline constexpr std::uint32_t ready_kind = 0x3359'4452;  // "RDY3"
+inline constexpr std::uint32_t ready_kind = 0x3459'4452;  // "RDY4"
 
 struct ReadyGpu {
   std::uint8_t uuid[16];
@@ -28,7 +28,8 @@ struct ReadyMessage {
   std::uint32_t gpus;               // how many it has
   std::uint32_t init;               // what cuInit has answered: a CUresult
   ReadyGpu gpu[ring::max_devices];  // by its ordinals
-  char text[240];                   // the missing layers and why; NUL-padded, empty if none is missing
+  std::uint32_t rm_client;          // its driver's client of the resource manager; 0: it has seen none
+  char text[236];                   // the missing layers and why; NUL-padded, empty if none is missing
 };
 static_assert(sizeof(ReadyMessage) == 256 + ring::max_devices * sizeof(ReadyGpu));
 

@@ -1,5 +1,6 @@
 // The worker's own ioctl(), which the driver library finds before the C library's. It reports the number of each
-// request that the jail refuses, so that the needs of a new driver are seen at once.
+// request that the jail refuses, so that the needs of a new driver are seen at once, and notes the channels that the
+// driver library makes.
 //
 // It only reports. The seccomp filter refuses the request, so a subverted worker that calls the kernel directly only
 // avoids the report. The filter could raise SIGSYS instead, but that would end the worker if a thread blocks signals,
@@ -16,6 +17,7 @@
 
 #include "host/jail/ioctls.h"
 #include "host/jail/seccomp.h"
+#include "host/worker/channel_report.h"
 
 namespace {
 
@@ -58,6 +60,7 @@ extern "C" __attribute__((visibility("default"))) int ioctl(int fd, unsigned lon
   va_end(arguments);
   const int result =
       next != nullptr ? next(fd, request, argument) : static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
+  if (result == 0) host::worker::note_request(fd, request, argument);
   if (result != -1 || errno != EPERM || !host::jail::list_in_force()) return result;
   const auto number = static_cast<std::uint32_t>(request);
   if (number != 0 && !host::jail::is_listed(number) && first_time(number)) report(fd, number);

@@ -18,6 +18,7 @@
 #include "host/session/device_page.h"
 #include "host/session/output.h"
 #include "host/untrusted/serve.h"
+#include "host/worker/channel_report.h"
 #include "host/worker/control.h"
 #include "host/worker/start.h"
 #include "ring/process_start.h"
@@ -59,7 +60,7 @@ class GpuBackend {
     serving.context_bytes = options_.context_bytes;
     serving.telemetry = shared.telemetry;
     serving.windows = shared.windows;
-    serving.turns = shared.turns;
+    serving.gpu_use = shared.gpu_use;
     serving.interrupt_fd = options_.interrupt_fd;
     serving.life_fd = options_.life_fd;
     serving.outlive = std::chrono::milliseconds(options_.outlive_ms);
@@ -122,7 +123,8 @@ int main(int argc, char** argv) {
   const int code = host::worker::run(
       options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
                 [&](ring::DevicePage& page) { gpu.describe(page); },
-                [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); }});
+                [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); },
+                host::worker::tell_channels_in, host::worker::rm_client});
   // No exit handlers run. The driver's would wait for a GPU that may be running a guest's endless kernel, and the end
   // of the process frees everything.
   std::fflush(nullptr);

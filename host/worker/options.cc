@@ -40,13 +40,13 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--interrupt-fd") return number(value, o.interrupt_fd);
   if (name == "--telemetry-fd") return number(value, o.telemetry_fd);
   if (name == "--group-fd") return number(value, o.group_fd);
-  if (name == "--grants-fd") return number(value, o.grants_fd);
-  if (name == "--requests-fd") return number(value, o.requests_fd);
+  if (name == "--orders-fd") return number(value, o.orders_fd);
+  if (name == "--use-fd") return number(value, o.use_fd);
   if (name == "--bell-fd") return number(value, o.bell_fd);
   if (name == "--life-fd") return number(value, o.life_fd);
   if (name == "--outlive-ms") return number(value, o.outlive_ms);
   if (name == "--rung-by") return o.rung_by_broker = value == "broker", value == "broker" || value == "guest";
-  if (name == "--turn-devices") return number(value, o.turn_devices);
+  if (name == "--gpus") return number(value, o.gpus);
   if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);
   if (name == "--slot-offset") return number(value, o.slot_offset);

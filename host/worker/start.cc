@@ -28,7 +28,6 @@
 #include "ring/api/known_ids.h"
 #include "ring/mutants.h"
 #include "ring/telemetry.h"
-#include "ring/turn_naps.h"
 
 namespace host::worker {
 namespace {
@@ -103,7 +102,7 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
-// Maps a page of ring/turns.h. Null: it is not there.
+// Maps a page of ring/gpu_use.h. Null: it is not there.
 template <class Page>
 Page* map_page(int fd, int rights) {
   struct stat status {};
@@ -112,17 +111,16 @@ Page* map_page(int fd, int rights) {
   return at != MAP_FAILED ? static_cast<Page*>(at) : nullptr;
 }
 
-// False: there should be pages for turns, and they cannot be mapped.
-bool map_turns(const Options& options, TurnPages& pages) {
-  if (options.grants_fd < 0) return true;
-  pages.grants = map_page<const ring::GrantPage>(options.grants_fd, PROT_READ);
-  pages.requests = map_page<ring::RequestPage>(options.requests_fd, PROT_READ | PROT_WRITE);
+// False: there should be pages of the scheduler's, and they cannot be mapped.
+bool map_gpu_use(const Options& options, GpuUsePages& pages) {
+  if (options.orders_fd < 0) return true;
+  pages.orders = map_page<const ring::OrdersPage>(options.orders_fd, PROT_READ);
+  pages.use = map_page<ring::UsePage>(options.use_fd, PROT_READ | PROT_WRITE);
   pages.bell_fd = options.bell_fd;
-  pages.devices = options.turn_devices;
-  pages.keeper_naps = ring::takes_turn_naps(std::thread::hardware_concurrency());
-  close(options.grants_fd);
-  close(options.requests_fd);
-  return pages.grants != nullptr && pages.requests != nullptr;
+  pages.devices = std::min(options.gpus, ring::max_devices);
+  close(options.orders_fd);
+  close(options.use_fd);
+  return pages.orders != nullptr && pages.use != nullptr;
 }
 
 // Reserves the windows for the arena, so that neither the driver nor the heap takes them. Returns a bit for each window
@@ -260,10 +258,11 @@ void bound_memory(ring::DevicePage& page, std::uint64_t most) {
     page.device[d].total_memory = std::min<std::uint64_t>(page.device[d].total_memory, most);
 }
 
-ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page) {
+ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page, std::uint32_t rm_client) {
   ReadyMessage message{};
   message.kind = ready_kind;
   message.layers = jail.layers();
+  message.rm_client = rm_client;
   message.gpus = std::min(page.device_count, ring::max_devices);
   message.init = static_cast<std::uint32_t>(page.init_result);
   for (std::uint32_t d = 0; d < message.gpus; ++d) {
@@ -291,9 +290,10 @@ int run(const Options& options, const Backend& backend) {
   std::byte* const base = map_slot(options);
   if (base == nullptr) return fail(exit_region_failed, "the slot's extent cannot be mapped: it is not in the region");
   const ring::SlotView slot(base, options.slot_bytes);
-  Shared shared{.telemetry = map_telemetry(options.telemetry_fd), .windows = 0, .turns = {}};
+  Shared shared{.telemetry = map_telemetry(options.telemetry_fd), .windows = 0, .gpu_use = {}};
   if (shared.telemetry == nullptr) return fail(exit_region_failed, "the telemetry cannot be mapped");
-  if (!map_turns(options, shared.turns)) return fail(exit_region_failed, "the pages for turns cannot be mapped");
+  if (!map_gpu_use(options, shared.gpu_use)) return fail(exit_region_failed, "the scheduler's pages cannot be mapped");
+  if (backend.tell_channels_in) backend.tell_channels_in(shared.gpu_use.use);
   shared.windows = reserve_windows();
   close(options.region_fd);
   close(options.telemetry_fd);
@@ -313,7 +313,7 @@ int run(const Options& options, const Backend& backend) {
   stay_without_broker(options);
   const int listener = close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
-  const ReadyMessage ready = ready_message(jail, *page);
+  const ReadyMessage ready = ready_message(jail, *page, backend.rm_client ? backend.rm_client() : 0);
   bound_memory(*page, options.gpu_memory);
   open_slot(slot, *page, options.guest_spin_us);
   if (!say_ready(options, ready, listener)) return exit_ended;

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string>
 
-#include "host/session/turns.h"
+#include "host/session/gpu_use.h"
 #include "host/worker/options.h"
 #include "ring/view.h"
 
@@ -21,7 +21,7 @@ namespace host::worker {
 struct Shared {
   std::byte* telemetry = nullptr;  // ring::telemetry_bytes
   std::uint32_t windows = 0;       // a bit for each window that is reserved for the session's arena
-  TurnPages turns;
+  GpuUsePages gpu_use;
 };
 
 struct Backend {
@@ -31,6 +31,10 @@ struct Backend {
   std::function<void(ring::DevicePage&)> describe;
   // Runs the session until the control socket reads EOF or the guest breaks the protocol. Returns the exit code.
   std::function<int(ring::SlotView, const Shared&)> serve;
+  // Called before start(): where the driver's channels are to be told. Null: nowhere.
+  std::function<void(ring::UsePage*)> tell_channels_in = {};
+  // After start(): the driver's client of the resource manager. Null: it has none.
+  std::function<std::uint32_t()> rm_client = {};
 };
 
 // The process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.

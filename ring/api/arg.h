@@ -140,15 +140,14 @@ struct Manner {
   Order order = Order::Own;
   bool contextless = false;  // can be made without a context, and after a fault
   Asks asks = Asks::Nothing;
-  bool submits = false;    // puts a command into a stream, so that the GPU has something to do
-  bool may_stand = false;  // its stream may wait for a value in memory, which somebody may never write
-  bool compiles = false;   // the driver may run a compiler in it, and so compute for long
+  bool submits = false;   // puts a command into a stream, so that the GPU has something to do
+  bool compiles = false;  // the driver may run a compiler in it, and so compute for long
   InCapture in_capture = InCapture::Allowed;
 
   bool operator==(const Manner&) const = default;
 };
 
-enum class Trait : std::uint8_t { contextless, queries, awaits, submits, may_stand, compiles, unsafe, whole_context };
+enum class Trait : std::uint8_t { contextless, queries, awaits, submits, compiles, unsafe, whole_context };
 using enum Trait;
 consteval Manner operator|(Manner manner, Trait trait) {
   switch (trait) {
@@ -156,7 +155,6 @@ consteval Manner operator|(Manner manner, Trait trait) {
     case queries: manner.asks = Asks::Query; break;
     case awaits: manner.asks = Asks::Wait; break;
     case submits: manner.submits = true; break;
-    case may_stand: manner.may_stand = true; break;
     case compiles: manner.compiles = true; break;
     case unsafe: manner.in_capture = InCapture::Unsafe; break;
     case whole_context: manner.in_capture = InCapture::WholeContext; break;

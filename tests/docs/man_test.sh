@@ -32,7 +32,7 @@ compare ivgpu-libvirt-hook.8 "$(python3 -I "$sources/tools/host/ivgpu-libvirt-ho
 for page in "$man"/*; do
   name=$(basename "$page")
   case $name in
-    ivgpu.1 | ivgpud.8 | ivgpu-worker.8 | ivgpu-guest-setup.8 | ivgpu-libvirt-hook.8 | ivgpu-mps.8 | ivgpu-nvml.8) ;;
+    ivgpu.1 | ivgpud.8 | ivgpu-worker.8 | ivgpu-gputime.8 | ivgpu-guest-setup.8 | ivgpu-libvirt-hook.8 | ivgpu-mps.8 | ivgpu-nvml.8) ;;
     ivgpu-*.1) grep -qw "$(sed -E 's/ivgpu-(.*)\.1/\1/' <<<"$name")" <<<"$commands" || fail "docs/man/$name is no command's" ;;
     *) fail "docs/man/$name belongs to nothing" ;;
   esac

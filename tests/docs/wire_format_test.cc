@@ -105,7 +105,7 @@ Structs in_the_headers() {
   FIELD(ring, ChannelControl, guest_awaits)
   FIELD(ring, ChannelControl, deferred_count)
   FIELD(ring, ChannelControl, deferred_result)
-  FIELD(ring, ChannelControl, queued)
+  FIELD(ring, ChannelControl, unused)
   FIELD(ring, ChannelControl, completion)
   FIELD(ring, RecordHeader, bytes)
   FIELD(ring, RecordHeader, call)

@@ -270,17 +270,13 @@ TEST_F(ComingBack, TheWorkersAnswerAloneBringsTheSessionBack) {
   EXPECT_TRUE(before_deadline([] { return cu::cuCtxSynchronize() == CUDA_SUCCESS; }));
 }
 
-// A worker that nobody rings, since its broker does that where the VM has no doorbell, and whose broker has ended. Nor does it
-// wait for turns that nobody gives.
+// A worker that nobody rings, since its broker does that where the VM has no doorbell, and whose broker has ended.
 TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   int life[2];
   ASSERT_EQ(pipe(life), 0);
   loopback::InProcessOptions options;
   options.host_patience = few_questions;
   options.serve.life_fd = life[0], options.serve.outlive = std::chrono::minutes(10);
-  static ring::GrantPage grants;
-  static ring::RequestPage requests;
-  options.serve.turns = {.grants = &grants, .requests = &requests, .bell_fd = -1, .devices = 1};
   InProcess loopback(backend(), options);
   ASSERT_TRUE(loopback.ok());
   CUstream stream = nullptr;
@@ -298,7 +294,6 @@ TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
     return before_deadline([times] { return fake_driver().calls("cuMemsetD8Async") == times; });
   };
   EXPECT_TRUE(is_executed(1));
-  grants.device[0].word.store(ring::Grant{ring::GrantMode::Closed, 1}.word());
   close(life[1]);
   EXPECT_TRUE(comes_back());
   EXPECT_TRUE(before_deadline(worker_answers(loopback, 3)));

@@ -52,25 +52,25 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_taker ${CMAKE_CURRENT_LIST_DIR}/taker.cc)
   target_link_libraries(loopback_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
-  add_executable(loopback_turner ${CMAKE_CURRENT_LIST_DIR}/turner.cc)
-  target_link_libraries(loopback_turner PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
+  add_executable(loopback_load ${CMAKE_CURRENT_LIST_DIR}/load_program.cc)
+  target_link_libraries(loopback_load PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_collider ${CMAKE_CURRENT_LIST_DIR}/collider.cc)
   target_link_libraries(loopback_collider PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   # For managed_on_gpu, by hand.
   add_library(managed_taker SHARED ${CMAKE_CURRENT_LIST_DIR}/managed_taker.cc)
   target_link_libraries(managed_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
-  foreach(name collisions processes gpus interrupts nvml quotas turns warnings)
+  foreach(name collisions processes gpus interrupts nvml quotas shares warnings)
     add_executable(loopback_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cc)
     target_link_libraries(loopback_${name} PRIVATE ivgpu_ring GTest::gtest_main nlohmann_json::nlohmann_json
                                                    Threads::Threads)
     target_compile_definitions(loopback_${name} PRIVATE
       IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>"
-      FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" WORKER_SCRIPT="${CMAKE_CURRENT_LIST_DIR}/worker.sh"
-      PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" TURNER="$<TARGET_FILE:loopback_turner>" COLLIDER="$<TARGET_FILE:loopback_collider>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
+      FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>"
+      PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" LOAD_PROGRAM="$<TARGET_FILE:loopback_load>" COLLIDER="$<TARGET_FILE:loopback_collider>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
       GUEST_FOLDER="${CMAKE_BINARY_DIR}/guest" NVML_ANSWERS="$<TARGET_FILE:probe_nvml_answers>"
       NVML_GOLDEN="${CMAKE_SOURCE_DIR}/tests/contract/golden/nvml-580.159.04-h200.txt"
       SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
-    add_dependencies(loopback_${name} loopback_collider loopback_program loopback_taker loopback_turner guest_cuda guest_nvml probe_nvml_answers ivgpu ivgpud ivgpu-worker simgpu)
+    add_dependencies(loopback_${name} loopback_collider loopback_program loopback_taker loopback_load guest_cuda guest_nvml probe_nvml_answers ivgpu ivgpud ivgpu-worker simgpu)
     ivgpu_discover(loopback_${name} PREFIX loopback. LABELS loopback)
   endforeach()
   target_link_libraries(loopback_interrupts PRIVATE ivgpu_guest)

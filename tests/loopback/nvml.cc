@@ -134,7 +134,7 @@ TEST(NvmlOfTwoVms, TellEachItsOwnUtilisation) {
   const pid_t worker = fork();
   if (worker == 0) {
     const std::string of_t = region("t"), progress = broker.folder / "progress";
-    execl("/usr/bin/env", "env", of_t.c_str(), TURNER, GUEST_CUDA, progress.c_str(), "long", nullptr);
+    execl("/usr/bin/env", "env", of_t.c_str(), LOAD_PROGRAM, GUEST_CUDA, progress.c_str(), "long", nullptr);
     _exit(126);
   }
   const auto percent = [&](const char* vm, const char* gpu) {

@@ -607,59 +607,6 @@ TEST(StrictWith, NobodyPollsForLongerThanTheLongest) {
   EXPECT_EQ(polled_after_longer_waits(8000), ring::longest_spin_us * std::uint64_t{1000});
 }
 
-// The longest nap of a thread that the worker does not wake, once it has napped often enough for its naps to have grown.
-std::uint64_t longest_nap_of_a_wait(std::uint64_t position) {
-  loopback::Naps naps;
-  std::thread waits([&] {
-    const loopback::CountedNaps counted(naps);
-    guest::session()->channel(0).await_executed(position);
-  });
-  EXPECT_TRUE(before_deadline([&] { return naps.count >= 20; }));
-  fake_driver().open_gate();
-  waits.join();
-  return naps.longest_ns;
-}
-
-// While its record waits for a turn on the GPU, which comes within milliseconds, it looks more often.
-TEST_F(Strict, AGuestThatNobodyWakesNapsForShorterWhileItIsQueued) {
-  const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
-  guest::Channel& channel = guest::session()->channel(0);
-  block_worker();
-  EXPECT_EQ(longest_nap_of_a_wait(channel.posted()), guest::longest_nap_ns);
-  ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  control[&ring::ChannelControl::queued].store(1);
-  block_worker();
-  EXPECT_LE(longest_nap_of_a_wait(channel.posted()), guest::longest_nap_ns / 20);
-}
-
-// A worker wakes a guest when its turn on the GPU begins, and what it awaits comes soon: it polls for 200 us before it
-// sleeps again (guest/session/channel.cc). A thread that was kept from a processor has taken longer, never less.
-TEST_F(Strict, AGuestThatIsWokenEarlyPolls) {
-  const auto asleep = asleep_at(guest::this_channel().index());
-  const auto await_sleep = [&] {
-    while (asleep.load() == 0) std::this_thread::yield();
-  };
-  for (int i = 0; i < 20; ++i) {
-    block_worker();
-    Clock::duration awake{};
-    std::thread worker([&] {
-      Clock::time_point woken;
-      do {  // until it is woken before it wakes by itself
-        await_sleep();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // now it sleeps
-        woken = Clock::now();
-      } while (asleep.exchange(0) == 0);
-      syscall(SYS_futex, asleep.futex_word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
-      await_sleep();
-      awake = Clock::now() - woken;
-      fake_driver().open_gate();
-    });
-    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
-    worker.join();
-    EXPECT_GE(awake, std::chrono::microseconds(200));
-  }
-}
-
 // Who waits for the last of many records sleeps through the others: it is not woken for each.
 TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
   const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);

@@ -31,7 +31,7 @@ function(spin_test name model)
              COMMAND ${models}/check ${text} ${ARGN})
 endfunction()
 
-foreach(model parking awaited bell ring order lanes slots pins turns)
+foreach(model parking awaited bell ring order lanes slots pins)
   spin_test(${model} ${model})
 endforeach()
 spin_test(parking_loopback parking -- LOOPBACK)
@@ -42,7 +42,7 @@ endforeach()
 
 add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_lanes.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
-               ${models}/explore_slots.cc ${models}/explore_turns.cc)
+               ${models}/explore_slots.cc)
 set_target_properties(models_explore PROPERTIES IVGPU_MERGE OFF)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)

@@ -23,7 +23,6 @@ std::vector<Scenario> ring_scenarios();
 std::vector<Scenario> order_scenarios();
 std::vector<Scenario> lane_scenarios();
 std::vector<Scenario> slot_scenarios();
-std::vector<Scenario> turn_scenarios();
 std::vector<Scenario> address_scenarios();
 
 // The commonest form of a Scenario's `run`: the bounds given here, the rest from outside.

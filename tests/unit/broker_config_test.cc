@@ -25,14 +25,27 @@ Config good(const std::string& text, unsigned cores = 8) {
   return config;
 }
 
+TEST(Config, KeysOfBeforeAreReadForOneReleaseMore) {
+  Config config;
+  std::string error;
+  ASSERT_TRUE(parse_config("[gpu]\npolicy = \"turns\"\nquantum_us = 5000\nlongest_turn_ms = 20\n[vm.a]\n", "f.toml", 8,
+                           config, error))
+      << error;
+  EXPECT_EQ(config.gpu.policy, "shared");
+  ASSERT_EQ(config.remarks.size(), 3U);
+  EXPECT_TRUE(
+      config.remarks[0].ends_with("[gpu] longest_turn_ms does nothing any more: leases replace turns, and "
+                                  "longest_lease_ms bounds them"))
+      << config.remarks[0];
+}
+
 TEST(Config, AnEmptyVmHasTheDefaults) {
   const Config config = good("[vm.a]");
   EXPECT_EQ(config.broker.runtime_dir, "/run/ivgpu");
   EXPECT_EQ(config.broker.socket_mode, 0660);
   EXPECT_EQ(config.gpu.library, "auto");
-  EXPECT_EQ(config.gpu.policy, "turns");
-  EXPECT_EQ(config.gpu.quantum_us, 1000);
-  EXPECT_EQ(config.gpu.longest_turn_ms, 20);
+  EXPECT_EQ(config.gpu.policy, "shared");
+  EXPECT_EQ(config.gpu.longest_lease_ms, 1000);
   ASSERT_EQ(config.vms.size(), 1U);
   const auto& vm = config.vms[0];
   EXPECT_EQ(vm.name, "a");
@@ -163,7 +176,7 @@ constexpr Mistake mistakes[] = {
     {"NotATable", "gpu = 1\n", "f.toml: 'gpu' must be a table, as in [gpu]"},
     {"VmNotATable", "[vm]\na = 1\n", "f.toml: [vm] a must be a table, as in [vm.a]"},
     {"UnknownKey", "[gpu]\nlib = 1\n[vm.a]",
-     "f.toml: [gpu] has no key 'lib'; it takes library, policy, mps_control, quantum_us, longest_turn_ms, overcommit"},
+     "f.toml: [gpu] has no key 'lib'; it takes library, policy, mps_control, longest_lease_ms, overcommit"},
     {"MetricsForAnybody", "[broker]\nmetrics = \"0.0.0.0:9910\"\n[vm.a]",
      "f.toml: [broker] metrics = \"0.0.0.0:9910\": metrics takes \"\" for none, the path of a socket, beginning with "
      "/, "
@@ -174,10 +187,10 @@ constexpr Mistake mistakes[] = {
     {"MetricsAPort", "[broker]\nmetrics = 9910\n[vm.a]",
      "f.toml: [broker] metrics = 9910: metrics takes \"\" for none, the path of a socket, beginning with /, "
      "or an address of the loopback, as \"127.0.0.1:9910\" or \"[::1]:9910\""},
-    {"ThreadsWithoutMps", "[gpu]\npolicy = \"turns\"\n[vm.a]\nactive_threads = 50",
-     "f.toml: [vm.a] active_threads = 50 goes with policy = \"mps\" in [gpu], which says \"turns\""},
+    {"ThreadsWithoutMps", "[gpu]\npolicy = \"shared\"\n[vm.a]\nactive_threads = 50",
+     "f.toml: [vm.a] active_threads = 50 goes with policy = \"mps\" in [gpu], which says \"shared\""},
     {"ThreadsWithoutMpsForAll", "[defaults]\nactive_threads = 99\n[vm.a]",
-     "f.toml: [vm.a] active_threads = 99 goes with policy = \"mps\" in [gpu], which says \"turns\""},
+     "f.toml: [vm.a] active_threads = 99 goes with policy = \"mps\" in [gpu], which says \"shared\""},
     {"NoThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 0",
      "f.toml: [vm.a] active_threads = 0: active_threads takes an integer from 1 to 100"},
     {"TooManyThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 101",
@@ -185,7 +198,7 @@ constexpr Mistake mistakes[] = {
     {"UnknownPlacement", "[vm.a]\nplacement = \"spread\"",
      "f.toml: [vm.a] placement = \"spread\": placement takes \"fixed\", \"least-loaded\" or \"packed\""},
     {"UnknownPolicy", "[gpu]\npolicy = \"MPS\"\n[vm.a]",
-     "f.toml: [gpu] policy = \"MPS\": policy takes \"turns\", \"time-slice\" or \"mps\""},
+     "f.toml: [gpu] policy = \"MPS\": policy takes \"shared\", \"time-slice\" or \"mps\""},
     {"MpsControlByName", "[gpu]\nmps_control = \"nvidia-cuda-mps-control\"\n[vm.a]",
      "f.toml: [gpu] mps_control = \"nvidia-cuda-mps-control\": mps_control takes the path of nvidia-cuda-mps-control, "
      "beginning with /, or \"\" for the one in PATH"},
@@ -214,7 +227,7 @@ constexpr Mistake mistakes[] = {
     {"ChoicesInOne", "[defaults]\njail = 'required\" or \"off'\n[vm.a]",
      "f.toml: [defaults] jail = \"required\" or \"off\": jail takes \"best-effort\", \"required\" or \"off\""},
     {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]",
-     "f.toml: [gpu] has no key 'a b'; it takes library, policy, mps_control, quantum_us, longest_turn_ms, overcommit"},
+     "f.toml: [gpu] has no key 'a b'; it takes library, policy, mps_control, longest_lease_ms, overcommit"},
     {"LetterAlone", "[vm.a]\n\xc3\xbdv", "f.toml:2: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterEscaped", "a = \"\\\xc3\xbd\"", "f.toml:1: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterInAStringOfLines", "a = \"\"\"\n# \"\"\"\xef\xbb\xa2\" = 1",
@@ -270,14 +283,10 @@ constexpr Mistake mistakes[] = {
     {"NegativeWeight", "[defaults]\nweight = -1\n[vm.a]",
      "f.toml: [defaults] weight = -1: weight takes an integer from 1 to 1000"},
     {"WeightInParts", "[vm.a]\nweight = 1.5", "f.toml: [vm.a] weight = 1.5: weight takes an integer from 1 to 1000"},
-    {"QuantumTooShort", "[gpu]\nquantum_us = 199\n[vm.a]",
-     "f.toml: [gpu] quantum_us = 199: quantum_us takes an integer from 200 to 100000"},
-    {"QuantumTooLong", "[gpu]\nquantum_us = 100001\n[vm.a]",
-     "f.toml: [gpu] quantum_us = 100001: quantum_us takes an integer from 200 to 100000"},
-    {"TurnThatEndsAtOnce", "[gpu]\nlongest_turn_ms = 0\n[vm.a]",
-     "f.toml: [gpu] longest_turn_ms = 0: longest_turn_ms takes an integer from 1 to 10000"},
-    {"TurnTooLong", "[gpu]\nlongest_turn_ms = 10001\n[vm.a]",
-     "f.toml: [gpu] longest_turn_ms = 10001: longest_turn_ms takes an integer from 1 to 10000"},
+    {"LongestLeaseTooShort", "[gpu]\nlongest_lease_ms = 99\n[vm.a]",
+     "f.toml: [gpu] longest_lease_ms = 99: longest_lease_ms takes an integer from 100 to 60000"},
+    {"ReserveOfEverything", "[vm.a]\nreserve = 91",
+     "f.toml: [vm.a] reserve = 91: reserve takes an integer from 0 to 90"},
     {"BellTooFast", "[vm.a]\nbell_us = 10", "f.toml: [vm.a] bell_us = 10: bell_us takes an integer from 50 to 1000000"},
     {"BadVmMode", "[vm.a]\nsocket_mode = \"-1\"",
      "f.toml: [vm.a] socket_mode = \"-1\": socket_mode takes permissions in octal, as \"0660\", or \"\" for those in "

@@ -19,8 +19,8 @@
 #include "host/worker/control.h"
 #include "host/worker/life_line.h"
 #include "host/worker/start.h"
+#include "ring/gpu_use.h"
 #include "ring/telemetry.h"
-#include "ring/turns.h"
 #include "tests/unit/mps_client.h"
 
 namespace {
@@ -156,41 +156,15 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
   }
 }
 
-// ---- turns ---------------------------------------------------------------------------------------------------------
+// ---- GPU time ------------------------------------------------------------------------------------------------------
 
-bool launches = false;  // and waits, all the time, as far as its pages tell: 10 us for a wait in a turn, else 500
+bool wants_gpu = false;  // all the time, as far as its page tells, and waits after each submission
 
-bool answers_ends = false;  // and takes no turn
-
-// The grant of its GPU, which it says to have seen.
-ring::Grant see_grant(const host::TurnPages& pages) {
-  const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
-  if (grant.copies) pages.requests->device[0].heard = grant.number;
-  return grant;
-}
-
-void answer_end(const host::TurnPages& pages) {
-  const ring::Grant grant = see_grant(pages);
-  if (grant.mode == ring::GrantMode::Closed) pages.requests->device[0].given_back = grant.number;
-}
-
-void take_turns(const host::TurnPages& pages) {
-  static auto acted = std::chrono::steady_clock::now();
-  const ring::Grant grant = see_grant(pages);
-  ring::DeviceRequest& words = pages.requests->device[0];
-  words.waiting = grant.mode == ring::GrantMode::Closed;
-  if (grant.mode == ring::GrantMode::Closed) {
-    acted = std::chrono::steady_clock::now();
-    words.given_back = grant.number;
-    return;
-  }
-  const std::chrono::nanoseconds each = std::chrono::microseconds(grant.mode == ring::GrantMode::Turn ? 10 : 500);
-  const auto calls = static_cast<std::uint64_t>((std::chrono::steady_clock::now() - acted) / each);
-  words.submitted += calls, words.waits += calls;
-  words.waited_ns += calls * static_cast<std::uint64_t>(each.count());
-  acted += calls * each;
-  const std::uint64_t one = 1;
-  if (grant.mode == ring::GrantMode::Told && write(pages.bell_fd, &one, sizeof one) < 0) std::perror("bell");
+void use_gpu(const host::GpuUsePages& pages) {
+  ring::DeviceUse& words = pages.use->device[0];
+  ++words.waits;
+  words.settled = words.submitted.load();
+  ++words.submitted;
 }
 
 // ---- MPS -----------------------------------------------------------------------------------------------------------
@@ -262,8 +236,7 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
     case 'C':
     case 'K':
     case 'Q': be_a_client(command); break;
-    case 'L': launches = true; break;
-    case 'E': answers_ends = true; break;
+    case 'L': wants_gpu = true; break;
     case 'm':
       for (int i = 0; i < 100; ++i) send(options.control_fd, "again", 5, MSG_DONTWAIT);
       break;
@@ -275,10 +248,8 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
 int serve(ring::SlotView slot, const host::worker::Shared& shared) {
   for (;;) {
     pollfd fds[3] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}, life->to_poll()};
-    if (launches) take_turns(shared.turns);
-    if (answers_ends) answer_end(shared.turns);
-    if (launches || answers_ends) usleep(100);
-    poll(fds, 3, launches || answers_ends ? 0 : life->timeout_ms());
+    if (wants_gpu) use_gpu(shared.gpu_use), usleep(100);
+    poll(fds, 3, wants_gpu ? 0 : life->timeout_ms());
     life->found(fds[2].revents);
     if (life->is_over()) return host::worker::exit_ended;
     MemoryMessage message{};

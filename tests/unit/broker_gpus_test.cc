@@ -315,7 +315,7 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   EXPECT_FALSE(holds.take({gpu}, error));
   EXPECT_EQ(error,
             "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other.pid) +
-                " gives it out by turns, quotas or MPS already, and two brokers would not know of each other: end "
+                " gives it out by leases, quotas or MPS already, and two brokers would not know of each other: end "
                 "that one, name other GPUs by the key gpus, or, without quotas, set policy = \"time-slice\" in [gpu]");
   other.end();
   EXPECT_TRUE(holds.take({gpu}, error)) << error;
@@ -329,7 +329,7 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   EXPECT_TRUE(second.take_for(config, gpus, error)) << "the driver slices, whoever it is: " << error;
   config.vms[0].gpu_memory = 1 << 30;
   EXPECT_FALSE(second.take_for(config, gpus, error));
-  config.vms[0].gpu_memory = 0, config.gpu.policy = "turns";
+  config.vms[0].gpu_memory = 0, config.gpu.policy = "shared";
   EXPECT_FALSE(second.take_for(config, gpus, error));
 }
 

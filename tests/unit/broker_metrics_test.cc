@@ -89,11 +89,9 @@ BrokerStatus some_status() {
   vm.ends.orderly = 2, vm.ends.signal = 1;
   vm.gpus.list = {{0, "GPU-1", "0000:81:00.0", "", false}, {{}, "MIG-2", "", "", false}};
   vm.quotas = {{"GPU-1", 4ULL << 30, 1 << 30, 3 << 29, ""}, {"MIG-2", 0, 7, 8, "nobody measures it"}};
-  vm.turns = {{.weight = 2, .latency = false}, {}};
-  vm.turns->account.held = std::chrono::milliseconds(1500), vm.turns->account.turns = 42;
-  vm.gpu_time = {std::chrono::milliseconds(1500), std::chrono::milliseconds(2250), ""};
-  for (int i = 0; i < 100; ++i) vm.turns->account.waits.add(std::chrono::milliseconds(i == 50 ? 64 : 4));
-  status.gpus = {{"GPU-1", true}, {"MIG-2", false}};
+  vm.gpu_time = GpuTimeStatus{.share = {.weight = 2}, .account = {}};
+  vm.gpu_time->account = {std::chrono::milliseconds(1500), std::chrono::milliseconds(2250), 42, 7};
+  status.gpus = {{"GPU-1", host::scheduler::Scheduler::Sharing::Leases}, {"MIG-2"}};
   vm.bounds.group = "/sys/fs/cgroup/x", vm.bounds.cpu_max = 2500, vm.bounds.use.throttled_us = 1'250'000;
   vm.slots = {claimed_slot("vector_add"), SlotStatus{}};
   vm.slots[1].word.state = SlotState::Ready, vm.slots[1].worker = 901;
@@ -121,17 +119,13 @@ TEST(Metrics, FiguresOfBrokerVmsAndSessions) {
   EXPECT_EQ(value(all, "ivgpu_vm_gpu_memory_total_bytes", vm), "8589934592");
   EXPECT_EQ(value(all, "ivgpu_vm_gpu_memory_quota_bytes", R"({vm="train",uuid="GPU-1"})"), "4294967296");
   EXPECT_EQ(value(all, "ivgpu_vm_gpu_memory_charged_bytes", R"({vm="train",uuid="MIG-2"})"), "7");
-  EXPECT_EQ(value(all, "ivgpu_gpu_takes_turns", R"({uuid="GPU-1"})"), "1");
-  EXPECT_EQ(value(all, "ivgpu_gpu_takes_turns", R"({uuid="MIG-2"})"), "0");
-  EXPECT_EQ(value(all, "ivgpu_vm_turns_weight", vm), "2");
-  EXPECT_EQ(value(all, "ivgpu_vm_turns_held_seconds_total", vm), "1.5");
-  EXPECT_EQ(value(all, "ivgpu_vm_turns_taken_total", vm), "42");
-  EXPECT_NEAR(std::stod(value(all, "ivgpu_vm_turns_wait_p50_seconds", vm)), 4e-3, 4e-4);
-  EXPECT_EQ(value(all, "ivgpu_vm_turns_sliced_processes", vm), "0");
-  EXPECT_EQ(value(all, "ivgpu_vm_workers_cpu_max", vm), "2.5");
-  EXPECT_EQ(value(all, "ivgpu_vm_workers_throttled_seconds_total", vm), "1.25");
-  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_seconds_total", R"({vm="train",source="turns"})"), "1.5");
-  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_seconds_total", R"({vm="train",source="samples"})"), "2.25");
+  EXPECT_EQ(value(all, "ivgpu_gpu_leases", R"({uuid="GPU-1"})"), "1");
+  EXPECT_EQ(value(all, "ivgpu_gpu_leases", R"({uuid="MIG-2"})"), "0");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_weight", vm), "2");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_had_seconds_total", vm), "1.5");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_waited_seconds_total", vm), "2.25");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_leases_total", vm), "42");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_preempted_leases_total", vm), "7");
   EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", R"({vm="train",end="orderly"})"), "2");
   EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", R"({vm="train",end="protocol_broken"})"), "0");
   EXPECT_EQ(value(all, "ivgpu_vm_slots", R"({vm="train",state="claimed"})"), "1");
@@ -177,12 +171,12 @@ TEST(Metrics, WithoutAControlGroupThereAreNoFiguresOfIt) {
 
 TEST(Metrics, TimeThatNobodyTellsIsNoMetric) {
   BrokerStatus status = some_status();
-  status.vms[0].gpu_time = {std::chrono::milliseconds(1500), {}, "NVML cannot be asked: x"};
-  const auto all = prometheus::read(metrics_as_text(status));
-  EXPECT_EQ(all.at("ivgpu_vm_gpu_time_seconds_total").samples.size(), 1U);
-  const auto time = nlohmann::json::parse(status_as_json(status))["vms"][0]["gpu_time"];
-  EXPECT_EQ(time, (nlohmann::json{{"turns_s", 1.5}, {"samples_s", nullptr}, {"missing", "NVML cannot be asked: x"}}));
-  status.vms[0].gpu_time.turns.reset();
+  const auto told = nlohmann::json::parse(status_as_json(status));
+  EXPECT_EQ(told["vms"][0]["gpu_time"],
+            (nlohmann::json{{"had_s", 1.5}, {"leases", 42}, {"preempted", 7}, {"waited_s", 2.25}, {"weight", 2}}));
+  EXPECT_EQ(told["gpus"][0]["sharing"], "leases");
+  EXPECT_EQ(told["gpus"][1]["sharing"], "time slices");
+  status.vms[0].gpu_time.reset();
   EXPECT_FALSE(has(metrics_as_text(status), "ivgpu_vm_gpu_time_"));
 }
 

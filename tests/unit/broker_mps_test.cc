@@ -70,10 +70,8 @@ TEST(Mps, WorkersAreTheirDaemonsClients) {
   EXPECT_EQ(variable_of(u, "CUDA_MPS_PIPE_DIRECTORY"), broker.folder_of(2) + "/pipe");
   EXPECT_EQ(variable_of(u, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "100");
   const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
-  EXPECT_NE(told.find(R"("gpu_time":{"missing":"NVML names the server of MPS in place of its clients",)"
-                      R"("samples_s":null,"turns_s":null})"),
-            std::string::npos)
-      << told;
+  EXPECT_NE(told.find(R"("gpu_time":{"had_s":0.0,"leases":0,)"), std::string::npos) << told;
+  EXPECT_NE(told.find(R"("sharing":"time slices")"), std::string::npos) << told;
   EXPECT_EQ(broker.terminate(), 0);
 }
 
@@ -420,7 +418,7 @@ TEST(Mps, TheCheckSaysWhatIsGivenUp) {
       std::string::npos)
       << checked.text;
   EXPECT_EQ(control.told(), "") << "a check starts nothing";
-  EXPECT_EQ(outcome_of("policy = \"turns\"", "[vm.a]\ngpus = [0]", {"--check"}).text.find("trust domain"),
+  EXPECT_EQ(outcome_of("policy = \"shared\"", "[vm.a]\ngpus = [0]", {"--check"}).text.find("trust domain"),
             std::string::npos);
 }
 

@@ -15,7 +15,7 @@ TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
   for (const char* name :
        {"t/region", "t/record", "t/broker", "t/doorbell/0", "t/doorbell/1", "t/doorbell/2", "t/interrupt/0"})
     EXPECT_TRUE(all.contains(name)) << name;
-  for (const char* name : {"control", "output", "process", "telemetry", "grants", "requests", "bell"})
+  for (const char* name : {"control", "output", "process", "telemetry", "orders", "use", "bell"})
     EXPECT_TRUE(all.contains(own + name)) << own << name;
   const auto listens = [](const std::string& name) { return name.starts_with("listen-"); };
   EXPECT_EQ(std::ranges::count_if(all, listens), 4) << "the VM's socket, and those for status, traces and control";

@@ -183,7 +183,7 @@ TEST(Service, ConnectionsThatHaveGoneDoNotWaitForTheManager) {
   // Until the manager holds what the broker has without a connection.
   ASSERT_TRUE(eventually([&] {
     const std::vector<std::string> texts = manager.all();
-    return std::any_of(texts.begin(), texts.end(), [](const auto& t) { return t.find("t/0/requests\n") != t.npos; });
+    return std::any_of(texts.begin(), texts.end(), [](const auto& t) { return t.find("t/0/use\n") != t.npos; });
   }));
   ASSERT_GT(manager.fill(), 0);
   const std::size_t before = open_descriptors(broker.pid);

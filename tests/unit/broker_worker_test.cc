@@ -215,7 +215,7 @@ TEST(Workers, TheyHoldNoDescriptorOfTheRegion) {
        std::filesystem::directory_iterator("/proc/" + std::to_string(broker.workers().at(0)) + "/fd")) {
     targets.push_back(std::filesystem::read_symlink(entry.path()).string());
   }
-  EXPECT_EQ(targets.size(), 7U);  // /dev/null, two outputs, control socket, doorbell, interrupt, the scheduler of turns
+  EXPECT_EQ(targets.size(), 7U);  // /dev/null, two outputs, control socket, doorbell, interrupt, the scheduler
   for (const std::string& target : targets) EXPECT_EQ(target.find("memfd"), std::string::npos) << target;
   EXPECT_TRUE(eventually([&] { return broker.logged("the jail is off"); }));
 }

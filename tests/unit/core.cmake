@@ -26,24 +26,9 @@ unit_test(guest_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_guest
 unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
 
 unit_test(session_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_session ivgpu_fake_driver
-          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_turn_limits.cc session_turns.cc session_value_waits.cc session_waker.cc)
+          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_gpu_use.cc session_waker.cc)
 
-unit_test(turns_test SANITIZED TSAN LIBRARIES ivgpu_turns SOURCES turns_policy.cc turns_scheduler.cc turns_suspicion.cc)
-target_compile_options(turns_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU that is played
-
-# Whole programs under the scheduler's decisions, in virtual time: one thread that computes for long, so without sanitizers.
-if(NOT IVGPU_SANITIZE)
-  set(turns ${CMAKE_CURRENT_LIST_DIR}/../turns)
-  add_library(ivgpu_turns_world STATIC ${turns}/gpu.cc ${turns}/loads.cc ${turns}/timeline.cc ${turns}/worker.cc
-              ${turns}/world.cc)
-  target_link_libraries(ivgpu_turns_world PUBLIC ivgpu_turns ivgpu_session ivgpu_options)
-  target_compile_options(ivgpu_turns_world PRIVATE ${IVGPU_OPTIMISED})
-
-  unit_test(turns_world_test THOROUGH LIBRARIES ivgpu_turns_world SOURCES turns_debts.cc turns_world.cc)
-
-  add_executable(turns_simulation ${turns}/simulate.cc)
-  target_link_libraries(turns_simulation PRIVATE ivgpu_turns_world)
-  add_test(NAME unit.turns.simulation COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:turns_simulation> --vms 64 --gpus 8 --seconds 0.5)
-  set_tests_properties(unit.turns.simulation PROPERTIES LABELS "unit;thorough")
-  set_target_properties(turns_simulation PROPERTIES IVGPU_MERGE OFF)
-endif()
+unit_test(scheduler_test SANITIZED TSAN LIBRARIES ivgpu_scheduler ivgpu_switch_table
+          SOURCES scheduler_policy.cc scheduler_switches.cc scheduler_test.cc)
+target_compile_options(scheduler_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU in virtual time
+unit_test(rm_test SANITIZED LIBRARIES ivgpu_rm SOURCES scheduler_groups.cc)

@@ -68,7 +68,7 @@ TEST(Layout, WordsWithDifferentWritersHaveLinesOfTheirOwn) {
         {offsetof(L, token), offsetof(L, kind), offsetof(L, sequence), offsetof(L, worker_asleep)});
   apart("channel", {offsetof(C, tail), offsetof(C, guest_asleep), offsetof(C, guest_awaits)},
         {offsetof(C, head), offsetof(C, worker_asleep), offsetof(C, executed), offsetof(C, reply_position),
-         offsetof(C, deferred_count), offsetof(C, queued), offsetof(C, completion)});
+         offsetof(C, deferred_count), offsetof(C, unused), offsetof(C, completion)});
 }
 
 TEST(Layout, ChannelsLieOneAfterTheOther) {

@@ -41,11 +41,10 @@ refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 refuses 'share is measured alone' --gpu sim share copy
 refuses "there is no mix '9 wait'" --gpu sim share --mix '9 wait'
 refuses '--mix is for share' --gpu sim copy --mix '4 wait'
-for only_for_share in '--round 2' '--no-alone' '--quantum 4000'; do
+for only_for_share in '--round 2' '--no-alone'; do
   # shellcheck disable=SC2086  # an option and its value
-  refuses '--pairs, --round, --quantum and --no-alone are for share' --gpu sim copy $only_for_share
+  refuses '--pairs, --round and --no-alone are for share' --gpu sim copy $only_for_share
 done
-expect 2 'quantum' --gpu sim share --quantum 100
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
 "$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
 [[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
@@ -58,14 +57,13 @@ rm "$work/said"
 # part by weight and Jain's index before its last number.
 expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){16} [01][.0-9]* \| [0-9.]+ \|' --gpu sim --quick share --mix '4 wait' --round 0.1 --json "$work/share.json" --plot "$work/share.svg"
 [[ $output =~ '| wait | wait |'[^$'\n']*' | - | 1.000 | 1.000 | '[0-9.]*' |'$'\n''| 4 wait | wait |' ]] || fail "not alone, and then in four VMs: $output"
-grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
+grep -q '"leases"' "$work/share.json" || fail "the JSON of share has no leases"
 grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
 rm -f "$work/share.json" "$work/share.svg"
 # VMs of unlike weights have a row each; the load is not measured alone.
-expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1 --quantum 4000 -v
+expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1 -v
 [[ $(grep -cE '^\| 3 wait, weights 1 2 4 \| wait(, weight [24])? \|' <<<"$output") == 3 && $output != *'| wait | wait |'* ]] ||
   fail "not three VMs and nothing else: $output"
-[[ $output =~ '[gpu] quantum_us 1000 -> 4000' ]] || fail "the broker has no quantum of 4000: $output"
 
 # Loads that PyTorch makes: left out where there is none; else its program is told to go as ours is.
 mkdir "$work/bin"

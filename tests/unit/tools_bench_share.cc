@@ -127,7 +127,7 @@ TEST(Mixes, ANameThatThereIsNotIsAnError) {
 
 TEST(Mixes, WeightsAndTheLatencyClassAreOfTheVmsInOrder) {
   const Sharing weights = sharing_of(*planned_mixes({"3 long, weights 1 2 4"}, 1, false).front().mix);
-  EXPECT_EQ(weights.policy, "turns");
+  EXPECT_EQ(weights.policy, "shared");
   EXPECT_EQ(weights.weights, (std::map<std::string, int>{{"m1", 2}, {"m2", 4}}));
   const Sharing quick = sharing_of(*planned_mixes({"full, quick infer"}, 1, false).front().mix);
   EXPECT_EQ(quick.latency_vms, Texts{"m1"});
@@ -138,7 +138,7 @@ Shared some_part() {
   Shared one{.mix = "wait, full", .load = "wait", .vms = 1};
   one.native = {1800, 540, 549, 700, {0.02, 0.9, 0.75, 0.75}};
   one.slices = {900, 1000, 1100, 1300, {0.01, 0.25, 0.5, 0.5}};
-  one.turns = {20000, 50, 12, 3000, {0.2, 0.97, 0.98, 0.96}};
+  one.leases = {20000, 50, 12, 3000, {0.2, 0.97, 0.98, 0.96}};
   return one;
 }
 
@@ -153,7 +153,7 @@ TEST(ShareTable, ARowHasProgressPartsAndJainsIndexByEachPolicy) {
 TEST(ShareTable, WhatIsNotKnownIsADashAndAWeightIsSaid) {
   Shared one = some_part();
   one.weight = 4;
-  one.turns.fair = {};
+  one.leases.fair = {};
   const std::string row = share_row(one);
   EXPECT_TRUE(has(row, "| wait, weight 4 |")) << row;
   EXPECT_TRUE(has(row, "| 3000 | - | - | - | 50.00 |")) << row;
@@ -166,10 +166,10 @@ TEST(ShareTable, JsonHasTheSame) {
   const auto json = nlohmann::json::parse(share_json({one})).at(0);
   EXPECT_EQ(json.at("weight"), 2);
   EXPECT_TRUE(json.at("native").at("of_alone").is_null());
-  EXPECT_EQ(json.at("turns").at("of_alone"), 0.2);
-  EXPECT_EQ(json.at("turns").at("by_weight"), 0.97);
-  EXPECT_EQ(json.at("turns").at("jain"), 0.98);
-  EXPECT_EQ(json.at("turns").at("jain_least"), 0.96);
+  EXPECT_EQ(json.at("leases").at("of_alone"), 0.2);
+  EXPECT_EQ(json.at("leases").at("by_weight"), 0.97);
+  EXPECT_EQ(json.at("leases").at("jain"), 0.98);
+  EXPECT_EQ(json.at("leases").at("jain_least"), 0.96);
 }
 
 TEST(SharePicture, HasARowForEachLoadAndIsWellFormed) {

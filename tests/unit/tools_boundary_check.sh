@@ -82,7 +82,7 @@ try host/broker/fd_message.h 0 '  return recv(socket, bytes, length, MSG_DONTWAI
 try host/broker/doorbell_transport.cc 1 '    [[maybe_unused]] const auto n = read(bell.get(), &rings, sizeof rings);'
 try host/broker/doorbell_transport.cc 1 '    preadv2(bell.get(), &into, 1, -1, 0);'
 try host/broker/doorbell_transport.cc 0 '    bell.drain();'
-try host/turns/line.cc 1 '  if (read(bell_.get(), &rings, sizeof rings) < 0) return;'
+try host/scheduler/worker_pages.cc 1 '  if (read(bell_.get(), &rings, sizeof rings) < 0) return;'
 # Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
 for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region.cc \
   host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do

@@ -63,17 +63,16 @@ TEST(TopRows, SlotsWithoutAProgramAndVmsThatAreNew) {
   EXPECT_TRUE(view_of(document(""), document(""), 1).vms.empty());
 }
 
-TEST(TopRows, TheTimeOnGpusIsAShareWhoeverTellsIt) {
+TEST(TopRows, TheTimeOnGpusIsAShare) {
   const auto vms = [](const std::string& a, const std::string& b, const std::string& c) {
     return document(vm("a", a, "") + "," + vm("b", b, "") + "," + vm("c", c, ""));
   };
-  const auto time = [](const std::string& turns, const std::string& samples) {
-    return R"("gpu_time":{"turns_s":)" + turns + R"(,"samples_s":)" + samples + R"(,"missing":""})";
+  const auto time = [](const std::string& had) {
+    return R"("gpu_time":{"had_s":)" + had + R"(,"waited_s":0,"leases":0,"preempted":0,"weight":1})";
   };
-  View view = view_of(vms(time("2.5", "1.25"), time("null", "7.5"), time("null", "null")),
-                      vms(time("2.0", "1.0"), time("null", "null"), time("null", "null")), 2);
+  View view = view_of(vms(time("2.75"), time("7.5"), time("null")), vms(time("2.0"), time("null"), time("null")), 2);
   EXPECT_EQ(view.vms[0].values.back(), .375);
-  EXPECT_EQ(view.vms[1].values.back(), 3.75) << "samples have begun";
+  EXPECT_EQ(view.vms[1].values.back(), 3.75) << "it has begun";
   EXPECT_EQ(view.vms[2].values.back(), not_told);
   const std::string row = as_lines(view, "name").at(2);
   EXPECT_TRUE(row.ends_with(" 38 %") || row.ends_with(" 37 %")) << row;

@@ -4,8 +4,6 @@
 # unpacks the guest's tarball there, checks the guest, and runs a program with the tarball's library. Two at a time: a
 # form's command line and its file. In those whose memory is a memfd a program goes on while ivgpud is restarted and killed. In
 # one VM of each device the kernel module is loaded then, and the same said and run with it; what is felt of either is printed.
-# In a VM that nobody can wake a program waits for its turns, too, while a program of this machine goes first with kernels of
-# 3 ms: its naps stay short.
 set -euo pipefail
 build=$1 qemu=$2
 # shellcheck source=tests/oracle.sh
@@ -16,9 +14,9 @@ files=$sources/qemu-config
 source "$sources/tests/vm/own_broker.sh"
 
 {
-  printf '[broker]\nruntime_dir = "%s"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\nquantum_us = 100000\n' "$work"
+  printf '[broker]\nruntime_dir = "%s"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 1\n'
-  printf '[vm.first]\nlatency = true\n[vm.doorbell-args]\n[vm.doorbell-cfg]\n'
+  printf '[vm.doorbell-args]\n[vm.doorbell-cfg]\n'
   for kind in args cfg; do
     printf '[vm.plain-memfd-%s]\ntransport = "plain"\n' "$kind"
     printf '[vm.plain-file-%s]\ntransport = "plain"\nplain_file = "%s-%s"\n' "$kind" "$shm" "$kind"
@@ -49,7 +47,6 @@ if grep -q ivgpu.restarts=1 /proc/cmdline; then eval "$goes_on" || exit 1; fi
 measure() { /ivgpu/waking /usr/local/lib/ivgpu/guest/libcuda.so.1 "$@"; }
 felt() { measure figures | sed "s/^/$1: /"; }
 felt "by sysfs"
-if grep -q ivgpu.queued=1 /proc/cmdline; then measure queued; fi
 insmod /ivgpu/ivgpu.ko || exit 1
 /usr/local/bin/ivgpu-check | sed "s/^/with the module: /"
 measure death /dev/ivgpu0 && vector_add --n 1000 && felt "with the module"'
@@ -65,21 +62,9 @@ adapted() {
     -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
 }
 
-# go_first VM PROCESS: once a program in the VM is to be held back, and until it says how it waited, or the process has ended.
-go_first() {
-  local program
-  while kill -0 "$2" 2>/dev/null && ! grep -qs '^queued: it begins' "$work/$1.out"; do sleep 0.1; done
-  LD_LIBRARY_PATH=$build/guest IVGPU_REGION=$work/first.sock \
-    "$build/tests/loopback_turner" "$build/guest/libcuda.so.1" "$work/progress" long &
-  program=$!
-  while kill -0 "$2" 2>/dev/null && ! grep -q '^queued: short naps' "$work/$1.out"; do sleep 0.1; done
-  kill "$program" || fail "$1: the program that went first has ended"
-}
-
 # One VM of each device, or the test takes twice as long.
 with_module() { if [[ $1 == doorbell-args || $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
 
-is_queued() { if [[ $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
 with_restarts() { if [[ $1 == plain-memfd-* ]]; then echo 1; else echo 0; fi; }
 
 boot() {
@@ -95,7 +80,7 @@ boot() {
   timeout 900 "$qemu" -machine q35 -nodefaults -no-reboot "${processor[@]}" -m 1G -nic none -display none \
     -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock") ivgpu.module=$(with_module "$vm") \
-ivgpu.queued=$(is_queued "$vm") ivgpu.restarts=$(with_restarts "$vm")" "${words[@]}" \
+ivgpu.restarts=$(with_restarts "$vm")" "${words[@]}" \
     "${ports[@]}" >"$work/$vm.qemu" 2>&1
 }
 
@@ -123,21 +108,12 @@ check_module() {
   grep -q '^killed: the slot is free' "$work/$1.out" || fail "$1: a killed program's slot did not come back"
   (($(grep -c 'naps in 300 ms' "$work/$1.out") == 2)) || fail "$1: no program ran with the module"
   grep -E '^by sysfs|^with the module: [^ow ]|^killed' "$work/$1.out" | sed "s/^/  $2 /"
-  if [[ $(is_queued "$1") == 1 ]]; then check_naps "$1"; fi
   if ((status)); then tail -n 30 "$work/$1".{console,out,err}; fi
-}
-
-# Naps grow otherwise, so that a wait has two short ones at most.
-check_naps() {
-  local naps
-  naps=$(sed -n 's/^queued: short naps in a wait //p' "$work/$1.out")
-  ((${naps:-0} >= 20)) || fail "$1: naps grow while it waits for a turn: ${naps:-no} short ones in a wait"
 }
 
 for form in doorbell plain-file plain-memfd; do
   boot "$form" args & first=$!
   boot "$form" cfg & second=$!
-  if [[ $form == plain-file ]]; then go_first plain-file-args "$first"; fi
   if [[ $(with_restarts "$form-args") != 0 ]]; then
     restart_at_work "$form-args" "$form-cfg"
     await_ends "$form-args" "$form-cfg"

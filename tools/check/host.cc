@@ -192,7 +192,7 @@ Finding mps(const Machine& m, const std::string& runtime_dir) {
               "ivgpud runs MPS for " + gpu +
                   ": a fault of one VM's kernel ends all VMs on this GPU, and one process "
                   "stands alone between their memories",
-              "policy = \"turns\" or \"time-slice\" in [gpu], unless the VMs trust each other"};
+              "policy = \"shared\" or \"time-slice\" in [gpu], unless the VMs trust each other"};
   const char* set = m.real() ? std::getenv("CUDA_MPS_PIPE_DIRECTORY") : nullptr;
   const std::string pipes = set != nullptr && *set != '\0' ? set : "/tmp/nvidia-mps";
   if (!m.has(pipes + "/control")) return {"mps", State::Ok, "no MPS daemon: VMs have the GPU in time slices", ""};

@@ -179,7 +179,6 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   // A key that stands twice is a mistake.
   const bool says_vectors = options.vectors != 1 && !extra_vectors(options);
   const auto& weights = options.sharing.weights;
-  const auto quantum = options.sharing.quantum_us;
   const std::string vsock = std::to_string(options.vsock);
   const auto vm_table = [&](const std::string& vm) {
     return "\n[vm." + vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n" +
@@ -193,8 +192,7 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
                      "\n\n[gpu]\nlibrary = " + toml_string(library) +
-                     "\npolicy = " + toml_string(options.sharing.policy) + "\n" +
-                     (quantum ? "quantum_us = " + std::to_string(*quantum) + "\n" : "") + vm_table(options.vm);
+                     "\npolicy = " + toml_string(options.sharing.policy) + "\n" + vm_table(options.vm);
   for (const std::string& name : options.more_vms) text += vm_table(name);
   return options.extra_config.empty() ? text : text + read_file(options.extra_config);
 }

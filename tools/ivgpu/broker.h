@@ -17,7 +17,6 @@ namespace ivgpu {
 // How VMs share a GPU. A private broker leaves the GPU to other brokers, too, unless its policy is another.
 struct Sharing {
   std::string policy = "time-slice";
-  std::optional<int> quantum_us = {};         // of turns; without it the configuration's default
   std::vector<std::string> latency_vms = {};  // those of the latency class
   std::map<std::string, int> weights = {};    // of VMs that have another one than 1
 };

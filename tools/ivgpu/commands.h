@@ -130,7 +130,6 @@ struct BenchOptions {
   int pairs = 0;                    // of share's rounds; 0: as many as usual
   double round_s = 0;               // how long each of them is; 0: as long as usual
   bool no_alone = false;            // none of share's loads is measured alone for the mixes with it
-  std::optional<int> quantum_us;    // of share's turns; without it the broker's default
   bool mps = false;                 // under a MPS daemon of its own
   bool markdown = false;            // the tables
   double idle_s = 0;                // how long a session is left idle; 0: 10, or with `quick` half a second

@@ -187,66 +187,38 @@ std::string quota_lines(const json& vm) {
   return lines;
 }
 
-// "turns: weight 2, 31 % of the GPU (12.4 s), ...", where VMs take turns. `all_held`: by all VMs together.
-std::string turns_line(const json& vm, double all_held) {
-  const json turns = vm.value("turns", json());
-  if (!turns.is_object()) return "";
-  namespace t = f::by_turns;
-  const double held = value_of(turns, t::held_s);
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "  turns: %s, weight %s, %.0f %% of all turns' time (%.1f s), waits p50 %.1f ms, p99 %.1f ms\n",
-                rounded(t::taken, value_of(turns, t::taken)).c_str(),
-                rounded(t::weight, value_of(turns, t::weight)).c_str(), all_held > 0 ? 100 * held / all_held : 0., held,
-                1e3 * value_of(turns, t::wait_p50_s), 1e3 * value_of(turns, t::wait_p99_s));
-  std::string lines = text;
-  if (const double sliced = value_of(turns, t::sliced); sliced > 0)
-    lines += "  left to time slices, since their work does not end: " + rounded(t::sliced, sliced) + " processes\n";
-  return lines;
-}
-
-// The time that a VM has had of its GPUs; nothing where nobody tells it.
-std::optional<double> gpu_time_of(const json& vm, const ring::Figure& source) {
-  const json time = vm.value("gpu_time", json());
-  return is_told(time, source) ? std::optional(value_of(time, source)) : std::nullopt;
-}
-
+// The VM's GPU time in seconds; a broker of before this one reports none.
 double gpu_time_of(const json& vm) {
-  return gpu_time_of(vm, f::gpu_time::turns_s).value_or(0) + gpu_time_of(vm, f::gpu_time::samples_s).value_or(0);
+  const json time = vm.value("gpu_time", json());
+  return is_told(time, f::gpu_time::had_s) ? value_of(time, f::gpu_time::had_s) : 0;
 }
 
-// "GPU time: 31 % of all VMs', 12.4 s by turns, 3.1 s by samples". A broker before this one does not report it.
-std::string gpu_time_lines(const json& vm, double of_all) {
-  if (!vm.contains("gpu_time")) return "";
-  std::string sums;
-  for (const ring::Figure* source : {&f::gpu_time::turns_s, &f::gpu_time::samples_s})
-    if (const auto time = gpu_time_of(vm, *source); time) sums += ", " + seconds_of(*time) + " " + source->title;
-  char part[32];
-  std::snprintf(part, sizeof part, "%.0f %%", of_all > 0 ? 100 * gpu_time_of(vm) / of_all : 0.);
-  const std::string missing = word_of(vm["gpu_time"].at("missing"));
-  return (sums.empty() ? "" : "  GPU time: " + std::string(part) + " of all VMs'" + sums + "\n") +
-         (missing.empty() ? "" : "  GPU time: not told while the driver slices: " + missing + "\n");
-}
-
-// What all VMs together have had of GPUs, in seconds: their turns, and all that is told.
-struct OfAll {
-  double held = 0, gpu_time = 0;
-};
-OfAll of_all(const json& status) {
-  OfAll all;
-  for (const json& vm : status.at("vms")) {
-    all.held += value_of(vm.value("turns", json()), f::by_turns::held_s);
-    all.gpu_time += gpu_time_of(vm);
-  }
+double gpu_time_of_all(const json& status) {
+  double all = 0;
+  for (const json& vm : status.at("vms")) all += gpu_time_of(vm);
   return all;
 }
 
-// Which GPUs are used by turns now, where the broker's policy is "turns".
+// "GPU time: 31 % of all VMs', 12.4 s, weight 2, 80 leases, 3 preempted, waited 25.1 s".
+std::string gpu_time_line(const json& vm, double of_all) {
+  const json time = vm.value("gpu_time", json());
+  namespace t = f::gpu_time;
+  if (!is_told(time, t::had_s)) return "";
+  char part[32];
+  std::snprintf(part, sizeof part, "%.0f %%", of_all > 0 ? 100 * gpu_time_of(vm) / of_all : 0.);
+  return "  GPU time: " + std::string(part) + " of all VMs', " + seconds_of(gpu_time_of(vm)) + ", weight " +
+         rounded(t::weight, value_of(time, t::weight)) + "; leases " + rounded(t::leases, value_of(time, t::leases)) +
+         ", " + rounded(t::preempted, value_of(time, t::preempted)) + " of them preempted; waited " +
+         seconds_of(value_of(time, t::waited_s)) + "\n";
+}
+
+// How VMs share each GPU now, and why it cannot be by leases.
 std::string gpus_text(const json& status) {
   std::string lines;
   for (const json& gpu : status.value("gpus", json::array()))
-    lines += word_of(gpu.at("gpu")) + ": " + (gpu.at("takes_turns").get<bool>() ? "turns" : "time slices") + "\n";
-  return lines;
+    if (gpu.contains("sharing")) lines += word_of(gpu.at("gpu")) + ": " + word_of(gpu["sharing"]) + "\n";
+  const std::string missing = word_of(status.value("gpu_time_missing", json("")));
+  return lines + (missing.empty() ? "" : "no leases: " + missing + "\n");
 }
 
 std::string of_at_most(const std::string& used, bool bounded, const std::string& most) {
@@ -284,13 +256,13 @@ std::string place_of(const json& vm) {
   return socket + (socket.empty() || memory.empty() ? "" : ", ") + memory;
 }
 
-std::string vm_text(const json& vm, const Earlier& earlier, const OfAll& all) {
+std::string vm_text(const json& vm, const Earlier& earlier, double all_gpu_time) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + place_of(vm) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + gpu_time_lines(vm, all.gpu_time) +
-          turns_line(vm, all.held) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + gpu_time_line(vm, all_gpu_time) + jail_lines(vm) +
+          bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
@@ -305,7 +277,7 @@ std::string text_of(const json& status, const Earlier& earlier) {
   std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
                      std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
                      ", driver " + word_of(status.at("library")) + "\n" + loop_text(status) + gpus_text(status);
-  const OfAll all = of_all(status);
+  const double all = gpu_time_of_all(status);
   for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier, all);
   return text;
 }

@@ -26,8 +26,9 @@ void sleep_for(std::int64_t ns) {
 }  // namespace
 
 std::int64_t TimeSlices::wait_for_gpu() {
+  while (off_->load(std::memory_order_relaxed) != 0) sleep_for(10 * us);
   const bool is_shared = words_->change_us.load(std::memory_order_relaxed) != 0;
-  while (is_shared && !try_to_begin(now_ns())) {
+  while (is_shared && (off_->load(std::memory_order_relaxed) != 0 || !try_to_begin(now_ns()))) {
     words_->wanted_at.store(now_ns(), std::memory_order_relaxed);
     sleep_for(10 * us);
   }

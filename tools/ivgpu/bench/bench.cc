@@ -62,8 +62,8 @@ bool is_share(const BenchOptions& options) {
   if (named && (options.groups.size() > 1 || !options.against.empty() || options.mps))
     throw Error(exit_code::usage, "share is measured alone, and takes no --against or --mps");
   if (!named && !options.mixes.empty()) throw Error(exit_code::usage, "--mix is for share");
-  if (!named && (options.pairs > 0 || options.round_s > 0 || options.no_alone || options.quantum_us))
-    throw Error(exit_code::usage, "--pairs, --round, --quantum and --no-alone are for share");
+  if (!named && (options.pairs > 0 || options.round_s > 0 || options.no_alone))
+    throw Error(exit_code::usage, "--pairs, --round and --no-alone are for share");
   check_mixes(options.mixes);
   return named;
 }
@@ -127,8 +127,7 @@ int measure_and_show_share(const BenchOptions& options, const Install& install, 
       options.quick ? ShareEffort{.pairs = 1, .seconds = 0.2} : ShareEffort{.pairs = 2, .seconds = 0.6};
   const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs : usual.pairs,
                            .seconds = options.round_s > 0 ? options.round_s : usual.seconds,
-                           .alone = !options.no_alone,
-                           .quantum_us = options.quantum_us};
+                           .alone = !options.no_alone};
   say(share_head());
   const auto shared =
       measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });

@@ -73,13 +73,13 @@ class Crowd {
 };
 
 struct Rounds {
-  std::vector<Round> native, slices, turns;
+  std::vector<Round> native, slices, leases;
 };
 
-// `by_turns`: how the VMs of the mix share the GPU where it is by turns.
+// `by_leases`: how the VMs of the mix share the GPU where it is by leases.
 // Native rounds are made between the others, by programs that do nothing meanwhile: a GPU that has worked for a minute is
 // warmer and, where its power is bounded, slower.
-Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_turns, int pairs, const Terms& terms) {
+Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_leases, int pairs, const Terms& terms) {
   Rounds rounds;
   runner.progress().say("natively and through ivgpu: " + std::string(mix.name));
   runner.take_side(Side::Native);
@@ -88,10 +88,10 @@ Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_turns, int 
   Crowd crowd(runner, Side::Ivgpu, mix, terms);
   for (int i = 0; i < pairs; ++i) {
     rounds.native.push_back(native.round());
-    for (const bool turns : {i % 2 == 0, i % 2 != 0}) {
-      runner.take_sharing(turns ? by_turns : Sharing());
+    for (const bool leases : {i % 2 == 0, i % 2 != 0}) {
+      runner.take_sharing(leases ? by_leases : Sharing());
       crowd.round();  // in which the policy learns what the programs do
-      (turns ? rounds.turns : rounds.slices).push_back(crowd.round());
+      (leases ? rounds.leases : rounds.slices).push_back(crowd.round());
     }
   }
   return rounds;
@@ -145,7 +145,7 @@ std::vector<Shared> parts_of(const Mix& mix, const Rounds& rounds, const Alone& 
         {.mix = std::string(mix.name), .load = std::string(part.load), .vms = part.vms, .weight = part.weight});
   add_way(parts, rounds.native, &Shared::native, alone);
   add_way(parts, rounds.slices, &Shared::slices, alone);
-  add_way(parts, rounds.turns, &Shared::turns, alone);
+  add_way(parts, rounds.leases, &Shared::leases, alone);
   return parts;
 }
 
@@ -166,9 +166,8 @@ std::vector<Shared> measure_share(const Install& install, BrokerOptions broker, 
       std::fprintf(stderr, "left out: %s: python3 has no torch\n", std::string(mix->name).c_str());
       continue;
     }
-    Sharing by_turns = sharing_of(*mix);
-    by_turns.quantum_us = effort.quantum_us;
-    for (const Shared& part : parts_of(*mix, measure_mix(runner, *mix, by_turns, pairs, terms), alone)) {
+    Sharing by_leases = sharing_of(*mix);
+    for (const Shared& part : parts_of(*mix, measure_mix(runner, *mix, by_leases, pairs, terms), alone)) {
       if (is_alone(*mix)) alone.emplace(part.load, part);
       all.push_back(part);
       measured(part);

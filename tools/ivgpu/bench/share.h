@@ -21,14 +21,13 @@ struct Shared {
   };
   std::string mix, load;
   int vms = 0, weight = 1;
-  Did native = {}, slices = {}, turns = {};
+  Did native = {}, slices = {}, leases = {};
 };
 
 struct ShareEffort {
-  int pairs;                           // of rounds by slices and by turns, and how many rounds natively
-  double seconds;                      // of each round
-  bool alone = true;                   // each load is measured alone, too
-  std::optional<int> quantum_us = {};  // of turns, as quantum_us of [gpu]
+  int pairs;          // of rounds by slices and by leases, and how many rounds natively
+  double seconds;     // of each round
+  bool alone = true;  // each load is measured alone, too
 };
 
 // `names`: of the mixes that are measured; empty: all. `measured` is called with each part of a mix as soon as it is there.

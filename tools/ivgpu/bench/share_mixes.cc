@@ -85,7 +85,7 @@ bool needs_torch(const Mix& mix) {
 bool is_alone(const Mix& mix) { return mix.parts.size() == 1 && mix.parts.front().vms == 1; }
 
 Sharing sharing_of(const Mix& mix) {
-  Sharing sharing{.policy = "turns"};
+  Sharing sharing{.policy = "shared"};
   int vm = 0;
   for (const Part& part : mix.parts)
     for (int i = 0; i < part.vms; ++i, ++vm) {

@@ -12,8 +12,8 @@ namespace ivgpu::bench {
 struct Part {
   std::string_view load;
   int vms;
-  bool latency = false;  // of the latency class under turns
-  int weight = 1;        // of each of these VMs, under turns
+  bool latency = false;  // of the latency class under leases
+  int weight = 1;        // of each of these VMs, under leases
 };
 struct Mix {
   std::string_view name;
@@ -30,7 +30,7 @@ std::string vm_name(int number);
 void check_mixes(const std::vector<std::string>& names);
 
 bool needs_torch(const Mix& mix);
-// Under turns.
+// Under leases.
 Sharing sharing_of(const Mix& mix);
 
 // A mix, and for how many pairs of rounds.

@@ -23,7 +23,7 @@ struct Way {
 const std::array<Way, 3>& ways() {
   static const std::array<Way, 3> all = {{{"native", native_color, &Shared::native},
                                           {"time-slice", "#d97706", &Shared::slices},
-                                          {"turns", ivgpu_color, &Shared::turns}}};
+                                          {"leases", ivgpu_color, &Shared::leases}}};
   return all;
 }
 
@@ -90,7 +90,7 @@ void draw_legend(Svg& svg) {
   svg.words({rates.left, 58}, "done, beside the same natively", 12);
   svg.words({parts.left, 58}, "done, beside the same alone", 12);
   svg.words({times.left, 58}, "a piece of work: p50, line to p99", 12);
-  svg.words({even.left, 58}, "turns: by weight, Jain", 12);
+  svg.words({even.left, 58}, "leases: by weight, Jain", 12);
 }
 
 void draw_point(Svg& svg, const LogAxis& axis, double number, double y, const std::string& color) {
@@ -119,7 +119,7 @@ void draw_row(Svg& svg, const Shared& one, double y, const Axes& axes) {
     draw_way(svg, one.*way.did, one.native, way.color, at, axes);
     at += row_height * 0.3;
   }
-  draw_even(svg, one.turns.fair, y + row_height / 2 + 4);
+  draw_even(svg, one.leases.fair, y + row_height / 2 + 4);
   svg.line({20, y + row_height}, {even.right, y + row_height}, "#f1f3f5");
 }
 

@@ -1,5 +1,5 @@
 // What `ivgpu bench share` has measured as one picture: for each load of each mix its rate beside the native one and
-// beside its own alone, and how long a piece of its work takes, by each way; and how even it is under turns.
+// beside its own alone, and how long a piece of its work takes, by each way; and how even it is under leases.
 #pragma once
 
 #include <string>

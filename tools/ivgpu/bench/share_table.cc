@@ -48,7 +48,7 @@ std::string load_text(const Shared& one) {
 
 std::string share_head() {
   const Cells head = {"mix", "load",   "native /s", "p50 us",   "p99 us",    "of alone", "time-slice /s",
-                      "x",   "p50 us", "p99 us",    "of alone", "by weight", "Jain",     "turns /s",
+                      "x",   "p50 us", "p99 us",    "of alone", "by weight", "Jain",     "leases /s",
                       "x",   "p50 us", "p99 us",    "of alone", "by weight", "Jain",     "mean us"};
   return row(head) + row(Cells(head.size(), "---"));
 }
@@ -59,8 +59,8 @@ std::string share_row(const Shared& one) {
     cells.push_back(number_text(number));
   cells.push_back(text_of(one.native.fair.of_alone));
   add_way(cells, one.slices, one.native);
-  add_way(cells, one.turns, one.native);
-  cells.push_back(number_text(one.turns.mean_us));
+  add_way(cells, one.leases, one.native);
+  cells.push_back(number_text(one.leases.mean_us));
   return row(cells);
 }
 
@@ -73,7 +73,7 @@ std::string share_json(const std::vector<Shared>& all) {
                     {"weight", one.weight},
                     {"native", as_json(one.native)},
                     {"time_slice", as_json(one.slices)},
-                    {"turns", as_json(one.turns)}});
+                    {"leases", as_json(one.leases)}});
   return rows.dump(1) + "\n";
 }
 

@@ -21,9 +21,6 @@ void add_bench_options(CLI::App& command, BenchOptions& options) {
       .add_option("--round", options.round_s,
                   "Of share, seconds of a round [0.6]; its beginning counts, as programs begin to share the GPU there")
       ->check(CLI::Range(0.05, 600.0));
-  command.add_option("--quantum", options.quantum_us, "Of share, microseconds of a turn's quantum [1000]")
-      ->type_name("US")
-      ->check(CLI::Range(200, 100000));
   command.add_flag("--no-alone", options.no_alone, "Of share, do not measure each load of the mixes alone as well");
   command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
   command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
@@ -98,7 +95,7 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
       "  memory    registered memory, kernels that read memory of the host, a texture, virtual memory, pools\n"
       "  start     a new process until its first result: one at a time, and eight at once\n"
       "  sessions  1, 2, 4 and 8 processes at once on one GPU\n"
-      "  share     loads in several VMs at once: natively, by the driver's time slices, and by turns\n"
+      "  share     loads in several VMs at once: natively, by the driver's time slices, and by leases\n"
       "--against compares the ratios, or the medians of what has no native side. Without --region-size: 8GiB where\n"
       "the machine has memory for it, so that copies of 256 MiB find pinned memory, else 1GiB.\n"
       "Exit codes: 0 measured; 1 something is worse than --margin allows; 2 the command line makes no sense, or a "

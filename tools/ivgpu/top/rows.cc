@@ -22,15 +22,12 @@ std::vector<double> values_of(const json& now, const json& before, double second
   return values;
 }
 
-// How fast a VM's time on its GPUs grew, by turns and by samples together. A broker before this one tells neither.
+// How fast a VM's GPU time grew.
 double gpu_time_rate(const json& vm, const json& before, double seconds) {
+  const ring::Figure& had = f::gpu_time::had_s;
   const json now = vm.value("gpu_time", json());
   const json was = before.is_object() ? before.value("gpu_time", json()) : json();
-  double rate = not_told;
-  for (const ring::Figure* source : {&f::gpu_time::turns_s, &f::gpu_time::samples_s})
-    if (is_told(now, *source))
-      rate = std::max(rate, 0.) + per_second(now, is_told(was, *source) ? was : json(), *source, seconds);
-  return rate;
+  return is_told(now, had) ? per_second(now, is_told(was, had) ? was : json(), had, seconds) : not_told;
 }
 
 Session session_of(const json& slot, const json& before, double seconds) {

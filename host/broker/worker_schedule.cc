@@ -1,0 +1,28 @@
+#include "host/broker/worker_schedule.h"
+
+#include <vector>
+
+#include "host/broker/gpu_accounts.h"
+
+namespace host::broker {
+
+scheduler::Scheduler::Options scheduler_options(const GpuOptions& gpu) {
+  return {.on = gpu.policy == "shared", .longest_off = std::chrono::milliseconds(gpu.longest_lease_ms)};
+}
+
+std::unique_ptr<WorkerSchedule> WorkerSchedule::create(Scheduler& scheduler, Scheduler::Vm vm, const VmGpus& gpus,
+                                                       const std::string& name, bool kept, std::string& error) {
+  auto pages = scheduler::WorkerPages::create(name, kept, error);
+  return pages ? join(scheduler, vm, gpus, std::move(pages)) : nullptr;
+}
+
+std::unique_ptr<WorkerSchedule> WorkerSchedule::join(Scheduler& scheduler, Scheduler::Vm vm, const VmGpus& gpus,
+                                                     std::shared_ptr<scheduler::WorkerPages> pages) {
+  std::vector<std::string> names;
+  for (const Gpu& gpu : gpus.list) names.push_back(name_of(gpu));
+  std::unique_ptr<WorkerSchedule> place(new WorkerSchedule(scheduler, pages));
+  place->client_ = scheduler.add(vm, std::move(pages), std::move(names));
+  return place;
+}
+
+}  // namespace host::broker

@@ -1,0 +1,72 @@
+// ivgpu-gputime: switches channels of workers off the GPU and on again, for the scheduler of a broker. It is a process of its
+// own so that everything is on again when the broker ends, stalls or is killed; a worker stuck in the driver could not see to
+// that. It has a client of NVIDIA's resource manager and no libcuda. docs/design/048-gpu-time.md has the reasons.
+//
+// Trust: it believes its broker, which checks what workers name.
+#include <fcntl.h>
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "host/scheduler/helper_service.h"
+#include "host/scheduler/rm_client.h"
+#include "ring/process_start.h"
+
+namespace {
+
+using namespace host::scheduler;
+constexpr int socket_fd = 3, exit_usage = 2;
+
+// "NODE=UUID", the UUID in 32 hexadecimal digits. False: it is no such word. The driver's objects last as long as the process.
+bool open_gpu(std::string_view argument, HelperService::Gpu& gpu) {
+  const std::size_t equals = argument.find('=');
+  host::rm::Uuid uuid{};
+  if (equals == std::string_view::npos || argument.size() != equals + 1 + 2 * uuid.size()) return false;
+  const std::string node(argument.substr(0, equals));
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    const char* at = argument.data() + equals + 1 + 2 * i;
+    if (std::from_chars(at, at + 2, uuid[i], 16).ptr != at + 2) return false;
+  }
+  const int control_fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC), gpu_fd = open(node.c_str(), O_RDWR | O_CLOEXEC);
+  std::string error = "its device files cannot be opened";
+  std::shared_ptr<host::rm::GpuClient> client;
+  if (control_fd >= 0 && gpu_fd >= 0) client = host::rm::GpuClient::create(control_fd, gpu_fd, uuid, error);
+  if (client == nullptr) {
+    std::fprintf(stderr, "%s: %s\n", node.c_str(), error.c_str());
+    gpu.refused = -1;
+    return true;
+  }
+  gpu.instance = client->instance();
+  gpu.table = std::make_unique<SwitchTable>([client](std::span<const host::rm::ChannelRef> channels, bool off) {
+    return client->switch_channels(channels, off);
+  });
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ring::start_process();
+  std::vector<HelperService::Gpu> gpus(static_cast<std::size_t>(argc > 1 ? argc - 1 : 0));
+  bool good = argc > 1 && gpus.size() <= ring::max_devices && fcntl(socket_fd, F_SETFD, FD_CLOEXEC) == 0;
+  for (std::size_t i = 0; good && i < gpus.size(); ++i) good = open_gpu(argv[i + 1], gpus[i]);
+  if (!good) {
+    std::fputs("ivgpu-gputime: takes GPUs as NODE=UUID, and a socket as descriptor 3; ivgpud starts it, nobody else\n",
+               stderr);
+    return exit_usage;
+  }
+  // Its end comes with the socket's, after everything is on; no signal of a terminal comes before that.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
+  HelperService service(socket_fd, std::move(gpus));
+  if (!service.greet()) return EXIT_FAILURE;
+  service.run();
+  return EXIT_SUCCESS;
+}

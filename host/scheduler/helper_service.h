@@ -1,0 +1,54 @@
+// What ivgpu-gputime does with its socket (helper_protocol.h): it keeps a table of what is off for each GPU, and ends with
+// everything on.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "host/scheduler/helper_protocol.h"
+#include "host/scheduler/switch_table.h"
+
+namespace host::scheduler {
+
+class HelperService {
+ public:
+  struct Gpu {
+    std::unique_ptr<SwitchTable> table;  // null: it cannot be switched
+    std::int64_t refused = 0;            // then why
+    std::uint32_t instance = 0;          // the driver's number of the GPU
+  };
+
+  // The socket stays the caller's.
+  HelperService(int socket, std::vector<Gpu> gpus) : socket_(socket), gpus_(std::move(gpus)) {}
+  ~HelperService() { all_on(); }
+  HelperService(const HelperService&) = delete;
+  HelperService& operator=(const HelperService&) = delete;
+
+  // Sends the Hello. False: the connection has ended.
+  bool greet() const;
+  // Until the connection ends, or the other side breaks the protocol.
+  void run();
+
+ private:
+  struct Message {
+    Switch order;
+    std::array<SwitchedChannel, most_channels> channels;
+  };
+
+  bool any_off() const;
+  bool hear();
+  bool answer(const Switched& answer) const;
+  void all_on();
+  void tell_all_on() const;
+
+  const int socket_;
+  std::vector<Gpu> gpus_;
+  Message message_{};
+  int silence_ms_ = 1000;
+};
+
+}  // namespace host::scheduler

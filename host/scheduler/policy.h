@@ -1,0 +1,125 @@
+// Which VMs may use one GPU now: decisions, without threads, clocks or system calls. docs/design/048-gpu-time.md has the
+// reasons and the measurements.
+//
+// One VM alone is never touched. As soon as two want the GPU, one group of VMs holds a lease: the others that want it are
+// switched off. A VM that launches and waits is a group of its own, since the driver's slices give it next to nothing beside
+// others. VMs that queue far ahead of their waits share a lease, and the driver slices among them, so that they fill each
+// other's gaps. The VM with the lowest vruntime is next.
+//
+// Units: nanoseconds since boot. Thread-safety: one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace host::scheduler {
+
+using Time = std::chrono::nanoseconds;
+
+// What the workers of a VM have told of one GPU, added up.
+struct Demand {
+  std::uint64_t submitted = 0;  // calls that gave the GPU work
+  std::uint64_t waits = 0;      // calls that have waited for the GPU, and have returned
+  bool wants = false;           // some submission is not covered by a returned wait
+  bool calls = false;           // some call is in the driver, whatever it does
+};
+
+// A VM's account.
+struct Account {
+  Time had{};     // GPU time: leases, divided among those who share one; alone: the time in which it wanted the GPU
+  Time waited{};  // for leases
+  std::uint64_t leases = 0;     // lease exchanges in its favour
+  std::uint64_t preempted = 0;  // leases that ended early for another VM
+  Account& operator+=(const Account& other) {
+    had += other.had, waited += other.waited, leases += other.leases, preempted += other.preempted;
+    return *this;
+  }
+};
+
+class Policy {
+ public:
+  using Vm = std::uint32_t;
+
+  struct Limits {
+    Time lease = std::chrono::milliseconds(10);          // shortest lease while others want the GPU
+    Time longest_off = std::chrono::milliseconds(1000);  // after that a VM is next, whatever its vruntime
+    bool operator==(const Limits&) const = default;
+  };
+  struct Share {
+    double weight = 1;
+    bool latency = false;  // preempts others until it is ahead of its share
+    double reserve = 0;    // the least part of the GPU's time while it wants it, 0 to 1
+    bool operator==(const Share&) const = default;
+  };
+  // To be carried out as one: first `on`, then `off`. One is under way at a time.
+  struct Order {
+    std::vector<Vm> on, off;
+  };
+
+  void set_limits(const Limits& limits) { limits_ = limits; }
+  void add(Vm vm, const Share& share);
+  void set_share(Vm vm, const Share& share);
+  void remove(Vm vm);
+  // Whether channels can be switched. While they cannot, everything is on, and accounts are kept all the same.
+  void set_switching(bool can);
+  bool switches() const { return switches_; }
+  // A VM's channels have changed, so those that are new may be on.
+  void channels_changed(Vm vm);
+
+  // What the VM's workers tell now.
+  void update(Vm vm, const Demand& demand, Time now);
+  // After all updates: what is to be switched, if anything.
+  std::optional<Order> step(Time now);
+  // The order has been carried out and has taken `took`.
+  void done(Time now, Time took);
+  // How often to look while VMs contend; else when a VM begins to want the GPU.
+  static constexpr Time look_every = std::chrono::microseconds(50);
+  bool is_contended() const { return contended_; }
+  bool any_off() const;
+
+  Account account(Vm vm) const;
+  bool holds(Vm vm) const;
+
+ private:
+  struct Member {
+    Share share;
+    Demand demand;
+    bool on = true;
+    bool beside = false;     // wants the GPU and may use it beside the holders, since switching for it costs too much
+    bool fills_gaps = true;  // queues ahead of its waits: shares a lease with its like
+    bool just_woke = false;
+    std::uint64_t judged_submitted = 0, judged_waits = 0;
+    double vruntime = 0;  // seconds of GPU time over weight; the lowest runs next
+    Time wants_since{}, quiet_since{}, off_since{};
+    Account account;
+  };
+
+  static bool wants(const Member& member, Time now);
+  void judge(Member& member, Time now);
+  void charge(Time now);
+  double weight_of(const Member& member) const;
+  std::vector<Vm> group_of(Vm vm) const;
+  bool should_preempt(const Member& waker) const;
+  bool can_afford(Time now);
+  std::optional<Order> enforce(Time now);
+  std::optional<Order> exchange(std::vector<Vm> next, Time now);
+  bool holds(const std::vector<Vm>& all, Vm vm) const;
+  Time length() const;
+
+  Limits limits_;
+  bool switches_ = true, contended_ = false, under_way_ = false;
+  bool preempting_ = false;  // the lease began early, and its end is paid for
+  std::map<Vm, Member> members_;
+  std::vector<Vm> holders_, next_holders_;
+  std::optional<Order> order_;
+  double min_vruntime_ = 0;  // of those that want the GPU; it never falls
+  Time charged_{}, since_{};
+  Time budget_{}, budgeted_{};                // of time in the driver's locks for exchanges that are not due
+  Time pair_ = std::chrono::milliseconds(1);  // what an exchange takes, of late
+};
+
+}  // namespace host::scheduler

@@ -1,0 +1,59 @@
+#include "host/scheduler/worker_pages.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "host/broker/sealed_memory.h"
+
+namespace host::scheduler {
+namespace {
+
+using broker::Fd;
+
+// Null on failure.
+template <class Page>
+Page* map_page(const Fd& memfd) {
+  return broker::has_size(memfd, sizeof(Page)) ? static_cast<Page*>(broker::map_memory(memfd, sizeof(Page))) : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<WorkerPages> WorkerPages::create(const std::string& name, bool kept, std::string& error) {
+  std::shared_ptr<WorkerPages> pages(new WorkerPages);
+  if (pages->open(name, kept)) return pages;
+  error = std::string("cannot be given the scheduler's pages: ") + std::strerror(errno);
+  return nullptr;
+}
+
+std::shared_ptr<WorkerPages> WorkerPages::adopt(Fd orders, Fd use, Fd bell) {
+  std::shared_ptr<WorkerPages> pages(new WorkerPages);
+  pages->orders_ = map_page<ring::OrdersPage>(orders);
+  pages->use_ = map_page<ring::UsePage>(use);
+  pages->writable_orders_ = std::move(orders);
+  pages->use_fd_ = std::move(use);
+  pages->bell_ = broker::SharedFd(std::move(bell));
+  return pages->orders_ != nullptr && pages->use_ != nullptr ? pages : nullptr;
+}
+
+bool WorkerPages::open(const std::string& name, bool kept) {
+  orders_fd_ = broker::make_sealed_memory("orders:" + name, sizeof(ring::OrdersPage));
+  use_fd_ = broker::make_sealed_memory("use:" + name, sizeof(ring::UsePage));
+  orders_ = map_page<ring::OrdersPage>(orders_fd_);
+  use_ = map_page<ring::UsePage>(use_fd_);
+  bell_ = broker::SharedFd::make_bell();
+  if (orders_ == nullptr || use_ == nullptr || !bell_ || !broker::seal_for_good(orders_fd_, kept)) return false;
+  Fd reader = broker::reader_of(orders_fd_);
+  if (kept) writable_orders_ = std::move(orders_fd_);
+  orders_fd_ = std::move(reader);
+  return static_cast<bool>(orders_fd_);
+}
+
+WorkerPages::~WorkerPages() {
+  if (orders_ != nullptr) munmap(orders_, sizeof *orders_);
+  if (use_ != nullptr) munmap(use_, sizeof *use_);
+}
+
+}  // namespace host::scheduler
