@@ -120,11 +120,9 @@ void Scheduler::run() {
   while (take_messages()) {
     Time now = since_boot(), next = Time::max();
     hear_switcher(now);
-    bool any_active = false;
     for (auto& [name, gpu] : gpus_) {
       look(name, gpu, now);
       const bool active = now - gpu.active < idle_after;
-      any_active |= active;
       if (gpu.policy.is_contended() || gpu.under_way)
         next = Policy::look_every;
       else if (active)

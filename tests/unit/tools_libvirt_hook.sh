@@ -106,9 +106,9 @@ domain '' "$(device "$run/vm1.sock")$(device "$run/b-2.x.sock")" >xml
 expect 0 '' "$look"$'\n'"$add 1"$'\n'"$look"$'\n'"${add/vm1/b-2.x} 1" vm1 prepare begin -
 expect 0 '' "$remove"$'\n'"${remove/vm1/b-2.x}" vm1 release end -
 
-domain "<other xmlns='urn:x'/>$(ours "slots='4' region_size='2GiB' weight='3' latency='true' gpus='0, GPU-1a,0000:81:00.0'")" \
+domain "<other xmlns='urn:x'/>$(ours "slots='4' region_size='2GiB' weight='3' latency='true' reserve='20' gpus='0, GPU-1a,0000:81:00.0'")" \
   "$(device "$run/vm1.sock")" >xml
-expect 0 '' "$look"$'\n'"$add 1 --set slots = 4 --set region_size = \"2GiB\" --set weight = 3 --set latency = true --set \
+expect 0 '' "$look"$'\n'"$add 1 --set slots = 4 --set region_size = \"2GiB\" --set weight = 3 --set latency = true --set reserve = 20 --set \
 gpus = [0, \"GPU-1a\", \"0000:81:00.0\"]" vm1 prepare begin -
 domain "$(ours "gpus='all' cpu_max='4' gpu_memory='none'")" "$(device "$run/vm1.sock")" >xml
 expect 0 '' "$look"$'\n'"$add 1 --set gpus = \"all\" --set cpu_max = \"4\" --set gpu_memory = \"none\"" vm1 prepare begin -
