@@ -31,7 +31,7 @@ constexpr const char* gpu = "GPU-1";
 struct Board {
   std::mutex mutex;
   std::multiset<std::pair<std::uint32_t, std::uint32_t>> off;  // clients and channels
-  int orders = 0, forced = 0, kept = 0, doubled = 0;
+  std::atomic<int> orders{0}, forced{0}, kept{0}, doubled{0};
   bool answers = true, gone = false, tells_all_on = false;
   std::deque<Switcher::Answer> pending;
   const int bell = eventfd(0, EFD_NONBLOCK);
