@@ -254,8 +254,10 @@ void Scheduler::look(const std::string& name, Gpu& gpu, Time now) {
     sum.wants |= its.wants, sum.calls |= its.calls;
     // Between two calls of a burst a worker wants nothing for a moment, and need not ring for the next.
     const bool is_idle = !its.wants && std::exchange(worker.seen[name], its.submitted) == its.submitted;
-    if (its.wants) gpu.active = now;
-    if (is_idle) arm(worker);
+    if (is_idle)
+      arm(worker);
+    else
+      gpu.active = now;
   }
   for (const auto& [vm, demand] : demands) gpu.policy.update(vm, demand, now);
   if (gpu.under_way) {

@@ -112,7 +112,8 @@ class SimulatedSwitcher : public Switcher {
     for (const bool is_off : {false, true})
       for (const Worker& worker : is_off ? off : on)
         for (simgpu::UsageEntry& entry : file_.entry)
-          if (entry.process.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(worker.process))
+          if (worker.process != 0 &&  // 0: it is only starting, and a free entry says 0, too
+              entry.process.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(worker.process))
             entry.off[gpu].store(is_off, std::memory_order_relaxed);
     answers_.push_back({.gpu = gpu});
     return true;

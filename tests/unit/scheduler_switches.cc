@@ -20,6 +20,7 @@
 #include "host/scheduler/helper_service.h"
 #include "host/scheduler/switch_table.h"
 #include "host/scheduler/switcher.h"
+#include "host/simgpu/api/usage_file.h"
 #include "tests/deadline.h"
 
 namespace {
@@ -309,6 +310,31 @@ TEST_F(Service, ASwitcherWhoseHelperHasGoneSaysSo) {
   thread_.join();
   EXPECT_TRUE(before_deadline([&] { return !ours.answer(lost_) && lost_; }));
   EXPECT_EQ(driver_.all_offs(), 0);
+}
+
+}  // namespace
+
+namespace {
+
+// A worker that is only starting has no number of a process yet, and a free entry of the file has none either.
+TEST(SimulatedSwitcher, AWorkerThatIsStartingSwitchesNobodyElseOff) {
+  const int file = memfd_create("usage", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, sizeof(simgpu::UsageFile)), 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(file);
+  simgpu::UsageFile* const usage = simgpu::map_usage_file(path.c_str());
+  ASSERT_NE(usage, nullptr);
+  usage->entry[0].process = 7;
+  const auto switcher = make_simulated_switcher(path, {"a"});
+  ASSERT_TRUE(switcher);
+  bool lost = false;
+  ASSERT_TRUE(switcher->begin(0, {}, {{.process = 7, .device = 0, .channels = {}}, {}}, false));
+  EXPECT_TRUE(switcher->answer(lost));
+  EXPECT_EQ(usage->entry[0].off[0], 1U);
+  EXPECT_EQ(usage->entry[1].off[0], 0U);
+  ASSERT_TRUE(switcher->begin(0, {{.process = 7, .device = 0, .channels = {}}}, {}, false));
+  EXPECT_EQ(usage->entry[0].off[0], 0U);
+  munmap(usage, sizeof *usage);
+  close(file);
 }
 
 }  // namespace
