@@ -47,8 +47,7 @@ bool HelperService::hear() {
   if (table == nullptr) return answer({order.gpu, static_cast<std::uint32_t>(count), gpus_[order.gpu].refused, 0});
   const auto began = std::chrono::steady_clock::now();
   const std::span<const SwitchedChannel> all(message_.channels.data(), count);
-  const auto to_be_on = all.first(order.on);
-  const auto on = order.forced != 0 ? table->force_on(to_be_on) : table->on(to_be_on);
+  const auto on = table->on(all.first(order.on), order.forced != 0);
   const auto off = table->off(all.subspan(order.on));
   const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
   return answer({order.gpu, on.failed + off.failed, off.failed != 0 ? off.refused : on.refused,

@@ -18,6 +18,8 @@ constexpr double budget_part = 0.125;  // of the time may go into exchanges that
 constexpr Time most_budget = 20ms;
 constexpr Time credit = 20ms;  // by which a VM of the latency class may be ahead and still preempts
 
+bool is_in(const std::vector<Policy::Vm>& all, Policy::Vm vm) { return std::ranges::find(all, vm) != all.end(); }
+
 double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
@@ -101,7 +103,7 @@ void Policy::charge(Time now) {
   if (passed <= Time::zero()) return;
   std::vector<Member*> users;
   for (auto& [vm, member] : members_) {
-    const bool may = member.on && (!contended_ || member.beside || holds(holders_, vm));
+    const bool may = member.on && (!contended_ || member.beside || is_in(holders_, vm));
     if (may && wants(member, now)) users.push_back(&member);
     if (member.demand.wants && !may) member.account.waited += passed;
   }
@@ -121,8 +123,7 @@ bool Policy::wants(const Member& member, Time now) { return member.demand.wants 
 
 // ---- decisions -------------------------------------------------------------------------------------------------------
 
-bool Policy::holds(const std::vector<Vm>& all, Vm vm) const { return std::ranges::find(all, vm) != all.end(); }
-bool Policy::holds(Vm vm) const { return !contended_ || holds(holders_, vm); }
+bool Policy::holds(Vm vm) const { return !contended_ || is_in(holders_, vm); }
 
 // With equal weights the members of a shared lease progress alike. One that is a lease ahead of another sits out.
 std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
@@ -134,7 +135,7 @@ std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
     const double ahead = member.vruntime - first.vruntime;
     if (is_like && ahead * weight_of(member) < seconds(limits_.lease)) group.push_back(other);
   }
-  if (!holds(group, vm)) group.push_back(vm);
+  if (!is_in(group, vm)) group.push_back(vm);
   return group;
 }
 
@@ -165,8 +166,7 @@ std::optional<Policy::Order> Policy::step(Time now) {
   }
   if (active.size() < 2) {
     contended_ = false;
-    if (!wanting.empty()) holders_ = wanting;
-    return enforce(now);
+    return enforce(wanting.empty() ? holders_ : wanting, now);
   }
   if (!std::exchange(contended_, true)) since_ = now;
   std::erase_if(holders_, [&](Vm vm) { return !members_.contains(vm); });
@@ -181,7 +181,7 @@ std::optional<Policy::Order> Policy::step(Time now) {
   }
   bool is_overdue = false;
   for (const Vm vm : wanting) {
-    if (holds(holders_, vm)) continue;
+    if (is_in(holders_, vm)) continue;
     const Member& member = members_.at(vm);
     const bool overdue = !member.on && now - member.off_since > limits_.longest_off;
     const bool sooner =
@@ -191,7 +191,7 @@ std::optional<Policy::Order> Policy::step(Time now) {
   }
   const bool affordable = can_afford(now);
   if (!next) {  // only holders want it: those of a shared lease may differ in weight
-    if (wanting.empty() || now - since_ < length()) return enforce(now);
+    if (wanting.empty() || now - since_ < length()) return enforce(holders_, now);
     const auto least = std::ranges::min_element(
         wanting, [&](Vm a, Vm b) { return members_.at(a).vruntime < members_.at(b).vruntime; });
     return exchange(group_of(*least), now);
@@ -224,20 +224,21 @@ std::optional<Policy::Order> Policy::step(Time now) {
   }
   if (now - since_ >= length() && (is_overdue || candidate.vruntime < holders_least))
     return exchange(group_of(*next), now);
-  return enforce(now);
+  return enforce(holders_, now);
 }
 
-// Those that want the GPU are on if they hold it; those that do not want it are on. A waker keeps it until it is judged.
-std::optional<Policy::Order> Policy::enforce(Time now) {
-  next_holders_ = holders_;
+// Those that want the GPU are on if they hold it; those that do not want it are on. A waker keeps it until it is judged. Where
+// that takes a switch, these VMs hold the GPU once it is carried out.
+std::optional<Policy::Order> Policy::enforce(std::vector<Vm> holders, Time now) {
   Order order;
   for (auto& [vm, member] : members_) {
-    const bool may = !contended_ || !wants(member, now) || member.beside || holds(holders_, vm);
+    const bool may = !contended_ || !wants(member, now) || member.beside || is_in(holders, vm);
     if (may && !member.on) order.on.push_back(vm);
     if (!may && member.on) order.off.push_back(vm);
     member.just_woke = false;
   }
-  if (order.on.empty() && order.off.empty()) return std::nullopt;
+  next_holders_ = std::move(holders);
+  if (order.on.empty() && order.off.empty()) return holders_ = next_holders_, std::nullopt;
   under_way_ = true;
   order_ = order;
   return order;
@@ -247,13 +248,9 @@ std::optional<Policy::Order> Policy::exchange(std::vector<Vm> next, Time now) {
   for (auto& [vm, member] : members_) member.beside = false;
   preempting_ = false;
   for (const Vm vm : next)
-    if (!holds(holders_, vm)) ++members_.at(vm).account.leases;
-  const auto before = std::exchange(holders_, next);
-  auto order = enforce(now);
-  next_holders_ = std::move(next);
+    if (!is_in(holders_, vm)) ++members_.at(vm).account.leases;
   since_ = now;
-  if (order) holders_ = before;  // until the order is carried out
-  return order;
+  return enforce(std::move(next), now);
 }
 
 void Policy::done(Time now, Time took) {

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace host::scheduler {
@@ -105,9 +104,8 @@ class Policy {
   std::vector<Vm> group_of(Vm vm) const;
   bool should_preempt(const Member& waker) const;
   bool can_afford(Time now);
-  std::optional<Order> enforce(Time now);
+  std::optional<Order> enforce(std::vector<Vm> holders, Time now);
   std::optional<Order> exchange(std::vector<Vm> next, Time now);
-  bool holds(const std::vector<Vm>& all, Vm vm) const;
   Time length() const;
 
   Limits limits_;

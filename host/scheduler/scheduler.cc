@@ -143,11 +143,11 @@ bool Scheduler::take_messages() {
 }
 
 void Scheduler::take(const Options& options) {
-  const bool begins = options.on && !options_.on, ends = !options.on && options_.on;
+  const bool ends = options_.on && !options.on;
   options_ = options;
   for (auto& [name, gpu] : gpus_) {
     gpu.policy.set_limits({.longest_off = options.longest_off});
-    if (begins || ends) gpu.policy.set_switching(options.on && gpu.place.has_value());
+    gpu.policy.set_switching(options.on && gpu.place.has_value());
   }
   if (ends) let_all_on();
 }
@@ -172,7 +172,7 @@ void Scheduler::take(const NewClient& message) {
   const auto devices = std::min<std::size_t>(message.gpus.size(), ring::max_devices);
   for (std::uint32_t d = 0; d < devices; ++d) {
     const std::string& name = message.gpus[d];
-    worker.device_of[name] = d;
+    worker.on[name].device = d;
     auto [found, is_new] = gpus_.try_emplace(name);
     Gpu& gpu = found->second;
     if (is_new) {
@@ -238,6 +238,7 @@ Demand Scheduler::demand_of(const Worker& worker, std::uint32_t device) const {
   demand.submitted = ring::submissions(use);
   demand.waits = use.waits.load(std::memory_order_relaxed);
   demand.wants = demand.submitted != settled;
+  if (demand.wants) return demand;  // then its calls tell nothing more
   for (const auto& steps : page.steps) demand.calls |= steps.load(std::memory_order_relaxed) % 2 != 0;
   return demand;
 }
@@ -246,14 +247,14 @@ void Scheduler::look(const std::string& name, Gpu& gpu, Time now) {
   std::map<Vm, Demand> demands;
   for (const Vm vm : gpu.vms) demands[vm] = {};
   for (auto& [client, worker] : workers_) {
-    const auto device = worker.device_of.find(name);
-    if (device == worker.device_of.end()) continue;
-    const Demand its = demand_of(worker, device->second);
+    const auto on = worker.on.find(name);
+    if (on == worker.on.end()) continue;
+    const Demand its = demand_of(worker, on->second.device);
     Demand& sum = demands[worker.vm];
     sum.submitted += its.submitted, sum.waits += its.waits;
     sum.wants |= its.wants, sum.calls |= its.calls;
     // Between two calls of a burst a worker wants nothing for a moment, and need not ring for the next.
-    const bool is_idle = !its.wants && std::exchange(worker.seen[name], its.submitted) == its.submitted;
+    const bool is_idle = !its.wants && std::exchange(on->second.seen, its.submitted) == its.submitted;
     if (is_idle)
       arm(worker);
     else
@@ -276,16 +277,16 @@ void Scheduler::look_at_channels(const std::string& name, Gpu& gpu, Time now) {
   gpu.read_tables = now;
   const std::uint32_t instance = switcher_->instance_of(*gpu.place);
   for (const auto& [client, worker] : workers_) {
-    const auto version = worker.version.find(name);
-    if (instance >= ring::max_devices || version == worker.version.end()) continue;
+    const auto on = worker.on.find(name);
+    if (instance >= ring::max_devices || on == worker.on.end() || !on->second.version) continue;
     const std::uint32_t told = worker.pages->use().channels[instance].version.load(std::memory_order_relaxed);
-    if (told != version->second && told % 2 == 0) gpu.policy.channels_changed(worker.vm);
+    if (told != *on->second.version && told % 2 == 0) gpu.policy.channels_changed(worker.vm);
   }
 }
 
 void Scheduler::arm(Worker& worker) {
-  for (const auto& [name, device] : worker.device_of) {
-    std::atomic<std::uint32_t>& wake = worker.pages->orders(device).wake;
+  for (const auto& [name, on] : worker.on) {
+    std::atomic<std::uint32_t>& wake = worker.pages->orders(on.device).wake;
     if (wake.load(std::memory_order_relaxed) != 0) continue;
     wake_ = std::max(1U, wake_ + 1);
     wake.store(wake_, std::memory_order_relaxed);
@@ -300,15 +301,15 @@ std::vector<Switcher::Worker> Scheduler::workers_of(const std::string& name, con
   std::vector<Switcher::Worker> all;
   std::map<Vm, std::size_t> room_of;
   for (auto& [client, worker] : workers_) {
-    const auto device = worker.device_of.find(name);
-    if (device == worker.device_of.end() || std::ranges::find(vms, worker.vm) == vms.end()) continue;
+    const auto on = worker.on.find(name);
+    if (on == worker.on.end() || std::ranges::find(vms, worker.vm) == vms.end()) continue;
     std::vector<SwitchedChannel> channels;
     if (instance < ring::max_devices)
-      channels = read_channels(worker.pages->use().channels[instance], worker.rm_client, worker.version[name]);
+      channels = read_channels(worker.pages->use().channels[instance], worker.rm_client, on->second.version.emplace(0));
     std::size_t& room = room_of.try_emplace(worker.vm, most_of_a_vm).first->second;
     channels.resize(std::min(channels.size(), room));
     room -= channels.size();
-    all.push_back({worker.process, device->second, std::move(channels)});
+    all.push_back({worker.process, std::move(channels)});
   }
   return all;
 }
@@ -384,10 +385,9 @@ void Scheduler::rest(Time until_next) {
   for (auto& [client, worker] : workers_) {
     if (i < bells_.size() && bells_[i++].revents == 0) continue;
     worker.pages->drain_bell();
-    for (const auto& [name, device] : worker.device_of) {
-      gpus_[name].active = since_boot();
-      std::atomic<std::uint32_t>& wake = worker.pages->orders(device).wake;
-      wake.store(0, std::memory_order_relaxed);
+    for (const auto& [name, on] : worker.on) {
+      gpus_.at(name).active = since_boot();
+      worker.pages->orders(on.device).wake.store(0, std::memory_order_relaxed);
     }
   }
 }

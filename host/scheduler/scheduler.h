@@ -105,14 +105,18 @@ class Scheduler {
   struct Stop {};
   using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, Ready, NoClient, NewSwitcher, Tell>;
 
+  // What is known of a worker on one GPU.
+  struct OnGpu {
+    std::uint32_t device = 0;              // its ordinal of the GPU
+    std::optional<std::uint32_t> version;  // of its channels that were last switched
+    std::uint64_t seen = 0;                // submissions at the last look
+  };
   struct Worker {
     Vm vm = 0;
     std::shared_ptr<WorkerPages> pages;
     pid_t process = 0;
     std::uint32_t rm_client = 0;
-    std::map<std::string, std::uint32_t> device_of;  // its ordinal of each GPU
-    std::map<std::string, std::uint32_t> version;    // of its channels that were last switched
-    std::map<std::string, std::uint64_t> seen;       // submissions at the last look
+    std::map<std::string, OnGpu> on;  // by GPU
   };
   struct Gpu {
     Policy policy;

@@ -4,19 +4,10 @@
 
 namespace host::scheduler {
 
-SwitchTable::Result SwitchTable::on(std::span<const SwitchedChannel> channels) {
+SwitchTable::Result SwitchTable::on(std::span<const SwitchedChannel> channels, bool forced) {
   std::vector<rm::ChannelRef> list;
   for (const SwitchedChannel& one : channels)
-    if (off_.erase(key_of(one)) != 0) list.push_back({one.client, one.channel});
-  return switch_all(list, false, [](std::size_t) {});
-}
-
-SwitchTable::Result SwitchTable::force_on(std::span<const SwitchedChannel> channels) {
-  std::vector<rm::ChannelRef> list;
-  for (const SwitchedChannel& one : channels) {
-    off_.erase(key_of(one));
-    list.push_back({one.client, one.channel});
-  }
+    if (off_.erase(key_of(one)) != 0 || forced) list.push_back({one.client, one.channel});
   return switch_all(list, false, [](std::size_t) {});
 }
 

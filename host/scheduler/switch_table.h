@@ -28,9 +28,8 @@ class SwitchTable {
 
   explicit SwitchTable(Driver driver) : driver_(std::move(driver)) {}
 
-  Result on(std::span<const SwitchedChannel> channels);
-  // The same of channels that a helper of before may have switched off.
-  Result force_on(std::span<const SwitchedChannel> channels);
+  // `forced`: also those that it has not switched off, which a helper of before may have.
+  Result on(std::span<const SwitchedChannel> channels, bool forced = false);
   // Those of the same clients that are off and not among them have ended.
   Result off(std::span<const SwitchedChannel> channels);
   Result all_on();

@@ -20,6 +20,21 @@ std::optional<std::size_t> place_in(const std::vector<std::string>& gpus, const 
   return found != gpus.end() ? std::optional<std::size_t>(found - gpus.begin()) : std::nullopt;
 }
 
+// Answers that are there without a question to anybody.
+class OwnAnswers {
+ public:
+  void add(const Switcher::Answer& answer) { answers_.push_back(answer); }
+  std::optional<Switcher::Answer> take() {
+    if (answers_.empty()) return std::nullopt;
+    const Switcher::Answer answer = answers_.front();
+    answers_.pop_front();
+    return answer;
+  }
+
+ private:
+  std::deque<Switcher::Answer> answers_;
+};
+
 class HelperSwitcher : public Switcher {
  public:
   HelperSwitcher(broker::Fd socket, const Hello& hello, std::vector<std::string> gpus,
@@ -37,16 +52,12 @@ class HelperSwitcher : public Switcher {
     Answer& under_way = under_way_.try_emplace(gpu).first->second;
     under_way = {.gpu = gpu};
     const bool sent = send_all(gpu, on, true, forced) && send_all(gpu, off, false, false);
-    if (outstanding_[gpu] == 0) answers_.push_back(under_way);  // workers without channels: nothing is to be done
+    if (outstanding_[gpu] == 0) answers_.add(under_way);  // workers without channels: nothing is to be done
     return sent;
   }
 
   std::optional<Answer> answer(bool& lost) override {
-    if (!answers_.empty()) {
-      const Answer answer = answers_.front();
-      answers_.pop_front();
-      return answer;
-    }
+    if (const auto own = answers_.take()) return own;
     for (;;) {
       Switched said{};
       const ssize_t length = recv(socket_.get(), &said, sizeof said, MSG_DONTWAIT);
@@ -97,7 +108,7 @@ class HelperSwitcher : public Switcher {
   std::chrono::milliseconds silence_;
   std::map<std::size_t, Answer> under_way_;         // of each GPU: the sum so far
   std::map<std::size_t, std::size_t> outstanding_;  // and how many messages are not answered
-  std::deque<Answer> answers_;
+  OwnAnswers answers_;
 };
 
 class SimulatedSwitcher : public Switcher {
@@ -115,21 +126,16 @@ class SimulatedSwitcher : public Switcher {
           if (worker.process != 0 &&  // 0: it is only starting, and a free entry says 0, too
               entry.process.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(worker.process))
             entry.off[gpu].store(is_off, std::memory_order_relaxed);
-    answers_.push_back({.gpu = gpu});
+    answers_.add({.gpu = gpu});
     return true;
   }
-  std::optional<Answer> answer(bool&) override {
-    if (answers_.empty()) return std::nullopt;
-    const Answer answer = answers_.front();
-    answers_.pop_front();
-    return answer;
-  }
+  std::optional<Answer> answer(bool&) override { return answers_.take(); }
   void keep(std::chrono::milliseconds) override {}
 
  private:
   simgpu::UsageFile& file_;
   const std::vector<std::string> gpus_;
-  std::deque<Answer> answers_;
+  OwnAnswers answers_;
 };
 
 }  // namespace

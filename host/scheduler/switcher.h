@@ -22,7 +22,6 @@ class Switcher {
  public:
   struct Worker {
     pid_t process = 0;
-    std::uint32_t device = 0;               // its own ordinal of the GPU
     std::vector<SwitchedChannel> channels;  // of its own client
   };
   struct Answer {

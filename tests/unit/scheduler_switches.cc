@@ -166,7 +166,7 @@ TEST(SwitchTable, ForcesOnWhatAnotherOneHasLeftOff) {
   SwitchTable table(driver.driver());
   table.on(a);
   EXPECT_EQ(driver.all_offs(), 8) << "it knows of none";
-  table.force_on(a);
+  table.on(a, true);
   EXPECT_EQ(driver.all_offs(), 0);
 }
 
@@ -257,7 +257,7 @@ TEST_F(Service, AnOrderOfManyChannelsTakesMoreMessagesAndHasOneAnswer) {
 }
 
 TEST_F(Service, AWorkerWithoutChannelsNeedsNoCall) {
-  ASSERT_TRUE(switcher().begin(0, {}, {{.process = 1, .device = 0, .channels = {}}}, false));
+  ASSERT_TRUE(switcher().begin(0, {}, {{.process = 1, .channels = {}}}, false));
   EXPECT_TRUE(answer());
   EXPECT_EQ(driver_.calls(), 0);
 }
@@ -327,11 +327,11 @@ TEST(SimulatedSwitcher, AWorkerThatIsStartingSwitchesNobodyElseOff) {
   const auto switcher = make_simulated_switcher(path, {"a"});
   ASSERT_TRUE(switcher);
   bool lost = false;
-  ASSERT_TRUE(switcher->begin(0, {}, {{.process = 7, .device = 0, .channels = {}}, {}}, false));
+  ASSERT_TRUE(switcher->begin(0, {}, {{.process = 7, .channels = {}}, {}}, false));
   EXPECT_TRUE(switcher->answer(lost));
   EXPECT_EQ(usage->entry[0].off[0], 1U);
   EXPECT_EQ(usage->entry[1].off[0], 0U);
-  ASSERT_TRUE(switcher->begin(0, {{.process = 7, .device = 0, .channels = {}}}, {}, false));
+  ASSERT_TRUE(switcher->begin(0, {{.process = 7, .channels = {}}}, {}, false));
   EXPECT_EQ(usage->entry[0].off[0], 0U);
   munmap(usage, sizeof *usage);
   close(file);
