@@ -17,19 +17,6 @@
 namespace host::broker {
 namespace {
 
-constexpr std::size_t most_work = 4096;                    // processes of a GPU, in one answer
-constexpr std::int64_t latest_us = std::int64_t{1} << 53;  // nanoseconds of it still fit into 64 bits, since 1970
-
-bool take_work(std::string_view text, GpuUse& use) {
-  const auto process = number_of<std::int32_t>(first_word(text));
-  const auto percent = number_of<unsigned>(first_word(text));
-  const auto from = number_of<std::int64_t>(first_word(text)), to = number_of<std::int64_t>(first_word(text));
-  const bool makes_sense = process && *process > 0 && percent && *percent <= 100 && from && to && text.empty() &&
-                           *from >= 0 && *from < *to && *to <= latest_us;
-  if (makes_sense && use.work.size() < most_work) use.work.push_back({*process, *percent, *from, *to});
-  return makes_sense;
-}
-
 // As the simulated GPU reads its variables; it refuses what makes no sense.
 std::uint64_t simulated_size(const char* text, std::uint64_t fallback) {
   if (text == nullptr) return fallback;
@@ -82,13 +69,6 @@ class SimulatedUsage : public GpuUsage {
   bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     return answer_later([this, gpus, answer = std::move(answer)] { answer(ask_now(gpus)); });
   }
-  bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
-    return answer_later([this, gpus, answer = std::move(answer)] {
-      GpuUses uses;
-      for (const std::string& gpu : gpus) uses[gpu] = work_of(gpu);
-      answer(uses);
-    });
-  }
   bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     return answer_later([this, gpus, answer = std::move(answer)] {
       GpuUses uses;
@@ -103,13 +83,6 @@ class SimulatedUsage : public GpuUsage {
   }
 
  private:
-  // As NVML's samples of an H200.
-  static constexpr auto sample_every = std::chrono::milliseconds(200);
-  struct Sample {
-    std::int64_t us = 0;  // 0: there was none yet
-    std::map<pid_t, std::uint64_t> busy_ns;
-  };
-
   bool answer_later(std::function<void()> answer) {
     if (answer_timer_ != 0) return false;
     answer_timer_ = loop_.after(Clock::duration::zero(), [this, answer = std::move(answer)] {
@@ -119,22 +92,16 @@ class SimulatedUsage : public GpuUsage {
     return true;
   }
 
-  template <class F>
-  GpuUse with_device(const std::string& gpu, F f) const {
-    GpuUse use{.total = 0, .missing = {}, .processes = {}};
-    if (file_ == nullptr) use.missing = "the simulated GPU has no file for it (IVGPU_SIM_USAGE)";
-    for (int device = 0; file_ != nullptr && device < simgpu::max_devices; ++device)
-      if (simgpu::device_uuid_text(device) == gpu) f(device, use);
-    return use;
-  }
-
   GpuUse use_of(const std::string& gpu) const {
-    GpuUse use = with_device(gpu, [this](int device, GpuUse& one) {
+    GpuUse use{.total = simulated_size(std::getenv("IVGPU_SIM_MEMORY"), std::uint64_t{4} << 30),
+               .missing = file_ == nullptr ? "the simulated GPU has no file for it (IVGPU_SIM_USAGE)" : "",
+               .processes = {}};
+    for (int device = 0; file_ != nullptr && device < simgpu::max_devices; ++device) {
+      if (simgpu::device_uuid_text(device) != gpu) continue;
       for (const simgpu::UsageEntry& entry : file_->entry)
         if (const std::uint32_t process = entry.process.load(); process != 0)
-          one.processes[static_cast<pid_t>(process)] = entry.bytes[device].load();
-    });
-    use.total = simulated_size(std::getenv("IVGPU_SIM_MEMORY"), std::uint64_t{4} << 30);
+          use.processes[static_cast<pid_t>(process)] = entry.bytes[device].load();
+    }
     return use;
   }
 
@@ -149,35 +116,9 @@ class SimulatedUsage : public GpuUsage {
     return use;
   }
 
-  GpuUse work_of(const std::string& gpu) {
-    return with_device(gpu, [this](int device, GpuUse& use) {
-      const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-      const std::int64_t now = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count();
-      Sample& last = samples_[device];
-      if (now - last.us < std::chrono::microseconds(sample_every).count()) return;
-      Sample sample{now, {}};
-      for (const simgpu::UsageEntry& entry : file_->entry)
-        if (const std::uint32_t process = entry.process.load(); process != 0)
-          sample.busy_ns[static_cast<pid_t>(process)] = entry.busy_ns[device].load();
-      if (last.us != 0) compare(last, sample, use);
-      last = std::move(sample);
-    });
-  }
-
-  static void compare(const Sample& last, const Sample& now, GpuUse& use) {
-    for (const auto& [process, busy] : now.busy_ns) {
-      const auto before = last.busy_ns.find(process);
-      const std::uint64_t more = busy - (before != last.busy_ns.end() ? before->second : 0);
-      const std::uint64_t percent = more / 10 / static_cast<std::uint64_t>(now.us - last.us);
-      if (percent > 0)
-        use.work.push_back({process, static_cast<unsigned>(std::min<std::uint64_t>(percent, 100)), last.us, now.us});
-    }
-  }
-
   EventLoop& loop_;
   EventLoop::Id answer_timer_ = 0;
   const simgpu::UsageFile* file_ = nullptr;
-  std::map<int, Sample> samples_;  // the newest of each device
 };
 
 }  // namespace
@@ -200,7 +141,6 @@ bool take_usage_line(const std::string& line, GpuUses& uses) {
     (kind == "missing" ? use.missing : use.unread) = escaped(std::string(rest));
     return true;
   }
-  if (kind == "busy") return take_work(rest, use);
   if (take_fact_line(kind, rest, use.facts)) return true;
   const auto first = number_of<std::uint64_t>(first_word(rest));
   if (kind == "total" && first && rest.empty()) {

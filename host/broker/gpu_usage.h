@@ -1,5 +1,5 @@
-// How much memory GPUs have, how much of it each process holds, which processes GPUs have worked for, and what else is told
-// of a GPU: measured, not what a worker says of itself.
+// How much memory GPUs have, how much of it each process holds, and what else is told of a GPU: measured, not what a worker
+// says of itself.
 //
 // Threads: the broker's one. An answer comes out of the event loop, so asking costs the broker no wait.
 #pragma once
@@ -18,19 +18,11 @@
 
 namespace host::broker {
 
-// A process had so much of the GPU's time, in microseconds since 1970.
-struct GpuWork {
-  pid_t process = 0;
-  unsigned percent = 0;
-  std::int64_t from_us = 0, to_us = 0;
-};
-
 struct GpuUse {
   std::uint64_t total = 0;                   // bytes that programs can have of the GPU; 0: it is not told
   std::string missing;                       // why nothing is told of processes; "": all is
   std::map<pid_t, std::uint64_t> processes;  // bytes that each holds, managed memory among them (managed_memory.h)
   std::string unread = {};                   // why managed memory is not among them; "": it is
-  std::vector<GpuWork> work = {};            // since the question before; a sample may name but one of several
   GpuFacts facts = {};                       // in an answer of ask_for_facts() alone; none where there is `missing`
 };
 using GpuUses = std::map<std::string, GpuUse>;  // by the names that were asked for
@@ -41,8 +33,6 @@ class GpuUsage {
   // `gpus`: UUIDs ("GPU-...", "MIG-..."), or PCI addresses. The answer has each, and comes later in the loop. One question
   // at a time: false while one is not answered.
   virtual bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
-  // The same of work. The first answer has none, since nobody knows from when on that would be.
-  virtual bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
   // The same of what guests may know of them.
   virtual bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
   // As ask(), but waits. For a broker that serves nobody yet.
@@ -61,10 +51,10 @@ std::unique_ptr<GpuUsage> make_simulated_usage(EventLoop& loop);
 // What a context of the simulated GPU takes, by the environment that its workers have.
 std::uint64_t simulated_context();
 
-// A question to ivgpu-nvml is a line of GPUs; one of these before them asks for work, or for facts, in place of memory.
-inline constexpr const char *work_question = "work", *facts_question = "facts";
+// A question to ivgpu-nvml is a line of GPUs; this before them asks for facts in place of memory.
+inline constexpr const char* facts_question = "facts";
 // One line of what ivgpu-nvml says: "total GPU BYTES", "use GPU PROCESS BYTES", of which those of one process are added up,
-// "busy GPU PROCESS PERCENT FROM TO", "missing GPU WHY", "unread GPU WHY", and those of GpuFacts. False: it is none.
+// "missing GPU WHY", "unread GPU WHY", and those of GpuFacts. False: it is none.
 bool take_usage_line(const std::string& line, GpuUses& uses);
 
 }  // namespace host::broker

@@ -27,8 +27,6 @@ struct Library::Functions {
   int (*by_pci)(const char*, nvmlDevice_t*) = nullptr;
   int (*memory)(nvmlDevice_t, nvmlMemory_v2_t*) = nullptr;
   int (*processes)(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*) = nullptr;
-  int (*work)(nvmlDevice_t, nvmlProcessUtilizationSample_t*, unsigned*,
-              unsigned long long) = nullptr;  // null: the library has none
 };
 
 Library::Library(void* handle, std::unique_ptr<Functions> functions)
@@ -64,7 +62,6 @@ std::unique_ptr<Library> Library::load(const std::string& path, std::string& why
   find("nvmlDeviceGetHandleByPciBusId_v2", f->by_pci);
   find("nvmlDeviceGetMemoryInfo_v2", f->memory);
   find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes);
-  f->work = reinterpret_cast<decltype(f->work)>(dlsym(handle, "nvmlDeviceGetProcessUtilization"));
   int result = NVML_SUCCESS;
   if (why.empty() && (result = f->init()) != NVML_SUCCESS) why = std::string("nvmlInit: ") + f->words(result);
   if (!why.empty()) {
@@ -187,28 +184,6 @@ GpuFacts Library::facts(Device device) const {
   ask_numbers(handle_, device, facts);
   ask_apart(handle_, device, facts);
   return facts;
-}
-
-// A library that finds no sample says so. Samples of nobody, or of more than all of the time, have been seen in the wild.
-bool Library::work(Device device, std::int64_t since_us, std::vector<Work>& all, std::string& why) const {
-  if (functions_->work == nullptr) return why = "it has no nvmlDeviceGetProcessUtilization", false;
-  std::vector<nvmlProcessUtilizationSample_t> samples(usual_processes);
-  const auto since = static_cast<unsigned long long>(since_us);
-  auto count = static_cast<unsigned>(samples.size());
-  int result = functions_->work(device, samples.data(), &count, since);
-  while (result == NVML_ERROR_INSUFFICIENT_SIZE && samples.size() < most_processes) {
-    samples.resize(2 * samples.size());
-    count = static_cast<unsigned>(samples.size());
-    result = functions_->work(device, samples.data(), &count, since);
-  }
-  if (result == NVML_ERROR_NOT_FOUND) return true;
-  if (result != NVML_SUCCESS) return why = words(result), false;
-  for (unsigned i = 0; i < count && i < samples.size(); ++i) {
-    const auto stamp = static_cast<std::int64_t>(samples[i].timeStamp);
-    if (samples[i].pid != 0 && samples[i].smUtil <= 100 && stamp > since_us)
-      all.push_back({samples[i].pid, samples[i].smUtil, stamp});
-  }
-  return true;
 }
 
 }  // namespace nvml

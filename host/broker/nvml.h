@@ -22,12 +22,6 @@ struct Process {
   bool told = false;  // false: the library does not say how much it holds
 };
 
-// The part of the GPU's time that a process had, up to this time (microseconds since 1970).
-struct Work {
-  unsigned pid = 0, percent = 0;
-  std::int64_t stamp_us = 0;
-};
-
 class Library {
  public:
   // Null where it cannot be loaded or does not start, and `why` is one sentence.
@@ -45,8 +39,6 @@ class Library {
   bool processes(Device device, std::vector<Process>& all, std::string& why) const;
   // What guests may know of it; all that the library does not say is left out.
   host::broker::GpuFacts facts(Device device) const;
-  // The samples since then, of the processes that it names. False where it does not say.
-  bool work(Device device, std::int64_t since_us, std::vector<Work>& all, std::string& why) const;
 
  private:
   struct Functions;

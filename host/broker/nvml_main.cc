@@ -1,5 +1,4 @@
-// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, whom they have worked for, or what guests may know
-// of them, by NVIDIA's management library.
+// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, or what guests may know of them, by NVIDIA's management library.
 //
 // Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once a guest asks of its
 // GPUs, asked once a second at most. It is a process of its own since a call of that library can take as
@@ -80,44 +79,6 @@ void tell_managed(const AllListed& listed) {
     }
 }
 
-// Since when nothing has been told of a GPU's work: the end of its newest sample. Nothing: nobody has asked yet, or there
-// was no sample, so that the next one's beginning is not known and it is not told.
-std::map<std::string, std::int64_t> told_until;
-
-// In a container a driver may tell samples with the machine's numbers of processes, and one of these may be a worker's by
-// chance. Its list of processes has this namespace's, so what is not in there says that.
-bool are_numbers_ours(const nvml::Library& library, nvml::Library::Device device, const std::vector<nvml::Work>& work) {
-  char name[64] = {};
-  const ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name - 1);
-  if (length > 0 && std::string(name) == "pid:[4026531836]") return true;  // the machine's own, by the kernel's number
-  std::string why;
-  std::vector<nvml::Process> all;
-  return library.processes(device, all, why) && std::ranges::all_of(work, [&](const nvml::Work& one) {
-           return std::ranges::any_of(all, [&](const nvml::Process& p) { return p.pid == one.pid; });
-         });
-}
-
-void tell_work(const nvml::Library& library, const std::string& gpu) {
-  std::string why;
-  const nvml::Library::Device device = library.find(gpu, why);
-  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
-  const auto known = told_until.find(gpu);
-  const auto now = std::chrono::system_clock::now().time_since_epoch() - std::chrono::seconds(1);
-  const std::int64_t since =
-      known != told_until.end() ? known->second : std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-  std::vector<nvml::Work> all;
-  if (!library.work(device, since, all, why)) return say_missing(gpu, "NVML tells nothing of its use: " + why);
-  std::int64_t newest = since;
-  const bool tells = known != told_until.end() && are_numbers_ours(library, device, all);
-  for (const nvml::Work& one : all) {
-    newest = std::max(newest, one.stamp_us);
-    if (tells)
-      std::printf("busy %s %u %u %lld %lld\n", gpu.c_str(), one.pid, one.percent, static_cast<long long>(since),
-                  static_cast<long long>(one.stamp_us));
-  }
-  if (!all.empty()) told_until[gpu] = newest;
-}
-
 void tell_facts(const nvml::Library& library, const std::string& gpu) {
   std::string why;
   const nvml::Library::Device device = library.find(gpu, why);
@@ -131,9 +92,7 @@ void answer(const nvml::Library* library, const std::string& why, const std::str
   std::function<void(const nvml::Library&, const std::string&)> say =
       [&](const nvml::Library& of, const std::string& gpu) { tell(of, gpu, listed); };
   for (std::string gpu; words >> gpu;) {
-    if (gpu == "work")
-      say = tell_work;
-    else if (gpu == "facts")
+    if (gpu == "facts")
       say = tell_facts;
     else if (library != nullptr)
       say(*library, gpu);

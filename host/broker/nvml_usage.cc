@@ -34,10 +34,6 @@ class NvmlUsage : public GpuUsage {
   bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     return ask(gpus, "", std::move(answer));
   }
-  bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
-    return ask(gpus, work_question, std::move(answer));
-  }
-
   bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     return ask(gpus, facts_question, std::move(answer));
   }

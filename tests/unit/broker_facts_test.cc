@@ -136,7 +136,6 @@ class Telling : public host::broker::GpuUsage {
   Telling(EventLoop& loop, Asked& asked) : loop_(loop), asked_(asked) {}
   ~Telling() override { loop_.forget(timer_); }
   bool ask(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
-  bool ask_for_work(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
   GpuUses ask_now(const std::vector<std::string>&) override { return {}; }
   bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     EXPECT_EQ(timer_, 0U) << "one question at a time";

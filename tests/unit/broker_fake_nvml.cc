@@ -51,21 +51,6 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* cou
   processes[1] = {nobody + 33, device == &shy ? ~0ULL : 44, ~0U, ~0U};
   return *count = 2, 0;
 }
-// Beside two good samples one of nobody, one of more than all of the time, and one that is old.
-EXPORTED int nvmlDeviceGetProcessUtilization(void* device, nvmlProcessUtilizationSample_t* samples, unsigned* count,
-                                             unsigned long long since) {
-  static unsigned long long now = 4'000'000'000'000'000;
-  if (device == &shy) return 3;
-  if (*count < 5) return *count = 5, 7;
-  now += 200'000;
-  samples[0] = {11, now, 99, 0, 0, 0};
-  samples[1] = {33, now, 0, 50, 0, 0};
-  samples[2] = {0, now, 99, 0, 0, 0};
-  samples[3] = {44, now, 4'000'000, 0, 0, 0};
-  samples[4] = {55, since, 99, 0, 0, 0};
-  return *count = 5, 0;
-}
-
 // What it tells of a GPU. `shy` says nothing, and what it has left behind counts for nothing.
 EXPORTED int nvmlDeviceGetName(void* device, char* name, unsigned length) {
   return device == &shy ? 3 : (std::snprintf(name, length, "%s", "Fake GPU"), 0);

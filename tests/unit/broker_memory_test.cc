@@ -407,32 +407,10 @@ TEST(Usage, ItsLines) {
     EXPECT_FALSE(broker::take_usage_line(line, uses)) << line;
 }
 
-TEST(Usage, ItsLinesOfWork) {
-  broker::GpuUses uses;
-  uses["GPU-1"];
-  EXPECT_TRUE(broker::take_usage_line("busy GPU-1 12 99 1700000000000000 1700000000200000", uses));
-  EXPECT_TRUE(broker::take_usage_line("busy GPU-1 13 0 0 1", uses));
-  const auto& work = uses["GPU-1"].work;
-  ASSERT_EQ(work.size(), 2u);
-  EXPECT_EQ(work[0].process, 12);
-  EXPECT_EQ(work[0].percent, 99u);
-  EXPECT_EQ(work[0].to_us - work[0].from_us, 200'000);
-  for (const char* line : {"busy", "busy GPU-1", "busy GPU-2 12 99 1 2", "busy GPU-1 0 99 1 2", "busy GPU-1 -1 99 1 2",
-                           "busy GPU-1 2147483648 99 1 2", "busy GPU-1 12 101 1 2", "busy GPU-1 12 -1 1 2",
-                           "busy GPU-1 12 99 2 2", "busy GPU-1 12 99 3 2", "busy GPU-1 12 99 -3 2",
-                           "busy GPU-1 12 99 1", "busy GPU-1 12 99 1 2 3", "busy GPU-1 12 99 1 9223372036854775807",
-                           "busy GPU-1 12 99 1 18446744073709551616", "busy GPU-1 x 99 1 2", "busy GPU-1 12 99  1 2"})
-    EXPECT_FALSE(broker::take_usage_line(line, uses)) << line;
-  EXPECT_EQ(work.size(), 2u);
-  for (int i = 0; i < 10'000; ++i) broker::take_usage_line("busy GPU-1 12 99 1 2", uses);
-  EXPECT_EQ(work.size(), 4096u) << "no more than that";
-}
-
 // The process that asks NVIDIA's library, played by a shell's script.
 class NvmlUsage : public testing::Test {
  protected:
   broker::GpuUses ask(const std::string& script) { return answer_to(&broker::GpuUsage::ask, script); }
-  broker::GpuUses ask_for_work(const std::string& script) { return answer_to(&broker::GpuUsage::ask_for_work, script); }
   Folder folder;
 
  private:
@@ -460,14 +438,6 @@ TEST_F(NvmlUsage, IsAskedAndAnswers) {
   EXPECT_EQ(uses.at("GPU-1").total, 7u);
   EXPECT_EQ(uses.at("GPU-1").processes.at(1), 2u);
   EXPECT_EQ(uses.at("GPU-1").missing, "");
-}
-
-TEST_F(NvmlUsage, IsAskedForWork) {
-  const auto answer =
-      ask_for_work("read q; echo busy GPU-1 7 8 9 10; echo what; echo \"missing GPU-1 $q\"; echo end; read q");
-  EXPECT_EQ(answer.at("GPU-1").missing, "work GPU-1") << "the question";
-  ASSERT_EQ(answer.at("GPU-1").work.size(), 1u);
-  EXPECT_EQ(answer.at("GPU-1").work[0].process, 7);
 }
 
 TEST_F(NvmlUsage, ThatHasEndedBetweenTwoQuestionsIsStartedAgain) {
@@ -562,21 +532,6 @@ TEST(Nvml, ManagedMemoryThatNobodyMayLookAtIsSaidToBe) {
   EXPECT_EQ(run_program("/bin/sh", {"-c", script}).text,
             "total GPU-managed 900\n" + use + use + "unread GPU-managed /proc/" + process +
                 "/maps: Permission denied; ivgpud needs CAP_SYS_PTRACE for it\nend\n");
-}
-
-TEST(Nvml, TellsWorkSinceTheNewestSample) {
-  const Outcome outcome =
-      run_program("/bin/sh", {"-c", "for i in 1 2 3; do echo work GPU-1 GPU-shy; done | " NVML " " FAKE_NVML});
-  EXPECT_EQ(outcome.code, 0);
-  // Each look makes one of 200 ms: processes 11 and 33, and two that make no sense. Of the first nobody knows the beginning.
-  const std::string shy = "missing GPU-shy NVML tells nothing of its use: Not Found\nend\n";
-  EXPECT_EQ(outcome.text, shy +
-                              "busy GPU-1 11 99 4000000000200000 4000000000400000\n"
-                              "busy GPU-1 33 0 4000000000200000 4000000000400000\n" +
-                              shy +
-                              "busy GPU-1 11 99 4000000000400000 4000000000600000\n"
-                              "busy GPU-1 33 0 4000000000400000 4000000000600000\n" +
-                              shy);
 }
 
 // ---- a broker ------------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ Driver::Driver(const Settings& settings)
     if (settings.chunks_below != 0) devices.back()->space.impl().place_chunks_below(settings.chunks_below);
     if (told == nullptr) continue;
     devices.back()->space.tell_use(&told->bytes[index]);
-    devices.back()->time.share(usage->time[index], told->busy_ns[index], told->off[index]);
+    devices.back()->time.share(usage->time[index], told->off[index]);
   }
   int ordinal = 0;
   for (const auto& device : devices) {

@@ -170,9 +170,9 @@ CUresult launch(Request request) {
     const auto run = [&driver, &engine, &time, what, module = reference.module, parameters = std::move(parameters)] {
       Launch now = what;
       now.params = parameters;
-      const std::int64_t began = time.begin();
+      time.begin();
       if (const Fault fault = engine.run(now)) driver.fail(fault);
-      time.end(began);
+      time.end();
     };
     const Ticket work = post(driver, *stream, run);
     record(events, work);

@@ -25,7 +25,7 @@ void sleep_for(std::int64_t ns) {
 
 }  // namespace
 
-std::int64_t TimeSlices::wait_for_gpu() {
+void TimeSlices::wait_for_gpu() {
   while (off_->load(std::memory_order_relaxed) != 0) sleep_for(10 * us);
   const bool is_shared = words_->change_us.load(std::memory_order_relaxed) != 0;
   while (is_shared && (off_->load(std::memory_order_relaxed) != 0 || !try_to_begin(now_ns()))) {
@@ -33,7 +33,6 @@ std::int64_t TimeSlices::wait_for_gpu() {
     sleep_for(10 * us);
   }
   running_.fetch_add(1, std::memory_order_relaxed);
-  return now_ns();
 }
 
 bool TimeSlices::try_to_begin(std::int64_t now) {
@@ -59,13 +58,11 @@ bool TimeSlices::try_to_begin(std::int64_t now) {
   return true;
 }
 
-void TimeSlices::let_go(std::int64_t began) {
-  const std::int64_t now = now_ns();
-  busy_ns_->fetch_add(static_cast<std::uint64_t>(now - began), std::memory_order_relaxed);
+void TimeSlices::let_go() {
   if (running_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
   if (words_->owner.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(getpid())) return;
   const std::int64_t end = words_->slice_end.load(std::memory_order_relaxed);
-  words_->free_at.store(std::min(end, now + lingers), std::memory_order_relaxed);
+  words_->free_at.store(std::min(end, now_ns() + lingers), std::memory_order_relaxed);
 }
 
 }  // namespace simgpu

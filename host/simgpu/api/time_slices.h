@@ -16,28 +16,27 @@ namespace simgpu {
 
 class TimeSlices {
  public:
-  // Before any kernel. Where a change takes no time, the process has the GPU for itself. `busy_ns`: the kernels' time
-  // is added to it. `off`: while it is not 0, none begins.
-  void share(DeviceTime& words, std::atomic<std::uint64_t>& busy_ns, const std::atomic<std::uint32_t>& off) {
-    words_ = &words, busy_ns_ = &busy_ns, off_ = &off;
-  }
+  // Before any kernel. Where a change takes no time, the process has the GPU for itself. `off`: while it is not 0, none
+  // begins.
+  void share(DeviceTime& words, const std::atomic<std::uint32_t>& off) { words_ = &words, off_ = &off; }
 
   // Whether a test has made the GPU disappear (usage_file.h).
   bool is_lost() const { return words_ != nullptr && words_->lost.load(std::memory_order_relaxed) != 0; }
 
-  // Around a kernel. begin() waits until the GPU is this process's, and returns what end() is to be told. Threads: any.
-  std::int64_t begin() { return words_ != nullptr ? wait_for_gpu() : 0; }
-  void end(std::int64_t began) {
-    if (words_ != nullptr) let_go(began);
+  // Around a kernel. begin() waits until the GPU is this process's. Threads: any.
+  void begin() {
+    if (words_ != nullptr) wait_for_gpu();
+  }
+  void end() {
+    if (words_ != nullptr) let_go();
   }
 
  private:
-  std::int64_t wait_for_gpu();
+  void wait_for_gpu();
   bool try_to_begin(std::int64_t now);
-  void let_go(std::int64_t began);
+  void let_go();
 
   DeviceTime* words_ = nullptr;
-  std::atomic<std::uint64_t>* busy_ns_ = nullptr;
   const std::atomic<std::uint32_t>* off_ = nullptr;
   std::atomic<int> running_{0};  // kernels of this process
 };
