@@ -146,7 +146,7 @@ void Daemon::add_gpu_time(BrokerStatus& status) const {
   status.gpu_time_missing = gputime_ != nullptr ? gputime_->missing() : "";
   for (std::size_t i = 0; i < vms_.size(); ++i)
     if (const auto account = report.vms.find(vms_[i]->scheduled_as()); account != report.vms.end())
-      status.vms[i].gpu_time = GpuTimeStatus{vms_[i]->share(), account->second};
+      status.vms[i].gpu_time = GpuTimeStatus{share_of(vms_[i]->options()), account->second};
 }
 
 std::string Daemon::status_line() const {

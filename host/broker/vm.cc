@@ -36,7 +36,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
       answers_(answers_per_second, answers_at_once, Clock::now()) {
-  if (program.scheduler != nullptr) scheduled_as_ = program.scheduler->add_vm(share());
+  if (program.scheduler != nullptr) scheduled_as_ = program.scheduler->add_vm(share_of(options_));
 }
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
@@ -144,7 +144,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   if (other_pace)
     starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
                           Clock::now());
-  if (program_.scheduler != nullptr) program_.scheduler->change_vm(scheduled_as_, share());
+  if (program_.scheduler != nullptr) program_.scheduler->change_vm(scheduled_as_, share_of(options_));
   transport_->bound_connections(static_cast<std::size_t>(options_.connections));
   if (memory_) memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
   const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);

@@ -1,7 +1,7 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
 // the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
-// memory, vm_schedule.cc their GPU time, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and
-// in `ivgpu status`, vm_questions.cc what its guests ask of its GPUs.
+// memory, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`,
+// vm_questions.cc what its guests ask of its GPUs.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
@@ -87,9 +87,8 @@ class Vm {
   // Sessions held by a program, with a live worker or without.
   std::size_t sessions() const;
   VmStatus status() const;
-  // What the scheduler of GPU time calls it, and its share.
+  // What the scheduler of GPU time calls it.
   scheduler::Scheduler::Vm scheduled_as() const { return scheduled_as_; }
-  scheduler::Scheduler::Share share() const;
 
  private:
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.

@@ -34,6 +34,10 @@ bool Vm::join_mps(bool goes_on, std::string& error) {
   return mps_ != nullptr;
 }
 
+void Vm::watch_session() {
+  if (mps_) mps_->watch();
+}
+
 // Null where nobody else is harmed by a killed worker.
 std::function<void(std::function<void()>)> Vm::before_kill(std::uint32_t k) {
   if (!mps_) return nullptr;

@@ -10,6 +10,12 @@ scheduler::Scheduler::Options scheduler_options(const GpuOptions& gpu) {
   return {.on = gpu.policy == "shared", .longest_off = std::chrono::milliseconds(gpu.longest_lease_ms)};
 }
 
+scheduler::Scheduler::Share share_of(const VmOptions& vm) {
+  return {.weight = static_cast<double>(vm.weight),
+          .latency = vm.latency,
+          .reserve = static_cast<double>(vm.reserve) / 100};
+}
+
 std::unique_ptr<WorkerSchedule> WorkerSchedule::create(Scheduler& scheduler, Scheduler::Vm vm, const VmGpus& gpus,
                                                        const std::string& name, bool kept, std::string& error) {
   auto pages = scheduler::WorkerPages::create(name, kept, error);

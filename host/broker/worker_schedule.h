@@ -42,7 +42,8 @@ class WorkerSchedule {
   Scheduler::Client client_ = 0;
 };
 
-// The scheduler's options out of the configuration.
+// The scheduler's options, and a VM's share, out of the configuration.
 scheduler::Scheduler::Options scheduler_options(const GpuOptions& gpu);
+scheduler::Scheduler::Share share_of(const VmOptions& vm);
 
 }  // namespace host::broker

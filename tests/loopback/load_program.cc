@@ -75,11 +75,7 @@ void wait() {
   check(call(), "cuCtxSynchronize");
 }
 
-void note(load::Progress& progress) {
-  const std::int64_t now = load::now_ns(), before = progress.last.exchange(now);
-  if (before != 0 && now - before > progress.longest_gap) progress.longest_gap = now - before;
-  ++progress.done;
-}
+void note(load::Progress& progress) { ++progress.done; }
 
 // Words that the GPU sees as well.
 struct Words {

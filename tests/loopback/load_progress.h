@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,19 +11,11 @@
 
 namespace load {
 
-// The program's. Times are in nanoseconds of CLOCK_MONOTONIC.
+// The program's.
 struct Progress {
-  std::atomic<std::uint64_t> done;        // pieces of work
-  std::atomic<std::int64_t> last;         // when the newest was done
-  std::atomic<std::int64_t> longest_gap;  // between two; the test may clear it
-  std::atomic<std::uint32_t> spins;       // its kernel spins until another program has launched
+  std::atomic<std::uint64_t> done;   // pieces of work
+  std::atomic<std::uint32_t> spins;  // its kernel spins until another program has launched
 };
-
-inline std::int64_t now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
-}
 
 inline Progress* map(const char* path) {
   const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -193,6 +193,14 @@ TEST_F(Shares, AWorkerThatIsKilledWhileItIsOffLeavesTheOthers) {
   EXPECT_TRUE(leases_begin());
 }
 
+// A kernel of one VM that ends once another VM has launched; and streams that wait for values which come with another's work.
+TEST_F(Shares, WorkThatWaitsForAnotherVmsWorkEnds) {
+  Program a(broker_.folder, "t", "count");
+  Program spins(broker_.folder, "u", "spin", &a), awaits(broker_.folder, "v", "await", &a);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(a.works() && awaits.works());
+  EXPECT_TRUE(spins.works());
+}
+
 // A worker that stands still holds its leases, and no more: the others go on in theirs.
 TEST_F(Shares, AWorkerThatIsStoppedDoesNotStopTheOthers) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");

@@ -1,6 +1,6 @@
 // Asks what a jailed worker's descriptors allow: whether it can switch off the channels of another process
-// (NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS). docs/threat-model.md has the answer. Numbers and structures are those of
-// NVIDIA's open kernel modules (MIT): nvos.h, nv_escape.h, cl0080.h, cl2080.h, ctrl2080fifo.h.
+// (NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS). docs/threat-model.md has the answer. host/scheduler/rm_api.h has the
+// numbers and structures.
 //
 // Two parts in one file:
 //   probe_switch_off victim FILE   launches and waits, prints how often and how slowly in each 100 ms, and writes its
@@ -25,38 +25,14 @@
 #include <string>
 #include <vector>
 
+#include "host/scheduler/rm_api.h"
+
 namespace {
 
-[[maybe_unused]] constexpr unsigned escape_control = 0x2a, escape_alloc = 0x2b;
-[[maybe_unused]] constexpr std::uint32_t root_class = 0x41, device_class = 0x80, subdevice_class = 0x2080;
-[[maybe_unused]] constexpr std::uint32_t disable_channels = 0x2080110b;
-
-struct Alloc {  // NVOS64
-  std::uint32_t client, parent, object, klass;
-  std::uint64_t params, rights;
-  std::uint32_t size, flags, status;
-};
-struct Control {  // NVOS54
-  std::uint32_t client, object, command, flags;
-  std::uint64_t params;
-  std::uint32_t size, status;
-};
-struct Disable {  // NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS
-  std::uint8_t disable;
-  std::uint32_t count;
-  std::uint8_t only_scheduling, rewind;
-  std::uint64_t event;
-  std::uint32_t client[64], channel[64];
-};
-struct DeviceParams {  // NV0080_ALLOC_PARAMETERS
-  std::uint32_t id, client_share, target_client, target_device, flags;
-  std::uint64_t space_bytes, space_start, space_limit;
-  std::uint32_t space_mode;
-};
-static_assert(sizeof(Alloc) == 48 && sizeof(Control) == 32 && sizeof(Disable) == 536 && sizeof(DeviceParams) == 56);
+using namespace host::rm;
 
 [[maybe_unused]] int ask(int fd, unsigned escape, void* what, std::size_t bytes) {
-  return static_cast<int>(syscall(SYS_ioctl, fd, _IOC(_IOC_READ | _IOC_WRITE, 'F', escape, bytes), what));
+  return static_cast<int>(syscall(SYS_ioctl, fd, _IOC(_IOC_READ | _IOC_WRITE, escape_magic, escape, bytes), what));
 }
 
 }  // namespace
@@ -86,14 +62,14 @@ void do_the_deed() {
   const int fd = control_device();
   std::fprintf(stderr, "switch_off: /dev/nvidiactl is descriptor %d\n", fd);
   std::uint32_t subdevice_id = 0;
-  DeviceParams device{};
+  DeviceParameters device{};
   const std::uint32_t client = make(fd, 0, 0, 0, root_class, nullptr, 0);
   if (client == 0 || make(fd, client, client, 0xcafe0080, device_class, &device, sizeof device) == 0 ||
       make(fd, client, 0xcafe0080, 0xcafe2080, subdevice_class, &subdevice_id, sizeof subdevice_id) == 0)
     return;
   const std::uint32_t channels[] = {CHANNELS};
   for (const bool off : {true, false}) {
-    Disable d{};
+    DisableChannels d{};
     d.disable = off;
     for (const std::uint32_t channel : channels) d.client[d.count] = CLIENT, d.channel[d.count++] = channel;
     Control c{client, 0xcafe2080, disable_channels, 0, reinterpret_cast<std::uint64_t>(&d), sizeof d, 0};
@@ -129,10 +105,11 @@ extern "C" __attribute__((visibility("default"))) int ioctl(int fd, unsigned lon
   void* const argument = va_arg(list, void*);
   va_end(list);
   const long rc = syscall(SYS_ioctl, fd, request, argument);
-  if (rc == 0 && _IOC_TYPE(request) == 'F' && _IOC_NR(request) == escape_alloc && _IOC_SIZE(request) == sizeof(Alloc)) {
+  if (rc == 0 && _IOC_TYPE(request) == escape_magic && _IOC_NR(request) == escape_alloc &&
+      _IOC_SIZE(request) == sizeof(Alloc)) {
     const Alloc& a = *static_cast<const Alloc*>(argument);
     std::lock_guard lock(mutex);
-    if (a.status == 0 && (a.klass & 0xff) == 0x6f && a.klass >= 0xa06f) channels.push_back({a.client, a.object});
+    if (a.status == 0 && is_channel_class(a.object_class)) channels.push_back({a.client, a.object});
   }
   return static_cast<int>(rc);
 }
