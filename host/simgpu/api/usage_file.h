@@ -26,7 +26,7 @@ namespace simgpu {
 struct UsageEntry {
   std::atomic<std::uint32_t> process;  // 0: of nobody. It stays when the process has ended
   std::atomic<std::uint64_t> bytes[max_devices];
-  std::atomic<std::uint32_t> off[max_devices];      // the broker's: its kernels do not begin
+  std::atomic<std::uint32_t> off[max_devices];  // the broker's: its kernels do not begin
 };
 // Times are in nanoseconds of CLOCK_MONOTONIC.
 struct DeviceTime {
