@@ -92,6 +92,39 @@ again:
   @%p st.global.f32 [%a], %f1;
   ret;
 }
+.visible .entry add(.param .u64 to) {
+  .reg .u64 %a; .reg .u32 %r;
+  ld.param.u64 %a, [to];
+  ld.global.u32 %r, [%a];
+  add.u32 %r, %r, 1;
+  st.global.u32 [%a], %r;
+  ret;
+}
+.visible .entry meet(.param .u64 at, .param .u32 all) {
+  .reg .u64 %a; .reg .u32 %r<4>; .reg .pred %p;
+  ld.param.u64 %a, [at];
+  ld.param.u32 %r1, [all];
+  atom.global.add.u32 %r2, [%a], 1;
+again:
+  ld.volatile.global.u32 %r3, [%a];
+  setp.lt.u32 %p, %r3, %r1;
+  @%p bra again;
+  ret;
+}
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 1 .b8 text[3] = {120, 10, 0};
+.visible .entry print() {
+  .reg .u64 %a;
+  mov.u64 %a, text;
+  cvta.global.u64 %a, %a;
+  {
+  .param .b64 f; .param .b64 v; .param .b32 r;
+  st.param.b64 [f], %a;
+  st.param.b64 [v], 0;
+  call.uni (r), vprintf, (f, v);
+  }
+  ret;
+}
 .visible .entry fault() {
   .reg .u64 %a; .reg .u32 %r;
   mov.u64 %a, 16;
@@ -101,7 +134,7 @@ again:
 }
 )";
 
-enum Mode : int { Idle, Wait, Busy, Light, Alloc, Context, Slice, Fault, End };
+enum Mode : int { Idle, Wait, Busy, Light, Alloc, Context, Slice, Fault, Kinds, End };
 
 struct Child {
   std::atomic<int> mode{Idle}, answered{-1};
@@ -131,6 +164,7 @@ All* all;
 struct Program {
   Child& me;
   CUcontext context = nullptr;
+  CUmodule module = nullptr;
   CUfunction empty = nullptr, work = nullptr, fault = nullptr;
   CUstream stream = nullptr;
   CUdeviceptr sink = 0;
@@ -139,7 +173,6 @@ struct Program {
 
   explicit Program(Child& child) : me(child) {
     CUdevice device = 0;
-    CUmodule module = nullptr;
     MUST(CU(cuInit)(0));
     MUST(CU(cuDeviceGet)(&device, 0));
     MUST(CU(cuDeviceGetUuid_v2)(reinterpret_cast<CUuuid*>(all->uuid), device));
@@ -182,6 +215,56 @@ struct Program {
     if (i < static_cast<int>(std::size(me.sample))) me.sample[i] = static_cast<float>(us), me.samples = i + 1;
   }
   bool goes_on(int mode) { return me.mode.load() == mode; }
+
+  // A graph of eight kernels and a copy, a cooperative kernel, managed memory that both sides count up, and a line of printf;
+  // each round's results are held against what they must be. `result`: wrong ones.
+  void kinds() {
+    CUfunction add = nullptr, meet = nullptr, print = nullptr;
+    MUST(CU(cuModuleGetFunction)(&add, module, "add"));
+    MUST(CU(cuModuleGetFunction)(&meet, module, "meet"));
+    MUST(CU(cuModuleGetFunction)(&print, module, "print"));
+    CUdeviceptr plain = 0, managed = 0, barrier = 0;
+    MUST(CU(cuMemAlloc_v2)(&plain, 4096));
+    MUST(CU(cuMemsetD32_v2)(plain, 0, 1024));
+    MUST(CU(cuMemAlloc_v2)(&barrier, 4096));
+    MUST(CU(cuMemAllocManaged)(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+    auto* const shared = reinterpret_cast<volatile std::uint32_t*>(managed);
+    *shared = 0;
+    std::uint32_t seen = 0;
+    void* to_plain[] = {&plain};
+    void* to_managed[] = {&managed};
+    auto blocks = static_cast<std::uint32_t>(2 * sms);
+    void* to_meet[] = {&barrier, &blocks};
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    MUST(CU(cuStreamBeginCapture_v2)(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    for (int i = 0; i < 8; ++i) MUST(CU(cuLaunchKernel)(add, 1, 1, 1, 1, 1, 1, 0, stream, to_plain, nullptr));
+    MUST(CU(cuMemcpyDtoHAsync_v2)(&seen, plain, sizeof seen, stream));
+    MUST(CU(cuStreamEndCapture)(stream, &graph));
+    MUST(CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+    const int out = dup(1), file = memfd_create("printed", 0);
+    dup2(file, 1);
+    std::uint32_t rounds = 0;
+    int wrong = 0;
+    while (goes_on(Kinds)) {
+      ++rounds;
+      MUST(CU(cuMemsetD32Async)(barrier, 0, 1, stream));
+      MUST(CU(cuGraphLaunch)(exec, stream));
+      MUST(CU(cuLaunchCooperativeKernel)(meet, blocks, 1, 1, 1, 1, 1, 0, stream, to_meet));
+      MUST(CU(cuLaunchKernel)(add, 1, 1, 1, 1, 1, 1, 0, stream, to_managed, nullptr));
+      MUST(CU(cuLaunchKernel)(print, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+      wait();
+      wrong += seen != 8 * rounds;
+      wrong += *shared != 2 * rounds - 1;
+      *shared = *shared + 1;
+      me.count = rounds;
+    }
+    MUST(CU(cuCtxSynchronize)());
+    dup2(out, 1);
+    wrong += lseek(file, 0, SEEK_END) != 2 * static_cast<off_t>(rounds);
+    close(file), close(out);
+    me.result = wrong;
+  }
 
   void serve() {
     CUevent event[8];
@@ -257,6 +340,7 @@ struct Program {
         me.result = result;
         while (goes_on(mode)) usleep(50);
       }
+      if (mode == Kinds) kinds();
       if (mode == Fault) {
         CU(cuLaunchKernel)(fault, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
         me.result = CU(cuStreamSynchronize)(stream);
@@ -626,6 +710,27 @@ void ends() {
   all_idle();
 }
 
+// Each kind of work, switched 10,000 times; another process launches and waits.
+void kinds() {
+  const auto list = list_of({0});
+  clear();
+  all->child[0].result = -1;
+  set(1, Wait), set(0, Kinds);
+  constexpr int switches = 10000;
+  for (int i = 0; i < switches; ++i) {
+    flip(list, true);
+    usleep(static_cast<useconds_t>(rand() % 500));
+    flip(list, false);
+    usleep(static_cast<useconds_t>(rand() % 1000));
+  }
+  all->child[0].mode = Idle;
+  for (const double end = now_us() + 5e6; all->child[0].result < 0 && now_us() < end;) usleep(100);
+  SAY("graph, cooperative kernel, managed memory, printf, off and on %d times: %lu rounds, %d wrong; last refusal "
+      "%#lx\n",
+      switches, all->child[0].count.load(), all->child[0].result.load(), static_cast<long>(failed));
+  all_idle();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -645,7 +750,7 @@ int main(int argc, char** argv) {
   if (!client) return 1;
   const std::pair<const char*, void (*)()> parts[] = {{"costs", costs},   {"waits", waits},   {"longs", longs},
                                                       {"allocs", allocs}, {"lights", lights}, {"lists", lists},
-                                                      {"ends", ends}};
+                                                      {"kinds", kinds},   {"ends", ends}};
   for (const auto& [name, run] : parts) {
     if (argc > 2 && !std::strstr(argv[2], name)) continue;
     t = now_us();

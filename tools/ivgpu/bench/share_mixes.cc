@@ -24,8 +24,11 @@ const std::vector<Mix>& mixes() {
       {"torch train", {{"torch train", 1}}},
       {"torch infer", {{"torch infer", 1}}},
       {"torch full", {{"torch full", 1}}},
+      {"torch generate", {{"torch generate", 1}}},
       {"4 wait", {{"wait", 4}}},
       {"8 wait", {{"wait", 8}}},
+      {"16 wait", {{"wait", 16}}},
+      {"2 full", {{"full", 2}}},
       {"full, infer", {{"full", 1}, {"infer", 1}}},
       {"wait, full", {{"wait", 1}, {"full", 1}}},
       {"train, infer", {{"train", 1}, {"infer", 1}}},
@@ -54,6 +57,8 @@ const std::vector<Mix>& mixes() {
       {"train, quick infer", {{"train", 1}, {"infer", 1, true}}},
       {"torch train, quick torch infer", {{"torch train", 1}, {"torch infer", 1, true}}},
       {"torch full, quick torch infer", {{"torch full", 1}, {"torch infer", 1, true}}},
+      {"torch train, quick torch generate", {{"torch train", 1}, {"torch generate", 1, true}}},
+      {"torch full, quick torch generate", {{"torch full", 1}, {"torch generate", 1, true}}},
   };
   return all;
 }

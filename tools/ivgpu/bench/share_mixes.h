@@ -22,7 +22,7 @@ struct Mix {
 
 inline constexpr std::string_view torch = "torch ";  // loads of which PyTorch makes
 
-constexpr int most_vms_of_a_mix = 8;
+constexpr int most_vms_of_a_mix = 16;
 // The VMs of a mix are numbered in the order of its parts, from 0.
 std::string vm_name(int number);
 

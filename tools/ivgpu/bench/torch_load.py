@@ -2,6 +2,7 @@
 
 train: steps of a small transformer, each waited for.   infer: its forward pass, and a wait, every 10 ms.
 full: large products, of which eight are queued at a time, counted each.
+generate: a forward pass of a GPT-2 of `transformers` (12 layers, random weights) over 512 tokens, and a wait, every 50 ms.
 
 Says "ready", then for each line that arrives does that for so many seconds and tells how often a second, and of one time
 its mean, median and 99th percentile in microseconds.
@@ -44,6 +45,19 @@ def infer():
     return once, 1, 0.01
 
 
+def generate():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config()).eval().cuda()
+    words = torch.randint(0, 50257, (4, 512)).cuda()
+
+    @torch.no_grad()
+    def once():
+        model(words).logits[:, -1].argmax(-1).cpu()
+
+    return once, 1, 0.05
+
+
 def full():
     a = torch.randn(8192, 8192, dtype=torch.bfloat16, device="cuda")
     b, c = a.clone(), torch.empty_like(a)
@@ -78,7 +92,7 @@ def run(once, parts, every):
     print(f"samples {kind} 0 {rate:.6g} {mean * 1e6:.6g} {p50 * 1e6:.6g} {p99 * 1e6:.6g}", flush=True)
 
 
-load = {"train": train, "infer": infer, "full": full}[kind]()
+load = {"train": train, "infer": infer, "full": full, "generate": generate}[kind]()
 for _ in range(30):
     load[0]()
 print("ready", flush=True)
