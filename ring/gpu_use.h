@@ -2,7 +2,7 @@
 // worker; no guest maps them, nor does another worker.
 //
 //   orders   4 KiB    the scheduler writes; the worker maps it to be read only
-//   use      40 KiB   the worker writes, and a guest may control its worker: the scheduler copies a word once, and a wrong
+//   use      132 KiB  the worker writes, and a guest may control its worker: the scheduler copies a word once, and a wrong
 //                     one costs the worker's own VM its share, nobody else's
 //
 // All words are relaxed: each is a figure of its own, and the scheduler looks again.
@@ -19,6 +19,8 @@ namespace ring {
 struct alignas(2 * line) DeviceOrders {
   // A worker that submits rings once for each number but 0: the scheduler sleeps.
   std::atomic<std::uint32_t> wake;
+  // 1: the VM's channels are off, so a wait for the GPU may sleep until this changes. The scheduler wakes it by its futex.
+  std::atomic<std::uint32_t> off;
 };
 struct alignas(page) OrdersPage {
   DeviceOrders device[max_devices];  // by the guest's ordinals
@@ -35,7 +37,7 @@ struct alignas(2 * line) DeviceUse {
 
 // The channels of a process on one GPU. `version` changes with each change: odd while the table is written.
 struct ChannelTable {
-  static constexpr std::size_t most = 255;
+  static constexpr std::size_t most = 1023;  // 127 contexts
   struct Channel {
     std::atomic<std::uint32_t> handle;  // the driver's, of the worker's own client
     std::atomic<std::uint32_t> serial;  // of this process: another channel with the same handle has another
@@ -44,7 +46,7 @@ struct ChannelTable {
   std::atomic<std::uint32_t> count;  // more than `most`: the rest is not told
   Channel channel[most];
 };
-static_assert(sizeof(ChannelTable) == 2048);
+static_assert(sizeof(ChannelTable) == 8192);
 
 struct alignas(page) UsePage {
   DeviceUse device[max_devices];       // by the guest's ordinals

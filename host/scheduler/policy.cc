@@ -125,6 +125,11 @@ bool Policy::wants(const Member& member, Time now) { return member.demand.wants 
 
 bool Policy::holds(Vm vm) const { return !contended_ || is_in(holders_, vm); }
 
+bool Policy::is_on(Vm vm) const {
+  const auto found = members_.find(vm);
+  return found == members_.end() || found->second.on;
+}
+
 // With equal weights the members of a shared lease progress alike. One that is a lease ahead of another sits out.
 std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
   const Member& first = members_.at(vm);

@@ -82,6 +82,8 @@ class Policy {
 
   Account account(Vm vm) const;
   bool holds(Vm vm) const;
+  // What the orders that have been carried out have left. True for a VM that is unknown.
+  bool is_on(Vm vm) const;
 
  private:
   struct Member {

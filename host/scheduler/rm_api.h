@@ -22,7 +22,7 @@ enum Escape : std::uint8_t { escape_free = 0x29, escape_control = 0x2a, escape_a
 inline constexpr std::uint32_t root_class = 0x41, device_class = 0x80, subdevice_class = 0x2080, group_class = 0xa06c;
 constexpr bool is_channel_class(std::uint32_t c) { return (c & 0xff) == 0x6f && c >= 0xa06f && c <= 0xffff; }
 
-inline constexpr std::uint32_t ok = 0;  // nvstatuscodes.h
+inline constexpr std::uint32_t ok = 0, gpu_is_lost = 0x0f;  // nvstatuscodes.h
 
 struct Free {  // NVOS00_PARAMETERS
   Handle client, parent, object;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "host/scheduler/channel_table.h"
+#include "host/scheduler/rm_api.h"
 
 namespace host::scheduler {
 namespace {
@@ -249,6 +250,7 @@ void Scheduler::look(const std::string& name, Gpu& gpu, Time now) {
   for (auto& [client, worker] : workers_) {
     const auto on = worker.on.find(name);
     if (on == worker.on.end()) continue;
+    if (!gpu.under_way) worker.pages->tell_whether_on(on->second.device, gpu.policy.is_on(worker.vm));
     const Demand its = demand_of(worker, on->second.device);
     Demand& sum = demands[worker.vm];
     sum.submitted += its.submitted, sum.waits += its.waits;
@@ -295,14 +297,15 @@ void Scheduler::arm(Worker& worker) {
 
 // ---- orders ----------------------------------------------------------------------------------------------------------
 
-std::vector<Switcher::Worker> Scheduler::workers_of(const std::string& name, const Gpu& gpu,
-                                                    const std::vector<Vm>& vms) {
+std::vector<Switcher::Worker> Scheduler::workers_of(const std::string& name, const Gpu& gpu, const std::vector<Vm>& vms,
+                                                    bool to_be_on) {
   const std::uint32_t instance = switcher_->instance_of(*gpu.place);
   std::vector<Switcher::Worker> all;
   std::map<Vm, std::size_t> room_of;
   for (auto& [client, worker] : workers_) {
     const auto on = worker.on.find(name);
     if (on == worker.on.end() || std::ranges::find(vms, worker.vm) == vms.end()) continue;
+    if (to_be_on) worker.pages->tell_whether_on(on->second.device, true);
     std::vector<SwitchedChannel> channels;
     if (instance < ring::max_devices)
       channels = read_channels(worker.pages->use().channels[instance], worker.rm_client, on->second.version.emplace(0));
@@ -317,7 +320,7 @@ std::vector<Switcher::Worker> Scheduler::workers_of(const std::string& name, con
 void Scheduler::carry_out(const std::string& name, Gpu& gpu, const Policy::Order& order, Time now) {
   gpu.under_way = true;
   gpu.began = kept_ = now;
-  const auto on = workers_of(name, gpu, order.on), off = workers_of(name, gpu, order.off);
+  const auto on = workers_of(name, gpu, order.on, true), off = workers_of(name, gpu, order.off, false);
   if (!switcher_->begin(*gpu.place, on, off, false)) return lose_switcher();
   if (switcher_->fd() < 0) hear_switcher(now);
 }
@@ -332,6 +335,7 @@ void Scheduler::hear_switcher(Time now) {
         for (const Vm vm : gpu.vms) gpu.policy.channels_changed(vm);
       } else if (std::exchange(gpu.under_way, false)) {
         gpu.policy.done(now, answer->took);
+        if (answer->refused == rm::gpu_is_lost) gpu.place.reset(), gpu.policy.set_switching(false);
       }
     }
   }
@@ -358,7 +362,7 @@ void Scheduler::lose_switcher() {
 void Scheduler::let_all_on() {
   for (auto& [name, gpu] : gpus_) {
     if (!gpu.place || !switcher_) continue;
-    const auto all = workers_of(name, gpu, {gpu.vms.begin(), gpu.vms.end()});
+    const auto all = workers_of(name, gpu, {gpu.vms.begin(), gpu.vms.end()}, true);
     gpu.under_way = true;
     gpu.began = since_boot();
     if (!switcher_->begin(*gpu.place, all, {}, true)) return lose_switcher();

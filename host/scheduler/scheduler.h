@@ -148,7 +148,8 @@ class Scheduler {
   void look(const std::string& name, Gpu& gpu, Time now);
   void look_at_channels(const std::string& name, Gpu& gpu, Time now);
   void carry_out(const std::string& name, Gpu& gpu, const Policy::Order& order, Time now);
-  std::vector<Switcher::Worker> workers_of(const std::string& name, const Gpu& gpu, const std::vector<Vm>& vms);
+  std::vector<Switcher::Worker> workers_of(const std::string& name, const Gpu& gpu, const std::vector<Vm>& vms,
+                                           bool to_be_on);
   void hear_switcher(Time now);
   void lose_switcher();
   void let_all_on();

@@ -68,6 +68,7 @@ class HelperSwitcher : public Switcher {
       if (is_all) return Answer{.gpu = said.gpu, .everything_on = true};
       Answer& sum = under_way_[said.gpu];
       sum.failed += said.failed, sum.took += std::chrono::nanoseconds(said.took_ns);
+      if (said.failed != 0) sum.refused = said.refused;
       if (--outstanding_[said.gpu] == 0) return sum;
     }
   }

@@ -28,6 +28,7 @@ class Switcher {
     std::size_t gpu = 0;
     bool everything_on = false;  // unasked: it has switched everything on
     std::uint32_t failed = 0;
+    std::int64_t refused = 0;  // the status of the last that failed
     std::chrono::nanoseconds took{};
   };
 

@@ -1,9 +1,13 @@
 #include "host/scheduler/worker_pages.h"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "host/broker/sealed_memory.h"
@@ -49,6 +53,13 @@ bool WorkerPages::open(const std::string& name, bool kept) {
   if (kept) writable_orders_ = std::move(orders_fd_);
   orders_fd_ = std::move(reader);
   return static_cast<bool>(orders_fd_);
+}
+
+void WorkerPages::tell_whether_on(std::uint32_t device, bool on) const {
+  std::atomic<std::uint32_t>& off = orders_->device[device].off;
+  if (off.load(std::memory_order_relaxed) == (on ? 0U : 1U)) return;
+  off.store(on ? 0 : 1, std::memory_order_relaxed);
+  if (on) syscall(SYS_futex, &off, FUTEX_WAKE, std::numeric_limits<int>::max(), nullptr, nullptr, 0);
 }
 
 WorkerPages::~WorkerPages() {

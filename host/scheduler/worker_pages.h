@@ -36,6 +36,8 @@ class WorkerPages {
   int orders_to_keep() const { return writable_orders_.get(); }
 
   ring::DeviceOrders& orders(std::uint32_t device) const { return orders_->device[device]; }
+  // Whether the worker's channels on this GPU are on, or will be in a moment; it is woken where they were off.
+  void tell_whether_on(std::uint32_t device, bool on) const;
   const ring::UsePage& use() const { return *use_; }
   // Takes the worker's rings.
   void drain_bell() const { bell_.drain(); }

@@ -1,5 +1,6 @@
 #include "host/session/long_waits.h"
 
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,8 +43,21 @@ bool LongWaits::may_go_on(std::uint32_t channel) {
   return true;
 }
 
+bool LongWaits::is_off() const {
+  const auto off = [](const ring::DeviceOrders& one) { return one.off.load(std::memory_order_relaxed) != 0; };
+  return !orders_.empty() && std::ranges::all_of(orders_, off);
+}
+
+void LongWaits::sleep_while_off() {
+  const timespec longest{0, longest_pause * 1'000'000};
+  sleeps_.fetch_add(1, std::memory_order_relaxed);
+  const int before = errno;  // it belongs to the interrupted code
+  syscall(SYS_futex, &orders_.front().off, FUTEX_WAIT, 1, &longest, nullptr, 0);
+  errno = before;
+}
+
 WaitWatch::WaitWatch(LongWaits& waits, std::uint32_t channel) : waits_(waits), channel_(channel) {
-  if (waits_.patience_ms() != 0) set_timer();
+  if (waits_.watches()) set_timer();
 }
 
 WaitWatch::~WaitWatch() {
@@ -78,6 +92,7 @@ void WaitWatch::set_timer() {
 
 void WaitWatch::on_tick() {
   const std::uint64_t now = waits_.steps_[channel_].load(std::memory_order_relaxed);
+  if (now % 2 != 0 && waits_.is_off()) return waits_.sleep_while_off();
   if (now != seen_ || now % 2 == 0) {
     seen_ = now;
     ticks_ = 0;
@@ -86,7 +101,7 @@ void WaitWatch::on_tick() {
   if (ticks_ == 0) begun_ms_ = now_ms();
   const std::uint64_t busy_ms = std::uint64_t{++ticks_} * tick_ms;
   const std::uint64_t times = works_.load(std::memory_order_relaxed) ? working_calls : 1;
-  if (busy_ms < waits_.patience_ms() * times || waits_.may_go_on(channel_)) return;
+  if (waits_.patience_ms() == 0 || busy_ms < waits_.patience_ms() * times || waits_.may_go_on(channel_)) return;
   const std::int64_t pause = std::clamp((now_ms() - begun_ms_) / pause_share, shortest_pause, longest_pause);
   const timespec time{0, pause * 1'000'000};
   waits_.pauses_.fetch_add(1, std::memory_order_relaxed);

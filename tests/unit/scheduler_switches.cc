@@ -35,6 +35,7 @@ class StrictDriver {
   std::int64_t switch_channels(std::span<const ChannelRef> channels, bool off) {
     std::lock_guard lock(mutex_);
     ++calls_;
+    if (lost_) return host::rm::gpu_is_lost;
     if (channels.size() > host::rm::channels_a_call) return 0x1f;
     for (const ChannelRef& one : channels) {
       const auto found = offs_.find({one.client, one.channel});
@@ -50,6 +51,10 @@ class StrictDriver {
   void end(std::uint32_t client, std::uint32_t channel) {
     std::lock_guard lock(mutex_);
     offs_.erase({client, channel});
+  }
+  void lose() {
+    std::lock_guard lock(mutex_);
+    lost_ = true;
   }
   // -1: there is no such channel.
   int offs(std::uint32_t client, std::uint32_t channel) const {
@@ -75,6 +80,7 @@ class StrictDriver {
   mutable std::mutex mutex_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> offs_;
   int calls_ = 0;
+  bool lost_ = false;
 };
 
 // Eight channels of each client, as a context has them.
@@ -254,6 +260,19 @@ TEST_F(Service, AnOrderOfManyChannelsTakesMoreMessagesAndHasOneAnswer) {
   ASSERT_TRUE(switcher().begin(0, {{.channels = all}}, {}, false));
   ASSERT_TRUE(answer());
   EXPECT_EQ(driver_.all_offs(), 0);
+}
+
+TEST_F(Service, SaysThatAGpuIsLostWhileChannelsOfItAreOff) {
+  const auto a = context(driver_, 1), b = context(driver_, 2);
+  ASSERT_TRUE(switcher().begin(0, {}, {{.channels = a}}, false));
+  ASSERT_TRUE(answer());
+  driver_.lose();
+  ASSERT_TRUE(switcher().begin(0, {{.channels = a}}, {{.channels = b}}, false));
+  const auto got = answer();
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->refused, host::rm::gpu_is_lost);
+  EXPECT_EQ(got->failed, 16U);
+  end();  // and the helper ends all the same
 }
 
 TEST_F(Service, AWorkerWithoutChannelsNeedsNoCall) {

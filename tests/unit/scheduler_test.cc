@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "host/scheduler/rm_api.h"
 #include "host/scheduler/scheduler.h"
 #include "tests/deadline.h"
 
@@ -33,6 +34,7 @@ struct Board {
   std::multiset<std::pair<std::uint32_t, std::uint32_t>> off;  // clients and channels
   std::atomic<int> orders{0}, forced{0}, kept{0}, doubled{0};
   bool answers = true, gone = false, tells_all_on = false;
+  std::int64_t refuses = 0;
   std::deque<Switcher::Answer> pending;
   const int bell = eventfd(0, EFD_NONBLOCK);
 
@@ -76,7 +78,7 @@ class TestSwitcher : public Switcher {
           ++board_->doubled;
         else
           board_->off.insert({c.client, c.channel});
-    board_->pending.push_back({.gpu = 0, .took = 1ms});
+    board_->pending.push_back({.gpu = 0, .failed = board_->refuses != 0, .refused = board_->refuses, .took = 1ms});
     return true;
   }
   std::optional<Answer> answer(bool& lost) override {
@@ -174,7 +176,13 @@ class SchedulerThread : public testing::Test {
   bool leases_begin() {
     return comes_true([&] { return board_->is_off(0xa) != board_->is_off(0xb); });
   }
-  Scheduler::Sharing sharing() { return scheduler_->report().sharing.at(gpu); }
+  // What is now, however long the thread takes to say it.
+  const Scheduler::Report& report() {
+    const Time asked = std::chrono::steady_clock::now().time_since_epoch();
+    EXPECT_TRUE(before_deadline([&] { return scheduler_->report().made >= asked; }));
+    return scheduler_->report_of(Time::max());
+  }
+  Scheduler::Sharing sharing() { return report().sharing.at(gpu); }
 
   const std::shared_ptr<Board> board_ = std::make_shared<Board>();
   std::unique_ptr<Scheduler> scheduler_;
@@ -189,16 +197,26 @@ TEST_F(SchedulerThread, TwoThatWantTheGpuHaveItInTurn) {
   }
   EXPECT_EQ(sharing(), Scheduler::Sharing::Leases);
   EXPECT_EQ(board_->doubled, 0) << "a channel is switched off twice";
-  const auto& report = scheduler_->report();
-  EXPECT_GT(report.vms.at(vm_a_).leases, 1U);
-  EXPECT_GT(report.vms.at(vm_b_).had.count(), 0);
-  EXPECT_GT(report.vms.at(vm_b_).waited.count(), 0);
+  const auto& told = report();
+  EXPECT_GT(told.vms.at(vm_a_).leases, 1U);
+  EXPECT_GT(told.vms.at(vm_b_).had.count(), 0);
+  EXPECT_GT(told.vms.at(vm_b_).waited.count(), 0);
+}
+
+TEST_F(SchedulerThread, AWorkerIsToldWhetherItsChannelsAreOff) {
+  const auto is_told = [](const Worker& one, std::uint32_t off) { return one.pages().orders(0).off == off; };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(comes_true([&] { return is_told(*a_, 1) && is_told(*b_, 0); }));
+    EXPECT_TRUE(comes_true([&] { return is_told(*b_, 1) && is_told(*a_, 0); }));
+  }
+  scheduler_->change({.on = false});
+  EXPECT_TRUE(comes_true([&] { return is_told(*a_, 0) && is_told(*b_, 0); }));
 }
 
 TEST_F(SchedulerThread, OneAloneIsNotSwitchedAndHasAnAccount) {
   EXPECT_TRUE(before_deadline([&] {
     a_->wait(), a_->submit();
-    return scheduler_->report().vms.at(vm_a_).had > 5ms;
+    return report().vms.at(vm_a_).had > 5ms;
   }));
   EXPECT_EQ(sharing(), Scheduler::Sharing::Alone);
   EXPECT_EQ(board_->count_off(), 0U);
@@ -218,7 +236,7 @@ TEST_F(SchedulerThread, AllAreOnOnceOneHasStopped) {
 TEST_F(SchedulerThread, ASleeperIsHeardByItsBell) {
   EXPECT_TRUE(before_deadline([&] { return a_->pages().orders(0).wake != 0; }));
   a_->submit();
-  EXPECT_TRUE(before_deadline([&] { return scheduler_->report().vms.at(vm_a_).had > 0ns; }));
+  EXPECT_TRUE(before_deadline([&] { return report().vms.at(vm_a_).had > 0ns; }));
 }
 
 TEST_F(SchedulerThread, TurnedOffByItsOptionsItLetsAllOn) {
@@ -273,8 +291,60 @@ TEST_F(SchedulerThread, AHostileTableCostsNobodyElse) {
   for (int i = 0; i < 100; ++i) a_->ring();
   EXPECT_TRUE(before_deadline([&] {
     b_->wait(), b_->submit();
-    return scheduler_->report().vms.at(vm_b_).had > 1ms;
+    return report().vms.at(vm_b_).had > 1ms;
   }));
+}
+
+TEST_F(SchedulerThread, AVmOf64ProcessesIsOneVm) {
+  std::vector<std::unique_ptr<Worker>> more;
+  for (std::uint32_t i = 0; i < 63; ++i) more.push_back(std::make_unique<Worker>(*scheduler_, vm_a_, 0x100 + i));
+  const auto all_act = [&] {
+    for (const auto& one : more) one->wait(), one->submit();
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(comes_true([&] { return all_act(), board_->count_off() == 64 * 8U; })) << "all of them at once";
+    EXPECT_FALSE(board_->is_off(0xb));
+    EXPECT_TRUE(comes_true([&] { return all_act(), board_->is_off(0xb) && board_->count_off() == 8; }));
+  }
+  const auto& told = report();
+  EXPECT_LE(told.vms.at(vm_a_).leases, told.vms.at(vm_b_).leases + 1) << "a lease of one is a lease of the other";
+  more.clear();
+  EXPECT_TRUE(comes_true([&] { return board_->is_off(0xa); }));
+}
+
+TEST_F(SchedulerThread, AVmOf40ContextsGoesOffWhole) {
+  for (std::uint32_t c = 8; c < 40 * 8; ++c) a_->add_channel(100 + c);
+  EXPECT_TRUE(comes_true([&] { return board_->count_off() == 40 * 8U; }));
+  EXPECT_TRUE(comes_true([&] { return board_->is_off(0xb) && board_->count_off() == 8; }));
+}
+
+TEST_F(SchedulerThread, ProcessesThatComeAndGoNeitherStayOffNorGainByIt) {
+  ASSERT_TRUE(leases_begin());
+  const Scheduler::Report before = report();
+  std::uint32_t rm_client = 0x1000;
+  for (int i = 0; i < 500; ++i) {  // a half minute's of 1,000 a minute, as fast as they can
+    b_ = std::make_unique<Worker>(*scheduler_, vm_b_, ++rm_client);
+    act();
+  }
+  ASSERT_TRUE(comes_true([&] { return board_->is_off(0xa); }));
+  ASSERT_TRUE(comes_true([&] { return board_->is_off(rm_client); })) << "its turn ends as that of any other";
+  const auto& after = report();
+  const auto gained = [&](Scheduler::Vm vm) { return after.vms.at(vm).leases - before.vms.at(vm).leases; };
+  EXPECT_LE(gained(vm_b_), gained(vm_a_) + 1);
+}
+
+TEST_F(SchedulerThread, AGpuThatIsLostIsSwitchedNoMore) {
+  ASSERT_TRUE(leases_begin());
+  board_->change([&] { board_->refuses = 0x21; });  // what the driver says of a channel that has ended
+  const int orders = board_->orders;
+  ASSERT_TRUE(comes_true([&] { return board_->orders > orders + 2; }));
+  EXPECT_EQ(sharing(), Scheduler::Sharing::Leases);
+  board_->change([&] { board_->refuses = host::rm::gpu_is_lost; });
+  EXPECT_TRUE(comes_true([&] { return sharing() == Scheduler::Sharing::Unswitched; }));
+  const int last = board_->orders;
+  for (int i = 0; i < 1000; ++i) act();
+  EXPECT_EQ(board_->orders, last);
+  EXPECT_FALSE(scheduler_->take_lost()) << "the helper has other GPUs";
 }
 
 TEST_F(SchedulerThread, AWorkerThatEndsWhileItHoldsLetsTheOtherOn) {

@@ -1,13 +1,17 @@
 // Channels whose threads spin in the driver: what they take of the processors.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <limits>
+#include <memory>
 #include <span>
 #include <thread>
 #include <vector>
@@ -114,6 +118,45 @@ TEST(LongWaits, AnotherGoesOnWhenTheFirstHasReturned) {
   EXPECT_FALSE(waits.may_go_on(0)) << "its next call has no older right";
   second.end(), second.begin(false);
   EXPECT_TRUE(waits.may_go_on(0));
+}
+
+// Pages of a worker that is scheduled, and nobody who schedules.
+struct Pages {
+  std::unique_ptr<ring::OrdersPage> orders = std::make_unique<ring::OrdersPage>();
+  std::unique_ptr<ring::UsePage> use = std::make_unique<ring::UsePage>();
+
+  host::ServeOptions options() const {
+    host::ServeOptions options = spinning_for(0);
+    options.gpu_use = {.orders = orders.get(), .use = use.get(), .devices = 1};
+    return options;
+  }
+  void turn(bool off) {
+    orders->device[0].off = off;
+    if (!off) syscall(SYS_futex, &orders->device[0].off, FUTEX_WAKE, 100, nullptr, nullptr, 0);
+  }
+};
+
+TEST(LongWaits, WhileItsChannelsAreOffNobodySpins) {
+  Pages pages;
+  World world(pages.options());
+  const host::LongWaits& waits = world.session->long_waits;
+  const Held held(world, 3);
+  EXPECT_TRUE(before_deadline([&] { return held.processor_time() >= 20; }));
+  EXPECT_EQ(waits.sleeps(), 0U) << "they are on";
+  pages.turn(true);
+  EXPECT_TRUE(before_deadline([&] { return waits.sleeps() >= 9; })) << "each sleeps, and again after 50 ms";
+  pages.turn(false);
+  const long used = held.processor_time();
+  EXPECT_TRUE(before_deadline([&] { return held.processor_time() >= used + 20; })) << "they are awake";
+}
+
+TEST(LongWaits, AVmWithAGpuThatIsOnDoesNotSleep) {
+  Pages pages;
+  host::LongWaits waits(0, {.orders = pages.orders.get(), .use = pages.use.get(), .devices = 2});
+  pages.turn(true);
+  EXPECT_FALSE(waits.is_off());
+  pages.orders->device[1].off = 1;
+  EXPECT_TRUE(waits.is_off());
 }
 
 TEST(LongWaits, EventsSleepWhereWorkersDo) {
