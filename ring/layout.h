@@ -115,7 +115,11 @@ enum class Asleep : std::uint32_t {
 };
 
 // LaneControl::kind.
-enum class LaneKind : std::uint32_t { HostFunction = IVGPU_LANE_HOST_FUNCTION };
+enum class LaneKind : std::uint32_t {
+  HostFunction = IVGPU_LANE_HOST_FUNCTION,
+  StreamCallback = IVGPU_LANE_STREAM_CALLBACK,
+  Forget = IVGPU_LANE_FORGET,
+};
 
 // SlotHeader::opened: a channel's bit, and those of the first n channels.
 constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_t{1} << channel; }

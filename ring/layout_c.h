@@ -208,11 +208,16 @@ struct IvgpuDevicePage {
 //   from `done` (acquire), makes the call, and answers: `result`, then the same number in `done`, with release.
 // The token means something to the guest alone, which looks it up among those that it has given out. The worker takes
 // no `done` for an answer but the number that it waits for.
-enum IvgpuLaneKind { IVGPU_LANE_HOST_FUNCTION = 1 };  // the program's function of one pointer
+enum IvgpuLaneKind {
+  IVGPU_LANE_HOST_FUNCTION = 1,    // call the program's function (CUhostFn)
+  IVGPU_LANE_STREAM_CALLBACK = 2,  // call the program's function with `status` (CUstreamCallback)
+  IVGPU_LANE_FORGET = 3,           // do not expect that call any more: the driver will not make it
+};
 
 struct IvgpuLaneControl {
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: which call, as the guest has named it
-  uint32_t kind;                             // worker: what kind of function that is
+  uint32_t kind;                             // worker: an IvgpuLaneKind
+  int32_t status;                            // worker: of a stream callback, the CUresult that it gets
   uint64_t sequence;                         // worker, last: the number of this use of the lane
   uint32_t worker_asleep;                    // worker: 1 while it sleeps (or is about to) for want of the answer
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t done;   // guest, last: the use that has been answered
@@ -347,6 +352,7 @@ IVGPU_AT(IvgpuDevicePage, simulated, 12);
 IVGPU_AT(IvgpuDevicePage, device, 16);
 IVGPU_AT(IvgpuLaneControl, token, 0);
 IVGPU_AT(IvgpuLaneControl, kind, 8);
+IVGPU_AT(IvgpuLaneControl, status, 12);
 IVGPU_AT(IvgpuLaneControl, sequence, 16);
 IVGPU_AT(IvgpuLaneControl, worker_asleep, 24);
 IVGPU_AT(IvgpuLaneControl, done, 64);

@@ -184,7 +184,7 @@ CUresult initialize(unsigned flags) {
 
 CUresult ready() {
   switch (phase.load(std::memory_order_acquire)) {
-    case Phase::Ready: return CUDA_SUCCESS;
+    case Phase::Ready: return Callbacks::is_inside() ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
     case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
     default: return CUDA_ERROR_NOT_INITIALIZED;
   }

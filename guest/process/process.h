@@ -22,8 +22,8 @@ CUresult initialize(unsigned flags);
 // The same with a session that the caller has made, for tests. Preconditions: the session is never destroyed.
 CUresult initialize_with(Session* session);
 
-// Whether calls can be made: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED (before cuInit, or in a forked child), or
-// CUDA_ERROR_DEINITIALIZED (the process is ending).
+// Whether calls can be made: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED (before cuInit, or in a forked child),
+// CUDA_ERROR_DEINITIALIZED (the process is ending), or CUDA_ERROR_NOT_PERMITTED (in a function that a stream has called).
 CUresult ready();
 
 // The number of devices that CUDA_VISIBLE_DEVICES leaves. The guest's ordinals count these.

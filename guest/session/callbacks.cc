@@ -14,7 +14,13 @@ namespace {
 // The worker ends a sleep. The bound is for the case that another thread finds the session lost.
 constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
 
+thread_local bool is_calling = false;
+
 }  // namespace
+
+std::atomic<bool> Callbacks::started_{false};
+
+bool Callbacks::inside() { return is_calling; }
 
 // Only a session that did not become the process's is destroyed. Its thread must end first. A forked child has no
 // thread to wait for.
@@ -60,7 +66,7 @@ bool Callbacks::start() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   running_ = pthread_create(&thread, nullptr, run, this) == 0;
-  if (running_) pthread_detach(thread);
+  if (running_) pthread_detach(thread), started_.store(true, std::memory_order_relaxed);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!running_) log(Level::Error, "no thread can be made for the functions that the program has called by the GPU");
   return running_;
@@ -99,11 +105,16 @@ ring::LaneCallee* Callbacks::find_call(ring::LaneCall& call) {
 }
 
 void Callbacks::make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock) {
-  constexpr auto known = static_cast<std::uint32_t>(ring::LaneKind::HostFunction);
-  const auto callback = call.kind == known ? tokens_.take(call.token) : std::nullopt;
+  const auto kind = static_cast<ring::LaneKind>(call.kind);
+  if (kind == ring::LaneKind::Forget)
+    return answer(lane, tokens_.end(call.token) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+  const bool known = kind == ring::LaneKind::HostFunction || kind == ring::LaneKind::StreamCallback;
+  const auto callback = known ? tokens_.take(call.token) : std::nullopt;
   if (!callback) return answer(lane, CUDA_ERROR_INVALID_HANDLE);
   lock.unlock();
-  const CUresult result = callback->function(callback->argument);
+  is_calling = true;
+  const CUresult result = callback->function(*callback, static_cast<CUresult>(call.status));
+  is_calling = false;
   if (forgotten()) return;
   lock.lock();
   if (!over()) answer(lane, result);

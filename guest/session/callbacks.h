@@ -2,7 +2,7 @@
 // calls that the worker puts on the slot's lanes (docs/design/020-lanes.md). Any thread may issue and end tokens.
 //
 // The thread starts with the first token, looks at the lanes only while a token is out, and ends with the session. It
-// makes one call at a time. The called function makes no CUDA calls; that is CUDA's own rule.
+// makes one call at a time. CUDA refuses the called function's own calls of CUDA: is_inside() says when.
 //
 // Invariant: the slot's words are touched under the mutex only, and not once the session is lost or stop() was called.
 // The program's function is called without the mutex. Trust: the worker's number of a lane's use is checked against a
@@ -41,6 +41,9 @@ class Callbacks {
   // A token by which the worker may have `callback` called from now on. 0: the session is lost or the parent process's,
   // or no thread can be made. Preconditions: the slot is mapped and checked.
   std::uint64_t issue(const Callback& callback);
+  // Whether the calling thread is in a function that the worker has had called.
+  static bool is_inside() { return started_.load(std::memory_order_relaxed) && inside(); }
+
   // Ends a token: the worker's calls by it are refused from now on; a call under way goes on. False: the token is not
   // out.
   bool end(std::uint64_t token);
@@ -52,6 +55,7 @@ class Callbacks {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  static bool inside();
   bool start();
   static void* run(void* self);
   void serve(Lock& lock);
@@ -64,6 +68,8 @@ class Callbacks {
   bool over() const { return stopped_ || liveness_.lost(); }
   bool forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   ring::Parking self() const { return ring::Parking(slot_.view().header()[&ring::SlotHeader::callbacks_asleep]); }
+
+  static std::atomic<bool> started_;  // some thread of this process makes calls, or has
 
   Liveness& liveness_;
   const Slot& slot_;

@@ -18,9 +18,12 @@ namespace guest {
 struct Callback {
   enum class Life : std::uint8_t { Once, UntilEnded };
 
-  CUresult (*function)(void*) = nullptr;
+  // Makes the call. `status`: what the worker says of the stream, for a stream callback.
+  CUresult (*function)(const Callback& callback, CUresult status) = nullptr;
   void* argument = nullptr;
   Life life = Life::Once;
+  void (*of_program)() = nullptr;  // what `function` calls, by the type that it knows
+  CUstream stream = nullptr;       // as the program has named it
 };
 
 class Tokens {

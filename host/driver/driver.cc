@@ -31,7 +31,6 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error
 #define VARIANT(fn, ...) find(library, #fn, driver->fn);
 #define ABSENT(...)
 #include "ring/api/driver.def"
-  find(library, "cuLogsRegisterCallback", driver->cuLogsRegisterCallback);
   if (driver->cuInit == nullptr || driver->cuLibraryLoadData == nullptr || driver->cuKernelGetParamInfo == nullptr) {
     error = path +
             " is no CUDA driver of version 12.4 or newer: it lacks cuInit, cuLibraryLoadData or cuKernelGetParamInfo";

@@ -19,8 +19,6 @@ struct Driver {
 #define VARIANT(fn, ...) decltype(&::fn) fn = nullptr;
 #define ABSENT(...)
 #include "ring/api/driver.def"
-  // Of the worker's own use: no guest calls it.
-  decltype(&::cuLogsRegisterCallback) cuLogsRegisterCallback = nullptr;
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Driver> load(const std::string& path, std::string& error);

@@ -36,7 +36,8 @@
 
 namespace host {
 
-class Lanes;  // host/untrusted/lanes.h
+class HostCalls;  // host/untrusted/host_calls.h
+class Lanes;      // host/untrusted/lanes.h
 class Session;
 
 inline constexpr std::uint32_t all_windows = (1u << ring::window_count) - 1;
@@ -162,8 +163,9 @@ class Session {
   Avoided avoided;
   Resources resources;
   GpuUse gpu_use{*this, options.gpu_use};
-  std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
-  Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record
+  std::atomic<bool> broken{false};        // the guest broke the protocol: every channel stops
+  Lanes* lanes = nullptr;                 // serve() owns it and sets it before the first record
+  std::shared_ptr<HostCalls> host_calls;  // the lanes make it; without them no function is called
 
  private:
   // Under mutex_ and ending().

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <climits>
 
+#include "host/untrusted/host_calls.h"
+
 namespace host {
 namespace {
 
@@ -20,6 +22,7 @@ Lanes::Lanes(Session& session, int doorbell_fd)
     : session_(session),
       doorbell_fd_(doorbell_fd),
       guest_(session.slot.header()[&ring::SlotHeader::callbacks_asleep], session.options.interrupt_fd) {
+  session.host_calls = std::make_shared<HostCalls>(*this);
   for (std::uint32_t k = 0; k < ring::max_lanes; ++k) {
     lanes_[k].words = session.slot.lane(k);
     lanes_[k].caller = ring::LaneCaller(lanes_[k].words);
@@ -28,6 +31,7 @@ Lanes::Lanes(Session& session, int doorbell_fd)
 
 Lanes::~Lanes() {
   end();
+  session_.host_calls->close();
   std::unique_lock lock(mutex_);
   left_.wait(lock, [&] { return callers_ == 0; });
 }
@@ -43,10 +47,10 @@ Lanes::Caller::~Caller() {
   if (--lanes_.callers_ == 0) lanes_.left_.notify_all();
 }
 
-std::optional<std::int32_t> Lanes::call(ring::LaneKind kind, std::uint64_t token) {
+std::optional<std::int32_t> Lanes::call(ring::LaneKind kind, std::uint64_t token, CUresult status) {
   const Caller caller(*this);
   Lane* lane = take();
-  if (lane == nullptr || !fill(*lane, kind, token) || !await(*lane)) return std::nullopt;
+  if (lane == nullptr || !fill(*lane, kind, token, status) || !await(*lane)) return std::nullopt;
   const std::int32_t result = lane->caller.result();
   release(*lane, State::Free);
   return result;
@@ -97,9 +101,9 @@ void Lanes::release(Lane& lane, State state) {
   released_.notify_one();
 }
 
-bool Lanes::fill(Lane& lane, ring::LaneKind kind, std::uint64_t token) {
+bool Lanes::fill(Lane& lane, ring::LaneKind kind, std::uint64_t token, CUresult status) {
   used_.store(true, std::memory_order_relaxed);
-  if (lane.caller.post(static_cast<std::uint32_t>(kind), token) != ring::Peer::Ok) return breaks();
+  if (lane.caller.post(static_cast<std::uint32_t>(kind), token, status) != ring::Peer::Ok) return breaks();
   guest_.wake();
   return true;
 }

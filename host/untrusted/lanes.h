@@ -32,7 +32,7 @@ class Lanes {
 
   // Has the guest call the function behind the token, and waits. Returns the result that the guest gives, which may be
   // any number. Nothing: the session ends.
-  std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token);
+  std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
   // The same without waiting for the answer. Waits for a lane if all are taken. False: the session ends.
   bool post(ring::LaneKind kind, std::uint64_t token);
 
@@ -65,7 +65,7 @@ class Lanes {
   Lane* take();
   Lane* find(State state);
   void release(Lane& lane, State state);
-  bool fill(Lane& lane, ring::LaneKind kind, std::uint64_t token);
+  bool fill(Lane& lane, ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
   bool await(Lane& lane);
   template <class Done>
   bool polled(Done done) const;

@@ -33,4 +33,12 @@ struct GetStreamAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
+// cuLaunchHostFunc and cuStreamAddCallback: the guest's name for the function and its argument (ring/queue/lane.h).
+struct HostFunctionRecord {
+  std::uint64_t stream, token;
+
+  static constexpr std::tuple fields{field::stream(&HostFunctionRecord::stream),
+                                     field::number("token", &HostFunctionRecord::token)};
+};
+
 }  // namespace api

@@ -1,7 +1,7 @@
 // A call from the worker to the program, on one lane of the slot: the worker's half and the guest's half.
 //
 // Ordering. There are two edges, and each line below that releases or acquires one names it:
-//   L fill -> call token and kind, and the memory that the function may read, are written before `sequence`
+//   L fill -> call token, kind and status, and the memory that the function may read, are written before `sequence`
 //   D call -> answer the result, and everything that the function has written, are written before `done`
 // D also covers the next use: a lane is filled again only after its answer was seen. ring/queue/parking.h is how both
 // sides sleep and wake. Covered by: the model lanes, the explorer's scenario lanes (docs/models.md), and
@@ -30,11 +30,12 @@ class LaneCaller {
   explicit LaneCaller(Shared<LaneControl> lane) : lane_(lane) {}
 
   // Fills the lane. Peer::Wait: its last use has not been answered, and nothing is changed.
-  Peer post(std::uint32_t kind, std::uint64_t token) {
+  Peer post(std::uint32_t kind, std::uint64_t token, std::int32_t status = 0) {
     if (const Peer last = look(); last != Peer::Ok && !wrong(Mutant::lane_refilled)) return last;
     if (wrong(Mutant::lane_early)) publish();
     lane_[&LaneControl::token].store(token, std::memory_order_relaxed);
     lane_[&LaneControl::kind].store(kind, std::memory_order_relaxed);
+    lane_[&LaneControl::status].store(status, std::memory_order_relaxed);
     if (!wrong(Mutant::lane_early)) publish();
     return Peer::Ok;
   }
@@ -57,6 +58,7 @@ class LaneCaller {
 struct LaneCall {
   std::uint32_t kind = 0;
   std::uint64_t token = 0;
+  std::int32_t status = 0;
 };
 
 // The guest's half. Only the callback thread uses it.
@@ -72,6 +74,7 @@ class LaneCallee {
     if (sequence != done_ + 1) return Peer::Broken;
     call.kind = lane_[&LaneControl::kind].load(std::memory_order_relaxed);
     call.token = lane_[&LaneControl::token].load(std::memory_order_relaxed);
+    call.status = lane_[&LaneControl::status].load(std::memory_order_relaxed);
     return Peer::Ok;
   }
   // Preconditions: take() has returned Ok, and this use has not been answered.

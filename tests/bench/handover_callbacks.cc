@@ -110,7 +110,8 @@ constexpr auto kind = ring::LaneKind::HostFunction;
 // A function that the program hands over is called, and its stream goes on.
 template <class Both>
 void call(benchmark::State& state) {
-  const guest::Callback callback{[](void*) { return CUDA_SUCCESS; }, nullptr, guest::Callback::Life::Once};
+  const guest::Callback callback{.function = [](const guest::Callback&, CUresult) { return CUDA_SUCCESS; },
+                                 .life = guest::Callback::Life::Once};
   for (auto _ : state) {
     const std::uint64_t token = both<Both>().callbacks().issue(callback);
     if (both<Both>().lanes().call(kind, token) == CUDA_SUCCESS) continue;

@@ -198,7 +198,7 @@ class Callbacks {
     if (!callback) return answer(lane, CUDA_ERROR_INVALID_HANDLE);
     if (callback->life == guest::Callback::Life::Once) out_.fetch_sub(1, std::memory_order_acq_rel);
     lock.unlock();
-    const CUresult result = callback->function(callback->argument);
+    const CUresult result = callback->function(*callback, CUDA_SUCCESS);
     lock.lock();
     if (!stopped_) answer(lane, result);
   }

@@ -12,6 +12,7 @@ if(TARGET simgpu)
     ${contract}/array_copy.cc
     ${contract}/batches.cc
     ${contract}/batches_at_work.cc
+    ${contract}/callbacks.cc
     ${contract}/capture_questions.cc
     ${contract}/code.cc
     ${contract}/context.cc

@@ -64,6 +64,10 @@ void with_stream(const std::string& kind, CUstream s) {
   config.hStream = s;
   ASK("stream", cuLaunchKernelEx, &config, empty, nullptr, nullptr);
   ASK("stream", cuLaunchGridAsync, empty, 1, 1, s);
+  ASK(
+      "stream", cuLaunchHostFunc, s, [](void*) {}, nullptr);
+  ASK(
+      "stream", cuStreamAddCallback, s, [](CUstream, CUresult, void*) {}, nullptr, 0);
 }
 
 void with_stream_of_questions(const std::string& kind, CUstream s) {

@@ -6,7 +6,7 @@
 namespace contract {
 namespace {
 
-CUlibrary load_library() {
+CUlibrary library_of_the_ptx() {
   CUlibrary library = nullptr;
   CU(cuLibraryLoadData)(&library, ptx, nullptr, nullptr, 0, nullptr, nullptr, 0);
   return library;
@@ -22,7 +22,7 @@ bool all_differ(std::vector<Handle> list) {
 }
 
 GROUP(kernels_of_a_library, InContext) {
-  const CUlibrary library = load_library();
+  const CUlibrary library = library_of_the_ptx();
   std::vector<CUkernel> kernels(most, nullptr);
   unsigned count = 0;
   CU(cuLibraryGetKernelCount)(&count, library);
@@ -48,7 +48,7 @@ GROUP(kernels_of_a_library, InContext) {
 }
 
 GROUP(kernels_of_a_library_by_parts, InContext) {
-  const CUlibrary library = load_library();
+  const CUlibrary library = library_of_the_ptx();
   CUkernel few[most], more[most];
   std::fill(few, few + most, nullptr);
   std::fill(more, more + most, nullptr);
@@ -64,7 +64,7 @@ GROUP(kernels_of_a_library_by_parts, InContext) {
 }
 
 GROUP(kernels_without_a_context, Initialized) {
-  const CUlibrary library = load_library();
+  const CUlibrary library = library_of_the_ptx();
   CUkernel kernels[most];
   show("all", CU(cuLibraryEnumerateKernels)(kernels, most, library));
 }
@@ -113,7 +113,7 @@ GROUP(functions_of_a_module_by_parts, InContext) {
 }
 
 GROUP(functions_of_a_librarys_module, InContext) {
-  const CUlibrary library = load_library();
+  const CUlibrary library = library_of_the_ptx();
   CUmodule module = nullptr;
   CUkernel kernel = nullptr;
   CUfunction functions[most], function = nullptr;
@@ -126,7 +126,7 @@ GROUP(functions_of_a_librarys_module, InContext) {
 }
 
 GROUP(unified_functions, InContext) {
-  const CUlibrary library = load_library();
+  const CUlibrary library = library_of_the_ptx();
   void* function = nullptr;
   show("a kernel", CU(cuLibraryGetUnifiedFunction)(&function, library, "empty"));
   show("unknown", CU(cuLibraryGetUnifiedFunction)(&function, library, "nothing"));

@@ -566,6 +566,22 @@ CUresult with_stream(const char* name, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+// On a thread that is not the caller's, as NVIDIA's driver does it; streams are empty here, so it is done at once.
+template <bool per_thread>
+CUresult launch_host_function(CUstream stream, CUhostFn function, void* data) {
+  if (const CUresult r = with_stream<per_thread>("cuLaunchHostFunc", stream); r != CUDA_SUCCESS) return r;
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::thread(function, data).join();
+  return CUDA_SUCCESS;
+}
+template <bool per_thread>
+CUresult add_callback(CUstream stream, CUstreamCallback function, void* data, unsigned flags) {
+  if (const CUresult r = with_stream<per_thread>("cuStreamAddCallback", stream); r != CUDA_SUCCESS) return r;
+  if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::thread(function, stream, CUDA_SUCCESS, data).join();
+  return CUDA_SUCCESS;
+}
+
 template <bool per_thread>
 CUresult wait_event(CUstream stream, CUevent event, unsigned flags) {
   ENTER("cuStreamWaitEvent");
@@ -646,6 +662,10 @@ void fill_streams(host::Driver& t) {
   t.cuStreamQuery_ptsz = [](CUstream s) { return query_stream<true>(s); };
   t.cuStreamSynchronize = [](CUstream s) { return with_stream<false>("cuStreamSynchronize", s); };
   t.cuStreamSynchronize_ptsz = [](CUstream s) { return with_stream<true>("cuStreamSynchronize", s); };
+  t.cuLaunchHostFunc = launch_host_function<false>;
+  t.cuLaunchHostFunc_ptsz = launch_host_function<true>;
+  t.cuStreamAddCallback = add_callback<false>;
+  t.cuStreamAddCallback_ptsz = add_callback<true>;
   t.cuEventCreate = [](CUevent* e, unsigned) { return create("cuEventCreate", e, Handle::Event); };
   t.cuEventDestroy_v2 = [](CUevent e) { return close("cuEventDestroy_v2", Handle::Event, e); };
   t.cuEventRecord = [](CUevent e, CUstream s) {

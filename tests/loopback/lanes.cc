@@ -66,8 +66,8 @@ struct Counted {
     may_return = true;
     while (at_once != 0) std::this_thread::sleep_for(1ms);
   }
-  static CUresult run(void* argument) {
-    auto& self = *static_cast<Counted*>(argument);
+  static CUresult run(const Callback& callback, CUresult) {
+    auto& self = *static_cast<Counted*>(callback.argument);
     self.most_at_once = std::max(self.most_at_once.load(), ++self.at_once);
     ++self.calls;
     ++self.plain;
@@ -76,8 +76,8 @@ struct Counted {
     --self.at_once;
     return result;
   }
-  Callback once() { return {run, this, Life::Once}; }
-  Callback until_ended() { return {run, this, Life::UntilEnded}; }
+  Callback once() { return {.function = run, .argument = this, .life = Life::Once}; }
+  Callback until_ended() { return {.function = run, .argument = this, .life = Life::UntilEnded}; }
 };
 
 std::ptrdiff_t threads() {
@@ -213,7 +213,7 @@ TEST_P(Lanes, ATokenThatHasEndedIsRefused) {
 
 TEST_P(Lanes, AKindThatTheGuestDoesNotKnowIsRefused) {
   const std::uint64_t token = issue(counted_.until_ended());
-  EXPECT_EQ(worker_lanes.load()->call(ring::LaneKind{2}, token), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(worker_lanes.load()->call(ring::LaneKind{17}, token), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(counted_.calls, 0);
 }
 
@@ -300,8 +300,8 @@ TEST_P(Lanes, AfterAForkTheParentsThreadGoesOnAndTheChildHasNone) {
   guest::Callbacks& parents = callbacks();
   const auto child = [&] {
     const bool apart = threads() == 1 && guest::session() == nullptr &&
-                       parents.issue({Counted::run, nullptr, Life::Once}) == 0 && !parents.end(token) &&
-                       call(token) == CUDA_ERROR_NOT_INITIALIZED;
+                       parents.issue({.function = Counted::run, .argument = nullptr, .life = Life::Once}) == 0 &&
+                       !parents.end(token) && call(token) == CUDA_ERROR_NOT_INITIALIZED;
     return apart ? 0 : 1;
   };
   EXPECT_EQ(run_in_child(child), 0);
@@ -316,8 +316,8 @@ TEST_P(Lanes, AFunctionThatForksIsAnsweredByItsParent) {
     ring::SlotView slot;
     int status = -1;
     std::uint64_t done = 7;
-    static CUresult run(void* argument) {
-      auto& self = *static_cast<Forks*>(argument);
+    static CUresult run(const Callback& callback, CUresult) {
+      auto& self = *static_cast<Forks*>(callback.argument);
       const pid_t child = fork();
       if (child == 0) return CUDA_ERROR_ASSERT;  // the library ends it
       waitpid(child, &self.status, 0);
@@ -326,7 +326,7 @@ TEST_P(Lanes, AFunctionThatForksIsAnsweredByItsParent) {
     }
   } forks;
   forks.slot = loopback_.slot();
-  EXPECT_EQ(call(issue({Forks::run, &forks, Life::Once})), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(call(issue({.function = Forks::run, .argument = &forks, .life = Life::Once})), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(forks.status, 0);
   EXPECT_EQ(forks.done, 0u) << "the child has answered";
 }

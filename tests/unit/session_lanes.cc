@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <vector>
 
+#include "host/untrusted/host_calls.h"
 #include "host/untrusted/lanes.h"
 #include "tests/deadline.h"
 #include "tests/other_side.h"
@@ -180,6 +182,59 @@ TEST_F(Lanes, AGuestThatSleepsIsWoken) {
   asleep.store(1);
   EXPECT_TRUE(lanes->post(host_function, 1));
   EXPECT_EQ(asleep.load(), 0u);
+}
+
+// ---- the calls that need lanes -----------------------------------------------------------------------------------
+
+// A guest that answers the next call.
+struct Answerer {
+  explicit Answerer(const std::function<void()>& answer) : answered(std::async(std::launch::async, answer)) {}
+  std::future<void> answered;
+};
+
+TEST_F(Lanes, AHostFunctionIsCalledByItsToken) {
+  const auto record = Payload::record(api::HostFunctionRecord{.stream = world.stream(), .token = 41});
+  const Answerer guest([&] {
+    EXPECT_TRUE(is_filled(0, 1));
+    say_done(0, 1);
+  });
+  EXPECT_EQ(world.send(api::id_of::cuLaunchHostFunc, record).result, CUDA_SUCCESS);
+  EXPECT_EQ(other_side::shared(lane(0).token).load(), 41U);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_HOST_FUNCTION});
+}
+
+TEST_F(Lanes, AStreamCallbackBringsItsStatus) {
+  const auto record = Payload::record(api::HostFunctionRecord{.stream = world.stream(), .token = 42});
+  const Answerer guest([&] {
+    EXPECT_TRUE(is_filled(0, 1));
+    say_done(0, 1);
+  });
+  EXPECT_EQ(world.send(api::id_of::cuStreamAddCallback, record).result, CUDA_SUCCESS);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_STREAM_CALLBACK});
+  EXPECT_EQ(other_side::shared(lane(0).status).load(), CUDA_SUCCESS);
+}
+
+TEST_F(Lanes, ATokenThatTheDriverWillNotCallIsGivenBack) {
+  world.session->host_calls->forget(43);
+  ASSERT_TRUE(is_filled(0, 1));
+  EXPECT_EQ(other_side::shared(lane(0).token).load(), 43U);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_FORGET});
+}
+
+// The driver may call as late as it likes.
+TEST_F(Lanes, ACallAfterTheSessionsEndReturnsAtOnce) {
+  const auto calls = world.session->host_calls;
+  lanes.reset();
+  host::HostCall::run(new host::HostCall{calls, 44});
+  calls->forget(45);
+  EXPECT_EQ(sequence(0), 0U);
+  lanes = std::make_unique<host::Lanes>(*world.session, doorbell);
+}
+
+TEST_F(Lanes, AHostFunctionInNoStreamOfTheSessionsIsRefused) {
+  const auto record = Payload::record(api::HostFunctionRecord{.stream = world.memory(64), .token = 46});
+  EXPECT_NE(world.send(api::id_of::cuLaunchHostFunc, record).result, CUDA_SUCCESS);
+  EXPECT_EQ(sequence(0), 0U);
 }
 
 }  // namespace

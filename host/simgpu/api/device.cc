@@ -1,6 +1,7 @@
 // Calls about devices.
 #include "host/simgpu/api/device.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -163,4 +164,19 @@ CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevi
     *pi = 0;
     return CUDA_SUCCESS;
   });
+}
+
+// The simulated GPU has nothing to notify of.
+CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback callbackFunc, void*,
+                                           CUasyncCallbackHandle* callback) {
+  return with_device(dev, [&](Device&) {
+    static std::atomic<std::uint64_t> last{0};
+    if (callbackFunc == nullptr || callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *callback = reinterpret_cast<CUasyncCallbackHandle>(++last);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuDeviceUnregisterAsyncNotification(CUdevice dev, CUasyncCallbackHandle callback) {
+  return with_device(dev, [&](Device&) { return callback == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; });
 }

@@ -71,3 +71,24 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
   const std::lock_guard lock(all.mutex);
   return all.by_number.erase(reinterpret_cast<std::uint64_t>(callback)) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+
+// What it says goes to standard error and to the callbacks, and is not kept.
+CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned) {
+  if (iterator_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *iterator_out = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLogsDumpToFile(CUlogIterator*, const char* pathToFile, unsigned) {
+  std::FILE* const file = pathToFile != nullptr ? std::fopen(pathToFile, "w") : nullptr;
+  if (file == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::fclose(file);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLogsDumpToMemory(CUlogIterator*, char* buffer, std::size_t* size, unsigned) {
+  if (buffer == nullptr || size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (*size != 0) *buffer = '\0';
+  *size = 0;
+  return CUDA_SUCCESS;
+}

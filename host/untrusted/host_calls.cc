@@ -1,0 +1,34 @@
+#include "host/untrusted/host_calls.h"
+
+#include <mutex>
+
+#include "host/untrusted/lanes.h"
+
+namespace host {
+
+void HostCalls::close() {
+  const std::lock_guard lock(mutex_);
+  lanes_ = nullptr;
+}
+
+void HostCalls::call(ring::LaneKind kind, std::uint64_t token, CUresult status) {
+  const std::shared_lock lock(mutex_);
+  if (lanes_ != nullptr) lanes_->call(kind, token, status);
+}
+
+void HostCalls::forget(std::uint64_t token) {
+  const std::shared_lock lock(mutex_);
+  if (lanes_ != nullptr) lanes_->post(ring::LaneKind::Forget, token);
+}
+
+void HostCall::run(void* call) noexcept {
+  const std::unique_ptr<HostCall> own(static_cast<HostCall*>(call));
+  if (own->calls) own->calls->call(ring::LaneKind::HostFunction, own->token, CUDA_SUCCESS);
+}
+
+void HostCall::run_with_status(CUstream, CUresult status, void* call) noexcept {
+  const std::unique_ptr<HostCall> own(static_cast<HostCall*>(call));
+  if (own->calls) own->calls->call(ring::LaneKind::StreamCallback, own->token, status);
+}
+
+}  // namespace host
