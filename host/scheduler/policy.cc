@@ -16,7 +16,7 @@ constexpr Time quiet = 100us;          // a holder that has wanted nothing for s
 constexpr Time gone = 1ms;             // the same where the budget is spent
 constexpr double budget_part = 0.125;  // of the time may go into exchanges that are not due
 constexpr Time most_budget = 20ms;
-constexpr Time credit = 20ms;  // by which a VM of the latency class may be ahead and still preempts
+constexpr Time credit = 20ms;  // by which a VM of the latency class may be ahead, and still preempts or goes on
 
 bool is_in(const std::vector<Policy::Vm>& all, Policy::Vm vm) { return std::ranges::find(all, vm) != all.end(); }
 
@@ -152,13 +152,18 @@ bool Policy::can_afford(Time now) {
   return budget_ >= pair_;
 }
 
+// By how much it may be ahead of others and still come before them.
+double Policy::ahead_allowed(const Member& member) const {
+  return member.share.latency ? seconds(credit) / weight_of(member) : 0;
+}
+
 // It has just begun to want the GPU, and has had less than the holders.
 bool Policy::should_preempt(const Member& waker) const {
   double least = INFINITY;
   for (const Vm vm : holders_)
     if (const auto found = members_.find(vm); found != members_.end()) least = std::min(least, found->second.vruntime);
-  const Time margin = waker.share.latency ? -credit : limits_.lease / 2;
-  return waker.just_woke && waker.on && waker.vruntime + seconds(margin) / weight_of(waker) < least;
+  const double margin = waker.share.latency ? -ahead_allowed(waker) : seconds(limits_.lease / 2) / weight_of(waker);
+  return waker.just_woke && waker.on && waker.vruntime + margin < least;
 }
 
 std::optional<Policy::Order> Policy::step(Time now) {
@@ -219,8 +224,10 @@ std::optional<Policy::Order> Policy::step(Time now) {
     members_.at(*waker).just_woke = false;
   }
   double holders_least = INFINITY;
-  for (const Vm vm : holders_)
-    if (wants(members_.at(vm), now)) holders_least = std::min(holders_least, members_.at(vm).vruntime);
+  for (const Vm vm : holders_) {
+    const Member& holder = members_.at(vm);
+    if (wants(holder, now)) holders_least = std::min(holders_least, holder.vruntime - ahead_allowed(holder));
+  }
   const Member& candidate = members_.at(*next);
   if (candidate.fills_gaps && holders_fill_gaps && candidate.vruntime < holders_least + seconds(limits_.lease)) {
     auto all = holders_;

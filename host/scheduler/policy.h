@@ -104,6 +104,7 @@ class Policy {
   void charge(Time now);
   double weight_of(const Member& member) const;
   std::vector<Vm> group_of(Vm vm) const;
+  double ahead_allowed(const Member& member) const;
   bool should_preempt(const Member& waker) const;
   bool can_afford(Time now);
   std::optional<Order> enforce(std::vector<Vm> holders, Time now);
