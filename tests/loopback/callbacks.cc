@@ -138,10 +138,11 @@ TEST_F(HostFunctions, OneThatBlocksHoldsItsStreamAndNoCallOfTheProgram) {
 }
 
 TEST_F(HostFunctions, OneThatIsOutstandingWhenTheWorkerEndsIsNeverWaitedFor) {
-  std::atomic<bool> may_go_on{false}, begun{false};
+  std::atomic<bool> may_go_on{false}, begun{false}, ended{false};
   std::function<void()> blocks = [&] {
     begun = true;
     while (!may_go_on) std::this_thread::sleep_for(1ms);
+    ended = true;
   };
   std::thread launcher([&] {
     EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
@@ -154,6 +155,7 @@ TEST_F(HostFunctions, OneThatIsOutstandingWhenTheWorkerEndsIsNeverWaitedFor) {
   std::function<void()> nothing = [] { FAIL(); };
   EXPECT_EQ(launch(stream_, nothing), CUDA_ERROR_DEVICE_UNAVAILABLE);
   may_go_on = true;
+  EXPECT_TRUE(before_deadline([&] { return ended.load(); })) << "it still runs in this process";
 }
 
 // A child has neither the session nor its thread.
