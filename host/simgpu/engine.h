@@ -169,6 +169,8 @@ struct Launch {
   Heap* heap = nullptr;
   const std::function<void(std::string_view)>* print = nullptr;
   std::uint32_t stack = 0;  // for kernels whose need is not known when they are loaded
+  // Receives the numbers and values of graphs' conditions that the kernel sets. Null: they are lost.
+  const std::function<void(std::uint64_t, std::uint32_t)>* set_condition = nullptr;
 };
 
 class Engine {

@@ -49,9 +49,12 @@ ivgpu_discover(simgpu_image_test SANITIZED SEPARATE PREFIX unit. LABELS unit)
 # The simulated GPU as a driver. Its library is linked as any program's libcuda.so.1.
 if(TARGET simgpu)
   add_executable(simgpu_api_test
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_capture.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_clusters.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_code.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_graph_updates.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_graphs.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_limits.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)

@@ -1,6 +1,7 @@
 // Calls about arrays.
 #include "host/simgpu/api/array.h"
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/streams.h"
 
@@ -60,6 +61,7 @@ CUresult refuse_in_context() {
 using namespace simgpu;
 
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* d) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (pHandle == nullptr || d == nullptr) return refuse_in_context();
   return create(pHandle, {.Width = static_cast<std::uint32_t>(d->Width),  // the driver takes 32 bits of each
                           .Height = static_cast<std::uint32_t>(d->Height),
@@ -70,6 +72,7 @@ CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* d) {
 }
 
 CUresult cuArray3DCreate_v2(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* d) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (pHandle == nullptr || d == nullptr) return refuse_in_context();
   return create(pHandle, *d);
 }
@@ -93,6 +96,7 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle)
 
 // Waits for everything that may still use it, as the real one does. A level stays: it goes with its owner.
 CUresult cuArrayDestroy(CUarray handle) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (handle == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_HANDLE);
   return with_array(handle, [&](Driver& driver, Context& context, const Array& array) {
     if (array.is_level) return CUDA_SUCCESS;

@@ -28,10 +28,33 @@ CUresult place(Driver& driver, const RowSide& side, const Shape& row, Layout& la
   return CUDA_SUCCESS;
 }
 
+CUmemorytype memory_type(const RowSide& side) {
+  if (side.is_array) return CU_MEMORYTYPE_ARRAY;
+  return side.kind == Side::Host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
+CUDA_MEMCPY3D description_of(const RowSide& to, const RowSide& from, std::size_t size) {
+  CUDA_MEMCPY3D out{};
+  out.srcXInBytes = from.offset;
+  out.srcMemoryType = memory_type(from);
+  out.srcHost = from.kind == Side::Host ? reinterpret_cast<const void*>(from.memory) : nullptr;
+  out.srcDevice = from.kind == Side::Host ? 0 : from.memory;
+  out.srcArray = from.array;
+  out.dstXInBytes = to.offset;
+  out.dstMemoryType = memory_type(to);
+  out.dstHost = to.kind == Side::Host ? reinterpret_cast<void*>(to.memory) : nullptr;
+  out.dstDevice = to.kind == Side::Host ? 0 : to.memory;
+  out.dstArray = to.array;
+  out.WidthInBytes = size;
+  out.Height = out.Depth = 1;
+  return out;
+}
+
 CUresult copy_row(CUstream stream, const RowSide& to, const RowSide& from, std::size_t size, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
     if (size == 0) return CUDA_SUCCESS;
     Copy copy{.to = {}, .from = {}, .shape = {.width = size}};
+    copy.asked = std::make_shared<const CUDA_MEMCPY3D>(description_of(to, from, size));
     if (const CUresult r = place(driver, to, copy.shape, copy.to, copy.keeps_to); r != CUDA_SUCCESS) return r;
     if (const CUresult r = place(driver, from, copy.shape, copy.from, copy.keeps_from); r != CUDA_SUCCESS) return r;
     return copy_in_stream(driver, context, stream, copy, to.kind, from.kind, wait);

@@ -14,16 +14,18 @@
 namespace simgpu {
 namespace {
 
+void report(const char* name) {
+  say(name + std::string(" is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the "
+                         "state of each call that a program makes"));
+}
+
 template <auto function, class Symbol>
 struct Beyond;
 template <class... P, CUresult (*function)(P...), class Symbol>
 struct Beyond<function, Symbol> {
   static CUresult call(P... p) {
     static std::atomic<bool> reported{false};
-    if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed))
-      say(std::string(Symbol::name) +
-          " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the state of each "
-          "call that a program makes");
+    if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed)) report(Symbol::name);
     return function(p...);
   }
 };

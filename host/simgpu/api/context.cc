@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "host/simgpu/api/array.h"
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/library.h"
 #include "host/simgpu/api/memory.h"
@@ -78,6 +79,7 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
 
 void end_context(Driver& driver, const std::shared_ptr<Context>& context) {
   context->ending.store(true, std::memory_order_release);
+  forget_captures(driver, *context);
   wait_for(driver, pending(driver, *context));
   cuabi::storage_release(context->handle);
   context->active.store(false, std::memory_order_release);

@@ -60,14 +60,45 @@ CUresult place(Driver& driver, const Described& side, const Shape& shape, Layout
   return place_in_array(driver, side.array, {side.x, side.y, side.z}, shape, layout, keeps);
 }
 
+CUresult copy_between(Driver& driver, const Described& to, const Described& from, Copy& copy, Side& to_side,
+                      Side& from_side) {
+  if (const CUresult r = place(driver, to, copy.shape, copy.to, to_side, copy.keeps_to); r != CUDA_SUCCESS) return r;
+  return place(driver, from, copy.shape, copy.from, from_side, copy.keeps_from);
+}
+
+CUDA_MEMCPY3D description_of(const Described& to, const Described& from, const Shape& shape) {
+  CUDA_MEMCPY3D out{};
+  out.srcXInBytes = from.x;
+  out.srcY = from.y;
+  out.srcZ = from.z;
+  out.srcMemoryType = from.type;
+  out.srcHost = from.host;
+  out.srcDevice = from.device;
+  out.srcArray = from.array;
+  out.srcPitch = from.pitch;
+  out.srcHeight = from.height;
+  out.dstXInBytes = to.x;
+  out.dstY = to.y;
+  out.dstZ = to.z;
+  out.dstMemoryType = to.type;
+  out.dstHost = const_cast<void*>(to.host);
+  out.dstDevice = to.device;
+  out.dstArray = to.array;
+  out.dstPitch = to.pitch;
+  out.dstHeight = to.height;
+  out.WidthInBytes = shape.width;
+  out.Height = shape.height;
+  out.Depth = shape.depth;
+  return out;
+}
+
 CUresult described(CUstream stream, const Described& to, const Described& from, const Shape& shape, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
     Copy copy{.to = {}, .from = {}, .shape = shape};
     Side to_side{}, from_side{};
-    if (const CUresult r = place(driver, to, shape, copy.to, to_side, copy.keeps_to); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = place(driver, from, shape, copy.from, from_side, copy.keeps_from); r != CUDA_SUCCESS)
-      return r;
-    return copy_in_stream(driver, context, stream, copy, to_side, from_side, wait);
+    copy.asked = std::make_shared<const CUDA_MEMCPY3D>(description_of(to, from, shape));
+    const CUresult error = copy_between(driver, to, from, copy, to_side, from_side);
+    return error == CUDA_SUCCESS ? copy_in_stream(driver, context, stream, copy, to_side, from_side, wait) : error;
   });
 }
 
@@ -85,15 +116,20 @@ bool names_a_level(const CUDA_MEMCPY3D& c) {
          (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
 }
 
+Described target_of(const CUDA_MEMCPY3D& c) {
+  return {c.dstXInBytes, c.dstY, c.dstZ, c.dstMemoryType, c.dstHost, c.dstDevice, c.dstPitch, c.dstHeight, c.dstArray};
+}
+
+Described source_of(const CUDA_MEMCPY3D& c) {
+  return {c.srcXInBytes, c.srcY, c.srcZ, c.srcMemoryType, c.srcHost, c.srcDevice, c.srcPitch, c.srcHeight, c.srcArray};
+}
+
+Shape shape_of(const CUDA_MEMCPY3D& c) { return {.width = c.WidthInBytes, .height = c.Height, .depth = c.Depth}; }
+
 CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
   if (c == nullptr || names_a_level(*c))
     return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-  return described(stream,
-                   {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch,
-                    c->dstHeight, c->dstArray},
-                   {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch,
-                    c->srcHeight, c->srcArray},
-                   {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
+  return described(stream, target_of(*c), source_of(*c), shape_of(*c), wait);
 }
 
 // What a copy between contexts is in order with: its stream, or all that the current and the named contexts have to do,
@@ -163,6 +199,12 @@ CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context,
 }
 
 }  // namespace
+
+CUresult simgpu::copy_of(Driver& driver, const CUDA_MEMCPY3D& description, Copy& copy, Side& to, Side& from) {
+  if (names_a_level(description)) return CUDA_ERROR_INVALID_VALUE;
+  copy = {.to = {}, .from = {}, .shape = shape_of(description)};
+  return copy_between(driver, target_of(description), source_of(description), copy, to, from);
+}
 
 #define BOTH_FORMS(name, parameters, legacy, per_thread) \
   CUresult name parameters { return legacy; }            \

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/driver.h"
@@ -202,7 +203,10 @@ CUresult cuCtxSetFlags(unsigned flags) {
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext ctx) {
-  return with_named(ctx, [](Driver& driver, Context& context) { return wait_for(driver, pending(driver, context)); });
+  return with_named(ctx, [](Driver& driver, Context& context) {
+    const CUresult error = refuse_in_capturing(driver, context);
+    return error == CUDA_SUCCESS ? wait_for(driver, pending(driver, context)) : error;
+  });
 }
 
 CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
@@ -232,6 +236,7 @@ CUresult cuCtxGetLimit(std::size_t* pvalue, CUlimit limit) {
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context& context) {
     if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
     constexpr std::size_t most_stack = 512 << 10;
@@ -266,6 +271,7 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context& context) {
     if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(context.mutex);
@@ -285,6 +291,7 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
 
 // The bank width is fixed, as on every GPU since Maxwell: accepted and without effect.
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context&) {
     const bool known =
         config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE;

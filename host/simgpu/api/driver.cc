@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/memory_pool.h"
@@ -30,6 +31,7 @@ thread_local ThreadState* thread_state = nullptr;
 void end_thread(void* state) {
   auto* ending = static_cast<ThreadState*>(state);
   if (Driver* driver = Driver::get()) {
+    for (const auto& [context, stream] : ending->streams) forget_stream(*driver, *stream);
     const std::lock_guard order(driver->schedule.order());
     for (const auto& [context, stream] : ending->streams) stream->destroyed = true;
   }
@@ -126,6 +128,7 @@ Driver::Driver(const Settings& settings)
 ThreadState& Driver::thread() {
   if (thread_state == nullptr) {
     thread_state = new ThreadState;
+    thread_state->id = next_id();
     pthread_setspecific(thread_key, thread_state);
   }
   return *thread_state;
@@ -189,7 +192,12 @@ void never_issued(const void* handle, HandleKind expected) {
                                           "texture reference",
                                           "green context",
                                           "description of resources",
-                                          "link"};
+                                          "link",
+                                          "surface reference",
+                                          "graph",
+                                          "graph node",
+                                          "executable graph",
+                                          "user object"};
   char line[128];
   std::snprintf(line, sizeof line, "%p was passed as a %s, but was never given out as one.", handle,
                 names[static_cast<std::size_t>(expected)]);

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "host/simgpu/api/callback_thread.h"
 #include "host/simgpu/api/green.h"
 #include "host/simgpu/api/handles.h"
 #include "host/simgpu/api/managed_advice.h"
@@ -27,6 +28,11 @@ struct Array;
 struct MipmappedArray;
 struct TextureReference;
 struct SurfaceReference;
+struct Graph;
+struct GraphNode;
+struct GraphExec;
+class UserObject;
+struct Capture;
 
 // What is allocated, the kind of its location, the location's number.
 using PoolPlace = std::tuple<CUmemAllocationType, CUmemLocationType, int>;
@@ -36,6 +42,8 @@ struct ThreadState {
   std::vector<std::shared_ptr<Context>> contexts;
   std::map<Context*, std::shared_ptr<Stream>> streams;
   bool in_callback = false;  // a host function of a stream runs, which may not call CUDA
+  std::uint64_t id = 0;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 };
 
 class Driver {
@@ -63,6 +71,14 @@ class Driver {
   HandleTable<GreenContext, CUgreenCtx, HandleKind::GreenContext> greens;
   HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription> descriptions;
   HandleTable<LinkState, CUlinkState, HandleKind::Link> links;
+  HandleTable<Graph, CUgraph, HandleKind::Graph> graphs;
+  HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode> graph_nodes;
+  HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec> graph_execs;
+  HandleTable<UserObject, CUuserObject, HandleKind::UserObject> user_objects;
+  std::recursive_mutex graph_mutex;  // for all graphs and captures (graph.h)
+  std::vector<std::shared_ptr<Capture>> captures;
+  std::atomic<std::size_t> captures_open{0};        // how many there are
+  CallbackThread& callbacks = *new CallbackThread;  // never freed: its thread waits in it
   MemoryMap memory;
   Schedule& schedule = *new Schedule;  // never freed, even if the rest of this cannot be made: its threads wait in it
 
@@ -97,6 +113,11 @@ class Driver {
   std::map<const Context*, std::string> output_;
 };
 
+// Thrown where a command cannot be put into a stream because of a capture; the call returns it.
+struct CallRefused {
+  CUresult code;
+};
+
 // A call that needs the driver but no context. (A host function of a stream may make none at all.)
 template <class F>
 CUresult with_driver(F&& call) noexcept {
@@ -108,6 +129,8 @@ CUresult with_driver(F&& call) noexcept {
     return call(*driver);
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const CallRefused& refused) {
+    return refused.code;
   }
 }
 

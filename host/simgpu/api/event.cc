@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/streams.h"
 
@@ -13,6 +14,11 @@ namespace {
 Ticket record_of(Event& event) {
   const std::lock_guard lock(event.mutex);
   return event.record;
+}
+
+bool is_captured(Driver& driver, const Event& event) {
+  const std::lock_guard lock(driver.graph_mutex);
+  return event.captured != nullptr;
 }
 
 template <class F>
@@ -56,9 +62,13 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned flags
     if (!event->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (event->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // no stream is being captured
+    const std::lock_guard graphs(driver.graph_mutex);
+    const bool external = flags == CU_EVENT_RECORD_EXTERNAL;
+    if (stream->captured != nullptr) return capture_record(driver, *stream, event, external);
+    if (external) return CUDA_ERROR_ILLEGAL_STATE;
     const std::lock_guard lock(event->mutex);
     event->record = post(driver, *stream, {});
+    event->captured = nullptr;
     return CUDA_SUCCESS;
   });
 }
@@ -68,6 +78,7 @@ CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return cuEventRecordW
 CUresult cuEventQuery(CUevent hEvent) {
   if (hEvent == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_event(hEvent, [](Driver& driver, Event& event) {
+    if (const CUresult error = refuse_event_question(driver, event); error != CUDA_SUCCESS) return error;
     const Ticket record = record_of(event);
     if (record != nullptr && !record->done()) return CUDA_ERROR_NOT_READY;
     return driver.fault();
@@ -76,7 +87,10 @@ CUresult cuEventQuery(CUevent hEvent) {
 
 CUresult cuEventSynchronize(CUevent hEvent) {
   if (hEvent == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return with_event(hEvent, [](Driver& driver, Event& event) { return wait_for(driver, {record_of(event)}); });
+  return with_event(hEvent, [](Driver& driver, Event& event) {
+    const CUresult error = refuse_event_question(driver, event);
+    return error == CUDA_SUCCESS ? wait_for(driver, {record_of(event)}) : error;
+  });
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
@@ -84,6 +98,7 @@ CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEn
   return with_context_of(&Driver::events, hStart, [&](Driver& driver, Context&) {
     const std::shared_ptr<Event> start = driver.events.find(hStart), end = driver.events.find(hEnd);
     if (start == nullptr || end == nullptr || start->context != end->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_captured(driver, *start) || is_captured(driver, *end)) return CUDA_ERROR_INVALID_VALUE;
     const Ticket from = record_of(*start), to = record_of(*end);
     if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || from == nullptr || to == nullptr)
       return CUDA_ERROR_INVALID_HANDLE;
@@ -105,6 +120,9 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     if (context == nullptr) return error;
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult refused = refuse_in_capturing(driver, *context); refused != CUDA_SUCCESS) return refused;
+    const std::lock_guard graphs(driver.graph_mutex);
+    event->captured = nullptr;
     const std::lock_guard lock(event->mutex);
     event->record = record_all(driver, *context);
     return CUDA_SUCCESS;
@@ -120,6 +138,8 @@ CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     if (context == nullptr) return error;
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult refused = refuse_in_capturing(driver, *context); refused != CUDA_SUCCESS) return refused;
+    if (const CUresult refused = refuse_captured(driver, *event); refused != CUDA_SUCCESS) return refused;
     hold_back(driver, *context, record_of(*event));
     return CUDA_SUCCESS;
   });

@@ -14,8 +14,11 @@ CUresult fill(CUstream stream, CUdeviceptr to, std::size_t pitch, std::uint32_t 
     std::size_t width = 0;
     if (__builtin_mul_overflow(columns, value_size, &width)) return CUDA_ERROR_INVALID_VALUE;
     if (rows > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;
-    return fill_in_stream(driver, context, stream, {.start = to, .pitch = pitch}, {.width = width, .height = rows},
-                          value, value_size, wait);
+    const Fill what{.to = {.start = to, .pitch = pitch},
+                    .shape = {.width = width, .height = rows},
+                    .pattern = value,
+                    .pattern_size = value_size};
+    return fill_in_stream(driver, context, stream, what, wait);
   });
 }
 

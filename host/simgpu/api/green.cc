@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bitset>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/green_resources.h"
@@ -151,6 +152,10 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
   return with_green(hCtx, [&](Driver& driver, const std::shared_ptr<GreenContext>& green) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr || event->context.get() != green->primary.get()) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult refused = refuse_in_capturing(driver, *green->primary, green.get());
+    if (refused != CUDA_SUCCESS) return refused;
+    const std::lock_guard graphs(driver.graph_mutex);
+    event->captured = nullptr;
     const std::lock_guard lock(event->mutex);
     event->record = record_all(driver, *green);
     return CUDA_SUCCESS;
@@ -162,6 +167,9 @@ CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
   return with_green(hCtx, [&](Driver& driver, const std::shared_ptr<GreenContext>& green) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    CUresult refused = refuse_in_capturing(driver, *green->primary, green.get());
+    if (refused == CUDA_SUCCESS) refused = refuse_captured(driver, *event);
+    if (refused != CUDA_SUCCESS) return refused;
     Ticket recorded;
     {
       const std::lock_guard lock(event->mutex);

@@ -29,7 +29,11 @@ enum class HandleKind : std::uint8_t {
   GreenContext,
   ResourceDescription,
   Link,
-  SurfaceReference
+  SurfaceReference,
+  Graph,
+  GraphNode,
+  GraphExec,
+  UserObject
 };
 
 struct HandleBits {

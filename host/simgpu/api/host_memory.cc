@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/process_memory.h"
 #include "host/simgpu/api/streams.h"
@@ -49,6 +50,7 @@ CUresult release(Driver& driver, const void* start, Wanted wanted, CUresult othe
 }  // namespace
 
 CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver& driver, Context& context) {
     constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (pp == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -71,6 +73,7 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
 CUresult cuMemAllocHost_v2(void** pp, std::size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
 
 CUresult cuMemFreeHost(void* p) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (const CUresult state = living_or_no_context(); state != CUDA_SUCCESS || p == nullptr) return state;
   return with_driver([&](Driver& driver) {
     const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Host; };
@@ -79,6 +82,7 @@ CUresult cuMemFreeHost(void* p) {
 }
 
 CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver& driver, Context& context) {
     constexpr unsigned served =
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;

@@ -1,10 +1,10 @@
 // What a load or a link reports beside its result: the logs and the time that a program has asked for by JIT options.
 #pragma once
 
+#include "host/simgpu/api/cuda_api.h"
+
 #include <chrono>
 #include <string>
-
-#include "ring/api/cuda.h"
 
 namespace simgpu {
 

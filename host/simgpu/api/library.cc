@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/library.h"
 
 using namespace simgpu;
@@ -110,6 +111,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_driver([&](Driver& driver) {
     const LibraryPointer library = driver.libraries.remove(handle);

@@ -2,6 +2,7 @@
 // move: what is said is checked and kept (managed_advice.h).
 #include "host/simgpu/api/managed.h"
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/streams.h"
@@ -88,6 +89,7 @@ CUdevice number_of_place(const CUmemLocation& place) {
 using namespace simgpu;
 
 CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned flags) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context& context) {
     const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/streams.h"
@@ -81,11 +82,13 @@ std::size_t round_up(std::size_t size, std::size_t step) { return (size + step -
 using namespace simgpu;
 
 CUresult cuMemAlloc_v2(CUdeviceptr* dptr, std::size_t bytesize) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return allocate_into(dptr, bytesize, MemoryKind::Device);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t WidthInBytes, std::size_t Height,
                             unsigned ElementSizeBytes) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver& driver, Context& context) {
     constexpr std::size_t step = 512;  // the texture alignment, which a pitch of the real driver keeps, too
     const bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
@@ -105,6 +108,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t 
 
 // Waits for everything that may still use it, as the real one does.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (const CUresult r = living_or_no_context(); r != CUDA_SUCCESS) return r;
   if (dptr == 0) return CUDA_SUCCESS;
   return with_driver([&](Driver& driver) {

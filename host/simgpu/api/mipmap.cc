@@ -1,5 +1,6 @@
 // Calls about mipmapped arrays. A level is an array of its own, made when it is first asked for; it goes with its owner.
 #include "host/simgpu/api/array.h"
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/streams.h"
 
 using namespace simgpu;
@@ -23,6 +24,7 @@ CUarray level_handle(Driver& driver, const std::shared_ptr<MipmappedArray>& owne
 }  // namespace
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR* d, unsigned numLevels) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver& driver, Context& context) {
     if (pHandle == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto array = std::make_shared<MipmappedArray>();
@@ -44,6 +46,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray handle,
 
 // Waits for everything that may still use it, as the real one does.
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (handle == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_HANDLE);
   return with_mipmapped_array(handle, [&](Driver& driver, Context& context, const auto& array) {
     const CUresult fault = wait_for(driver, pending(driver, context));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/library.h"
 
 using namespace simgpu;
@@ -55,6 +56,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
 
 // Kernels of it that still run keep it in memory.
 CUresult cuModuleUnload(CUmodule hmod) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (hmod == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_module(hmod, [](Driver& driver, const std::shared_ptr<LoadedModule>& module) {
     if (!module->library.expired()) return CUDA_ERROR_NOT_PERMITTED;

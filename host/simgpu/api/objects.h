@@ -31,6 +31,8 @@ struct GreenContext;
 struct Stream;
 struct LoadedLibrary;
 struct LinkState;
+struct StreamCapture;
+struct EventCapture;
 struct TextureReference;
 struct SurfaceReference;
 class MemoryPool;
@@ -107,6 +109,8 @@ struct Stream {
   StreamAttributes attributes;
   Ticket last;  // the newest work
   bool destroyed = false;
+
+  std::shared_ptr<StreamCapture> captured;  // while the stream is captured; under Driver::graph_mutex
 };
 
 struct Event {
@@ -115,6 +119,8 @@ struct Event {
   unsigned flags = 0;
   std::mutex mutex;
   Ticket record;  // of the newest cuEventRecord
+
+  std::shared_ptr<EventCapture> captured;  // if that was in a captured stream; under Driver::graph_mutex
 };
 
 // The data of a kernel's launches and attributes beside the engine's description; one for each function of a module.

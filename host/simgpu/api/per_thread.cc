@@ -33,9 +33,6 @@ CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream s, CUstreamCaptureStatus* statu
 CUresult cuStreamWaitEvent_ptsz(CUstream s, CUevent event, unsigned flags) {
   return cuStreamWaitEvent(own(s), event, flags);
 }
-CUresult cuStreamAddCallback_ptsz(CUstream s, CUstreamCallback callback, void* data, unsigned flags) {
-  return cuStreamAddCallback(own(s), callback, data, flags);
-}
 CUresult cuLaunchHostFunc_ptsz(CUstream s, CUhostFn function, void* data) {
   return cuLaunchHostFunc(own(s), function, data);
 }

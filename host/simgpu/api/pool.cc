@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/pool_places.h"
@@ -55,6 +56,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t minBytesToKeep) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_pool(handle, [&](Driver&, MemoryPool& pool) {
     pool.trim(minBytesToKeep);
     return CUDA_SUCCESS;
@@ -62,6 +64,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t minBytesToKeep) {
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void* value) {
+  if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_pool(handle, [&](Driver&, MemoryPool& pool) {
     return value == nullptr ? CUDA_ERROR_INVALID_VALUE : pool.attribute(attr, value);
   });

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "host/simgpu/api/capture.h"
+#include "host/simgpu/api/graph_calls.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/streams.h"
@@ -39,13 +41,6 @@ void fill_row(std::uint8_t* row, std::size_t width, std::uint32_t pattern, std::
   }
   for (std::size_t i = 0; i < width; i += pattern_size) std::memcpy(row + i, &pattern, pattern_size);
 }
-
-// A side as it was found: pageable memory is the program's own; all else is known to the driver and was checked.
-struct Found {
-  bool valid = false;
-  bool pageable = false;
-  std::size_t span = 0;
-};
 
 // Memory of a pool, for a copy while another device's context is current: no pool here lets other devices in. Other memory
 // is copied, whichever context is current.
@@ -85,6 +80,46 @@ CUresult run_and_wait(Driver& driver, Stream& stream, std::function<void()> work
   return driver.fault();
 }
 
+CUmemorytype memory_type_of(Side side) {
+  if (side == Side::Host) return CU_MEMORYTYPE_HOST;
+  return side == Side::Device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+}
+
+// A copy of a range.
+CUDA_MEMCPY3D description_of(const Copy& copy, Side to, Side from) {
+  CUDA_MEMCPY3D out{};
+  out.dstMemoryType = memory_type_of(to);
+  out.srcMemoryType = memory_type_of(from);
+  out.dstDevice = to == Side::Host ? 0 : copy.to.start;
+  out.srcDevice = from == Side::Host ? 0 : copy.from.start;
+  out.dstHost = to == Side::Host ? reinterpret_cast<void*>(copy.to.start) : nullptr;
+  out.srcHost = from == Side::Host ? reinterpret_cast<const void*>(copy.from.start) : nullptr;
+  out.WidthInBytes = copy.shape.width;
+  out.Height = out.Depth = 1;
+  return out;
+}
+
+// Pageable memory is read and written when the node is run.
+CUresult capture_copy(Driver& driver, Stream& stream, const Copy& copy, Side to, Side from) {
+  if (copy.asked == nullptr && (copy.shape.height != 1 || copy.shape.depth != 1)) return CUDA_ERROR_NOT_SUPPORTED;
+  CopyWork work;
+  const CUDA_MEMCPY3D asked = copy.asked != nullptr ? *copy.asked : description_of(copy, to, from);
+  const CUresult error = make_copy_work(driver, asked, stream.context, work);
+  return error == CUDA_SUCCESS ? capture_node(driver, stream, work) : error;
+}
+
+CUresult capture_fill(Driver& driver, Stream& stream, const Fill& fill) {
+  FillWork work;
+  const CUDA_MEMSET_NODE_PARAMS_v1 asked{.dst = fill.to.start,
+                                         .pitch = fill.to.pitch,
+                                         .value = fill.pattern,
+                                         .elementSize = static_cast<unsigned>(fill.pattern_size),
+                                         .width = fill.shape.width / fill.pattern_size,
+                                         .height = fill.shape.height};
+  const CUresult error = make_fill_work(driver, asked, stream.context, work);
+  return error == CUDA_SUCCESS ? capture_node(driver, stream, work) : error;
+}
+
 }  // namespace
 
 std::optional<std::size_t> span_of(const Layout& layout, const Shape& shape) {
@@ -105,27 +140,33 @@ CUresult check_copy(Driver& driver, Context& context, CUstream handle, const Cop
   return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult prepare_copy(Driver& driver, const Copy& copy, Side to, Side from, ReadyCopy& out) {
+  out.target = look_at(driver, copy.to, copy.shape, to, true);
+  out.source = look_at(driver, copy.from, copy.shape, from, false);
+  if (!out.target.valid || !out.source.valid) return CUDA_ERROR_INVALID_VALUE;
+  if (is_another_devices_pool(driver, copy.to.start) || is_another_devices_pool(driver, copy.from.start))
+    return CUDA_ERROR_INVALID_VALUE;
+  out.work = [&driver, copy, target = out.target, source = out.source] {
+    if (still_there(driver, copy.to, target) && still_there(driver, copy.from, source)) copy_rows(copy);
+  };
+  return CUDA_SUCCESS;
+}
+
 CUresult copy_in_stream(Driver& driver, Context& context, CUstream handle, const Copy& copy, Side to, Side from,
                         Wait wait) {
   const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (copy.shape.width == 0 || copy.shape.height == 0 || copy.shape.depth == 0) return CUDA_SUCCESS;
-  const Found target = look_at(driver, copy.to, copy.shape, to, true);
-  const Found source = look_at(driver, copy.from, copy.shape, from, false);
-  if (!target.valid || !source.valid) return CUDA_ERROR_INVALID_VALUE;
-  if (is_another_devices_pool(driver, copy.to.start) || is_another_devices_pool(driver, copy.from.start))
-    return CUDA_ERROR_INVALID_VALUE;
-
-  const auto copy_now = [&driver, copy, target, source] {
-    if (still_there(driver, copy.to, target) && still_there(driver, copy.from, source)) copy_rows(copy);
-  };
-  if (wait == Wait::Always || target.pageable) return run_and_wait(driver, *stream, copy_now);
-  if (!source.pageable) {
-    post(driver, *stream, copy_now);
+  if (wait == Wait::AsCudaSays && is_captured(driver, *stream)) return capture_copy(driver, *stream, copy, to, from);
+  ReadyCopy ready;
+  if (const CUresult error = prepare_copy(driver, copy, to, from, ready); error != CUDA_SUCCESS) return error;
+  if (wait == Wait::Always || ready.target.pageable) return run_and_wait(driver, *stream, std::move(ready.work));
+  if (!ready.source.pageable) {
+    post(driver, *stream, std::move(ready.work));
     return CUDA_SUCCESS;
   }
   const std::size_t total = copy.shape.width * copy.shape.height * copy.shape.depth;
-  if (total > max_staged) return run_and_wait(driver, *stream, copy_now);
+  if (total > max_staged) return run_and_wait(driver, *stream, std::move(ready.work));
 
   const auto staged = std::make_shared<std::vector<std::uint8_t>>(total);
   Copy stage = copy;
@@ -134,34 +175,44 @@ CUresult copy_in_stream(Driver& driver, Context& context, CUstream handle, const
   copy_rows(stage);
   Copy rest = copy;
   rest.from = stage.to;
-  post(driver, *stream, [&driver, rest, target, staged] {
+  post(driver, *stream, [&driver, rest, target = ready.target, staged] {
     if (still_there(driver, rest.to, target)) copy_rows(rest);
   });
   return CUDA_SUCCESS;
 }
 
-CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const Layout& to, const Shape& shape,
-                        std::uint32_t pattern, std::size_t pattern_size, Wait wait) {
-  const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (shape.width == 0 || shape.height == 0) return CUDA_SUCCESS;
-  if (to.start % pattern_size != 0 || (shape.height > 1 && to.pitch % pattern_size != 0))
+CUresult prepare_fill(Driver& driver, Context& context, const Fill& fill, ReadyFill& out) {
+  const Layout& to = fill.to;
+  const Shape& shape = fill.shape;
+  if (to.start % fill.pattern_size != 0 || (shape.height > 1 && to.pitch % fill.pattern_size != 0))
     return CUDA_ERROR_INVALID_VALUE;
   const Found target = look_at(driver, to, shape, Side::Device, true);
   const auto allocation = driver.memory.find(to.start);
   const bool kept_away = allocation && ((allocation->pool != nullptr && !allocation->pool->is_reached()) ||
                                         is_another_devices(*allocation, context));
   if (!target.valid || kept_away) return CUDA_ERROR_INVALID_VALUE;
-  const auto fill = [&driver, to, shape, pattern, pattern_size, target] {
-    if (!still_there(driver, to, target)) return;
-    each_row(shape, [&](std::size_t y, std::size_t z) { fill_row(at(to, y, z), shape.width, pattern, pattern_size); });
+  out.work = [&driver, fill, target] {
+    if (!still_there(driver, fill.to, target)) return;
+    each_row(fill.shape, [&](std::size_t y, std::size_t z) {
+      fill_row(at(fill.to, y, z), fill.shape.width, fill.pattern, fill.pattern_size);
+    });
   };
   // The host may look at its own and at managed memory right after the call; device memory it cannot see without waiting.
   const auto range = range_of(driver, to.start);
   const bool managed = allocation && allocation->kind == MemoryKind::Managed;
-  const bool seen = managed || (range && range->kind == RangeKind::Host);
-  if (wait == Wait::Always && seen) return run_and_wait(driver, *stream, fill);
-  post(driver, *stream, fill);
+  out.seen_by_host = managed || (range && range->kind == RangeKind::Host);
+  return CUDA_SUCCESS;
+}
+
+CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const Fill& fill, Wait wait) {
+  const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (fill.shape.width == 0 || fill.shape.height == 0) return CUDA_SUCCESS;
+  if (wait == Wait::AsCudaSays && is_captured(driver, *stream)) return capture_fill(driver, *stream, fill);
+  ReadyFill ready;
+  if (const CUresult error = prepare_fill(driver, context, fill, ready); error != CUDA_SUCCESS) return error;
+  if (wait == Wait::Always && ready.seen_by_host) return run_and_wait(driver, *stream, std::move(ready.work));
+  post(driver, *stream, std::move(ready.work));
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include "host/simgpu/api/driver.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -29,6 +30,8 @@ struct Copy {
   Layout to, from;
   Shape shape;
   std::shared_ptr<void> keeps_to = nullptr, keeps_from = nullptr;  // an array's texels, until the copy is done
+  // As a call with more than a range has described it; else it follows from the rest.
+  std::shared_ptr<const CUDA_MEMCPY3D> asked = nullptr;
 };
 
 // The allowed memory of a copy's side.
@@ -40,12 +43,42 @@ enum class Wait { Always, AsCudaSays };
 // What copy_in_stream would refuse; CUDA_SUCCESS: nothing.
 CUresult check_copy(Driver& driver, Context& context, CUstream stream, const Copy& copy, Side to, Side from);
 
+// The copy that a description of CUDA means, and the allowed memory of its sides.
+CUresult copy_of(Driver& driver, const CUDA_MEMCPY3D& description, Copy& copy, Side& to, Side& from);
+
+// A side as it was found: pageable memory is the program's own; all else is known to the driver and was checked.
+struct Found {
+  bool valid = false;
+  bool pageable = false;
+  std::size_t span = 0;
+};
+
+// A copy that has been checked. Its work may run at any time, and looks again whether the memory is there.
+struct ReadyCopy {
+  Found target, source;
+  std::function<void()> work;
+};
+
+CUresult prepare_copy(Driver& driver, const Copy& copy, Side to, Side from, ReadyCopy& out);
+
 // Checks, then copies in the stream's order.
 CUresult copy_in_stream(Driver& driver, Context& context, CUstream stream, const Copy& copy, Side to, Side from,
                         Wait wait);
 
-// Fills with a pattern of 1, 2 or 4 bytes (`shape.width` in bytes).
-CUresult fill_in_stream(Driver& driver, Context& context, CUstream stream, const Layout& to, const Shape& shape,
-                        std::uint32_t pattern, std::size_t pattern_size, Wait wait);
+// A fill with a pattern of 1, 2 or 4 bytes (`shape.width` in bytes).
+struct Fill {
+  Layout to;
+  Shape shape;
+  std::uint32_t pattern = 0;
+  std::size_t pattern_size = 1;
+};
+
+struct ReadyFill {
+  std::function<void()> work;
+  bool seen_by_host = false;  // the host may look at the memory without waiting
+};
+
+CUresult prepare_fill(Driver& driver, Context& context, const Fill& fill, ReadyFill& out);
+CUresult fill_in_stream(Driver& driver, Context& context, CUstream stream, const Fill& fill, Wait wait);
 
 }  // namespace simgpu

@@ -2,8 +2,9 @@
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
-#include <mutex>
 
+#include "host/simgpu/api/callback.h"
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/streams.h"
 
 using namespace simgpu;
@@ -18,25 +19,6 @@ CUresult with_stream(CUstream handle, F&& call) {
     return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, *stream);
   });
 }
-
-// While the program's function runs, its calls into the driver are refused, as the real one does.
-// One at a time in a process, as NVIDIA's driver calls them (H200: four of 0.2 s in four streams take 0.8 s).
-class InCallback {
- public:
-  explicit InCallback(Driver& driver) : lock_(one_at_a_time()), state_(driver.thread()) { state_.in_callback = true; }
-  ~InCallback() { state_.in_callback = false; }
-  InCallback(const InCallback&) = delete;
-  InCallback& operator=(const InCallback&) = delete;
-
- private:
-  static std::mutex& one_at_a_time() {
-    static auto* const mutex = new std::mutex;  // a function may end the process
-    return *mutex;
-  }
-
-  const std::lock_guard<std::mutex> lock_;
-  ThreadState& state_;
-};
 
 }  // namespace
 
@@ -62,6 +44,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     const bool special = hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD;
     const std::shared_ptr<Stream> stream = special ? nullptr : driver.streams.remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    forget_stream(driver, *stream);
     const std::lock_guard order(driver.schedule.order());
     stream->destroyed = true;
     return CUDA_SUCCESS;
@@ -72,6 +55,7 @@ CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream);
 
 CUresult cuStreamQuery(CUstream hStream) {
   return with_stream(hStream, [](Driver& driver, Stream& stream) {
+    if (const CUresult error = refuse_question(driver, stream); error != CUDA_SUCCESS) return error;
     for (const Ticket& work : pending(driver, stream))
       if (work != nullptr && !work->done()) return CUDA_ERROR_NOT_READY;
     driver.flush_output();
@@ -80,31 +64,39 @@ CUresult cuStreamQuery(CUstream hStream) {
 }
 
 CUresult cuStreamSynchronize(CUstream hStream) {
-  return with_stream(hStream, [](Driver& driver, Stream& stream) { return wait_for(driver, pending(driver, stream)); });
+  return with_stream(hStream, [](Driver& driver, Stream& stream) {
+    const CUresult error = refuse_question(driver, stream);
+    return error == CUDA_SUCCESS ? wait_for(driver, pending(driver, stream)) : error;
+  });
 }
 
 CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
-  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
+    const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!event->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if ((Flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (Flags == CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // no stream is being captured
+    const bool external = Flags == CU_EVENT_WAIT_EXTERNAL;
+    CUresult captured = CUDA_SUCCESS;
+    if (capture_wait(driver, stream, event, external, captured)) return captured;
+    if (external) return CUDA_ERROR_ILLEGAL_STATE;
     Ticket recorded;
     {
       const std::lock_guard lock(event->mutex);
       recorded = event->record;
     }
-    if (recorded != nullptr) post(driver, stream, {}, Run::UnlessFailed, {recorded});
+    if (recorded != nullptr) post(driver, *stream, {}, Run::UnlessFailed, {recorded});
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned* flags) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Driver&, Stream& stream) {
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
     *flags = stream.flags;
-    return CUDA_SUCCESS;
+    return refuse_in_capture(driver, stream);
   });
 }
 
@@ -118,9 +110,9 @@ CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
 
 CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
   if (streamId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Driver&, Stream& stream) {
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
     *streamId = stream.id;
-    return CUDA_SUCCESS;
+    return refuse_in_capture(driver, stream);
   });
 }
 
@@ -153,57 +145,34 @@ CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
   });
 }
 
-// Nothing is ever captured here.
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Driver&, Stream&) {
-    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-  });
-}
-
-// What else there is to say of a capture stays as it is without one.
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*,
-                                   const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*,
-                                   const CUgraphNode**, std::size_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  static thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  return with_driver([&](Driver&) {
-    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, current);
-    return CUDA_SUCCESS;
-  });
-}
-
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver& driver, Stream& stream) {
-    post(driver, stream, [&driver, fn, userData] {
-      const InCallback callback(driver);
-      fn(userData);
-    });
+    if (is_captured(driver, stream)) return capture_node(driver, stream, HostWork{fn, userData});
+    post(driver, stream, [&driver, fn, userData] { run_callback(driver, [&] { fn(userData); }); });
     return CUDA_SUCCESS;
   });
 }
 
-// Unlike a host function it runs after a failure, too, and gets its error.
-CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned flags) {
+namespace {
+
+// Unlike a host function it runs after a failure, too, and gets its error. It gets the stream as the program named it.
+CUresult add_callback(CUstream stream_handle, CUstream named, CUstreamCallback callback, void* data, unsigned flags) {
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
-    const auto call = [&driver, hStream, callback, userData] {
-      const InCallback inside(driver);
-      callback(hStream, driver.fault(), userData);
+  return with_stream(stream_handle, [&](Driver& driver, Stream& stream) {
+    const auto call = [&driver, named, callback, data] {
+      run_callback(driver, [&] { callback(named, driver.fault(), data); });
     };
     post(driver, stream, call, Run::Always);
     return CUDA_SUCCESS;
   });
+}
+
+}  // namespace
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned flags) {
+  return add_callback(hStream, hStream, callback, userData, flags);
+}
+CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void* userData, unsigned flags) {
+  return add_callback(own(hStream), hStream, callback, userData, flags);
 }

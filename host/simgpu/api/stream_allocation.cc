@@ -1,6 +1,7 @@
 // Memory that is allocated and freed in the order of a stream.
 #include "host/simgpu/api/cuda_api.h"
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/pool_places.h"
@@ -10,10 +11,18 @@ using namespace simgpu;
 
 namespace {
 
+// There are no memory nodes. On a stream that is not captured the capture modes decide, as for cuMemAlloc.
+CUresult may_allocate(Driver& driver, Stream& stream) {
+  if (is_captured(driver, stream)) return CUDA_ERROR_NOT_SUPPORTED;
+  const CUresult unsafe = refuse_as_unsafe();
+  return unsafe == CUDA_SUCCESS ? refuse_in_capture(driver, stream) : unsafe;
+}
+
 CUresult allocate_from(CUdeviceptr* out, std::size_t size, CUmemoryPool handle, CUstream stream_handle) {
   return with_context_of(stream_handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, stream_handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult error = may_allocate(driver, *stream); error != CUDA_SUCCESS) return error;
     const std::shared_ptr<MemoryPool> pool =
         driver.pools.find(handle == nullptr ? current_pool(context.device) : handle);
     if (out == nullptr || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -61,6 +70,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return with_context_of(hStream, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult error = may_allocate(driver, *stream); error != CUDA_SUCCESS) return error;
     if (dptr == 0) return CUDA_SUCCESS;
     const auto there = driver.memory.find(dptr);
     if (there && there->start == dptr && there->kind == MemoryKind::Managed) return CUDA_ERROR_NOT_SUPPORTED;

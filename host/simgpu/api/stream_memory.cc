@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/streams.h"
 
@@ -92,6 +93,7 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, Word value, unsigned f
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // there are no such nodes
     if (const CUresult r = check_word<Word>(driver, address, check_wait_flags(flags)); r != CUDA_SUCCESS) return r;
     post_wait<Word>(driver, context, *stream, address, value, flags);
     return CUDA_SUCCESS;
@@ -103,6 +105,7 @@ CUresult write_value(CUstream handle, CUdeviceptr address, Word value, unsigned 
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // there are no such nodes
     const CUresult sound = check_flags(flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
     if (const CUresult r = check_word<Word>(driver, address, sound); r != CUDA_SUCCESS) return r;
     post_write<Word>(driver, *stream, address, value);
@@ -164,6 +167,7 @@ CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMem
     constexpr unsigned most = 255;
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // there are no such nodes
     if (count > most || (count != 0 && paramArray == nullptr) || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; ++i)
       if (const CUresult error = check(driver, paramArray[i]); error != CUDA_SUCCESS) return error;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/memory_pool.h"
 
 namespace simgpu {
@@ -34,9 +35,9 @@ void drop_finished(Context& context) {
   });
 }
 
-Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const std::vector<Ticket>& after,
-              Schedule::Who who) {
-  const std::lock_guard order(driver.schedule.order());
+// Schedule::order() is held.
+Ticket append_in_order(Driver& driver, Stream& stream, std::function<void()> work, const std::vector<Ticket>& after,
+                       Schedule::Who who) {
   drop_finished(*stream.context);
   std::vector<Ticket> all = predecessors(stream);
   all.insert(all.end(), after.begin(), after.end());
@@ -44,15 +45,22 @@ Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const 
   return stream.last;
 }
 
+Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const std::vector<Ticket>& after,
+              Schedule::Who who) {
+  const std::lock_guard order(driver.schedule.order());
+  return append_in_order(driver, stream, std::move(work), after, who);
+}
+
+// Commands that a capture takes as nodes do not come here.
+void may_put(Driver& driver, Stream& stream) {
+  if (const CUresult error = refuse_in_capture(driver, stream); error != CUDA_SUCCESS) throw CallRefused{error};
+}
+
 Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after,
               Schedule::Who who) {
-  const TimeSlices& time = stream.context->device.time;
-  const auto unless_failed = [&driver, &time, work = std::move(work), run] {
-    if (time.is_lost()) driver.fail({.code = CUDA_ERROR_UNKNOWN, .what = "the GPU has disappeared."});
-    if (work && (run == Run::Always || driver.fault() == CUDA_SUCCESS)) work();
-  };
+  may_put(driver, stream);
   ++commands;
-  return append(driver, stream, unless_failed, after, who);
+  return append(driver, stream, guarded(driver, *stream.context, std::move(work), run), after, who);
 }
 
 // Schedule::order() is held.
@@ -102,6 +110,23 @@ std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream han
 
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after) {
   return submit(driver, stream, std::move(work), run, after, Schedule::Who::Pool);
+}
+
+std::function<void()> guarded(Driver& driver, const Context& context, std::function<void()> work, Run run) {
+  return [&driver, &time = context.device.time, work = std::move(work), run] {
+    if (time.is_lost()) driver.fail({.code = CUDA_ERROR_UNKNOWN, .what = "the GPU has disappeared."});
+    if (work && (run == Run::Always || driver.fault() == CUDA_SUCCESS)) work();
+  };
+}
+
+Ticket post_pieces(Driver& driver, Stream& stream, const std::vector<Ticket>& after,
+                   const std::function<Ticket(const Ticket& begin)>& submit) {
+  may_put(driver, stream);
+  ++commands;
+  const std::lock_guard order(driver.schedule.order());
+  const Ticket begin = append_in_order(driver, stream, {}, after, Schedule::Who::Pool);
+  stream.last = submit(begin);
+  return stream.last;
 }
 
 void come_after(Driver& driver, Stream& stream, const Ticket& until) {

@@ -37,6 +37,14 @@ CUresult with_context_of(CUstream handle, F&& call) noexcept {
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
 
+// Work as streams do it: not on a GPU that has disappeared, nor after a failure, unless it must be.
+std::function<void()> guarded(Driver& driver, const Context& context, std::function<void()> work, Run run);
+
+// Several pieces as one command. `submit` gets the piece that all of them come after, and returns one that is done when
+// all of them are.
+Ticket post_pieces(Driver& driver, Stream& stream, const std::vector<Ticket>& after,
+                   const std::function<Ticket(const Ticket& begin)>& submit);
+
 // Later work of the stream comes after this piece, too. That is an order between streams, and no command.
 void come_after(Driver& driver, Stream& stream, const Ticket& until);
 

@@ -1,6 +1,8 @@
 // Every entry point of the driver API by name.
 #pragma once
 
+#include "host/simgpu/api/cuda_api.h"
+
 #include <span>
 #include <string_view>
 

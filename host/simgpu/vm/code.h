@@ -140,7 +140,7 @@ struct CallSite {
 };
 
 // Functions that a driver supplies to device code.
-enum class HostCall : std::uint32_t { Print, AssertFail, Malloc, Free };
+enum class HostCall : std::uint32_t { Print, AssertFail, Malloc, Free, SetCondition };
 
 struct alignas(64) Lanes64 {
   std::byte bytes[64];

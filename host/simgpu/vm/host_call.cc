@@ -1,5 +1,5 @@
-// Functions that device code calls and a driver supplies: vprintf, __assertfail, malloc, free. Arguments and results
-// are pieces of the caller's local memory, as of any call.
+// Functions that device code calls and a driver supplies: vprintf, __assertfail, malloc, free,
+// cudaGraphSetConditional. Arguments and results are pieces of the caller's local memory, as of any call.
 #include <bit>
 #include <cstring>
 
@@ -93,6 +93,9 @@ const Ins* host_call(Ctx& c, const Ins* i) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     if (which == HostCall::Print) {
       print_lane(c, site, lane, output);
+    } else if (which == HostCall::SetCondition) {
+      const auto value = static_cast<std::uint32_t>(argument(c, site, lane, 1));
+      if (const auto* set = c.block->grid->launch.set_condition) (*set)(argument(c, site, lane, 0), value);
     } else if (which == HostCall::Malloc) {
       put_result(c, site, lane, device_malloc(c, argument(c, site, lane, 0)));
     } else if (!device_free(c, argument(c, site, lane, 0))) {

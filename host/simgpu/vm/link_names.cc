@@ -13,7 +13,8 @@ struct HostName {
 constexpr HostName host_names[] = {{"vprintf", HostCall::Print},
                                    {"__assertfail", HostCall::AssertFail},
                                    {"malloc", HostCall::Malloc},
-                                   {"free", HostCall::Free}};
+                                   {"free", HostCall::Free},
+                                   {"cudaGraphSetConditional", HostCall::SetCondition}};
 
 class Names {
  public:
