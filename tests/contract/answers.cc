@@ -82,10 +82,16 @@ std::vector<Expectation> parse_expectations(const std::string& text, std::vector
     }
     if (part[3].empty())
       complaints.push_back("no expectation with a reason: " + line);
+    else if (part[0].ends_with(": *") != (part[2] == "-"))
+      complaints.push_back("a group that is not asked has no answer: " + line);
     else
       all.push_back({part[0], part[1], part[2], part[3]});
   }
   return all;
+}
+
+const Expectation* unasked(const std::string& group, const std::vector<Expectation>& expectations) {
+  return expected(expectations, group + ": *");
 }
 
 std::vector<std::string> compare(const std::string& group, const std::vector<Line>& answers,

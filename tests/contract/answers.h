@@ -2,7 +2,7 @@
 // backend may differ and why. Formats:
 //
 //   answers       # group            expectations   group: case | backend | answer | reason
-//                 case: ANSWER
+//                 case: ANSWER               group: * | backend | - | reason: the group is not asked of the backend
 //
 // Lines that begin with "##" are comments.
 #pragma once
@@ -32,6 +32,9 @@ struct Expectation {
 };
 // `complaints` gets each malformed line, and each without a reason.
 std::vector<Expectation> parse_expectations(const std::string& text, std::vector<std::string>& complaints);
+
+// The expectation by which the group is not asked of the backend; null: it is asked.
+const Expectation* unasked(const std::string& group, const std::vector<Expectation>& expectations);
 
 // A sentence for each deviation: an answer that differs unexpectedly, one that should differ and does not, a case
 // without a golden answer, a golden answer without a case.

@@ -50,6 +50,21 @@ TEST(Answers, TextAndBack) {
   EXPECT_EQ(again.at("h")[0].name, "x: y");
 }
 
+TEST(Answers, AGroupIsNotAskedWhereItsExpectationSaysSo) {
+  std::vector<std::string> told;
+  const std::vector<Expectation> all = parse_expectations("g: * | loopback | - | because\n", told);
+  ASSERT_NE(unasked("g", all), nullptr);
+  EXPECT_EQ(unasked("g", all)->reason, "because");
+  EXPECT_EQ(unasked("h", all), nullptr);
+  EXPECT_TRUE(told.empty());
+}
+
+TEST(Answers, OnlyAGroupThatIsNotAskedHasNoAnswer) {
+  std::vector<std::string> told;
+  EXPECT_TRUE(parse_expectations("g: * | loopback | 1 | because\ng: a | loopback | - | because\n", told).empty());
+  EXPECT_EQ(told.size(), 2u);
+}
+
 TEST(Answers, AnExpectationWithoutReasonIsNone) {
   std::vector<std::string> told;
   EXPECT_EQ(parse_expectations("## x\ng: a | loopback | 1 | because\ng: b | loopback | 1 |\n", told).size(), 1u);

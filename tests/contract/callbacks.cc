@@ -263,7 +263,7 @@ GROUP(logs, InContext) {
   show_flag("it fits", size <= sizeof text);
   size = sizeof text;
   show("to memory from a place", to_memory(&all, text, &size, 0));
-  show("bytes behind the last place", size);
+  show("bytes behind the last place", static_cast<long long>(size));
   size = sizeof text;
   show("to memory, flags 1", to_memory(nullptr, text, &size, 1));
   size = 0;

@@ -13,7 +13,12 @@ if(TARGET simgpu)
     ${contract}/batches.cc
     ${contract}/batches_at_work.cc
     ${contract}/callbacks.cc
+    ${contract}/callbacks_inside.cc
     ${contract}/capture_questions.cc
+    ${contract}/captured.cc
+    ${contract}/captured_graph.cc
+    ${contract}/captured_more.cc
+    ${contract}/captured_work.cc
     ${contract}/code.cc
     ${contract}/context.cc
     ${contract}/context_end.cc
@@ -29,6 +34,12 @@ if(TARGET simgpu)
     ${contract}/everything.cc
     ${contract}/fault.cc
     ${contract}/function.cc
+    ${contract}/graph.cc
+    ${contract}/graph_any_node.cc
+    ${contract}/graph_exec.cc
+    ${contract}/graph_nodes.cc
+    ${contract}/graph_nodes_more.cc
+    ${contract}/graph_update.cc
     ${contract}/green.cc
     ${contract}/handles.cc
     ${contract}/init.cc
