@@ -125,11 +125,11 @@ template <class Both>
 void post(benchmark::State& state) {
   static std::atomic<std::int64_t> called;
   called = 0;
-  const auto count = [](void*) { return ++called, CUDA_SUCCESS; };
+  const guest::Callback count{.function = [](const guest::Callback&, CUresult) { return ++called, CUDA_SUCCESS; },
+                              .life = guest::Callback::Life::Once};
   std::int64_t posted = 0;
   for (auto _ : state) {
-    for (int i = 0; i < 64; ++i, ++posted)
-      both<Both>().lanes().post(kind, both<Both>().callbacks().issue({count, nullptr, guest::Callback::Life::Once}));
+    for (int i = 0; i < 64; ++i, ++posted) both<Both>().lanes().post(kind, both<Both>().callbacks().issue(count));
     while (called.load() != posted) std::this_thread::yield();
   }
 }
@@ -138,7 +138,8 @@ void post(benchmark::State& state) {
 template <class Both>
 void token(benchmark::State& state) {
   auto& callbacks = both<Both>().callbacks();
-  const guest::Callback callback{[](void*) { return CUDA_SUCCESS; }, nullptr, guest::Callback::Life::UntilEnded};
+  const guest::Callback callback{.function = [](const guest::Callback&, CUresult) { return CUDA_SUCCESS; },
+                                 .life = guest::Callback::Life::UntilEnded};
   const std::uint64_t kept = callbacks.issue(callback);
   for (auto _ : state) {
     if (callbacks.end(callbacks.issue(callback))) continue;

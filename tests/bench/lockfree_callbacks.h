@@ -64,9 +64,9 @@ class LockfreeTokens {
     Place& place = places_[token % room];
     if (token == 0 || place.token.load(std::memory_order_acquire) != token) return std::nullopt;
     const bool once = (token & room) != 0;
-    const guest::Callback callback{place.function.load(std::memory_order_relaxed),
-                                   place.argument.load(std::memory_order_relaxed),
-                                   once ? guest::Callback::Life::Once : guest::Callback::Life::UntilEnded};
+    const guest::Callback callback{.function = place.function.load(std::memory_order_relaxed),
+                                   .argument = place.argument.load(std::memory_order_relaxed),
+                                   .life = once ? guest::Callback::Life::Once : guest::Callback::Life::UntilEnded};
     std::atomic_thread_fence(std::memory_order_acquire);  // the word is looked at after both
     const bool still = once ? end(token) : place.token.load(std::memory_order_relaxed) == token;
     return still ? std::optional(callback) : std::nullopt;
@@ -85,7 +85,7 @@ class LockfreeTokens {
   static constexpr std::uint64_t beside = std::uint64_t{1} << 63;
   struct Place {
     std::atomic<std::uint64_t> token{0};
-    std::atomic<CUresult (*)(void*)> function{nullptr};
+    std::atomic<CUresult (*)(const guest::Callback&, CUresult)> function{nullptr};
     std::atomic<void*> argument{nullptr};
     std::uint64_t uses = 0;  // of the thread that has taken the place
   };

@@ -132,7 +132,7 @@ Structs in_the_headers() {
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;
   [[maybe_unused]] auto& [v0, v1, v2, v3, v4, v5, v6] = vm;
   [[maybe_unused]] auto& [g0, g1, g2, g3, g4, g5, g6, g7, g8, g9, g10, g11] = gpu;
-  [[maybe_unused]] auto& [l0, l1, l2, l3, l4, l5] = lane;
+  [[maybe_unused]] auto& [l0, l1, l2, l3, l4, l5, l6] = lane;
 }
 
 std::map<std::string, std::uint64_t> constants() {
