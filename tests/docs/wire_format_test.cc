@@ -90,6 +90,7 @@ Structs in_the_headers() {
   FIELD(ring, DevicePage, device)
   FIELD(ring, LaneControl, token)
   FIELD(ring, LaneControl, kind)
+  FIELD(ring, LaneControl, status)
   FIELD(ring, LaneControl, sequence)
   FIELD(ring, LaneControl, worker_asleep)
   FIELD(ring, LaneControl, done)

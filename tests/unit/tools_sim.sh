@@ -17,7 +17,6 @@ cat >"$work/program.c" <<'C'
 #include <stdlib.h>
 #include <string.h>
 typedef int call();
-void nothing(void* argument) {}
 int main(int argc, char** argv) {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
   unsigned long long memory = 0;
@@ -28,7 +27,7 @@ int main(int argc, char** argv) {
   allocate(&memory, (size_t)4096);
   int code = 0;
   for (int i = 0; i < 2; ++i) {
-    int answer = argc > 1 ? ((call*)dlsym(cuda, argv[1]))(nothing, NULL, NULL) : allocate(&memory, (size_t)4096);
+    int answer = argc > 1 ? ((call*)dlsym(cuda, argv[1]))(&memory, 0) : allocate(&memory, (size_t)4096);
     if (i == 0) code = answer;
   }
   printf("%d\n", code);
@@ -39,15 +38,15 @@ cc -w -o "$work/program" "$work/program.c" -ldl
 
 # said PREFIX...: what the program says on standard error; its output is in $work/out.
 said() { "$@" 2>&1 >"$work/out"; }
-line='ivgpu simulated GPU: cuLogsRegisterCallback is served here, but refused by `ivgpu run` and in a VM; '
+line='ivgpu simulated GPU: cuGraphCreate is served here, but refused by `ivgpu run` and in a VM; '
 line+='`ivgpu coverage PROGRAM` shows the state of each call that a program makes'
 sim=("$build/bin/ivgpu" sim "$work/program") run=("$build/bin/ivgpu" run --private --gpu sim "$work/program")
 
-[[ $(said "${sim[@]}" cuLogsRegisterCallback) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuLogsRegisterCallback)"
+[[ $(said "${sim[@]}" cuGraphCreate) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuGraphCreate)"
 [[ $(cat "$work/out") == 0 ]] || fail "sim does not serve it: $(cat "$work/out")"
-[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuLogsRegisterCallback) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
+[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuGraphCreate) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
 [[ -z $(said "${sim[@]}") ]] || fail "a call that both serve: $(said "${sim[@]}")"
-refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuLogsRegisterCallback)
-[[ $refused == *'cuLogsRegisterCallback is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
+refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuGraphCreate)
+[[ $refused == *'cuGraphCreate is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
 [[ $(cat "$work/out") == 801 ]] || fail "run serves it: $(cat "$work/out")"
 exit "$status"
