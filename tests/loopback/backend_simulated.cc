@@ -16,3 +16,7 @@ const host::Driver& loopback::backend() {
   }();
   return *driver;
 }
+
+// LeakSanitizer of clang 14 reads wrong bounds for the thread-local storage of a library that is loaded late, on the simulated
+// GPU's thread for callbacks, and ends with signal 11. The strict driver's tests look for the same leaks.
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  // NOLINT(bugprone-reserved-identifier)
