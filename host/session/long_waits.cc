@@ -92,7 +92,8 @@ void WaitWatch::set_timer() {
 
 void WaitWatch::on_tick() {
   const std::uint64_t now = waits_.steps_[channel_].load(std::memory_order_relaxed);
-  if (now % 2 != 0 && waits_.is_off()) return waits_.sleep_while_off();
+  const bool works = works_.load(std::memory_order_relaxed);
+  if (now % 2 != 0 && !works && waits_.is_off()) return waits_.sleep_while_off();
   if (now != seen_ || now % 2 == 0) {
     seen_ = now;
     ticks_ = 0;
@@ -100,7 +101,7 @@ void WaitWatch::on_tick() {
   }
   if (ticks_ == 0) begun_ms_ = now_ms();
   const std::uint64_t busy_ms = std::uint64_t{++ticks_} * tick_ms;
-  const std::uint64_t times = works_.load(std::memory_order_relaxed) ? working_calls : 1;
+  const std::uint64_t times = works ? working_calls : 1;
   if (waits_.patience_ms() == 0 || busy_ms < waits_.patience_ms() * times || waits_.may_go_on(channel_)) return;
   const std::int64_t pause = std::clamp((now_ms() - begun_ms_) / pause_share, shortest_pause, longest_pause);
   const timespec time{0, pause * 1'000'000};

@@ -7,9 +7,9 @@
 // for an eighth of the call's time so far, and for 50 ms at most. One channel of a session goes on without pauses, so a
 // program that waits in one thread at a time waits as it would natively.
 //
-// While a VM's channels are off (docs/design/048-gpu-time.md) no call of its ends by the GPU's doing, so each of its threads
-// that spins sleeps until they are on, whatever the patience. Sixteen VMs that launch and wait on sixteen processors had a
-// twelfth of what eight have before this: the threads that spun took the processors from the VM that had the GPU.
+// While a VM's channels are off (docs/design/048-gpu-time.md) the GPU ends none of its calls. So the handler has each of its
+// threads sleep until the channels are on, whatever the patience, unless a compiler may run in the call. Threads that spin
+// would take the processors from the VM that has the GPU.
 //
 // A sleeping thread takes no processor time, so its timer never fires. The watch costs a call three relaxed stores.
 //
@@ -34,8 +34,8 @@ namespace host {
 class LongWaits {
  public:
   // `patience_ms`: processor time in one call before the pauses begin; 0: no bound.
-  // `pages`: whose steps somebody else reads as well, and whose orders say when the channels are off; else it has its own
-  // steps, and they never are.
+  // `pages`: the scheduler reads their steps, and writes into their orders when the channels are off. Without pages this object
+  // keeps steps of its own, and the channels are always on.
   explicit LongWaits(std::uint32_t patience_ms, const GpuUsePages& pages = {})
       : patience_ms_(patience_ms), steps_(pages.use != nullptr ? pages.use->steps : own_steps_) {
     if (pages.orders != nullptr) orders_ = {pages.orders->device, pages.devices};

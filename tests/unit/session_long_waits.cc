@@ -120,7 +120,7 @@ TEST(LongWaits, AnotherGoesOnWhenTheFirstHasReturned) {
   EXPECT_TRUE(waits.may_go_on(0));
 }
 
-// Pages of a worker that is scheduled, and nobody who schedules.
+// The pages of a worker. The test plays the scheduler.
 struct Pages {
   std::unique_ptr<ring::OrdersPage> orders = std::make_unique<ring::OrdersPage>();
   std::unique_ptr<ring::UsePage> use = std::make_unique<ring::UsePage>();
@@ -148,6 +148,30 @@ TEST(LongWaits, WhileItsChannelsAreOffNobodySpins) {
   pages.turn(false);
   const long used = held.processor_time();
   EXPECT_TRUE(before_deadline([&] { return held.processor_time() >= used + 20; })) << "they are awake";
+}
+
+TEST(LongWaits, ACompilerGoesOnWhileItsChannelsAreOff) {
+  Pages pages;
+  host::LongWaits waits(0, {.orders = pages.orders.get(), .use = pages.use.get(), .devices = 1});
+  host::WaitWatch watch(waits, 0);
+  const auto compute_for = [](long ms) {
+    const auto used = [] {
+      timespec time{};
+      clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+    };
+    for (const long until = used() + ms; used() < until;) {
+    }
+  };
+  pages.turn(true);
+  watch.begin(true);
+  compute_for(40);
+  watch.end();
+  EXPECT_EQ(waits.sleeps(), 0U);
+  watch.begin(false);
+  compute_for(40);
+  watch.end();
+  EXPECT_GT(waits.sleeps(), 0U) << "the timer does not fire";
 }
 
 TEST(LongWaits, AVmWithAGpuThatIsOnDoesNotSleep) {
