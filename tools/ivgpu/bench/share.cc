@@ -154,14 +154,15 @@ std::vector<Shared> parts_of(const Mix& mix, const Rounds& rounds, const Alone& 
 std::vector<Shared> measure_share(const Install& install, BrokerOptions broker, const SignalGate& gate,
                                   const ShareEffort& effort, const std::vector<std::string>& names,
                                   const std::function<void(const Shared&)>& measured) {
+  const std::vector<Planned> plan = planned_mixes(names, effort.pairs, effort.alone);
   broker.vm = vm_name(0);
-  for (int i = 1; i < most_vms_of_a_mix; ++i) broker.more_vms.push_back(vm_name(i));
+  for (int i = 1; i < most_vms_of(plan); ++i) broker.more_vms.push_back(vm_name(i));
   std::vector<Shared> all;
   Alone alone;
   Runner runner(install, broker, false, gate);
   const bool torch_is_there = there_is_torch();
   const Terms terms = terms_of(runner, effort.seconds);
-  for (const auto& [mix, pairs] : planned_mixes(names, effort.pairs, effort.alone)) {
+  for (const auto& [mix, pairs] : plan) {
     if (needs_torch(*mix) && !torch_is_there) {
       std::fprintf(stderr, "left out: %s: python3 has no torch\n", std::string(mix->name).c_str());
       continue;

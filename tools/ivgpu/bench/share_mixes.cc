@@ -73,6 +73,12 @@ bool names_it(const std::vector<std::string>& names, const Mix& mix) {
   return std::ranges::find(names, mix.name) != names.end();
 }
 
+int vms_of(const Mix& mix) {
+  int all = 0;
+  for (const Part& part : mix.parts) all += part.vms;
+  return all;
+}
+
 }  // namespace
 
 std::string vm_name(int number) { return "m" + std::to_string(number); }
@@ -87,7 +93,7 @@ bool needs_torch(const Mix& mix) {
   return std::ranges::any_of(mix.parts, [](const Part& part) { return part.load.starts_with(torch); });
 }
 
-bool is_alone(const Mix& mix) { return mix.parts.size() == 1 && mix.parts.front().vms == 1; }
+bool is_alone(const Mix& mix) { return vms_of(mix) == 1; }
 
 Sharing sharing_of(const Mix& mix) {
   Sharing sharing{.policy = "shared"};
@@ -112,6 +118,12 @@ std::vector<Planned> planned_mixes(const std::vector<std::string>& names, int pa
     if (!is_in(plan, mix)) plan.push_back({&mix, pairs});
   }
   return plan;
+}
+
+int most_vms_of(const std::vector<Planned>& plan) {
+  int most = 0;
+  for (const Planned& planned : plan) most = std::max(most, vms_of(*planned.mix));
+  return most;
 }
 
 }  // namespace ivgpu::bench

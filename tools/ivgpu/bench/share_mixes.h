@@ -22,7 +22,6 @@ struct Mix {
 
 inline constexpr std::string_view torch = "torch ";  // loads of which PyTorch makes
 
-constexpr int most_vms_of_a_mix = 16;
 // The VMs of a mix are numbered in the order of its parts, from 0.
 std::string vm_name(int number);
 
@@ -41,6 +40,9 @@ struct Planned {
 // What is measured for these names (none: all mixes of several VMs). Where `alone`, each of their loads comes before them
 // as a mix of its own, once, with few rounds if it was not named itself.
 std::vector<Planned> planned_mixes(const std::vector<std::string>& names, int pairs, bool alone);
+
+// The VMs of the largest mix.
+int most_vms_of(const std::vector<Planned>& plan);
 
 // Whether this mix is one load in one VM.
 bool is_alone(const Mix& mix);
