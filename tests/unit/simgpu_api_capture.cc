@@ -14,7 +14,6 @@ namespace {
 
 using graph_test::GraphTest;
 using graph_test::Numbers;
-using graph_test::write_note;
 
 class Capture : public GraphTest {
  protected:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/unit/simgpu_api_fixture.h"
+#include "tests/unit/simgpu_api_notes.h"
 
 namespace graph_test {
 
@@ -38,33 +39,6 @@ again:
 }
 .visible .entry nothing() { ret; }
 )";
-
-// The host functions that ran, in order.
-class Notes {
- public:
-  void add(int entry) {
-    const std::lock_guard lock(mutex_);
-    entries_.push_back(entry);
-  }
-  std::vector<int> entries() {
-    const std::lock_guard lock(mutex_);
-    return entries_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<int> entries_;
-};
-
-struct Note {
-  Notes* notes;
-  int number;
-};
-
-inline void write_note(void* data) {
-  const auto* note = static_cast<Note*>(data);
-  note->notes->add(note->number);
-}
 
 class GraphTest : public InContext {
  protected:

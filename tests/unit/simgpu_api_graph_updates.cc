@@ -7,8 +7,6 @@
 namespace {
 
 using graph_test::GraphTest;
-using graph_test::Note;
-using graph_test::Notes;
 using graph_test::Numbers;
 
 // ---- updates -------------------------------------------------------------------------------------------------------
@@ -103,8 +101,7 @@ class UserObjects : public GraphTest {
  protected:
   CUuserObject make(int number, unsigned references) {
     CUuserObject object = nullptr;
-    EXPECT_EQ(cuUserObjectCreate(&object, note(number), graph_test::write_note, references,
-                                 CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+    EXPECT_EQ(cuUserObjectCreate(&object, note(number), write_note, references, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
               CUDA_SUCCESS);
     return object;
   }
@@ -123,10 +120,10 @@ TEST_F(UserObjects, EndWithTheirLastReference) {
   OK(cuUserObjectRelease(object, 1));
   wait_for_notes(1);
   EXPECT_EQ(cuUserObjectRetain(object, 1), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuUserObjectCreate(&object, nullptr, graph_test::write_note, 1, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuUserObjectCreate(&object, nullptr, write_note, 1, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuUserObjectCreate(&object, nullptr, nullptr, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
             CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuUserObjectCreate(&object, nullptr, graph_test::write_note, 0, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
+  EXPECT_EQ(cuUserObjectCreate(&object, nullptr, write_note, 0, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC),
             CUDA_ERROR_INVALID_VALUE);
 }
 

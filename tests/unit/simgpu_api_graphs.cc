@@ -324,10 +324,10 @@ TEST_F(Graphs, ALaunchKeepsTheOrderOfItsStream) {
   add_note(graph_, {}, 2);
   CUgraphExec exec = instantiate(graph_);
   hold(stream_);
-  OK(cuLaunchHostFunc(stream_, graph_test::write_note, note(1)));
+  OK(cuLaunchHostFunc(stream_, write_note, note(1)));
   OK(cuGraphLaunch(exec, stream_));
   OK(cuGraphExecDestroy(exec));  // in flight: it goes on
-  OK(cuLaunchHostFunc(stream_, graph_test::write_note, note(3)));
+  OK(cuLaunchHostFunc(stream_, write_note, note(3)));
   EXPECT_EQ(cuStreamQuery(stream_), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(notes_.entries(), Numbers());
   let_go();
@@ -365,7 +365,7 @@ TEST_F(Graphs, EventNodesRecordAndAwait) {
   EXPECT_EQ(cuGraphEventRecordNodeGetEvent(wait, &found), CUDA_ERROR_INVALID_VALUE);
   CUgraphExec exec = instantiate(graph_);
   hold(other_);
-  OK(cuLaunchHostFunc(other_, graph_test::write_note, note(1)));
+  OK(cuLaunchHostFunc(other_, write_note, note(1)));
   OK(cuEventRecord(awaited, other_));
   OK(cuGraphLaunch(exec, stream_));
   EXPECT_EQ(cuEventQuery(recorded), CUDA_ERROR_NOT_READY);
@@ -410,7 +410,7 @@ TEST_F(Graphs, OneNodeOfAnExecutableGraphChanges) {
   OK(cuGraphExecMemsetNodeSetParams(exec, fill, &set, context_));
   const CUDA_MEMCPY3D moved = row(CU_MEMORYTYPE_DEVICE, device_at(3), CU_MEMORYTYPE_DEVICE, device_at(1), 4);
   OK(cuGraphExecMemcpyNodeSetParams(exec, copy, &moved, context_));
-  const CUDA_HOST_NODE_PARAMS host{.fn = graph_test::write_note, .userData = note(2)};
+  const CUDA_HOST_NODE_PARAMS host{.fn = write_note, .userData = note(2)};
   OK(cuGraphExecHostNodeSetParams(exec, noted, &host));
   let_go();
   OK(cuStreamSynchronize(stream_));

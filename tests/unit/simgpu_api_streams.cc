@@ -4,35 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "tests/unit/simgpu_api_fixture.h"
+#include "tests/unit/simgpu_api_notes.h"
 
 namespace {
-
-// What ran, in order.
-class Log {
- public:
-  void add(int entry) {
-    const std::lock_guard lock(mutex_);
-    entries_.push_back(entry);
-  }
-  std::vector<int> entries() {
-    const std::lock_guard lock(mutex_);
-    return entries_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<int> entries_;
-};
-
-struct Entry {
-  Log* log;
-  int number;
-};
 
 class Streams : public InContext {
  protected:
@@ -58,18 +38,14 @@ class Streams : public InContext {
   }
   void let_go() { std::atomic_ref(*word_).store(1); }
   void note(CUstream stream, int number) {
-    entries_.push_back(std::make_unique<Entry>(Entry{&log_, number}));
-    const auto add = [](void* data) {
-      const auto* entry = static_cast<Entry*>(data);
-      entry->log->add(entry->number);
-    };
-    OK(cuLaunchHostFunc(stream, add, entries_.back().get()));
+    notes_.push_back(std::make_unique<Note>(Note{&log_, number}));
+    OK(cuLaunchHostFunc(stream, write_note, notes_.back().get()));
   }
 
   std::uint32_t* word_ = nullptr;
   CUstream blocking_ = nullptr, other_ = nullptr, free_ = nullptr;
-  Log log_;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  Notes log_;
+  std::vector<std::unique_ptr<Note>> notes_;
 };
 
 using Entries = std::vector<int>;

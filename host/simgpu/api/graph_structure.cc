@@ -207,9 +207,7 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode* dependenc
   });
 }
 CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode* dependencies, std::size_t* numDependencies) {
-  return with_node(hNode, [&](Driver& driver, const GraphNode& node) {
-    return give_edges(driver, node.before, dependencies, nullptr, numDependencies);
-  });
+  return cuGraphNodeGetDependencies_v2(hNode, dependencies, nullptr, numDependencies);
 }
 
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* dependentNodes, CUgraphEdgeData* edgeData,
@@ -219,9 +217,7 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode* depende
   });
 }
 CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode* dependentNodes, std::size_t* numDependentNodes) {
-  return with_node(hNode, [&](Driver& driver, const GraphNode& node) {
-    return give_edges(driver, node.after, dependentNodes, nullptr, numDependentNodes);
-  });
+  return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, nullptr, numDependentNodes);
 }
 
 CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode* from, const CUgraphNode* to,
