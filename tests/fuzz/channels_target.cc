@@ -217,7 +217,7 @@ class World {
 const std::vector<fuzz::CallLine>& calls() {
   static const std::vector<fuzz::CallLine> known = [] {
     std::vector<fuzz::CallLine> lines = fuzz::all_calls();
-    // A name lies in the arena, whose bytes are nobody's here, and one without an end rightly breaks the session.
+    // bring_name reads a name from the arena. This target writes no names there, and a name without an end breaks the session.
     std::erase_if(lines, [](const fuzz::CallLine& line) {
       return !fuzz::WholeRecords::knows(line) || line.name == "bring_name";
     });

@@ -5,7 +5,7 @@
 namespace host::calls {
 namespace {
 
-// The driver has the call once `give` has succeeded; else nobody will make it, and the guest hears so.
+// `give` hands the call to the driver. Where the driver refuses it, the worker gives the token back to the guest.
 template <class Give>
 CUresult give_call(Session& session, std::uint64_t token, Give give) {
   auto call = std::make_unique<HostCall>(HostCall{session.host_calls, token});
