@@ -112,6 +112,7 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
   transport_->shut_door();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
+    loop_.forget(beat_timer_);  // a beat touches the header's page, which the wiper has given back by then
     rest_wiper_.reset();
     for (Slot& slot : slots_) slot.wiper->stop();
     last_wiper_ = std::make_unique<Wiper>(wipes_, *region_, region_->everything(), options_.name + ": its memory");
