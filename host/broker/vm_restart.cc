@@ -171,7 +171,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   slot.telemetry = Telemetry::adopt(take("telemetry"));
   auto pages = scheduler::WorkerPages::adopt(take("orders"), take("use"), take("bell"));
   if (program_.scheduler != nullptr && pages)
-    slot.schedule = WorkerSchedule::join(*program_.scheduler, scheduled_as_, program_.gpus, std::move(pages));
+    slot.schedule = WorkerSchedule::join(*program_.scheduler, scheduled_as_, std::move(pages));
   const bool complete = kept.control && kept.output && slot.telemetry &&
                         (program_.scheduler == nullptr || slot.schedule) && adopt_door(k, was);
   if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
@@ -179,7 +179,6 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   slot.worker = WorkerProcess::adopt(loop_, std::move(kept), was.worker, program_.life_fd, worker_log_, label_of(k),
                                      events_of(k));
   if (!slot.worker) return false;
-  if (slot.schedule) slot.schedule->ready(was.worker, was.said);
   slot.is_ready = true;
   if (mps_) mps_->adopted(was.worker);
   if (memory_) memory_->adopt(k, was.worker, was.said, was.lent);

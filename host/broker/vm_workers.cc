@@ -159,8 +159,7 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
   slot.telemetry = Telemetry::create("telemetry:" + name, error);
   if (!slot.telemetry) return false;
   if (program_.scheduler == nullptr) return true;
-  slot.schedule =
-      WorkerSchedule::create(*program_.scheduler, scheduled_as_, program_.gpus, name, static_cast<bool>(store_), error);
+  slot.schedule = WorkerSchedule::create(*program_.scheduler, scheduled_as_, name, static_cast<bool>(store_), error);
   return slot.schedule != nullptr;
 }
 
@@ -247,16 +246,16 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   tell_warm();
   if (stopping_) return;
   look_at_gpus(k, said.message);
-  learn_gpus(said.message);
   if (!transport_->anybody()) end_surplus();
 }
 
 void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   slots_[k].jail = {true, said.layers, said.text};
+  learn_gpus(said.message);
   gpu_memory_ = 0;
   for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
     gpu_memory_ += said.message.gpu[d].memory;
-  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), said.message);
+  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), said.message, gpus_of_guests());
   tell_jail(slots_[k].jail);
   tell_door(slots_[k]);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "host/broker/config.h"
 #include "host/broker/gpus.h"
@@ -20,18 +21,18 @@ class WorkerSchedule {
   using Scheduler = scheduler::Scheduler;
 
   // Null on failure, and `error` is one sentence. `name` is shown in /proc. `kept`: the next broker may adopt it.
-  static std::unique_ptr<WorkerSchedule> create(Scheduler& scheduler, Scheduler::Vm vm, const VmGpus& gpus,
-                                                const std::string& name, bool kept, std::string& error);
+  static std::unique_ptr<WorkerSchedule> create(Scheduler& scheduler, Scheduler::Vm vm, const std::string& name,
+                                                bool kept, std::string& error);
   // Of a worker that an earlier broker has started, by what that one kept of it.
-  static std::unique_ptr<WorkerSchedule> join(Scheduler& scheduler, Scheduler::Vm vm, const VmGpus& gpus,
+  static std::unique_ptr<WorkerSchedule> join(Scheduler& scheduler, Scheduler::Vm vm,
                                               std::shared_ptr<scheduler::WorkerPages> pages);
   ~WorkerSchedule() { scheduler_.remove(client_); }
   WorkerSchedule(const WorkerSchedule&) = delete;
   WorkerSchedule& operator=(const WorkerSchedule&) = delete;
 
   const scheduler::WorkerPages& pages() const { return *pages_; }
-  // What the worker has said before it served a guest.
-  void ready(pid_t process, const worker::ReadyMessage& said) { scheduler_.ready(client_, process, said.rm_client); }
+  // What the worker has said before it served a guest. `gpus`: those that it sees, by its ordinals.
+  void ready(pid_t process, const worker::ReadyMessage& said, const std::vector<Gpu>& gpus);
 
  private:
   WorkerSchedule(Scheduler& scheduler, std::shared_ptr<scheduler::WorkerPages> pages)

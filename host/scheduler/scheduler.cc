@@ -86,13 +86,13 @@ void Scheduler::change_vm(Vm vm, const Share& share) { send(NewShare{vm, share})
 
 void Scheduler::remove_vm(Vm vm) { send(NoVm{vm}); }
 
-Scheduler::Client Scheduler::add(Vm vm, std::shared_ptr<WorkerPages> pages, std::vector<std::string> gpus) {
-  send(NewClient{++clients_, vm, std::move(pages), std::move(gpus)});
+Scheduler::Client Scheduler::add(Vm vm, std::shared_ptr<WorkerPages> pages) {
+  send(NewClient{++clients_, vm, std::move(pages)});
   return clients_;
 }
 
-void Scheduler::ready(Client client, pid_t process, std::uint32_t rm_client) {
-  send(Ready{client, process, rm_client});
+void Scheduler::ready(Client client, pid_t process, std::uint32_t rm_client, std::vector<std::string> gpus) {
+  send(Ready{client, process, rm_client, std::move(gpus)});
 }
 
 void Scheduler::remove(Client client) { send(NoClient{client}); }
@@ -170,6 +170,18 @@ void Scheduler::take(const NewClient& message) {
   Worker& worker = workers_[message.client];
   worker.vm = message.vm;
   worker.pages = message.pages;
+  find_bells();
+}
+
+void Scheduler::take(const Ready& message) {
+  const auto found_worker = workers_.find(message.client);
+  if (found_worker == workers_.end()) return;
+  for (auto& [client, worker] : workers_)
+    if (worker.rm_client == message.rm_client) worker.rm_client = 0;
+  Worker& worker = found_worker->second;
+  worker.process = message.process;
+  worker.rm_client = message.rm_client;
+  worker.on.clear();
   const auto devices = std::min<std::size_t>(message.gpus.size(), ring::max_devices);
   for (std::uint32_t d = 0; d < devices; ++d) {
     const std::string& name = message.gpus[d];
@@ -181,20 +193,10 @@ void Scheduler::take(const NewClient& message) {
       if (switcher_) gpu.place = switcher_->place_of(name);
       gpu.policy.set_switching(options_.on && gpu.place.has_value());
     }
-    if (gpu.vms.insert(message.vm).second) gpu.policy.add(message.vm, shares_[message.vm]);
-    gpu.policy.channels_changed(message.vm);
+    if (gpu.vms.insert(worker.vm).second) gpu.policy.add(worker.vm, shares_[worker.vm]);
+    gpu.policy.channels_changed(worker.vm);
   }
-  find_bells();
   arm(worker);
-}
-
-void Scheduler::take(const Ready& message) {
-  const auto found = workers_.find(message.client);
-  if (found == workers_.end()) return;
-  for (auto& [client, worker] : workers_)
-    if (worker.rm_client == message.rm_client) worker.rm_client = 0;
-  found->second.process = message.process;
-  found->second.rm_client = message.rm_client;
 }
 
 void Scheduler::take(const NoClient& message) {

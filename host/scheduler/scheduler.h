@@ -61,11 +61,10 @@ class Scheduler {
   Vm add_vm(const Share& share);
   void change_vm(Vm vm, const Share& share);
   void remove_vm(Vm vm);
-  // `gpus`: the names of those that the worker sees, by its ordinals.
-  Client add(Vm vm, std::shared_ptr<WorkerPages> pages, std::vector<std::string> gpus);
+  Client add(Vm vm, std::shared_ptr<WorkerPages> pages);
   // The worker is ready: `rm_client` is its driver's client, which it has told before it served a guest. A number that an
-  // older worker has told is this one's from now on.
-  void ready(Client client, pid_t process, std::uint32_t rm_client);
+  // older worker has told is this one's from now on. `gpus`: the names of those that the worker sees, by its ordinals.
+  void ready(Client client, pid_t process, std::uint32_t rm_client, std::vector<std::string> gpus);
   void remove(Client client);
 
   // Readable once the switcher is lost, until take_lost() returns true.
@@ -88,12 +87,12 @@ class Scheduler {
     Client client;
     Vm vm;
     std::shared_ptr<WorkerPages> pages;
-    std::vector<std::string> gpus;
   };
   struct Ready {
     Client client;
     pid_t process;
     std::uint32_t rm_client;
+    std::vector<std::string> gpus;
   };
   struct NoClient {
     Client client;

@@ -100,11 +100,11 @@ class Shares : public testing::Test {
     const auto before = gpu_time_of(vm).at("leases").get<std::uint64_t>();
     return eventually([&] { return gpu_time_of(vm).at("leases").get<std::uint64_t>() > before; });
   }
-  // How many processes that live are off.
-  std::size_t off() const {
+  // How many processes that live are off the GPU with this number.
+  std::size_t off(std::size_t gpu = 0) const {
     std::size_t count = 0;
     for (const auto& entry : map_->entry)
-      count += entry.off[0] != 0 && kill(static_cast<pid_t>(entry.process.load()), 0) == 0;
+      count += entry.off[gpu] != 0 && kill(static_cast<pid_t>(entry.process.load()), 0) == 0;
     return count;
   }
   pid_t worker_of(const std::string& vm) const {
@@ -153,6 +153,22 @@ TEST_F(Shares, TwoHaveLeasesAndTheirResultsAreRight) {
   a.stop();
   EXPECT_TRUE(eventually([&] { return sharing() == "alone" && off() == 0; }));
   EXPECT_TRUE(b.works());
+}
+
+// The environment shows workers the second GPU alone: its number for them is 0.
+class SharesOfTheSecondGpu : public Shares {
+ protected:
+  SharesOfTheSecondGpu()
+      : Shares([] { setenv("IVGPU_SIM_DEVICES", "2", 1), setenv("CUDA_VISIBLE_DEVICES", "1", 1); }) {}
+};
+
+TEST_F(SharesOfTheSecondGpu, AreSwitchedThere) {
+  Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
+  ASSERT_TRUE(a.works() && b.works());
+  EXPECT_TRUE(eventually([&] { return off(1) == 1; }));
+  EXPECT_EQ(off(0), 0U);
+  EXPECT_TRUE(leases_go_on("t") && leases_go_on("u"));
+  EXPECT_TRUE(a.works() && b.works());
 }
 
 TEST_F(Shares, AProgramThatQueuesLongKernelsDoesNotKeepOthersOff) {

@@ -109,8 +109,8 @@ class Worker {
     use_ = static_cast<ring::UsePage*>(
         mmap(nullptr, sizeof(ring::UsePage), PROT_READ | PROT_WRITE, MAP_SHARED, pages_->use_fd(), 0));
     for (std::uint32_t c = 0; c < 8; ++c) add_channel(100 + c);
-    client_ = scheduler.add(vm, pages_, {gpu});
-    scheduler.ready(client_, 1000, rm_client);
+    client_ = scheduler.add(vm, pages_);
+    scheduler.ready(client_, 1000, rm_client, {gpu});
   }
   ~Worker() {
     scheduler_.remove(client_);
