@@ -187,6 +187,29 @@ TEST_F(Graphs, KernelNodesOwnTheirParameters) {
   EXPECT_EQ(cuGraphHostNodeGetParams(node, &host), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Graphs, KernelNodesKeepTheKernelBesideItsFunction) {
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  OK(cuLibraryLoadData(&library, graph_test::ptx, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  OK(cuLibraryGetKernel(&kernel, library, "add"));
+  OK(cuKernelGetFunction(&function, kernel));
+  Kernel given(function, device_at(0), 5);
+  given.params.kern = kernel;
+  CUgraphNode node = nullptr;
+  OK(cuGraphAddKernelNode(&node, graph_, nullptr, 0, &given.params));
+  CUDA_KERNEL_NODE_PARAMS params{};
+  OK(cuGraphKernelNodeGetParams(node, &params));
+  EXPECT_EQ(params.func, function);
+  EXPECT_EQ(params.kern, kernel);
+  OK(cuGraphKernelNodeSetParams(node, &params));
+  OK(cuGraphKernelNodeGetParams(node, &params));
+  EXPECT_EQ(params.kern, kernel);
+  run_once(graph_);
+  EXPECT_EQ(on_device(0), 5U);
+  OK(cuLibraryUnload(library));
+}
+
 TEST_F(Graphs, KernelNodesGiveABufferBackAsABuffer) {
   struct {
     CUdeviceptr at;

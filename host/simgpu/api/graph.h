@@ -30,7 +30,7 @@ struct Condition;
 struct KernelWork {
   std::shared_ptr<Context> context;
   FunctionReference reference;
-  CUfunction function = nullptr;  // as the program named it: one of the two is null
+  CUfunction function = nullptr;  // as the program named it, by one of the two or by both
   CUkernel kernel = nullptr;
   Dim3 grid, block;
   unsigned dynamic_shared = 0;

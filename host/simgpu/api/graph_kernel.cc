@@ -64,7 +64,7 @@ CUresult make_kernel_work(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& para
   out.context = out.reference.module->context;
   if (!out.context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   out.function = params.func;
-  out.kernel = params.func == nullptr ? params.kern : nullptr;
+  out.kernel = params.kern;  // beside a function, too: GetParams returns it, and the runtime goes by it
   out.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
   out.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
   out.dynamic_shared = params.sharedMemBytes;
