@@ -1,6 +1,7 @@
 #include "guest/calls/arena_block.h"
 
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/log.h"
 
 namespace guest::calls {
@@ -33,8 +34,9 @@ CUresult free_block(std::uint64_t start, Place::Kind kind, const Context* curren
   Session& s = *session();
   const Place block = s.addresses.find(start);
   if (block.kind != kind || block.start != start) return CUDA_ERROR_INVALID_VALUE;
-  const CUcontext owner = block.context == nullptr ? nullptr : block.context->handle;
-  if (const CUresult r = calls::cuCtxSynchronize_v2(current == nullptr ? owner : nullptr); r != CUDA_SUCCESS) return r;
+  const Context* const user = current == nullptr ? block.context : current;
+  if (user != nullptr && user->lives())
+    if (const CUresult r = await_context(*user); r != CUDA_SUCCESS) return r;
   if (!s.addresses.take(start, kind)) return CUDA_ERROR_INVALID_VALUE;
   s.arena->free(reinterpret_cast<const void*>(start));  // another block may take its room from here on
   return CUDA_SUCCESS;

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/stream_number.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/process/process.h"
@@ -42,13 +43,6 @@ CUresult context_id(CUcontext context, std::uint64_t* id) {
   return result;
 }
 
-CUresult stream_id(CUcontext, CUstream stream, std::uint64_t* id) {
-  unsigned long long value = 0;
-  const CUresult result = calls::cuStreamGetId(stream, &value);
-  *id = value;
-  return result;
-}
-
 std::size_t module_functions(CUmodule module, CUfunction* out, std::size_t room) {
   unsigned count = 0;
   if (Stub<api::id_of::cuModuleGetFunctionCount>::call(&count, module) != CUDA_SUCCESS) return 0;
@@ -70,7 +64,7 @@ void install_backend() {
       .current_context = current_handle,
       .context_exists = [](CUcontext context) { return find_context(context) != nullptr; },
       .context_id = context_id,
-      .stream_id = stream_id,
+      .stream_id = [](CUcontext, CUstream stream, std::uint64_t* id) { return stream_number(stream, id); },
       .load_module = [](CUmodule* out, const void* image) { return calls::cuModuleLoadData(out, image); },
       .module_functions = module_functions,
       .log = [](const char* line) { log(Level::Debug, "%s", line); },

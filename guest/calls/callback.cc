@@ -1,6 +1,7 @@
 // Functions of the program's that the driver calls in a stream's order. The function and its argument stay here under a token
 // (guest/session/callbacks.h); the worker's driver calls the worker, and the worker has the token called.
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/marshal/custom.h"
 #include "guest/process/process.h"
 #include "guest/session/callbacks.h"
@@ -33,11 +34,25 @@ CUresult put(int call, CUstream stream, const Callback& callback) {
   return sent.result;
 }
 
+// The driver's object has ended, and the guest's ends with it.
+CUresult call_destructor(const Callback& callback, CUresult) {
+  Objects& objects = session()->objects;
+  if (Object* const object = objects.find(reinterpret_cast<const void*>(callback.object), api::Handle::UserObject))
+    objects.retire(*object, {});
+  reinterpret_cast<CUhostFn>(callback.of_program)(callback.argument);
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
+// Of a captured one, the graph's executables call it until they have ended.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   return put(api::id_of::cuLaunchHostFunc, stream,
-             {.function = call_host_function, .argument = data, .of_program = reinterpret_cast<void (*)()>(function)});
+             {.function = call_host_function,
+              .argument = data,
+              .life = is_captured(stream) ? Callback::Life::UntilEnded : Callback::Life::Once,
+              .of_program = reinterpret_cast<void (*)()>(function)});
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* data, unsigned flags) {
@@ -47,6 +62,30 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void* d
               .argument = data,
               .of_program = reinterpret_cast<void (*)()>(function),
               .stream = stream});
+}
+
+CUresult cuUserObjectCreate(CUuserObject* out, void* argument, CUhostFn destroy, unsigned references, unsigned flags) {
+  Context* context = nullptr;
+  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
+  if (out == nullptr || destroy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Session& s = *session();
+  Object* const object = s.objects.create(api::Handle::UserObject, nullptr);
+  if (object == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t id = object->id.load(std::memory_order_relaxed);
+  const std::uint64_t token = s.callbacks().issue({.function = call_destructor,
+                                                   .argument = argument,
+                                                   .of_program = reinterpret_cast<void (*)()>(destroy),
+                                                   .object = id});
+  const api::UserObjectRecord record{.object = id, .token = token, .references = references, .flags = flags};
+  const Sent sent = token == 0 ? Sent{CUDA_ERROR_OUT_OF_MEMORY, {}}
+                               : cross({.call = api::id_of::cuUserObjectCreate, .context = *context}, record);
+  if (sent.result == CUDA_SUCCESS) {
+    *out = reinterpret_cast<CUuserObject>(id);
+  } else if (!sent.unanswered) {
+    s.objects.retire(*object, {});
+    if (token != 0) s.callbacks().end(token);
+  }
+  return sent.result;
 }
 
 }  // namespace guest::calls

@@ -13,6 +13,7 @@ void retire_objects(const Context& context, Use last) {
     const std::uint64_t id = o->id.load(std::memory_order_relaxed);
     s.addresses.drop_owned(id);  // the globals of a module
     s.variables->drop_of(id, last);
+    s.captures.over(*o);
     s.objects.retire_with_context(*o, last);
   }
 }

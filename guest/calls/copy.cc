@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/judge_copy.h"
+#include "guest/calls/pageable_copy.h"
 #include "guest/calls/staged_copy.h"
 #include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
@@ -52,6 +54,21 @@ CUresult copy_on_device(const Copy& c) {
                  : Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, c.bytes);
 }
 
+// The same copy in the driver's most general form.
+CUDA_MEMCPY3D in_rows(const Copy& c) {
+  CUDA_MEMCPY3D all;
+  std::memset(&all, 0, sizeof all);
+  const bool to_device = c.direction == Direction::ToDevice;
+  all.srcMemoryType = to_device ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  all.dstMemoryType = to_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  if (to_device)
+    all.srcHost = c.host, all.dstDevice = c.device_at;
+  else
+    all.dstHost = c.host, all.srcDevice = c.device_at;
+  all.WidthInBytes = c.bytes, all.Height = all.Depth = 1;
+  return all;
+}
+
 CUresult copy(Copy c) {
   if (const CUresult r = enter(c.context, {c.stream}); r != CUDA_SUCCESS) return r;
   c.ref = resolve_stream(c.stream, *c.context);
@@ -68,6 +85,7 @@ CUresult copy(Copy c) {
   if (host == Place::Kind::Pinned || host == Place::Kind::Managed) return copy_pinned(c);
   // CUDA knows some of these bytes, and not all as one range.
   if (s.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (c.async && is_captured(c.stream)) return capture_pageable(in_rows(c), c.stream);
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
   return copy_staged(c);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/judge_copy.h"
 #include "guest/calls/stub.h"
 #include "guest/process/context.h"
@@ -44,8 +45,11 @@ CUresult judge(const CUDA_MEMCPY3D_PEER* c, CUstream stream) {
 CUresult await_contexts(const CUDA_MEMCPY3D_PEER& c) {
   const CUcontext dst = c.dstMemoryType == CU_MEMORYTYPE_DEVICE ? c.dstContext : nullptr;
   const CUcontext src = c.srcMemoryType == CU_MEMORYTYPE_DEVICE ? c.srcContext : nullptr;
-  for (const CUcontext context : {CUcontext{}, dst, src})
-    if (const CUresult r = calls::cuCtxSynchronize_v2(context); r != CUDA_SUCCESS) return r;
+  for (const CUcontext handle : {CUcontext{}, dst, src}) {
+    const Context* const context = handle == nullptr ? current_context() : find_context(handle);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (const CUresult r = await_context(*context); r != CUDA_SUCCESS) return r;
+  }
   return CUDA_SUCCESS;
 }
 

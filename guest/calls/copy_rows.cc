@@ -5,9 +5,12 @@
 #include <cstring>
 #include <optional>
 
+#include "guest/calls/arena_block.h"
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/chunk.h"
 #include "guest/calls/judge_copy.h"
+#include "guest/calls/pageable_copy.h"
 #include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
 #include "ring/api/records.h"
@@ -107,13 +110,12 @@ CUresult synchronize(const Rows& c) { return Stub<api::id_of::cuStreamSynchroniz
 std::size_t rows_of(const Side& s) { return s.pitch == 0 ? 0 : s.slice / s.pitch; }
 
 // With an array on a side at least. Only the driver knows whether the copy lies in the array, so its answer is awaited.
+api::TexelsSide texels_side(const Side& s) {
+  return {.array = s.array, .x = s.x, .y = s.y, .z = s.z, .address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
+}
 Sent send_texels(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
-  const auto side = [&](const Side& s) {
-    return api::TexelsSide{
-        .array = s.array, .x = s.x, .y = s.y, .z = s.z, .address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
-  };
-  const api::CopyTexelsRecord record{.to = side(to),
-                                     .from = side(from),
+  const api::CopyTexelsRecord record{.to = texels_side(to),
+                                     .from = texels_side(from),
                                      .width = shape.width,
                                      .height = shape.height,
                                      .depth = shape.depth,
@@ -242,6 +244,7 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   Rows rows = rows_in(stream, async);
   if (const CUresult r = prepare(c, rows); r != CUDA_SUCCESS) return r;
   if (rows.shape.empty()) return CUDA_SUCCESS;
+  if ((rows.to.pageable || rows.from.pageable) && async && is_captured(stream)) return capture_pageable(*c, stream);
   if (rows.to.pageable && rows.from.pageable) return copy_here(rows);
   if (rows.to.pageable || rows.from.pageable) return Staged(rows).run();
   return send(rows, rows.to, rows.from, rows.shape).result;
@@ -302,6 +305,16 @@ CUresult judge_copy(const CUDA_MEMCPY3D& c, CUstream stream) {
   return prepare(&c, rows);
 }
 
+CUresult describe_copy(const CUDA_MEMCPY3D& c, api::CopyTexelsRecord& record) {
+  Rows rows = rows_in(nullptr, true);
+  if (const CUresult r = prepare(&c, rows); r != CUDA_SUCCESS) return r;
+  if (rows.to.pageable || rows.from.pageable) return CUDA_ERROR_NOT_SUPPORTED;
+  record.to = texels_side(rows.to), record.from = texels_side(rows.from);
+  record.width = rows.shape.width, record.height = rows.shape.height, record.depth = rows.shape.depth;
+  record.stream = 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyDtoA_v2(CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes) {
   return copy_row(of(to, offset), device(from), bytes, nullptr, false);
 }
@@ -331,3 +344,46 @@ CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* c) { return copy(c, nullptr
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream stream) { return copy(c, stream, true); }
 
 }  // namespace guest::calls
+
+namespace guest {
+
+bool is_pageable(const CUDA_MEMCPY3D& c) {
+  calls::Rows rows = calls::rows_in(nullptr, true);
+  return calls::prepare(&c, rows) == CUDA_SUCCESS && !rows.shape.empty() && (rows.to.pageable || rows.from.pageable);
+}
+
+CUresult describe_pageable(const CUDA_MEMCPY3D& c, api::PageableCopyRecord& record) {
+  calls::Rows rows = calls::rows_in(nullptr, true);
+  if (const CUresult r = calls::prepare(&c, rows); r != CUDA_SUCCESS) return r;
+  if (rows.to.pageable && rows.from.pageable) return CUDA_ERROR_NOT_SUPPORTED;
+  Session& s = *session();
+  const calls::Shape& shape = rows.shape;
+  calls::Side& theirs = rows.from.pageable ? rows.from : rows.to;
+  std::byte* const block = s.arena->allocate(shape.width * shape.height * shape.depth);
+  if (block == nullptr) return calls::no_block();
+  auto* const copy = new PageableCopy{.as_given = c,
+                                      .to_device = rows.from.pageable,
+                                      .program = theirs.bytes(0, 0, 0),
+                                      .pitch = theirs.pitch,
+                                      .slice = theirs.slice,
+                                      .block = block,
+                                      .width = shape.width,
+                                      .height = shape.height,
+                                      .depth = shape.depth};
+  record.token = s.callbacks().issue({.function = PageableCopy::move,
+                                      .argument = copy,
+                                      .ended = PageableCopy::end,
+                                      .life = Callback::Life::UntilEnded});
+  if (record.token == 0) {
+    PageableCopy::end({.argument = copy});
+    return s.lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  theirs = {
+      .start = s.device_address(s.arena->offset(block)), .pitch = shape.width, .slice = shape.width * shape.height};
+  record.to = calls::texels_side(rows.to), record.from = calls::texels_side(rows.from);
+  record.width = shape.width, record.height = shape.height, record.depth = shape.depth;
+  record.stream = 0, record.to_device = copy->to_device ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest

@@ -1,6 +1,7 @@
 // Pinned memory: blocks of the arena.
 #include "guest/calls/arena_block.h"
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
@@ -19,6 +20,7 @@ Place place_of(const void* at) { return session()->addresses.find(reinterpret_ca
 CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (at == nullptr || (flags & ~known_host_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
   *at = allocate_block(Place::Kind::Pinned, bytes, flags, *context);
@@ -31,6 +33,7 @@ CUresult cuMemFreeHost(void* at) {
   Context* context = nullptr;
   const CUresult entered = enter(context);
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (at == nullptr) return CUDA_SUCCESS;
   if (place_of(at).registered_at != 0) return CUDA_ERROR_INVALID_VALUE;
   return free_block(reinterpret_cast<std::uint64_t>(at), Place::Kind::Pinned, context);

@@ -1,6 +1,7 @@
 // Registered memory: the program's own pages, put into a block of the arena where they are (guest/objects/registered.h).
 // The map of addresses has such memory twice, at the program's addresses and at the block's.
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/log.h"
 #include "guest/process/process.h"
 
@@ -66,6 +67,7 @@ bool end_registration(const Place& place) {
 CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   const auto start = reinterpret_cast<std::uint64_t>(at);
   if (at == nullptr || bytes == 0 || bytes > ~start || (flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();
@@ -80,14 +82,15 @@ CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
 CUresult cuMemHostUnregister(void* at) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (at == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto start = reinterpret_cast<std::uint64_t>(at);
   const Place place = session()->addresses.find(start);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (place.registered_at != start) return CUDA_ERROR_INVALID_VALUE;
   // The copies and kernels under way may still use the block.
-  const CUresult r = calls::cuCtxSynchronize_v2(place.context->handle);
-  if (r != CUDA_SUCCESS) return r;
+  if (place.context->lives())
+    if (const CUresult r = await_context(*place.context); r != CUDA_SUCCESS) return r;
   return end_registration(place) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 

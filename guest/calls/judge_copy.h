@@ -4,6 +4,8 @@
 #include <cstddef>
 
 #include "ring/api/cuda.h"
+#include "ring/api/records.h"
+#include "ring/api/texture_records.h"
 
 namespace guest::calls {
 
@@ -15,5 +17,8 @@ CUresult judge_copy(const CUDA_MEMCPY3D& copy, CUstream stream);
 
 // Whether the GPU reads from there. Else the bytes are the program's own, and a copy has read them when its call returns.
 bool gpu_reads(CUdeviceptr from, std::size_t bytes);
+
+// The same copy as the worker takes it, without a stream. Memory of the program's own is CUDA_ERROR_NOT_SUPPORTED.
+CUresult describe_copy(const CUDA_MEMCPY3D& c, api::CopyTexelsRecord& record);
 
 }  // namespace guest::calls

@@ -11,6 +11,7 @@
 
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
+#include "guest/calls/packed_parameters.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
@@ -40,23 +41,6 @@ bool is_certain(const FunctionInfo& f, Dims block, unsigned shared) {
   const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
   return threads <= f.max_threads && shared <= f.max_dynamic_shared.load(std::memory_order_relaxed) &&
          f.accepts(block[0], block[1], block[2]);
-}
-
-// Reads `extra`, which names the caller's packed parameters: CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in any order,
-// then END.
-CUresult parse_extra(void** extra, Part& block) {
-  const std::size_t* size = nullptr;
-  for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
-      block.at = extra[i + 1];
-    else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      size = static_cast<const std::size_t*>(extra[i + 1]);
-    else
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (block.at == nullptr || size == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  block.bytes = *size;
-  return CUDA_SUCCESS;
 }
 
 struct Launch {
@@ -146,13 +130,24 @@ class Named {
   return Stub<api::id_of::cuStreamSynchronize>::call(stream);
 }
 
-CUresult launch(int call, const Launch& l) {
+// The driver ends a capture for a launch that it refuses, and says of one that has ended only that.
+[[gnu::noinline]] CUresult refuse_captured(CUstream stream, CUresult why) {
+  auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status) != CUDA_SUCCESS) return why;
+  if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (status == CU_STREAM_CAPTURE_STATUS_ACTIVE) Stub<api::id_of::cuStreamQuery>::call(stream);
+  return why;
+}
+
+CUresult make_launch(int call, const Launch& l, bool& crossed) {
   Context* context = nullptr;
   if (const CUresult r = enter(context, {l.stream, l.function}); r != CUDA_SUCCESS) return r;
   const Object* function = session()->objects.find(l.function, api::Handle::Function);
   if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   FunctionInfo& f = *function->function;
-  if (!fits_device(device_info(context->device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
+  // The driver ends a capture for it.
+  const bool captures = session()->captures.any();
+  if (!captures && !fits_device(device_info(context->device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
@@ -175,12 +170,21 @@ CUresult launch(int call, const Launch& l) {
                                  .shared = l.shared,
                                  .param_bytes = static_cast<std::uint32_t>(param_bytes),
                                  .attributes = static_cast<std::uint32_t>(l.attributes.size()),
-                                 .pad = 0};
+                                 .used_extra = l.extra != nullptr ? 1U : 0U};
   Crossing crossing{.call = call, .context = *context, .stream = &stream};
   if (must_wait(l, f)) crossing.way = api::Way::Waited;
+  crossed = true;
   const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result
                                                : send_with_attributes(crossing, record, l, f, packed);
   return result == CUDA_SUCCESS && launches_block() ? await_kernel(l.stream, *context) : result;
+}
+
+CUresult launch(int call, const Launch& l) {
+  bool crossed = false;
+  const CUresult result = make_launch(call, l, crossed);
+  if (crossed || session() == nullptr || !session()->captures.any()) [[likely]]
+    return result;
+  return refuse_captured(l.stream, result);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "guest/calls/arena_block.h"
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/find_stream.h"
 #include "guest/log.h"
 
@@ -86,6 +87,7 @@ CUdevice number_of_place(const CUmemLocation& place) {
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
   if (address == nullptr || bytes == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();

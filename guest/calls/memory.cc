@@ -4,6 +4,7 @@
 // program, until the context is reset or the session ends. A free has then been executed, or will be.
 #include "guest/calls/arena_block.h"
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/marshal/custom.h"
 #include "guest/marshal/new_memory.h"
 #include "ring/api/records.h"
@@ -64,6 +65,7 @@ CUresult allocate(int call, Context& context, const api::AllocateRecord& record,
 CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuMemAlloc_v2>(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
   const CUresult result =
@@ -76,6 +78,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_
                             unsigned element_bytes) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuMemAllocPitch_v2>(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (address == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
   const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2, *context,
@@ -88,6 +91,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   Context* context = nullptr;
   const CUresult entered = enter(context);  // no context is needed: the address names the device
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
   if (s.addresses.find(address).kind == Place::Kind::Managed) return free_block(address, Place::Kind::Managed, context);

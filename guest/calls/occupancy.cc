@@ -67,7 +67,7 @@ CUresult ask_driver(int call, const char* name, int* answer, CUfunction f, const
                                  .shared = c->sharedMemBytes,
                                  .param_bytes = 0,
                                  .attributes = c->numAttrs,
-                                 .pad = 0};
+                                 .used_extra = 0};
   std::array<CUlaunchAttribute, api::max_launch_attributes> sent;
   std::transform(c->attrs, c->attrs + c->numAttrs, sent.begin(), described<>);
   const Part attributes{sent.data(), c->numAttrs * sizeof(CUlaunchAttribute)};

@@ -2,8 +2,11 @@
 // sent (refuses), and what the guest remembers from a success so that it can answer or check later calls (learn).
 #pragma once
 
+#include <optional>
 #include <type_traits>
 
+#include "guest/calls/captured.h"
+#include "guest/calls/find_stream.h"
 #include "guest/process/process.h"
 #include "ring/api/call.h"
 #include "ring/api/id.h"
@@ -33,6 +36,12 @@ struct Rules {
   static void learn(Object*, P...) {}
 };
 
+// A capture has begun in the stream, which the driver has found.
+inline void note_capture(CUstream stream) {
+  StreamRef ref;
+  if (find_stream(stream, ref) == CUDA_SUCCESS) session()->captures.began(*ref.object);
+}
+
 inline CUresult refuse_unknown(unsigned flags, unsigned known) {
   return (flags & ~known) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -41,10 +50,21 @@ inline CUresult refuse_no_device(CUdevice device) {
   return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The external flags are for graphs. They are refused, since no stream can be captured yet.
+// The external flags are for captured streams. Elsewhere the driver refuses them.
 inline CUresult refuse_external(unsigned flags, unsigned external) {
   if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return flags == external ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+  return flags == external && !session()->captures.any() ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+}
+
+// Whether the event may be one of a capture. Then a wait for it may fail at once, even after the capture's end.
+inline void note_recorded(CUevent event) {
+  if (Object* const object = session()->objects.find(event, api::Handle::Event))
+    object->in_capture.store(session()->captures.any(), std::memory_order_relaxed);
+}
+
+inline void note_recorded_by_graphs(CUevent event) {
+  if (Object* const object = session()->objects.find(event, api::Handle::Event))
+    object->by_graphs.store(true, std::memory_order_relaxed);
 }
 
 template <>
@@ -103,6 +123,7 @@ inline CUresult refuse_across(CUevent event, CUstream stream) {
 template <>
 struct Rules<api::id_of::cuEventRecord> : Rules<0> {
   static CUresult refuses(CUevent event, CUstream stream) { return refuse_across(event, stream); }
+  static void learn(Object*, CUevent event, CUstream) { note_recorded(event); }
 };
 
 template <>
@@ -111,7 +132,10 @@ struct Rules<api::id_of::cuEventRecordWithFlags> : Rules<0> {
     if (const CUresult r = refuse_external(flags, CU_EVENT_RECORD_EXTERNAL); r != CUDA_SUCCESS) return r;
     return refuse_across(event, stream);
   }
-  static void learn(Object*, CUevent, CUstream, unsigned) {}
+  static void learn(Object*, CUevent event, CUstream, unsigned flags) {
+    note_recorded(event);
+    if (flags == CU_EVENT_RECORD_EXTERNAL) note_recorded_by_graphs(event);
+  }
 };
 
 template <>
@@ -243,6 +267,89 @@ struct Rules<api::id_of::cuStreamCopyAttributes> : Rules<0> {
     const Object* const original = session()->objects.find(from, api::Handle::Stream);
     if (copy != nullptr) copy->priority = original == nullptr ? 0 : original->priority;
   }
+};
+
+// ---- captures and graphs -------------------------------------------------------------------------------------------
+
+template <>
+struct Rules<api::id_of::cuStreamBeginCapture_v2> : Rules<0> {
+  static void learn(Object*, CUstream stream, CUstreamCaptureMode) { note_capture(stream); }
+};
+template <>
+struct Rules<api::id_of::cuStreamBeginCaptureToGraph> : Rules<0> {
+  static void learn(Object*, CUstream stream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, std::size_t,
+                    CUstreamCaptureMode) {
+    note_capture(stream);
+  }
+};
+template <>
+struct Rules<api::id_of::cuStreamIsCapturing> : Rules<0> {
+  // While no capture is open the guest knows the answer.
+  static std::optional<CUresult> answer(CUstream stream, CUstreamCaptureStatus* status) {
+    if (session()->captures.any()) return std::nullopt;
+    StreamRef ref;
+    if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  }
+};
+inline CUresult refuse_no_event(CUevent event) { return event == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+template <>
+struct Rules<api::id_of::cuGraphAddEventRecordNode> : Rules<0> {
+  static CUresult refuses_always(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUevent event) {
+    return refuse_no_event(event);
+  }
+  static void learn(Object*, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUevent event) {
+    note_recorded_by_graphs(event);
+  }
+};
+template <>
+struct Rules<api::id_of::cuGraphEventRecordNodeSetEvent> : Rules<0> {
+  static CUresult refuses_always(CUgraphNode, CUevent event) { return refuse_no_event(event); }
+  static void learn(Object*, CUgraphNode, CUevent event) { note_recorded_by_graphs(event); }
+};
+template <>
+struct Rules<api::id_of::cuGraphExecEventRecordNodeSetEvent> : Rules<0> {
+  static CUresult refuses_always(CUgraphExec, CUgraphNode, CUevent event) { return refuse_no_event(event); }
+  static void learn(Object*, CUgraphExec, CUgraphNode, CUevent event) { note_recorded_by_graphs(event); }
+};
+
+template <>
+struct Rules<api::id_of::cuGraphAddEventWaitNode> : Rules<0> {
+  static CUresult refuses_always(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUevent event) {
+    return refuse_no_event(event);
+  }
+};
+template <>
+struct Rules<api::id_of::cuGraphEventWaitNodeSetEvent> : Rules<0> {
+  static CUresult refuses_always(CUgraphNode, CUevent event) { return refuse_no_event(event); }
+};
+template <>
+struct Rules<api::id_of::cuGraphExecEventWaitNodeSetEvent> : Rules<0> {
+  static CUresult refuses_always(CUgraphExec, CUgraphNode, CUevent event) { return refuse_no_event(event); }
+};
+// The driver looks whether a capture forbids the call before it looks at the executable.
+template <>
+struct Rules<api::id_of::cuGraphExecDestroy> : Rules<0> {
+  static CUresult refuses_always(CUgraphExec exec) { return exec == nullptr ? disturb_captures() : CUDA_SUCCESS; }
+};
+
+// Nodes that allocate and free memory are not served yet.
+inline CUresult refuse_captured(CUstream stream) {
+  return is_captured(stream) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+template <>
+struct Rules<api::id_of::cuMemAllocAsync> : Rules<0> {
+  static CUresult refuses(CUdeviceptr*, std::size_t, CUstream stream) { return refuse_captured(stream); }
+};
+template <>
+struct Rules<api::id_of::cuMemAllocFromPoolAsync> : Rules<0> {
+  static CUresult refuses(CUdeviceptr*, std::size_t, CUmemoryPool, CUstream stream) { return refuse_captured(stream); }
+};
+template <>
+struct Rules<api::id_of::cuMemFreeAsync> : Rules<0> {
+  static CUresult refuses(CUdeviceptr, CUstream stream) { return refuse_captured(stream); }
 };
 
 // A launch is checked against the limit that the program has set.

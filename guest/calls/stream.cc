@@ -2,11 +2,43 @@
 #include <algorithm>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/find_stream.h"
+#include "guest/calls/stream_number.h"
+#include "guest/calls/stub.h"
 #include "guest/marshal/marshal.h"
 #include "guest/process/process.h"
 
+namespace guest {
+
+// Each stream has a number of its own, which is never used again: libraries use it as a key for their workspaces.
+CUresult stream_number(CUstream stream, std::uint64_t* number) {
+  StreamRef ref;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
+  if (number == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t handle = ref.object->id.load(std::memory_order_relaxed);
+  if (handle != 0)
+    *number = handle;
+  else
+    *number = ref.null_stream ? ref.context->id : reinterpret_cast<std::uint64_t>(ref.object);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest
+
 namespace guest::calls {
+namespace {
+
+// The driver answers no question of this kind about a captured stream, and ends the capture for it. A query is such a one.
+CUresult refuse_captured(CUstream stream) {
+  if (!session()->captures.any()) return CUDA_SUCCESS;
+  auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult asked = Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status);
+  if (asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
+  return Stub<api::id_of::cuStreamQuery>::call(stream);
+}
+
+}  // namespace
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   StreamRef ref;
@@ -22,20 +54,16 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = refuse_captured(stream); r != CUDA_SUCCESS) return r;
   *flags = ref.object->flags;
   return CUDA_SUCCESS;
 }
 
-// Each stream has a number of its own, which is never used again: libraries use it as a key for their workspaces.
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
-  StreamRef ref;
-  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
-  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t handle = ref.object->id.load(std::memory_order_relaxed);
-  if (handle != 0)
-    *id = handle;
-  else
-    *id = ref.null_stream ? ref.context->id : reinterpret_cast<std::uint64_t>(ref.object);
+  std::uint64_t number = 0;
+  if (const CUresult r = stream_number(stream, id == nullptr ? nullptr : &number); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = refuse_captured(stream); r != CUDA_SUCCESS) return r;
+  *id = number;
   return CUDA_SUCCESS;
 }
 

@@ -71,7 +71,7 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const bool ordered = line.order == api::Order::All ? wait_for_all(channel)
                                                      : c.stream == nullptr || wait_for_stream(*c.stream, channel);
   if (!ordered) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
-  const api::Way way = c.way.value_or(line.way);
+  const api::Way way = session()->captures.any() ? api::Way::Waited : c.way.value_or(line.way);
   Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Returned);
   if (line.way == api::Way::Posted) how.before = Earlier::Returned;
   const Sent sent = send(channel, how, write, read);

@@ -4,6 +4,7 @@
 // call must not overtake, write the record into the ring, publish it. Nothing here allocates memory.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "guest/marshal/done_question.h"
+#include "guest/marshal/kept_objects.h"
 #include "guest/marshal/lengths.h"
 #include "guest/marshal/new_memory.h"
 #include "guest/marshal/order.h"
@@ -41,6 +43,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     refused_ = refused;
     each([&]<std::size_t I>() { check<I>(); });
     if (refused_ != CUDA_SUCCESS || nothing_) return refused_;
+    if (session()->captures.any() || std::ranges::any_of(objects_, is_event_of_capture)) way = api::Way::Waited;
     Channel& channel = this_channel();
     std::optional<DoneQuestion> question = done_question(manner.asks);
     if (question && question->answered() && !channel.has_deferred_error()) return CUDA_SUCCESS;
@@ -54,7 +57,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
     if (question && result == CUDA_SUCCESS) question->succeeded();
     done_ = way == api::Way::Posted || unanswered_ ? use_.position != 0 : result == CUDA_SUCCESS;
-    each([&]<std::size_t I>() { settle<I>(way); });
+    each([&]<std::size_t I>() { settle<I>(manner.asks); });
     if (unanswered_ && manner.order == api::Order::Null) remember(context_->null_stream, use_);
     return result;
   }
@@ -108,7 +111,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
         if (a.closes && api::special_stream(to_slot(p))) object = nullptr;
       } else {
         object = session()->objects.find(reinterpret_cast<const void*>(to_slot(p)), kind<I>);
-        if (a.closes && object != nullptr && object->owner != 0) object = nullptr;  // it goes with its owner
+        if (a.closes && !a.removes && object != nullptr && object->owner != 0)
+          object = nullptr;  // it goes with its owner
       }
       objects_[I] = object;
       if (object == nullptr) refuse(unknown<I>(p));
@@ -121,6 +125,9 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (a.dir == Dir::Inside) {
       length_[I] = to_slot(p);
       if (!session()->knows_address(length_[I])) refuse(CUDA_ERROR_INVALID_VALUE);
+    } else if constexpr (a.dir == Dir::Ids) {
+      length_[I] = ids_length(p, element_count<I>());
+      if (const CUresult r = check_ids(p, element_count<I>(), kind<I>); r != CUDA_SUCCESS) return refuse(r);
     } else if constexpr (a.dir == Dir::Device) {
       const std::uint64_t count = element_count<I>();
       if (a.may_be_null && p == 0) return;
@@ -170,7 +177,10 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     bool alive = true;
     each([&]<std::size_t I>() {
       if constexpr (is_object<I>)
-        if (objects_[I] != stream_.object) alive = alive && wait_for_object(*objects_[I], channel);
+        if (objects_[I] != stream_.object)
+          alive = alive &&
+                  (objects_[I]->by_graphs.load(std::memory_order_relaxed) ? wait_for_all(channel)
+                                                                          : wait_for_object(*objects_[I], channel));
     });
     return alive;
   }
@@ -187,12 +197,6 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  // The error of freeing, in a stream's order, what is no device memory.
-  static CUresult no_allocation(std::uint64_t at) {
-    const bool managed = session()->addresses.find(at).kind == Place::Kind::Managed;
-    return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-  }
-
   CUresult exchange(Channel& channel, std::uint16_t call, api::Way way) {
     if (refused_ != CUDA_SUCCESS) return refused_;
     const auto write = [&](ring::Writer& w) {
@@ -203,15 +207,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { take_output<I>(r); });
     };
     const Sent sent = send(channel, sending(call, way, *context_, payload_bytes(), Earlier::Returned), write, read);
-    use_ = sent.use;
-    unanswered_ = sent.unanswered;
+    use_ = sent.use, unanswered_ = sent.unanswered;
     return sent.result;
   }
 
   std::size_t payload_bytes() const {
     std::size_t sum = sizeof...(P) * 8;
     each([&]<std::size_t I>() {
-      if constexpr (args[I].dir == Dir::In)
+      if constexpr (args[I].dir == Dir::In || args[I].dir == Dir::Ids)
         if (length_[I] != ring::absent)
           sum += length_[I] > ring::max_record ? ring::max_record : ring::padded(length_[I]);
     });
@@ -231,7 +234,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   template <std::size_t I>
   void put_payload(ring::Writer& w) const {
-    if constexpr (args[I].dir == Dir::In) {
+    if constexpr (args[I].dir == Dir::In || args[I].dir == Dir::Ids) {
       const auto p = std::get<I>(params_);
       if (p == nullptr) return;
       if constexpr (is_visited<I>)
@@ -247,6 +250,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if constexpr (args[I].dir == Dir::Finds) {
       found_ = session()->objects.adopt(r.slot(), kind<I>, keeper(kind<I>, where()), device_named());
       if (found_ == nullptr) return r.fail();
+      if (Object* const owner = owner_of(kind<I>); owner != nullptr && found_->owner == 0)
+        session()->objects.give(*found_, *owner);
       *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
     } else if constexpr (args[I].dir == Dir::Knows) {
       // The worker's table has it. Another thread may have ended it here meanwhile: then the program gets what a destroyed
@@ -266,7 +271,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   // Remembers the call as the objects' last use, gives the program the created object, retires the destroyed one.
   template <std::size_t I>
-  void settle(api::Way way) {
+  void settle(Asks asks) {
     if constexpr (args[I].dir == Dir::Creates) {
       if (created_ == nullptr) return;
       remember(*created_, use_);
@@ -286,12 +291,23 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (is_object<I>) {
       if (use_.position == 0) return;
       if constexpr (args[I].closes) {
-        if (done_) session()->objects.close(*objects_[I], to_slot(std::get<I>(params_)), use_);
-      } else if constexpr (kind<I> == Handle::Stream || kind<I> == Handle::Event) {
-        if (way == api::Way::Posted || unanswered_) remember(*objects_[I], use_);  // else it has been executed
+        if (done_) close_object(*objects_[I], to_slot(std::get<I>(params_)), use_);
+      } else if constexpr (kind<I> == Handle::Stream || kind<I> == Handle::Event || kind<I> == Handle::GraphExec) {
+        // Also of a call that was answered: the stream or event is no longer known to be done.
+        if (asks == Asks::Nothing || unanswered_) remember(*objects_[I], use_);
       }
     }
-    (void)way;
+    (void)asks;
+  }
+
+  // The first object that the call names and that may own what it finds.
+  Object* owner_of(api::Handle found) const {
+    Object* owner = nullptr;
+    each([&]<std::size_t I>() {
+      if constexpr (is_object<I>)
+        if (owner == nullptr && api::may_own(kind<I>, found)) owner = objects_[I];
+    });
+    return owner;
   }
 
   // A memory object lives as long as it is mapped, even if the program has released it.
@@ -325,14 +341,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if constexpr (args[I].range == api::Range::Made)
       session()->reserved.add(made_, made_bytes());
     else if (made_ != 0)
-      session()->addresses.add({.kind = Place::Kind::Device,
-                                .start = made_,
-                                .bytes = made_bytes(),
-                                .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
-                                .pool = pool_of_memory(),
-                                .pooled = true,
-                                .device = device_of_memory(),
-                                .context = &home_of_memory()});
+      keep_allocation(made_, made_bytes(), pool_of_memory(), device_of_memory(), home_of_memory());
   }
   // Whose the memory is that the call makes: memory in a stream's order is its context's, whichever is current.
   Context& home_of_memory() const { return *(stream_.object != nullptr ? stream_.context : context_)->home; }
@@ -364,9 +373,10 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   std::optional<DoneQuestion> done_question(Asks asks) {
     using Question = std::optional<DoneQuestion>;
-    if (asks == Asks::Nothing) return std::nullopt;
+    if (asks == Asks::Nothing || session()->captures.any()) return std::nullopt;
     if constexpr (sizeof...(P) == 0) return Question(std::in_place, asks, context_->done);
     if (stream_.null_stream) return Question(std::in_place, asks, objects_[0]->done);
+    if (objects_[0] != nullptr && objects_[0]->by_graphs.load(std::memory_order_relaxed)) return std::nullopt;
     return objects_[0] == nullptr ? std::nullopt : Question(std::in_place, asks, *objects_[0]);
   }
 

@@ -13,8 +13,10 @@ namespace guest {
 
 // The flags in the header of a record that the calling thread sends.
 inline std::uint16_t record_flags(const Context& context, bool waits) {
-  return static_cast<std::uint16_t>(ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
-                                    (this_thread().per_thread ? ring::flag_per_thread : 0));
+  return static_cast<std::uint16_t>(
+      ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
+      (this_thread().per_thread ? ring::flag_per_thread : 0) |
+      (session()->captures.any() ? ring::capture_mode_flags(this_thread().capture_mode) : 0));
 }
 
 // What a call does about the error of an earlier posted call. A posted call returns the error and is not made, which is

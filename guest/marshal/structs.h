@@ -33,6 +33,11 @@ struct ToHost {
     if (!seen) refused = CUDA_ERROR_INVALID_VALUE;
     at = seen.value_or(0);
   }
+  void range(CUdeviceptr& at, std::uint64_t bytes) {
+    const auto seen = session()->device_view(at, bytes);
+    if (!seen) refused = CUDA_ERROR_INVALID_VALUE;
+    at = seen.value_or(0);
+  }
   void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
   // The worker looks up what it is.
   void resource(CUdevResource& r) {
@@ -50,6 +55,8 @@ struct FromHost {
       if (primary(i).number == static_cast<std::uint32_t>(number)) l.id = static_cast<int>(i);
   }
   void unused(void*& p) { p = nullptr; }
+  void range(CUdeviceptr&, std::uint64_t) {}
+  void unknown() {}
   void resource(CUdevResource&) {}
 };
 
@@ -62,6 +69,7 @@ struct FindDevice {
   }
   void unused(void*&) {}
   void word(CUdeviceptr&, std::size_t) {}
+  void range(CUdeviceptr&, std::uint64_t) {}
   void unknown() {}
   void resource(CUdevResource&) {}
 };

@@ -62,11 +62,14 @@ struct alignas(64) Object {
   KnownDone done;           // of a stream or an event
   std::uint64_t owner = 0;  // module or library of a function, library of a module
   FunctionInfo* function = nullptr;
-  std::uint32_t flags = 0;              // of a stream
-  std::int32_t priority = 0;            // of a stream
-  Context* context = nullptr;           // in which it was made; null: in none
-  std::atomic<std::uint32_t> given{0};  // how often the program got its handle, of a kind that counts that
-  std::uint32_t device = 0;             // of a memory object or a pool: where its memory lies
+  std::uint32_t flags = 0;                  // of a stream
+  std::int32_t priority = 0;                // of a stream
+  Context* context = nullptr;               // in which it was made; null: in none
+  std::atomic<std::uint32_t> given{0};      // how often the program got its handle, of a kind that counts that
+  std::atomic<bool> begins_capture{false};  // of a stream: a capture was begun in it, and not yet ended
+  std::atomic<bool> in_capture{false};      // of an event: it was last recorded while a capture was open
+  std::atomic<bool> by_graphs{false};       // of an event: graphs may record it, without a call that names it
+  std::uint32_t device = 0;                 // of a memory object or a pool: where its memory lies
 };
 
 class Objects {

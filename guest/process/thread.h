@@ -21,6 +21,7 @@ class Thread {
   std::vector<Context*> contexts;  // the last is current
   bool per_thread = false;         // inside a _ptsz or _ptds entry point: stream 0 means this thread's own
   std::uint64_t calls = 0;
+  unsigned capture_mode = 0;  // CUstreamCaptureMode, or any number that the program has given for one
   // The last use of this thread's own stream (CU_STREAM_PER_THREAD) in a context. Other threads cannot name the stream,
   // but calls on a whole context wait for its work.
   Object& own_stream(Context& context);

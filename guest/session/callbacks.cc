@@ -42,10 +42,19 @@ std::uint64_t Callbacks::issue(const Callback& callback) {
   return token;
 }
 
+std::optional<Callback> Callbacks::find(std::uint64_t token) {
+  if (forgotten()) return std::nullopt;
+  Lock lock(mutex_);
+  return tokens_.find(token);
+}
+
 bool Callbacks::end(std::uint64_t token) {
   if (forgotten()) return false;
   Lock lock(mutex_);
-  return tokens_.end(token);
+  const auto callback = tokens_.end(token);
+  lock.unlock();
+  if (callback && callback->ended != nullptr) callback->ended(*callback);
+  return callback.has_value();
 }
 
 // This does not wait for the thread, which may be in a function of the program's that never returns.
@@ -106,8 +115,15 @@ ring::LaneCallee* Callbacks::find_call(ring::LaneCall& call) {
 
 void Callbacks::make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock) {
   const auto kind = static_cast<ring::LaneKind>(call.kind);
-  if (kind == ring::LaneKind::Forget)
-    return answer(lane, tokens_.end(call.token) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+  if (kind == ring::LaneKind::Forget) {
+    const auto ended = tokens_.end(call.token);
+    answer(lane, ended ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    if (!ended || ended->ended == nullptr) return;
+    lock.unlock();
+    ended->ended(*ended);
+    if (!forgotten()) lock.lock();
+    return;
+  }
   const bool known = kind == ring::LaneKind::HostFunction || kind == ring::LaneKind::StreamCallback;
   const auto callback = known ? tokens_.take(call.token) : std::nullopt;
   if (!callback) return answer(lane, CUDA_ERROR_INVALID_HANDLE);

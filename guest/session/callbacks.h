@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "guest/session/liveness.h"
 #include "guest/session/sleeper.h"
@@ -41,6 +42,8 @@ class Callbacks {
   // A token by which the worker may have `callback` called from now on. 0: the session is lost or the parent process's,
   // or no thread can be made. Preconditions: the slot is mapped and checked.
   std::uint64_t issue(const Callback& callback);
+  // What a token stands for. Nothing: it is not out.
+  std::optional<Callback> find(std::uint64_t token);
   // Whether the calling thread is in a function that the worker has had called.
   static bool is_inside() { return started_.load(std::memory_order_relaxed) && inside(); }
 

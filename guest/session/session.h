@@ -19,6 +19,7 @@
 
 #include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
+#include "guest/objects/captures.h"
 #include "guest/objects/managed_ranges.h"
 #include "guest/objects/objects.h"
 #include "guest/objects/occupied.h"
@@ -111,6 +112,7 @@ class Session {
   }
 
   Objects objects;
+  Captures captures;
   Textures textures;
   Addresses addresses;
   Occupied occupied;

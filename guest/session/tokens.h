@@ -21,9 +21,11 @@ struct Callback {
   // Makes the call. `status`: what the worker says of the stream, for a stream callback.
   CUresult (*function)(const Callback& callback, CUresult status) = nullptr;
   void* argument = nullptr;
+  void (*ended)(const Callback& callback) = nullptr;  // called when the token ends without a call
   Life life = Life::Once;
   void (*of_program)() = nullptr;  // what `function` calls, by the type that it knows
   CUstream stream = nullptr;       // as the program has named it
+  std::uint64_t object = 0;        // the user object that ends with the call
 };
 
 class Tokens {
@@ -40,7 +42,16 @@ class Tokens {
     if (callback.life == Callback::Life::Once) callbacks_.erase(found);
     return callback;
   }
-  bool end(std::uint64_t token) { return callbacks_.erase(token) != 0; }
+  std::optional<Callback> find(std::uint64_t token) const {
+    const auto found = callbacks_.find(token);
+    return found == callbacks_.end() ? std::nullopt : std::optional(found->second);
+  }
+  // What it stood for. Nothing: the token is not in the table.
+  std::optional<Callback> end(std::uint64_t token) {
+    const auto callback = find(token);
+    callbacks_.erase(token);
+    return callback;
+  }
   bool empty() const { return callbacks_.empty(); }
 
  private:

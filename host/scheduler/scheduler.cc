@@ -174,13 +174,12 @@ void Scheduler::take(const NewClient& message) {
 }
 
 void Scheduler::take(const Ready& message) {
-  const auto found_worker = workers_.find(message.client);
-  if (found_worker == workers_.end()) return;
+  const auto ours = workers_.find(message.client);
+  if (ours == workers_.end()) return;
   for (auto& [client, worker] : workers_)
     if (worker.rm_client == message.rm_client) worker.rm_client = 0;
-  Worker& worker = found_worker->second;
-  worker.process = message.process;
-  worker.rm_client = message.rm_client;
+  Worker& worker = ours->second;
+  worker.process = message.process, worker.rm_client = message.rm_client;
   worker.on.clear();
   const auto devices = std::min<std::size_t>(message.gpus.size(), ring::max_devices);
   for (std::uint32_t d = 0; d < devices; ++d) {

@@ -92,7 +92,15 @@ std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
   return known = id.value();
 }
 
+// Of a kind whose handles are given once nothing is noted by handle: the time is proportional to the number of objects.
 std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
+  if (api::kind_of(kind).given == api::once) {
+    std::uint64_t known = 0;
+    each([&](std::uint64_t id, const Entry&) {
+      if (Id::of(id).kind == kind && find(id, kind) == handle) known = id;
+    });
+    return known;
+  }
   std::lock_guard lock(once_mutex_);
   const auto at = once_.find(handle);
   return at != once_.end() && Id::of(at->second).kind == kind && find(at->second, kind) == handle ? at->second : 0;

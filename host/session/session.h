@@ -19,7 +19,9 @@
 #include "host/session/addresses.h"
 #include "host/session/avoided.h"
 #include "host/session/budget.h"
+#include "host/session/captures.h"
 #include "host/session/charges.h"
+#include "host/session/conditionals.h"
 #include "host/session/contexts.h"
 #include "host/session/device_memory.h"
 #include "host/session/gpu_use.h"
@@ -125,8 +127,10 @@ class Session {
   // Whether the session may have one more object or range. Ask before the driver makes it. The channels ask
   // independently, so they may exceed the bound by their number.
   bool may_make_another() const { return objects.count() + addresses.count() + reserved.count() < options.objects; }
-  // A call has closed an object: its memory goes with it, unless the driver has given its handle more often.
+  // A call has closed an object: its memory and what it owns go with it, unless the driver has given its handle more often.
+  // Preconditions: of a kind that owns others, ending() is held.
   void close(std::uint64_t id) {
+    if (api::has_family(api::Id::of(id).kind)) return forget(objects.drop_with_owned(id));
     if (objects.close(id)) charges.drop(id);
   }
   // An allocation has ended, and the driver has its memory back.
@@ -152,6 +156,8 @@ class Session {
   Pools pools;
   Charges charges;
   Objects objects;
+  Captures captures;
+  Conditionals conditionals;
   Addresses addresses;
   VirtualRanges reserved{addresses};
   Contexts contexts;

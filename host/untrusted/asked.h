@@ -31,7 +31,10 @@ class Asked : public Taken<typename api::Call<Id>::Record> {
   // Calls the driver's function of the same name, or its per-thread form.
   template <class... P>
   CUresult call(P... p) const {
-    return form_ == nullptr ? CUDA_ERROR_NOT_SUPPORTED : per_thread_or<Id>(this->request, form_)(p...);
+    if (form_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    const Session& session = this->request.session;
+    const ProgramsMode here(session.driver, session.captures, this->request.capture_mode());
+    return per_thread_or<Id>(this->request, form_)(p...);
   }
 
  private:

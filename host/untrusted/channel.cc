@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "host/untrusted/captured.h"
 #include "host/untrusted/dispatch.h"
 #include "host/untrusted/guest_waker.h"
 #include "host/untrusted/mirrored.h"
@@ -51,6 +52,7 @@ class Channel {
         random_(index) {}
 
   void run(const std::atomic<bool>& stop) {
+    become_relaxed(session_.driver);
     while (!stop.load(std::memory_order_relaxed) && !session_.broken.load(std::memory_order_relaxed)) {
       std::span<const std::byte> record;
       switch (consumer_.take(request_->bytes, record)) {
@@ -83,7 +85,8 @@ class Channel {
     const api::Manner manner = api::manner_of(header.call);
     const bool is_scheduled = session_.gpu_use.is_scheduled();
     const unsigned context = is_scheduled ? request.working_context() : request.context;
-    const bool takes_gpu = is_scheduled && manner.submits && !runs_beside(header.call, record.subspan(sizeof header));
+    const bool submits = manner.submits && !adds_to_capture(request);
+    const bool takes_gpu = is_scheduled && submits && !runs_beside(header.call, record.subspan(sizeof header));
     if (takes_gpu) session_.gpu_use.submitted(index_, context);
     // An answered call that is a wait, or is answered when its work is done, covers what was submitted before.
     const bool waits = is_scheduled && (header.flags & ring::flag_wants_reply) != 0 &&
@@ -95,7 +98,7 @@ class Channel {
     if (waits && result != CUDA_ERROR_NOT_READY) session_.gpu_use.waited(context, covered);
     request.charge.let_go();  // what the call has made has it by now, and the guest's next call may need the rest
     if (manner.asks == api::Asks::Wait) session_.pools.refresh();
-    count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);
+    count(request, header.bytes, submits && result == CUDA_SUCCESS);
     if (traced) [[unlikely]]
       trace(request, result, begin, record);
     if (session_.broken.load(std::memory_order_relaxed)) return;
@@ -105,11 +108,19 @@ class Channel {
   CUresult call(Handler handler, Request& request) {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
-    const CUresult result =
-        session_.mirrors.any() ? call_mirrored(handler, request) : handler(request);  // docs/design/027
+    const CUresult result = session_.mirrors.any() && !is_on_captured_stream(request)
+                                ? call_mirrored(handler, request)  // docs/design/027
+                                : handler(request);
     session_.contexts.let_go_of_green();
     session_.note(result);
     return result;
+  }
+
+  // Such a call gives the GPU nothing to do: the launch of the graph does.
+  bool adds_to_capture(const Request& request) {
+    if (!session_.captures.any()) return false;
+    return session_.contexts.make_current(ring::context_of(request.header.flags)) == CUDA_SUCCESS &&
+           is_on_captured_stream(request);
   }
 
   void count(const Request& request, std::uint32_t record_bytes, bool submitted) {

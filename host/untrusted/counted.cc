@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "host/untrusted/calls/pageable_node.h"
+#include "host/untrusted/executables.h"
+
 namespace host::counted {
 namespace {
 
@@ -133,6 +136,54 @@ COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total) {
   if (room && free != nullptr) *free = std::min<std::size_t>(*free, room->free);
   if (room && total != nullptr) *total = std::min<std::size_t>(*total, room->total);
   return result;
+}
+
+// ---- captures and graphs -------------------------------------------------------------------------------------------
+
+COUNTED(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
+  const CUresult result = driver(stream, mode);
+  if (result != CUDA_SUCCESS) return result;
+  const CUstream captured = Captures::in_thread(stream, r.per_thread());
+  auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  r.session.driver.cuStreamGetCaptureInfo_v2(captured, &status, nullptr, &graph, nullptr, nullptr);
+  r.session.captures.began(captured, graph);
+  return result;
+}
+
+COUNTED(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode* nodes,
+        const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode) {
+  const CUresult result = driver(stream, graph, nodes, edges, count, mode);
+  if (result == CUDA_SUCCESS) r.session.captures.began(Captures::in_thread(stream, r.per_thread()), nullptr);
+  return result;
+}
+
+// The driver would end this process at the end of the capture of a stream that it has destroyed.
+COUNTED(cuStreamDestroy_v2, CUstream stream) {
+  if (const auto began = r.session.captures.over(stream)) {
+    CUgraph graph = nullptr;
+    if (r.session.driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && *began != nullptr)
+      r.session.driver.cuGraphDestroy(graph);
+    if (const std::uint64_t id = r.session.objects.id_of(api::Handle::Graph, *began))
+      r.session.forget(r.session.objects.drop_with_owned(id));
+  }
+  return driver(stream);
+}
+
+// A copy of the program's own memory is a child graph to the driver alone.
+COUNTED(cuGraphNodeGetType, CUgraphNode node, CUgraphNodeType* type) {
+  const CUresult result = driver(node, type);
+  if (result == CUDA_SUCCESS && *type == CU_GRAPH_NODE_TYPE_GRAPH && PageableNode::of(r.session.driver, node))
+    *type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  return result;
+}
+
+COUNTED(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph* graph) {
+  return PageableNode::of(r.session.driver, node) ? CUDA_ERROR_INVALID_VALUE : driver(node, graph);
+}
+
+COUNTED(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return take_room_of_executable(r, graph) ? driver(exec, graph, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 }  // namespace host::counted

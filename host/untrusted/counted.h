@@ -1,5 +1,6 @@
-// CALL lines that take device memory: what each takes is counted before the driver is asked
-// (host/session/device_memory.h). CUSTOM lines do this in their own functions.
+// CALL lines of which the session keeps an account: what each takes of device memory is counted before the driver is asked
+// (host/session/device_memory.h), and captures that begin and end are noted (host/session/captures.h). CUSTOM lines do this in
+// their own functions.
 //
 // A function here stands in the driver's place: it gets the driver's function and what the record was turned into. Where
 // there is no room it answers as the driver does, and the driver is not asked.
@@ -38,6 +39,13 @@ COUNTED(cuArrayCreate_v2, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descripti
 COUNTED(cuArray3DCreate_v2, CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description);
 COUNTED(cuMipmappedArrayCreate, CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* description, unsigned levels);
 COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value);
+COUNTED(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode);
+COUNTED(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode* nodes,
+        const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode);
+COUNTED(cuStreamDestroy_v2, CUstream stream);
+COUNTED(cuGraphNodeGetType, CUgraphNode node, CUgraphNodeType* type);
+COUNTED(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph* graph);
+COUNTED(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned long long flags);
 COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total);
 
 }  // namespace counted

@@ -16,9 +16,29 @@ void HostCalls::call(ring::LaneKind kind, std::uint64_t token, CUresult status) 
   if (lanes_ != nullptr) lanes_->call(kind, token, status);
 }
 
+void HostCalls::destroyed(std::uint64_t object, std::uint64_t token) {
+  const std::shared_lock lock(mutex_);
+  if (lanes_ != nullptr) lanes_->destroyed(object, token);
+}
+
 void HostCalls::forget(std::uint64_t token) {
   const std::shared_lock lock(mutex_);
   if (lanes_ != nullptr) lanes_->post(ring::LaneKind::Forget, token);
+}
+
+void HostCall::run_again(void* call) noexcept {
+  const auto* own = static_cast<HostCall*>(call);
+  if (own->calls) own->calls->call(ring::LaneKind::HostFunction, own->token, CUDA_SUCCESS);
+}
+
+void HostCall::end(void* call) noexcept {
+  const std::unique_ptr<HostCall> own(static_cast<HostCall*>(call));
+  if (own->calls) own->calls->forget(own->token);
+}
+
+void HostCall::destroy(void* call) noexcept {
+  const std::unique_ptr<HostCall> own(static_cast<HostCall*>(call));
+  if (own->calls) own->calls->destroyed(own->object, own->token);
 }
 
 void HostCall::run(void* call) noexcept {

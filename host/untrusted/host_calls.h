@@ -25,6 +25,8 @@ class HostCalls {
 
   // Has the guest make the call, and waits for it. Returns at once where the session has ended.
   void call(ring::LaneKind kind, std::uint64_t token, CUresult status);
+  // A user object has ended: so does its id, and the guest calls the destructor. Waits for nothing.
+  void destroyed(std::uint64_t object, std::uint64_t token);
   // Tells the guest that the driver will not call it.
   void forget(std::uint64_t token);
 
@@ -33,11 +35,19 @@ class HostCalls {
   Lanes* lanes_;             // null: closed
 };
 
-// What the driver gets as a function's argument. run() and run_with_status() end it.
+// What the driver gets as a function's argument. run(), run_with_status() and end() end it.
 struct HostCall {
   std::shared_ptr<HostCalls> calls;  // null: nothing is called
   std::uint64_t token = 0;
+  std::uint64_t object = 0;  // the id of the user object whose destructor it is
+  bool copies = false;       // it moves the bytes of a copy of the program's own memory
 
+  // Of a graph's node, which may be run again.
+  static void run_again(void* call) noexcept;
+  // When no graph and no executable has the node any more: the guest's token ends.
+  static void end(void* call) noexcept;
+  // A user object's destructor.
+  static void destroy(void* call) noexcept;
   static void run(void* call) noexcept;
   static void run_with_status(CUstream stream, CUresult status, void* call) noexcept;
 };

@@ -142,6 +142,11 @@ bool Lanes::breaks() {
   return false;
 }
 
+void Lanes::destroyed(std::uint64_t object, std::uint64_t token) {
+  session_.objects.drop(object);
+  post(ring::LaneKind::HostFunction, token);
+}
+
 void Lanes::wake_all() {
   if (!used_.load(std::memory_order_relaxed)) return;
   for (const Lane& lane : lanes_) {

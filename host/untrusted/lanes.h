@@ -36,6 +36,9 @@ class Lanes {
   // The same without waiting for the answer. Waits for a lane if all are taken. False: the session ends.
   bool post(ring::LaneKind kind, std::uint64_t token);
 
+  // The driver has ended a user object: its id ends, and the guest is to call the destructor behind the token.
+  void destroyed(std::uint64_t object, std::uint64_t token);
+
   // Wakes all waiting threads. The bell thread calls it when the guest has rung, perhaps after an answer.
   void wake_all();
   // Ends every wait; later ones do not begin.

@@ -51,6 +51,7 @@ class Request {
   std::uint16_t context_of_memory(std::uint64_t owner) const {
     return home_of(session.objects.context_of(owner, context));
   }
+  unsigned capture_mode() const { return ring::capture_mode_of(header.flags); }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
   CUresult broken() {

@@ -54,6 +54,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   BrokerLine broker(control_fd, options.life_fd, options.outlive, options.rung_by_broker);
   ServeOptions with_lender = options;
   if (options.borrows) with_lender.lender = &broker;
+  become_relaxed(driver);
   Session session(slot, driver, with_lender);
   Lanes lanes(session, doorbell_fd);
   session.lanes = &lanes;

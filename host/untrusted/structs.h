@@ -33,6 +33,9 @@ struct ToDriver {
   void word(CUdeviceptr& at, std::size_t bytes) {
     if (at % bytes != 0 || !session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
   }
+  void range(CUdeviceptr& at, std::uint64_t bytes) {
+    if (!session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
+  }
   void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
   void resource(CUdevResource& r) {
     if (refused == CUDA_SUCCESS) refused = to_driver(session, r);
@@ -55,6 +58,8 @@ struct ToGuest {
     }
   }
   void unused(void*& p) { p = nullptr; }
+  void range(CUdeviceptr&, std::uint64_t) {}
+  void unknown() {}
   void resource(CUdevResource& r) {
     if (refused == CUDA_SUCCESS) refused = to_guest(session, r);
   }

@@ -151,6 +151,12 @@ class Taken : public Words<R> {
     text_ = brought_name_;
     return !text_.empty();
   }
+  // The handles take the ids' places, since the record is private.
+  template <class M>
+  bool take(std::size_t i, const field::Ids<M>& w) {
+    const std::uint64_t count = value(w.count);
+    return count <= ring::max_record && (found_[i] = request.in.take(count * sizeof(std::uint64_t))) != nullptr;
+  }
   template <class M>
   bool take(std::size_t i, const field::Parameters<M>& w) {
     return (found_[i] = request.in.take(value(w.length))) != nullptr;
@@ -193,6 +199,16 @@ class Taken : public Words<R> {
     return word;
   }
 
+  template <class M>
+  CUresult check(std::size_t i, const field::Ids<M>& w) {
+    auto* const at = static_cast<std::byte*>(const_cast<void*>(found_[i]));
+    for (std::uint64_t k = 0; k < value(w.count); ++k) {
+      void* const handle = session().objects.find(word_at(at, k), w.kind);
+      if (handle == nullptr) return api::kind_of(w.kind).unknown;
+      std::memcpy(at + k * sizeof handle, &handle, sizeof handle);
+    }
+    return CUDA_SUCCESS;
+  }
   template <class M>
   CUresult check(std::size_t, const field::Attributes<M>&) {
     return attributes_.check(session());

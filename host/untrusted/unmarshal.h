@@ -42,10 +42,14 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (!r_.complete() || broken_) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
     if (makes() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+    [[maybe_unused]] const auto ending = closes_family() ? r_.session.ending() : std::unique_lock<std::shared_mutex>();
     const auto making = makes() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
-    const CUresult result = std::apply(function, params_);
+    const CUresult result = [&] {
+      const ProgramsMode here(r_.session.driver, r_.session.captures, r_.capture_mode());
+      return std::apply(function, params_);
+    }();
     if (freed_) r_.session.ended(*freed_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
     if (broken_) return r_.broken();
@@ -72,6 +76,24 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
             ...);
   }
 
+  // Whether the call ends an object with what it owns.
+  static constexpr bool closes_family() {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return ((args[I].closes && api::has_family(kind<I>)) || ...);
+    }
+    (indices);
+  }
+  // The id that the call names of an object that may own what it finds; 0: none.
+  template <std::size_t I>
+  std::uint64_t owner_of_found() const {
+    std::uint64_t owner = 0;
+    each([&]<std::size_t J>() {
+      if constexpr (args[J].dir == Dir::Value && api::may_own(kind<J>, kind<I>))
+        if (owner == 0) owner = slots_[J];
+    });
+    return owner;
+  }
+
   // What a call that changes a reserved range holds until it is settled.
   auto changing_ranges() {
     if constexpr (((A.range != api::Range::Stays) || ...))
@@ -93,6 +115,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       take_answer<I>();
     else if constexpr (a.dir == Dir::Frees || a.dir == Dir::Reserved || a.dir == Dir::Inside)
       take_address<I>();
+    else if constexpr (a.dir == Dir::Ids)
+      take_ids<I>();
     else
       take_pointer<I>();
   }
@@ -141,10 +165,27 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     } else {
       void* handle = r_.session.objects.find(v, kind<I>);
       // What goes with its owner is the driver's to end.
-      const bool goes_alone = !args[I].closes || !r_.session.objects.is_owned(v);
+      const bool goes_alone = !args[I].closes || args[I].removes || !r_.session.objects.is_owned(v);
       if (handle == nullptr || !goes_alone) refused_ = api::kind_of(kind<I>).unknown;
       std::get<I>(params_) = api::from_number<T>(reinterpret_cast<std::uint64_t>(handle));
     }
+  }
+
+  // The ids in the record become handles in their place: it is private.
+  template <std::size_t I>
+  void take_ids() {
+    const std::uint64_t bytes = slots_[I], count = slots_[static_cast<std::size_t>(args[I].count)];
+    if (count > ring::max_record || bytes != count * sizeof(std::uint64_t)) return void(broken_ = true);
+    auto* const at = const_cast<std::byte*>(r_.in.take(bytes));
+    if (at == nullptr) return void(broken_ = true);
+    for (std::uint64_t k = 0; k < count; ++k) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at + k * sizeof word, sizeof word);
+      void* const handle = r_.session.objects.find(word, kind<I>);
+      if (handle == nullptr) refused_ = api::kind_of(kind<I>).unknown;
+      std::memcpy(at + k * sizeof word, &handle, sizeof handle);
+    }
+    std::get<I>(params_) = count == 0 ? nullptr : reinterpret_cast<Param<I>>(at);
   }
 
   template <std::size_t I>
@@ -184,7 +225,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     using T = api::Pointee<Param<I>>;
     const std::uint64_t length = slots_[I];
     if (length == ring::absent) {
-      if (!a.may_be_null || (a.dir == Dir::In && slots_[static_cast<std::size_t>(a.count)] != 0)) broken_ = true;
+      if (!a.may_be_null || (a.dir == Dir::In && !a.optional && slots_[static_cast<std::size_t>(a.count)] != 0))
+        broken_ = true;
       std::get<I>(params_) = nullptr;
       return;
     }
@@ -271,7 +313,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       r_.session.charges.keep(slots_[I], std::move(r_.charge));
       if (!r_.session.objects.put_new(slots_[I], kind<I>, created_[I], r_.place(kind<I>))) broken_ = true;
     } else if constexpr (a.dir == Dir::Finds) {
-      const std::uint64_t id = r_.session.objects.put_found(kind<I>, created_[I], r_.place(kind<I>));
+      const std::uint64_t id =
+          r_.session.objects.put_found(kind<I>, created_[I], r_.place(kind<I>, owner_of_found<I>()));
       std::memcpy(answer_[I], &id, sizeof id);
     } else if constexpr (a.dir == Dir::Knows) {
       settle_known<I>();

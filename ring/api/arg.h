@@ -21,6 +21,7 @@ enum class Dir : std::uint8_t {
   Frees,     // the start of an allocation, which ends with the call; 0: there is nothing to do
   Reserved,  // an address by value; it and the bytes after it lie in one reservation of the session
   Inside,    // an address by value; it lies in memory or in a reservation of the session
+  Ids,       // handles in the guest's memory, which another argument counts; NULL where there are none
   Memory,    // pointer to a device address; the driver chooses the address of new memory or of a new reservation
 };
 
@@ -51,6 +52,8 @@ struct Arg {
   bool closes = false;  // the handle passed here is dead once the call succeeds
   // Out, and In with a count of 0: the call allows NULL. Device: 0 is no memory. A context: NULL is the current one.
   bool may_be_null = false;
+  bool removes = false;    // closes: the handle's object may have an owner, which goes on without it
+  bool optional = false;   // In: NULL where the program says nothing
   bool some = false;       // Counted: one at least; drivers do not look for none
   bool ordinal = false;    // a device: the program's ordinal here, the host's on the wire
   bool is_number = false;  // of a type that may also mean an address, an object or a handle
@@ -86,6 +89,9 @@ inline constexpr Arg creates{.dir = Dir::Creates};
 inline constexpr Arg finds{.dir = Dir::Finds};
 inline constexpr Arg knows{.dir = Dir::Knows};
 inline constexpr Arg closes{.closes = true};
+inline constexpr Arg removes{.closes = true, .removes = true};
+inline constexpr Arg ids{.dir = Dir::Ids};
+inline constexpr Arg optional_in{.dir = Dir::In, .may_be_null = true, .optional = true};
 inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
 // Memory that kernels alone read, or 0: the first byte is the session's, and the driver judges the length.

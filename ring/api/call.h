@@ -25,9 +25,9 @@ using Pointee = std::conditional_t<std::is_void_v<std::remove_pointer_t<P>>, std
 // The kind of the handle that a parameter is, or points to.
 template <class P, Arg A>
 inline constexpr Handle kind_of_param =
-    A.kind != Handle::None                                                ? A.kind
-    : A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows ? handle_of<Pointee<P>>
-                                                                          : handle_of<P>;
+    A.kind != Handle::None                                                                     ? A.kind
+    : A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows || A.dir == Dir::Ids ? handle_of<Pointee<P>>
+                                                                                               : handle_of<P>;
 // A parameter as a number: a handle, which cuda.h may give an integer's type, a number, or a float by its bits.
 template <class T>
 std::uint64_t number_of(T handle) {
@@ -70,13 +70,16 @@ consteval void check_arg() {
   } else if constexpr (A.dir == Dir::Memory) {
     static_assert(std::is_same_v<P, CUdeviceptr*> && A.extent == Extent::Counted,
                   "memory and reserves are for a pointer to a device address, and need the length: memory(n)");
+  } else if constexpr (A.dir == Dir::Ids) {
+    static_assert(std::is_pointer_v<P> && handle_of<Pointee<P>> != Handle::None && A.extent == Extent::Counted,
+                  "ids is for an array of handles, and needs their number: ids(n)");
   } else if constexpr (A.dir == Dir::Inside) {
     static_assert(std::is_same_v<P, CUdeviceptr> || std::is_same_v<P, void*>, "inside is for an address");
   } else if constexpr (A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows) {
     static_assert(std::is_pointer_v<P> && handle_of<Pointee<P>> != Handle::None,
                   "creates, finds and knows are for a pointer to a handle");
-    static_assert(A.dir == Dir::Creates || kind_of(handle_of<Pointee<P>>).given != once,
-                  "a handle that is found or given back may have been given before");
+    static_assert(A.dir != Dir::Finds || kind_of(handle_of<Pointee<P>>).given != once,
+                  "a handle that is found may have been given before");
   } else {
     static_assert(std::is_pointer_v<P>, "in and out are for pointers");
     static_assert(A.dir == Dir::In || !std::is_const_v<std::remove_pointer_t<P>>, "out needs a pointer to non-const");

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ring/api/fields.h"
+#include "ring/api/field_makers.h"
 
 namespace api {
 
@@ -60,6 +60,8 @@ template <class M>
 inline constexpr bool follows_reply_v<field::Text<M>> = true;
 template <class M>
 inline constexpr bool follows_reply_v<field::Characters<M>> = true;
+template <class M>
+inline constexpr bool follows_reply_v<field::Words<M>> = true;
 template <class... W>
 constexpr std::size_t count_runs(const std::tuple<W...>*) {
   return (std::size_t{0} + ... + (follows_reply_v<W> ? 1U : 0U));

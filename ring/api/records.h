@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "ring/api/field_list.h"
+#include "ring/api/graph_records.h"
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/api/pointer_records.h"
@@ -42,6 +43,15 @@ struct PinArenaRecord {
 
   static constexpr std::tuple fields{field::page("offset", &PinArenaRecord::offset),
                                      field::pages("bytes", &PinArenaRecord::bytes)};
+};
+
+// disturb: the guest serves a call by itself that a driver refuses while a stream is being captured. The worker asks the driver
+// in the thread's mode, so that it refuses, and ends the captures that it would. await_context: waits for all work of the
+// record's context, but for that of captured streams.
+struct PlainRecord {
+  std::uint64_t pad;
+
+  static constexpr std::tuple fields{field::zero(&PlainRecord::pad)};
 };
 
 // avoid: the guest's process has something in [start, start + bytes), so the driver shall place no memory there from now
@@ -223,14 +233,15 @@ struct CopyRowsOf : CopyRowsRecord {
 struct LaunchRecord {
   std::uint64_t function, stream;
   std::uint32_t grid[3], block[3];
-  std::uint32_t shared, param_bytes, attributes, pad;
+  std::uint32_t shared, param_bytes, attributes;
+  std::uint32_t used_extra;  // 1: the program gave its parameters by `extra`; a captured launch keeps them so
 
   static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
                                      field::stream(&LaunchRecord::stream),
                                      field::triple("grid", &LaunchRecord::grid),
                                      field::triple("block", &LaunchRecord::block),
                                      field::number("shared", &LaunchRecord::shared),
-                                     field::zero(&LaunchRecord::pad),
+                                     field::flag(&LaunchRecord::used_extra),
                                      field::attributes(&LaunchRecord::attributes),
                                      field::parameters("parameters", &LaunchRecord::param_bytes)};
 };
@@ -248,7 +259,7 @@ struct ClustersRecord : LaunchRecord {
                                      field::triple("block", &LaunchRecord::block),
                                      field::number("shared", &LaunchRecord::shared),
                                      field::zero(&LaunchRecord::param_bytes),
-                                     field::zero(&LaunchRecord::pad),
+                                     field::zero(&LaunchRecord::used_extra),
                                      field::attributes(&LaunchRecord::attributes)};
   using Reply = ClustersReply;
 };

@@ -13,6 +13,7 @@ namespace api {
 //   v.location(l)  it names a device by its ordinal
 //   v.unused(p)    a pointer that only other systems use: NULL on the wire and for the driver
 //   v.word(a, n)   the address of a word of n bytes
+//   v.range(a, n)  the address of n bytes, or of more than memory can have
 //   v.unknown()    nobody knows what the struct means
 //   v.resource(r)  it has bytes of the driver's own, which never cross: an id stands in their place
 inline void visit(CUmemLocation& s, auto& v) { v.location(s); }
@@ -65,10 +66,24 @@ inline void visit(CUstreamBatchMemOpParams& s, auto& v) {
 }
 inline void visit(CUdevResource& s, auto& v) { v.resource(s); }
 
+// The driver judges the rest.
+inline void visit(CUDA_MEMSET_NODE_PARAMS& s, auto& v) {
+  std::uint64_t row = 0, all = 0;
+  const std::uint64_t pitch = s.height > 1 ? s.pitch : 0;
+  const bool fits = !__builtin_mul_overflow(s.width, s.elementSize, &row) &&
+                    !__builtin_mul_overflow(s.height - (s.height != 0), pitch, &all) &&
+                    !__builtin_add_overflow(all, row, &all);
+  if (!fits)
+    v.unknown();
+  else if (row != 0 && s.height != 0)
+    v.range(s.dst, all);
+}
+
 struct NoVisitor {
   void location(CUmemLocation&);
   void unused(void*&);
   void word(CUdeviceptr&, std::size_t);
+  void range(CUdeviceptr&, std::uint64_t);
   void unknown();
   void resource(CUdevResource&);
 };
@@ -86,6 +101,11 @@ inline std::uint64_t resource_id(const CUdevResource& r) {
 inline void set_resource_id(CUdevResource& r, std::uint64_t id) { std::memcpy(r._internal_padding, &id, sizeof id); }
 static_assert(sizeof(CUdevResource::_internal_padding) >= sizeof(std::uint64_t));
 
+constexpr std::size_t value_bytes(CUgraphMem_attribute attribute) {
+  return attribute >= CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT && attribute <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH
+             ? sizeof(cuuint64_t)
+             : 0;
+}
 // The bytes behind a `void*` beside the enum. 0: the driver has no such value.
 constexpr std::size_t value_bytes(CUmemPool_attribute attribute) {
   switch (attribute) {

@@ -211,6 +211,86 @@ struct CopyTexelsRecord {
                                      field::number("depth", &Record::depth), field::stream(&Record::stream, stream)});
   }
 };
+// A copy as a node of a graph.
+struct CopyNodeRecord : CopyTexelsRecord {
+  static constexpr auto with(auto... ids) { return std::tuple_cat(std::tuple{ids...}, fields_of_copy("")); }
+};
+struct CopiedNodeReply {
+  std::uint64_t node;
+
+  static constexpr std::tuple fields{field::made(Handle::GraphNode, &CopiedNodeReply::node)};
+};
+struct AddCopyNodeRecord : CopyNodeRecord {
+  std::uint64_t graph, dependencies;
+
+  static constexpr auto fields = with(field::id(Handle::Graph, &AddCopyNodeRecord::graph),
+                                      field::ids("dependencies", Handle::GraphNode, &AddCopyNodeRecord::dependencies));
+  using Reply = CopiedNodeReply;
+};
+struct SetCopyNodeRecord : CopyNodeRecord {
+  std::uint64_t node;
+
+  static constexpr auto fields = with(field::id(Handle::GraphNode, &SetCopyNodeRecord::node));
+};
+struct ExecCopyNodeRecord : CopyNodeRecord {
+  std::uint64_t exec, node;
+
+  static constexpr auto fields = with(field::id(Handle::GraphExec, &ExecCopyNodeRecord::exec),
+                                      field::id(Handle::GraphNode, &ExecCopyNodeRecord::node));
+};
+// A copy from or to the program's own memory, whose bytes lie in a block of the arena meanwhile. The guest moves them by the function
+// behind the token: before the copy to the device, behind the copy from it (docs/design/050-pageable-copies-in-graphs.md).
+struct PageableCopyRecord : CopyNodeRecord {
+  std::uint64_t token, to_device;
+
+  static constexpr auto with(const char* stream, auto... ids) {
+    return std::tuple_cat(
+        std::tuple{ids...}, fields_of_copy(stream),
+        std::tuple{field::number("token", &PageableCopyRecord::token), field::flag(&PageableCopyRecord::to_device)});
+  }
+};
+struct CapturePageableRecord : PageableCopyRecord {
+  static constexpr auto fields = with("stream");
+};
+struct AddPageableRecord : PageableCopyRecord {
+  std::uint64_t graph, dependencies;
+
+  static constexpr auto fields =
+      std::tuple_cat(with("", field::id(Handle::Graph, &AddPageableRecord::graph)),
+                     std::tuple{field::ids("dependencies", Handle::GraphNode, &AddPageableRecord::dependencies)});
+  using Reply = CopiedNodeReply;
+};
+struct SetPageableRecord : PageableCopyRecord {
+  std::uint64_t node;
+
+  static constexpr auto fields = with("", field::id(Handle::GraphNode, &SetPageableRecord::node));
+};
+struct ExecPageableRecord : PageableCopyRecord {
+  std::uint64_t exec, node;
+
+  static constexpr auto fields = with("", field::id(Handle::GraphExec, &ExecPageableRecord::exec),
+                                      field::id(Handle::GraphNode, &ExecPageableRecord::node));
+};
+// What the driver says of a copy: the words of CopyNode follow.
+struct CopyNode {
+  TexelsSide to, from;
+  std::uint64_t width, height, depth;
+  std::uint64_t to_type, from_type;  // CUmemorytype
+};
+// `token`: that of a copy of the program's own memory, which the guest knows; else 0.
+struct CopyNodeReply {
+  std::uint64_t token, bytes;
+
+  static constexpr std::tuple fields{field::number("token", &CopyNodeReply::token),
+                                     field::words("copy", &CopyNodeReply::bytes)};
+};
+struct GetCopyNodeRecord {
+  std::uint64_t node;
+
+  static constexpr std::tuple fields{field::id(Handle::GraphNode, &GetCopyNodeRecord::node)};
+  using Reply = CopyNodeReply;
+};
+
 template <bool asynchronous>
 struct CopyTexelsOf : CopyTexelsRecord {
   static constexpr auto fields = fields_of_copy(asynchronous ? "stream" : "");

@@ -115,6 +115,11 @@ inline constexpr bool plain<CUmemAllocationProp> = true;
 template <>
 inline constexpr bool plain<CUdevResource> = true;  // the bytes of the driver's own in it: ring/api/structs.h
 
+template <>
+inline constexpr bool plain<CUgraphEdgeData> = true;
+template <>
+inline constexpr bool plain<CUDA_MEMSET_NODE_PARAMS> = true;  // the address in it: ring/api/structs.h
+
 template <class T>
 inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;
 

@@ -29,7 +29,12 @@ static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint16_t padding_call = 0;
 inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits: answer in the mailbox
 inline constexpr std::uint16_t flag_per_thread = 2;   // the _ptsz or _ptds form: stream 0 means the thread's own
-// Bits 2-3 are kept for the calling thread's capture mode, and 0 until a worker knows it.
+// Bits 2-3: the calling thread's capture mode. Global is 0, which every worker knows.
+inline constexpr unsigned capture_mode_at = 2;
+constexpr std::uint16_t capture_mode_flags(unsigned mode) {
+  return static_cast<std::uint16_t>((mode & 3) << capture_mode_at);
+}
+constexpr unsigned capture_mode_of(std::uint16_t flags) { return flags >> capture_mode_at & 3; }
 // Bits 8-13: the number of the context that is current in the calling thread. Those below max_devices are the devices'
 // primary contexts; the others are for contexts that a program has created, by the numbers that the guest has chosen.
 inline constexpr unsigned context_at = 8;
@@ -39,8 +44,9 @@ constexpr std::uint16_t context_flags(unsigned context) {
   return static_cast<std::uint16_t>((context & (max_contexts - 1)) << context_at);
 }
 constexpr unsigned context_of(std::uint16_t flags) { return flags >> context_at & (max_contexts - 1); }
-inline constexpr std::uint16_t known_flags = flag_wants_reply | flag_per_thread | context_flags(max_contexts - 1);
-static_assert(known_flags == 0x3f03 && first_created_context < max_contexts);
+inline constexpr std::uint16_t known_flags =
+    flag_wants_reply | flag_per_thread | capture_mode_flags(3) | context_flags(max_contexts - 1);
+static_assert(known_flags == 0x3f0f && first_created_context < max_contexts);
 
 inline constexpr std::uint64_t absent = ~std::uint64_t{0};  // the slot of a null pointer
 

@@ -224,6 +224,7 @@ GROUP(graph_dependencies, InContext) {
   show("an edge with a reserved byte", CU(cuGraphAddDependencies_v2)(d.graph, &alone, &bottom, &edge, 1));
   show("version 1, remove", CU(cuGraphRemoveDependencies)(d.graph, &bottom, &alone, 1));
   show("version 1, add", CU(cuGraphAddDependencies)(d.graph, &bottom, &alone, 1));
+  show("version 1, remove it", CU(cuGraphRemoveDependencies)(d.graph, &bottom, &alone, 1));
   show("version 1, a self edge", CU(cuGraphAddDependencies)(d.graph, &bottom, &bottom, 1));
   CUgraphNode none = nullptr;
   show_guarded("add from null", [&] { return CU(cuGraphAddDependencies_v2)(d.graph, &none, &alone, nullptr, 1); });

@@ -187,6 +187,29 @@ GROUP(memory_nodes, InContext) {
   show("reserved in the end", static_cast<long long>(used));
 }
 
+// Without nodes that allocate, no memory is held for graphs.
+GROUP(graph_memory_attributes, InContext) {
+  for (const auto& [name, attribute] : {std::pair{"used", CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT},
+                                        {"used at most", CU_GRAPH_MEM_ATTR_USED_MEM_HIGH},
+                                        {"reserved", CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT},
+                                        {"reserved at most", CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH}}) {
+    const std::string what = name;
+    cuuint64_t value = 77;
+    show("get " + what, CU(cuDeviceGetGraphMemAttribute)(device, attribute, &value));
+    show(what, static_cast<long long>(value));
+    value = 0;
+    show("set " + what + " to 0", CU(cuDeviceSetGraphMemAttribute)(device, attribute, &value));
+    value = 5;
+    show("set " + what + " to 5", CU(cuDeviceSetGraphMemAttribute)(device, attribute, &value));
+  }
+  cuuint64_t value = 0;
+  show("get attribute 9", CU(cuDeviceGetGraphMemAttribute)(device, odd<CUgraphMem_attribute>(9), &value));
+  show("set attribute 9", CU(cuDeviceSetGraphMemAttribute)(device, odd<CUgraphMem_attribute>(9), &value));
+  show("get of device 99", CU(cuDeviceGetGraphMemAttribute)(99, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value));
+  show("set of device 99", CU(cuDeviceSetGraphMemAttribute)(99, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value));
+  show("trim", CU(cuDeviceGraphMemTrim)(device));
+}
+
 GROUP(nodes_alone, Loaded) {
   show_alone_in_context("add a graph to itself", [] {
     CUgraph graph = make_graph();

@@ -8,6 +8,7 @@
 
 #include "tests/contract/arrays.h"
 #include "tests/contract/batches.h"
+#include "tests/contract/graphs.h"
 
 // A case's name is what the handle is, and the call's: a test holds them against the table.
 #define ASK(what, call, ...) show(kind + " " what ", " #call, CU(call)(__VA_ARGS__))
@@ -158,6 +159,25 @@ void with_stream_of_batches(const std::string& kind, CUstream s) {
   ASK("stream", cuMemcpy3DPeerAsync, &peer, s);
 }
 
+void with_stream_of_graphs(const std::string& kind, CUstream s) {
+  const CUgraph graph = make_graph();
+  const CUgraphExec exec = instantiated(graph);
+  CUgraph captured = nullptr;
+  CUgraphExec made = nullptr;
+  ASK("stream", cuGraphLaunch, exec, s);
+  ASK("stream", cuGraphUpload, exec, s);
+  auto parameters = zeroed<CUDA_GRAPH_INSTANTIATE_PARAMS>();
+  parameters.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+  parameters.hUploadStream = s;
+  ASK("stream", cuGraphInstantiateWithParams, &made, graph, &parameters);
+  ASK("stream", cuStreamBeginCapture, s);
+  ASK("stream", cuStreamBeginCapture_v2, s, CU_STREAM_CAPTURE_MODE_RELAXED);
+  ASK("stream", cuStreamBeginCaptureToGraph, s, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED);
+  ASK("stream", cuStreamUpdateCaptureDependencies, s, nullptr, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  ASK("stream", cuStreamUpdateCaptureDependencies_v2, s, nullptr, nullptr, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+  ASK("stream", cuStreamEndCapture, s, &captured);
+}
+
 void with_event(const std::string& kind, CUevent e) {
   float ms = 0;
   CUevent good = nullptr;
@@ -182,6 +202,22 @@ void with_event(const std::string& kind, CUevent e) {
   ASK("event", cuGreenCtxRecordEvent, green, e);
   ASK("event", cuGreenCtxWaitEvent, green, e);
   CU(cuGreenCtxDestroy)(green);
+}
+
+void with_event_of_graphs(const std::string& kind, CUevent e) {
+  const CUgraph graph = make_graph();
+  CUevent good = nullptr;
+  CUgraphNode record = nullptr, wait = nullptr, made = nullptr;
+  CU(cuEventCreate)(&good, 0);
+  CU(cuGraphAddEventRecordNode)(&record, graph, nullptr, 0, good);
+  CU(cuGraphAddEventWaitNode)(&wait, graph, nullptr, 0, good);
+  const CUgraphExec exec = instantiated(graph);
+  ASK("event", cuGraphAddEventRecordNode, &made, graph, nullptr, 0, e);
+  ASK("event", cuGraphAddEventWaitNode, &made, graph, nullptr, 0, e);
+  ASK("event", cuGraphEventRecordNodeSetEvent, record, e);
+  ASK("event", cuGraphEventWaitNodeSetEvent, wait, e);
+  ASK("event", cuGraphExecEventRecordNodeSetEvent, exec, record, e);
+  ASK("event", cuGraphExecEventWaitNodeSetEvent, exec, wait, e);
 }
 
 void with_module(const std::string& kind, CUmodule m) {
@@ -430,6 +466,26 @@ void with_context(const std::string& kind, CUcontext c) {
   CU(cuEventDestroy_v2)(event);
 }
 
+void with_context_of_graphs(const std::string& kind, CUcontext c) {
+  const CUgraph graph = make_graph();
+  CUcontext here = nullptr;
+  CUdeviceptr a = 0;
+  CUgraphNode copy = nullptr, fill = nullptr, made = nullptr;
+  CUgraphConditionalHandle handle = 0;
+  CU(cuCtxGetCurrent)(&here);
+  CU(cuMemAlloc_v2)(&a, 32);
+  const CUDA_MEMCPY3D copied = copy_of(a, a + 16, 16);
+  const CUDA_MEMSET_NODE_PARAMS filled = fill_of(a, 1);
+  CU(cuGraphAddMemcpyNode)(&copy, graph, nullptr, 0, &copied, here);
+  CU(cuGraphAddMemsetNode)(&fill, graph, nullptr, 0, &filled, here);
+  const CUgraphExec exec = instantiated(graph);
+  ASK("context", cuGraphAddMemcpyNode, &made, graph, nullptr, 0, &copied, c);
+  ASK("context", cuGraphAddMemsetNode, &made, graph, nullptr, 0, &filled, c);
+  ASK("context", cuGraphConditionalHandleCreate, &handle, graph, c, 0, 0);
+  ASK("context", cuGraphExecMemcpyNodeSetParams, exec, copy, &copied, c);
+  ASK("context", cuGraphExecMemsetNodeSetParams, exec, fill, &filled, c);
+}
+
 void with_green_context(const std::string& kind, CUgreenCtx g, CUdevResourceDesc d) {
   CUcontext context = nullptr;
   CUgreenCtx made = nullptr;
@@ -478,8 +534,10 @@ void destroyed() {
   with_stream_of_questions("destroyed", stream);
   with_stream_of_memory("destroyed", stream);
   with_stream_of_batches("destroyed", stream);
+  with_stream_of_graphs("destroyed", stream);
   with_stream_of_managed_memory("destroyed", stream);
   with_event("destroyed", event);
+  with_event_of_graphs("destroyed", event);
   with_module("destroyed", module);
   with_function("destroyed", function);
   with_library("destroyed", library, kernel);
@@ -510,11 +568,13 @@ void of_another_kind() {
   with_mipmapped_array("another kind's", reinterpret_cast<CUmipmappedArray>(event));
   with_stream_and_array("another kind's", reinterpret_cast<CUstream>(event));
   with_event("another kind's", reinterpret_cast<CUevent>(stream));
+  with_event_of_graphs("another kind's", reinterpret_cast<CUevent>(stream));
   with_stream("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_questions("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_memory("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_batches("another kind's", reinterpret_cast<CUstream>(event));
+  with_stream_of_graphs("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_managed_memory("another kind's", reinterpret_cast<CUstream>(event));
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
@@ -523,6 +583,7 @@ void of_another_kind() {
   with_texture_reference("another kind's", reinterpret_cast<CUtexref>(stream));
   with_surface_reference("another kind's", reinterpret_cast<CUsurfref>(stream));
   with_context("another kind's", reinterpret_cast<CUcontext>(stream));
+  with_context_of_graphs("another kind's", reinterpret_cast<CUcontext>(stream));
   with_green_context("another kind's", reinterpret_cast<CUgreenCtx>(stream),
                      reinterpret_cast<CUdevResourceDesc>(event));
 }
@@ -536,8 +597,10 @@ void never_issued() {
   with_stream_of_questions("never issued", made_up<CUstream>());
   with_stream_of_memory("never issued", made_up<CUstream>());
   with_stream_of_batches("never issued", made_up<CUstream>());
+  with_stream_of_graphs("never issued", made_up<CUstream>());
   with_stream_of_managed_memory("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());
+  with_event_of_graphs("never issued", made_up<CUevent>());
   with_module("never issued", made_up<CUmodule>());
   with_function("never issued", made_up<CUfunction>());
   with_library("never issued", made_up<CUlibrary>(), made_up<CUkernel>());
@@ -545,6 +608,7 @@ void never_issued() {
   with_texture_reference("never issued", made_up<CUtexref>());
   with_surface_reference("never issued", made_up<CUsurfref>());
   with_context("never issued", made_up<CUcontext>());
+  with_context_of_graphs("never issued", made_up<CUcontext>());
   with_green_context("never issued", made_up<CUgreenCtx>(), made_up<CUdevResourceDesc>());
 }
 

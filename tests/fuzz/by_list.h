@@ -184,6 +184,10 @@ class ByList {
     if (chosen == 0) set(w.count, c_.or_else(attributes_));
   }
   template <class M>
+  void choose(const field::Ids<M>& w) {
+    set(w.count, c_.or_else(ids_ = below(4)));
+  }
+  template <class M>
   void choose(const field::PartSizes<M>& w) {
     parts_ = c_.parts();
     set(w.count, c_.or_else(parts_.size()));
@@ -220,6 +224,10 @@ class ByList {
   template <class M>
   void follow(const field::Attributes<M>&) {
     for (std::size_t i = 0; i < attributes_; ++i) put_attribute(c_.attribute());
+  }
+  template <class M>
+  void follow(const field::Ids<M>& w) {
+    for (std::size_t i = 0; i < ids_; ++i) to_.put(c_.id(w.kind));
   }
   // Those of the kernel `fill`, or anything.
   template <class M>
@@ -268,7 +276,7 @@ class ByList {
   R record_{};
   std::string text_;
   std::vector<std::string> parts_;
-  std::size_t attributes_ = 0, options_ = 0;
+  std::size_t attributes_ = 0, options_ = 0, ids_ = 0;
 };
 
 // ---- what a reply's list says --------------------------------------------------------------------------------------

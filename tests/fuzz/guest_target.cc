@@ -326,7 +326,7 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void by_pointer() {
     constexpr api::Arg a = args[I];
-    if constexpr (a.dir == api::Dir::In || a.dir == api::Dir::Out || is_answer<I>) {
+    if constexpr (a.dir == api::Dir::In || a.dir == api::Dir::Out || a.dir == api::Dir::Ids || is_answer<I>) {
       using T = api::Pointee<Param<I>>;
       std::size_t bytes = sizeof(T);
       if constexpr (a.extent == api::Extent::Valued) bytes = sizeof(std::uint64_t);

@@ -168,10 +168,13 @@ class Records final : public Choices {
     std::vector<std::uint64_t> slots;
     for (const Field& f : fields) slots.push_back(value(f));
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].arg.dir == api::Dir::In || fields[i].arg.dir == api::Dir::Out) slots[i] = length(fields[i], slots);
+      if (fields[i].arg.dir == api::Dir::In || fields[i].arg.dir == api::Dir::Out || fields[i].arg.dir == api::Dir::Ids)
+        slots[i] = length(fields[i], slots);
     for (const std::uint64_t slot : slots) payload_.put(slot);
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].arg.dir == api::Dir::In && slots[i] <= 4096) {
+      if (fields[i].arg.dir == api::Dir::Ids && slots[i] <= 4096) {
+        for (std::uint64_t n = slots[i] / sizeof(std::uint64_t); n > 0; --n) payload_.put(id(fields[i].handle));
+      } else if (fields[i].arg.dir == api::Dir::In && slots[i] <= 4096) {
         if (fields[i].size == sizeof(CUdevResource) && !input_->once_in(4))
           put_resources(slots[i]);
         else

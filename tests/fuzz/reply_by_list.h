@@ -57,6 +57,10 @@ class ReplyByList {
     set(w.count, or_any(in_.below(4)));
   }
   template <class M>
+  void choose(const api::field::Words<M>& w) {
+    set(w.length, or_any(8 * in_.below(6)));
+  }
+  template <class M>
   void choose(const api::field::Text<M>& w) {
     set(w.length, or_any(text.size()));
   }
@@ -72,6 +76,11 @@ class ReplyByList {
   void follow(ring::Writer& w, const api::field::Resources<M>& word) {
     const std::uint64_t count = std::min<std::uint64_t>(api::member_of(reply_, word.count), 8);
     for (std::uint64_t i = 0; i < count * sizeof(CUdevResource) / sizeof(std::uint64_t); ++i) w.slot(in_.any());
+  }
+  template <class M>
+  void follow(ring::Writer& w, const api::field::Words<M>& word) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(api::member_of(reply_, word.length), 64);
+    for (std::uint64_t i = 0; i < bytes / 8; ++i) w.slot(in_.any());
   }
   template <class M>
   void follow(ring::Writer& w, const api::field::Text<M>&) {

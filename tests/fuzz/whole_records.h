@@ -159,14 +159,20 @@ class WholeRecords final : public Choices {
     return f.arg.extent == api::Extent::One ? f.size : slots[static_cast<std::size_t>(f.arg.count)] * f.size;
   }
   void write_fields(const std::vector<Field>& fields) {
-    const auto points = [](const Field& f) { return f.arg.dir == api::Dir::In || f.arg.dir == api::Dir::Out; };
+    const auto points = [](const Field& f) {
+      return f.arg.dir == api::Dir::In || f.arg.dir == api::Dir::Out || f.arg.dir == api::Dir::Ids;
+    };
     std::vector<std::uint64_t> slots;
     for (const Field& f : fields) slots.push_back(points(f) ? 0 : value(f));
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (points(fields[i])) slots[i] = length(fields[i], slots);
     for (const std::uint64_t slot : slots) payload_.put(slot);
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].arg.dir == api::Dir::In) payload_.put_zeros(slots[i]);
+      if (fields[i].arg.dir == api::Dir::Ids) {
+        for (std::uint64_t n = slots[i] / sizeof(std::uint64_t); n > 0; --n) payload_.put(id(fields[i].handle));
+      } else if (fields[i].arg.dir == api::Dir::In) {
+        payload_.put_zeros(slots[i]);
+      }
   }
 
   Input& in_;

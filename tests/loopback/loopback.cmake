@@ -41,7 +41,7 @@ target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers 
 in_process_test(loopback_fake SOURCES callbacks.cc coming_back.cc contexts.cc diagnosis.cc green.cc lanes.cc module.cc narrow.cc order.cc release.cc scenarios.cc
                 strict.cc)
 if(TARGET simgpu)
-  in_process_test(loopback_simulated SIMULATED SOURCES callbacks.cc contexts.cc green.cc order.cc scenarios.cc)
+  in_process_test(loopback_simulated SIMULATED SOURCES callbacks.cc captures.cc contexts.cc green.cc order.cc scenarios.cc)
 endif()
 
 # With processes: the real broker and worker. A sanitizer's run-time does not bear the jail, nor a library that brings it

@@ -192,7 +192,7 @@ TEST_F(Processes, WhatIsNotServedRefusesByName) {
   EXPECT_EQ(p.line(), "refused");
   EXPECT_EQ(p.code(), 0);
   EXPECT_EQ(folder_.read("guest.log"),
-            "ivgpu: cuGraphCreate is refused: graphs are not served yet\n"
+            "ivgpu: cuGraphAddMemFreeNode is refused: nodes that allocate or free memory are not served yet\n"
             "ivgpu: `ivgpu coverage PROGRAM` lists all that a program calls and ivgpu does not serve\n");
 }
 

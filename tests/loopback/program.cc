@@ -199,12 +199,12 @@ int devices() {
 // What is not served is handed out and refuses, each time it is called.
 int refused() {
   const auto find_call = CU(cuGetProcAddress_v2);
-  CUresult (*create)(CUgraph*, unsigned) = nullptr;
-  CUgraph graph = nullptr;
+  decltype(&cuGraphAddMemFreeNode) add = nullptr;
   if (CU(cuInit)(0) != CUDA_SUCCESS) return 1;
-  if (find_call("cuGraphCreate", reinterpret_cast<void**>(&create), CUDA_VERSION, 0, nullptr) != CUDA_SUCCESS) return 2;
+  if (find_call("cuGraphAddMemFreeNode", reinterpret_cast<void**>(&add), CUDA_VERSION, 0, nullptr) != CUDA_SUCCESS)
+    return 2;
   for (int i = 0; i < 3; ++i)
-    if (create == nullptr || create(&graph, 0) != CUDA_ERROR_NOT_SUPPORTED) return 3;
+    if (add == nullptr || add(nullptr, nullptr, nullptr, 0, 0) != CUDA_ERROR_NOT_SUPPORTED) return 3;
   say("refused");
   return 0;
 }

@@ -557,4 +557,30 @@ TEST_F(Graphs, AChildGraphIsChangedThroughItsOwnHandle) {
   OK(cuGraphDestroy(inner));
 }
 
+TEST_F(Graphs, HoldNoMemoryOfTheirOwn) {
+  const auto get = cuDeviceGetGraphMemAttribute;
+  const auto set = cuDeviceSetGraphMemAttribute;
+  for (const auto attribute : {CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH,
+                               CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH}) {
+    const bool is_high =
+        attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    cuuint64_t value = 77;
+    OK(get(0, attribute, &value));
+    EXPECT_EQ(value, 0U);
+    EXPECT_EQ(set(0, attribute, &value), is_high ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+    value = 5;
+    EXPECT_EQ(set(0, attribute, &value), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(get(0, attribute, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(set(0, attribute, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(get(99, attribute, &value), CUDA_ERROR_INVALID_DEVICE);
+    EXPECT_EQ(set(99, attribute, &value), CUDA_ERROR_INVALID_DEVICE);
+  }
+  cuuint64_t value = 0;
+  const auto unknown = static_cast<CUgraphMem_attribute>(4);
+  EXPECT_EQ(get(0, unknown, &value), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(set(0, unknown, &value), CUDA_ERROR_INVALID_VALUE);
+  OK(cuDeviceGraphMemTrim(0));
+  EXPECT_EQ(cuDeviceGraphMemTrim(99), CUDA_ERROR_INVALID_DEVICE);
+}
+
 }  // namespace

@@ -33,7 +33,7 @@ int main(void) {
   void (**slots)(void) = 0;
   int (*graph)(void**, unsigned) = 0;
   void* graph_object = 0;
-  if (initialise(0) != 0 || find("cuGraphCreate", (void**)&graph, 13000, 0, 0) != 0) return 2;
+  if (initialise(0) != 0 || find("cuGraphAddMemFreeNode", (void**)&graph, 13000, 0, 0) != 0) return 2;
   if (table(&slots, cudart_interface) != 0) return 5;
   slots[12]();  // which prepares compilers; there are none
   slots[11]();
@@ -68,12 +68,12 @@ expect 1 '^cuCtxEnablePeerAccess +called +refused: needs several GPUs$' --gpu si
 unset ASKS_PEER
 # A program that names no call, and a library that does.
 mkdir "$work/asks.lib"
-echo 'const char* name(void) { return "cuGraphCreate"; }' >"$work/asks-library.c"
+echo 'const char* name(void) { return "cuGraphAddMemFreeNode"; }' >"$work/asks-library.c"
 echo 'const char* name(void); int main(void) { return name() == 0; }' >"$work/asks-linked.c"
 cc -shared -fPIC -Wl,-soname,libasks.so.1 -o "$work/asks.lib/libasks.so.1" "$work/asks-library.c" || exit 1
 cc -o "$work/asks-linked" "$work/asks-linked.c" "$work/asks.lib/libasks.so.1" -Wl,-rpath,"$work/asks.lib" || exit 1
 cc -static -o "$work/asks-static" -x c - <<<'int main(void) { return 0; }' || exit 1
-expect 1 '^cuGraphCreate +called +refused: graphs are not served yet$' --gpu sim "$work/asks"
+expect 1 '^cuGraphAddMemFreeNode +called +refused: nodes that allocate or free memory are not served yet$' --gpu sim "$work/asks"
 expect 1 '^cuInit +1 +local$' --gpu sim "$work/asks"
 expect 1 "^ivgpu [0-9.]+, coverage of $work/asks --fast$" --gpu sim "$work/asks" --fast
 expect 1 '"program":\["[^"]*/asks","--fast"\],.*"version":"[0-9.]+"' --gpu sim --json "$work/asks" --fast
@@ -83,13 +83,13 @@ expect 1 '"not_served":2,' --gpu sim --json "$work/asks"
 expect 0 'the program ended with 0 and made no driver call' --gpu sim true
 printf '#!/bin/sh\n%s\nexit 7\n' "$work/asks" >"$work/asks-and-fails" && chmod +x "$work/asks-and-fails"
 expect 1 '^ivgpu: the program ended with 7$' --gpu sim "$work/asks-and-fails"
-expect 1 '^cuGraphCreate +named +refused' --static "$work/asks"
-expect 1 '^cuGraphCreate +named +refused: graphs are not served yet, in libasks.so.1$' --static "$work/asks-linked"
+expect 1 '^cuGraphAddMemFreeNode +named +refused' --static "$work/asks"
+expect 1 '^cuGraphAddMemFreeNode +named +refused: nodes that allocate or free memory are not served yet, in libasks.so.1$' --static "$work/asks-linked"
 expect 1 '"libraries":\["[^]]*/libasks.so.1"' --static --json "$work/asks-linked"
 expect 1 '"not_served":1,' --static --json "$work/asks-linked"
 expect 0 '^0 entry points are named, there and in 0 libraries; 0 of them are not served$' --static "$work/asks-static"
 [[ ! -e $build/programs/vector_add_shared ]] ||
-  expect 1 '^cuGraphCreate +named +refused: .*, in libcudart\.so' --static "$build/programs/vector_add_shared"
+  expect 1 '^cuGraphAddMemFreeNode +named +refused: .*, in libcudart\.so' --static "$build/programs/vector_add_shared"
 rm "$work/asks.lib/libasks.so.1"
 expect 1 'the loader does not find libasks.so.1, so what it calls is not known' --static "$work/asks-linked"
 expect 127 'cannot run .*nothing: No such file' --gpu sim "$work/nothing"

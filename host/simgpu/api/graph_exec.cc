@@ -1,6 +1,8 @@
 // Executable graphs: instantiating, launching, switching nodes off, their end.
 #include "host/simgpu/api/graph_exec.h"
 
+#include <cstring>
+
 #include "host/simgpu/api/capture.h"
 #include "host/simgpu/api/condition.h"
 #include "host/simgpu/api/graph_calls.h"
@@ -308,4 +310,27 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
   return with_driver(
       [&](Driver& driver) { return driver.device(device) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS; });
+}
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
+  return with_driver([&](Driver& driver) {
+    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const bool is_known = attr >= CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT && attr <= CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    if (!is_known || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    constexpr cuuint64_t none = 0;
+    std::memcpy(value, &none, sizeof none);
+    return CUDA_SUCCESS;
+  });
+}
+
+// A program may reset the high marks, and nothing else.
+CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
+  return with_driver([&](Driver& driver) {
+    if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const bool is_high = attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    if (!is_high || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    cuuint64_t wanted = 0;
+    std::memcpy(&wanted, value, sizeof wanted);
+    return wanted == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
 }

@@ -5,6 +5,7 @@
 
 #include "host/session/output.h"
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/captured.h"
 
 namespace host::calls {
 namespace {
@@ -51,6 +52,26 @@ CUresult avoid(asked::avoid& a) {
   const bool fits = start != 0 && start < api::end_of_addresses && bytes <= api::end_of_addresses - start;
   if (!a.session().greeted() || !fits || bytes == 0 || bytes > api::max_avoided_range) return a.request.broken();
   return a.session().avoided.add(start, bytes);
+}
+
+CUresult disturb(asked::disturb& a) {
+  const ProgramsMode here(a.driver(), a.session().captures, a.request.capture_mode());
+  return a.driver().cuMemFree_v2(0);
+}
+
+// The legacy stream waits for all streams of the context that are not CU_STREAM_NON_BLOCKING; while one of these is captured it may
+// not be waited for, and then neither are other threads' own streams.
+CUresult await_context(asked::await_context& a) {
+  Session& session = a.session();
+  if (!session.captures.any()) return a.driver().cuCtxSynchronize();
+  for (void* const handle : session.objects.handles_in(a.request.context, api::Handle::Stream)) {
+    const auto stream = static_cast<CUstream>(handle);
+    if (is_captured(a.driver(), stream)) continue;
+    if (const CUresult waited = a.driver().cuStreamSynchronize(stream); is_fault(waited)) return waited;
+  }
+  auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const bool may_wait = a.driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &status) == CUDA_SUCCESS;
+  return may_wait ? a.driver().cuStreamSynchronize(CU_STREAM_LEGACY) : CUDA_SUCCESS;
 }
 
 CUresult take_output(asked::take_output& a) {

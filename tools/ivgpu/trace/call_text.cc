@@ -112,6 +112,10 @@ void given(const Parameter& p, std::optional<std::uint64_t> slot, Kept& in, Argu
     case Dir::Reserved:
     case Dir::Inside: add(to, "address", slot ? hex(*slot) : unknown); return;
     case Dir::Creates: add(to, std::string("new ") + name_of(p.handle), slot ? id_text(*slot) : unknown); return;
+    case Dir::Ids:
+      if (slot) in.bytes(*slot);
+      add(to, std::string(name_of(p.handle)) + "s", slot ? std::to_string(*slot / sizeof(std::uint64_t)) : unknown);
+      return;
     case Dir::In:
       if (p.arg.extent == Extent::String) {
         add(to, "text", slot ? text_of(in, *slot) : unknown);

@@ -174,6 +174,18 @@ class RecordText {
     add(w.name, w.length, [&](std::uint64_t v) { return text_of(behind_, v); });
   }
   template <class M>
+  void say(const field::Words<M>& w) {
+    add(w.name, w.length, [&](std::uint64_t v) {
+      const std::string_view words = behind_.bytes(v);
+      return words_text(words, words.size() == v);
+    });
+  }
+  template <class M>
+  void say(const field::Ids<M>& w) {
+    add(w.name, w.count, decimal);
+    behind_.bytes(value(w.count).value_or(0) * sizeof(std::uint64_t));
+  }
+  template <class M>
   void say(const field::Attributes<M>& w) {
     const auto count = value(w.count).value_or(0);
     for (std::uint64_t k = 0; k < std::min<std::uint64_t>(count, api::max_launch_attributes); ++k) {

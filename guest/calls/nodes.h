@@ -1,0 +1,84 @@
+// What the calls about nodes of graphs share (kernel_node.cc, copy_node.cc, host_node.cc, any_node.cc).
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "guest/calls/found.h"
+#include "guest/marshal/custom.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+
+// What the driver lends a program of a node, until it is asked about the node again. By the node's place in the table of objects,
+// so that there is no more of it than of these.
+template <class T>
+class Lent {
+ public:
+  T& renew(const Object& node) {
+    const std::lock_guard lock(mutex_);
+    return lent_[&node] = T();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const Object*, T> lent_;
+};
+
+inline Object* graph_object(CUgraph graph) { return session()->objects.find(graph, api::Handle::Graph); }
+inline Object* node_object(CUgraphNode node) { return session()->objects.find(node, api::Handle::GraphNode); }
+inline Object* exec_object(CUgraphExec exec) { return session()->objects.find(exec, api::Handle::GraphExec); }
+
+// The nodes that a new one depends on.
+struct Dependencies {
+  const CUgraphNode* nodes;
+  std::size_t count;
+
+  bool known() const {
+    if (count > ring::max_record / sizeof *nodes || (count != 0 && nodes == nullptr)) return false;
+    for (std::size_t i = 0; i < count; ++i)
+      if (node_object(nodes[i]) == nullptr) return false;
+    return true;
+  }
+  Part part() const { return {nodes, count * sizeof *nodes}; }  // a handle is an id
+};
+
+// Where a node runs: the program's word, or the current context.
+inline CUresult enter_for(CUcontext handle, Context*& context) {
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS || handle == nullptr) return r;
+  context = find_context(handle);
+  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
+}
+
+// Adds a node by a record that tells its graph and its dependencies.
+template <class Record>
+CUresult add(int call, const Context& context, Record& record, CUgraphNode* out, CUgraph graph,
+             const Dependencies& dependencies, const Part& parameters = {}) {
+  const Object* const object = graph_object(graph);
+  if (out == nullptr || object == nullptr || !dependencies.known()) return CUDA_ERROR_INVALID_VALUE;
+  record.graph = api::number_of(graph), record.dependencies = dependencies.count;
+  const std::array parts{dependencies.part(), parameters};
+  std::uint64_t id = 0;
+  const auto read = [&](CUresult result, ring::SharedReader& r) {
+    if (result == CUDA_SUCCESS) id = r.slot();
+  };
+  const Sent sent = cross({.call = call, .context = const_cast<Context&>(context)}, record, parts, read);
+  if (sent.result != CUDA_SUCCESS) return sent.result;
+  if (found_node(id, object) == nullptr) return lose_to_unsound_reply();
+  *out = reinterpret_cast<CUgraphNode>(id);
+  return CUDA_SUCCESS;
+}
+
+// The driver's types with members of version 2 begin as those without.
+template <class To, class From>
+To first_of(const From& from) {
+  To to;
+  static_assert(sizeof to <= sizeof from);
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+}  // namespace guest::calls

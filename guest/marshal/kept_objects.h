@@ -1,0 +1,62 @@
+// What a CALL line does with objects and memory that the guest remembers, apart from marshal.h's templates.
+#pragma once
+
+#include <cstdint>
+
+#include "guest/process/context.h"
+#include "guest/session/session.h"
+#include "ring/api/types.h"
+
+namespace guest {
+
+// The length of so many ids in a record; ~0 if no record holds so many.
+template <class T>
+std::uint64_t ids_length(const T* ids, std::uint64_t count) {
+  if (ids == nullptr) return 0;
+  return count > ring::max_record / sizeof(std::uint64_t) ? ~std::uint64_t{0} : count * sizeof(std::uint64_t);
+}
+// The error of handles in the program's memory of which one is not alive, or that are too many.
+template <class T>
+CUresult check_ids(const T* ids, std::uint64_t count, api::Handle kind) {
+  if (ids == nullptr) return count == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (ids_length(ids, count) > ring::max_record) return CUDA_ERROR_INVALID_VALUE;
+  for (std::uint64_t k = 0; k < count; ++k)
+    if (session()->objects.find(ids[k], kind) == nullptr) return api::kind_of(kind).unknown;
+  return CUDA_SUCCESS;
+}
+
+// Whether a call that names the object may fail at once, as those that wait for an event of a capture do.
+inline bool is_event_of_capture(const Object* object) {
+  return object != nullptr && object->in_capture.load(std::memory_order_relaxed);
+}
+
+// The program has closed a handle: what the object owns ends with it, and a capture that was begun in a stream.
+inline void close_object(Object& object, std::uint64_t id, Use last) {
+  Objects& objects = session()->objects;
+  const api::Handle kind = api::Id::of(id).kind;
+  if (kind == api::Handle::Stream) session()->captures.over(object);
+  if (kind == api::Handle::Graph || kind == api::Handle::GraphNode)
+    for (Object* owned : objects.owned_by(object)) objects.retire(*owned, last);
+  objects.close(object, id, last);
+}
+
+// The error of freeing, in a stream's order, what is no device memory.
+inline CUresult no_allocation(std::uint64_t at) {
+  const bool managed = session()->addresses.find(at).kind == Place::Kind::Managed;
+  return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+// New memory from a pool.
+inline void keep_allocation(std::uint64_t at, std::uint64_t bytes, std::uint64_t pool, std::uint32_t device,
+                            Context& home) {
+  session()->addresses.add({.kind = Place::Kind::Device,
+                            .start = at,
+                            .bytes = bytes,
+                            .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
+                            .pool = pool,
+                            .pooled = true,
+                            .device = device,
+                            .context = &home});
+}
+
+}  // namespace guest

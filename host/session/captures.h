@@ -1,0 +1,86 @@
+// The captures that a session's streams have begun, and the capture mode of the worker's threads.
+//
+// Every thread of the worker that calls the driver is RELAXED, so that the driver never refuses what the worker asks for itself. A
+// thread has the program's mode only while it makes a program's call, and only while a capture is open (ProgramsMode).
+//
+// Which streams are captured is known by the driver's word alone: a stream joins a capture by an event. What is kept here are
+// the streams in which a capture was begun.
+//
+// Thread-safety: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "host/driver/driver.h"
+#include "ring/api/cuda.h"
+
+namespace host {
+
+class Captures {
+ public:
+  // A stream as the driver knows it in the calling thread: the per-thread stream is another in each.
+  static CUstream in_thread(CUstream stream, bool per_thread) {
+    return stream == nullptr && per_thread ? CU_STREAM_PER_THREAD : stream;
+  }
+
+  bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
+  // `graph`: what the capture fills; null for one that the guest has, which does not end with a capture that fails.
+  void began(CUstream stream, CUgraph graph) {
+    const std::lock_guard lock(mutex_);
+    begun_[key_of(stream)] = graph;
+    open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
+  }
+  // Forgets the capture that was begun in the stream. Returns its graph; nothing: none was begun there.
+  std::optional<CUgraph> over(CUstream stream) {
+    const std::lock_guard lock(mutex_);
+    const auto found = begun_.find(key_of(stream));
+    if (found == begun_.end()) return std::nullopt;
+    const CUgraph graph = found->second;
+    begun_.erase(found);
+    open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
+    return graph;
+  }
+
+ private:
+  using Key = std::pair<CUstream, std::thread::id>;
+  static Key key_of(CUstream stream) {
+    return {stream, stream == CU_STREAM_PER_THREAD ? std::this_thread::get_id() : std::thread::id()};
+  }
+
+  std::atomic<std::uint32_t> open_{0};
+  std::mutex mutex_;
+  std::map<Key, CUgraph> begun_;
+};
+
+// Call it first in each thread that calls the driver.
+inline void become_relaxed(const Driver& driver) {
+  auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (driver.cuThreadExchangeStreamCaptureMode != nullptr) driver.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+// While it lives, the calling thread has the mode of the program's thread.
+class ProgramsMode {
+ public:
+  ProgramsMode(const Driver& driver, const Captures& captures, unsigned mode)
+      : driver_(captures.any() && mode != CU_STREAM_CAPTURE_MODE_RELAXED ? &driver : nullptr),
+        mode_(static_cast<CUstreamCaptureMode>(mode)) {
+    if (driver_ != nullptr) driver_->cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  ~ProgramsMode() {
+    if (driver_ != nullptr) driver_->cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  ProgramsMode(const ProgramsMode&) = delete;
+  ProgramsMode& operator=(const ProgramsMode&) = delete;
+
+ private:
+  const Driver* const driver_;
+  CUstreamCaptureMode mode_;  // the one that the thread does not have at the moment
+};
+
+}  // namespace host

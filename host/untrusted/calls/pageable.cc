@@ -1,0 +1,112 @@
+// Copies of the program's own memory in graphs: the session's own calls, by which the guest makes such nodes.
+#include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/found_nodes.h"
+#include "host/untrusted/calls/node_parts.h"
+#include "host/untrusted/calls/pageable_node.h"
+#include "host/untrusted/captured.h"
+
+namespace host::calls {
+namespace {
+
+// Calls `use(graph)` with the child graph of a record's copy, which the driver clones.
+template <class R, class Use>
+CUresult with_child(const Taken<R>& t, const CUDA_HOST_NODE_PARAMS& function, Use use) {
+  CUresult result = CUDA_SUCCESS;
+  CUgraph const child =
+      PageableNode::make(t.driver(), function, copy_of(t), context_of(t.request), t.record.to_device != 0, result);
+  if (child == nullptr) return result;
+  result = use(child);
+  t.driver().cuGraphDestroy(child);
+  return result;
+}
+
+// What a stream's capture has come to.
+struct Front {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t number = 0;
+  CUgraph graph = nullptr;
+  const CUgraphNode* nodes = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  std::size_t count = 0;
+};
+
+}  // namespace
+
+// As the driver does it for its own nodes: behind the stream's dependencies, whose place the node takes.
+CUresult capture_pageable(asked::capture_pageable& a) {
+  const Driver& driver = a.driver();
+  const CUstream stream =
+      Captures::in_thread(a.handle<CUstream>(&api::CopyTexelsRecord::stream), a.request.per_thread());
+  const auto beside = a.session().making();
+  Front front;
+  CUresult result = driver.cuStreamGetCaptureInfo_v3(stream, &front.status, &front.number, &front.graph, &front.nodes,
+                                                     &front.edges, &front.count);
+  if (result == CUDA_SUCCESS && front.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+    result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (result != CUDA_SUCCESS) return forget_token(a.session(), a.record.token), result;
+  const std::uint64_t graph = found_graph(a.request, front.graph);
+  const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
+    return with_child(a, *function, [&](CUgraph child) {
+      CUgraphNode node = nullptr;
+      const std::vector<CUgraphNode> before(front.nodes, front.nodes + front.count);
+      const std::vector<CUgraphEdgeData> edges(front.edges,
+                                               front.edges == nullptr ? nullptr : front.edges + front.count);
+      CUresult added = driver.cuGraphAddChildGraphNode(&node, front.graph, nullptr, 0, child);
+      const std::vector<CUgraphNode> behind(before.size(), node);
+      if (added == CUDA_SUCCESS && !before.empty())
+        added = driver.cuGraphAddDependencies_v2(front.graph, before.data(), behind.data(),
+                                                 edges.empty() ? nullptr : edges.data(), before.size());
+      if (added != CUDA_SUCCESS) return added;
+      return driver.cuStreamUpdateCaptureDependencies_v2(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+    });
+  };
+  return give_function(a.request, a.record.token, graph, give, true);
+}
+
+CUresult add_pageable(asked::add_pageable& a) {
+  using R = api::AddPageableRecord;
+  const auto beside = a.session().making();
+  if (!a.session().may_make_another()) return forget_token(a.session(), a.record.token), CUDA_ERROR_OUT_OF_MEMORY;
+  CUgraphNode node = nullptr;
+  const auto graph = a.handle<CUgraph>(&R::graph);
+  const auto* const nodes = reinterpret_cast<const CUgraphNode*>(a.behind(&R::dependencies));
+  const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
+    return with_child(a, *function, [&](CUgraph child) {
+      return a.driver().cuGraphAddChildGraphNode(&node, graph, nodes, a.record.dependencies, child);
+    });
+  };
+  const CUresult result = give_function(a.request, a.record.token, a.record.graph, give, true);
+  return result == CUDA_SUCCESS ? a.answer(result, {.node = found_node(a.request, node, a.record.graph)}) : result;
+}
+
+// A copy in the other direction is another node, which the driver refuses as well.
+CUresult set_pageable(asked::set_pageable& a) {
+  const auto node = a.handle<CUgraphNode>(&api::SetPageableRecord::node);
+  const auto found = PageableNode::of(a.driver(), node);
+  if (!found || found->to_device != (a.record.to_device != 0))
+    return forget_token(a.session(), a.record.token), CUDA_ERROR_INVALID_VALUE;
+  const CUDA_MEMCPY3D copy = copy_of(a);
+  const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
+    const CUresult set = a.driver().cuGraphMemcpyNodeSetParams(found->copy, &copy);
+    return set == CUDA_SUCCESS ? a.driver().cuGraphHostNodeSetParams(found->function, function) : set;
+  };
+  return give_function(a.request, a.record.token, a.session().objects.owner_of(a.record.node), give, true);
+}
+
+CUresult exec_set_pageable(asked::exec_set_pageable& a) {
+  using R = api::ExecPageableRecord;
+  const auto node = a.handle<CUgraphNode>(&R::node);
+  const auto found = PageableNode::of(a.driver(), node);
+  // The driver changes copies of one row alone in an executable.
+  const bool is_row = a.record.height == 1 && a.record.depth == 1;
+  if (!found || !is_row || found->to_device != (a.record.to_device != 0))
+    return forget_token(a.session(), a.record.token), CUDA_ERROR_INVALID_VALUE;
+  const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
+    return with_child(a, *function, [&](CUgraph child) {
+      return a.driver().cuGraphExecChildGraphNodeSetParams(a.handle<CUgraphExec>(&R::exec), node, child);
+    });
+  };
+  return give_function(a.request, a.record.token, 0, give, true);
+}
+
+}  // namespace host::calls

@@ -1,0 +1,263 @@
+// Captures and graphs over a real guest library and a real worker: what happens where a program errs, or ends things early. What the
+// driver answers in the usual course is the contract suite's.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/loopback/in_process.h"
+
+namespace {
+
+using loopback::backend, loopback::InProcess;
+
+class Captured : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(loopback_.ok());
+    ASSERT_EQ(cu::cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuMemAlloc_v2(&word_, 64), CUDA_SUCCESS);
+  }
+  CUresult begin(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED) {
+    return cu::cuStreamBeginCapture_v2(stream_, mode);
+  }
+  CUresult fill(unsigned value) { return cu::cuMemsetD32Async(word_, value, 4, stream_); }
+  CUresult end(CUgraph* graph) { return cu::cuStreamEndCapture(stream_, graph); }
+  // A graph of one fill.
+  CUgraph captured(unsigned value) {
+    CUgraph graph = nullptr;
+    EXPECT_EQ(begin(), CUDA_SUCCESS);
+    EXPECT_EQ(fill(value), CUDA_SUCCESS);
+    EXPECT_EQ(end(&graph), CUDA_SUCCESS);
+    return graph;
+  }
+  CUgraphExec instantiated(CUgraph graph) {
+    CUgraphExec exec = nullptr;
+    EXPECT_EQ(cu::cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    return exec;
+  }
+  unsigned word() {
+    unsigned value = 0;
+    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuMemcpyDtoH_v2(&value, word_, sizeof value), CUDA_SUCCESS);
+    return value;
+  }
+  // That a capture works, and that none is counted as open any more.
+  void expect_that_captures_work() {
+    EXPECT_FALSE(guest::session()->captures.any());
+    const CUgraph graph = captured(77);
+    const CUgraphExec exec = instantiated(graph);
+    EXPECT_EQ(cu::cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(word(), 77U);
+    EXPECT_FALSE(guest::session()->captures.any());
+  }
+
+  InProcess loopback_{backend()};
+  CUstream stream_ = nullptr;
+  CUdeviceptr word_ = 0;
+};
+
+TEST_F(Captured, RunsAsOftenAsItIsLaunched) {
+  const CUgraphExec exec = instantiated(captured(5));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(fill(1), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(word(), 5U);
+  }
+  EXPECT_EQ(cu::cuGraphExecDestroy(exec), CUDA_SUCCESS);
+}
+
+TEST_F(Captured, AStreamThatIsDestroyedTakesItsCaptureAlong) {
+  ASSERT_EQ(begin(CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(fill(1), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamDestroy_v2(stream_), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(end(&graph), CUDA_ERROR_INVALID_HANDLE);
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cu::cuMemAlloc_v2(&more, 64), CUDA_SUCCESS) << "no capture is open that would forbid it";
+  ASSERT_EQ(cu::cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  expect_that_captures_work();
+}
+
+TEST_F(Captured, TheEndByAnotherThreadEndsItWithAnError) {
+  ASSERT_EQ(begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  CUresult result = CUDA_SUCCESS;
+  std::thread([&] { result = end(&graph); }).join();
+  EXPECT_EQ(result, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  EXPECT_EQ(graph, nullptr);
+  expect_that_captures_work();
+}
+
+TEST_F(Captured, AnInvalidatedCapturesGraphIsNoGraphAnyMore) {
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  ASSERT_EQ(fill(1), CUDA_SUCCESS);
+  auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph during = nullptr, graph = nullptr;
+  ASSERT_EQ(cu::cuStreamGetCaptureInfo_v2(stream_, &status, nullptr, &during, nullptr, nullptr), CUDA_SUCCESS);
+  ASSERT_NE(during, nullptr);
+  EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(end(&graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  std::size_t count = 0;
+  EXPECT_EQ(cu::cuGraphGetNodes(during, nullptr, &count), CUDA_ERROR_INVALID_VALUE);
+  CUgraphExec exec = nullptr;
+  EXPECT_EQ(cu::cuGraphInstantiateWithFlags(&exec, during, 0), CUDA_ERROR_INVALID_VALUE);
+  expect_that_captures_work();
+}
+
+TEST_F(Captured, AContextThatEndsTakesItsCapturesAlong) {
+  CUcontext other = nullptr;
+  CUstream stream = nullptr;
+  ASSERT_EQ(cu::cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuCtxDestroy_v2(other), CUDA_SUCCESS);
+  EXPECT_FALSE(guest::session()->captures.any());
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+}
+
+TEST_F(Captured, AThreadThatEndsLeavesItsCaptureOpenForTheOthers) {
+  std::thread([&] {
+    CUcontext context = nullptr;
+    EXPECT_EQ(cu::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    EXPECT_EQ(begin(), CUDA_SUCCESS);
+  }).join();
+  EXPECT_EQ(fill(9), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(end(&graph), CUDA_SUCCESS);
+  std::size_t nodes = 0;
+  EXPECT_EQ(cu::cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+  EXPECT_EQ(nodes, 1U);
+}
+
+// Beside a capture of mode global, in the same thread: the library's own work must not end it.
+TEST_F(Captured, WorkElsewhereGoesOnBesideIt) {
+  CUstream other = nullptr;
+  std::vector<unsigned char> bytes(300'000, 7), back(300'000);
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&memory, bytes.size()), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(begin(CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemcpyHtoDAsync_v2(memory, bytes.data(), bytes.size(), other), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemcpyDtoHAsync_v2(back.data(), memory, back.size(), other), CUDA_SUCCESS);
+  EXPECT_EQ(back, bytes);
+  EXPECT_EQ(fill(3), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(end(&graph), CUDA_SUCCESS);
+}
+
+TEST_F(Captured, CountsThatNoMemoryHasAreRefused) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr, nodes[2] = {};
+  ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphAddEmptyNode(&node, graph, nullptr, 0), CUDA_SUCCESS);
+  nodes[0] = nodes[1] = node;
+  constexpr std::size_t huge = std::size_t{1} << 63;
+  EXPECT_EQ(cu::cuGraphAddEmptyNode(&node, graph, nodes, huge), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuGraphAddDependencies_v2(graph, nodes, nodes, nullptr, huge), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuStreamUpdateCaptureDependencies_v2(stream_, nodes, nullptr, huge, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuGraphAddEmptyNode(&node, graph, nullptr, 1), CUDA_ERROR_INVALID_VALUE);
+  std::size_t count = 0;
+  EXPECT_EQ(cu::cuGraphGetNodes(graph, nullptr, &count), CUDA_SUCCESS);
+  EXPECT_EQ(count, 1U);
+}
+
+TEST_F(Captured, NodesOfGraphsThatHaveEndedAreUnknown) {
+  CUgraph graph = nullptr, clone = nullptr, other = nullptr;
+  CUgraphNode node = nullptr, in_clone = nullptr, another = nullptr;
+  ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphCreate(&other, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphAddEmptyNode(&node, graph, nullptr, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphClone(&clone, graph), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphNodeFindInClone(&in_clone, node, clone), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphDestroy(clone), CUDA_SUCCESS);
+  CUgraphNodeType type{};
+  EXPECT_EQ(cu::cuGraphNodeGetType(in_clone, &type), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuGraphAddEmptyNode(&another, other, &in_clone, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuGraphNodeGetType(node, &type), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphDestroy(clone), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cu::cuGraphDestroyNode(node), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Captured, AConditionalHandleThatNobodyGaveIsRefused) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUcontext context = nullptr;
+  ASSERT_EQ(cu::cuCtxGetCurrent(&context), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  params.conditional.handle = 0x1234;
+  params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+  params.conditional.size = 1;
+  params.conditional.ctx = context;
+  EXPECT_EQ(cu::cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_VALUE);
+  params.conditional.size = 0x7fffffff;
+  ASSERT_EQ(cu::cuGraphConditionalHandleCreate(&params.conditional.handle, graph, context, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &params), CUDA_ERROR_INVALID_VALUE);
+}
+
+void count(void* counter) { ++*static_cast<std::atomic<int>*>(counter); }
+
+// Also behind the graph's end, as long as there is an executable; the tokens end with the last of them.
+TEST_F(Captured, HostFunctionsAreCalledAtEachLaunchUntilTheLastExecutableEnds) {
+  std::atomic<int> calls{0};
+  CUgraph graph = nullptr;
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuLaunchHostFunc(stream_, count, &calls), CUDA_SUCCESS);
+  ASSERT_EQ(end(&graph), CUDA_SUCCESS);
+  EXPECT_EQ(calls, 0);
+  std::array execs{instantiated(graph), instantiated(graph)};
+  EXPECT_EQ(cu::cuGraphDestroy(graph), CUDA_SUCCESS);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(cu::cuGraphLaunch(execs[i % 2], stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(calls, 10);
+  EXPECT_TRUE(guest::session()->callbacks().find(1));
+  for (const CUgraphExec exec : execs) EXPECT_EQ(cu::cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  while (guest::session()->callbacks().find(1)) std::this_thread::yield();  // the limit of the test ends it
+}
+
+TEST_F(Captured, AUserObjectEndsOnceWithTheLastThatHasIt) {
+  std::atomic<int> destroyed{0};
+  CUuserObject object = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuUserObjectCreate(&object, &destroyed, count, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
+  const CUgraphExec exec = instantiated(graph);
+  EXPECT_EQ(cu::cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(destroyed, 0);
+  EXPECT_EQ(cu::cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  while (destroyed == 0) std::this_thread::yield();
+  EXPECT_EQ(destroyed, 1);
+  EXPECT_EQ(cu::cuUserObjectRetain(object, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+// A list of more elements than one reply holds.
+TEST_F(Captured, ALongListComesWhole) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  constexpr std::size_t all = 5000;
+  ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  std::vector<CUgraphNode> made, nodes(all), from(all), to(all);
+  for (std::size_t i = 0; i < all; ++i) {
+    ASSERT_EQ(cu::cuGraphAddEmptyNode(&node, graph, i == 0 ? nullptr : &made.back(), i == 0 ? 0 : 1), CUDA_SUCCESS);
+    made.push_back(node);
+  }
+  std::size_t count = all;
+  ASSERT_EQ(cu::cuGraphGetNodes(graph, nodes.data(), &count), CUDA_SUCCESS);
+  EXPECT_EQ(count, all);
+  EXPECT_EQ(nodes, made);
+  ASSERT_EQ(cu::cuGraphGetEdges_v2(graph, from.data(), to.data(), nullptr, &count), CUDA_SUCCESS);
+  EXPECT_EQ(count, all - 1);
+  EXPECT_EQ(from[all - 2], made[all - 2]);
+  EXPECT_EQ(to[all - 2], made[all - 1]);
+}
+
+}  // namespace
