@@ -47,6 +47,7 @@ CUresult call_destructor(const Callback& callback, CUresult) {
 
 // Of a captured one, the graph's executables call it until they have ended.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver says so even before cuInit
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   return put(api::id_of::cuLaunchHostFunc, stream,
              {.function = call_host_function,
