@@ -12,6 +12,7 @@ namespace {
 
 using Lane = ring::LaneControl;
 constexpr std::uint32_t kind_of(std::uint64_t token) { return static_cast<std::uint32_t>(token + 40); }
+constexpr std::int32_t status_of(std::uint64_t token) { return static_cast<std::int32_t>(token + 20); }
 constexpr std::int32_t result_of(std::uint64_t token) { return static_cast<std::int32_t>(token + 70); }
 
 // Lanes, the words to sleep on, and what both sides do around them. Each call is a token from 1 on.
@@ -22,6 +23,7 @@ struct Lanes {
       const ring::Shared<Lane> lane(&words[k]);
       lane[&Lane::token].store(0, std::memory_order_relaxed);
       lane[&Lane::kind].store(0, std::memory_order_relaxed);
+      lane[&Lane::status].store(0, std::memory_order_relaxed);
       lane[&Lane::sequence].store(0, std::memory_order_relaxed);
       lane[&Lane::worker_asleep].store(0, std::memory_order_relaxed);
       lane[&Lane::done].store(0, std::memory_order_relaxed);
@@ -32,7 +34,7 @@ struct Lanes {
   }
 
   bool post(std::size_t k, std::uint64_t token) {
-    const ring::Peer peer = callers[k].post(kind_of(token), token);
+    const ring::Peer peer = callers[k].post(kind_of(token), token, status_of(token));
     require(peer != ring::Peer::Broken, "the worker calls a lane broken");
     if (peer == ring::Peer::Ok && guest.must_wake() != ring::Asleep::No) futex_wake(callbacks_asleep.address());
     return peer == ring::Peer::Ok;
@@ -54,7 +56,8 @@ struct Lanes {
       const ring::Peer peer = callees[k].take(call);
       require(peer != ring::Peer::Broken, "the guest calls a lane broken");
       if (peer != ring::Peer::Ok) continue;
-      require(call.kind == kind_of(call.token), "a call's kind is another call's");
+      require(call.kind == kind_of(call.token) && call.status == status_of(call.token),
+              "a call's kind or status is another's");
       called |= 1u << call.token;
       callees[k].answer(result_of(call.token));
       if (sleeper(k).must_wake() != ring::Asleep::No) futex_wake(&words[k].worker_asleep);
