@@ -65,8 +65,8 @@ std::unique_ptr<GpuClient> GpuClient::create(int fd, int gpu_fd, const Uuid& gpu
   for (std::size_t i = 0; refused == 0 && i < std::size(ids.id) && ids.id[i] != invalid_id; ++i) {
     IdInfo info{};
     info.id = ids.id[i];
-    refused = control(fd, root, root, get_id_info, info);
-    if (refused != 0) break;
+    // A control descriptor has access to one GPU, so that the resource manager may say nothing of the others.
+    if (control(fd, root, root, get_id_info, info) != ok) continue;
     std::unique_ptr<GpuClient> client(new GpuClient(fd, root, info.device_instance));
     if (client->make_objects() && client->is(gpu)) return client;
     client.reset();  // its root has ended with it
