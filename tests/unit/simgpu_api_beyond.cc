@@ -114,7 +114,7 @@ TEST(Beyond, ACallThatNeitherServesIsReportedOnce) {
 TEST(Beyond, CuGetProcAddressGivesCallsThatNeitherServes) {
   const auto find = reinterpret_cast<decltype(&cuGetProcAddress)>(exported("cuGetProcAddress_v2"));
   for (const char* name : {"cuGraphAddMemAllocNode", "cuGraphAddBatchMemOpNode", "cuIpcGetMemHandle",
-                           "cuIpcOpenEventHandle", "cuGraphLaunch", "cuStreamEndCapture"}) {
+                           "cuIpcOpenEventHandle", "cuCtxEnablePeerAccess", "cuMemMapArrayAsync"}) {
     void* function = nullptr;
     CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     EXPECT_EQ(find(name, &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status), CUDA_SUCCESS) << name;
