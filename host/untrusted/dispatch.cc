@@ -14,8 +14,8 @@ namespace {
 template <int Id>
 CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
   const auto driver = per_thread_or<Id>(r, function);
-  if (driver == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  return Unmarshal<typename api::Call<Id>::Shape>(r).run(counting<Id>(r, driver));
+  Unmarshal<typename api::Call<Id>::Shape> unmarshal(r);
+  return driver == nullptr ? unmarshal.refuse() : unmarshal.run(counting<Id>(r, driver));
 }
 
 // A CUSTOM line.

@@ -37,9 +37,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <class F>
   CUresult run(F function) {
     [[maybe_unused]] const auto changing = changing_ranges();
-    each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
-    each([&]<std::size_t I>() { take<I>(); });
-    if (!r_.complete() || broken_) return r_.broken();
+    if (!take_all()) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
     if (makes() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
     [[maybe_unused]] const auto ending = closes_family() ? r_.session.ending() : std::unique_lock<std::shared_mutex>();
@@ -56,6 +54,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     return result == CUDA_SUCCESS ? refused_ : result;
   }
 
+  // For a call that the driver lacks: the record is judged all the same.
+  CUresult refuse() { return take_all() ? CUDA_ERROR_NOT_SUPPORTED : r_.broken(); }
+
  private:
   template <class F>
   static constexpr void each(F f) {
@@ -69,6 +70,13 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   static constexpr api::Handle kind = api::kind_of_param<Param<I>, args[I]>;
   template <std::size_t I>
   static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
+
+  // False: no correct guest sends this.
+  bool take_all() {
+    each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
+    each([&]<std::size_t I>() { take<I>(); });
+    return r_.complete() && !broken_;
+  }
 
   // Whether the call gives the session another object or range.
   static constexpr bool makes() {

@@ -756,7 +756,7 @@ TEST_F(Records, PaddingThatHoldsSomethingBreaks) {
   expect_broken(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 4, 0}), "elements");
   expect_broken(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 1}));
   expect_broken(ids::cuMemAllocPitch_v2, Payload::record(api::AllocateRecord{64, 2, 4, 1}));
-  expect_broken(ids::cuLaunchKernel, Payload::record(api::LaunchRecord{function, 0, {1, 1, 1}, {1, 1, 1}, 0, 0, 0, 1}));
+  expect_broken(ids::cuLaunchKernel, Payload::record(api::LaunchRecord{function, 0, {1, 1, 1}, {1, 1, 1}, 0, 0, 0, 2}));
   const api::LoadRecord load{world.next(Handle::Module), ring::absent, 0, 1, 0, 1};
   expect_broken(ids::cuModuleLoadData, Payload::record(load).slot(std::strlen(module_text) + 1).text(module_text));
   EXPECT_EQ(world.send(ids::cuMemAllocPitch_v2, Payload::record(api::AllocateRecord{64, 2, 4, 0})).result,
