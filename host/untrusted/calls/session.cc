@@ -55,6 +55,7 @@ CUresult avoid(asked::avoid& a) {
 }
 
 CUresult disturb(asked::disturb& a) {
+  if (!a.session().captures.any()) return CUDA_SUCCESS;
   const ProgramsMode here(a.driver(), a.session().captures, a.request.capture_mode());
   return a.driver().cuMemFree_v2(0);
 }
