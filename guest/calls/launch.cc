@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
 #include "guest/calls/launch_config.h"
 #include "guest/calls/packed_parameters.h"
 #include "guest/calls/stub.h"
@@ -176,7 +177,8 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   crossed = true;
   const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result
                                                : send_with_attributes(crossing, record, l, f, packed);
-  return result == CUDA_SUCCESS && launches_block() ? await_kernel(l.stream, *context) : result;
+  const bool waits = result == CUDA_SUCCESS && launches_block() && !is_captured(l.stream);
+  return waits ? await_kernel(l.stream, *context) : result;
 }
 
 CUresult launch(int call, const Launch& l) {

@@ -4,10 +4,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "tests/loopback/in_process.h"
+#include "tests/loopback/kernels.h"
 
 namespace {
 
@@ -258,6 +260,27 @@ TEST_F(Captured, ALongListComesWhole) {
   EXPECT_EQ(count, all - 1);
   EXPECT_EQ(from[all - 2], made[all - 2]);
   EXPECT_EQ(to[all - 2], made[all - 1]);
+}
+
+// Where launches block, a captured one does not: the wait would end the capture.
+struct Blocking {
+  Blocking() { setenv("CUDA_LAUNCH_BLOCKING", "1", 1); }
+};
+class CapturedWhereLaunchesBlock : Blocking, public Captured {};
+
+TEST_F(CapturedWhereLaunchesBlock, LaunchesDoNotBlock) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUgraph graph = nullptr;
+  unsigned elements = 1, value = 6;
+  void* parameters[] = {&word_, &elements, &value};
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuModuleGetFunction(&function, module, "fill"), CUDA_SUCCESS);
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(end(&graph), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphLaunch(instantiated(graph), stream_), CUDA_SUCCESS);
+  EXPECT_EQ(word(), 6U);
 }
 
 }  // namespace
