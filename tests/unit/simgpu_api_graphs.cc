@@ -575,10 +575,6 @@ TEST_F(Graphs, HoldNoMemoryOfTheirOwn) {
     EXPECT_EQ(get(99, attribute, &value), CUDA_ERROR_INVALID_DEVICE);
     EXPECT_EQ(set(99, attribute, &value), CUDA_ERROR_INVALID_DEVICE);
   }
-  cuuint64_t value = 0;
-  const auto unknown = static_cast<CUgraphMem_attribute>(4);
-  EXPECT_EQ(get(0, unknown, &value), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(set(0, unknown, &value), CUDA_ERROR_INVALID_VALUE);
   OK(cuDeviceGraphMemTrim(0));
   EXPECT_EQ(cuDeviceGraphMemTrim(99), CUDA_ERROR_INVALID_DEVICE);
 }
