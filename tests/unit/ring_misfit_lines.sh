@@ -53,7 +53,8 @@ fits takes_void 'in(1), _'
 fits takes_void 'maybe_in(1), _'
 fits takes_stream closes
 fits takes_array knows
-misfits takes_event knows 'a handle that is found or given back may have been given before'
+fits takes_event knows
+misfits takes_event finds 'a handle that is found may have been given before'
 misfits takes_double _ 'of floating numbers, only float crosses'
 misfits takes_address _ 'an unsigned long long may be an address, an object or a handle'
 misfits takes_number '_, _' 'one word per parameter'

@@ -172,7 +172,7 @@ worker_at_2_mib() {
   say 32 '\x00\x00\x20'; say 40 '\x00\x00\xa0\x01'  # first_slot and slot_bytes: at 2 MiB, and of 26
   say 2097152 '\x1a\x0aIVslot'; say 2097188 "$1"
 }
-say 320 '7.8.9'; worker_at_2_mib '\xff\x00\xff\x7f'; expect 0 '^ok +release +host 7.8.9, here [0-9.]+$'
+say 320 '7.8.9'; worker_at_2_mib '\xff\x01\xff\x7f'; expect 0 '^ok +release +host 7.8.9, here [0-9.]+$'
 worker_at_2_mib '\x02\x00\xff\x7f'; expect 0 '^ +-> install ivgpu [0-9.]+ on the host'
 say 320 '\x1b[2J'; expect 0 '^warning +release +host \?\[2J9, here'
 say 40 '\xff\xff\xff\xff\xff\xff\xff\xff'; expect 0 '^warning +release '; good_guest
