@@ -6,11 +6,8 @@
 namespace guest::calls {
 namespace {
 
-struct Bodies {
-  std::vector<CUgraph> graphs;
-};
-Lent<Bodies>& bodies_of_nodes() {
-  static auto* const lent = new Lent<Bodies>;
+Lent<std::vector<CUgraph>>& bodies_of_nodes() {
+  static auto* const lent = new Lent<std::vector<CUgraph>>;
   return *lent;
 }
 
@@ -37,14 +34,14 @@ CUresult add_conditional(CUgraphNode* out, CUgraph graph, const Dependencies& de
   if (sent.result != CUDA_SUCCESS) return sent.result;
   Object* const node = found_node(reply.node, object);
   if (node == nullptr) return lose_to_unsound_reply();
-  Bodies& kept = bodies_of_nodes().renew(*node);
+  std::vector<CUgraph>& kept = bodies_of_nodes().renew(*node);
   for (const std::uint64_t id : bodies) {
     Object* const body = found_graph(id);
     if (body == nullptr) return lose_to_unsound_reply();
     if (body->owner == 0) session()->objects.give(*body, *node);
-    kept.graphs.push_back(reinterpret_cast<CUgraph>(id));
+    kept.push_back(reinterpret_cast<CUgraph>(id));
   }
-  p.phGraph_out = kept.graphs.data();
+  p.phGraph_out = kept.data();
   *out = reinterpret_cast<CUgraphNode>(reply.node);
   return CUDA_SUCCESS;
 }

@@ -25,12 +25,7 @@ CUresult disturb_captures() {
   if (!session()->captures.any()) return CUDA_SUCCESS;
   const Context* current = current_context();
   const Context& context = current != nullptr && current->lives() ? *current : primary(0);
-  Channel& channel = this_channel();
-  const Sending how{
-      .call = api::id_of::disturb, .flags = record_flags(context, true), .payload = sizeof(api::PlainRecord)};
-  return send(
-             channel, how, [](ring::Writer& w) { w.slot(0); }, read_nothing)
-      .result;
+  return send_own(api::id_of::disturb, context, api::PlainRecord{}).result;
 }
 
 CUresult await_context(const Context& context) {
@@ -38,11 +33,7 @@ CUresult await_context(const Context& context) {
     const Sending how{.call = api::id_of::cuCtxSynchronize, .flags = record_flags(context, true)};
     return send(this_channel(), how, write_nothing, read_nothing).result;
   }
-  const Sending how{
-      .call = api::id_of::await_context, .flags = record_flags(context, true), .payload = sizeof(api::PlainRecord)};
-  return send(
-             this_channel(), how, [](ring::Writer& w) { w.slot(0); }, read_nothing)
-      .result;
+  return send_own(api::id_of::await_context, context, api::PlainRecord{}).result;
 }
 
 namespace calls {

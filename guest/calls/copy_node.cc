@@ -9,42 +9,6 @@
 namespace guest::calls {
 namespace {
 
-// The session's own records for such copies.
-template <class Record, class Read = decltype(read_nothing)>
-Sent send_to_session(int call, const Context& context, const Record& record, const Part& behind = {},
-                     Read read = read_nothing) {
-  const Sending how{.call = call,
-                    .flags = record_flags(context, true),
-                    .payload = ring::padded(sizeof record) + ring::padded(behind.bytes)};
-  const auto write = [&](ring::Writer& w) {
-    w.bytes(&record, sizeof record);
-    if (behind.bytes != 0) w.bytes(behind.at, behind.bytes);
-  };
-  return send(this_channel(), how, write, read);
-}
-template <class Record>
-CUresult send_by_session(int call, const Context& context, const Record& record) {
-  const Sent sent = send_to_session(call, context, record);
-  if (sent.use.position == 0) session()->callbacks().end(record.token);
-  return sent.result;
-}
-
-CUresult add_by_session(const Context& context, api::AddPageableRecord& record, CUgraphNode* out, CUgraph graph,
-                        const Dependencies& dependencies) {
-  if (!dependencies.known()) return session()->callbacks().end(record.token), CUDA_ERROR_INVALID_VALUE;
-  record.graph = api::number_of(graph), record.dependencies = dependencies.count;
-  std::uint64_t id = 0;
-  const auto read = [&](CUresult result, ring::SharedReader& r) {
-    if (result == CUDA_SUCCESS) id = r.slot();
-  };
-  const Sent sent = send_to_session(api::id_of::add_pageable, context, record, dependencies.part(), read);
-  if (sent.use.position == 0) session()->callbacks().end(record.token);
-  if (sent.result != CUDA_SUCCESS) return sent.result;
-  if (found_node(id, graph_object(graph)) == nullptr) return lose_to_unsound_reply();
-  *out = reinterpret_cast<CUgraphNode>(id);
-  return CUDA_SUCCESS;
-}
-
 template <class Send>
 CUresult with_pageable(const CUDA_MEMCPY3D& copy, api::PageableCopyRecord& record, Send send) {
   const CUresult described = describe_pageable(copy, record);
@@ -61,7 +25,13 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
   if (is_pageable(*p)) {
     api::AddPageableRecord record{};
     if (graph_object(graph) == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return with_pageable(*p, record, [&] { return add_by_session(*context, record, out, graph, {nodes, count}); });
+    return with_pageable(*p, record, [&] {
+      const Dependencies dependencies{nodes, count};
+      if (!dependencies.known()) return session()->callbacks().end(record.token), CUDA_ERROR_INVALID_VALUE;
+      return add_by(record, out, graph, dependencies, {}, [&](std::span<const Part> parts, auto read) {
+        return send_with_token(api::id_of::add_pageable, *context, record, read, parts);
+      });
+    });
   }
   api::AddCopyNodeRecord record{};
   if (const CUresult r = describe_copy(*p, record); r != CUDA_SUCCESS) return r;
@@ -75,7 +45,8 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D* p) {
   if (is_pageable(*p)) {
     api::SetPageableRecord record{};
     record.node = api::number_of(node);
-    return with_pageable(*p, record, [&] { return send_by_session(api::id_of::set_pageable, *context, record); });
+    return with_pageable(*p, record,
+                         [&] { return send_with_token(api::id_of::set_pageable, *context, record).result; });
   }
   api::SetCopyNodeRecord record{};
   if (const CUresult r = describe_copy(*p, record); r != CUDA_SUCCESS) return r;
@@ -92,7 +63,8 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
     if (!wait_for_object(*object, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     api::ExecPageableRecord record{};
     record.exec = api::number_of(exec), record.node = api::number_of(node);
-    return with_pageable(*p, record, [&] { return send_by_session(api::id_of::exec_set_pageable, *context, record); });
+    return with_pageable(*p, record,
+                         [&] { return send_with_token(api::id_of::exec_set_pageable, *context, record).result; });
   }
   api::ExecCopyNodeRecord record{};
   if (const CUresult r = describe_copy(*p, record); r != CUDA_SUCCESS) return r;

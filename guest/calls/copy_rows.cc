@@ -109,10 +109,10 @@ CUresult synchronize(const Rows& c) { return Stub<api::id_of::cuStreamSynchroniz
 
 std::size_t rows_of(const Side& s) { return s.pitch == 0 ? 0 : s.slice / s.pitch; }
 
-// With an array on a side at least. Only the driver knows whether the copy lies in the array, so its answer is awaited.
 api::TexelsSide texels_side(const Side& s) {
   return {.array = s.array, .x = s.x, .y = s.y, .z = s.z, .address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
 }
+// With an array on a side at least. Only the driver knows whether the copy lies in the array, so its answer is awaited.
 Sent send_texels(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   const api::CopyTexelsRecord record{.to = texels_side(to),
                                      .from = texels_side(from),

@@ -1,6 +1,6 @@
 // Kernel nodes of graphs. They are CUSTOM because of the kernel's parameters, as launches are.
+#include "guest/calls/attributes.h"
 #include "guest/calls/calls.h"
-#include "guest/calls/launch_config.h"
 #include "guest/calls/nodes.h"
 #include "guest/calls/packed_parameters.h"
 
@@ -178,29 +178,18 @@ CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID tag,
   Context* context = nullptr;
   if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
   if (node_object(node) == nullptr || value == nullptr || !api::is_streams(tag)) return CUDA_ERROR_INVALID_VALUE;
-  CUlaunchAttribute given{};
-  given.id = tag;
-  given.value = *value;
-  const CUlaunchAttribute sent = described(given);
-  const api::SetNodeAttributeRecord record{.node = api::number_of(node), .attributes = 1, .pad = 0};
-  const Part attribute{&sent, sizeof sent};
-  return cross({.call = api::id_of::cuGraphKernelNodeSetAttribute, .context = *context}, record, {&attribute, 1})
-      .result;
+  const api::SetNodeAttributeRecord record{.node = api::number_of(node), .attributes = 0, .pad = 0};
+  const Crossing crossing{.call = api::id_of::cuGraphKernelNodeSetAttribute, .context = *context};
+  return set_attribute(crossing, record, tag, *value);
 }
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID tag, CUkernelNodeAttrValue* value) {
   Context* context = nullptr;
   if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
   if (node_object(node) == nullptr || value == nullptr || !api::is_streams(tag)) return CUDA_ERROR_INVALID_VALUE;
-  const api::GetNodeAttributeRecord record{
-      .node = api::number_of(node), .tag = static_cast<std::uint32_t>(tag), .pad = 0};
-  const auto read = [&](CUresult result, ring::SharedReader& r) {
-    if (result != CUDA_SUCCESS) return;
-    const auto told = r.read<api::StreamAttributeReply>();
-    api::with_attribute<api::LaunchAttributes>(
-        tag, [&](const auto& line) { std::memcpy(static_cast<void*>(value), told.value, line.bytes); });
-  };
-  return cross({.call = api::id_of::cuGraphKernelNodeGetAttribute, .context = *context}, record, {}, read).result;
+  const api::GetNodeAttributeRecord record{.node = api::number_of(node), .tag = 0, .pad = 0};
+  const Crossing crossing{.call = api::id_of::cuGraphKernelNodeGetAttribute, .context = *context};
+  return get_attribute(crossing, record, tag, value);
 }
 
 }  // namespace guest::calls

@@ -132,7 +132,7 @@ class Named {
 }
 
 // The driver ends a capture for a launch that it refuses, and says of one that has ended only that.
-[[gnu::noinline]] CUresult refuse_captured(CUstream stream, CUresult why) {
+[[gnu::noinline]] CUresult end_captured(CUstream stream, CUresult why) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status) != CUDA_SUCCESS) return why;
   if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -186,7 +186,7 @@ CUresult launch(int call, const Launch& l) {
   const CUresult result = make_launch(call, l, crossed);
   if (crossed || session() == nullptr || !session()->captures.any()) [[likely]]
     return result;
-  return refuse_captured(l.stream, result);
+  return end_captured(l.stream, result);
 }
 
 }  // namespace

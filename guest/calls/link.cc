@@ -50,15 +50,13 @@ Sent cross_link(int call, Context& context, Link& link, const Record& record, st
 std::size_t fetch_piece(std::uint64_t id, std::size_t offset, std::span<char> room) {
   const api::TakeImageRecord record{.id = id, .offset = offset, .room = room.size()};
   std::size_t length = 0;
-  const auto write = [&](ring::Writer& w) { w.bytes(&record, sizeof record); };
   const auto read = [&](CUresult result, ring::SharedReader& r) {
     if (result != CUDA_SUCCESS) return;
     const std::uint64_t said = r.slot();
     if (said == 0 || said > room.size()) return r.fail();
     if (r.copy(room.data(), said)) length = said;
   };
-  const Sending how{.call = api::id_of::take_image, .flags = record_flags(primary(0), true), .payload = sizeof record};
-  return send(this_channel(), how, write, read).result == CUDA_SUCCESS ? length : 0;
+  return send_own(api::id_of::take_image, primary(0), record, read).result == CUDA_SUCCESS ? length : 0;
 }
 
 // Memory is taken as the pieces come, not on the worker's word. False: they have not all come.

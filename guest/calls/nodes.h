@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "guest/calls/found.h"
@@ -53,10 +54,10 @@ inline CUresult enter_for(CUcontext handle, Context*& context) {
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
 
-// Adds a node by a record that tells its graph and its dependencies.
-template <class Record>
-CUresult add(int call, const Context& context, Record& record, CUgraphNode* out, CUgraph graph,
-             const Dependencies& dependencies, const Part& parameters = {}) {
+// Adds a node by a record that tells its graph and its dependencies, by `send(parts, read)`.
+template <class Record, class Send>
+CUresult add_by(Record& record, CUgraphNode* out, CUgraph graph, const Dependencies& dependencies,
+                const Part& parameters, Send send) {
   const Object* const object = graph_object(graph);
   if (out == nullptr || object == nullptr || !dependencies.known()) return CUDA_ERROR_INVALID_VALUE;
   record.graph = api::number_of(graph), record.dependencies = dependencies.count;
@@ -65,11 +66,19 @@ CUresult add(int call, const Context& context, Record& record, CUgraphNode* out,
   const auto read = [&](CUresult result, ring::SharedReader& r) {
     if (result == CUDA_SUCCESS) id = r.slot();
   };
-  const Sent sent = cross({.call = call, .context = const_cast<Context&>(context)}, record, parts, read);
-  if (sent.result != CUDA_SUCCESS) return sent.result;
+  if (const CUresult r = send(parts, read).result; r != CUDA_SUCCESS) return r;
   if (found_node(id, object) == nullptr) return lose_to_unsound_reply();
   *out = reinterpret_cast<CUgraphNode>(id);
   return CUDA_SUCCESS;
+}
+
+// The same by a call of the table.
+template <class Record>
+CUresult add(int call, Context& context, Record& record, CUgraphNode* out, CUgraph graph,
+             const Dependencies& dependencies, const Part& parameters = {}) {
+  return add_by(record, out, graph, dependencies, parameters, [&](std::span<const Part> parts, auto read) {
+    return cross({.call = call, .context = context}, record, parts, read);
+  });
 }
 
 // The driver's types with members of version 2 begin as those without.

@@ -30,15 +30,8 @@ CUresult calls::capture_pageable(const CUDA_MEMCPY3D& c, CUstream stream) {
   api::CapturePageableRecord record{};
   if (const CUresult r = describe_pageable(c, record); r != CUDA_SUCCESS) return r;
   record.stream = reinterpret_cast<std::uint64_t>(stream);
-  Channel& channel = this_channel();
-  if (!wait_for_stream(ref, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  const Sending how{.call = api::id_of::capture_pageable,
-                    .flags = record_flags(*ref.context, true),
-                    .payload = ring::padded(sizeof record)};
-  const Sent sent = send(
-      channel, how, [&](ring::Writer& w) { w.bytes(&record, sizeof record); }, read_nothing);
-  if (sent.use.position == 0) session()->callbacks().end(record.token);
-  return sent.result;
+  if (!wait_for_stream(ref, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  return send_with_token(api::id_of::capture_pageable, *ref.context, record).result;
 }
 
 }  // namespace guest

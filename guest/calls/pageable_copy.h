@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "guest/marshal/custom.h"
 #include "guest/session/callbacks.h"
 #include "ring/api/cuda.h"
 #include "ring/api/records.h"
@@ -27,6 +29,15 @@ struct PageableCopy {
 // Describes a copy whose one side is the program's own memory, and issues the token for it. CUDA_ERROR_NOT_SUPPORTED: both are.
 // Preconditions: a context is current.
 CUresult describe_pageable(const CUDA_MEMCPY3D& c, api::PageableCopyRecord& record);
+
+// Sends a record of the session's own that describe_pageable() has filled. The token ends here if nothing was sent.
+template <class Record, class Read = decltype(read_nothing)>
+Sent send_with_token(int call, const Context& context, const Record& record, Read read = read_nothing,
+                     std::span<const Part> parts = {}) {
+  const Sent sent = send_own(call, context, record, read, parts);
+  if (sent.use.position == 0) session()->callbacks().end(record.token);
+  return sent;
+}
 
 // Whether some bytes of a copy are the program's own.
 bool is_pageable(const CUDA_MEMCPY3D& c);

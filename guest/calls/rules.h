@@ -336,20 +336,22 @@ struct Rules<api::id_of::cuGraphExecDestroy> : Rules<0> {
 };
 
 // Nodes that allocate and free memory are not served yet.
-inline CUresult refuse_captured(CUstream stream) {
+inline CUresult refuse_memory_node(CUstream stream) {
   return is_captured(stream) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 template <>
 struct Rules<api::id_of::cuMemAllocAsync> : Rules<0> {
-  static CUresult refuses(CUdeviceptr*, std::size_t, CUstream stream) { return refuse_captured(stream); }
+  static CUresult refuses(CUdeviceptr*, std::size_t, CUstream stream) { return refuse_memory_node(stream); }
 };
 template <>
 struct Rules<api::id_of::cuMemAllocFromPoolAsync> : Rules<0> {
-  static CUresult refuses(CUdeviceptr*, std::size_t, CUmemoryPool, CUstream stream) { return refuse_captured(stream); }
+  static CUresult refuses(CUdeviceptr*, std::size_t, CUmemoryPool, CUstream stream) {
+    return refuse_memory_node(stream);
+  }
 };
 template <>
 struct Rules<api::id_of::cuMemFreeAsync> : Rules<0> {
-  static CUresult refuses(CUdeviceptr, CUstream stream) { return refuse_captured(stream); }
+  static CUresult refuses(CUdeviceptr, CUstream stream) { return refuse_memory_node(stream); }
 };
 
 // A launch is checked against the limit that the program has set.

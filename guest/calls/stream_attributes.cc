@@ -1,12 +1,7 @@
-// Attributes of streams. They are CUSTOM because cuda.h has a union for their values, which crosses by the lines of the
-// launch attributes (ring/api/launch_attributes.h).
-#include <cstring>
-
+// Attributes of streams. They are CUSTOM because cuda.h has a union for their values.
+#include "guest/calls/attributes.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/find_stream.h"
-#include "guest/calls/launch_config.h"
-#include "guest/marshal/custom.h"
-#include "ring/api/records.h"
 
 namespace guest::calls {
 
@@ -15,16 +10,10 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstrea
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (value == nullptr || !api::is_streams(tag)) return CUDA_ERROR_INVALID_VALUE;
-  CUlaunchAttribute given{};
-  given.id = tag;
-  given.value = *value;
-  const CUlaunchAttribute sent = described(given);
   const api::SetStreamAttributeRecord record{
-      .stream = reinterpret_cast<std::uint64_t>(stream), .attributes = 1, .pad = 0};
-  const Part attribute{&sent, sizeof sent};
-  const CUresult result = cross({.call = api::id_of::cuStreamSetAttribute, .context = *ref.context, .stream = &ref},
-                                record, {&attribute, 1})
-                              .result;
+      .stream = reinterpret_cast<std::uint64_t>(stream), .attributes = 0, .pad = 0};
+  const Crossing crossing{.call = api::id_of::cuStreamSetAttribute, .context = *ref.context, .stream = &ref};
+  const CUresult result = set_attribute(crossing, record, tag, *value);
   // cuStreamGetPriority is answered here.
   if (result == CUDA_SUCCESS && tag == CU_LAUNCH_ATTRIBUTE_PRIORITY) ref.object->priority = value->priority;
   return result;
@@ -34,18 +23,9 @@ CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID tag, CUstreamAttrV
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (value == nullptr || !api::is_streams(tag)) return CUDA_ERROR_INVALID_VALUE;
-  const api::GetStreamAttributeRecord record{
-      .stream = reinterpret_cast<std::uint64_t>(stream), .tag = static_cast<std::uint32_t>(tag), .pad = 0};
-  const auto take = [&](CUresult result, ring::SharedReader& reply) {
-    if (result != CUDA_SUCCESS) return;
-    const auto given = reply.read<api::StreamAttributeReply>();
-    CUlaunchAttribute told{};
-    std::memcpy(&told.value, given.value, sizeof told.value);
-    api::with_attribute<api::LaunchAttributes>(
-        tag, [&](const auto& line) { std::memcpy(static_cast<void*>(value), &told.value, line.bytes); });
-  };
-  return cross({.call = api::id_of::cuStreamGetAttribute, .context = *ref.context, .stream = &ref}, record, {}, take)
-      .result;
+  const api::GetStreamAttributeRecord record{.stream = reinterpret_cast<std::uint64_t>(stream), .tag = 0, .pad = 0};
+  const Crossing crossing{.call = api::id_of::cuStreamGetAttribute, .context = *ref.context, .stream = &ref};
+  return get_attribute(crossing, record, tag, value);
 }
 
 }  // namespace guest::calls

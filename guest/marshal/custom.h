@@ -79,21 +79,42 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   return sent;
 }
 
-// The same for a record and the parts that follow it.
-template <class Record, class Read>
-Sent cross(const Crossing& c, const Record& record, std::span<const Part> parts, Read read) {
-  std::size_t payload = ring::padded(sizeof record);
-  for (const Part& part : parts) payload += part.bytes > ring::max_record ? ring::max_record : ring::padded(part.bytes);
-  const auto write = [&](ring::Writer& w) {
+// A record, and the parts that follow it.
+template <class Record>
+struct WithParts {
+  const Record& record;
+  std::span<const Part> parts;
+
+  std::size_t bytes() const {
+    std::size_t all = ring::padded(sizeof record);
+    for (const Part& part : parts) all += part.bytes > ring::max_record ? ring::max_record : ring::padded(part.bytes);
+    return all;
+  }
+  void operator()(ring::Writer& w) const {
     w.bytes(&record, sizeof record);
     for (const Part& part : parts) w.bytes(part.at, part.bytes);
-  };
-  return cross(c, payload, write, read);
+  }
+};
+
+template <class Record, class Read>
+Sent cross(const Crossing& c, const Record& record, std::span<const Part> parts, Read read) {
+  const WithParts<Record> all{record, parts};
+  return cross(c, all.bytes(), all, read);
 }
 
 template <class Record>
 Sent cross(const Crossing& c, const Record& record, std::span<const Part> parts = {}) {
   return cross(c, record, parts, read_nothing);
+}
+
+// Sends a record of the session's own, a SESSION line of the table, and waits for its reply. The caller has waited for what it must
+// not overtake. Preconditions: no channel's lock is held.
+template <class Record, class Read = decltype(read_nothing)>
+Sent send_own(int call, const Context& context, const Record& record, Read read = read_nothing,
+              std::span<const Part> parts = {}) {
+  const WithParts<Record> all{record, parts};
+  const Sending how{.call = call, .flags = record_flags(context, true), .payload = all.bytes()};
+  return send(this_channel(), how, all, read);
 }
 
 }  // namespace guest

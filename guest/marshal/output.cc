@@ -43,7 +43,6 @@ void print_output() {
   for (std::size_t length = 1; length != 0;) {
     length = 0;
     const api::TakeOutputRecord record{.room = api::max_output};
-    const auto write = [&](ring::Writer& w) { w.bytes(&record, sizeof record); };
     const auto read = [&](CUresult result, ring::SharedReader& r) {
       if (result != CUDA_SUCCESS) return;
       std::array<char, api::max_output> room;
@@ -52,9 +51,7 @@ void print_output() {
       std::fwrite(text.data(), 1, length, stdout);
       if (r.ok() && r.left() != 0) log_lines(take_text(r, std::span(room).first(api::max_diagnosis)));
     };
-    const Sending how{
-        .call = api::id_of::take_output, .flags = record_flags(primary(0), true), .payload = sizeof record};
-    send(this_channel(), how, write, read);
+    send_own(api::id_of::take_output, primary(0), record, read);
   }
 }
 

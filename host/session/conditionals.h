@@ -12,7 +12,7 @@ namespace host {
 
 class Conditionals {
  public:
-  // A handle ends with its graph, which nobody tells: the number of those that were ever given is bounded.
+  // The driver does not tell when it ends a handle, so all that it ever gave are kept, up to this number.
   static constexpr std::size_t most = 1 << 20;
 
   // False: there are too many.

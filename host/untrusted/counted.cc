@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "host/untrusted/calls/pageable_node.h"
+#include "host/untrusted/captured.h"
 #include "host/untrusted/executables.h"
 
 namespace host::counted {
@@ -164,8 +165,7 @@ COUNTED(cuStreamDestroy_v2, CUstream stream) {
     CUgraph graph = nullptr;
     if (r.session.driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && *began != nullptr)
       r.session.driver.cuGraphDestroy(graph);
-    if (const std::uint64_t id = r.session.objects.id_of(api::Handle::Graph, *began))
-      r.session.forget(r.session.objects.drop_with_owned(id));
+    drop_captured(r.session, *began);
   }
   return driver(stream);
 }

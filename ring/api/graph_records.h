@@ -39,7 +39,7 @@ struct CaptureInfoRecord {
   using Reply = CaptureInfoReply;
 };
 
-// The elements of a list that one reply holds at most.
+// How many elements of a list the worker puts into one reply, at most.
 inline constexpr std::uint64_t list_page = 2048;
 
 // `all`: how many elements the list has. Some of them follow: a node's id; with edges one more id and the data.

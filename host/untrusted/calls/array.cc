@@ -1,6 +1,4 @@
 // Arrays: their parts, their ends, and copies with an array on a side.
-#include <cstring>
-
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 
@@ -19,28 +17,6 @@ CUresult find_part(A& a) {
 }
 
 using Record = api::CopyTexelsRecord;
-using api::TexelsSide;
-
-template <class R>
-CUarray array_of(const Taken<R>& t, TexelsSide Record::*side) {
-  return t.template handle<CUarray>(api::field::of(side, &TexelsSide::array));
-}
-
-template <class R>
-CUDA_MEMCPY3D texels_of(const Taken<R>& t) {
-  const Record& record = t.record;
-  CUDA_MEMCPY3D copy;
-  std::memset(&copy, 0, sizeof copy);
-  set_sides(copy, side_of(t.session(), record.to.address, array_of(t, &Record::to)),
-            side_of(t.session(), record.from.address, array_of(t, &Record::from)));
-  copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
-  copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
-  copy.dstXInBytes = record.to.x, copy.dstY = record.to.y, copy.dstZ = record.to.z;
-  copy.srcXInBytes = record.from.x, copy.srcY = record.from.y, copy.srcZ = record.from.z;
-  copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;
-  return copy;
-}
-
 template <class R>
 void count_texels(const Taken<R>& t) {
   const Record& copy = t.record;
@@ -62,13 +38,13 @@ CUresult cuMipmappedArrayDestroy(asked::cuMipmappedArrayDestroy& a) {
 // Every copy with an array on a side comes as one of these two, in the driver's most general form.
 CUresult cuMemcpyAtoD_v2(asked::cuMemcpyAtoD_v2& a) {
   count_texels(a);
-  const CUDA_MEMCPY3D copy = texels_of(a);
+  const CUDA_MEMCPY3D copy = copy_of(a);
   return per_thread_or<api::id_of::cuMemcpy3D_v2>(a.request, a.driver().cuMemcpy3D_v2)(&copy);
 }
 
 CUresult cuMemcpyHtoAAsync_v2(asked::cuMemcpyHtoAAsync_v2& a) {
   count_texels(a);
-  const CUDA_MEMCPY3D copy = texels_of(a);
+  const CUDA_MEMCPY3D copy = copy_of(a);
   const auto function = per_thread_or<api::id_of::cuMemcpy3DAsync_v2>(a.request, a.driver().cuMemcpy3DAsync_v2);
   return function(&copy, a.handle<CUstream>(&Record::stream));
 }

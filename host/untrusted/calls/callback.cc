@@ -1,5 +1,6 @@
 // Functions of the program's in a stream's order: the driver gets one of ours, which has the guest call the program's.
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/node_parts.h"
 #include "host/untrusted/captured.h"
 #include "host/untrusted/host_calls.h"
 
@@ -19,27 +20,11 @@ CUresult give_call(Session& session, std::uint64_t token, Give give) {
 }
 
 // The graph that the stream's capture fills.
-CUgraph graph_of(const Driver& driver, CUstream stream) {
+CUgraph captured_graph(const Driver& driver, CUstream stream) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
   driver.cuStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph, nullptr, nullptr);
   return graph;
-}
-
-// A node is run as often as the program likes, by the graph's executables and those of its clones. All of them keep a user object
-// of the driver's, which ends the call behind the last of them.
-CUresult capture_call(asked::cuLaunchHostFunc& a, CUstream stream) {
-  const Driver& driver = a.driver();
-  auto* const call = new HostCall{a.session().host_calls, a.record.token};
-  CUuserObject keeper = nullptr;
-  CUresult result = driver.cuUserObjectCreate(&keeper, call, &HostCall::end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-  if (result != CUDA_SUCCESS) return HostCall::end(call), result;
-  result = a.call(a.handle<CUstream>(&api::HostFunctionRecord::stream), &HostCall::run_again, static_cast<void*>(call));
-  CUgraph const graph = result == CUDA_SUCCESS ? graph_of(driver, stream) : nullptr;
-  const bool kept =
-      graph != nullptr && driver.cuGraphRetainUserObject(graph, keeper, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS;
-  if (!kept) driver.cuUserObjectRelease(keeper, 1);
-  return result;
 }
 
 }  // namespace
@@ -49,7 +34,9 @@ CUresult cuLaunchHostFunc(asked::cuLaunchHostFunc& a) {
   if (a.session().captures.any())
     if (const CUstream captured = Captures::in_thread(stream, a.request.per_thread());
         is_captured(a.driver(), captured))
-      return capture_call(a, captured);
+      return give_function(
+          a.request, a.record.token, captured_graph(a.driver(), captured),
+          [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(stream, params->fn, params->userData); });
   return give_call(a.session(), a.record.token,
                    [&](HostCall* call) { return a.call(stream, &HostCall::run, static_cast<void*>(call)); });
 }

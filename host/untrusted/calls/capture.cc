@@ -19,9 +19,8 @@ CUresult cuStreamEndCapture(asked::cuStreamEndCapture& a) {
   const CUresult result = a.call(given, &graph);
   api::EndCaptureReply reply{.graph = 0, .over = is_captured(a.driver(), stream) ? 0U : 1U};
   if (reply.over != 0)
-    if (const auto began = session.captures.over(stream); began && result != CUDA_SUCCESS && *began != nullptr)
-      if (const std::uint64_t id = session.objects.id_of(api::Handle::Graph, *began))
-        session.forget(session.objects.drop_with_owned(id));
+    if (const auto began = session.captures.over(stream); began && result != CUDA_SUCCESS)
+      drop_captured(session, *began);
   if (result == CUDA_SUCCESS && graph != nullptr) reply.graph = found_graph(a.request, graph);
   a.answer(CUDA_SUCCESS, reply);
   a.request.out_on_error = sizeof reply;

@@ -1,9 +1,12 @@
-// A side of a copy of rows, as the driver takes it. Its kind is always said. Where it is not (UNIFIED), a driver takes an
+// A copy of rows or texels, and its sides, as the driver takes them. A side's kind is always said. Where it is not (UNIFIED), a driver takes an
 // address that it does not know for memory of its own process, which is the worker's
 // (docs/design/045-addresses-that-are-gone.md).
 #pragma once
 
+#include <cstring>
+
 #include "host/session/session.h"
+#include "host/untrusted/taken.h"
 
 namespace host::calls {
 
@@ -26,6 +29,27 @@ inline CopySide side_of(const Session& session, std::uint64_t address, CUarray a
 inline void set_sides(CUDA_MEMCPY3D& copy, const CopySide& to, const CopySide& from) {
   copy.dstMemoryType = to.type, copy.dstHost = to.host, copy.dstDevice = to.device, copy.dstArray = to.array;
   copy.srcMemoryType = from.type, copy.srcHost = from.host, copy.srcDevice = from.device, copy.srcArray = from.array;
+}
+
+// Without the stream.
+template <class R>
+CUDA_MEMCPY3D copy_of(const Taken<R>& t) {
+  using Record = api::CopyTexelsRecord;
+  using api::TexelsSide;
+  const Record& record = t.record;
+  const auto array = [&](TexelsSide Record::*side) {
+    return t.template handle<CUarray>(api::field::of(side, &TexelsSide::array));
+  };
+  CUDA_MEMCPY3D copy;
+  std::memset(&copy, 0, sizeof copy);
+  set_sides(copy, side_of(t.session(), record.to.address, array(&Record::to)),
+            side_of(t.session(), record.from.address, array(&Record::from)));
+  copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
+  copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
+  copy.dstXInBytes = record.to.x, copy.dstY = record.to.y, copy.dstZ = record.to.z;
+  copy.srcXInBytes = record.from.x, copy.srcY = record.from.y, copy.srcZ = record.from.z;
+  copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;
+  return copy;
 }
 
 }  // namespace host::calls

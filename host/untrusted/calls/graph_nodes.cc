@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/untrusted/calls/attributes.h"
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 #include "host/untrusted/calls/found_nodes.h"
@@ -140,22 +141,11 @@ CUresult cuGraphKernelNodeGetParams_v2(asked::cuGraphKernelNodeGetParams_v2& a) 
 }
 
 CUresult cuGraphKernelNodeSetAttribute(asked::cuGraphKernelNodeSetAttribute& a) {
-  const CUlaunchAttribute& attribute = *a.attributes();
-  if (!api::is_streams(attribute.id)) return a.request.broken();
-  return a.call(a.handle<CUgraphNode>(&api::SetNodeAttributeRecord::node), attribute.id, &attribute.value);
+  return set_attribute(a, a.handle<CUgraphNode>(&api::SetNodeAttributeRecord::node));
 }
 
 CUresult cuGraphKernelNodeGetAttribute(asked::cuGraphKernelNodeGetAttribute& a) {
-  const auto tag = static_cast<int>(a.record.tag);
-  api::StreamAttributeReply reply{};
-  CUresult result = CUDA_ERROR_INVALID_VALUE;
-  if (!api::is_streams(static_cast<CUlaunchAttributeID>(tag))) return a.answer(result, reply);
-  api::with_attribute<api::LaunchAttributes>(tag, [&](const auto& line) {
-    CUlaunchAttributeValue value{};
-    result = a.call(a.handle<CUgraphNode>(&api::GetNodeAttributeRecord::node), line.tag, &value);
-    std::memcpy(reply.value, &value, line.bytes);
-  });
-  return a.answer(result, reply);
+  return get_attribute(a, a.handle<CUgraphNode>(&api::GetNodeAttributeRecord::node));
 }
 
 CUresult cuGraphAddMemcpyNode(asked::cuGraphAddMemcpyNode& a) {
@@ -216,14 +206,14 @@ CUresult cuGraphMemcpyNodeGetParams(asked::cuGraphMemcpyNodeGetParams& a) {
 CUresult cuGraphAddHostNode(asked::cuGraphAddHostNode& a) {
   using R = api::AddHostNodeRecord;
   return add_node(a, &R::graph, &R::dependencies, [&](auto... p) {
-    return give_function(a.request, a.record.token, a.record.graph,
+    return give_function(a.request, a.record.token, a.handle<CUgraph>(&R::graph),
                          [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(p..., params); });
   });
 }
 
 CUresult cuGraphHostNodeSetParams(asked::cuGraphHostNodeSetParams& a) {
   const auto node = a.handle<CUgraphNode>(&api::SetHostNodeRecord::node);
-  return give_function(a.request, a.record.token, a.session().objects.owner_of(a.record.node),
+  return give_function(a.request, a.record.token, graph_of(a.request, a.record.node),
                        [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(node, params); });
 }
 
@@ -231,7 +221,7 @@ CUresult cuGraphExecHostNodeSetParams(asked::cuGraphExecHostNodeSetParams& a) {
   using R = api::ExecHostNodeRecord;
   const auto exec = a.handle<CUgraphExec>(&R::exec);
   const auto node = a.handle<CUgraphNode>(&R::node);
-  return give_function(a.request, a.record.token, 0,
+  return give_function(a.request, a.record.token, nullptr,
                        [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(exec, node, params); });
 }
 

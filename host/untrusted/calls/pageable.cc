@@ -1,5 +1,6 @@
 // Copies of the program's own memory in graphs: the session's own calls, by which the guest makes such nodes.
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/copy_side.h"
 #include "host/untrusted/calls/found_nodes.h"
 #include "host/untrusted/calls/node_parts.h"
 #include "host/untrusted/calls/pageable_node.h"
@@ -44,7 +45,6 @@ CUresult capture_pageable(asked::capture_pageable& a) {
   if (result == CUDA_SUCCESS && front.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (result != CUDA_SUCCESS) return forget_token(a.session(), a.record.token), result;
-  const std::uint64_t graph = found_graph(a.request, front.graph);
   const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
     return with_child(a, *function, [&](CUgraph child) {
       CUgraphNode node = nullptr;
@@ -60,7 +60,7 @@ CUresult capture_pageable(asked::capture_pageable& a) {
       return driver.cuStreamUpdateCaptureDependencies_v2(stream, &node, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
     });
   };
-  return give_function(a.request, a.record.token, graph, give, true);
+  return give_function(a.request, a.record.token, front.graph, give, true);
 }
 
 CUresult add_pageable(asked::add_pageable& a) {
@@ -75,7 +75,7 @@ CUresult add_pageable(asked::add_pageable& a) {
       return a.driver().cuGraphAddChildGraphNode(&node, graph, nodes, a.record.dependencies, child);
     });
   };
-  const CUresult result = give_function(a.request, a.record.token, a.record.graph, give, true);
+  const CUresult result = give_function(a.request, a.record.token, graph, give, true);
   return result == CUDA_SUCCESS ? a.answer(result, {.node = found_node(a.request, node, a.record.graph)}) : result;
 }
 
@@ -90,7 +90,7 @@ CUresult set_pageable(asked::set_pageable& a) {
     const CUresult set = a.driver().cuGraphMemcpyNodeSetParams(found->copy, &copy);
     return set == CUDA_SUCCESS ? a.driver().cuGraphHostNodeSetParams(found->function, function) : set;
   };
-  return give_function(a.request, a.record.token, a.session().objects.owner_of(a.record.node), give, true);
+  return give_function(a.request, a.record.token, graph_of(a.request, a.record.node), give, true);
 }
 
 CUresult exec_set_pageable(asked::exec_set_pageable& a) {
@@ -106,7 +106,7 @@ CUresult exec_set_pageable(asked::exec_set_pageable& a) {
       return a.driver().cuGraphExecChildGraphNodeSetParams(a.handle<CUgraphExec>(&R::exec), node, child);
     });
   };
-  return give_function(a.request, a.record.token, 0, give, true);
+  return give_function(a.request, a.record.token, nullptr, give, true);
 }
 
 }  // namespace host::calls

@@ -1,0 +1,38 @@
+// Attributes of streams and of kernel nodes. cuda.h has one union for the values of both, which crosses by the lines of the launch
+// attributes (ring/api/launch_attributes.h).
+#pragma once
+
+#include <cstring>
+
+#include "guest/calls/launch_config.h"
+#include "guest/marshal/custom.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+
+// `record` names the object. Preconditions: api::is_streams(tag).
+template <class Record>
+CUresult set_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag, const CUlaunchAttributeValue& value) {
+  CUlaunchAttribute given{};
+  given.id = tag;
+  given.value = value;
+  const CUlaunchAttribute sent = described(given);
+  record.attributes = 1;
+  const Part attribute{&sent, sizeof sent};
+  return cross(c, record, {&attribute, 1}).result;
+}
+
+// The same. Writes as much of `value` as the attribute uses.
+template <class Record>
+CUresult get_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag, CUlaunchAttributeValue* value) {
+  record.tag = static_cast<std::uint32_t>(tag);
+  const auto take = [&](CUresult result, ring::SharedReader& reply) {
+    if (result != CUDA_SUCCESS) return;
+    const auto told = reply.read<api::StreamAttributeReply>();
+    api::with_attribute<api::LaunchAttributes>(
+        tag, [&](const auto& line) { std::memcpy(static_cast<void*>(value), told.value, line.bytes); });
+  };
+  return cross(c, record, {}, take).result;
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,35 @@
+// Attributes of streams and of kernel nodes. A value is read by its line among the launch attributes, since all have one union in
+// cuda.h.
+#pragma once
+
+#include <cstring>
+
+#include "host/untrusted/taken.h"
+
+namespace host::calls {
+
+// `a`: a call that takes a handle, an attribute's tag and its value.
+template <class A, class Handle>
+CUresult set_attribute(A& a, Handle handle) {
+  const CUlaunchAttribute& attribute = *a.attributes();
+  if (!api::is_streams(attribute.id)) return a.request.broken();
+  return a.call(handle, attribute.id, &attribute.value);
+}
+
+// The driver writes into a union of zeros, of which the reply has as much as the attribute uses. One that does not cross
+// may hold a handle of the driver's.
+template <class A, class Handle>
+CUresult get_attribute(A& a, Handle handle) {
+  const auto tag = static_cast<int>(a.record.tag);
+  api::StreamAttributeReply reply{};
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (!api::is_streams(static_cast<CUlaunchAttributeID>(tag))) return a.answer(result, reply);
+  api::with_attribute<api::LaunchAttributes>(tag, [&](const auto& line) {
+    CUlaunchAttributeValue value{};
+    result = a.call(handle, line.tag, &value);
+    std::memcpy(reply.value, &value, line.bytes);
+  });
+  return a.answer(result, reply);
+}
+
+}  // namespace host::calls
