@@ -5,8 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -129,12 +129,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       length_[I] = ids_length(p, element_count<I>());
       if (const CUresult r = check_ids(p, element_count<I>(), kind<I>); r != CUDA_SUCCESS) return refuse(r);
     } else if constexpr (a.dir == Dir::Device) {
-      const std::uint64_t count = element_count<I>();
       if (a.may_be_null && p == 0) return;
-      if (count == 0 && !a.may_be_null) return void(nothing_ = true);  // CUDA then ignores the address
-      std::optional<std::uint64_t> at;
-      if (p % a.bytes == 0 && count <= std::numeric_limits<std::uint64_t>::max() / a.bytes)
-        at = session()->device_view(p, count * a.bytes);
+      const auto bytes = api::device_bytes<a>([&](int n) { return slots()[static_cast<std::size_t>(n)]; });
+      const bool aligned = p % a.bytes == 0;
+      // CUDA then ignores the address.
+      if (bytes == std::uint64_t{0} && (aligned || a.extent != Extent::Rows)) return void(nothing_ = true);
+      if (!bytes || !aligned) return refuse(CUDA_ERROR_INVALID_VALUE);
+      auto at = session()->device_view(p, *bytes);
+      if (!at && a.judged_later && session()->captures.any()) at = p;
       if (!at) return refuse(CUDA_ERROR_INVALID_VALUE);
       length_[I] = *at;
     } else if constexpr (a.ordinal) {
@@ -165,6 +167,9 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (refused_ == CUDA_SUCCESS) refused_ = why;
   }
 
+  std::array<std::uint64_t, sizeof...(P)> slots() const {
+    return std::apply([](const P&... p) { return std::array<std::uint64_t, sizeof...(P)>{to_slot(p)...}; }, params_);
+  }
   template <std::size_t I>
   std::uint64_t element_count() const {
     return guest::element_count<args[I]>(params_);

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <shared_mutex>
 #include <tuple>
 #include <utility>
 
+#include "host/untrusted/captured.h"
 #include "host/untrusted/request.h"
 #include "host/untrusted/structs.h"
 #include "ring/api/call.h"
@@ -218,11 +218,13 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void take_device() {
     constexpr Arg a = args[I];
-    const std::uint64_t count = a.extent == Extent::Counted ? slots_[static_cast<std::size_t>(a.count)] : 1;
-    const bool overflows = count > std::numeric_limits<std::uint64_t>::max() / a.bytes;
-    const bool none = a.may_be_null && slots_[I] == 0;
-    if (none) return;
-    if (overflows || !r_.session.addresses.contains(slots_[I], count * a.bytes)) refused_ = CUDA_ERROR_INVALID_VALUE;
+    if (a.may_be_null && slots_[I] == 0) return;
+    const auto bytes = api::device_bytes<a>([&](int n) { return slots_[static_cast<std::size_t>(n)]; });
+    const bool none = a.extent == Extent::Rows && bytes == std::uint64_t{0};
+    const bool held = bytes && r_.session.addresses.contains(slots_[I], *bytes);
+    // A fill of an address that is not the session's does no more than a kernel can.
+    const bool later = a.judged_later && bytes && is_on_captured_stream(r_);
+    if (none || (!held && !later)) refused_ = CUDA_ERROR_INVALID_VALUE;
     std::get<I>(params_) = slots_[I];
   }
 

@@ -31,6 +31,7 @@ enum class Extent : std::uint8_t {
   Row,      // as many objects as `count` says
   String,   // through the NUL
   Valued,   // another argument is an enum that says how long the value is (ring/api/structs.h)
+  Rows,     // of memory: other arguments hold the pitch in bytes, the elements of a row, and the rows
 };
 
 // What becomes of a reserved range once the call has succeeded.
@@ -45,18 +46,20 @@ enum class Range : std::uint8_t {
 struct Arg {
   Dir dir = Dir::Value;
   Extent extent = Extent::One;
-  std::int8_t count = -1;  // which argument, when Counted or Valued; the number itself, when Row
-  std::uint8_t bytes = 1;  // Device: of each of the `count` elements, or of the one
-  Handle kind{};           // of a handle that cuda.h gives an integer's type; else None
+  std::int8_t count = -1;             // which argument, when Counted, Valued or Rows; the number itself, when Row
+  std::int8_t pitch = -1, rows = -1;  // which arguments, when Rows
+  std::uint8_t bytes = 1;             // Device: of each of the `count` elements, or of the one
+  Handle kind{};                      // of a handle that cuda.h gives an integer's type; else None
   Range range = Range::Stays;
   bool closes = false;  // the handle passed here is dead once the call succeeds
   // Out, and In with a count of 0: the call allows NULL. Device: 0 is no memory. A context: NULL is the current one.
   bool may_be_null = false;
-  bool removes = false;    // closes: the handle's object may have an owner, which goes on without it
-  bool optional = false;   // In: NULL where the program says nothing
-  bool some = false;       // Counted: one at least; drivers do not look for none
-  bool ordinal = false;    // a device: the program's ordinal here, the host's on the wire
-  bool is_number = false;  // of a type that may also mean an address, an object or a handle
+  bool removes = false;       // closes: the handle's object may have an owner, which goes on without it
+  bool optional = false;      // In: NULL where the program says nothing
+  bool some = false;          // Counted: one at least; drivers do not look for none
+  bool ordinal = false;       // a device: the program's ordinal here, the host's on the wire
+  bool is_number = false;     // of a type that may also mean an address, an object or a handle
+  bool judged_later = false;  // Device: in a captured stream any address will do until the graph is instantiated
 
   consteval Arg operator()(int count_arg, int element_bytes = 1) const {
     Arg a = *this;
@@ -94,6 +97,15 @@ inline constexpr Arg ids{.dir = Dir::Ids};
 inline constexpr Arg optional_in{.dir = Dir::In, .may_be_null = true, .optional = true};
 inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
+// Memory that is filled. The driver captures a fill of any address, and refuses a bad one when it instantiates the graph.
+inline constexpr Arg filled{.dir = Dir::Device, .judged_later = true};
+consteval Arg filled_rows(int pitch, int width, int rows, int element_bytes) {
+  Arg a = filled(width, element_bytes);
+  a.extent = Extent::Rows;
+  a.pitch = static_cast<std::int8_t>(pitch);
+  a.rows = static_cast<std::int8_t>(rows);
+  return a;
+}
 // Memory that kernels alone read, or 0: the first byte is the session's, and the driver judges the length.
 inline constexpr Arg bound{.dir = Dir::Device, .may_be_null = true};
 inline constexpr Arg ordinal{.ordinal = true};

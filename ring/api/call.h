@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -48,6 +50,22 @@ T from_number(std::uint64_t number) {
     return static_cast<T>(number);
 }
 
+// The bytes from a Device argument's address to the end of what the call uses there; 0: it uses none. Nothing: there is no such
+// memory, or its rows overlap. `slot(n)` is argument n as a number.
+template <Arg A, class Slot>
+constexpr std::optional<std::uint64_t> device_bytes(Slot slot) {
+  if constexpr (A.extent == Extent::Rows) {
+    const std::uint64_t pitch = slot(A.pitch), rows = slot(A.rows);
+    const auto row = product(slot(A.count), A.bytes);
+    if (!row || (rows > 1 && (pitch < *row || pitch % A.bytes != 0))) return std::nullopt;
+    return span_of_rows(*row, rows, pitch);
+  } else if constexpr (A.extent == Extent::Counted) {
+    return product(slot(A.count), A.bytes);
+  } else {
+    return A.bytes;
+  }
+}
+
 template <class P, Arg A>
 consteval void check_arg() {
   if constexpr (A.kind != Handle::None) {
@@ -62,8 +80,8 @@ consteval void check_arg() {
     static_assert(!A.ordinal || std::is_same_v<P, CUdevice>, "ordinal is for devices");
   } else if constexpr (A.dir == Dir::Device) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "device is for device addresses");
-    static_assert(A.extent == Extent::Counted || A.bytes > 1 || A.may_be_null,
-                  "device needs its length: device(n), or word(bytes)");
+    static_assert(A.extent == Extent::Counted || A.extent == Extent::Rows || A.bytes > 1 || A.may_be_null,
+                  "device needs its length: device(n), filled_rows(...), or word(bytes)");
   } else if constexpr (A.dir == Dir::Frees || A.dir == Dir::Reserved) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "frees and reserved are for device addresses");
     static_assert(A.dir == Dir::Frees || A.extent == Extent::Counted, "reserved needs its length: reserved(n)");
@@ -115,7 +133,8 @@ struct Shape<CUresult(P...), A...> {
     constexpr bool enums[] = {says_length<P>..., false};
     for (const Arg& a : args) {
       const bool names = a.count >= 0 && a.count < int{arity};
-      if (a.extent == Extent::Counted && (!names || !integral[a.count])) return false;
+      if ((a.extent == Extent::Counted || a.extent == Extent::Rows) && (!names || !integral[a.count])) return false;
+      if (a.extent == Extent::Rows && (!integral[a.pitch] || !integral[a.rows])) return false;
       if (a.extent == Extent::Valued && (!names || !enums[a.count])) return false;
     }
     return true;

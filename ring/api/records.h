@@ -168,30 +168,6 @@ constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::ui
   return all;
 }
 
-// cuMemsetD2D*: `height` rows of `width` elements.
-struct FillRowsRecord {
-  std::uint64_t at, pitch, width, height, value, stream;
-};
-template <class Element, bool asynchronous>
-struct FillRowsOf : FillRowsRecord {
-  // Nothing if there are no rows, or more than memory can have.
-  static constexpr std::optional<std::uint64_t> span(const FillRowsRecord& r) {
-    const auto row = product(r.width, sizeof(Element));
-    const auto all = row ? span_of_rows(*row, r.height, r.pitch) : std::nullopt;
-    return all != std::uint64_t{0} ? all : std::nullopt;
-  }
-  // Rows do not overlap: to the driver a pitch of 0 would mean that of the rows.
-  static constexpr std::uint64_t least_pitch(const FillRowsRecord& r) {
-    return r.height > 1 ? product(r.width, sizeof(Element)).value_or(0) : 0;
-  }
-  static constexpr std::tuple fields{
-      field::address("at", &FillRowsRecord::at, span),
-      field::at_least("pitch", &FillRowsRecord::pitch, least_pitch),
-      field::number("width", &FillRowsRecord::width),
-      field::number("height", &FillRowsRecord::height),
-      field::between("value", &FillRowsRecord::value, 0, std::numeric_limits<Element>::max()),
-      field::stream(&FillRowsRecord::stream, asynchronous ? "stream" : "")};
-};
 // cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides by
 // their device address, which pinned memory and staging chunks have, too.
 struct RowsSide {
@@ -203,7 +179,7 @@ struct CopyRowsRecord {
 };
 template <bool asynchronous>
 struct CopyRowsOf : CopyRowsRecord {
-  // Of a side, as FillRowsOf::span.
+  // Of a side. Nothing if there are no rows, or more than memory can have.
   static constexpr std::optional<std::uint64_t> span(const CopyRowsRecord& r, const RowsSide& side) {
     const auto slice = product(side.pitch, side.rows);
     const auto all = slice ? span_of_rows(r.width, r.height, side.pitch, r.depth, *slice) : std::nullopt;
@@ -336,12 +312,6 @@ struct ResetRecord : EndContextRecord {
 
 // ---- as the table names them ---------------------------------------------------------------------------------------
 
-using FillRows8Record = FillRowsOf<unsigned char, false>;
-using FillRows16Record = FillRowsOf<unsigned short, false>;
-using FillRows32Record = FillRowsOf<unsigned, false>;
-using FillRows8AsyncRecord = FillRowsOf<unsigned char, true>;
-using FillRows16AsyncRecord = FillRowsOf<unsigned short, true>;
-using FillRows32AsyncRecord = FillRowsOf<unsigned, true>;
 using CopyRowsNowRecord = CopyRowsOf<false>;
 using CopyRowsAsyncRecord = CopyRowsOf<true>;
 using LoadModuleRecord = LoadOf<Handle::Module>;

@@ -1,6 +1,8 @@
 // What a capture makes of the work that is put into its stream, and what runs when the graph is launched.
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "tests/contract/graphs.h"
 
@@ -106,6 +108,37 @@ GROUP(captured_fills, InContext) {
   show("halves", word_at(work.a + 20));
   show("the second row", word_at(work.a + 40));
   show("beside the rows", word_at(work.a + 36));
+}
+
+// A driver captures a fill of any address, and says what it thinks of it when the graph is instantiated.
+GROUP(captured_fills_of_nothing, InContext) {
+  GraphWork work;
+  CUdeviceptr freed = 0;
+  show("cuMemAlloc", CU(cuMemAlloc_v2)(&freed, 32 << 20));
+  show("cuMemFree", CU(cuMemFree_v2)(freed));
+  const auto pageable = std::make_unique<std::uint32_t>(7);
+  const std::pair<const char*, CUdeviceptr> addresses[] = {
+      {"null", 0},
+      {"16", 16},
+      {"freed memory", freed},
+      {"the program's", reinterpret_cast<CUdeviceptr>(pageable.get())}};
+  for (const auto& [name, at] : addresses) {
+    const std::string what = name;
+    work.begin();
+    show(what + ", bytes", CU(cuMemsetD8Async)(at, 1, 4, work.stream));
+    show(what + ", words", CU(cuMemsetD32Async)(at, 1, 1, work.stream));
+    show(what + ", rows", CU(cuMemsetD2D32Async)(at, 8, 1, 1, 2, work.stream));
+    CUgraph graph = show_end(what, work.stream);
+    CUgraphExec exec = nullptr;
+    show(what + ", instantiate", CU(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+    show(what + ", destroy", CU(cuGraphDestroy)(graph));
+  }
+  work.begin();
+  show("a word at an odd address", CU(cuMemsetD32Async)(work.a + 1, 7, 1, work.stream));
+  show("rows that overlap", CU(cuMemsetD2D32Async)(work.a, 4, 7, 2, 2, work.stream));
+  show("a pitch that is no multiple", CU(cuMemsetD2D32Async)(work.a, 10, 7, 2, 2, work.stream));
+  show("it is", capture_of(work.stream));
+  show_end("the others", work.stream);
 }
 
 GROUP(captured_launches, InContext) {

@@ -409,28 +409,25 @@ TEST_F(Records, PointersThatAreSetLieInTheSessionsMemory) {
   EXPECT_TRUE(world.send_exactly(call, Payload::record(api::SetPointerRecord{at, 1}).cut(8)).broken);
 }
 
-constexpr int fills_of_rows[] = {ids::cuMemsetD2D8_v2, ids::cuMemsetD2D32Async};
 constexpr int copies_of_rows[] = {ids::cuMemcpy3D_v2, ids::cuMemcpy3DAsync_v2};
 
 TEST_F(Records, FillsOfRowsStayInTheSessionsMemory) {
   const std::uint64_t at = world.memory(4096);
-  for (const int call : fills_of_rows) {
-    EXPECT_EQ(world.send(call, Payload::record(api::FillRowsRecord{at, 64, 4, 8, 1, 0})).result, CUDA_SUCCESS);
-    for (const api::FillRowsRecord& f : {api::FillRowsRecord{at, 64, 4, 1 << 20, 1, 0},
-                                         {at, 1024, 4, 6, 1, 0},
-                                         {at, most, 4, 2, 1, 0},
-                                         {at, 64, most, 1, 1, 0},
-                                         {at + 4090, 64, 8, 1, 1, 0},
-                                         {at, 1ULL << 32, 4, 1ULL << 33, 1, 0},
-                                         {0, 64, 4, 1, 1, 0},
-                                         {at, 64, 0, 1, 1, 0},
-                                         {reinterpret_cast<std::uint64_t>(&world), 64, 4, 1, 1, 0}})
-      expect_error(CUDA_ERROR_INVALID_VALUE, call, Payload::record(f));
-    expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(api::FillRowsRecord{at, 64, 4, 1, 1, most}));
-    expect_broken(call, Payload::record(api::FillRowsRecord{at, 0, 4, 1ULL << 40, 1, 0}),
-                  "to the driver 0 is no pitch");
-    expect_broken(call, Payload::record(api::FillRowsRecord{at, 64, 4, 1, most, 0}), "a value that no element holds");
+  for (const int call : {ids::cuMemsetD2D8_v2, ids::cuMemsetD2D32Async}) {
+    const auto fill = [&](std::uint64_t to, std::uint64_t pitch, std::uint64_t width, std::uint64_t rows,
+                          std::uint64_t value = 1, std::uint64_t stream = 0) {
+      const Payload slots = Payload::of(to, pitch, value, width, rows);
+      return call == ids::cuMemsetD2D32Async ? Payload(slots).slot(stream) : slots;
+    };
+    EXPECT_EQ(world.send(call, fill(at, 64, 4, 8)).result, CUDA_SUCCESS);
+    for (const Payload& bad :
+         {fill(at, 64, 4, 1 << 20), fill(at, 1024, 4, 6), fill(at, most, 4, 2), fill(at, 64, most, 1),
+          fill(at + 4090, 64, 8, 1), fill(at, 1ULL << 32, 4, 1ULL << 33), fill(0, 64, 4, 1), fill(at, 64, 0, 1),
+          fill(at, 0, 4, 2), fill(reinterpret_cast<std::uint64_t>(&world), 64, 4, 1)})
+      expect_error(CUDA_ERROR_INVALID_VALUE, call, bad);
+    expect_broken(call, fill(at, 64, 4, 1, most), "a value that no element holds");
   }
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuMemsetD2D32Async, Payload::of(at, 64, 1, 4, 1, most));
 }
 
 TEST_F(Records, CopiesOfRowsStayInTheSessionsMemory) {

@@ -13,7 +13,7 @@ CUresult fill(CUstream stream, CUdeviceptr to, std::size_t pitch, std::uint32_t 
   return with_context_of(stream, [&](Driver& driver, Context& context) {
     std::size_t width = 0;
     if (__builtin_mul_overflow(columns, value_size, &width)) return CUDA_ERROR_INVALID_VALUE;
-    if (rows > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;
+    if (rows > 1 && (pitch < width || pitch % value_size != 0)) return CUDA_ERROR_INVALID_VALUE;
     const Fill what{.to = {.start = to, .pitch = pitch},
                     .shape = {.width = width, .height = rows},
                     .pattern = value,

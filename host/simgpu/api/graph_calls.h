@@ -42,6 +42,7 @@ CUresult make_copy_work(Driver& driver, const CUDA_MEMCPY3D& asked, const std::s
                         CopyWork& out);
 CUresult make_fill_work(Driver& driver, const CUDA_MEMSET_NODE_PARAMS_v1& asked,
                         const std::shared_ptr<Context>& context, FillWork& out);
+CUresult check_fill_work(Driver& driver, const FillWork& work);
 Fill fill_of(const CUDA_MEMSET_NODE_PARAMS_v1& asked);
 CUresult find_node_context(Driver& driver, CUcontext handle, std::shared_ptr<Context>& out);
 

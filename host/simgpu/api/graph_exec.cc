@@ -90,7 +90,7 @@ GraphNode* node_of_cycle(const Graph& graph) {
 }
 
 // A graph with host nodes counts as one of several contexts where devices are to launch it.
-Objection look_at_graph(const Graph& graph, std::uint64_t flags) {
+Objection look_at_graph(Driver& driver, const Graph& graph, std::uint64_t flags) {
   constexpr auto structure = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
   if (graph.moved) return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
   if (GraphNode* const node = node_of_cycle(graph); node != nullptr) return {CUDA_ERROR_INVALID_VALUE, structure, node};
@@ -107,7 +107,10 @@ Objection look_at_graph(const Graph& graph, std::uint64_t flags) {
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0 && !can_be_launched_by_devices(node.work))
       found = {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, &node};
     const auto* kernel = std::get_if<KernelWork>(&node.work);
-    const CUresult error = kernel == nullptr ? CUDA_SUCCESS : check_kernel_work(*kernel);
+    const auto* fill = std::get_if<FillWork>(&node.work);
+    const CUresult error = kernel != nullptr ? check_kernel_work(*kernel)
+                           : fill != nullptr ? check_fill_work(driver, *fill)
+                                             : CUDA_SUCCESS;
     if (error != CUDA_SUCCESS) found = {error, CUDA_GRAPH_INSTANTIATE_ERROR, &node};
   });
   return found;
@@ -116,7 +119,7 @@ Objection look_at_graph(const Graph& graph, std::uint64_t flags) {
 CUresult instantiate_now(Driver& driver, CUgraphExec* out, Graph& graph, std::uint64_t flags, Objection& objection) {
   objection = {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
   if (out == nullptr || !are_instantiate_flags(flags)) return objection.code;
-  objection = look_at_graph(graph, flags);
+  objection = look_at_graph(driver, graph, flags);
   if (objection.code != CUDA_SUCCESS) return objection.code;
   const auto exec = std::make_shared<GraphExec>();
   exec->flags = flags & ~std::uint64_t{CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY};

@@ -39,10 +39,13 @@ CUresult make_fill_work(Driver& driver, const CUDA_MEMSET_NODE_PARAMS_v1& asked,
   if ((size != 1 && size != 2 && size != 4) || asked.width == 0 || asked.height == 0) return CUDA_ERROR_INVALID_VALUE;
   if (__builtin_mul_overflow(asked.width, std::size_t{size}, &width)) return CUDA_ERROR_INVALID_VALUE;
   if (asked.height > 1 && asked.pitch < width) return CUDA_ERROR_INVALID_VALUE;
-  ReadyFill ready;
-  if (const CUresult error = prepare_fill(driver, *context, fill_of(asked), ready); error != CUDA_SUCCESS) return error;
   out = {.context = context, .asked = asked};
-  return CUDA_SUCCESS;
+  return check_fill_work(driver, out);
+}
+
+CUresult check_fill_work(Driver& driver, const FillWork& work) {
+  ReadyFill ready;
+  return prepare_fill(driver, *work.context, fill_of(work.asked), ready);
 }
 
 }  // namespace simgpu

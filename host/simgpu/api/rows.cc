@@ -108,16 +108,16 @@ CUresult capture_copy(Driver& driver, Stream& stream, const Copy& copy, Side to,
   return error == CUDA_SUCCESS ? capture_node(driver, stream, work) : error;
 }
 
+// Whether the address is memory is asked when the graph is instantiated.
 CUresult capture_fill(Driver& driver, Stream& stream, const Fill& fill) {
-  FillWork work;
+  if (fill.to.start % fill.pattern_size != 0) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMSET_NODE_PARAMS_v1 asked{.dst = fill.to.start,
                                          .pitch = fill.to.pitch,
                                          .value = fill.pattern,
                                          .elementSize = static_cast<unsigned>(fill.pattern_size),
                                          .width = fill.shape.width / fill.pattern_size,
                                          .height = fill.shape.height};
-  const CUresult error = make_fill_work(driver, asked, stream.context, work);
-  return error == CUDA_SUCCESS ? capture_node(driver, stream, work) : error;
+  return capture_node(driver, stream, FillWork{.context = stream.context, .asked = asked});
 }
 
 }  // namespace
