@@ -5,13 +5,14 @@
 namespace guest {
 
 struct Switches {
-#define IVGPU_SWITCHES(X)                                                                     \
-  X(copy_pipeline, "pageable copies use several staging chunks, filled while the GPU copies") \
-  X(copy_streamed, "pageable copies to the device are stored past the caches")                \
-  X(copy_threads, "large pageable copies use several threads")                                \
-  X(known_done, "queries and waits for what is known to be done are answered in the guest")   \
-  X(spin, "polls before it sleeps")                                                           \
-  X(wakes, "sleeps until its worker wakes it; else it naps and looks")                        \
+#define IVGPU_SWITCHES(X)                                                                                         \
+  X(copy_pipeline, "pageable copies use several staging chunks, filled while the GPU copies")                     \
+  X(copy_streamed, "pageable copies to the device are stored past the caches")                                    \
+  X(copy_threads, "large pageable copies use several threads")                                                    \
+  X(known_accepted, "what the driver is known to accept or answer is not waited for, captured launches among it") \
+  X(known_done, "queries and waits for what is known to be done are answered in the guest")                       \
+  X(spin, "polls before it sleeps")                                                                               \
+  X(wakes, "sleeps until its worker wakes it; else it naps and looks")                                            \
   X(order, "for tests only: calls wait for what other threads issued before them")
 #define X(name, help) bool name = true;
   IVGPU_SWITCHES(X)

@@ -3,6 +3,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/nodes.h"
 #include "guest/calls/packed_parameters.h"
+#include "guest/switches.h"
 
 namespace guest::calls {
 namespace {
@@ -114,9 +115,16 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, c
   if (const CUresult r = pack_kernel(p, record, packed); r != CUDA_SUCCESS) return r;
   record.exec = api::number_of(exec), record.node = api::number_of(node);
   if (!wait_for_object(*object, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  AcceptedNodes& accepted = session()->accepted_nodes;
+  const bool is_known = switches().known_accepted && accepted.has(record, context->number);
   const Part parameters{packed.data(), packed.size()};
-  return cross({.call = api::id_of::cuGraphExecKernelNodeSetParams_v2, .context = *context}, record, {&parameters, 1})
-      .result;
+  const Sent sent = cross({.call = api::id_of::cuGraphExecKernelNodeSetParams_v2,
+                           .context = *context,
+                           .way = is_known ? api::Way::Posted : api::Way::Waited},
+                          record, {&parameters, 1});
+  if (sent.use.position != 0) remember(*object, sent.use);
+  if (!is_known && sent.result == CUDA_SUCCESS) accepted.add(record, context->number);
+  return sent.result;
 }
 
 CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* p) {

@@ -16,6 +16,7 @@
 #include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
+#include "guest/switches.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -103,6 +104,7 @@ class Named {
   bool await() const {
     return std::ranges::all_of(all(), [](Object* o) { return wait_for_object(*o, this_channel()); });
   }
+  bool none() const { return count_ == 0; }
   void used(Use use) const {
     for (Object* object : all()) remember(*object, use);
   }
@@ -119,7 +121,9 @@ class Named {
                                                 FunctionInfo& f, const Part& packed) {
   const Named named(l.attributes);
   if (!named.await()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  const Sent sent = send_launch(c, record, l, f, packed);
+  Crossing crossing = c;
+  crossing.known_accepted = c.known_accepted && named.none();
+  const Sent sent = send_launch(crossing, record, l, f, packed);
   if (sent.use.position != 0) named.used(sent.use);
   return sent.result;
 }
@@ -146,9 +150,9 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   const Object* function = session()->objects.find(l.function, api::Handle::Function);
   if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   FunctionInfo& f = *function->function;
-  // The driver ends a capture for it.
   const bool captures = session()->captures.any();
-  if (!captures && !fits_device(device_info(context->device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
+  const bool fits = fits_device(device_info(context->device), l.grid, l.block);
+  if (!fits && !captures) return CUDA_ERROR_INVALID_VALUE;  // else the driver ends a capture for it
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
@@ -173,7 +177,9 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
                                  .attributes = static_cast<std::uint32_t>(l.attributes.size()),
                                  .used_extra = l.extra != nullptr ? 1U : 0U};
   Crossing crossing{.call = call, .context = *context, .stream = &stream};
-  if (must_wait(l, f)) crossing.way = api::Way::Waited;
+  if (!fits || must_wait(l, f)) crossing.way = api::Way::Waited;
+  // The driver may refuse a launch into the NULL stream beside any capture.
+  crossing.known_accepted = switches().known_accepted && !api::special_stream(record.stream);
   crossed = true;
   const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result
                                                : send_with_attributes(crossing, record, l, f, packed);

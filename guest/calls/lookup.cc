@@ -8,6 +8,7 @@
 #include "guest/calls/managed_variable.h"
 #include "guest/log.h"
 #include "guest/marshal/reply.h"
+#include "guest/switches.h"
 #include "ring/api/texture_records.h"
 
 namespace guest {
@@ -63,6 +64,20 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   return sent.result;
 }
 
+// The one object of this kind that an owner has in the context, if it was found before. Libraries ask for a kernel's function
+// before each use of the kernel.
+Object* known_part(api::Handle kind, Context& context, const Object& owner) {
+  Session& s = *session();
+  const Context* const home = keeper(kind, context);
+  std::lock_guard one_at_a_time(s.lookups);  // then what is found is complete
+  for (Object* const part : s.objects.owned_by(owner)) {
+    const std::uint64_t id = part->id.load(std::memory_order_acquire);
+    const bool is_whole = kind != api::Handle::Function || part->function != nullptr;
+    if (api::Id::of(id).kind == kind && part->context == home && is_whole) return part;
+  }
+  return nullptr;
+}
+
 // A reply has no name where it has no room for one. `find`: gives the name. Another thread may find the same function.
 template <class Find>
 void keep_name(FunctionInfo& info, Find find) {
@@ -116,6 +131,8 @@ CUresult look_up(int call, api::Handle kind, Context& context, const Object& own
 }
 
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found) {
+  found = known_part(kind, context, owner);
+  if (found != nullptr && switches().known_accepted && !this_channel().has_deferred_error()) return CUDA_SUCCESS;
   return ask(call, kind, context, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
 }
 

@@ -60,6 +60,7 @@ struct Crossing {
   const StreamRef* stream = nullptr;  // null: the call is on no stream
   // Replaces the line's way: for a posted call whose result is needed now, or for a piece of a waited call.
   std::optional<api::Way> way = {};
+  bool known_accepted = false;  // so it is not waited for because captures are open, either
 };
 
 // Sends the call with `payload` bytes, which `write` fills; `read` is as in guest/session/send.h. The stream remembers
@@ -68,13 +69,19 @@ template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
   Channel& channel = this_channel();
-  const bool ordered = line.order == api::Order::All ? wait_for_all(channel)
-                                                     : c.stream == nullptr || wait_for_stream(*c.stream, channel);
+  const Captures& captures = session()->captures;
+  // Launches into captures are posted, and change graphs that they do not name.
+  const bool by_graph = captures.any() && c.stream == nullptr;
+  const bool ordered = line.order == api::Order::All || by_graph
+                           ? wait_for_all(channel)
+                           : c.stream == nullptr || wait_for_stream(*c.stream, channel);
   if (!ordered) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
-  const api::Way way = session()->captures.any() ? api::Way::Waited : c.way.value_or(line.way);
+  const bool is_judged = captures.any() && !(c.known_accepted && captures.accept_launches());
+  const api::Way way = is_judged ? api::Way::Waited : c.way.value_or(line.way);
   Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Returned);
   if (line.way == api::Way::Posted) how.before = Earlier::Returned;
   const Sent sent = send(channel, how, write, read);
+  note_answer(sent.result);
   if (c.stream != nullptr && sent.use.position != 0) remember(*c.stream->object, sent.use);
   return sent;
 }

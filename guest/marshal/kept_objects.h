@@ -34,7 +34,8 @@ inline bool is_event_of_capture(const Object* object) {
 inline void close_object(Object& object, std::uint64_t id, Use last) {
   Objects& objects = session()->objects;
   const api::Handle kind = api::Id::of(id).kind;
-  if (kind == api::Handle::Stream) session()->captures.over(object);
+  if (kind == api::Handle::Stream) session()->captures.disturb(), session()->captures.over(object);
+  if (kind == api::Handle::GraphExec) session()->accepted_nodes.forget(id);
   if (kind == api::Handle::Graph || kind == api::Handle::GraphNode)
     for (Object* owned : objects.owned_by(object)) objects.retire(*owned, last);
   objects.close(object, id, last);

@@ -30,4 +30,10 @@ inline Sending sending(int call, api::Way way, const Context& context, std::size
           .after = after};
 }
 
+// Call it with the answer to each call of the program.
+inline void note_answer(CUresult result) {
+  const bool refused = result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_NOT_FOUND;
+  if (refused) session()->captures.disturb();
+}
+
 }  // namespace guest

@@ -1,5 +1,6 @@
 // Captures that the program has begun in its streams, and that are not known to have ended. While there is one, calls cross
 // that else the guest would answer, and none is posted: the driver may refuse any, and the program must learn it from that call.
+// But launches into streams are accepted for as long as no call has failed, since nothing else invalidates a capture.
 //
 // A stream that joins a capture by an event is not known here. The driver is asked for each.
 //
@@ -27,8 +28,13 @@ class Captures {
   };
 
   bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
+  // Whether a launch that is sound by itself is known to be accepted.
+  bool accept_launches() const { return !disturbed_.load(std::memory_order_relaxed); }
+  // A call has failed, or has ended a stream. Until no capture is open, every launch is waited for.
+  void disturb() { disturbed_.store(true, std::memory_order_relaxed); }
   void began(Object& stream) {
-    if (!stream.begins_capture.exchange(true, std::memory_order_relaxed)) open_.fetch_add(1, std::memory_order_relaxed);
+    if (stream.begins_capture.exchange(true, std::memory_order_relaxed)) return;
+    if (open_.fetch_add(1, std::memory_order_relaxed) == 0) disturbed_.store(false, std::memory_order_relaxed);
   }
   // The capture that was begun in the stream has ended, if there is one.
   void over(Object& stream) {
@@ -42,6 +48,7 @@ class Captures {
 
  private:
   std::atomic<std::uint32_t> open_{0};
+  std::atomic<bool> disturbed_{false};
   std::mutex mutex_;
   std::map<const Object*, Dependencies>
       told_;  // a place of the table of objects, so that there are no more than of these

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 
+#include "guest/objects/accepted_nodes.h"
 #include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/captures.h"
@@ -113,6 +114,7 @@ class Session {
 
   Objects objects;
   Captures captures;
+  AcceptedNodes accepted_nodes;
   Textures textures;
   Addresses addresses;
   Occupied occupied;

@@ -29,6 +29,7 @@
 #include "host/session/long_waits.h"
 #include "host/session/mirrors.h"
 #include "host/session/objects.h"
+#include "host/session/parameter_places.h"
 #include "host/session/pools.h"
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
@@ -158,6 +159,7 @@ class Session {
   Objects objects;
   Captures captures;
   Conditionals conditionals;
+  ParameterPlaces parameter_places;
   Addresses addresses;
   VirtualRanges reserved{addresses};
   Contexts contexts;

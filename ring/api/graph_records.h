@@ -126,6 +126,7 @@ struct KernelNodeParams {
   std::uint32_t shared, param_bytes;
   std::uint32_t used_extra, pad;
 
+  bool operator==(const KernelNodeParams&) const = default;
   static constexpr auto with(auto... ids) {
     return std::tuple{ids...,
                       field::maybe_id("function", Handle::Function, &KernelNodeParams::function),

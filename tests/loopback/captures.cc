@@ -4,10 +4,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "guest/switches.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
 
@@ -260,6 +262,138 @@ TEST_F(Captured, ALongListComesWhole) {
   EXPECT_EQ(count, all - 1);
   EXPECT_EQ(from[all - 2], made[all - 2]);
   EXPECT_EQ(to[all - 2], made[all - 1]);
+}
+
+// Launches into captures, and parameters of nodes in executables, of which the driver is known to accept all but the first.
+class Accepted : public Captured {
+ protected:
+  void SetUp() override {
+    Captured::SetUp();
+    CUmodule module = nullptr;
+    ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuModuleGetFunction(&function_, module, "fill"), CUDA_SUCCESS);
+    ASSERT_EQ(launch(1), CUDA_SUCCESS);
+    ASSERT_EQ(word(), 1U);
+  }
+  CUresult launch(unsigned value, unsigned grid = 1) {
+    unsigned elements = 1;
+    void* parameters[] = {&word_, &elements, &value};
+    return cu::cuLaunchKernel(function_, grid, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr);
+  }
+  CUresult set(CUgraphExec exec, CUgraphNode node, unsigned value, unsigned grid = 1) {
+    unsigned elements = 1;
+    void* parameters[] = {&word_, &elements, &value};
+    CUDA_KERNEL_NODE_PARAMS all{};
+    all.func = function_;
+    all.gridDimX = grid, all.gridDimY = all.gridDimZ = all.blockDimX = all.blockDimY = all.blockDimZ = 1;
+    all.kernelParams = parameters;
+    return cu::cuGraphExecKernelNodeSetParams_v2(exec, node, &all);
+  }
+  CUgraphNode only_node(CUgraph graph) {
+    CUgraphNode node = nullptr;
+    std::size_t one = 1;
+    EXPECT_EQ(cu::cuGraphGetNodes(graph, &node, &one), CUDA_SUCCESS);
+    return node;
+  }
+  // How many of the calls are waited for.
+  template <class F>
+  static std::uint64_t waits_of(F calls) {
+    auto& waited = guest::this_channel().waited_calls;
+    const std::uint64_t before = waited.load();
+    calls();
+    return waited.load() - before;
+  }
+
+  CUfunction function_ = nullptr;
+};
+
+TEST_F(Accepted, CapturedLaunchesAreNotWaitedFor) {
+  CUgraph graph = nullptr;
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  const auto launches = [&] {
+    for (unsigned i = 0; i < 20; ++i) EXPECT_EQ(launch(i), CUDA_SUCCESS);
+  };
+  EXPECT_EQ(waits_of(launches), 0U);
+  ASSERT_EQ(end(&graph), CUDA_SUCCESS);
+  std::size_t nodes = 0;
+  EXPECT_EQ(cu::cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
+  EXPECT_EQ(nodes, 20U);
+  EXPECT_EQ(cu::cuGraphLaunch(instantiated(graph), stream_), CUDA_SUCCESS);
+  EXPECT_EQ(word(), 19U);
+}
+
+// As natively, the launch that is refused says so, and so does each that follows it.
+TEST_F(Accepted, LaunchesOfADisturbedCaptureAreWaitedFor) {
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  EXPECT_EQ(launch(1), CUDA_SUCCESS);
+  EXPECT_EQ(launch(1, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(1), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  EXPECT_EQ(launch(1), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(end(&graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  EXPECT_EQ(waits_of([&] { EXPECT_EQ(launch(1), CUDA_SUCCESS); }), 0U);
+  EXPECT_EQ(end(&graph), CUDA_SUCCESS);
+}
+
+// The program has ordered the two threads; a graph is not named by the launches that fill it.
+TEST_F(Accepted, AnotherThreadSeesEachCapturedLaunch) {
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamBeginCaptureToGraph(stream_, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED),
+            CUDA_SUCCESS);
+  for (std::size_t round = 1; round <= 50; ++round) {
+    ASSERT_EQ(launch(1), CUDA_SUCCESS);
+    std::size_t nodes = 0;
+    std::thread([&] { EXPECT_EQ(cu::cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS); }).join();
+    EXPECT_EQ(nodes, round);
+  }
+  EXPECT_EQ(end(&graph), CUDA_SUCCESS);
+}
+
+TEST_F(Accepted, ParametersOfAKnownShapeAreNotWaitedFor) {
+  CUgraph graph = nullptr;
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  ASSERT_EQ(launch(1), CUDA_SUCCESS);
+  ASSERT_EQ(end(&graph), CUDA_SUCCESS);
+  const CUgraphNode node = only_node(graph);
+  const CUgraphExec exec = instantiated(graph);
+  const auto set_to = [&](unsigned value, unsigned grid = 1) {
+    return waits_of([&] { EXPECT_EQ(set(exec, node, value, grid), CUDA_SUCCESS); });
+  };
+  const auto runs = [&] { return cu::cuGraphLaunch(exec, stream_) == CUDA_SUCCESS ? word() : 0; };
+  EXPECT_EQ(set_to(2), 1U);
+  EXPECT_EQ(set_to(3), 0U);
+  EXPECT_EQ(runs(), 3U);
+  EXPECT_EQ(set_to(4, 2), 1U);
+  EXPECT_EQ(set_to(5, 2), 0U);
+  EXPECT_EQ(runs(), 5U);
+  EXPECT_EQ(waits_of([&] { EXPECT_EQ(set(exec, node, 6, 0), CUDA_ERROR_INVALID_VALUE); }), 1U);
+  CUgraphExecUpdateResultInfo info{};
+  ASSERT_EQ(cu::cuGraphExecUpdate_v2(exec, graph, &info), CUDA_SUCCESS);
+  EXPECT_EQ(set_to(7, 2), 1U);
+  EXPECT_EQ(runs(), 7U);
+  ASSERT_EQ(cu::cuGraphDestroyNode(node), CUDA_SUCCESS);
+  EXPECT_EQ(set(exec, node, 8, 2), CUDA_ERROR_INVALID_VALUE);
+}
+
+struct WithoutKnowledge {
+  WithoutKnowledge() { setenv("IVGPU_OFF", "known_accepted", 1); }
+};
+class AcceptedUnknown : WithoutKnowledge, public Accepted {};
+
+TEST_F(AcceptedUnknown, EachCallIsWaitedFor) {
+  ASSERT_FALSE(guest::switches().known_accepted);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(begin(), CUDA_SUCCESS);
+  EXPECT_EQ(waits_of([&] { EXPECT_EQ(launch(3), CUDA_SUCCESS); }), 1U);
+  ASSERT_EQ(end(&graph), CUDA_SUCCESS);
+  const CUgraphExec exec = instantiated(graph);
+  const CUgraphNode node = only_node(graph);
+  for (const unsigned value : {4U, 5U})
+    EXPECT_EQ(waits_of([&] { EXPECT_EQ(set(exec, node, value), CUDA_SUCCESS); }), 1U);
+  EXPECT_EQ(cu::cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(word(), 5U);
 }
 
 // Where launches block, a captured one does not: the wait would end the capture.

@@ -32,36 +32,40 @@ CUresult add_node(A& a, std::uint64_t Record::*graph, std::uint64_t Record::*dep
 class KernelNode {
  public:
   template <class R>
-  explicit KernelNode(const Taken<R>& t) : bytes_(t.record.param_bytes) {
-    const api::KernelNodeParams& given = t.record;
-    auto* const packed = const_cast<std::byte*>(t.behind(&api::KernelNodeParams::param_bytes));
-    params_.func = t.template handle<CUfunction>(&api::KernelNodeParams::function);
-    params_.kern = t.template handle<CUkernel>(&api::KernelNodeParams::kernel);
-    // A program may give a kernel for a function.
-    const bool is_function = api::Id::of(given.function).kind == api::Handle::Function;
-    const auto either = params_.func != nullptr ? params_.func : reinterpret_cast<CUfunction>(params_.kern);
-    const api::Handle kind = is_function ? api::Handle::Function : api::Handle::Kernel;
-    params_.gridDimX = given.grid[0], params_.gridDimY = given.grid[1], params_.gridDimZ = given.grid[2];
-    params_.blockDimX = given.block[0], params_.blockDimY = given.block[1], params_.blockDimZ = given.block[2];
-    params_.sharedMemBytes = given.shared;
-    void* const extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
-                           CU_LAUNCH_PARAM_END};
-    std::memcpy(extra_, extra, sizeof extra);
-    if (given.used_extra == 0 && point_at_each(t.driver(), either, kind, packed, bytes_, each_))
-      params_.kernelParams = each_.data();
-    else
-      params_.extra = extra_;
-  }
+  explicit KernelNode(const Taken<R>& t) : KernelNode(t, t.record) {}
   KernelNode(const KernelNode&) = delete;
   KernelNode& operator=(const KernelNode&) = delete;
 
   const CUDA_KERNEL_NODE_PARAMS_v2* get() const { return &params_; }
 
  private:
-  CUDA_KERNEL_NODE_PARAMS_v2 params_{};
-  std::size_t bytes_;
-  void* extra_[5];
-  std::vector<void*> each_;
+  // A program may give a kernel for a function.
+  static std::uint64_t id_of(const api::KernelNodeParams& given) {
+    return given.function != 0 ? given.function : given.kernel;
+  }
+  template <class R>
+  KernelNode(const Taken<R>& t, const api::KernelNodeParams& given)
+      : function_(t.template handle<CUfunction>(&api::KernelNodeParams::function)),
+        kernel_(t.template handle<CUkernel>(&api::KernelNodeParams::kernel)),
+        parameters_(t.session(), id_of(given), function_ != nullptr ? function_ : reinterpret_cast<CUfunction>(kernel_),
+                    t.behind(&api::KernelNodeParams::param_bytes), given.param_bytes, given.used_extra == 0),
+        params_{.func = function_,
+                .gridDimX = given.grid[0],
+                .gridDimY = given.grid[1],
+                .gridDimZ = given.grid[2],
+                .blockDimX = given.block[0],
+                .blockDimY = given.block[1],
+                .blockDimZ = given.block[2],
+                .sharedMemBytes = given.shared,
+                .kernelParams = parameters_.each(),
+                .extra = parameters_.extra(),
+                .kern = kernel_,
+                .ctx = nullptr} {}
+
+  const CUfunction function_;
+  const CUkernel kernel_;
+  Parameters parameters_;
+  const CUDA_KERNEL_NODE_PARAMS_v2 params_;
 };
 
 // The parameters that the driver has of a node, in one block. Nothing where it does not say how long they are.

@@ -1,30 +1,45 @@
-// A kernel's parameters one by one, out of a packed block.
+// A kernel's parameters as the driver takes them: packed, or one by one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
-#include <vector>
 
-#include "host/driver/driver.h"
-#include "ring/api/types.h"
+#include <boost/container/small_vector.hpp>
+
+#include "host/session/session.h"
 
 namespace host {
 
-// Points at each parameter in the block; a kernel without parameters has one null pointer, so that there is an array. False: the
-// block is too short for the kernel, or the driver does not say where its parameters are. `kind`: of the handle that stands
-// for the function.
-inline bool point_at_each(const Driver& driver, CUfunction function, api::Handle kind, std::byte* packed,
-                          std::size_t bytes, std::vector<void*>& each) {
-  for (std::size_t i = 0;; ++i) {
-    std::size_t offset = 0, size = 0;
-    const CUresult told = kind == api::Handle::Kernel
-                              ? driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), i, &offset, &size)
-                              : driver.cuFuncGetParamInfo(function, i, &offset, &size);
-    if (told == CUDA_ERROR_INVALID_VALUE) break;  // there is no such parameter
-    if (told != CUDA_SUCCESS || size > bytes || offset > bytes - size) return false;
-    each.push_back(packed + offset);
+// The driver remembers of captured launches and of nodes how it was given their parameters, and tells the program.
+class Parameters {
+ public:
+  // `id`: as for ParameterPlaces. `packed`: the record's, which outlives this. `one_by_one`: if the block is long enough for the
+  // kernel, and the driver says where its parameters are.
+  Parameters(Session& session, std::uint64_t id, CUfunction function, const std::byte* packed, std::size_t bytes,
+             bool one_by_one)
+      : bytes_(bytes),
+        extra_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(packed), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
+               CU_LAUNCH_PARAM_END} {
+    if (!one_by_one) return;
+    const auto places = session.parameter_places.of(session.driver, id, function);
+    if (places == nullptr) return;
+    const auto is_outside = [&](const ParameterPlace& p) { return p.size > bytes || p.offset > bytes - p.size; };
+    each_.reserve(places->size() + 1);
+    if (std::ranges::any_of(*places, is_outside)) return;
+    for (const ParameterPlace& place : *places) each_.push_back(const_cast<std::byte*>(packed) + place.offset);
+    if (each_.empty()) each_.push_back(nullptr);  // a kernel without parameters has an array, too
   }
-  if (each.empty()) each.push_back(nullptr);
-  return true;
-}
+  Parameters(const Parameters&) = delete;
+  Parameters& operator=(const Parameters&) = delete;
+
+  // One of the two is null.
+  void** each() { return each_.empty() ? nullptr : each_.data(); }
+  void** extra() { return each_.empty() ? extra_ : nullptr; }
+
+ private:
+  std::size_t bytes_;
+  void* extra_[5];
+  boost::container::small_vector<void*, 32> each_;  // most kernels have no more
+};
 
 }  // namespace host

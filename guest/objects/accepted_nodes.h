@@ -1,0 +1,41 @@
+// The kernels that the driver has accepted for nodes of executables. The same kernel with the same shape will do again, whatever its
+// parameters are, so such a call need not be waited for.
+//
+// Thread-safety: any thread. Between two threads that set the same node the program keeps order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "ring/api/graph_records.h"
+
+namespace guest {
+
+class AcceptedNodes {
+ public:
+  // `context`: in which the node is to run.
+  bool has(const api::ExecKernelNodeRecord& record, unsigned context) {
+    const std::lock_guard lock(mutex_);
+    const auto found = accepted_.find({record.exec, record.node});
+    return found != accepted_.end() && found->second == Kernel(record, context);
+  }
+  void add(const api::ExecKernelNodeRecord& record, unsigned context) {
+    const std::lock_guard lock(mutex_);
+    accepted_.insert_or_assign({record.exec, record.node}, Kernel(record, context));
+  }
+  // The executable has ended, or was updated.
+  void forget(std::uint64_t exec) {
+    const std::lock_guard lock(mutex_);
+    accepted_.erase(accepted_.lower_bound({exec, 0}), accepted_.lower_bound({exec + 1, 0}));
+  }
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // the ids of the executable and of the node
+  using Kernel = std::pair<api::KernelNodeParams, unsigned>;
+  std::mutex mutex_;
+  std::map<Key, Kernel> accepted_;
+};
+
+}  // namespace guest
