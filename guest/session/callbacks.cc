@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "guest/log.h"
+#include "guest/region/cache_probe.h"
 
 namespace guest {
 namespace {
@@ -99,7 +100,7 @@ void Callbacks::serve(Lock& lock) {
     else if (ring::LaneCallee* lane = find_call(call))
       make(call, *lane, lock);
     else if (!over())
-      sleep(lock);
+      await_call(lock);
   }
 }
 
@@ -141,6 +142,26 @@ void Callbacks::answer(ring::LaneCallee& lane, CUresult result) {
   const auto k = static_cast<std::uint32_t>(&lane - lanes_.data());
   ring::Parking waiter(slot_.view().lane(k)[&ring::LaneControl::worker_asleep]);
   if (waiter.must_wake() != ring::Asleep::No) bell_.wake(waiter.word());
+}
+
+void Callbacks::await_call(Lock& lock) {
+  const std::uint64_t start = monotonic_nanoseconds(), bound = slot_.spin_nanoseconds();
+  if (poll(lock, start + spin_.share(bound))) return spin_.ended_polling();
+  if (over()) return;
+  sleep(lock);
+  spin_.ended_asleep(monotonic_nanoseconds() - start, bound);
+}
+
+// Whether a lane was filled before the end. Between looks other threads may have the mutex.
+bool Callbacks::poll(Lock& lock, std::uint64_t end) {
+  constexpr int pauses = 16;
+  while (monotonic_nanoseconds() < end && !over()) {
+    if (anything()) return true;
+    lock.unlock();
+    for (int i = 0; i < pauses; ++i) __builtin_ia32_pause();
+    lock.lock();
+  }
+  return false;
 }
 
 void Callbacks::sleep(Lock& lock) {

@@ -28,6 +28,7 @@
 #include "ring/layout.h"
 #include "ring/queue/lane.h"
 #include "ring/queue/parking.h"
+#include "ring/queue/spin.h"
 
 namespace guest {
 
@@ -65,6 +66,8 @@ class Callbacks {
   ring::LaneCallee* find_call(ring::LaneCall& call);
   void make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock);
   void answer(ring::LaneCallee& lane, CUresult result);
+  void await_call(Lock& lock);
+  bool poll(Lock& lock, std::uint64_t end);
   void sleep(Lock& lock);
   void park(Lock& lock);
   bool anything() const;
@@ -85,6 +88,7 @@ class Callbacks {
   std::array<ring::LaneCallee, ring::max_lanes> lanes_;
   std::size_t last_lane_ = 0;  // the lanes take turns
   std::uint64_t nap_ns_ = 0;
+  ring::AdaptiveSpin spin_;
   bool running_ = false, stopped_ = false;
 };
 
