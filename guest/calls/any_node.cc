@@ -88,19 +88,6 @@ bool is_padded_with_zeros(const CUgraphNodeParams& p) {
 
 }  // namespace
 
-CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph graph, CUcontext in, unsigned value,
-                                        unsigned flags) {
-  Context* context = nullptr;
-  if (in == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (const CUresult r = enter_for(in, context); r != CUDA_SUCCESS) return r;
-  if (out == nullptr || graph_object(graph) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const api::ConditionalHandleRecord record{.graph = api::number_of(graph), .value = value, .flags = flags};
-  const auto read = [&](CUresult result, ring::SharedReader& r) {
-    if (result == CUDA_SUCCESS) *out = r.slot();
-  };
-  return cross({.call = api::id_of::cuGraphConditionalHandleCreate, .context = *context}, record, {}, read).result;
-}
-
 // Edges of a kind of their own are added behind the node.
 CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
                            std::size_t count, CUgraphNodeParams* p) {

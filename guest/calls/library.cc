@@ -33,13 +33,6 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
   return result;
 }
 
-CUresult cuLibraryUnload(CUlibrary library) {
-  Context* context = nullptr;
-  if (const CUresult r = enter_call<api::id_of::cuLibraryUnload>(context); r != CUDA_SUCCESS) return r;
-  Object* object = session()->objects.find(library, api::Handle::Library);
-  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuLibraryUnload, *context, *object);
-}
-
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuLibraryGetKernel>(context); r != CUDA_SUCCESS) return r;

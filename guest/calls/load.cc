@@ -24,15 +24,10 @@ CUresult load(int call, api::Handle kind, Context& context, const void* code, co
 }
 
 CUresult unload(int call, Context& context, Object& object) {
-  Session& s = *session();
   const std::uint64_t id = object.id.load(std::memory_order_relaxed);
   const Sent sent = cross({.call = call, .context = context}, api::CloseRecord{.id = id});
-  if (sent.result != CUDA_SUCCESS) return sent.result;
-  for (Object* o : s.objects.owned_by(object)) s.objects.retire(*o, sent.use);
-  s.variables->drop_of(id, sent.use);
-  s.addresses.drop_owned(id);
-  s.objects.retire(object, sent.use);
-  return CUDA_SUCCESS;
+  if (sent.result == CUDA_SUCCESS) close_object(object, id, sent.use);
+  return sent.result;
 }
 
 }  // namespace guest

@@ -55,13 +55,6 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuModuleUnload(CUmodule module) {
-  Context* context = nullptr;
-  if (const CUresult r = enter_call<api::id_of::cuModuleUnload>(context, module); r != CUDA_SUCCESS) return r;
-  Object* object = session()->objects.find(module, api::Handle::Module);
-  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuModuleUnload, *context, *object);
-}
-
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuModuleGetFunction>(context, module); r != CUDA_SUCCESS) return r;

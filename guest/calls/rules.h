@@ -36,6 +36,13 @@ struct Rules {
   static void learn(Object*, P...) {}
 };
 
+template <>
+struct Rules<api::id_of::cuMipmappedArrayDestroy> : Rules<0> {
+  static CUresult refuses_always(CUmipmappedArray array) {
+    return array == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  }
+};
+
 // A capture has begun in the stream, which the driver has found.
 inline void note_capture(CUstream stream) {
   StreamRef ref;

@@ -36,8 +36,11 @@ inline void close_object(Object& object, std::uint64_t id, Use last) {
   const api::Handle kind = api::Id::of(id).kind;
   if (kind == api::Handle::Stream) session()->captures.disturb(), session()->captures.over(object);
   if (kind == api::Handle::GraphExec) session()->accepted_nodes.forget(id);
-  if (kind == api::Handle::Graph || kind == api::Handle::GraphNode)
-    for (Object* owned : objects.owned_by(object)) objects.retire(*owned, last);
+  for (Object* owned : objects.owned_by(object)) objects.retire(*owned, last);
+  if (kind == api::Handle::Module || kind == api::Handle::Library) {
+    session()->variables->drop_of(id, last);
+    session()->addresses.drop_owned(id);
+  }
   objects.close(object, id, last);
 }
 

@@ -1,6 +1,7 @@
 #include "host/untrusted/counted.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "host/untrusted/calls/pageable_node.h"
 #include "host/untrusted/captured.h"
@@ -49,6 +50,18 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
   };
   return Footprint(value) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
          attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+}
+
+// ---- modules and libraries -----------------------------------------------------------------------------------------
+
+// Nothing touches its variables from before the driver ends it.
+template <class T>
+CUresult unload(const Request& r, T handle, CUresult (*driver)(T)) {
+  Mirrors& mirrors = r.session.mirrors;
+  Mirrors::Variables variables = mirrors.take_of(r.ending);
+  const CUresult result = driver(handle);
+  if (result != CUDA_SUCCESS && !is_fault(result)) mirrors.put_back(std::move(variables));
+  return result;
 }
 
 }  // namespace
@@ -185,5 +198,18 @@ COUNTED(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph* graph) {
 COUNTED(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
   return take_room_of_executable(r, graph) ? driver(exec, graph, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 }
+
+// A program gives it to kernels, so it has the driver's own. The worker takes those alone that it has given.
+COUNTED(cuGraphConditionalHandleCreate, CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
+        unsigned value, unsigned flags) {
+  const CUresult result = driver(handle, graph, context, value, flags);
+  const bool kept = result != CUDA_SUCCESS || r.session.conditionals.add(*handle);
+  return kept ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// ---- modules and libraries -----------------------------------------------------------------------------------------
+
+COUNTED(cuModuleUnload, CUmodule module) { return unload(r, module, driver); }
+COUNTED(cuLibraryUnload, CUlibrary library) { return unload(r, library, driver); }
 
 }  // namespace host::counted

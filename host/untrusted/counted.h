@@ -43,6 +43,10 @@ COUNTED(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode);
 COUNTED(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode* nodes,
         const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode);
 COUNTED(cuStreamDestroy_v2, CUstream stream);
+COUNTED(cuModuleUnload, CUmodule module);
+COUNTED(cuLibraryUnload, CUlibrary library);
+COUNTED(cuGraphConditionalHandleCreate, CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
+        unsigned value, unsigned flags);
 COUNTED(cuGraphNodeGetType, CUgraphNode node, CUgraphNodeType* type);
 COUNTED(cuGraphChildGraphNodeGetGraph, CUgraphNode node, CUgraph* graph);
 COUNTED(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned long long flags);

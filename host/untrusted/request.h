@@ -76,8 +76,9 @@ class Request {
   std::string* const brought_name;               // the channel's, or null; empty: there is none
   std::size_t out_on_error = 0;                  // its bytes that the guest gets even if the call failed (JIT logs)
   std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
-  Charge charge;           // the device memory that the call takes, until it is what the call has made that has it
-  std::uint32_t pool = 0;  // by number, which it has made an allocation from
+  Charge charge;             // the device memory that the call takes, until it is what the call has made that has it
+  std::uint64_t ending = 0;  // the id of the object that the call of a CALL line ends
+  std::uint32_t pool = 0;    // by number, which it has made an allocation from
 
  private:
   std::uint16_t home_of(unsigned number) const { return static_cast<std::uint16_t>(session.contexts.home_of(number)); }

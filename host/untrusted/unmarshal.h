@@ -175,6 +175,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       // What goes with its owner is the driver's to end.
       const bool goes_alone = !args[I].closes || args[I].removes || !r_.session.objects.is_owned(v);
       if (handle == nullptr || !goes_alone) refused_ = api::kind_of(kind<I>).unknown;
+      if constexpr (args[I].closes) r_.ending = v;
       std::get<I>(params_) = api::from_number<T>(reinterpret_cast<std::uint64_t>(handle));
     }
   }

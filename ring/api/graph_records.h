@@ -237,22 +237,6 @@ struct GetHostNodeRecord {
 
 // ---- conditional nodes ---------------------------------------------------------------------------------------------
 
-// The handle is a number that kernels hold, so that the program has the driver's own. The worker takes those alone that it has
-// given.
-struct ConditionalHandleReply {
-  std::uint64_t handle;
-
-  static constexpr std::tuple fields{field::number("handle", &ConditionalHandleReply::handle)};
-};
-struct ConditionalHandleRecord {
-  std::uint64_t graph;
-  std::uint32_t value, flags;
-
-  static constexpr std::tuple fields{field::id(Handle::Graph, &ConditionalHandleRecord::graph),
-                                     field::number("value", &ConditionalHandleRecord::value),
-                                     field::number("flags", &ConditionalHandleRecord::flags)};
-  using Reply = ConditionalHandleReply;
-};
 // The ids of the node's body graphs follow.
 struct ConditionalNodeReply {
   std::uint64_t node, bytes;

@@ -316,8 +316,6 @@ using CopyRowsNowRecord = CopyRowsOf<false>;
 using CopyRowsAsyncRecord = CopyRowsOf<true>;
 using LoadModuleRecord = LoadOf<Handle::Module>;
 using LoadLibraryRecord = LoadOf<Handle::Library>;
-using UnloadModuleRecord = CloseOf<Handle::Module>;
-using UnloadLibraryRecord = CloseOf<Handle::Library>;
 
 }  // namespace api
 

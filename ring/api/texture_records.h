@@ -298,10 +298,7 @@ struct CopyTexelsOf : CopyTexelsRecord {
 
 // ---- as the table names them ---------------------------------------------------------------------------------------
 
-using PlaneRecord = PartOf<Handle::Array, Handle::Array, DeriveReplyOf<Handle::Array>>;
-using LevelRecord = PartOf<Handle::MipmappedArray, Handle::Array, DeriveReplyOf<Handle::Array>>;
 using DestroyArrayRecord = CloseOf<Handle::Array>;
-using DestroyMipmappedArrayRecord = CloseOf<Handle::MipmappedArray>;
 using DestroyTextureRecord = CloseOf<Handle::Texture>;
 using DestroySurfaceRecord = CloseOf<Handle::Surface>;
 using CopyTexelsNowRecord = CopyTexelsOf<false>;

@@ -1,20 +1,9 @@
-// Arrays: their parts, their ends, and copies with an array on a side.
+// Arrays: their ends, and copies with an array on a side.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 
 namespace host::calls {
 namespace {
-
-// A part of an owner that `ask` finds: the driver gives the same handle each time, so it has one id.
-template <class Owner, class A>
-CUresult find_part(A& a) {
-  CUarray part = nullptr;
-  const auto which = static_cast<unsigned>(a.record.which);
-  const CUresult result = a.call(&part, a.template handle<Owner>(&api::PartRecord::from), which);
-  if (result != CUDA_SUCCESS) return result;
-  const std::uint64_t id = a.put_once(part);
-  return id == 0 ? a.request.broken() : a.answer(result, {{.id = id}});
-}
 
 using Record = api::CopyTexelsRecord;
 template <class R>
@@ -27,13 +16,7 @@ void count_texels(const Taken<R>& t) {
 
 }  // namespace
 
-CUresult cuMipmappedArrayGetLevel(asked::cuMipmappedArrayGetLevel& a) { return find_part<CUmipmappedArray>(a); }
-CUresult cuArrayGetPlane(asked::cuArrayGetPlane& a) { return find_part<CUarray>(a); }
-
 CUresult cuArrayDestroy(asked::cuArrayDestroy& a) { return a.call(a.handle<CUarray>(&api::CloseRecord::id)); }
-CUresult cuMipmappedArrayDestroy(asked::cuMipmappedArrayDestroy& a) {
-  return a.call(a.handle<CUmipmappedArray>(&api::CloseRecord::id));
-}
 
 // Every copy with an array on a side comes as one of these two, in the driver's most general form.
 CUresult cuMemcpyAtoD_v2(asked::cuMemcpyAtoD_v2& a) {

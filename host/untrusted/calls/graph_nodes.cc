@@ -238,15 +238,6 @@ CUresult cuGraphHostNodeGetParams(asked::cuGraphHostNodeGetParams& a) {
   return a.answer(result, {.token = static_cast<const HostCall*>(params.userData)->token});
 }
 
-CUresult cuGraphConditionalHandleCreate(asked::cuGraphConditionalHandleCreate& a) {
-  CUgraphConditionalHandle handle = 0;
-  const CUresult result = a.call(&handle, a.handle<CUgraph>(&api::ConditionalHandleRecord::graph),
-                                 context_of(a.request), a.record.value, a.record.flags);
-  if (result != CUDA_SUCCESS) return result;
-  if (!a.session().conditionals.add(handle)) return CUDA_ERROR_OUT_OF_MEMORY;
-  return a.answer(result, {.handle = handle});
-}
-
 CUresult cuGraphAddNode_v2(asked::cuGraphAddNode_v2& a) {
   using R = api::AddConditionalNodeRecord;
   const auto beside = a.session().making();

@@ -11,8 +11,6 @@ CUresult cuLibraryLoadData(asked::cuLibraryLoadData& a) {
   });
 }
 
-CUresult cuLibraryUnload(asked::cuLibraryUnload& a) { return unload<CUlibrary>(a); }
-
 CUresult cuLibraryGetKernel(asked::cuLibraryGetKernel& a) { return find_by_name<CUkernel, CUlibrary>(a); }
 
 CUresult cuLibraryEnumerateKernels(asked::cuLibraryEnumerateKernels& a) {

@@ -106,14 +106,4 @@ CUresult find_global(A& a) {
   return result;
 }
 
-// `a` ends a module or a library. Nothing touches its variables from before the driver ends it.
-template <class T, class A>
-CUresult unload(A& a) {
-  Mirrors& mirrors = a.session().mirrors;
-  Mirrors::Variables variables = mirrors.take_of(a.record.id);
-  const CUresult result = a.call(a.template handle<T>(&api::CloseRecord::id));
-  if (result != CUDA_SUCCESS && !is_fault(result)) mirrors.put_back(std::move(variables));
-  return result;
-}
-
 }  // namespace host::calls

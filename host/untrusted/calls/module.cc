@@ -28,8 +28,6 @@ CUresult find_reference(A& a) {
 CUresult cuModuleLoadData(asked::cuModuleLoadData& a) { return load_module(a); }
 CUresult cuModuleLoadDataEx(asked::cuModuleLoadDataEx& a) { return load_module(a); }
 
-CUresult cuModuleUnload(asked::cuModuleUnload& a) { return unload<CUmodule>(a); }
-
 CUresult cuModuleGetFunction(asked::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
 
 CUresult cuModuleEnumerateFunctions(asked::cuModuleEnumerateFunctions& a) {
