@@ -71,7 +71,7 @@ inline void note_recorded(CUevent event) {
 
 inline void note_recorded_by_graphs(CUevent event) {
   if (Object* const object = session()->objects.find(event, api::Handle::Event))
-    object->by_graphs.store(true, std::memory_order_relaxed);
+    object->last_use.used_by_graphs();
 }
 
 template <>

@@ -5,8 +5,8 @@
 // a call that another thread posts meanwhile changes it. The NULL stream and the context are done when everything is.
 // For them the guest compares how many records all channels have sent.
 //
-// Nothing is kept of a wait that was given up. Nothing is known either while an object remembers several uses
-// (guest/objects/last_use.h), since that value does not change with the next call.
+// Nothing is kept of a wait that was given up. Nothing is known either while an object remembers several uses, or is
+// used by graphs (guest/objects/last_use.h), since that value does not change with the next call.
 //
 // No error is lost: every call looks for a fault of the context, and while a posted call's error is still to be
 // reported the guest answers nothing by itself.

@@ -184,10 +184,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     bool alive = true;
     each([&]<std::size_t I>() {
       if constexpr (is_object<I>)
-        if (objects_[I] != stream_.object)
-          alive = alive &&
-                  (objects_[I]->by_graphs.load(std::memory_order_relaxed) ? wait_for_all(channel)
-                                                                          : wait_for_object(*objects_[I], channel));
+        if (objects_[I] != stream_.object) alive = alive && wait_for_object(*objects_[I], channel);
     });
     return alive;
   }
@@ -384,7 +381,6 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (asks == Asks::Nothing || session()->captures.any()) return std::nullopt;
     if constexpr (sizeof...(P) == 0) return Question(std::in_place, asks, context_->done);
     if (stream_.null_stream) return Question(std::in_place, asks, objects_[0]->done);
-    if (objects_[0] != nullptr && objects_[0]->by_graphs.load(std::memory_order_relaxed)) return std::nullopt;
     return objects_[0] == nullptr ? std::nullopt : Question(std::in_place, asks, *objects_[0]);
   }
 

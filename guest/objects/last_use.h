@@ -1,4 +1,5 @@
-// What an object remembers for the order of host threads (guest/session/order.h): the last posted call that named it.
+// What an object remembers for the order of host threads (guest/session/order.h): the last posted call that named it, and
+// whether calls that do not name it may use it.
 //
 // Thread-safety: any thread, no lock, and all accesses are relaxed. The word itself orders no memory. A program that
 // uses an object from two threads has ordered them itself, so the second thread sees the first one's use. Whether the
@@ -35,11 +36,15 @@ class LastUse {
   static constexpr std::uint32_t any_channel = 0xfe;
   static constexpr std::uint64_t several = Use{any_channel, 0}.packed();
 
-  // Waits until the last use by another channel than `mine` was executed. `await`: bool(Use), which waits; this returns
-  // false if it does.
+  // From now on launches of graphs may use the object without naming it, so its last use is unknown.
+  void used_by_graphs() { word_.fetch_or(by_graphs, std::memory_order_relaxed); }
+
+  // Waits until the last use by another channel than `mine` was executed, which may be any use by any_channel. `await`:
+  // bool(Use), which waits; this returns false if it does.
   template <class Await>
   bool await_others(std::uint32_t mine, Await await) const {
-    const std::uint64_t last = word_.load(std::memory_order_relaxed);
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    const std::uint64_t last = (word & by_graphs) != 0 ? several : word;
     if (last == 0 || Use::of(last).channel == mine || ring::wrong(ring::Mutant::order_not_awaited)) return true;
     return await(Use::of(last));
   }
@@ -49,24 +54,30 @@ class LastUse {
   // wait is given up, the object remembers `several`.
   template <class Await>
   void remember(Use use, Await await) {
-    std::uint64_t last = word_.load(std::memory_order_relaxed);
+    std::uint64_t word = word_.load(std::memory_order_relaxed), next;
     do {
+      const std::uint64_t last = word & ~by_graphs;
       const Use before = Use::of(last);
       const bool same_channel = last != 0 && before.channel == use.channel;
       const bool older = same_channel && before.position > use.position;  // threads that share a channel
       if (older && !ring::wrong(ring::Mutant::use_set_back)) return;
-      if (last != 0 && !same_channel && !ring::wrong(ring::Mutant::use_forgotten) && !await(before))
-        return word_.store(several, std::memory_order_relaxed);
-    } while (!word_.compare_exchange_weak(last, use.packed(), std::memory_order_relaxed, std::memory_order_relaxed));
+      const bool forgets = last != 0 && !same_channel && !ring::wrong(ring::Mutant::use_forgotten);
+      next = (forgets && !await(before) ? several : use.packed()) | (word & by_graphs);
+    } while (!word_.compare_exchange_weak(word, next, std::memory_order_relaxed, std::memory_order_relaxed));
   }
 
-  // The packed use, for a comparison with a later one.
-  std::uint64_t now() const { return word_.load(std::memory_order_relaxed); }
+  // The packed use, for a comparison with a later one. `several` if the next use may not change it.
+  std::uint64_t now() const {
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    return (word & by_graphs) != 0 ? several : word;
+  }
 
   void forget() { word_.store(0, std::memory_order_relaxed); }
 
  private:
-  std::atomic<std::uint64_t> word_{0};  // Use::packed; 0: none
+  static constexpr std::uint64_t by_graphs = std::uint64_t{1} << 55;  // no channel posts so many records
+
+  std::atomic<std::uint64_t> word_{0};  // Use::packed, and perhaps by_graphs; 0: none
 };
 
 }  // namespace guest

@@ -48,7 +48,6 @@ void Objects::start(Object& object, Id id, Context* context, std::uint32_t devic
   object.context = api::ends_with_context(id.kind) ? context : nullptr, object.device = device;
   object.begins_capture.store(false, std::memory_order_relaxed);
   object.in_capture.store(false, std::memory_order_relaxed);
-  object.by_graphs.store(false, std::memory_order_relaxed);
   object.given.store(1, std::memory_order_relaxed);
   object.id.store(id.value(), std::memory_order_release);
 }

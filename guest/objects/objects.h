@@ -68,7 +68,6 @@ struct alignas(64) Object {
   std::atomic<std::uint32_t> given{0};      // how often the program got its handle, of a kind that counts that
   std::atomic<bool> begins_capture{false};  // of a stream: a capture was begun in it, and not yet ended
   std::atomic<bool> in_capture{false};      // of an event: it was last recorded while a capture was open
-  std::atomic<bool> by_graphs{false};       // of an event: graphs may record it, without a call that names it
   std::uint32_t device = 0;                 // of a memory object or a pool: where its memory lies
 };
 

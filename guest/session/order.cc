@@ -32,7 +32,9 @@ bool executed(Use use) {
 }
 
 bool wait_for_object(const Object& object, const Channel& mine) {
-  return !switches().order || object.last_use.await_others(mine.index(), await_executed);
+  return !switches().order || object.last_use.await_others(mine.index(), [&](Use use) {
+    return use.channel == LastUse::any_channel ? wait_for_all(mine) : await_executed(use);
+  });
 }
 
 void remember(Object& object, Use use) {

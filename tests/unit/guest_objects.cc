@@ -124,6 +124,27 @@ TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
   EXPECT_TRUE(last.await_others(3, note(false)));
 }
 
+// A launch does not name the event that it records. So no use of the event by name is known to be its last.
+TEST(GuestObjects, AllChannelsAreAwaitedForWhatGraphsUseWhateverNamesItNext) {
+  guest::LastUse last;
+  std::vector<std::uint32_t> awaited;
+  const auto note = [&](guest::Use use) { return awaited.push_back(use.channel), true; };
+  EXPECT_TRUE(last.await_others(1, note));
+  last.used_by_graphs();
+  EXPECT_EQ(last.now(), guest::LastUse::several);
+  EXPECT_TRUE(last.await_others(1, note));
+  last.remember({1, 5}, note);
+  EXPECT_EQ(last.now(), guest::LastUse::several);
+  EXPECT_TRUE(last.await_others(1, note));
+  last.remember({2, 9}, note);  // forgets the use by channel 1
+  EXPECT_TRUE(last.await_others(2, note));
+  EXPECT_EQ(awaited, (std::vector<std::uint32_t>{254, 254, 1, 254}));
+  last.forget();
+  EXPECT_EQ(last.now(), 0u);
+  EXPECT_TRUE(last.await_others(1, note));
+  EXPECT_EQ(awaited.size(), 4u);
+}
+
 TEST(GuestObjects, WhatEndsWithAContext) {
   guest::Objects objects;
   Object* a = objects.create(Handle::Stream, &context0);
