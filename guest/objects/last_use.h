@@ -44,7 +44,7 @@ class LastUse {
   template <class Await>
   bool await_others(std::uint32_t mine, Await await) const {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
-    const std::uint64_t last = (word & by_graphs) != 0 ? several : word;
+    const std::uint64_t last = unless_by_graphs(word, ring::Mutant::graphs_by_last_use);
     if (last == 0 || Use::of(last).channel == mine || ring::wrong(ring::Mutant::order_not_awaited)) return true;
     return await(Use::of(last));
   }
@@ -62,20 +62,24 @@ class LastUse {
       const bool older = same_channel && before.position > use.position;  // threads that share a channel
       if (older && !ring::wrong(ring::Mutant::use_set_back)) return;
       const bool forgets = last != 0 && !same_channel && !ring::wrong(ring::Mutant::use_forgotten);
-      next = (forgets && !await(before) ? several : use.packed()) | (word & by_graphs);
+      next = forgets && !await(before) ? several : use.packed();
+      if (!ring::wrong(ring::Mutant::graphs_forgotten)) next |= word & by_graphs;
     } while (!word_.compare_exchange_weak(word, next, std::memory_order_relaxed, std::memory_order_relaxed));
   }
 
   // The packed use, for a comparison with a later one. `several` if the next use may not change it.
   std::uint64_t now() const {
-    const std::uint64_t word = word_.load(std::memory_order_relaxed);
-    return (word & by_graphs) != 0 ? several : word;
+    return unless_by_graphs(word_.load(std::memory_order_relaxed), ring::Mutant::graphs_known_done);
   }
 
   void forget() { word_.store(0, std::memory_order_relaxed); }
 
  private:
   static constexpr std::uint64_t by_graphs = std::uint64_t{1} << 55;  // no channel posts so many records
+
+  static std::uint64_t unless_by_graphs(std::uint64_t word, ring::Mutant mutant) {
+    return (word & by_graphs) != 0 && !ring::wrong(mutant) ? several : word & ~by_graphs;
+  }
 
   std::atomic<std::uint64_t> word_{0};  // Use::packed, and perhaps by_graphs; 0: none
 };

@@ -1,15 +1,16 @@
 // Order across threads (guest/objects/last_use.h): guests post through channels of their own, or share one; a worker
 // for each channel executes. What CUDA promises is that work executes in the order in which the program ordered its
-// calls.
+// calls. A graph's launch may record an event that it does not name.
 #include "tests/models/explored.h"
 // after it:
+#include "guest/objects/known_done.h"
 #include "guest/objects/last_use.h"
 #include "tests/models/scenarios.h"
 
 namespace explore {
 namespace {
 
-using guest::Use;
+using guest::LastUse, guest::Use;
 
 // A channel without its ring: how many records were posted, how many executed. What a record does is to write a plain
 // word, so that a call which is not ordered behind another is a data race.
@@ -31,7 +32,11 @@ struct Channel {
 
 struct Base {
   Base() { share(work, sizeof work); }
-  bool await(Use use) { return channel[use.channel].await(use.position); }
+  bool await(Use use) {
+    if (use.channel != LastUse::any_channel) return channel[use.channel].await(use.position);
+    for (Channel& c : channel) c.await(c.posted.load(std::memory_order_relaxed));
+    return true;
+  }
   void use(std::uint32_t c) {  // what a posted call does that names the object
     require(object.await_others(c, [this](Use u) { return await(u); }), "lost");
     const std::uint64_t position = channel[c].post();
@@ -40,7 +45,7 @@ struct Base {
   void finish() {}
 
   Channel channel[2];
-  guest::LastUse object;
+  LastUse object;
   alignas(16) std::byte work[32] = {};
   std::atomic<std::uint32_t> done{0};  // how the program orders its threads
 };
@@ -101,6 +106,66 @@ struct Shared : Base {
   }
 };
 
+// A launches a graph that records the event. B has waited for A, and then names the event.
+struct Launched : Base {
+  void launch() {
+    channel[0].post();
+    done.fetch_add(1, std::memory_order_acq_rel);
+  }
+  void second() {
+    wait_for(&done, 1);
+    use(1);
+  }
+  void worker_0() {
+    channel[0].execute(1, [this] { writes(work, 16); });
+  }
+  void worker_1() {
+    channel[1].execute(1, [this] { reads(work, 16); });
+  }
+};
+
+// The graph has had the event from the start.
+struct Recorded : Launched {
+  Recorded() { object.used_by_graphs(); }
+};
+
+// A adds the event to the graph and launches that, while B uses the event by name. C has waited for both.
+struct RecordedAtATime : Launched {
+  void first() {
+    object.used_by_graphs();
+    launch();
+  }
+  void second() {
+    use(1);
+    done.fetch_add(1, std::memory_order_acq_rel);
+  }
+  void third() {
+    wait_for(&done, 2);
+    object.await_others(9, [this](Use u) { return await(u); });
+    reads(work, 32);
+  }
+  void worker_1() {
+    channel[1].execute(1, [this] { writes(work + 16, 16); });
+  }
+};
+
+// The event was found done before it was added to the graph. B asks about it by guest/marshal/done_question.h's rule.
+struct RecordedOnceDone : Launched {
+  RecordedOnceDone() {
+    known.for_queries.store(object.now(), std::memory_order_relaxed);
+    object.used_by_graphs();
+  }
+  void second() {
+    wait_for(&done, 1);
+    const std::uint64_t last = object.now();
+    if (last != LastUse::several && known.for_queries.load(std::memory_order_relaxed) == last)
+      reads(work, 16);  // as a program does that takes the launch for done
+    else
+      use(1);
+  }
+  guest::KnownDone known;
+};
+
 }  // namespace
 
 std::vector<Scenario> order_scenarios() {
@@ -111,6 +176,20 @@ std::vector<Scenario> order_scenarios() {
        }},
       {"order", "shared channel",
        [](Options o) { return bounded<Shared, &Shared::user, &Shared::user, &Shared::third, &Shared::worker>(o, 2); }},
+      {"order", "recorded by a graph",
+       [](Options o) {
+         return bounded<Recorded, &Recorded::launch, &Recorded::second, &Recorded::worker_0, &Recorded::worker_1>(o, 3);
+       }},
+      {"order", "recorded by a graph once done",
+       [](Options o) {
+         using World = RecordedOnceDone;
+         return bounded<World, &World::launch, &World::second, &World::worker_0, &World::worker_1>(o, 3, 1);
+       }},
+      {"order", "recorded by a graph at a time",
+       [](Options o) {
+         using World = RecordedAtATime;
+         return bounded<World, &World::first, &World::second, &World::third, &World::worker_0, &World::worker_1>(o, 1);
+       }},
       {"order", "at a time",
        [](Options o) {
          return bounded<AtATime, &AtATime::user_0, &AtATime::user_1, &AtATime::third, &AtATime::worker_0,

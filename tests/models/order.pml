@@ -1,10 +1,15 @@
-/* Order across threads (guest/objects/last_use.h, guest/objects/objects.cc, `executed` in host/untrusted/channel.cc).
+/* Order across threads (guest/objects/last_use.h, guest/objects/objects.cc, guest/marshal/done_question.h, `executed` in
+ * host/untrusted/channel.cc).
  *
  * Threads A and A2 share channel 0, B has channel 1. All use one object, at a time or, where the program says so, one
  * after the other; C comes when all have returned. Then B destroys the object and A creates another, which may get its
  * id. Each channel's worker executes its records in order, and late.
  *
- * Holds: what comes after in the program executes after; an id names one object at a time on the host.
+ * The object was found done before its first use here. It may be an event that a graph records: then A's use is a launch
+ * of the graph, whose record does not name the event.
+ *
+ * Holds: what comes after in the program executes after; nobody who comes after A's use takes the object for done before
+ * that; an id names one object at a time on the host.
  */
 #define THREADS 6
 #define PLACES 4
@@ -21,6 +26,9 @@
 #define USE(channel, position) (((channel) + 1) << 4 | (position))
 #define CHANNEL(use) (((use) >> 4) - 1)
 #define POSITION(use) ((use) & 15)
+#define BY_GRAPHS 128 /* a bit beside the use */
+#define NAMED(word) ((word) & 127)
+#define FOUND_DONE 0 /* what the object remembered when it was found done */
 
 /* The guest's own words and locks, with the program's own order: no store buffers between its threads. */
 byte last_use;
@@ -36,14 +44,33 @@ bool reused;
 
 #define awaited(t, use) (load(t, EXECUTED(CHANNEL(use))) >= POSITION(use))
 
+inline wait_for_all(t, channel) {
+  for (other : 0 .. 1) {
+    if
+    :: other != channel ->
+      seen = load(t, POSTED(other));
+      load(t, EXECUTED(other)) >= seen
+    :: else
+    fi
+  };
+  other = 0
+}
+
 inline await_others(t, channel) {
 #ifdef WRONG_order_not_awaited
   skip
 #else
   seen = last_use;
   if
-  :: seen != 0 && CHANNEL(seen) != channel -> awaited(t, seen)
-  :: else
+#ifndef WRONG_graphs_by_last_use
+  :: (seen & BY_GRAPHS) != 0 -> wait_for_all(t, channel)
+#endif
+  :: else ->
+    seen = NAMED(seen);
+    if
+    :: seen != 0 && CHANNEL(seen) != channel -> awaited(t, seen)
+    :: else
+    fi
   fi
 #endif
 }
@@ -57,14 +84,20 @@ inline post(t, channel) {
   locked[channel] = false
 }
 
+#ifdef WRONG_graphs_forgotten
+#define KEPT(word) 0
+#else
+#define KEPT(word) ((word) & BY_GRAPHS)
+#endif
+
 inline remember(t, channel) {
   seen = last_use;
   do
-  :: seen != 0 && CHANNEL(seen) == channel && POSITION(seen) > position ->
+  :: NAMED(seen) != 0 && CHANNEL(NAMED(seen)) == channel && POSITION(seen) > position ->
 #ifdef WRONG_use_set_back
     atomic {
       if
-      :: last_use == seen -> last_use = USE(channel, position); break
+      :: last_use == seen -> last_use = USE(channel, position) | KEPT(seen); break
       :: else -> seen = last_use
       fi
     }
@@ -74,30 +107,44 @@ inline remember(t, channel) {
   :: else ->
 #ifndef WRONG_use_forgotten
     if
-    :: seen != 0 && CHANNEL(seen) != channel -> awaited(t, seen)
+    :: NAMED(seen) != 0 && CHANNEL(NAMED(seen)) != channel -> awaited(t, NAMED(seen))
     :: else
     fi;
 #endif
     atomic {
       if
-      :: last_use == seen -> last_use = USE(channel, position); break
+      :: last_use == seen -> last_use = USE(channel, position) | KEPT(seen); break
       :: else -> seen = last_use
       fi
     }
   od
 }
 
+/* Whether the guest answers by itself that the object is done. */
+#ifdef WRONG_graphs_known_done
+#define known_done (NAMED(last_use) == FOUND_DONE)
+#else
+#define known_done (last_use == FOUND_DONE)
+#endif
+
 bool b_after_a;
+bool a_launches;
 
 proctype user(byte t; byte channel) {
-  byte seen, position;
+  byte seen, position, other;
   if
-  :: t == B && b_after_a -> (returned & (1 << A)) != 0
+  :: t == B && b_after_a ->
+    (returned & (1 << A)) != 0;
+    assert(!known_done || executed_for[A])
   :: else
   fi;
-  await_others(t, channel);
-  post(t, channel);
-  remember(t, channel);
+  if
+  :: t == A && a_launches -> post(t, channel)
+  :: else ->
+    await_others(t, channel);
+    post(t, channel);
+    remember(t, channel)
+  fi;
   atomic { returned = returned | 1 << t; seen = 0; position = 0 }
 }
 
@@ -137,12 +184,16 @@ proctype worker(byte channel) {
 #define ALL (1 << A | 1 << A2 | 1 << B)
 
 active proctype program() {
-  byte seen, position;
+  byte seen, position, other;
   atomic {
     alive = 1;
     if
     :: b_after_a = true
     :: b_after_a = false
+    fi;
+    if
+    :: a_launches = true; last_use = FOUND_DONE | BY_GRAPHS
+    :: a_launches = false
     fi;
     run worker(0);
     run worker(1);
