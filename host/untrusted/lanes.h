@@ -7,16 +7,16 @@
 // which it only hands on. A wrong `done` ends the session, as a bad record does.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 
 #include "host/session/session.h"
 #include "host/untrusted/guest_waker.h"
-#include "ring/queue/lane.h"
+#include "host/untrusted/lane_pool.h"
 #include "ring/queue/parking.h"
 
 namespace host {
@@ -45,14 +45,6 @@ class Lanes {
   void end();
 
  private:
-  // Left: filled by post(), so no thread waits for its answer.
-  enum class State : std::uint8_t { Free, Busy, Left };
-  struct Lane {
-    ring::Shared<ring::LaneControl> words;
-    ring::LaneCaller caller;  // of the thread that has made the lane Busy
-    State state = State::Free;
-  };
-
   // A thread in call() or post().
   class Caller {
    public:
@@ -65,29 +57,27 @@ class Lanes {
     Lanes& lanes_;
   };
 
-  Lane* take();
-  Lane* find(State state);
-  void release(Lane& lane, State state);
-  bool fill(Lane& lane, ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
-  bool await(Lane& lane);
+  std::optional<std::size_t> take();
+  bool fill(std::size_t lane, ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
+  bool await(std::size_t lane);
   template <class Done>
   bool polled(Done done) const;
   bool breaks();
   bool over() const {
     return ended_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed);
   }
-  static ring::Parking sleeper(const Lane& lane) {
-    return ring::Parking(lane.words[&ring::LaneControl::worker_asleep]);
+  ring::Parking sleeper(std::size_t lane) const {
+    return ring::Parking(session_.slot.lane(static_cast<std::uint32_t>(lane))[&ring::LaneControl::worker_asleep]);
   }
 
   Session& session_;
   const int doorbell_fd_;
   GuestWaker guest_;
   std::atomic<bool> used_{false}, ended_{false};
-  std::mutex mutex_;  // of the states and of callers_
-  std::condition_variable released_, left_;
+  LanePool<ring::max_lanes> pool_;
+  std::mutex mutex_;  // of callers_
+  std::condition_variable none_calls_;
   unsigned callers_ = 0;
-  std::array<Lane, ring::max_lanes> lanes_;
 };
 
 }  // namespace host

@@ -3,9 +3,9 @@
 // Ordering. There are two edges, and each line below that releases or acquires one names it:
 //   L fill -> call token, kind and status, and the memory that the function may read, are written before `sequence`
 //   D call -> answer the result, and everything that the function has written, are written before `done`
-// D also covers the next use: a lane is filled again only after its answer was seen. ring/queue/parking.h is how both
-// sides sleep and wake. Covered by: the model lanes, the explorer's scenario lanes (docs/models.md), and
-// ThreadSanitizer under tests/loopback/lanes.cc.
+// D also covers the next use: a lane is filled again only after its answer was seen, also where no thread waits for the
+// answer (host/untrusted/lane_pool.h). ring/queue/parking.h is how both sides sleep and wake. Covered by: the model lanes,
+// the explorer's scenario lanes (docs/models.md), and ThreadSanitizer under tests/loopback/lanes.cc.
 //
 // Trust. Each side counts the uses of a lane in private memory, only ever publishes that count, and checks the other's
 // number against it. An honest peer can show one of two numbers; any other is Peer::Broken. So an answer that is given
