@@ -4,7 +4,7 @@
 // Where no lane is free, a thread takes one that was left, and waits for that answer before it fills the lane. So a call
 // that was left delays a later one no longer than the guest takes for it.
 //
-// Thread-safety: any thread.
+// Thread-safety: any thread. Covered by: the model lanes and the explorer's scenario lanes (docs/models.md).
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 
+#include "ring/mutants.h"
 #include "ring/queue/lane.h"
 
 namespace host {
@@ -34,12 +35,12 @@ class LanePool {
     std::unique_lock lock(mutex_);
     while (!over()) {
       std::optional<std::size_t> lane = find(State::Free);
-      if (!lane) lane = find(State::Left);
+      if (!lane && !ring::wrong(ring::Mutant::left_kept)) lane = find(State::Left);
       if (!lane) {
         released_.wait(lock);
         continue;
       }
-      const bool left = lanes_[*lane].state == State::Left;
+      const bool left = lanes_[*lane].state == State::Left && !ring::wrong(ring::Mutant::left_unanswered);
       lanes_[*lane].state = State::Busy;
       lock.unlock();
       return !left || await(*lane) ? lane : std::nullopt;
@@ -79,7 +80,7 @@ class LanePool {
       const std::lock_guard lock(mutex_);
       lanes_[lane].state = state;
     }
-    released_.notify_one();
+    if (state == State::Free || !ring::wrong(ring::Mutant::left_unnotified)) released_.notify_one();
   }
 
   std::mutex mutex_;  // of the states

@@ -180,6 +180,26 @@ class Mutex {
   Atomic<std::uint32_t> held_{0};
 };
 
+// In the place of a condition variable. It may wake more threads than asked for, as the standard's may.
+class Condition {
+ public:
+  template <class Lock>
+  void wait(Lock& lock) {
+    const std::uint32_t seen = notified_.load(Order::relaxed);
+    lock.unlock();
+    futex_wait(&notified_, seen);
+    lock.lock();
+  }
+  void notify_one() { notify_all(); }
+  void notify_all() {
+    notified_.fetch_add(1, Order::relaxed);
+    futex_wake(&notified_);
+  }
+
+ private:
+  Atomic<std::uint32_t> notified_{0};
+};
+
 void fence(Order order, Site site = Site::current());
 void* copy(void* to, const void* from, std::size_t bytes);
 

@@ -1,7 +1,18 @@
-// Calls from the worker to the program (ring/queue/lane.h), with both sides' sleeps as host/untrusted/lanes.cc and
-// guest/session/callbacks.cc make them: a futex that has no time-out.
+// Calls from the worker to the program (ring/queue/lane.h, host/untrusted/lane_pool.h), with both sides' sleeps as
+// host/untrusted/lanes.cc and guest/session/callbacks.cc make them: a futex that has no time-out. The explorer's lock and
+// condition variable are in the place of the standard library's.
+#include <condition_variable>
+
 #include "tests/models/explored.h"
+
+namespace std {
+using explored_mutex = explore::Mutex;
+using explored_condition = explore::Condition;
+}  // namespace std
+#define mutex explored_mutex
+#define condition_variable explored_condition
 // after it:
+#include "host/untrusted/lane_pool.h"
 #include "ring/queue/lane.h"
 #include "ring/queue/parking.h"
 #include "tests/models/scenarios.h"
@@ -28,25 +39,42 @@ struct Lanes {
       lane[&Lane::worker_asleep].store(0, std::memory_order_relaxed);
       lane[&Lane::done].store(0, std::memory_order_relaxed);
       lane[&Lane::result].store(0, std::memory_order_relaxed);
-      callers[k] = ring::LaneCaller(lane);
+      pool.add(k, lane);
       callees[k] = ring::LaneCallee(lane);
     }
   }
 
   bool post(std::size_t k, std::uint64_t token) {
-    const ring::Peer peer = callers[k].post(kind_of(token), token, status_of(token));
+    const ring::Peer peer = pool.caller(k).post(kind_of(token), token, status_of(token));
     require(peer != ring::Peer::Broken, "the worker calls a lane broken");
     if (peer == ring::Peer::Ok && guest.must_wake() != ring::Asleep::No) futex_wake(callbacks_asleep.address());
     return peer == ring::Peer::Ok;
   }
-  void await(std::size_t k, std::uint64_t token) {
-    const auto answered = [&] { return callers[k].look() == ring::Peer::Ok; };
+  void await(std::size_t k) {
+    const auto answered = [&] { return pool.caller(k).look() == ring::Peer::Ok; };
     ring::Parking worker = sleeper(k);
     while (!answered() && worker.may_sleep(answered)) {
       futex_wait(&words[k].worker_asleep, 1);
       worker.woke();
     }
-    require(callers[k].result() == result_of(token), "an answer is another call's");
+  }
+  void await(std::size_t k, std::uint64_t token) {
+    await(k);
+    require(pool.caller(k).result() == result_of(token), "an answer is another call's");
+  }
+
+  // As Lanes::call() and Lanes::post() of host/untrusted/lanes.cc: on any lane.
+  void call_and_wait(std::uint64_t token) {
+    const std::size_t k = fill(token);
+    await(k, token);
+    pool.give_back(k);
+  }
+  void call_and_leave(std::uint64_t token) { pool.leave(fill(token)); }
+  std::size_t fill(std::uint64_t token) {
+    const auto wait = [this](std::size_t k) { return await(k), true; };
+    const std::size_t k = *pool.take(wait, [] { return false; });
+    require(post(k, token), "a lane is filled again before its answer: the worker ends the session");
+    return k;
   }
 
   // One call, wherever there is one; where there is none, a sleep.
@@ -58,7 +86,9 @@ struct Lanes {
       if (peer != ring::Peer::Ok) continue;
       require(call.kind == kind_of(call.token) && call.status == status_of(call.token),
               "a call's kind or status is another's");
+      require((called & 1u << call.token) == 0, "a call is made twice");
       called |= 1u << call.token;
+      last_called = call.token;
       callees[k].answer(result_of(call.token));
       if (sleeper(k).must_wake() != ring::Asleep::No) futex_wake(&words[k].worker_asleep);
       return true;
@@ -80,9 +110,10 @@ struct Lanes {
   Lane words[count] = {};
   SharedWord<std::uint32_t> callbacks_asleep;
   ring::Parking guest{callbacks_asleep};
-  ring::LaneCaller callers[count];
+  host::LanePool<count> pool;
   ring::LaneCallee callees[count];
   std::uint32_t called = 0;  // of the guest alone: a bit for each token
+  std::uint64_t last_called = 0;
 };
 
 // A lane is used twice, and each answer is waited for.
@@ -128,6 +159,28 @@ struct Both {
   Lanes<2> lanes;
 };
 
+// Two threads of the worker share the lanes. One waits for the answer of a function; behind that it has the guest end the
+// function's token, and leaves that lane. The other leaves the call of a destructor.
+template <std::size_t count>
+struct Kinds {
+  void waiter() {
+    lanes.call_and_wait(function);
+    lanes.call_and_leave(its_end);
+  }
+  void leaver() { lanes.call_and_leave(destructor); }
+  void guest() {
+    for (int served = 0; served < 3;) {
+      if (!lanes.serve_one()) continue;
+      ++served;
+      require(lanes.last_called != its_end || (lanes.called & 1u << function) != 0, "a token ends before its function");
+    }
+  }
+  void finish() { require(lanes.called == 0b1110, "a call was not made"); }
+
+  static constexpr std::uint64_t function = 1, its_end = 2, destructor = 3;
+  Lanes<count> lanes;
+};
+
 // What the two sides do to other memory: the worker's bytes are the function's, the function's are the waiter's.
 struct Effects {
   Effects() { share(bytes, sizeof bytes); }
@@ -167,6 +220,16 @@ struct Effects {
 
 std::vector<Scenario> lane_scenarios() {
   return {
+      {"lanes", "two kinds on one lane",
+       [](Options o) {
+         using World = Kinds<1>;
+         return bounded<World, &World::waiter, &World::leaver, &World::guest>(o, 1);
+       }},
+      {"lanes", "two kinds on two lanes",
+       [](Options o) {
+         using World = Kinds<2>;
+         return bounded<World, &World::waiter, &World::leaver, &World::guest>(o, 1);
+       }},
       {"lanes", "awaited", [](Options o) { return bounded<Awaited, &Awaited::worker, &Awaited::guest>(o, 3); }},
       {"lanes", "left", [](Options o) { return bounded<Left, &Left::worker, &Left::guest>(o, 3); }},
       {"lanes", "both", [](Options o) { return bounded<Both, &Both::first, &Both::second, &Both::guest>(o, 2); }},

@@ -35,6 +35,7 @@ foreach(model parking awaited bell ring order lanes slots pins)
   spin_test(${model} ${model})
 endforeach()
 spin_test(parking_loopback parking -- LOOPBACK)
+spin_test(lanes_two lanes -- LANES=2)
 # Mistakes of the guest's kernel module, which has no switch for them.
 foreach(mutant pinned_late pinned_at_binding)
   spin_test(pins.wrong.${mutant} pins --wrong ${mutant})
