@@ -69,9 +69,11 @@ inline void note_recorded(CUevent event) {
     object->in_capture.store(session()->captures.any(), std::memory_order_relaxed);
 }
 
+inline void note_used_by_graphs() { session()->graphs_use_events.store(true, std::memory_order_relaxed); }
+
 inline void note_recorded_by_graphs(CUevent event) {
-  if (Object* const object = session()->objects.find(event, api::Handle::Event))
-    object->last_use.used_by_graphs();
+  note_used_by_graphs();
+  if (Object* const object = session()->objects.find(event, api::Handle::Event)) object->last_use.used_by_graphs();
 }
 
 template <>
@@ -148,7 +150,9 @@ struct Rules<api::id_of::cuEventRecordWithFlags> : Rules<0> {
 template <>
 struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
   static CUresult refuses(CUstream, CUevent, unsigned flags) { return refuse_external(flags, CU_EVENT_WAIT_EXTERNAL); }
-  static void learn(Object*, CUstream, CUevent, unsigned) {}
+  static void learn(Object*, CUstream, CUevent, unsigned flags) {
+    if (flags == CU_EVENT_WAIT_EXTERNAL) note_used_by_graphs();
+  }
 };
 
 inline CUresult refuse_wait(unsigned flags) {
@@ -327,6 +331,7 @@ struct Rules<api::id_of::cuGraphAddEventWaitNode> : Rules<0> {
   static CUresult refuses_always(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUevent event) {
     return refuse_no_event(event);
   }
+  static void learn(Object*, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUevent) { note_used_by_graphs(); }
 };
 template <>
 struct Rules<api::id_of::cuGraphEventWaitNodeSetEvent> : Rules<0> {

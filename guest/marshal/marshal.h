@@ -183,8 +183,12 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (stream_.object != nullptr && !wait_for_stream(stream_, channel)) return false;
     bool alive = true;
     each([&]<std::size_t I>() {
-      if constexpr (is_object<I>)
+      if constexpr (is_object<I>) {
         if (objects_[I] != stream_.object) alive = alive && wait_for_object(*objects_[I], channel);
+        // A launch does not name the events that its graph uses.
+        if (kind<I> == Handle::GraphExec && session()->graphs_use_events.load(std::memory_order_relaxed))
+          alive = alive && (ring::wrong(ring::Mutant::launch_overtakes) || wait_for_all(channel));
+      }
     });
     return alive;
   }

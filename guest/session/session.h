@@ -115,6 +115,7 @@ class Session {
   Objects objects;
   Captures captures;
   AcceptedNodes accepted_nodes;
+  std::atomic<bool> graphs_use_events{false};  // a graph records an event, or waits for one
   Textures textures;
   Addresses addresses;
   Occupied occupied;

@@ -231,4 +231,63 @@ TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
   other.join();
 }
 
+#ifdef IVGPU_SIMULATED_GPU  // the strict driver has no graphs
+
+// Thread A fills a buffer on its stream and records an event there; thread B waits for it on another stream, through another
+// channel, and reads. A graph of one node makes the record or the wait, so the launch does not name the event. How often
+// B saw anything but A's value.
+int wrong_handoffs_by_graph(CUgraphNodeType node, unsigned rounds) {
+  const bool records = node == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+  const CUdeviceptr buffer = allocate(4);
+  const CUstream a = new_stream(), b = new_stream();
+  CUevent done = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphNode made = nullptr;
+  CUgraphExec exec = nullptr;
+  EXPECT_EQ(cu::cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuEventRecord(done, a), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemsetD32_v2(buffer, 0, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  const auto add = records ? cu::cuGraphAddEventRecordNode : cu::cuGraphAddEventWaitNode;
+  EXPECT_EQ(add(&made, graph, nullptr, 0, done), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  Turn turn;
+  std::thread filler([&] {
+    loopback::use_device();
+    for (unsigned round = 1; round <= rounds; ++round) {
+      turn.await(0);
+      EXPECT_EQ(cu::cuMemsetD32Async(buffer, round, 1, a), CUDA_SUCCESS);
+      EXPECT_EQ(records ? cu::cuGraphLaunch(exec, a) : cu::cuEventRecord(done, a), CUDA_SUCCESS);
+      turn.pass_to(1);
+    }
+  });
+  int wrong = 0;
+  void* pinned = nullptr;
+  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 4, 0), CUDA_SUCCESS);
+  for (unsigned round = 1; round <= rounds; ++round) {
+    turn.await(1);
+    EXPECT_EQ(records ? cu::cuStreamWaitEvent(b, done, 0) : cu::cuGraphLaunch(exec, b), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuMemcpyDtoHAsync_v2(pinned, buffer, 4, b), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuStreamSynchronize(b), CUDA_SUCCESS);
+    if (*static_cast<const volatile unsigned*>(pinned) != round) ++wrong;
+    turn.pass_to(0);
+  }
+  filler.join();
+  return wrong;
+}
+
+TEST(Order, OfAnEventThatAGraphRecords) {
+  InProcess loopback(backend(), late);
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(wrong_handoffs_by_graph(CU_GRAPH_NODE_TYPE_EVENT_RECORD, 500), 0);
+}
+
+TEST(Order, OfAnEventThatAGraphWaitsFor) {
+  InProcess loopback(backend(), late);
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(wrong_handoffs_by_graph(CU_GRAPH_NODE_TYPE_WAIT_EVENT, 500), 0);
+}
+
+#endif
+
 }  // namespace

@@ -128,6 +128,7 @@ inline remember(t, channel) {
 #endif
 
 bool b_after_a;
+bool a_after_b;
 bool a_launches;
 
 proctype user(byte t; byte channel) {
@@ -136,10 +137,15 @@ proctype user(byte t; byte channel) {
   :: t == B && b_after_a ->
     (returned & (1 << A)) != 0;
     assert(!known_done || executed_for[A])
+  :: t == A && a_after_b -> (returned & (1 << B)) != 0
   :: else
   fi;
   if
-  :: t == A && a_launches -> post(t, channel)
+  :: t == A && a_launches ->
+#ifndef WRONG_launch_overtakes
+    wait_for_all(t, channel);
+#endif
+    post(t, channel)
   :: else ->
     await_others(t, channel);
     post(t, channel);
@@ -162,6 +168,7 @@ proctype worker(byte channel) {
       t = (posted_by[A] == position -> A : A2);
       t = (channel == 1 -> B : t);
       assert(!(t == B && b_after_a) || executed_for[A]);
+      assert(!(t == A && a_after_b) || executed_for[B]);
       executed_for[t] = true;
       t = 0
     };
@@ -189,7 +196,8 @@ active proctype program() {
     alive = 1;
     if
     :: b_after_a = true
-    :: b_after_a = false
+    :: a_after_b = true
+    :: skip
     fi;
     if
     :: a_launches = true; last_use = FOUND_DONE | BY_GRAPHS
