@@ -1,10 +1,12 @@
-// How much memory the parameters of a CALL line name, by the words of the line (ring/api/arg.h).
+// Which memory the parameters of a CALL line name, and how much, by the words of the line (ring/api/arg.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <tuple>
 
+#include "guest/session/session.h"
 #include "ring/api/call.h"
 #include "ring/wire/record.h"
 
@@ -21,6 +23,25 @@ std::uint64_t element_count(const Params& params) {
     return to_slot(std::get<static_cast<std::size_t>(a.count)>(params));
   else
     return 1;
+}
+
+// A device address that a call is given, as the host knows it.
+struct DeviceArgument {
+  std::uint64_t at = 0;
+  bool nothing = false;  // the call has nothing to do there, and CUDA ignores the address
+  CUresult refused = CUDA_SUCCESS;
+};
+template <api::Arg a, class Params>
+DeviceArgument device_argument(CUdeviceptr p, const Params& params) {
+  if (a.may_be_null && p == 0) return {};
+  const std::array slots = std::apply([](auto... v) { return std::array{to_slot(v)...}; }, params);
+  const auto bytes = api::device_bytes<a>([&](int n) { return slots[static_cast<std::size_t>(n)]; });
+  const bool aligned = p % a.bytes == 0;
+  if (bytes == std::uint64_t{0} && (aligned || a.extent != api::Extent::Rows)) return {.nothing = true};
+  if (!bytes || !aligned) return {.refused = CUDA_ERROR_INVALID_VALUE};
+  if (const auto at = session()->device_view(p, *bytes)) return {.at = *at};
+  if (a.judged_later && session()->captures.any()) return {.at = p};
+  return {.refused = CUDA_ERROR_INVALID_VALUE};
 }
 
 // Of the memory behind a pointer, in bytes; null: ring::absent.

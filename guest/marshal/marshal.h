@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <tuple>
@@ -129,16 +128,10 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       length_[I] = ids_length(p, element_count<I>());
       if (const CUresult r = check_ids(p, element_count<I>(), kind<I>); r != CUDA_SUCCESS) return refuse(r);
     } else if constexpr (a.dir == Dir::Device) {
-      if (a.may_be_null && p == 0) return;
-      const auto bytes = api::device_bytes<a>([&](int n) { return slots()[static_cast<std::size_t>(n)]; });
-      const bool aligned = p % a.bytes == 0;
-      // CUDA then ignores the address.
-      if (bytes == std::uint64_t{0} && (aligned || a.extent != Extent::Rows)) return void(nothing_ = true);
-      if (!bytes || !aligned) return refuse(CUDA_ERROR_INVALID_VALUE);
-      auto at = session()->device_view(p, *bytes);
-      if (!at && a.judged_later && session()->captures.any()) at = p;
-      if (!at) return refuse(CUDA_ERROR_INVALID_VALUE);
-      length_[I] = *at;
+      const DeviceArgument given = device_argument<a>(p, params_);
+      if (given.nothing) return void(nothing_ = true);
+      if (given.refused != CUDA_SUCCESS) return refuse(given.refused);
+      length_[I] = given.at;
     } else if constexpr (a.ordinal) {
       if (p < 0 || static_cast<std::uint32_t>(p) >= device_count()) return refuse(CUDA_ERROR_INVALID_DEVICE);
       length_[I] = primary(static_cast<std::uint32_t>(p)).number;
@@ -167,9 +160,6 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (refused_ == CUDA_SUCCESS) refused_ = why;
   }
 
-  std::array<std::uint64_t, sizeof...(P)> slots() const {
-    return std::apply([](const P&... p) { return std::array<std::uint64_t, sizeof...(P)>{to_slot(p)...}; }, params_);
-  }
   template <std::size_t I>
   std::uint64_t element_count() const {
     return guest::element_count<args[I]>(params_);
