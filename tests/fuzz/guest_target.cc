@@ -490,8 +490,8 @@ void questions(Known& k, fuzz::Input& in) {
 
 void ends(Known& k, fuzz::Input& in) {
   switch (in.below(4)) {
-    case 0: guest::calls::cuModuleUnload(some<CUmodule>(k, in)); break;
-    case 1: guest::calls::cuLibraryUnload(some<CUlibrary>(k, in)); break;
+    case 0: guest::Stub<api::id_of::cuModuleUnload>::call(some<CUmodule>(k, in)); break;
+    case 1: guest::Stub<api::id_of::cuLibraryUnload>::call(some<CUlibrary>(k, in)); break;
     case 2: guest::calls::cuDevicePrimaryCtxReset_v2(0), guest::primary(0).uses = 1; break;
     default: guest::this_thread().per_thread = in.once_in(2); break;
   }

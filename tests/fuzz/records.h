@@ -160,6 +160,7 @@ class Records final : public Choices {
       case api::Extent::Counted: return slots[static_cast<std::size_t>(f.arg.count)] * f.size;
       case api::Extent::String: return 1 + input_->below(64);
       case api::Extent::Valued: return input_->once_in(2) ? 4 : 8;
+      case api::Extent::Rows: break;  // of a device address, which has no length of its own
     }
     return 0;
   }
