@@ -359,17 +359,11 @@ const Counted all_counted[] = {
     {"Array", ids::cuArray3DCreate_v2, "cuArray3DCreate_v2", ids::cuArrayDestroy, 0, false, nothing,
      [](World& w, const Ids&, std::uint64_t) { return new_array(w); }, by_its_id},
     {"ArrayPlane", ids::cuArrayGetPlane, "cuArrayGetPlane", ids::cuArrayDestroy, 1, true, an_array,
-     [](World& w, const Ids& of, std::uint64_t which) {
-       return Payload::record(api::PartRecord{of[0], w.next(Handle::Array), which});
-     },
-     by_its_owner},
+     [](World&, const Ids& of, std::uint64_t which) { return Payload::of(8, of[0], which); }, by_its_owner},
     {"MipmappedArray", ids::cuMipmappedArrayCreate, "cuMipmappedArrayCreate", ids::cuMipmappedArrayDestroy, 0, false,
      nothing, [](World& w, const Ids&, std::uint64_t) { return new_mipmapped(w); }, by_its_id},
     {"MipLevel", ids::cuMipmappedArrayGetLevel, "cuMipmappedArrayGetLevel", ids::cuMipmappedArrayDestroy, 1, true,
-     a_mipmapped_array,
-     [](World& w, const Ids& of, std::uint64_t which) {
-       return Payload::record(api::PartRecord{of[0], w.next(Handle::Array), which});
-     },
+     a_mipmapped_array, [](World&, const Ids& of, std::uint64_t which) { return Payload::of(8, of[0], which); },
      by_its_owner},
     {"Pool", ids::cuMemPoolCreate, "cuMemPoolCreate", ids::cuMemPoolDestroy, 0, false, nothing,
      [](World& w, const Ids&, std::uint64_t) { return new_pool(w); }, by_its_id},

@@ -36,10 +36,9 @@ class TextureRecords : public testing::Test {
   std::uint64_t array() { return created(ids::cuArray3DCreate_v2, Handle::Array, Payload()); }
   std::uint64_t mipmapped() { return created(ids::cuMipmappedArrayCreate, Handle::MipmappedArray, Payload::of(3)); }
   std::uint64_t level_of(std::uint64_t owner, std::uint64_t which) {
-    const std::uint64_t id = world.next(Handle::Array);
-    const Answer a = world.send(ids::cuMipmappedArrayGetLevel, Payload::record(api::PartRecord{owner, id, which}));
+    const Answer a = world.send(ids::cuMipmappedArrayGetLevel, Payload::of(8, owner, which));
     EXPECT_EQ(a.result, CUDA_SUCCESS);
-    return a.read<api::DeriveReply>().id;
+    return a.read<std::uint64_t>();
   }
 
   api::CreateTextureRecord of_array(std::uint64_t id) {
@@ -90,13 +89,11 @@ TEST_F(TextureRecords, LevelsHaveOneIdAndGoWithTheirOwner) {
   const std::uint64_t owner = mipmapped(), level = level_of(owner, 1);
   CUDA_ARRAY3D_DESCRIPTOR d{};
   expect(CUDA_SUCCESS, ids::cuArray3DGetDescriptor_v2, Payload::of(sizeof d, level));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuMipmappedArrayGetLevel,
-         Payload::record(api::PartRecord{owner, world.next(Handle::Array), 3}));
-  expect_broken(ids::cuMipmappedArrayGetLevel, Payload::record(api::PartRecord{owner, level, 0}), "a taken id");
-  expect_broken(ids::cuMipmappedArrayGetLevel, Payload::record(api::PartRecord{owner, world.next(Handle::Array), most}),
-                "a number that no unsigned holds");
-  expect(CUDA_ERROR_INVALID_HANDLE, ids::cuMipmappedArrayGetLevel,
-         Payload::record(api::PartRecord{level, world.next(Handle::Array), 0}), "of an array");
+  EXPECT_EQ(level_of(owner, 1), level) << "the same level again";
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuMipmappedArrayGetLevel, Payload::of(8, owner, 3));
+  expect_broken(ids::cuMipmappedArrayGetLevel, Payload::of(4, owner, 0), "no room for an id");
+  expect_broken(ids::cuMipmappedArrayGetLevel, Payload::of(8, owner, most), "a number that no unsigned holds");
+  expect(CUDA_ERROR_INVALID_HANDLE, ids::cuMipmappedArrayGetLevel, Payload::of(8, level, 0), "of an array");
   expect(CUDA_SUCCESS, ids::cuMipmappedArrayDestroy, Payload::of(owner));
   expect(CUDA_ERROR_INVALID_HANDLE, ids::cuArray3DGetDescriptor_v2, Payload::of(sizeof d, level));
   expect(CUDA_ERROR_INVALID_HANDLE, ids::cuMipmappedArrayDestroy, Payload::of(owner));

@@ -77,11 +77,11 @@ class Seeds {
                                     .Flags = CUDA_ARRAY3D_SURFACE_LDST};
     array_ = makes(api::id_of::cuArray3DCreate_v2, Handle::Array, Payload::of(0, sizeof d).bytes(&d, sizeof d));
     names(api::id_of::cuArrayDestroy, Payload::of(makes_one_more(api::id_of::cuArray3DCreate_v2)));
-    finds(api::id_of::cuArrayGetPlane, Handle::Array, Payload::record(api::PartRecord{array_, 0, 1}));
+    names(api::id_of::cuArrayGetPlane, Payload::of(8, array_, 1));
     mipmapped_ = makes(api::id_of::cuMipmappedArrayCreate, Handle::MipmappedArray,
                        Payload::of(0, sizeof d, 3).bytes(&d, sizeof d));
     names(api::id_of::cuMipmappedArrayDestroy, Payload::of(makes_one_more(api::id_of::cuMipmappedArrayCreate)));
-    finds(api::id_of::cuMipmappedArrayGetLevel, Handle::Array, Payload::record(api::PartRecord{mipmapped_, 0, 2}));
+    names(api::id_of::cuMipmappedArrayGetLevel, Payload::of(8, mipmapped_, 2));
     api::CopyTexelsRecord copy{};
     copy.width = 64, copy.height = 4, copy.depth = 1;
     copy.to.array = array_;
