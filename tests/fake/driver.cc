@@ -17,7 +17,7 @@
 #include "ring/api/launch_attributes.h"
 #include "ring/api/structs.h"
 #include "ring/api/types.h"
-#include "tests/fake/state.h"
+#include "tests/fake/graph.h"
 
 namespace fake {
 namespace {
@@ -184,11 +184,24 @@ void move_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memmove(to, from, bytes);
 }
 
+// A copy that adds a node to a capture. What it names is judged before.
+std::optional<CUresult> capture_copy(CUstream stream, bool per_thread, CUdeviceptr to, CUdeviceptr from,
+                                     std::size_t bytes) {
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  work.copy.dstMemoryType = work.copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  work.copy.dstDevice = to, work.copy.srcDevice = from;
+  work.copy.WidthInBytes = bytes, work.copy.Height = work.copy.Depth = 1;
+  return capture_work(stream, per_thread, work);
+}
+
 template <bool per_thread>
 CUresult to_device(const char* name, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
   ENTER(name);
   check_stream(name, stream);
   check_device(name, to, bytes);
+  if (const auto captured = capture_copy(stream, per_thread, to, reinterpret_cast<CUdeviceptr>(from), bytes))
+    return *captured;
   move_bytes(reinterpret_cast<void*>(to), from, bytes);  // both may be pinned memory
   return CUDA_SUCCESS;
 }
@@ -198,6 +211,8 @@ CUresult from_device(const char* name, void* to, CUdeviceptr from, std::size_t b
   ENTER(name);
   check_stream(name, stream);
   check_device(name, from, bytes);
+  if (const auto captured = capture_copy(stream, per_thread, reinterpret_cast<CUdeviceptr>(to), from, bytes))
+    return *captured;
   move_bytes(to, reinterpret_cast<const void*>(from), bytes);
   return CUDA_SUCCESS;
 }
@@ -208,6 +223,7 @@ CUresult on_device(const char* name, CUdeviceptr to, CUdeviceptr from, std::size
   check_stream(name, stream);
   check_device(name, to, bytes);
   check_device(name, from, bytes);
+  if (const auto captured = capture_copy(stream, per_thread, to, from, bytes)) return *captured;
   move_bytes(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return CUDA_SUCCESS;
 }
@@ -218,6 +234,15 @@ CUresult fill(const char* name, CUdeviceptr at, T value, std::size_t count, CUst
   check_stream(name, stream);
   if (at % sizeof(T) != 0) return CUDA_ERROR_INVALID_VALUE;
   check_device(name, at, count * sizeof(T));
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  work.fill = {.dst = at,
+               .pitch = 0,
+               .value = static_cast<unsigned>(value),
+               .elementSize = sizeof(T),
+               .width = count,
+               .height = 1};
+  if (const auto captured = capture_work(stream, per_thread, work)) return *captured;
   for (std::size_t i = 0; i < count; ++i) reinterpret_cast<T*>(at)[i] = value;
   return CUDA_SUCCESS;
 }
@@ -268,16 +293,30 @@ bool copies_side(const char* name, const CopySide& side, const CUDA_MEMCPY3D& c)
   return true;
 }
 
+}  // namespace
+
+CUresult judge_copy(const char* name, const CUDA_MEMCPY3D& c) {
+  const CopySide to = to_of(c), from = from_of(c);
+  const bool texels = to.type == CU_MEMORYTYPE_ARRAY || from.type == CU_MEMORYTYPE_ARRAY;
+  if (texels && (c.WidthInBytes > 4096 || c.Height > 4096 || c.Depth > 4096)) return CUDA_ERROR_INVALID_VALUE;
+  if (!texels && c.srcXInBytes != 0) die("%s: an offset that the host never sends", name);
+  return copies_side(name, to, c) && copies_side(name, from, c) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+namespace {
+
 CUresult copy_rows(const char* name, const CUDA_MEMCPY3D* c, CUstream stream) {
   Entry entry(name);
   if (entry.failed()) return entry.result;
   check_stream(name, stream);
   touch(c, sizeof *c);
+  if (const CUresult judged = judge_copy(name, *c); judged != CUDA_SUCCESS) return judged;
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  work.copy = *c;
+  if (const auto captured = capture_work(stream, false, work)) return *captured;
   const CopySide to = to_of(*c), from = from_of(*c);
   const bool texels = to.type == CU_MEMORYTYPE_ARRAY || from.type == CU_MEMORYTYPE_ARRAY;
-  if (texels && (c->WidthInBytes > 4096 || c->Height > 4096 || c->Depth > 4096)) return CUDA_ERROR_INVALID_VALUE;
-  if (!texels && c->srcXInBytes != 0) die("%s: an offset that the host never sends", name);
-  if (!copies_side(name, to, *c) || !copies_side(name, from, *c)) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t z = 0; !texels && z < c->Depth; ++z)
     for (std::size_t y = 0; y < c->Height; ++y)
       move_bytes(reinterpret_cast<void*>(to.row(y, z)), reinterpret_cast<const void*>(from.row(y, z)), c->WidthInBytes);
@@ -316,6 +355,7 @@ void fill_memory(host::Driver& t) {
   t.cuMemFree_v2 = [](CUdeviceptr address) {
     Entry entry("cuMemFree_v2");
     if (entry.failed()) return entry.result;
+    if (address == 0) return CUDA_SUCCESS;
     give_back("cuMemFree", address);
     return CUDA_SUCCESS;
   };
@@ -448,12 +488,19 @@ void fill_copies(host::Driver& t) {
   };
 }
 
+Work batch_node() {
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  return work;
+}
+
 template <class Word>
 CUresult wait_for_word(const char* name, CUstream stream, CUdeviceptr at) {
   Entry entry(name);
   if (entry.failed()) return entry.result;
   check_stream(name, stream);
   check_device(name, at, sizeof(Word));
+  if (const auto captured = capture_work(stream, false, batch_node())) return *captured;
   if (Entry::are_values_missing()) state->standing.insert(stream);
   return CUDA_SUCCESS;
 }
@@ -481,7 +528,7 @@ CUresult batch_of_words(const char* name, CUstream stream, unsigned count, const
   touch(ops, count * sizeof *ops);
   if (count > 255 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < count; ++i) check_operation(name, ops[i]);
-  return CUDA_SUCCESS;
+  return capture_work(stream, false, batch_node()).value_or(CUDA_SUCCESS);
 }
 
 void fill_words(host::Driver& t) {
@@ -545,6 +592,7 @@ CUresult record(const char* name, CUevent event, CUstream stream) {
   ENTER(name);
   check(name, Handle::Event, event);
   check_stream(name, stream);
+  if (const auto captured = capture_record(event, stream, per_thread)) return *captured;
   ++state->recorded[event];
   state->not_passed.erase(event), state->beside_work.erase(event);
   if (state->standing.contains(stream)) state->not_passed.insert(event);
@@ -556,28 +604,38 @@ template <bool per_thread>
 CUresult query_stream(CUstream stream) {
   ENTER("cuStreamQuery");
   check_stream("cuStreamQuery", stream);
+  if (const auto refused = refuse_captured(stream, per_thread)) return *refused;
   return Entry::is_working() || state->standing.contains(stream) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 template <bool per_thread>
-CUresult with_stream(const char* name, CUstream stream) {
-  ENTER(name);
-  check_stream(name, stream);
-  return CUDA_SUCCESS;
+CUresult synchronize(CUstream stream) {
+  ENTER("cuStreamSynchronize");
+  check_stream("cuStreamSynchronize", stream);
+  return refuse_captured(stream, per_thread).value_or(CUDA_SUCCESS);
 }
 
 // On a thread that is not the caller's, as NVIDIA's driver does it; streams are empty here, so it is done at once.
 template <bool per_thread>
 CUresult launch_host_function(CUstream stream, CUhostFn function, void* data) {
-  if (const CUresult r = with_stream<per_thread>("cuLaunchHostFunc", stream); r != CUDA_SUCCESS) return r;
+  ENTER("cuLaunchHostFunc");
+  check_stream("cuLaunchHostFunc", stream);
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_HOST;
+  work.function = {.fn = function, .userData = data};
+  if (const auto captured = capture_work(stream, per_thread, work)) return *captured;
+  entry.lock.unlock();
   std::thread(function, data).join();
   return CUDA_SUCCESS;
 }
 template <bool per_thread>
 CUresult add_callback(CUstream stream, CUstreamCallback function, void* data, unsigned flags) {
-  if (const CUresult r = with_stream<per_thread>("cuStreamAddCallback", stream); r != CUDA_SUCCESS) return r;
+  ENTER("cuStreamAddCallback");
+  check_stream("cuStreamAddCallback", stream);
+  if (const auto refused = refuse_captured(stream, per_thread)) return *refused;
   if (function == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  entry.lock.unlock();
   std::thread(function, stream, CUDA_SUCCESS, data).join();
   return CUDA_SUCCESS;
 }
@@ -587,19 +645,22 @@ CUresult wait_event(CUstream stream, CUevent event, unsigned flags) {
   ENTER("cuStreamWaitEvent");
   check_stream("cuStreamWaitEvent", stream);
   check("cuStreamWaitEvent", Handle::Event, event);
-  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return capture_wait(stream, per_thread, event).value_or(CUDA_SUCCESS);
 }
 
-CUresult with_event(const char* name, CUevent event) {
-  Entry entry(name);
-  if (!entry.failed()) check(name, Handle::Event, event);
-  return entry.result;
+CUresult wait_for_event(CUevent event) {
+  Entry entry("cuEventSynchronize");
+  if (entry.failed()) return entry.result;
+  check("cuEventSynchronize", Handle::Event, event);
+  return refuse_captured(event).value_or(CUDA_SUCCESS);
 }
 
 CUresult query_event(CUevent event) {
   Entry entry("cuEventQuery");
   if (entry.failed()) return entry.result;
   check("cuEventQuery", Handle::Event, event);
+  if (const auto refused = refuse_captured(event)) return *refused;
   const bool beside_work = Entry::is_working() && state->beside_work.contains(event);
   return beside_work || state->not_passed.contains(event) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
@@ -609,6 +670,8 @@ CUresult elapsed(const char* name, float* milliseconds, CUevent a, CUevent b) {
   if (entry.failed()) return entry.result;
   check(name, Handle::Event, a);
   check(name, Handle::Event, b);
+  for (const CUevent event : {a, b})
+    if (graphs().events.contains(event)) return CUDA_ERROR_INVALID_VALUE;
   if (state->recorded[a] == 0 || state->recorded[b] == 0) return CUDA_ERROR_INVALID_HANDLE;
   return *milliseconds = 1.5F, CUDA_SUCCESS;
 }
@@ -621,8 +684,6 @@ CUresult copy_attributes(CUstream to, CUstream from) {
   check_stream("cuStreamCopyAttributes", from);
   return CUDA_SUCCESS;
 }
-
-void demand_described(const char* call, const CUlaunchAttribute& attribute);
 
 template <bool per_thread>
 CUresult set_stream_attribute(CUstream stream, CUstreamAttrID tag, const CUstreamAttrValue* value) {
@@ -644,6 +705,22 @@ CUresult get_stream_attribute(CUstream stream, CUstreamAttrID, CUstreamAttrValue
   return CUDA_SUCCESS;
 }
 
+CUresult create_stream(const char* name, CUstream* stream, unsigned flags) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  *stream = issue<CUstream>(Handle::Stream);
+  if ((flags & CU_STREAM_NON_BLOCKING) != 0) graphs().non_blocking.insert(*stream);
+  return CUDA_SUCCESS;
+}
+CUresult destroy_stream(CUstream stream) {
+  Entry entry("cuStreamDestroy_v2");
+  if (entry.failed()) return entry.result;
+  check("cuStreamDestroy_v2", Handle::Stream, stream);
+  end_captured("cuStreamDestroy_v2", stream);
+  destroy("cuStreamDestroy_v2", Handle::Stream, stream);
+  return CUDA_SUCCESS;
+}
+
 void fill_streams(host::Driver& t) {
   t.cuStreamCopyAttributes = copy_attributes<false>;
   t.cuStreamCopyAttributes_ptsz = copy_attributes<true>;
@@ -651,17 +728,17 @@ void fill_streams(host::Driver& t) {
   t.cuStreamSetAttribute_ptsz = set_stream_attribute<true>;
   t.cuStreamGetAttribute = get_stream_attribute<false>;
   t.cuStreamGetAttribute_ptsz = get_stream_attribute<true>;
-  t.cuStreamCreate = [](CUstream* s, unsigned) { return create("cuStreamCreate", s, Handle::Stream); };
-  t.cuStreamCreateWithPriority = [](CUstream* s, unsigned, int) {
-    return create("cuStreamCreateWithPriority", s, Handle::Stream);
+  t.cuStreamCreate = [](CUstream* s, unsigned flags) { return create_stream("cuStreamCreate", s, flags); };
+  t.cuStreamCreateWithPriority = [](CUstream* s, unsigned flags, int) {
+    return create_stream("cuStreamCreateWithPriority", s, flags);
   };
-  t.cuStreamDestroy_v2 = [](CUstream s) { return close("cuStreamDestroy_v2", Handle::Stream, s); };
+  t.cuStreamDestroy_v2 = destroy_stream;
   t.cuStreamWaitEvent = wait_event<false>;
   t.cuStreamWaitEvent_ptsz = wait_event<true>;
   t.cuStreamQuery = [](CUstream s) { return query_stream<false>(s); };
   t.cuStreamQuery_ptsz = [](CUstream s) { return query_stream<true>(s); };
-  t.cuStreamSynchronize = [](CUstream s) { return with_stream<false>("cuStreamSynchronize", s); };
-  t.cuStreamSynchronize_ptsz = [](CUstream s) { return with_stream<true>("cuStreamSynchronize", s); };
+  t.cuStreamSynchronize = synchronize<false>;
+  t.cuStreamSynchronize_ptsz = synchronize<true>;
   t.cuLaunchHostFunc = launch_host_function<false>;
   t.cuLaunchHostFunc_ptsz = launch_host_function<true>;
   t.cuStreamAddCallback = add_callback<false>;
@@ -677,7 +754,7 @@ void fill_streams(host::Driver& t) {
     return record<false>("cuEventRecordWithFlags", e, s);
   };
   t.cuEventQuery = [](CUevent e) { return query_event(e); };
-  t.cuEventSynchronize = [](CUevent e) { return with_event("cuEventSynchronize", e); };
+  t.cuEventSynchronize = [](CUevent e) { return wait_for_event(e); };
   t.cuEventElapsedTime = [](float* ms, CUevent a, CUevent b) { return elapsed("cuEventElapsedTime", ms, a, b); };
   t.cuEventElapsedTime_v2 = [](float* ms, CUevent a, CUevent b) { return elapsed("cuEventElapsedTime_v2", ms, a, b); };
 }
@@ -842,11 +919,11 @@ CUresult owner_of_memory(void* answer, CUpointer_attribute attribute, CUdevicept
 CUresult param_info(const char* call, Handle kind, const void* f, std::size_t index, std::size_t* offset,
                     std::size_t* size) {
   Entry entry(call, false, false);
+  if (f == nullptr) return CUDA_ERROR_INVALID_VALUE;
   check(call, kind, f);
-  static constexpr std::size_t offsets[] = {0, 8, 12}, sizes[] = {8, 4, 4};
-  const std::size_t count = state->kernels[f] == "fill" ? 3 : 0;
-  if (index >= count) return CUDA_ERROR_INVALID_VALUE;
-  return *offset = offsets[index], *size = sizes[index], CUDA_SUCCESS;
+  const std::vector<ParameterPlace> places = parameters_of(f);
+  if (index >= places.size()) return CUDA_ERROR_INVALID_VALUE;
+  return *offset = places[index].offset, *size = places[index].bytes, CUDA_SUCCESS;
 }
 
 CUresult function_attribute(const char* call, int* value, CUfunction_attribute attribute, Handle kind, const void* f) {
@@ -881,19 +958,24 @@ void run_fill(const std::byte* params) {
   for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint32_t*>(address)[i] = value;
 }
 
-CUresult launch(const char* call, CUfunction f, unsigned shared, CUstream stream, void** params, void** extra) {
+// How parameters are given matters to a graph alone: the worker gives them one by one only while a stream is captured.
+CUresult launch(const char* call, CUfunction f, const CUlaunchConfig& config, bool per_thread, void** params,
+                void** extra) {
   check(call, Handle::Function, f);
-  check_stream(call, stream);
-  if (params != nullptr || extra == nullptr || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
-      extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
-    die("%s: parameters in another form", call);
-  const auto* block = static_cast<const std::byte*>(extra[1]);
-  const std::size_t bytes = *static_cast<const std::size_t*>(extra[3]);
-  touch(block, bytes);
-  if (shared > max_dynamic_shared) return CUDA_ERROR_INVALID_VALUE;
+  check_stream(call, config.hStream);
+  if (params != nullptr ? graphs().captures.empty() : extra == nullptr) die("%s: parameters in another form", call);
+  Work work;
+  work.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  const bool are_all = read_parameters(work, f, params, extra);
+  if (config.sharedMemBytes > max_dynamic_shared || !are_all) return CUDA_ERROR_INVALID_VALUE;
+  work.kernel.func = f;
+  work.kernel.gridDimX = config.gridDimX, work.kernel.gridDimY = config.gridDimY,
+  work.kernel.gridDimZ = config.gridDimZ;
+  work.kernel.blockDimX = config.blockDimX, work.kernel.blockDimY = config.blockDimY;
+  work.kernel.blockDimZ = config.blockDimZ, work.kernel.sharedMemBytes = config.sharedMemBytes;
+  if (const auto captured = capture_work(config.hStream, per_thread, work)) return *captured;
   const std::string& kernel = state->kernels[f];
-  if (bytes < (kernel == "fill" ? 16u : 0u)) return CUDA_ERROR_INVALID_VALUE;
-  if (kernel == "fill") run_fill(block);
+  if (kernel == "fill") run_fill(work.block.data());
   if (kernel == "fault") state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
   return CUDA_SUCCESS;
 }
@@ -903,10 +985,15 @@ CUresult launch_plain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
                       unsigned shared, CUstream stream, void** params, void** extra) {
   ENTER("cuLaunchKernel");
   if (gx == 0 || gy == 0 || gz == 0 || bx == 0 || by == 0 || bz == 0) return CUDA_ERROR_INVALID_VALUE;
-  return launch("cuLaunchKernel", f, shared, stream, params, extra);
+  CUlaunchConfig config{};
+  config.gridDimX = gx, config.gridDimY = gy, config.gridDimZ = gz;
+  config.blockDimX = bx, config.blockDimY = by, config.blockDimZ = bz;
+  config.sharedMemBytes = shared, config.hStream = stream;
+  return launch("cuLaunchKernel", f, config, per_thread, params, extra);
 }
 
-// An attribute that crosses, and nothing but zeros behind what its line describes.
+}  // namespace
+
 void demand_described(const char* call, const CUlaunchAttribute& attribute) {
   const auto* value = reinterpret_cast<const char*>(&attribute.value);
   const bool known = api::with_attribute<api::LaunchAttributes>(attribute.id, [&](const auto& line) {
@@ -916,6 +1003,13 @@ void demand_described(const char* call, const CUlaunchAttribute& attribute) {
   if (!known) die("%s: attribute %d", call, static_cast<int>(attribute.id));
 }
 
+std::vector<ParameterPlace> parameters_of(const void* function) {
+  if (state->kernels[function] != "fill") return {};
+  return {{0, 8}, {8, 4}, {12, 4}};
+}
+
+namespace {
+
 template <bool per_thread>
 CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {
   ENTER("cuLaunchKernelEx");
@@ -923,7 +1017,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** params, vo
     touch(&config->attrs[i], sizeof config->attrs[i]);
     demand_described("cuLaunchKernelEx", config->attrs[i]);
   }
-  return launch("cuLaunchKernelEx", f, config->sharedMemBytes, config->hStream, params, extra);
+  return launch("cuLaunchKernelEx", f, *config, per_thread, params, extra);
 }
 
 void fill_modules(host::Driver& t) {
@@ -1069,6 +1163,9 @@ Driver::Driver() {
   fill_pools(table_);
   fill_virtual_memory(table_);
   fill_green_contexts(table_);
+  fill_graphs(table_);
+  fill_graph_nodes(table_);
+  fill_captures(table_);
 }
 
 Driver::~Driver() {
@@ -1120,7 +1217,19 @@ const void* Driver::own_pool() {
 
 std::size_t Driver::live_handles() {
   std::lock_guard lock(state->mutex);
-  return state->handles.size();
+  return static_cast<std::size_t>(std::count_if(state->handles.begin(), state->handles.end(), [](const auto& handle) {
+    return handle.second != Handle::Graph && handle.second != Handle::GraphNode && handle.second != Handle::UserObject;
+  }));
+}
+
+std::set<const void*> Driver::live_graphs() {
+  std::lock_guard lock(state->mutex);
+  std::set<const void*> live;
+  for (const auto& [handle, graph] : graphs().graphs)
+    if (graph.node == nullptr) live.insert(handle);
+  for (const auto& capture : graphs().captures)
+    if (capture->owns_graph) live.erase(capture->graph);
+  return live;
 }
 
 bool Driver::issued(const void* address) {

@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/driver/driver.h"
@@ -37,6 +39,10 @@ struct Races {
   bool handles_come_again;
 };
 struct Raced {};
+
+// For a test that says which call of the program's the calling thread serves: the name of its entry point, "" where there is none.
+// While a capture is open no other call may be made in a mode that is not RELAXED. Nothing: the test does not say.
+extern thread_local std::optional<std::string_view> programs_call;
 
 class Driver {
  public:
@@ -71,8 +77,11 @@ class Driver {
   // that is said to be device memory. It takes an unknown address of a kind that is not said for memory of the process.
   void let_freed_ranges_stay();
   bool somebody_waits() const { return waiting_ != 0; }
-  // Live objects of all kinds, and device allocations: what a session has left behind.
+  // Live objects of all kinds, and device allocations: what a session has left behind. Not counted is what a graph consists of, which
+  // the driver makes without telling: nodes, graphs, and what keeps a function.
   std::size_t live_handles();
+  // Graphs that nobody but the program ends: neither inside of a node nor of an open capture.
+  std::set<const void*> live_graphs();
   // The device's pool, which the driver makes when it is first used; null: it has not been.
   const void* own_pool();
   // Whether this is the address of a handle, live or destroyed: what must never be seen outside of the worker.

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/fake/state.h"
+#include "tests/fake/graph.h"
 
 namespace fake {
 namespace {
@@ -174,6 +174,7 @@ void fill_green_contexts(host::Driver& t) {
     if (entry.failed()) return entry.result;
     *stream = issue<CUstream>(Handle::Stream);
     state->made_in[*stream] = state->greens[green];
+    graphs().non_blocking.insert(*stream);
     return CUDA_SUCCESS;
   };
 }

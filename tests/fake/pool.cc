@@ -1,5 +1,5 @@
 // Pools and stream-ordered allocation. What a stream orders is done at once.
-#include "tests/fake/state.h"
+#include "tests/fake/graph.h"
 
 namespace fake {
 namespace {
@@ -28,22 +28,25 @@ CUresult with_pool(const char* name, CUmemoryPool pool) {
   return entry.result;
 }
 
+// The driver would take memory at each launch of the graph, which counts in nobody's quota.
+void refuse_memory_node(const char* call, CUstream stream, bool per_thread) {
+  if (capture_of(stream, per_thread) != nullptr) die("%s: a memory node", call);
+}
+
 // `pool`: null for the default one.
 template <bool per_thread>
 CUresult allocate_in_order(const char* name, CUdeviceptr* at, std::size_t bytes, CUstream stream,
                            CUmemoryPool pool = nullptr) {
   ENTER(name);
   check_stream(name, stream);
+  if (pool != nullptr) check(name, Handle::MemPool, pool);
+  refuse_memory_node(name, stream, per_thread);
   if (bytes == 0) return *at = 0, CUDA_SUCCESS;
   return allocate_in(pool != nullptr ? pool : default_pool(), at, bytes);
 }
 
 template <bool per_thread>
 CUresult from_pool(CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream) {
-  {
-    Entry entry("cuMemAllocFromPoolAsync: the pool");
-    check("cuMemAllocFromPoolAsync", Handle::MemPool, pool);
-  }
   return allocate_in_order<per_thread>("cuMemAllocFromPoolAsync", at, bytes, stream, pool);
 }
 
@@ -51,6 +54,7 @@ template <bool per_thread>
 CUresult free_in_order(CUdeviceptr at, CUstream stream) {
   ENTER("cuMemFreeAsync");
   check_stream("cuMemFreeAsync", stream);
+  refuse_memory_node("cuMemFreeAsync", stream, per_thread);
   give_back("cuMemFreeAsync", at);
   return CUDA_SUCCESS;
 }

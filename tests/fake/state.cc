@@ -31,11 +31,14 @@ void touch(const void* at, std::size_t bytes) {
 
 // ---- handles and addresses; all under the state's lock -------------------------------------------------------------
 
-// The place of an ended handle of this kind, where such come again; else a new one. Streams, events and texture references do
-// not: two that destroy one at the same time would end another's, and no worker can tell.
+// The place of an ended handle of this kind, where such come again; else a new one. Streams, events, texture references and what
+// graphs consist of do not: two that destroy one at the same time would end another's, and no worker can tell.
+bool is_of_graphs(Handle kind) {
+  return kind == Handle::Graph || kind == Handle::GraphNode || kind == Handle::GraphExec || kind == Handle::UserObject;
+}
 std::uint64_t* place_for(Handle kind) {
   const bool comes_again = state->races && state->races->handles_come_again && kind != Handle::Stream &&
-                           kind != Handle::Event && kind != Handle::TextureReference;
+                           kind != Handle::Event && kind != Handle::TextureReference && !is_of_graphs(kind);
   for (const auto& [place, last] : state->places)
     if (comes_again && last == kind) {
       auto* again = static_cast<std::uint64_t*>(const_cast<void*>(place));
@@ -84,6 +87,7 @@ void forget_globals(const void* owner) {
 
 void destroy(const char* call, Handle kind, const void* handle) {
   check(call, kind, handle);
+  forget_in_captures(handle);
   forget_globals(handle);
   if (state->races) {
     state->ended_by[handle].push_back(state->races->now());
@@ -152,6 +156,7 @@ void check_current(const char* call) {
 
 // What lives in a context goes with it.
 void end_what_lives_in(const char* call, const void* context) {
+  end_captures_in(context);
   std::vector<const void*> gone;
   for (const auto& [handle, kind] : state->handles)
     if (api::ends_with_context(kind) && state->made_in[handle] == context) gone.push_back(handle);

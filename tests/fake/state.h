@@ -56,6 +56,9 @@ struct Global {
   bool managed = false;
 };
 
+struct Graphs;  // tests/fake/graph.h
+struct Work;
+
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
@@ -98,6 +101,7 @@ struct State {
   std::set<std::vector<std::byte>> resources;         // all that were given
   std::set<const void*> descriptions;                 // of resources
   const void* secret = nullptr;                       // an address in each resource
+  std::shared_ptr<Graphs> graphs;
 };
 extern State* state;
 extern Driver* the_driver;
@@ -167,6 +171,24 @@ const void* pool_of(const char* call, CUdeviceptr address);  // null: from none
 // The end of an allocation.
 void give_back(const char* call, CUdeviceptr address);
 
+// ---- captures (tests/fake/capture.cc) ------------------------------------------------------------------------------
+
+// What becomes of work for a stream. Nothing: the caller is to do it, for the stream is not captured. Else what the call returns: a
+// captured stream has got a node, or the NULL stream may not be used while a stream that waits for it is captured.
+std::optional<CUresult> capture_work(CUstream stream, bool per_thread, const Work& work);
+// The same of a call that never adds a node: a captured stream refuses it, and its capture is invalid from then on.
+std::optional<CUresult> refuse_captured(CUstream stream, bool per_thread);
+// The same of an event that was last recorded in a capture.
+std::optional<CUresult> refuse_captured(CUevent event);
+std::optional<CUresult> capture_record(CUevent event, CUstream stream, bool per_thread);
+std::optional<CUresult> capture_wait(CUstream stream, bool per_thread, CUevent event);
+// On the way into every function: what the calling thread's capture mode refuses, and what concerns a whole context.
+CUresult refuse_in_capture(const char* call);
+// A stream is destroyed, a context ends, a handle ends.
+void end_captured(const char* call, const void* stream);
+void end_captures_in(const void* context);
+void forget_in_captures(const void* handle);
+
 // On the way into every function: counts, looks for an error that the test has ordered, holds the lock until the end.
 struct Entry {
   Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
@@ -179,6 +201,7 @@ struct Entry {
     } else if (needs_context) {
       result = state->sticky;
     }
+    if (result == CUDA_SUCCESS) result = refuse_in_capture(name);
   }
   bool failed() const { return result != CUDA_SUCCESS; }
   static void wait_at_gate() {
@@ -215,6 +238,17 @@ CUresult close(const char* name, Handle kind, const void* handle);
   Entry entry(name, per_thread); \
   if (entry.failed()) return entry.result
 
+// ---- kernels, and copies of rows (tests/fake/driver.cc) ------------------------------------------------------------
+
+struct ParameterPlace {
+  std::size_t offset, bytes;
+};
+std::vector<ParameterPlace> parameters_of(const void* function);
+// An attribute that crosses, and nothing but zeros behind what its line describes.
+void demand_described(const char* call, const CUlaunchAttribute& attribute);
+// Dies where the driver would read or write memory that is not the session's.
+CUresult judge_copy(const char* call, const CUDA_MEMCPY3D& copy);
+
 // ---- JIT options ---------------------------------------------------------------------------------------------------
 
 std::uint64_t option(CUjit_option name, unsigned count, const CUjit_option* names, void** values);
@@ -229,5 +263,8 @@ void fill_links(host::Driver& t);           // tests/fake/link.cc
 void fill_pools(host::Driver& t);           // tests/fake/pool.cc
 void fill_virtual_memory(host::Driver& t);  // tests/fake/virtual.cc
 void fill_green_contexts(host::Driver& t);  // tests/fake/green.cc
+void fill_graphs(host::Driver& t);          // tests/fake/graph.cc
+void fill_graph_nodes(host::Driver& t);     // tests/fake/graph_nodes.cc
+void fill_captures(host::Driver& t);        // tests/fake/capture.cc
 
 }  // namespace fake

@@ -27,8 +27,11 @@ function(in_process_test name)
 endfunction()
 
 add_library(ivgpu_fake_driver STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/../fake/capture.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/link.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../fake/graph.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../fake/graph_nodes.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/green.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/pool.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/reference.cc

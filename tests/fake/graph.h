@@ -1,0 +1,137 @@
+// Graphs and captures of the strict driver: what their files share (graph.cc, graph_nodes.cc, capture.cc). Everything here is under
+// the state's lock.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/fake/state.h"
+
+namespace fake {
+
+inline constexpr std::size_t most_nodes = 4096;  // of all graphs: each child graph may double its graph
+
+struct Edge {
+  const void *from, *to;
+  CUgraphEdgeData data;
+};
+
+// What a node does. Only the members of its type are used.
+struct Work {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
+  std::vector<std::byte> block;  // a kernel's packed parameters
+  bool used_extra = false;
+  CUDA_MEMCPY3D copy{};
+  CUDA_MEMSET_NODE_PARAMS fill{};
+  CUDA_HOST_NODE_PARAMS function{};
+  CUevent event = nullptr;
+};
+
+struct Node : Work {
+  const void* graph = nullptr;
+  const void* original = nullptr;  // the node of which it is a clone
+  std::vector<CUgraph> inside;     // the graph of a child graph node, the bodies of a conditional one
+  // Lent by cuGraphKernelNodeGetParams.
+  std::vector<void*> each;
+  std::size_t block_bytes = 0;
+  void* extra[5] = {};
+};
+
+// References to user objects.
+using References = std::map<const void*, std::uint64_t>;
+
+struct Graph {
+  std::vector<const void*> nodes;
+  std::vector<Edge> edges;
+  References objects;
+  const void* node = nullptr;  // the node that it is inside of
+  bool captured_into = false;
+};
+
+struct Executable {
+  std::map<const void*, Work> nodes;  // by the nodes of its graph
+  std::set<const void*> disabled;
+  std::vector<CUDA_HOST_NODE_PARAMS> functions;  // of child graphs, too
+  References objects;
+  cuuint64_t flags = 0;
+};
+
+struct UserObject {
+  CUhostFn destructor;
+  void* data;
+  std::uint64_t references;
+};
+
+// A stream as the driver knows it: each thread has a per-thread stream of its own.
+using StreamKey = std::pair<const void*, std::thread::id>;
+struct Tip {
+  const void* node;
+  CUgraphEdgeData data;
+};
+using Tips = std::vector<Tip>;
+
+struct Capture {
+  CUgraph graph;
+  bool owns_graph;  // it ends with a capture that fails
+  StreamKey origin;
+  const void* context;
+  std::map<StreamKey, Tips> streams;
+  CUstreamCaptureMode mode;
+  std::thread::id thread;
+  cuuint64_t number;
+  bool invalid = false, ended = false;
+  // Lent by cuStreamGetCaptureInfo.
+  std::vector<CUgraphNode> nodes;
+  std::vector<CUgraphEdgeData> edges;
+};
+
+struct Graphs {
+  ~Graphs();
+  std::map<const void*, Node> nodes;
+  std::map<const void*, Graph> graphs;
+  std::map<const void*, Executable> executables;
+  std::map<const void*, UserObject> user_objects;
+  std::map<CUgraphConditionalHandle, const void*> conditions;  // their graphs
+  std::vector<std::shared_ptr<Capture>> captures;
+  std::map<const void*, std::pair<std::shared_ptr<Capture>, Tips>> events;  // those last recorded in a capture
+  std::set<const void*> non_blocking;                                       // streams
+  std::map<std::thread::id, CUstreamCaptureMode> modes;                     // of threads; else GLOBAL
+  cuuint64_t captures_begun = 0, conditions_made = 0;
+};
+
+Graphs& graphs();  // the state's
+
+// ---- graphs (graph.cc) ---------------------------------------------------------------------------------------------
+
+Graph& graph_of(const char* call, CUgraph graph);
+Node& node_of(const char* call, CUgraphNode node);
+CUgraph make_graph(const void* node = nullptr);
+void end_graph(const char* call, CUgraph graph);
+// False: one of these is no node of the graph, or comes twice.
+bool are_nodes_of(const char* call, CUgraph graph, const CUgraphNode* nodes, std::size_t count);
+bool has_room();
+CUgraphNode append(CUgraph graph, const Work& work, const Tips& after);
+// Copies nodes, edges and references.
+void clone_into(CUgraph to, CUgraph from);
+void give_references(References& to, const References& from);
+void end_references(const char* call, References& objects);
+// The host functions of a graph and those inside of it, and what keeps them.
+void take_functions(Executable& exec, const Graph& graph);
+
+// ---- nodes (graph_nodes.cc) ----------------------------------------------------------------------------------------
+
+// The parameters of a kernel, read as the driver reads them. False: there are too few.
+bool read_parameters(Work& work, const void* function, void** params, void** extra);
+
+// ---- captures (capture.cc) -----------------------------------------------------------------------------------------
+
+// Null: the stream is not captured.
+std::shared_ptr<Capture> capture_of(CUstream stream, bool per_thread);
+
+}  // namespace fake
