@@ -3,7 +3,8 @@
 // their own functions.
 //
 // A function here stands in the driver's place: it gets the driver's function and what the record was turned into. Where
-// there is no room it answers as the driver does, and the driver is not asked.
+// there is no room it answers as the driver does, and the driver is not asked. What it asks the driver for itself is asked in the
+// mode RELAXED (host/session/captures.h).
 #pragma once
 
 #include <type_traits>
@@ -15,14 +16,32 @@ namespace host {
 
 template <int Id>
 using CallId = std::integral_constant<int, Id>;
+
+// A call of the program's to the driver: in the program's capture mode, and nothing else is.
+template <class F>
+class InProgramsMode;
+template <class... P>
+class InProgramsMode<CUresult (*)(P...)> {
+ public:
+  using Pointer = CUresult (*)(P...);
+  InProgramsMode(const Request& r, Pointer function) : r_(r), function_(function) {}
+  CUresult operator()(P... p) const {
+    const ProgramsMode here(r_.session.driver, r_.session.captures, r_.capture_mode());
+    return function_(p...);
+  }
+
+ private:
+  const Request& r_;
+  const Pointer function_;
+};
 template <int Id>
-using DriverCall = typename api::Call<Id>::Shape::Pointer;
+using DriverCall = InProgramsMode<typename api::Call<Id>::Shape::Pointer>;
 
 namespace counted {
 
 namespace ids = api::id_of;
 
-#define COUNTED(fn, ...) CUresult call(CallId<ids::fn>, Request& r, DriverCall<ids::fn> driver, __VA_ARGS__)
+#define COUNTED(fn, ...) CUresult call(CallId<ids::fn>, Request& r, const DriverCall<ids::fn>& driver, __VA_ARGS__)
 
 COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream);
 COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream);
@@ -56,7 +75,8 @@ COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total);
 
 // The driver's function of a call, or the one that counts in its place.
 template <int Id, class... P>
-auto counting(Request& r, CUresult (*driver)(P...)) {
+auto counting(Request& r, CUresult (*function)(P...)) {
+  const InProgramsMode<CUresult (*)(P...)> driver(r, function);
   if constexpr (requires(P... p) { counted::call(CallId<Id>(), r, driver, p...); })
     return [&r, driver](P... p) { return counted::call(CallId<Id>(), r, driver, p...); };
   else

@@ -44,10 +44,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     const auto making = makes() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
-    const CUresult result = [&] {
-      const ProgramsMode here(r_.session.driver, r_.session.captures, r_.capture_mode());
-      return std::apply(function, params_);
-    }();
+    const CUresult result = std::apply(function, params_);
     if (freed_) r_.session.ended(*freed_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
     if (broken_) return r_.broken();
