@@ -63,6 +63,9 @@ class Contexts {
   // reset succeeds all the same, and a call that needs the context gets the error.
   CUresult reset(unsigned device);
 
+  // How many contexts have ended, resets included.
+  std::uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
+
  private:
   CUresult retain(unsigned device, CUcontext& context);
   bool may_begin(unsigned number, CUdevice device);

@@ -11,6 +11,12 @@
 namespace host {
 namespace {
 
+// The answers to a call that a capture prohibits, and that has done nothing.
+bool is_prohibited(CUresult result) {
+  return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+         result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || result == CUDA_ERROR_NOT_SUPPORTED;
+}
+
 constexpr unsigned register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 
 }  // namespace
@@ -102,6 +108,13 @@ CUresult Session::register_arena(std::uint64_t offset, std::uint64_t bytes) {
 CUresult Session::unregister_arena(std::uint64_t offset, std::uint64_t bytes) {
   addresses.unpin(arena_address() + offset);
   return driver.cuMemHostUnregister(arena(offset, bytes).for_driver());
+}
+
+void Session::asked_to_free(const Freed& freed, CUresult result) {
+  if (!is_prohibited(result)) return ended(freed.range);
+  const auto beside = making();
+  if (contexts.ended() != freed.contexts_ended) return ended(freed.range);  // it may have gone with its context
+  addresses.add(freed.range);
 }
 
 CUresult Session::create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count) {

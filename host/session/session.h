@@ -134,6 +134,20 @@ class Session {
     if (api::has_family(api::Id::of(id).kind)) return forget(objects.drop_with_owned(id));
     if (objects.close(id)) charges.drop(id);
   }
+  // An allocation that the driver is about to be asked to free. The session knows it no more, so that nobody names it when it is
+  // somebody else's.
+  struct Freed {
+    Range range;
+    std::uint64_t contexts_ended;
+  };
+  std::optional<Freed> free(std::uint64_t start) {
+    const std::uint64_t ended = contexts.ended();
+    const auto range = addresses.free(start);
+    return range ? std::optional(Freed{*range, ended}) : std::nullopt;
+  }
+  // The driver has been asked. An allocation whose end a capture prohibits is the session's as before. Any other is not, even if
+  // the driver still holds it.
+  void asked_to_free(const Freed& freed, CUresult result);
   // An allocation has ended, and the driver has its memory back.
   void ended(const Range& allocation) {
     device_memory.give_back(allocation.device, allocation.charged);

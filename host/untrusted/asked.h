@@ -62,7 +62,7 @@ CUresult serve(Asked<Id>& asked, CUresult (*function)(Asked<Id>&)) {
   if (const CUresult refused = asked.check(); refused != CUDA_SUCCESS) return refused;
   if (api::lives_of<Record>().makes && !asked.session().may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = function(asked);
-  asked.end_freed();
+  asked.end_freed(result);
   if (result == CUDA_SUCCESS) asked.settle();
   return result;
 }

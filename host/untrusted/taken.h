@@ -58,9 +58,9 @@ class Taken : public Words<R> {
   void settle() {
     api::each_field<R>([&](const auto& word) { settle(word); });
   }
-  // Call it once the driver has been asked to free: what it still holds then it does not count as the session's.
-  void end_freed() {
-    if (freed_) session().ended(*freed_);
+  // Call it once the driver has been asked to free.
+  void end_freed(CUresult result) {
+    if (freed_) session().asked_to_free(*freed_, result);
   }
   // Notes the handle that the call has made under the proposed id. False: the protocol is broken, since no correct
   // guest proposes a taken id.

@@ -45,7 +45,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
-    if (freed_) r_.session.ended(*freed_);
+    if (freed_) r_.session.asked_to_free(*freed_, result);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
     if (broken_) return r_.broken();
     return result == CUDA_SUCCESS ? refused_ : result;
@@ -150,8 +150,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Frees)
-      if (refused_ == CUDA_SUCCESS && !(freed_ = r_.session.addresses.free(slots_[I])))
-        refused_ = CUDA_ERROR_INVALID_VALUE;
+      if (refused_ == CUDA_SUCCESS && !(freed_ = r_.session.free(slots_[I]))) refused_ = CUDA_ERROR_INVALID_VALUE;
   }
 
   template <std::size_t I>
@@ -342,8 +341,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t slots_[sizeof...(P) + 1] = {};
   void* created_[sizeof...(P) + 1] = {};
   std::byte* answer_[sizeof...(P) + 1] =
-      {};                       // where the reply has the id of what was found, or the address of new memory
-  std::optional<Range> freed_;  // what the driver is about to get back
+      {};                                // where the reply has the id of what was found, or the address of new memory
+  std::optional<Session::Freed> freed_;  // what the driver is about to get back
   CUresult refused_ = CUDA_SUCCESS;
   bool broken_ = false;
 };

@@ -140,7 +140,7 @@ class Words {
   // It goes before the driver gives it to somebody else.
   template <class M>
   CUresult check(std::size_t, const field::Frees<M>& w) {
-    return (freed_ = session().addresses.free(value(w.member))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return (freed_ = session().free(value(w.member))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   template <class M>
   CUresult check(std::size_t i, const field::Stream<M>& w) {
@@ -161,7 +161,7 @@ class Words {
   }
 
   std::array<const void*, api::field_count<R> + 1> found_{};  // the driver's handles, by place in the list
-  std::optional<Range> freed_;                                // what the driver is about to get back
+  std::optional<Session::Freed> freed_;                       // what the driver is about to get back
 
  private:
   Session& session_;
