@@ -12,9 +12,15 @@ namespace {
 
 // ---- pools ---------------------------------------------------------------------------------------------------------
 
+// A graph's nodes would take memory that no account has, at each launch. The guest does not send such calls.
+bool makes_memory_node(const Request& r, CUstream stream) {
+  return r.session.captures.any() && is_captured(r.session.driver, Captures::in_thread(stream, r.per_thread()));
+}
+
 CUresult from_pool(Request& r, const Pools::Allocation& wanted, CUdeviceptr* at, CUstream stream,
                    const std::function<CUresult()>& allocate) {
   *at = 0;
+  if (makes_memory_node(r, stream)) return CUDA_ERROR_NOT_SUPPORTED;
   const Pools::Made made = r.session.pools.allocate(wanted, *at, allocate, [&] {
     const Driver& driver = r.session.driver;
     (r.per_thread() ? driver.cuMemFreeAsync_ptsz : driver.cuMemFreeAsync)(*at, stream);
@@ -69,6 +75,10 @@ CUresult unload(const Request& r, T handle, CUresult (*driver)(T)) {
 COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream) {
   return from_pool(r, {.device = r.working_device(), .bytes = bytes, .pool = nullptr}, at, stream,
                    [&] { return driver(at, bytes, stream); });
+}
+
+COUNTED(cuMemFreeAsync, CUdeviceptr at, CUstream stream) {
+  return makes_memory_node(r, stream) ? CUDA_ERROR_NOT_SUPPORTED : driver(at, stream);
 }
 
 COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream) {

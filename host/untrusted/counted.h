@@ -44,6 +44,7 @@ namespace ids = api::id_of;
 #define COUNTED(fn, ...) CUresult call(CallId<ids::fn>, Request& r, const DriverCall<ids::fn>& driver, __VA_ARGS__)
 
 COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream);
+COUNTED(cuMemFreeAsync, CUdeviceptr at, CUstream stream);
 COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream);
 COUNTED(cuDeviceGetDefaultMemPool, CUmemoryPool* pool, CUdevice device);
 COUNTED(cuDeviceGetMemPool, CUmemoryPool* pool, CUdevice device);
