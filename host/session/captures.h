@@ -11,11 +11,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "host/driver/driver.h"
 #include "ring/api/cuda.h"
@@ -30,10 +32,15 @@ class Captures {
   }
 
   bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
-  // `graph`: what the capture fills; null for one that the guest has, which does not end with a capture that fails.
-  void began(CUstream stream, CUgraph graph) {
+  struct Begun {
+    CUstream stream;
+    CUgraph
+        graph;  // what the capture fills; null: one that the guest has, which does not end with a capture that fails
+    unsigned context;
+  };
+  void began(const Begun& capture) {
     const std::lock_guard lock(mutex_);
-    begun_[key_of(stream)] = graph;
+    begun_[key_of(capture.stream)] = capture;
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
   }
   // Forgets the capture that was begun in the stream. Returns its graph; nothing: none was begun there.
@@ -41,10 +48,22 @@ class Captures {
     const std::lock_guard lock(mutex_);
     const auto found = begun_.find(key_of(stream));
     if (found == begun_.end()) return std::nullopt;
-    const CUgraph graph = found->second;
+    const CUgraph graph = found->second.graph;
     begun_.erase(found);
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
     return graph;
+  }
+  // Forgets the captures in a context's streams, and returns them. The per-thread streams of other threads are among these.
+  std::vector<Begun> take_of(unsigned context) {
+    const std::lock_guard lock(mutex_);
+    std::vector<Begun> taken;
+    for (auto at = begun_.begin(); at != begun_.end();) {
+      const bool is_its = at->second.context == context;
+      if (is_its) taken.push_back(at->second);
+      at = is_its ? begun_.erase(at) : std::next(at);
+    }
+    open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
+    return taken;
   }
 
  private:
@@ -55,7 +74,7 @@ class Captures {
 
   std::atomic<std::uint32_t> open_{0};
   std::mutex mutex_;
-  std::map<Key, CUgraph> begun_;
+  std::map<Key, Begun> begun_;
 };
 
 // Call it first in each thread that calls the driver.

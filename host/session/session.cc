@@ -138,6 +138,7 @@ CUresult Session::destroy_context(unsigned number) {
 }
 
 CUresult Session::end_context(unsigned number) {
+  end_captures(number);
   const bool green = contexts.find_green(number) != nullptr;  // it has no modules of its own
   const auto device = static_cast<unsigned>(contexts.device_of(number));
   Mirrors::Variables variables = green ? Mirrors::Variables{} : mirrors.take_of_context(number);
@@ -170,6 +171,7 @@ CUresult Session::reset(unsigned device) {
   const auto alone = ending();
   std::lock_guard lock(mutex_);
   for (const unsigned green : contexts.greens_of(device)) end_context(green);
+  end_captures(device);
   Mirrors::Variables variables = mirrors.take_of_context(device);
   if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) {
     if (!is_fault(r)) mirrors.put_back(std::move(variables));
@@ -186,6 +188,30 @@ CUresult Session::reset(unsigned device) {
         r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       return r;
   return CUDA_SUCCESS;
+}
+
+void Session::end_capture(CUstream stream) {
+  if (const auto began = captures.over(stream)) end_capture(stream, *began);
+}
+
+void Session::end_capture(CUstream stream, CUgraph began) {
+  CUgraph graph = nullptr;
+  if (driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && began != nullptr) driver.cuGraphDestroy(graph);
+  drop_captured(began);
+}
+
+// Of another thread's per-thread stream only that thread can end the capture: it ends with the context.
+void Session::end_captures(unsigned context) {
+  for (const Captures::Begun& capture : captures.take_of(context))
+    if (capture.stream == CU_STREAM_PER_THREAD)
+      drop_captured(capture.graph);
+    else
+      end_capture(capture.stream, capture.graph);
+}
+
+void Session::drop_captured(CUgraph graph) {
+  if (graph == nullptr) return;
+  if (const std::uint64_t id = objects.id_of(api::Handle::Graph, graph)) forget(objects.drop_with_owned(id));
 }
 
 void Session::forget(const std::vector<std::uint64_t>& gone) {

@@ -153,6 +153,11 @@ class Session {
     device_memory.give_back(allocation.device, allocation.charged);
     pools.ended(allocation.pool);
   }
+  // Ends the capture that was begun in a stream, if there is one, and its graph. The driver would end this process at the end of a
+  // capture whose stream it has destroyed. Preconditions: ending() is held.
+  void end_capture(CUstream stream);
+  // Forgets the graph of a capture that has ended without one. `graph`: as Captures::over() tells it. Preconditions: ending() is held.
+  void drop_captured(CUgraph graph);
   // Forgets the memory ranges, the charges, the shares of `images` and the links that belonged to these ids, which an unload or a reset has
   // ended.
   void forget(const std::vector<std::uint64_t>& gone);
@@ -192,6 +197,8 @@ class Session {
  private:
   // Under mutex_ and ending().
   CUresult end_context(unsigned number);
+  void end_captures(unsigned context);
+  void end_capture(CUstream stream, CUgraph began);
   void keep_of_libraries(Mirrors::Variables variables, unsigned device);
   CUresult register_arena(std::uint64_t offset, std::uint64_t bytes);
   CUresult unregister_arena(std::uint64_t offset, std::uint64_t bytes);

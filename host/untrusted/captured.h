@@ -22,12 +22,4 @@ inline bool is_on_captured_stream(const Request& r) {
   return is_captured(r.session.driver, Captures::in_thread(stream, r.per_thread()));
 }
 
-// Drops the graph of a capture that has ended without one. `graph`: as Captures::over() tells it. Preconditions: the session's ending()
-// is held.
-inline void drop_captured(Session& session, CUgraph graph) {
-  if (graph == nullptr) return;
-  if (const std::uint64_t id = session.objects.id_of(api::Handle::Graph, graph))
-    session.forget(session.objects.drop_with_owned(id));
-}
-
 }  // namespace host

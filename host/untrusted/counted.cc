@@ -171,24 +171,22 @@ COUNTED(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
   r.session.driver.cuStreamGetCaptureInfo_v2(captured, &status, nullptr, &graph, nullptr, nullptr);
-  r.session.captures.began(captured, graph);
+  r.session.captures.began({captured, graph, r.working_context()});
   return result;
 }
 
 COUNTED(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgraphNode* nodes,
         const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode) {
   const CUresult result = driver(stream, graph, nodes, edges, count, mode);
-  if (result == CUDA_SUCCESS) r.session.captures.began(Captures::in_thread(stream, r.per_thread()), nullptr);
+  if (result == CUDA_SUCCESS)
+    r.session.captures.began({Captures::in_thread(stream, r.per_thread()), nullptr, r.working_context()});
   return result;
 }
 
-// The driver would end this process at the end of the capture of a stream that it has destroyed.
 COUNTED(cuStreamDestroy_v2, CUstream stream) {
-  if (const auto began = r.session.captures.over(stream)) {
-    CUgraph graph = nullptr;
-    if (r.session.driver.cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && *began != nullptr)
-      r.session.driver.cuGraphDestroy(graph);
-    drop_captured(r.session, *began);
+  if (r.session.captures.any()) {
+    const auto alone = r.session.ending();
+    r.session.end_capture(stream);
   }
   return driver(stream);
 }

@@ -20,7 +20,7 @@ CUresult cuStreamEndCapture(asked::cuStreamEndCapture& a) {
   api::EndCaptureReply reply{.graph = 0, .over = is_captured(a.driver(), stream) ? 0U : 1U};
   if (reply.over != 0)
     if (const auto began = session.captures.over(stream); began && result != CUDA_SUCCESS)
-      drop_captured(session, *began);
+      session.drop_captured(*began);
   if (result == CUDA_SUCCESS && graph != nullptr) reply.graph = found_graph(a.request, graph);
   a.answer(CUDA_SUCCESS, reply);
   a.request.out_on_error = sizeof reply;
