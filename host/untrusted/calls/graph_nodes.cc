@@ -92,12 +92,13 @@ std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_
   return block;
 }
 
-// The id of a function that the session has, or finds here.
+// The id of a function that the session has, or finds here by its kernel. 0: it has ended since the node got it.
 std::uint64_t id_of_function(const Request& r, CUfunction function, std::uint64_t kernel) {
   Objects& objects = r.session.objects;
   if (function == nullptr) return 0;
   for (const api::Handle kind : {api::Handle::Function, api::Handle::Kernel})
     if (const std::uint64_t id = objects.id_of(kind, function)) return id;
+  if (kernel == 0) return 0;
   return objects.put_found(api::Handle::Function, function, r.place(api::Handle::Function, kernel));
 }
 std::uint64_t id_of_kernel(const Request& r, CUkernel kernel) {
@@ -128,12 +129,14 @@ CUresult cuGraphKernelNodeGetParams_v2(asked::cuGraphKernelNodeGetParams_v2& a) 
   CUDA_KERNEL_NODE_PARAMS_v2 p{};
   const CUresult result = a.call(a.handle<CUgraphNode>(&api::GetNodeRecord::node), &p);
   if (result != CUDA_SUCCESS) return result;
-  std::vector<std::byte> block = packed_by_driver(a.driver(), p);
+  const std::uint64_t kernel = id_of_kernel(a.request, p.kern), function = id_of_function(a.request, p.func, kernel);
+  std::vector<std::byte> block;
+  if (function != 0 || kernel != 0)
+    block = packed_by_driver(a.driver(), p);  // the driver is asked about one that is there
   const auto bytes = static_cast<std::uint32_t>(block.size());
   block.resize(ring::padded(block.size()));
-  const std::uint64_t kernel = id_of_kernel(a.request, p.kern);
   return a.answer(result,
-                  {.function = id_of_function(a.request, p.func, kernel),
+                  {.function = function,
                    .kernel = kernel,
                    .grid = {p.gridDimX, p.gridDimY, p.gridDimZ},
                    .block = {p.blockDimX, p.blockDimY, p.blockDimZ},
