@@ -26,7 +26,7 @@ unit_test(guest_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_guest
 unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
 
 unit_test(session_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_session ivgpu_fake_driver
-          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_gpu_use.cc session_waker.cc)
+          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_captures.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_gpu_use.cc session_waker.cc)
 
 unit_test(scheduler_test SANITIZED TSAN LIBRARIES ivgpu_scheduler ivgpu_switch_table
           SOURCES scheduler_policy.cc scheduler_switches.cc scheduler_test.cc)
