@@ -200,11 +200,41 @@ class Worker {
       case api::id_of::take_output: put_text(w), put_text(w); break;
       case api::id_of::cuLinkComplete: w.slot(in_.once_in(8) ? in_.any() : in_.below(64)); break;
       case api::id_of::take_image: put_text(w); break;
-      default: break;
+      default:
+        if (put_of_graphs(w, call)) return w.used();
+        break;
     }
     const auto bytes = in_.take(in_.number());
     if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
     return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();  // more than enough: what lay there before
+  }
+  // Of a call of captures and graphs. False: it is none, or its reply has no list.
+  bool put_of_graphs(ring::Writer& w, std::uint16_t call) {
+    switch (call) {
+#define CALL(...)
+#define CUSTOM(id, ...) \
+  case id:              \
+    return put_by_list<typename api::Call<id>::Record>(w);
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/capture.def"
+#include "ring/api/graph.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+      default: return false;
+    }
+  }
+  template <class Record>
+  bool put_by_list(ring::Writer& w) {
+    if constexpr (requires { typename Record::Reply; }) {
+      fuzz::ReplyByList<typename Record::Reply>(in_, 0).write(w);
+      return true;
+    }
+    return false;
   }
   // Of a call that proposes an id.
   template <class Record>
@@ -488,6 +518,109 @@ void questions(Known& k, fuzz::Input& in) {
     guest::calls::cuOccupancyMaxPotentialBlockSize(&value, &second, some<CUfunction>(k, in), nullptr, 0, in.number());
 }
 
+// The program's buffers have exactly as much room as it says.
+void lists(Known& k, fuzz::Input& in) {
+  std::size_t count = in.below(8);
+  const std::unique_ptr<CUgraphNode[]> nodes(new CUgraphNode[count]{}), ends(new CUgraphNode[count]{});
+  const std::unique_ptr<CUgraphEdgeData[]> data(new CUgraphEdgeData[count]{});
+  CUgraphNode* const to = in.once_in(4) ? nullptr : nodes.get();
+  const std::size_t room = count;
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  switch (in.below(5)) {
+    case 0: result = guest::calls::cuGraphGetNodes(some<CUgraph>(k, in), to, &count); break;
+    case 1: result = guest::calls::cuGraphGetRootNodes(some<CUgraph>(k, in), to, &count); break;
+    case 2:
+      result = guest::calls::cuGraphGetEdges_v2(some<CUgraph>(k, in), to, to == nullptr ? nullptr : ends.get(),
+                                                data.get(), &count);
+      break;
+    case 3:
+      result = guest::calls::cuGraphNodeGetDependencies_v2(some<CUgraphNode>(k, in), to, data.get(), &count);
+      break;
+    default:
+      result = guest::calls::cuGraphNodeGetDependentNodes_v2(some<CUgraphNode>(k, in), to, data.get(), &count);
+      break;
+  }
+  if (result != CUDA_SUCCESS || to == nullptr) return;
+  fuzz::require(count <= room, "a list is not longer than its room");
+  for (std::size_t i = 0; i < count; ++i)
+    if (nodes[i] != nullptr) remember(k, nodes[i]);
+}
+
+void nodes(Known& k, fuzz::Input& in) {
+  static std::vector<std::byte> longest(ring::max_record);
+  static std::vector<void*> params(ring::reply_bytes / 8, longest.data());
+  CUgraphNode node = nullptr;
+  CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
+  CUDA_MEMCPY3D copy{};
+  CUDA_HOST_NODE_PARAMS function{};
+  CUkernelNodeAttrValue value{};
+  CUgraphNodeParams any{};
+  CUgraphConditionalHandle condition = 0;
+  const auto graph = some<CUgraph>(k, in);
+  switch (in.below(7)) {
+    case 0:
+      kernel.func = some<CUfunction>(k, in), kernel.kernelParams = params.data();
+      kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = 1;
+      kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+      if (guest::calls::cuGraphAddKernelNode_v2(&node, graph, nullptr, 0, &kernel) == CUDA_SUCCESS) remember(k, node);
+      break;
+    case 1: guest::calls::cuGraphKernelNodeGetParams_v2(some<CUgraphNode>(k, in), &kernel); break;
+    case 2: guest::calls::cuGraphMemcpyNodeGetParams(some<CUgraphNode>(k, in), &copy); break;
+    case 3: guest::calls::cuGraphHostNodeGetParams(some<CUgraphNode>(k, in), &function); break;
+    case 4:
+      guest::calls::cuGraphKernelNodeGetAttribute(some<CUgraphNode>(k, in), CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+      break;
+    case 5:
+      copy.dstMemoryType = copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+      copy.dstDevice = copy.srcDevice = k.memory;
+      copy.WidthInBytes = copy.Height = copy.Depth = 1;
+      if (guest::calls::cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, nullptr) == CUDA_SUCCESS)
+        remember(k, node);
+      break;
+    default:
+      if (guest::calls::cuGraphConditionalHandleCreate(&condition, graph, nullptr, 0, 0) != CUDA_SUCCESS) break;
+      any.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+      any.conditional.handle = condition, any.conditional.type = CU_GRAPH_COND_TYPE_SWITCH;
+      any.conditional.size = static_cast<unsigned>(in.below(4));
+      if (guest::calls::cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &any) != CUDA_SUCCESS) break;
+      for (unsigned i = 0; i < any.conditional.size; ++i)
+        if (any.conditional.phGraph_out[i] != nullptr) remember(k, any.conditional.phGraph_out[i]);
+      break;
+  }
+}
+
+void captures(Known& k, fuzz::Input& in) {
+  [[maybe_unused]] static volatile unsigned char read;
+  auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+  cuuint64_t number = 0;
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  const CUgraphNode* nodes = nullptr;
+  const CUgraphEdgeData* edges = nullptr;
+  std::size_t count = 0;
+  CUDA_GRAPH_INSTANTIATE_PARAMS how{};
+  CUgraphExecUpdateResultInfo info{};
+  const auto stream = some<CUstream>(k, in);
+  switch (in.below(4)) {
+    case 0:
+      if (guest::calls::cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && graph != nullptr) remember(k, graph);
+      break;
+    case 1:
+      if (guest::calls::cuStreamGetCaptureInfo_v3(stream, &status, &number, &graph, &nodes, &edges, &count) !=
+              CUDA_SUCCESS ||
+          status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        break;
+      for (std::size_t i = 0; i < count; ++i) read = edges[i].type;  // AddressSanitizer sees whether it is there
+      if (count != 0 && nodes[count - 1] != nullptr) remember(k, nodes[count - 1]);
+      break;
+    case 2:
+      if (guest::calls::cuGraphInstantiateWithParams(&exec, some<CUgraph>(k, in), &how) == CUDA_SUCCESS)
+        remember(k, exec);
+      break;
+    default: guest::calls::cuGraphExecUpdate_v2(some<CUgraphExec>(k, in), some<CUgraph>(k, in), &info); break;
+  }
+}
+
 void ends(Known& k, fuzz::Input& in) {
   switch (in.below(4)) {
     case 0: guest::Stub<api::id_of::cuModuleUnload>::call(some<CUmodule>(k, in)); break;
@@ -498,7 +631,8 @@ void ends(Known& k, fuzz::Input& in) {
 }
 
 constexpr Step steps[] = {
-    load, look_up, launch, copy, memory, devices, questions, ends, load, look_up, launch, copy, memory, link,
+    load,   look_up, launch, copy, memory, devices, questions, ends,  load,  look_up,
+    launch, copy,    memory, link, lists,  nodes,   captures,  lists, nodes, captures,
 #define CALL(id, ...) \
   [](Known& k, fuzz::Input& in) { AnyCall<api::Call<id>::Shape>(k, in).make(guest::Stub<id>::call); },
 #define CUSTOM(...)

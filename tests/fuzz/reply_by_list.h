@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "ring/api/id.h"
 #include "ring/api/records.h"
 #include "ring/wire/record.h"
 #include "tests/fuzz/input.h"
@@ -16,7 +17,7 @@ namespace fuzz {
 template <class Reply>
 class ReplyByList {
  public:
-  // `proposed`: what the guest has proposed, where the reply names what was made.
+  // `proposed`: what the guest has proposed, where the reply names what was made. 0: the worker chooses.
   ReplyByList(Input& in, std::uint64_t proposed) : in_(in), proposed_(proposed), sane_(!in.once_in(4)) {}
 
   void write(ring::Writer& w) {
@@ -38,6 +39,11 @@ class ReplyByList {
     at = static_cast<std::remove_cvref_t<decltype(at)>>(value);
   }
   std::uint64_t or_any(std::uint64_t right) { return sane_ ? right : in_.any(); }
+  // An id that a worker may choose; 0: there is no such object.
+  std::uint64_t chosen(api::Handle kind) {
+    const auto which = static_cast<std::uint32_t>(in_.below(5));
+    return which == 0 ? 0 : api::Id{kind, api::Id::first_of_worker + which, 0}.value();
+  }
 
   template <class W>
   void choose(const W& w) {
@@ -45,7 +51,11 @@ class ReplyByList {
   }
   template <class M>
   void choose(const api::field::Made<M>& w) {
-    set(w.member, or_any(proposed_));
+    set(w.member, or_any(proposed_ != 0 ? proposed_ : chosen(w.kind)));
+  }
+  template <class M>
+  void choose(const api::field::Triple<M>& w) {
+    for (auto& n : api::member_of(reply_, w.member)) n = static_cast<std::uint32_t>(or_any(1));
   }
   template <class M>
   void choose(const api::field::Layout<M>& w) {
@@ -80,7 +90,7 @@ class ReplyByList {
   template <class M>
   void follow(ring::Writer& w, const api::field::Words<M>& word) {
     const std::uint64_t bytes = std::min<std::uint64_t>(api::member_of(reply_, word.length), 64);
-    for (std::uint64_t i = 0; i < bytes / 8; ++i) w.slot(in_.any());
+    for (std::uint64_t i = 0; i < bytes / 8; ++i) w.slot(in_.once_in(2) ? chosen(api::Handle::GraphNode) : in_.any());
   }
   template <class M>
   void follow(ring::Writer& w, const api::field::Text<M>&) {
