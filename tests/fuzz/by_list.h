@@ -86,7 +86,7 @@ class ByList {
   // What makes memory makes enough of it for the numbers of others.
   template <class M>
   void choose(const field::Number<M>& w) {
-    set(w.member, c_.number() + (any_memory(static_cast<const Replied*>(nullptr)) ? 64 : 0));
+    set(w.member, c_.number() + (any_memory(static_cast<const Replied*>(nullptr)) ? 512 : 0));
   }
   template <class M>
   void choose(const field::Between<M>& w) {
@@ -136,7 +136,7 @@ class ByList {
   }
   template <class M, class L>
   void choose(const field::MaybeAddress<M, L>& w) {
-    set(w.member, below(2) == 0 ? 0 : c_.address());
+    set(w.member, once_in(4) ? 0 : c_.address());
   }
   template <class M>
   void choose(const field::MaybeId<M>& w) {

@@ -2,7 +2,9 @@
 // word here. A CALL line tells its parameters, a CUSTOM or SESSION line its record, whose list tells the rest.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,12 @@ struct CallLine {
   void (*by_list)(Choices&, Payload&) = nullptr;  // CUSTOM, SESSION
   bool gives_memory = false;                      // its reply begins with an address
   api::Handle finds = api::Handle::None;          // its reply begins with the id of what the driver has found
+
+  // The entry point that the program has asked for. Of the session's own calls one makes such a call in its place.
+  std::string_view asks_driver() const {
+    if (name == "disturb") return "cuMemFree_v2";
+    return id < api::first_session_id ? name : "";
+  }
 };
 
 template <class P>
@@ -75,6 +83,42 @@ inline std::vector<CallLine> all_calls() {
 #include "ring/api/driver.def"
 #define SESSION(id, name, way, record) lines.push_back(line_of<id>(#name, api::Way::way == api::Way::Waited));
 #include "ring/api/session.def"
+  return lines;
+}
+
+// The calls of captures and graphs, and those whose work a capture takes, refuses or outlives.
+inline bool is_about_graphs(std::string_view name) {
+  constexpr std::string_view parts[] = {"Graph", "Captur", "UserObject", "pageable"};
+  constexpr std::string_view names[] = {"cuLaunchKernel",
+                                        "cuLaunchHostFunc",
+                                        "cuStreamAddCallback",
+                                        "cuMemsetD8Async",
+                                        "cuMemcpyDtoDAsync_v2",
+                                        "cuMemAllocAsync",
+                                        "cuMemFreeAsync",
+                                        "cuMemAlloc_v2",
+                                        "cuMemFree_v2",
+                                        "cuEventRecord",
+                                        "cuEventQuery",
+                                        "cuStreamWaitEvent",
+                                        "cuStreamQuery",
+                                        "cuStreamSynchronize",
+                                        "cuStreamCreate",
+                                        "cuStreamDestroy_v2",
+                                        "cuModuleUnload",
+                                        "cuLibraryUnload",
+                                        "cuDevicePrimaryCtxReset_v2",
+                                        "pin_arena",
+                                        "disturb",
+                                        "await_context"};
+  return std::any_of(std::begin(parts), std::end(parts), [&](auto p) { return name.find(p) != name.npos; }) ||
+         std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+// Those of the lines.
+inline std::vector<CallLine> about_graphs(const std::vector<CallLine>& all) {
+  std::vector<CallLine> lines;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(lines),
+               [](const auto& l) { return is_about_graphs(l.name); });
   return lines;
 }
 

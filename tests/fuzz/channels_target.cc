@@ -18,10 +18,14 @@
 #include <deque>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "host/session/session.h"
 #include "host/untrusted/channel.h"
+#include "host/untrusted/lanes.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
 #include "tests/fuzz/locks.h"
@@ -47,6 +51,7 @@ void point() {
 }
 
 std::uint64_t record_of_this_thread();
+std::optional<std::string_view> asked_by_this_thread();
 
 // ---- the driver, with a point before and behind each call ----------------------------------------------------------
 
@@ -60,6 +65,7 @@ struct Through<entry> {
     if (plain.*entry == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     point();
     in_driver = true;
+    fake::programs_call = asked_by_this_thread();
     CUresult result = CUDA_ERROR_INVALID_HANDLE;  // of a use that has raced with the end of what it uses
     try {
       result = (plain.*entry)(p...);
@@ -101,6 +107,7 @@ struct Sent {
   const fuzz::CallLine* line = nullptr;
   std::uint64_t made = 0;
   bool wants_reply = false;
+  unsigned mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 // One channel: writes its next record when the worker looks for it and the one before has been executed.
@@ -113,6 +120,7 @@ class Lane {
     if (at == &control_.tail && control_.head == control_.tail && !stop_) next();
   }
   std::uint64_t record() const { return record_; }
+  std::string_view asks_driver() const { return sent_.line != nullptr ? sent_.line->asks_driver() : ""; }
 
  private:
   void next();
@@ -129,6 +137,9 @@ class Lane {
 };
 
 std::uint64_t record_of_this_thread() { return lane != nullptr ? lane->record() : 0; }
+std::optional<std::string_view> asked_by_this_thread() {
+  return lane != nullptr ? std::optional(lane->asks_driver()) : std::nullopt;
+}
 
 class World {
  public:
@@ -141,7 +152,10 @@ class World {
         session(slot, driver_, {.spin_us = 0, .chaos_delay_us = 0, .windows = host::all_windows, .join_at_end = true}),
         ids_([this](std::uint64_t id) { return known(id); }),
         records_(in, ids_) {
-    fake_.let_race({record_of_this_thread, overlap, in.once_in(2)});
+    const auto choice = in.number();
+    of_graphs_ = choice >= 192;
+    fake_.let_race({record_of_this_thread, overlap, choice % 2 == 1});
+    lanes_.end();  // there is no guest to call a function of the program's
     spans.assign(1, {});
     // What this thread has current is a session's before, as far as make_current() knows.
     CUcontext context = nullptr;
@@ -206,10 +220,11 @@ class World {
   host::Session session;
 
  private:
+  host::Lanes lanes_{session, -1};
   fuzz::SharedIds ids_;
   fuzz::WholeRecords records_;
   std::deque<Ordered> ordered_;
-  bool chosen_by_input_ = false, damaged_ = false;
+  bool chosen_by_input_ = false, damaged_ = false, of_graphs_ = false;
   std::string_view unfinished_;
   unsigned sent_ = 0;
 };
@@ -223,6 +238,10 @@ const std::vector<fuzz::CallLine>& calls() {
     });
     return lines;
   }();
+  return known;
+}
+const std::vector<fuzz::CallLine>& calls_of_graphs() {
+  static const std::vector<fuzz::CallLine> known = fuzz::about_graphs(calls());
   return known;
 }
 // The calls that end what others use, or make what is kept beside them: every other record is one of these.
@@ -279,7 +298,8 @@ void Lane::next() {
 void Lane::send(const std::vector<std::byte>& payload) {
   const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
                                   .call = sent_.line->id,
-                                  .flags = sent_.wants_reply ? ring::flag_wants_reply : std::uint16_t{0},
+                                  .flags = static_cast<std::uint16_t>((sent_.wants_reply ? ring::flag_wants_reply : 0) |
+                                                                      ring::capture_mode_flags(sent_.mode)),
                                   .position = ++position_};
   fuzz::require(control_.tail + header.bytes <= ring::request_bytes, "the ring has room for all records");
   std::memcpy(ring_ + control_.tail, &header, sizeof header);
@@ -306,9 +326,12 @@ void Lane::conclude() {
 bool World::choose(Sent& sent, std::vector<std::byte>& payload) {
   if (!chosen_by_input_) return choose_ordered(sent, payload);
   if (in_.empty() || ++sent_ > most_records) return false;
-  const fuzz::CallLine& line = in_.once_in(2) ? call_named(in_.pick(telling)) : calls()[in_.below(calls().size())];
+  const std::vector<fuzz::CallLine>& chosen = of_graphs_ ? calls_of_graphs() : calls();
+  const fuzz::CallLine& line =
+      !of_graphs_ && in_.once_in(2) ? call_named(in_.pick(telling)) : chosen[in_.below(chosen.size())];
   payload = records_.write(line);
   sent = {&line, records_.made(), line.waits || in_.once_in(4)};
+  if (session.captures.any()) sent.mode = static_cast<unsigned>(in_.below(4));
   if (in_.once_in(64)) {
     payload = records_.damage();
     damaged_ = true;
@@ -340,10 +363,10 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
     fuzz::require(!fake_.issued(reinterpret_cast<const void*>(word)), "a reply holds the driver's handle %llx",
                   static_cast<unsigned long long>(word));
   }
-  // Ids within the structs that tell of resources, where members of four bytes are before them.
+  // Ids that the worker has chosen, also with an error, and within structs where members of four bytes are before them.
   for (std::size_t i = 0; i + sizeof word <= reply.size(); i += sizeof(std::uint32_t)) {
     std::memcpy(&word, reply.data() + i, sizeof word);
-    if (api::Id::of(word).kind == api::Handle::Resource && known(word)) ids_.found(word);
+    if (known(word)) ids_.found(word);
   }
   if (sent.line->finds != api::Handle::None && result == CUDA_SUCCESS && reply.size() >= sizeof word) {
     std::memcpy(&word, reply.data(), sizeof word);
@@ -360,6 +383,7 @@ void World::prepare() {
   for (const char* name : {"cuMemAlloc_v2", "cuStreamCreate", "cuEventCreate", "cuModuleLoadData", "cuLibraryLoadData",
                            "cuModuleGetFunction", "cuLibraryGetKernel", "cuModuleGetGlobal_v2"})
     order(name, {});
+  if (of_graphs_) order("cuGraphCreate", {ids_.take(api::Handle::Graph, 0), 0});
   serve_alone();
   chosen_by_input_ = true;
 }
@@ -375,7 +399,8 @@ std::size_t World::handles_to_be_known() {
 }
 
 void World::check_known() {
-  std::uint64_t found = 0, resources = 0;
+  std::uint64_t found = 0, resources = 0, of_graphs = 0;
+  std::set<const void*> graphs;
   for (const std::uint64_t id : ids_.all())
     if (const void* handle = session.objects.find(id, api::Id::of(id).kind); handle != nullptr) {
       ++found;
@@ -383,12 +408,18 @@ void World::check_known() {
         ++resources;
         continue;
       }
+      const api::Handle kind = api::Id::of(id).kind;
+      if (kind == api::Handle::Graph) graphs.insert(handle);
+      if (kind == api::Handle::Graph || kind == api::Handle::GraphNode || kind == api::Handle::UserObject) ++of_graphs;
       fuzz::require(fake_.is_live(handle), "what id %llx names is the driver's", static_cast<unsigned long long>(id));
     }
   fuzz::require(session.objects.count() == found, "%llu objects are counted, %llu are there",
                 static_cast<unsigned long long>(session.objects.count()), static_cast<unsigned long long>(found));
-  fuzz::require(handles_to_be_known() == found - resources || damaged_, "the driver has %zu objects, the session %llu",
-                handles_to_be_known(), static_cast<unsigned long long>(found - resources));
+  fuzz::require(handles_to_be_known() == found - resources - of_graphs || damaged_,
+                "the driver has %zu objects, the session %llu", handles_to_be_known(),
+                static_cast<unsigned long long>(found - resources - of_graphs));
+  for (const void* graph : fake_.live_graphs())
+    fuzz::require(graphs.contains(graph) || damaged_, "each graph that the program is to destroy has an id");
   check_ranges();
 }
 
@@ -409,18 +440,20 @@ void World::check_ranges() {
                 static_cast<unsigned long long>(session.addresses.count()), live.size());
 }
 
-// A reset takes what the context has. What belongs to no context goes one by one. The driver's own pool stays, and so do
+// A reset takes what the context has, captures included. What belongs to no context goes one by one. The driver's own pool stays, and so do
 // resources and their descriptions, which no call ends.
 void World::end_everything() {
-  constexpr std::pair<api::Handle, const char*> ends[] = {{api::Handle::Library, "cuLibraryUnload"},
-                                                          {api::Handle::MemPool, "cuMemPoolDestroy"},
-                                                          {api::Handle::Allocation, "cuMemRelease"},
-                                                          {api::Handle::Link, "cuLinkDestroy"}};
+  constexpr std::pair<api::Handle, const char*> ends[] = {
+      {api::Handle::Library, "cuLibraryUnload"},      {api::Handle::MemPool, "cuMemPoolDestroy"},
+      {api::Handle::Allocation, "cuMemRelease"},      {api::Handle::Link, "cuLinkDestroy"},
+      {api::Handle::GraphExec, "cuGraphExecDestroy"}, {api::Handle::Graph, "cuGraphDestroy"}};
   chosen_by_input_ = false;
   order("cuDevicePrimaryCtxReset_v2", {0});
   for (const std::uint64_t id : ids_.all())
     for (const auto& [kind, end] : ends)
-      if (api::Id::of(id).kind == kind && known(id)) order(end, {id});
+      if (api::Id::of(id).kind == kind && known(id) && !session.objects.is_owned(id)) order(end, {id});
+  for (const std::uint64_t id : ids_.all())
+    if (api::Id::of(id).kind == api::Handle::UserObject && known(id)) order("cuUserObjectRelease", {id, 0x7fff'ffff});
   serve_alone();
   const auto left = [this](api::Handle kind) {
     const auto is_left = [&](std::uint64_t id) { return known(id) && api::Id::of(id).kind == kind; };

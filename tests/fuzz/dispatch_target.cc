@@ -9,6 +9,7 @@
 
 #include "host/session/session.h"
 #include "host/untrusted/channel.h"
+#include "host/untrusted/lanes.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
 #include "tests/fuzz/moving.h"
@@ -58,6 +59,7 @@ class World {
         session_(
             slot_, driver_,
             {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .windows = host::all_windows, .join_at_end = true}) {
+    lanes_.end();  // there is no guest to call a function of the program's
     CUcontext context = nullptr;
     driver_.cuDevicePrimaryCtxRetain(&context, 0);
     driver_.cuCtxSetCurrent(context);
@@ -74,7 +76,8 @@ class World {
     std::span<const std::byte> reply;
   };
   // Serves one record. Whatever header.bytes says, the ring holds `payload`, padded.
-  Answer serve(ring::RecordHeader header, std::span<const std::byte> payload) {
+  Answer serve(const fuzz::CallLine& line, ring::RecordHeader header, std::span<const std::byte> payload) {
+    fake::programs_call = line.asks_driver();
     ring::ChannelControl& control = other_side::control(slot_, 0);
     std::byte* at = other_side::requests(slot_, 0).data();
     const std::uint32_t whole = ring::record_size(payload.size());
@@ -102,6 +105,8 @@ class World {
     moving.after(10'000, [this] { stop_ = true; });
   }
   bool is_handle(std::uint64_t word) { return fake_.issued(reinterpret_cast<const void*>(word)); }
+  // Whether the session has an object of this id.
+  bool knows(std::uint64_t id) const { return session_.objects.find(id, api::Id::of(id).kind) != nullptr; }
 
  private:
   Answer read_answer(ring::ChannelControl& control) {
@@ -120,6 +125,7 @@ class World {
   std::byte* base_;
   ring::SlotView slot_;
   host::Session session_;
+  host::Lanes lanes_{session_, -1};
 };
 
 // Device addresses are the guest's to know; no other address of the worker's is.
@@ -132,7 +138,18 @@ void check_reply(World& world, std::span<const std::byte> reply) {
   }
 }
 
-void learn(fuzz::Records& records, const fuzz::CallLine& line, const World::Answer& answer) {
+// Ids that the worker has chosen also come with an error.
+void learn_ids(const World& world, fuzz::Records& records, std::span<const std::byte> reply) {
+  constexpr std::size_t most = 32;
+  for (std::size_t i = 0; i + 8 <= std::min(reply.size(), most * 8); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, reply.data() + i, sizeof word);
+    if (world.knows(word)) records.learn_id(word);
+  }
+}
+
+void learn(const World& world, fuzz::Records& records, const fuzz::CallLine& line, const World::Answer& answer) {
+  if (!answer.broken) learn_ids(world, records, answer.reply);
   if (answer.broken || answer.result != CUDA_SUCCESS) return;
   records.succeeded();
   std::uint64_t first = 0;
@@ -142,26 +159,42 @@ void learn(fuzz::Records& records, const fuzz::CallLine& line, const World::Answ
 
 // Makes one thing of each kind, so that short inputs find something to name.
 void prepare(World& world, fuzz::Records& records, const std::vector<fuzz::CallLine>& calls) {
-  static const std::vector<std::uint8_t> plain_choices(4096, 120);  // whole records, 120 bytes of memory, kernel `fill`
-  fuzz::Input in(plain_choices.data(), plain_choices.size());
-  records.read_from(in);
-  for (const int id : {api::id_of::hello, api::id_of::cuMemAlloc_v2, api::id_of::cuStreamCreate,
-                       api::id_of::cuEventCreate, api::id_of::cuModuleLoadData, api::id_of::cuLibraryLoadData,
-                       api::id_of::cuModuleGetFunction, api::id_of::cuLibraryGetKernel}) {
-    const auto line = std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.id == id; });
+  // All choices of a call are the same number. By 120 they are whole records, 120 bytes of memory and the kernel `fill`; others are
+  // flags that the driver takes.
+  struct Choice {
+    int id;
+    std::uint8_t number = 120;
+  };
+  for (const auto& [id, number] : {Choice{api::id_of::hello},
+                                   {api::id_of::cuMemAlloc_v2},
+                                   {api::id_of::cuStreamCreate},
+                                   {api::id_of::cuEventCreate},
+                                   {api::id_of::cuModuleLoadData},
+                                   {api::id_of::cuLibraryLoadData},
+                                   {api::id_of::cuModuleGetFunction},
+                                   {api::id_of::cuLibraryGetKernel},
+                                   {api::id_of::cuGraphCreate, 0},
+                                   {api::id_of::cuGraphAddEmptyNode},
+                                   {api::id_of::cuGraphAddHostNode},
+                                   {api::id_of::cuGraphInstantiateWithParams, 1},
+                                   {api::id_of::cuUserObjectCreate, 1}}) {
+    const std::vector<std::uint8_t> plain_choices(4096, number);
+    fuzz::Input in(plain_choices.data(), plain_choices.size());
+    records.read_from(in);
+    const auto line = std::find_if(calls.begin(), calls.end(), [wanted = id](const auto& c) { return c.id == wanted; });
     const auto& payload = records.write(*line);
     const ring::RecordHeader header{
         .bytes = ring::record_size(payload.size()), .call = line->id, .flags = ring::flag_wants_reply, .position = 1};
-    const auto answer = world.serve(header, payload);
+    const auto answer = world.serve(*line, header, payload);
     fuzz::require(answer.result == CUDA_SUCCESS, "there is something for %s", std::string(line->name).c_str());
-    learn(records, *line, answer);
+    learn(world, records, *line, answer);
   }
 }
 
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const std::vector<fuzz::CallLine> calls = fuzz::all_calls();
+  static const std::vector<fuzz::CallLine> calls = fuzz::all_calls(), of_graphs = fuzz::about_graphs(calls);
   fuzz::Input in(data, size);
   World world;
   fuzz::Records records(arena_bytes);
@@ -169,8 +202,9 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   records.read_from(in);
   std::optional<fuzz::Moving> moving;
   if (fuzz::memory_moves) world.move(moving.emplace(in));
+  const std::vector<fuzz::CallLine>& chosen = in.once_in(2) ? of_graphs : calls;
   for (int i = 0; i < most_records && !in.empty(); ++i) {
-    const fuzz::CallLine& line = calls[in.below(calls.size())];
+    const fuzz::CallLine& line = chosen[in.below(chosen.size())];
     std::vector<std::byte> payload = records.write(line);
     if (in.once_in(8)) {
       records.damage();
@@ -180,12 +214,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     ring::RecordHeader header{.bytes = ring::record_size(payload.size()), .call = line.id, .flags = 0, .position = 1};
     if (line.waits || in.once_in(4)) header.flags = ring::flag_wants_reply;
     if (in.once_in(8)) header.flags |= ring::flag_per_thread;
+    header.flags |= ring::capture_mode_flags(static_cast<unsigned>(in.below(4)));
     if (in.once_in(32)) header.flags = in.number<std::uint16_t>();
     if (in.once_in(64)) header.position = in.any();
     if (in.once_in(64)) header.bytes = static_cast<std::uint32_t>(in.any());
-    const World::Answer answer = world.serve(header, payload);
+    const World::Answer answer = world.serve(line, header, payload);
     check_reply(world, answer.reply);
-    learn(records, line, answer);
+    learn(world, records, line, answer);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 // mostly, with ids and addresses that are the session's, and then one thing wrong.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
@@ -37,6 +38,11 @@ class Records final : public Choices {
   // What the last record asked the host to create, if it has succeeded.
   void succeeded() {
     if (made_ != 0) ids_[api::Id::of(made_).kind].push_back(made_);
+  }
+  // An id that the worker has chosen.
+  void learn_id(std::uint64_t id) {
+    std::vector<std::uint64_t>& known = ids_[api::Id::of(id).kind];
+    if (std::find(known.begin(), known.end(), id) == known.end()) known.push_back(id);
   }
   void learn_address(std::uint64_t address) { addresses_.push_back(address); }
   // Something else than the whole payload.
@@ -85,11 +91,18 @@ class Records final : public Choices {
         addresses_[addresses_.size() - 1 - input_->below(std::min<std::size_t>(addresses_.size(), 256))];
     return input_->once_in(4) ? start + input_->any() : start;
   }
-  std::uint64_t number() override { return input_->once_in(8) ? input_->any() : input_->number(); }
+  // Mostly small: so are flags and enumerations, and the rows of a copy lie in the memory that there is.
+  std::uint64_t number() override {
+    const std::uint64_t form = input_->number();
+    if (form < 24) return input_->any();
+    return form < 200 ? form % 4 : form;
+  }
   std::uint64_t stream() override { return id(api::Handle::Stream); }
   std::uint64_t context() override { return or_else(ring::first_created_context + input_->below(4)); }
   std::uint64_t new_context() override { return context(); }
-  std::uint64_t pages(bool) override { return input_->below(4) << 21; }
+  std::uint64_t pages(bool is_offset) override {
+    return (is_offset ? input_->below(4) : or_else(1 + input_->below(2))) << 21;
+  }
   std::uint64_t place(bool, bool image) override {
     if (!input_->once_in(image ? 4 : 2)) return ring::absent;
     return input_->once_in(4) ? arena_bytes_ - input_->below(64) : input_->any() % (arena_bytes_ + 1);
@@ -128,7 +141,7 @@ class Records final : public Choices {
   // ---- CALL lines --------------------------------------------------------------------------------------------------
 
   std::uint64_t number(const Field& f) {
-    const std::uint64_t value = input_->once_in(4) ? input_->any() : input_->number();
+    const std::uint64_t value = number();
     if (f.bits == 64 || input_->once_in(16)) return value;
     const std::uint64_t mask = (1ULL << f.bits) - 1;
     // An int's sign reaches through the slot.
@@ -152,7 +165,7 @@ class Records final : public Choices {
   }
 
   std::uint64_t length(const Field& f, const std::vector<std::uint64_t>& slots) {
-    if (input_->once_in(16)) return ring::absent;
+    if (input_->once_in(f.arg.optional ? 2 : 16)) return ring::absent;
     if (input_->once_in(32)) return input_->any();
     switch (f.arg.extent) {
       case api::Extent::One: return f.size;
@@ -168,6 +181,8 @@ class Records final : public Choices {
   void write_fields(const std::vector<Field>& fields) {
     std::vector<std::uint64_t> slots;
     for (const Field& f : fields) slots.push_back(value(f));
+    for (const Field& f : fields)  // lists of ids are short
+      if (f.arg.dir == api::Dir::Ids) slots[static_cast<std::size_t>(f.arg.count)] = or_else(input_->below(4));
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].arg.dir == api::Dir::In || fields[i].arg.dir == api::Dir::Out || fields[i].arg.dir == api::Dir::Ids)
         slots[i] = length(fields[i], slots);
@@ -178,6 +193,10 @@ class Records final : public Choices {
       } else if (fields[i].arg.dir == api::Dir::In && slots[i] <= 4096) {
         if (fields[i].size == sizeof(CUdevResource) && !input_->once_in(4))
           put_resources(slots[i]);
+        else if (fields[i].size == sizeof(CUDA_MEMSET_NODE_PARAMS) && slots[i] == fields[i].size)
+          put_fill();
+        else if (fields[i].arg.optional && !input_->once_in(4))
+          payload_.put_zeros(slots[i]);
         else
           put_input(slots[i]);
       }
@@ -190,6 +209,13 @@ class Records final : public Choices {
       api::set_resource_id(resource, id(api::Handle::Resource));
       payload_.put_bytes(&resource, sizeof resource);
     }
+  }
+  void put_fill() {
+    CUDA_MEMSET_NODE_PARAMS fill{};
+    fill.dst = address(), fill.pitch = number(), fill.value = 7;
+    fill.elementSize = static_cast<unsigned>(or_else(1ULL << input_->below(3)));
+    fill.width = or_else(1 + input_->below(16)), fill.height = or_else(1 + input_->below(2));
+    payload_.put_bytes(&fill, sizeof fill);
   }
   void put_input(std::size_t n) {
     std::vector<std::uint8_t> bytes(n, 'x');

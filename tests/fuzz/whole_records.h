@@ -77,8 +77,9 @@ class WholeRecords final : public Choices {
   // Whether a session may get this call's record at any time, as its words or the list of its fields describe it. A few
   // calls have more rules than these can hold.
   static bool knows(const CallLine& line) {
-    constexpr std::string_view with_more_rules[] = {"hello", "cuTexObjectCreate", "cuSurfObjectCreate",
-                                                    "cuLinkAddData_v2", "cuDevResourceGenerateDesc"};
+    constexpr std::string_view with_more_rules[] = {
+        "hello",    "cuTexObjectCreate", "cuSurfObjectCreate", "cuLinkAddData_v2", "cuDevResourceGenerateDesc",
+        "take_name"};
     const auto has_value = [](const Field& f) { return f.arg.extent == api::Extent::Valued; };
     return std::find(std::begin(with_more_rules), std::end(with_more_rules), line.name) == std::end(with_more_rules) &&
            std::none_of(line.fields.begin(), line.fields.end(), has_value);
@@ -170,9 +171,16 @@ class WholeRecords final : public Choices {
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].arg.dir == api::Dir::Ids) {
         for (std::uint64_t n = slots[i] / sizeof(std::uint64_t); n > 0; --n) payload_.put(id(fields[i].handle));
+      } else if (fields[i].arg.dir == api::Dir::In && fields[i].size == sizeof(CUDA_MEMSET_NODE_PARAMS)) {
+        put_fill();
       } else if (fields[i].arg.dir == api::Dir::In) {
         payload_.put_zeros(slots[i]);
       }
+  }
+  void put_fill() {
+    CUDA_MEMSET_NODE_PARAMS fill{};
+    fill.dst = address(), fill.elementSize = 1, fill.width = 1 + in_.below(16), fill.height = 1;
+    payload_.put_bytes(&fill, sizeof fill);
   }
 
   Input& in_;
