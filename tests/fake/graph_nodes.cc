@@ -294,14 +294,16 @@ CUresult add_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, st
   WITH("cuGraphAddChildGraphNode", false);
   graph_of(name, graph);
   graph_of(name, child);
-  if (graph == child) return CUDA_ERROR_INVALID_VALUE;
   if (graphs().nodes.size() + size_of(child) >= most_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUgraph inside = make_graph();  // cloned first, for the graph may be its own child
+  clone_into(inside, child);
   Work work;
   work.type = CU_GRAPH_NODE_TYPE_GRAPH;
-  if (const CUresult r = add(name, out, graph, after, count, work); r != CUDA_SUCCESS) return r;
-  const CUgraph inside = make_graph(*out);
+  if (const CUresult r = add(name, out, graph, after, count, work); r != CUDA_SUCCESS)
+    return end_graph(name, inside), r;
   graphs().nodes.at(*out).inside.push_back(inside);
-  clone_into(inside, child);
+  graphs().graphs.at(inside).node = *out;
+  state->owners[inside] = *out;
   return CUDA_SUCCESS;
 }
 
