@@ -78,6 +78,8 @@ endfunction()
 fuzz_target(ring 150000 ivgpu_api)
 fuzz_object(dispatch ivgpu_session ivgpu_fake_driver)
 fuzz_target(dispatch 3000 ivgpu_session ivgpu_fake_driver)
+# Its corpus makes each call of captures and graphs succeed, so that the handlers are replayed beyond their first refusals.
+set_property(TEST fuzz.dispatch.replay APPEND PROPERTY ENVIRONMENT IVGPU_FUZZ_REACH=1)
 fuzz_target(dispatch_moving 4000 ivgpu_session ivgpu_fake_driver)
 fuzz_object(guest ivgpu_guest)
 fuzz_target(guest 4000 ivgpu_guest)

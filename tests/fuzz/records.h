@@ -33,6 +33,13 @@ class Records final : public Choices {
     return payload_.bytes();
   }
 
+  // The payload of these words, the first of which is the newest id of this kind.
+  const std::vector<std::byte>& write_newest(api::Handle kind, std::uint64_t word) {
+    payload_.clear();
+    made_ = 0;
+    payload_.put_words({ids_[kind].empty() ? 0 : ids_[kind].back(), word});
+    return payload_.bytes();
+  }
   const std::vector<std::byte>& payload() const { return payload_.bytes(); }
 
   // What the last record asked the host to create, if it has succeeded.
@@ -44,6 +51,8 @@ class Records final : public Choices {
     std::vector<std::uint64_t>& known = ids_[api::Id::of(id).kind];
     if (std::find(known.begin(), known.end(), id) == known.end()) known.push_back(id);
   }
+  // A number that calls may name.
+  void learn_number(std::uint64_t number) { numbers_.push_back(number); }
   void learn_address(std::uint64_t address) { addresses_.push_back(address); }
   // Something else than the whole payload.
   void damage() {
@@ -95,6 +104,7 @@ class Records final : public Choices {
   std::uint64_t number() override {
     const std::uint64_t form = input_->number();
     if (form < 24) return input_->any();
+    if (form >= 248 && !numbers_.empty()) return numbers_.back();
     return form < 200 ? form % 4 : form;
   }
   std::uint64_t stream() override { return id(api::Handle::Stream); }
@@ -229,7 +239,7 @@ class Records final : public Choices {
   const std::uint64_t arena_bytes_;
   Payload payload_;
   std::map<api::Handle, std::vector<std::uint64_t>> ids_;
-  std::vector<std::uint64_t> addresses_;
+  std::vector<std::uint64_t> addresses_, numbers_;
   std::uint64_t made_ = 0;
   std::uint32_t next_ = 1;
 };
