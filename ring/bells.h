@@ -22,7 +22,7 @@ inline constexpr unsigned char bell_woken = 1;
 inline constexpr char bell_port[] = "org.ivgpu.bell";
 
 // The region's start in the memory that QEMU opens for an NVDIMM or a virtio-pmem device: before it lies the kernel's
-// own description of the memory (host/broker/dax_label.h), which the guest's devdax device leaves out.
+// own description of the memory (host/broker/region/dax_label.h), which the guest's devdax device leaves out.
 inline constexpr std::size_t devdax_start = huge_page;
 
 }  // namespace ring

@@ -1,4 +1,4 @@
-// The figures that ivgpud reports, each described once. The broker says where each is read (host/broker/figures.h) and
+// The figures that ivgpud reports, each described once. The broker says where each is read (host/broker/ops/figures.h) and
 // makes the status document and the metrics of them; `ivgpu status` and `ivgpu top` show them. They stand here because
 // these agree on them.
 //

@@ -8,7 +8,7 @@
 //
 // Trust: a guest may control its worker, so every reader takes this for hostile: copied once, then checked, never
 // believed; `taken` alone counts for something, up to what the worker was lent, and under MPS `fault`, which a guest could
-// as well cause (host/broker/mps.h). Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
+// as well cause (host/broker/mps/mps.h). Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
 // not asked for.
 //
 // Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: it overwrites entries

@@ -8,7 +8,7 @@
 // Edges:
 //   A  `answered` that has come so far, before the look at what was answered.
 //   E  an even `sequence` before the copy, and the same one after it: nobody wrote in between. The broker's release
-//      stores and its fence are in host/broker/region.cc.
+//      stores and its fence are in host/broker/region/region.cc.
 #pragma once
 
 #include <cstddef>

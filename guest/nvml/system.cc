@@ -16,7 +16,7 @@ nvmlReturn_t cuda_version(int* to) {
 
 }  // namespace
 
-// By this a host's programs know the library, and do not take it for NVIDIA's (host/broker/nvml.cc).
+// By this a host's programs know the library, and do not take it for NVIDIA's (host/broker/gpu/nvml.cc).
 NVML_EXPORT const char ivgpu_guest_library[] = "libnvidia-ml.so.1";
 
 NVML_CALL nvmlInit() { return library().start(); }

@@ -5,7 +5,7 @@
 // slot that has had another holder meanwhile. Trust: the broker and other guests write what is read here. A slot's
 // owner is a hint, which only decides about that slot.
 //
-// Ordering: edges A and B, which host/broker/vm.h explains. A claim sees everything that was done before Ready. A guest
+// Ordering: edges A and B, which host/broker/vm/vm.h explains. A claim sees everything that was done before Ready. A guest
 // that judges an owner does not see an owner from before this holder's claim. A release makes visible what its process
 // did. Covered by: the model slots and the explorer's scenario slots (docs/models.md). Covered by nothing: that a guest
 // sees an owner whole, and that it is written before the broker's patience ends.

@@ -14,11 +14,11 @@
 #include <cstring>
 #include <utility>
 
-#include "host/broker/control_protocol.h"
-#include "host/broker/guarded_memory.h"
-#include "host/broker/metrics.h"
-#include "host/broker/mps_setting.h"
-#include "host/broker/plain_room.h"
+#include "host/broker/mps/mps_setting.h"
+#include "host/broker/ops/control_protocol.h"
+#include "host/broker/ops/metrics.h"
+#include "host/broker/region/guarded_memory.h"
+#include "host/broker/region/plain_room.h"
 
 namespace host::broker {
 namespace {

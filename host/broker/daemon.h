@@ -11,25 +11,25 @@
 #include <utility>
 #include <vector>
 
-#include "host/broker/answer_server.h"
-#include "host/broker/config.h"
-#include "host/broker/event_loop.h"
-#include "host/broker/fd.h"
-#include "host/broker/fd_store.h"
-#include "host/broker/gpu_accounts.h"
-#include "host/broker/gpu_fact_cache.h"
-#include "host/broker/gpu_holds.h"
-#include "host/broker/gputime_helper.h"
-#include "host/broker/metrics_server.h"
-#include "host/broker/mps.h"
+#include "host/base/event_loop.h"
+#include "host/base/fd.h"
+#include "host/base/process/fd_store.h"
+#include "host/base/process/service_manager.h"
+#include "host/broker/alloc/gpu_accounts.h"
+#include "host/broker/alloc/gpu_holds.h"
+#include "host/broker/alloc/gputime_helper.h"
+#include "host/broker/config/config.h"
+#include "host/broker/gpu/gpu_fact_cache.h"
+#include "host/broker/mps/mps.h"
+#include "host/broker/ops/answer_server.h"
+#include "host/broker/ops/metrics_server.h"
+#include "host/broker/ops/status.h"
+#include "host/broker/ops/status_server.h"
+#include "host/broker/ops/trace_server.h"
+#include "host/broker/region/wiper.h"
 #include "host/broker/reload_report.h"
-#include "host/broker/service_manager.h"
-#include "host/broker/status.h"
-#include "host/broker/status_server.h"
-#include "host/broker/trace_server.h"
-#include "host/broker/vm.h"
-#include "host/broker/wiper.h"
-#include "host/broker/worker_program.h"
+#include "host/broker/vm/vm.h"
+#include "host/broker/worker/worker_program.h"
 
 namespace host::broker {
 
@@ -122,7 +122,7 @@ class Daemon {
   EventLoop loop_;
   ServiceManager manager_{loop_};
   FdStore store_{manager_};
-  Fd life_, life_of_workers_;    // the ends of a pipe (host/worker/life_line.h)
+  Fd life_, life_of_workers_;    // the ends of a pipe (host/base/process/life_line.h)
   GpuAccounts accounts_{loop_};  // before the VMs, which get memory of it
   GpuHolds holds_;
   std::unique_ptr<Groups> groups_;                   // before the VMs, whose groups lie in it

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "host/broker/daemon.h"
-#include "host/broker/mps_store.h"
+#include "host/broker/mps/mps_store.h"
 
 namespace host::broker {
 

@@ -20,15 +20,15 @@
 #include <fstream>
 #include <thread>
 
-#include "host/broker/config.h"
+#include "host/base/log.h"
+#include "host/base/process/listener.h"
+#include "host/broker/alloc/placement.h"
+#include "host/broker/config/config.h"
+#include "host/broker/config/drop_ins.h"
+#include "host/broker/config/worker_users.h"
 #include "host/broker/daemon.h"
-#include "host/broker/drop_ins.h"
-#include "host/broker/listener.h"
-#include "host/broker/log.h"
-#include "host/broker/placement.h"
 #include "host/broker/start_check.h"
-#include "host/broker/worker_program.h"
-#include "host/broker/worker_users.h"
+#include "host/broker/worker/worker_program.h"
 #include "ring/process_start.h"
 
 namespace {

@@ -12,12 +12,12 @@
 #include <map>
 #include <utility>
 
-#include "host/broker/config_changes.h"
+#include "host/broker/alloc/placement.h"
+#include "host/broker/config/config_changes.h"
+#include "host/broker/config/drop_ins.h"
+#include "host/broker/config/worker_users.h"
 #include "host/broker/daemon.h"
-#include "host/broker/drop_ins.h"
-#include "host/broker/guarded_memory.h"
-#include "host/broker/placement.h"
-#include "host/broker/worker_users.h"
+#include "host/broker/region/guarded_memory.h"
 
 namespace host::broker {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "host/broker/hostile_text.h"
+#include "host/base/hostile_text.h"
 
 namespace host::broker {
 

@@ -1,11 +1,11 @@
 // What a reload changes, line by line: for the log, and for those who asked for it by `ivgpu reload`
-// (host/broker/control_protocol.h).
+// (host/broker/ops/control_protocol.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "host/broker/answer_server.h"
+#include "host/broker/ops/answer_server.h"
 
 namespace host::broker {
 

@@ -14,18 +14,18 @@
 #include <fstream>
 #include <map>
 
-#include "host/broker/cgroup.h"
-#include "host/broker/fd.h"
-#include "host/broker/listener.h"
-#include "host/broker/mps_setting.h"
-#include "host/broker/plain_memory.h"
-#include "host/broker/plain_room.h"
-#include "host/broker/region.h"
-#include "host/broker/status.h"
-#include "host/broker/trace_server.h"
-#include "host/broker/transport.h"
-#include "host/broker/vsock.h"
-#include "host/broker/worker_users.h"
+#include "host/base/fd.h"
+#include "host/base/process/listener.h"
+#include "host/base/vsock.h"
+#include "host/broker/config/worker_users.h"
+#include "host/broker/mps/mps_setting.h"
+#include "host/broker/ops/status.h"
+#include "host/broker/ops/trace_server.h"
+#include "host/broker/region/plain_memory.h"
+#include "host/broker/region/plain_room.h"
+#include "host/broker/region/region.h"
+#include "host/broker/transport/transport.h"
+#include "host/broker/worker/cgroup.h"
 
 namespace host::broker {
 namespace {

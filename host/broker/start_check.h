@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "host/broker/config.h"
+#include "host/broker/config/config.h"
 
 namespace host::broker {
 

@@ -22,7 +22,7 @@
 #include <variant>
 #include <vector>
 
-#include "host/broker/fd.h"
+#include "host/base/fd.h"
 #include "host/scheduler/policy.h"
 #include "host/scheduler/switcher.h"
 #include "host/scheduler/worker_pages.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "host/broker/fd.h"
+#include "host/base/fd.h"
 #include "host/scheduler/helper_protocol.h"
 
 namespace host::scheduler {

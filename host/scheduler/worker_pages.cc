@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-#include "host/broker/sealed_memory.h"
+#include "host/base/sealed_memory.h"
 
 namespace host::scheduler {
 namespace {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "host/broker/fd.h"
-#include "host/broker/shared_fd.h"
+#include "host/base/fd.h"
+#include "host/base/shared_fd.h"
 #include "ring/gpu_use.h"
 
 namespace host::scheduler {

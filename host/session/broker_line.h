@@ -13,9 +13,9 @@
 #include <mutex>
 #include <optional>
 
+#include "host/base/process/control.h"
+#include "host/base/process/life_line.h"
 #include "host/session/device_memory.h"
-#include "host/worker/control.h"
-#include "host/worker/life_line.h"
 
 namespace host {
 

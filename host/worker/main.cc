@@ -14,12 +14,12 @@
 #include <filesystem>
 #include <memory>
 
+#include "host/base/process/control.h"
 #include "host/driver/driver.h"
 #include "host/session/device_page.h"
 #include "host/session/output.h"
 #include "host/untrusted/serve.h"
 #include "host/worker/channel_report.h"
-#include "host/worker/control.h"
 #include "host/worker/start.h"
 #include "ring/process_start.h"
 

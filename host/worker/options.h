@@ -21,7 +21,7 @@ struct Options {
   int orders_fd = -1;  // with the next two: of its GPU time (ring/gpu_use.h); -1: nobody schedules it
   int use_fd = -1;
   int bell_fd = -1;
-  int life_fd = -1;              // ends with its broker (host/worker/life_line.h); -1: the worker is killed then
+  int life_fd = -1;              // ends with its broker (host/base/process/life_line.h); -1: the worker is killed then
   std::uint32_t outlive_ms = 0;  // how long it goes on after that
   bool rung_by_broker = false;   // its guest has no doorbell, so the broker rings it for the guest
   std::uint32_t gpus = 0;        // the number of GPUs that the VM sees
@@ -34,7 +34,7 @@ struct Options {
   JailMode jail = JailMode::BestEffort;
   bool any_ioctl = false;  // lets every request through to the GPU's kernel modules
   bool asks_to_connect =
-      false;  // the broker answers its connect(), by a listener of its filter (host/broker/mps_door.h)
+      false;  // the broker answers its connect(), by a listener of its filter (host/broker/mps/mps_door.h)
   uid_t uid = 65534;
   gid_t gid = 65534;
   std::uint32_t spin_us = 0;        // how long its own threads poll

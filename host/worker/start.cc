@@ -17,12 +17,12 @@
 #include <memory>
 #include <thread>
 
-#include "host/broker/fd_message.h"
+#include "host/base/fd_message.h"
+#include "host/base/process/control.h"
 #include "host/jail/landlock.h"
 #include "host/jail/namespaces.h"
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
-#include "host/worker/control.h"
 #include "host/worker/place.h"
 #include "ring/api/cuda.h"
 #include "ring/api/known_ids.h"
@@ -71,7 +71,7 @@ bool die_with_broker(pid_t broker) {
   return broker == 0 || getppid() == broker;  // the broker may have died before
 }
 
-// From now on a worker that may outlive its broker looks at its life line (host/worker/life_line.h). It is about to serve;
+// From now on a worker that may outlive its broker looks at its life line (host/base/process/life_line.h). It is about to serve;
 // one that hangs in the driver's start dies with its broker. Later the jail does not let it change this.
 void stay_without_broker(const Options& options) {
   if (options.life_fd >= 0) prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);

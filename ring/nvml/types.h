@@ -1,5 +1,5 @@
 // The types of NVIDIA's management library (NVML, libnvidia-ml.so.1) under their public names, as far as this project asks such a
-// library (host/broker/nvml.h) or is one (guest/nvml/). nvml.h is no part of what the project is built with, so they are
+// library (host/broker/gpu/nvml.h) or is one (guest/nvml/). nvml.h is no part of what the project is built with, so they are
 // declared here; tests/probes/nvml_types.cc holds them against that header where there is one.
 //
 // Source: NVIDIA's NVML API reference, release 580.

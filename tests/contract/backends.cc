@@ -13,7 +13,7 @@
 #include <optional>
 #include <sstream>
 
-#include "host/broker/gpu_library.h"
+#include "host/broker/gpu/gpu_library.h"
 #include "tests/oracle.h"
 
 namespace contract {

@@ -15,13 +15,13 @@ foreach(name docs_test one_call_test)
 endforeach()
 
 # docs/configuration.md is what the broker's table of keys makes of it: `build/host/broker/configuration >
-# docs/configuration.md` after a change of host/broker/config_keys.cc.
+# docs/configuration.md` after a change of host/broker/config/config_keys.cc.
 add_test(NAME unit.docs.configuration_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 
 # docs/metrics.md is what the broker's lists of figures make of it: `build/host/broker/metrics > docs/metrics.md` after a
-# change of ring/figures.h or host/broker/figures.cc.
+# change of ring/figures.h or host/broker/ops/figures.cc.
 add_test(NAME unit.docs.metrics_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")
 set_tests_properties(unit.docs.metrics_is_current PROPERTIES LABELS unit)

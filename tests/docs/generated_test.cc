@@ -6,7 +6,7 @@
 #include <regex>
 #include <set>
 
-#include "host/broker/config.h"
+#include "host/broker/config/config.h"
 #include "tests/docs/markdown.h"
 
 namespace {

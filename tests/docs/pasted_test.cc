@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "host/broker/config.h"
+#include "host/broker/config/config.h"
 #include "tests/docs/markdown.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "host/broker/fd.h"
+#include "host/base/fd.h"
 #include "tests/fuzz/input.h"
 
 namespace fuzz {

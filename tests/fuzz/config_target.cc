@@ -1,5 +1,5 @@
 // ivgpud's configuration file: whatever the text, parsing ends with a sentence or with values that the broker can use.
-#include "host/broker/config.h"
+#include "host/broker/config/config.h"
 
 #include "ring/layout.h"
 #include "tests/fuzz/input.h"

@@ -8,7 +8,7 @@
 #include <array>
 #include <memory>
 
-#include "host/broker/memory_leases.h"
+#include "host/broker/alloc/memory_leases.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 

@@ -1,4 +1,4 @@
-// The broker's part of a slot's life (host/broker/vm.cc) with guests that write any word of the directory at any time,
+// The broker's part of a slot's life (host/broker/vm/vm.cc) with guests that write any word of the directory at any time,
 // connections that come and go, workers that get ready, exit or hang, and time that passes as the input says.
 //
 // The Vm is the shipping one. What it stands on is put in its place here: workers and the server are objects without
@@ -11,8 +11,8 @@
 #include <map>
 #include <set>
 
-#include "host/broker/ivshmem_server.h"
-#include "host/broker/vm.h"
+#include "host/broker/transport/ivshmem_server.h"
+#include "host/broker/vm/vm.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 #include "tests/other_side.h"

@@ -9,11 +9,11 @@
 #include <map>
 #include <string>
 
-#include "host/broker/config.h"
-#include "host/broker/control_protocol.h"
-#include "host/broker/ivshmem_server.h"
-#include "host/broker/metrics_server.h"
-#include "host/broker/worker_process.h"
+#include "host/broker/config/config.h"
+#include "host/broker/ops/control_protocol.h"
+#include "host/broker/ops/metrics_server.h"
+#include "host/broker/transport/ivshmem_server.h"
+#include "host/broker/worker/worker_process.h"
 #include "ring/layout.h"
 #include "tests/fuzz/client.h"
 #include "tests/fuzz/clock.h"

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "host/base/process/control.h"
 #include "host/session/device_page.h"
-#include "host/worker/control.h"
 #include "host/worker/start.h"
 #include "ring/api/known_ids.h"
 #include "ring/observed.h"

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "host/broker/hostile_text.h"
-#include "host/broker/metrics.h"
-#include "host/broker/status.h"
+#include "host/base/hostile_text.h"
+#include "host/broker/ops/metrics.h"
+#include "host/broker/ops/status.h"
 #include "ring/api/call.h"
 #include "ring/api/entry_points.h"
 #include "ring/api/id.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "host/broker/trace_server.h"
+#include "host/broker/ops/trace_server.h"
 #include "tests/fuzz/client.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"

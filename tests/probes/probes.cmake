@@ -7,7 +7,7 @@ foreach(name capture guesses launch_blocking leases managed memory nvml_answers 
   target_link_libraries(probe_${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(probe_${name} PROPERTIES IVGPU_MERGE OFF)
 endforeach()
-target_sources(probe_quota PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/nvml.cc)
+target_sources(probe_quota PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/gpu/nvml.cc)
 target_link_libraries(probe_leases PRIVATE ivgpu_rm)
 set_target_properties(probe_leases PROPERTIES ENABLE_EXPORTS ON)
 target_link_libraries(probe_quota PRIVATE ivgpu_api)

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/broker/nvml.h"
+#include "host/broker/gpu/nvml.h"
 #include "host/session/footprint.h"
 #include "tests/probes/probe.h"
 

@@ -1,5 +1,5 @@
 // The configuration: every default, every key, every sentence about a mistake. And the command line around it.
-#include "host/broker/config.h"
+#include "host/broker/config/config.h"
 
 #include "broker_harness.h"
 

@@ -1,7 +1,7 @@
 // Files of single VMs beside the broker's file: what they may say, which of two wins, and that a bad one concerns its VM
 // alone, at the start, at a reload and for --check. `ivgpu add` and `ivgpu remove`, which write them. A real ivgpud and
 // fake workers.
-#include "host/broker/drop_ins.h"
+#include "host/broker/config/drop_ins.h"
 
 #include <sys/stat.h>
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "broker_harness.h"
-#include "host/broker/gpu_fact_cache.h"
-#include "host/broker/gpu_facts.h"
-#include "host/broker/utilization.h"
+#include "host/broker/gpu/gpu_fact_cache.h"
+#include "host/broker/gpu/gpu_facts.h"
+#include "host/broker/gpu/utilization.h"
 #include "host/simgpu/api/device_names.h"
 #include "ring/nvml/facts.h"
 #include "ring/region_view.h"

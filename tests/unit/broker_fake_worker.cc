@@ -15,9 +15,9 @@
 #include <memory>
 #include <string>
 
+#include "host/base/process/control.h"
+#include "host/base/process/life_line.h"
 #include "host/simgpu/api/device_names.h"
-#include "host/worker/control.h"
-#include "host/worker/life_line.h"
 #include "host/worker/start.h"
 #include "ring/gpu_use.h"
 #include "ring/telemetry.h"

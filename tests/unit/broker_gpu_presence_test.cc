@@ -1,5 +1,5 @@
 // What a VM's workers find of its GPUs, and what they miss. How the broker goes on then: tests/loopback/shares.cc.
-#include "host/broker/gpu_presence.h"
+#include "host/broker/alloc/gpu_presence.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // The key `gpus`: what the kernel tells of GPUs, what an element of the key may mean, and every sentence about a
 // mistake.
-#include "host/broker/gpus.h"
+#include "host/broker/gpu/gpus.h"
 
 #include "broker_harness.h"
-#include "host/broker/config.h"
-#include "host/broker/gpu_holds.h"
+#include "host/broker/alloc/gpu_holds.h"
+#include "host/broker/config/config.h"
 #include "tests/child.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // How much managed memory processes have, by what the kernel says of their mappings. No GPU.
-#include "host/broker/managed_memory.h"
+#include "host/broker/gpu/managed_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "broker_harness.h"
-#include "host/broker/fd.h"
-#include "host/broker/memory_leases.h"
+#include "host/base/fd.h"
+#include "host/broker/alloc/memory_leases.h"
 #include "host/simgpu/api/usage_file.h"
 
 namespace {

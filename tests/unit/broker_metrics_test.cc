@@ -7,11 +7,11 @@
 #include <set>
 
 #include "broker_harness.h"
-#include "host/broker/figures.h"
-#include "host/broker/loopback_address.h"
-#include "host/broker/metrics.h"
-#include "host/broker/metrics_server.h"
-#include "host/broker/metrics_text.h"
+#include "host/base/loopback_address.h"
+#include "host/broker/ops/figures.h"
+#include "host/broker/ops/metrics.h"
+#include "host/broker/ops/metrics_server.h"
+#include "host/broker/ops/metrics_text.h"
 #include "tests/prometheus_text.h"
 
 namespace {

@@ -1,6 +1,6 @@
-// A jailed worker's way to the MPS daemon of its GPU (host/broker/mps_door.h): a worker that does what NVIDIA's driver does
+// A jailed worker's way to the MPS daemon of its GPU (host/broker/mps/mps_door.h): a worker that does what NVIDIA's driver does
 // for a context of a program's own, one that wants to be elsewhere, and daemons that are busy, deaf or gone.
-#include "host/broker/mps_door.h"
+#include "host/broker/mps/mps_door.h"
 
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>

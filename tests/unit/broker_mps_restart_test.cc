@@ -1,7 +1,7 @@
 // policy = "mps", and a broker that is started again while its sessions go on: their daemon goes on as well, or it ends and
 // they do. A control program that only plays MPS (tests/fake/nvidia-cuda-mps-control), and a stand-in for systemd.
 #include "broker_restart.h"
-#include "host/broker/mps_store.h"
+#include "host/broker/mps/mps_store.h"
 #include "mps_harness.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "host/broker/mps.h"
+#include "host/broker/mps/mps.h"
 #include "mps_harness.h"
 
 namespace {

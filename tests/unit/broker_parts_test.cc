@@ -9,19 +9,19 @@
 #include <ctime>
 
 #include "broker_harness.h"
-#include "host/broker/cgroup.h"
-#include "host/broker/event_loop.h"
-#include "host/broker/gpu_library.h"
-#include "host/broker/helper.h"
-#include "host/broker/hostile_text.h"
-#include "host/broker/log_limiter.h"
-#include "host/broker/rate.h"
-#include "host/broker/region.h"
-#include "host/broker/shared_fd.h"
-#include "host/broker/slot_step.h"
-#include "host/broker/telemetry.h"
-#include "host/broker/wiper.h"
-#include "host/broker/worker_process.h"
+#include "host/base/event_loop.h"
+#include "host/base/hostile_text.h"
+#include "host/base/log_limiter.h"
+#include "host/base/process/helper.h"
+#include "host/base/rate.h"
+#include "host/base/shared_fd.h"
+#include "host/broker/gpu/gpu_library.h"
+#include "host/broker/region/region.h"
+#include "host/broker/region/slot_step.h"
+#include "host/broker/region/wiper.h"
+#include "host/broker/worker/cgroup.h"
+#include "host/broker/worker/telemetry.h"
+#include "host/broker/worker/worker_process.h"
 
 namespace {
 

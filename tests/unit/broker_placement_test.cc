@@ -1,9 +1,9 @@
 // The key `placement`: which of several GPUs a VM gets, on played machines; and in a real ivgpud that the choice is shown,
 // counts, and stays.
-#include "host/broker/placement.h"
+#include "host/broker/alloc/placement.h"
 
 #include "broker_harness.h"
-#include "host/broker/worker_program.h"
+#include "host/broker/worker/worker_program.h"
 #include "host/simgpu/api/device_names.h"
 
 namespace {

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "broker_opened_memory.h"
-#include "host/broker/plain_memory.h"
-#include "host/broker/plain_room.h"
-#include "host/broker/region.h"
+#include "host/broker/region/plain_memory.h"
+#include "host/broker/region/plain_room.h"
+#include "host/broker/region/region.h"
 #include "tests/child.h"
 
 namespace {

@@ -4,8 +4,8 @@
 
 #include "broker_bell_port.h"
 #include "broker_opened_memory.h"
-#include "host/broker/dax_label.h"
-#include "host/broker/transport.h"
+#include "host/broker/region/dax_label.h"
+#include "host/broker/transport/transport.h"
 
 namespace {
 

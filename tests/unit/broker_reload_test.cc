@@ -3,9 +3,9 @@
 #include <iterator>
 
 #include "broker_harness.h"
-#include "host/broker/config_changes.h"
-#include "host/broker/config_value.h"
-#include "host/broker/worker_users.h"
+#include "host/broker/config/config_changes.h"
+#include "host/broker/config/config_value.h"
+#include "host/broker/config/worker_users.h"
 #include "terminal.h"
 
 namespace {

@@ -100,7 +100,7 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(path))) << "it was left behind";
 }
 
-// So that they look by themselves when a broker stalls, or is long in dying (host/worker/life_line.h).
+// So that they look by themselves when a broker stalls, or is long in dying (host/base/process/life_line.h).
 TEST_P(RestartPaths, WorkersAreToldThatTheBrokerRingsThem) {
   begin();
   EXPECT_NE(words_of(worker).find(" --rung-by broker "), std::string::npos) << words_of(worker);

@@ -1,6 +1,6 @@
 // A broker that is started again while its sessions go on.
 #include "broker_restart.h"
-#include "host/broker/vm_record.h"
+#include "host/broker/vm/vm_record.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // (vsock_by_unix.cc), fake workers, and a stand-in for systemd.
 #include "broker_by_vsock.h"
 #include "broker_restart.h"
-#include "host/broker/fd.h"
+#include "host/base/fd.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <regex>
 
 #include "broker_harness.h"
-#include "host/broker/log.h"
-#include "host/broker/service_manager.h"
+#include "host/base/log.h"
+#include "host/base/process/service_manager.h"
 
 namespace {
 

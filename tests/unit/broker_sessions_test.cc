@@ -4,7 +4,7 @@
 #include <regex>
 
 #include "broker_harness.h"
-#include "host/broker/control_protocol.h"
+#include "host/broker/ops/control_protocol.h"
 #include "tests/child.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "broker_harness.h"
-#include "host/broker/cgroup.h"
-#include "host/broker/region.h"
+#include "host/broker/region/region.h"
+#include "host/broker/worker/cgroup.h"
 
 namespace {
 

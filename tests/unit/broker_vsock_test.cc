@@ -7,9 +7,9 @@
 #include <mutex>
 
 #include "broker_by_vsock.h"
-#include "host/broker/bell_server.h"
-#include "host/broker/config.h"
+#include "host/broker/config/config.h"
 #include "host/broker/start_check.h"
+#include "host/broker/transport/bell_server.h"
 #include "tests/child.h"
 
 namespace {

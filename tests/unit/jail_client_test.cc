@@ -15,7 +15,7 @@
 #include <functional>
 #include <utility>
 
-#include "host/broker/fd_message.h"
+#include "host/base/fd_message.h"
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
 #include "tests/deadline.h"

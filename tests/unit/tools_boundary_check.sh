@@ -42,7 +42,7 @@ done
 try host/session/session.cc 1 '  return d.cuMemcpyAsync(to, from, bytes, stream);'
 try host/simgpu/api/copy.cc 0 '    case CU_MEMORYTYPE_UNIFIED: return cuMemcpyAsync(to, from, bytes, stream);'
 try host/untrusted/calls/copy.cc 0 '  return d.cuMemcpy3DAsync_v2(&copy, s) + d.cuMemcpyDtoD_v2(to, from, CU_MEMORYTYPE_DEVICE);'
-try host/broker/region.cc 1 '  wait(word.futex_word());'
+try host/broker/region/region.cc 1 '  wait(word.futex_word());'
 try guest/marshal/copy.cc 1 '  char* at = mailbox.write_only(0);'
 try guest/region/region.cc 1 '#include "guest/objects/arena.h"'
 try guest/objects/arena.cc 1 '#include "guest/session/order.h"'
@@ -74,26 +74,26 @@ try guest/nvml/gpus.cc 1 '  const int fd = memfd_create("answer", MFD_CLOEXEC);'
 try guest/region/devdax.cc 1 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
 try guest/region/loopback.cc 0 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
 # What could have the broker wait for somebody else.
-try host/broker/listener.cc 1 '  if (recv(fd, bytes, sizeof bytes, 0) < 0) return;'
-try host/broker/listener.cc 1 '  const auto n = ::send(fd, bytes, sizeof bytes,'
-try host/broker/listener.cc 0 '  if (receive_now(fd, bytes, sizeof bytes) < 0) return;'
-try host/broker/vm_memory.cc 0 '  slots_[k].worker->send(words);'
-try host/broker/fd_message.h 0 '  return recv(socket, bytes, length, MSG_DONTWAIT);'
-try host/broker/doorbell_transport.cc 1 '    [[maybe_unused]] const auto n = read(bell.get(), &rings, sizeof rings);'
-try host/broker/doorbell_transport.cc 1 '    preadv2(bell.get(), &into, 1, -1, 0);'
-try host/broker/doorbell_transport.cc 0 '    bell.drain();'
+try host/base/process/listener.cc 1 '  if (recv(fd, bytes, sizeof bytes, 0) < 0) return;'
+try host/base/process/listener.cc 1 '  const auto n = ::send(fd, bytes, sizeof bytes,'
+try host/base/process/listener.cc 0 '  if (receive_now(fd, bytes, sizeof bytes) < 0) return;'
+try host/broker/vm/vm_memory.cc 0 '  slots_[k].worker->send(words);'
+try host/base/fd_message.h 0 '  return recv(socket, bytes, length, MSG_DONTWAIT);'
+try host/broker/transport/doorbell_transport.cc 1 '    [[maybe_unused]] const auto n = read(bell.get(), &rings, sizeof rings);'
+try host/broker/transport/doorbell_transport.cc 1 '    preadv2(bell.get(), &into, 1, -1, 0);'
+try host/broker/transport/doorbell_transport.cc 0 '    bell.drain();'
 try host/scheduler/worker_pages.cc 1 '  if (read(bell_.get(), &rings, sizeof rings) < 0) return;'
 # Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
-for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region.cc \
+for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region/region.cc \
   host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do
   try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
 done
-for file in ring/layout.h guest/region/region.h host/broker/region.cc tools/ivgpu/trace/source.cc; do
+for file in ring/layout.h guest/region/region.h host/broker/region/region.cc tools/ivgpu/trace/source.cc; do
   try "$file" 1 '#include "boost/lockfree/stack.hpp"'
 done
-try host/broker/region.cc 1 '#include "host/simgpu/api/schedule.h"'
+try host/broker/region/region.cc 1 '#include "host/simgpu/api/schedule.h"'
 try host/simgpu/api/schedule.h 0 '#include <boost/lockfree/queue.hpp>'
-try host/broker/gpus.cc 0 '#include "host/simgpu/api/device_names.h"'
+try host/broker/gpu/gpus.cc 0 '#include "host/simgpu/api/device_names.h"'
 
 # try_length FILE CODE LINES: a tree with a file of so many lines is refused (1), with its length and a remedy, or not (0).
 try_length() {
@@ -118,4 +118,8 @@ try_length tests/unit/long_test.cc 0 401
 empty=$(mktemp -d)
 "$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"
 rmdir "$empty"
+# The ground of the host knows nobody who stands on it.
+try host/base/fd.h 1 '#include "host/broker/daemon.h"'
+try host/base/process/helper.cc 0 '#include "host/base/event_loop.h"'
+
 exit "$status"

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-#include "host/worker/control.h"
+#include "host/base/process/control.h"
 #include "host/worker/start.h"
 #include "ring/telemetry.h"
 #include "tests/child.h"

@@ -177,7 +177,7 @@ void queued() {
   std::printf("queued: short naps in a wait %ld\n", most);
 }
 
-// A broker that looks often for a second after a ring (host/broker/bell_line.h) hears of a call after that by the next
+// A broker that looks often for a second after a ring (host/broker/transport/bell_line.h) hears of a call after that by the next
 // ring, or when it looks next, after bell_idle_ms at most. With 500 of these chance hardly brings six in a row so soon.
 void idle() {
   constexpr int enough = 6;

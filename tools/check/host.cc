@@ -12,7 +12,7 @@
 #include <regex>
 #include <sstream>
 
-#include "host/broker/gpus.h"
+#include "host/broker/gpu/gpus.h"
 #include "host/jail/ioctls.h"
 #include "tools/check/machine.h"
 

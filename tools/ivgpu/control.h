@@ -1,4 +1,4 @@
-// The client's side of the broker's control socket (host/broker/control_protocol.h).
+// The client's side of the broker's control socket (host/broker/ops/control_protocol.h).
 #pragma once
 
 #include <chrono>

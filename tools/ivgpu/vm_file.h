@@ -1,5 +1,5 @@
 // The file of a VM that is added while the machine runs: NAME.toml in vms.d of the broker's runtime_dir, with its table
-// and, in its first line, whom it belongs to. The broker reads it at a reload (host/broker/drop_ins.h).
+// and, in its first line, whom it belongs to. The broker reads it at a reload (host/broker/config/drop_ins.h).
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // The file by which processes with the simulated GPU share it: IVGPU_SIM_USAGE names it. In it each tells how much of the
 // memory it has taken; a broker with the simulated GPU reads that where another asks NVIDIA's library
-// (host/broker/gpu_usage.h). And they share its time (time_slices.h), where the file says how long a change takes. A GPU
+// (host/broker/gpu/gpu_usage.h). And they share its time (time_slices.h), where the file says how long a change takes. A GPU
 // that the file calls lost has disappeared: work that is given to it fails, and processes that start do not find it. What
 // NVIDIA's driver does then is not documented, and no GPU was made to disappear for it.
 //

@@ -1,0 +1,189 @@
+#include "host/broker/gpu/nvml.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace nvml {
+namespace {
+
+using host::broker::GpuFacts, ring::Fact;
+
+constexpr unsigned memory_version = nvml_version<nvmlMemory_v2_t>(2);
+constexpr unsigned memory_temperature_field = 82;
+
+// Far more than a GPU is shared by; a list that is longer is asked for again.
+constexpr unsigned usual_processes = 256, most_processes = 1U << 16;
+
+}  // namespace
+
+struct Library::Functions {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  const char* (*words)(int) = nullptr;
+  int (*by_uuid)(const char*, nvmlDevice_t*) = nullptr;
+  int (*by_pci)(const char*, nvmlDevice_t*) = nullptr;
+  int (*memory)(nvmlDevice_t, nvmlMemory_v2_t*) = nullptr;
+  int (*processes)(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*) = nullptr;
+};
+
+Library::Library(void* handle, std::unique_ptr<Functions> functions)
+    : handle_(handle), functions_(std::move(functions)) {}
+
+Library::~Library() {
+  functions_->shutdown();
+  dlclose(handle_);
+}
+
+std::unique_ptr<Library> Library::load(const std::string& path, std::string& why) {
+  void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    why = dlerror();
+    return nullptr;
+  }
+  // On a host that is itself a guest the loader may find the guest's library, which would ask another broker, or this one.
+  if (dlsym(handle, "ivgpu_guest_library") != nullptr) {
+    why = path + " is a guest's library of ivgpu: name NVIDIA's, or install it";
+    dlclose(handle);
+    return nullptr;
+  }
+  auto f = std::make_unique<Functions>();
+  const auto find = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+    if (function == nullptr && why.empty()) why = path + " has no " + name;
+  };
+  why.clear();
+  find("nvmlInit_v2", f->init);
+  find("nvmlShutdown", f->shutdown);
+  find("nvmlErrorString", f->words);
+  find("nvmlDeviceGetHandleByUUID", f->by_uuid);
+  find("nvmlDeviceGetHandleByPciBusId_v2", f->by_pci);
+  find("nvmlDeviceGetMemoryInfo_v2", f->memory);
+  find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes);
+  int result = NVML_SUCCESS;
+  if (why.empty() && (result = f->init()) != NVML_SUCCESS) why = std::string("nvmlInit: ") + f->words(result);
+  if (!why.empty()) {
+    dlclose(handle);
+    return nullptr;
+  }
+  return std::unique_ptr<Library>(new Library(handle, std::move(f)));
+}
+
+std::string Library::words(int result) const {
+  const char* text = functions_->words(result);
+  return text != nullptr ? text : "error " + std::to_string(result);
+}
+
+Library::Device Library::find(const std::string& gpu, std::string& why) const {
+  Device device = nullptr;
+  const bool is_uuid = gpu.starts_with("GPU-") || gpu.starts_with("MIG-");
+  const int result = (is_uuid ? functions_->by_uuid : functions_->by_pci)(gpu.c_str(), &device);
+  if (result != NVML_SUCCESS) why = words(result);
+  return result == NVML_SUCCESS ? device : nullptr;
+}
+
+std::uint64_t Library::memory(Device device, std::string& why) const {
+  nvmlMemory_v2_t memory{memory_version, 0, 0, 0, 0};
+  const int result = functions_->memory(device, &memory);
+  if (result != NVML_SUCCESS) why = words(result);
+  return result == NVML_SUCCESS && memory.total > memory.reserved ? memory.total - memory.reserved : 0;
+}
+
+bool Library::processes(Device device, std::vector<Process>& all, std::string& why) const {
+  std::vector<nvmlProcessInfo_t> infos(usual_processes);
+  auto count = static_cast<unsigned>(infos.size());
+  int result = functions_->processes(device, &count, infos.data());
+  while (result == NVML_ERROR_INSUFFICIENT_SIZE && infos.size() < most_processes) {
+    infos.resize(2 * infos.size());
+    count = static_cast<unsigned>(infos.size());
+    result = functions_->processes(device, &count, infos.data());
+  }
+  if (result != NVML_SUCCESS) {
+    why = words(result);
+    return false;
+  }
+  for (unsigned i = 0; i < count && i < infos.size(); ++i)
+    all.push_back({infos[i].pid, infos[i].usedGpuMemory, infos[i].usedGpuMemory != nvml_value_not_available});
+  return true;
+}
+
+namespace {
+
+// A function of the library's by name; null where it has none.
+template <class... A>
+nvmlReturn_t ask(void* library, const char* name, A... arguments) {
+  const auto function = reinterpret_cast<nvmlReturn_t (*)(A...)>(dlsym(library, name));
+  return function != nullptr ? function(arguments...) : NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+template <class Number>
+void keep(GpuFacts& facts, Fact fact, nvmlReturn_t result, Number number) {
+  constexpr Number most = ~std::uint32_t{0};
+  if (result == NVML_SUCCESS) facts[fact] = static_cast<std::uint32_t>(std::min(number, most));
+}
+
+void ask_numbers(void* library, nvmlDevice_t device, GpuFacts& facts) {
+  nvmlReturn_t result = NVML_SUCCESS;
+  unsigned number = 0, other = 0;
+  unsigned long long wide = 0;
+#define NUMBER(fact, function)                       \
+  result = ask(library, #function, device, &number); \
+  keep(facts, Fact::fact, result, number);
+#define OF_KIND(fact, function, kind)                                \
+  result = ask(library, #function, device, unsigned{kind}, &number); \
+  keep(facts, Fact::fact, result, number);
+#define PAIR(first, second, function)                        \
+  result = ask(library, #function, device, &number, &other); \
+  keep(facts, Fact::first, result, number);                  \
+  keep(facts, Fact::second, result, other);
+#define WIDE(fact, function)                       \
+  result = ask(library, #function, device, &wide); \
+  keep(facts, Fact::fact, result, wide);
+#define ERRORS(fact, function, kind, counter)                                         \
+  result = ask(library, #function, device, unsigned{kind}, unsigned{counter}, &wide); \
+  keep(facts, Fact::fact, result, wide);
+#define APART(fact)
+#include "ring/nvml/facts.def"
+#include "ring/nvml/undefine_facts.h"
+}
+
+void ask_apart(void* library, nvmlDevice_t device, GpuFacts& facts) {
+  nvmlPciInfo_t pci{};
+  if (ask(library, "nvmlDeviceGetPciInfo_v3", device, &pci) == NVML_SUCCESS) {
+    facts.bus_id.assign(pci.busId, strnlen(pci.busId, sizeof pci.busId));
+    facts[Fact::pci_id] = pci.pciDeviceId;
+    facts[Fact::pci_subsystem] = pci.pciSubSystemId;
+  }
+  nvmlFieldValue_t field{};
+  field.fieldId = memory_temperature_field;
+  if (ask(library, "nvmlDeviceGetFieldValues", device, 1, &field) == NVML_SUCCESS && field.nvmlReturn == NVML_SUCCESS)
+    facts[Fact::memory_temperature] = field.value.uiVal;
+}
+
+template <class... A>
+std::string text_of(void* library, const char* name, A... before) {
+  char text[96] = {};
+  const bool told = ask(library, name, before..., text, unsigned{sizeof text - 1}) == NVML_SUCCESS;
+  return told ? text : "";
+}
+
+}  // namespace
+
+GpuFacts Library::facts(Device device) const {
+  GpuFacts facts;
+  facts.name = text_of(handle_, "nvmlDeviceGetName", device);
+  facts.vbios = text_of(handle_, "nvmlDeviceGetVbiosVersion", device);
+  facts.driver = text_of(handle_, "nvmlSystemGetDriverVersion");
+  int cuda = 0;
+  if (ask(handle_, "nvmlSystemGetCudaDriverVersion_v2", &cuda) == NVML_SUCCESS && cuda > 0)
+    facts.cuda = static_cast<std::uint32_t>(cuda);
+  nvmlMemory_v2_t memory{memory_version, 0, 0, 0, 0};
+  if (functions_->memory(device, &memory) == NVML_SUCCESS) facts.total = memory.total, facts.reserved = memory.reserved;
+  ask_numbers(handle_, device, facts);
+  ask_apart(handle_, device, facts);
+  return facts;
+}
+
+}  // namespace nvml

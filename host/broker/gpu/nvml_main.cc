@@ -1,0 +1,121 @@
+// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, or what guests may know of them, by NVIDIA's management library.
+//
+// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once a guest asks of its
+// GPUs, asked once a second at most. It is a process of its own since a call of that library can take as
+// long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
+// For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu/gpu_usage.h, those of
+// host/broker/gpu/gpu_facts.h among them, and "end".
+// It ends with its input, or with its broker.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/broker/gpu/managed_memory.h"
+#include "host/broker/gpu/nvml.h"
+#include "ring/process_start.h"
+
+namespace {
+
+void say_missing(const std::string& gpu, const std::string& why) {
+  std::printf("missing %s %s\n", gpu.c_str(), why.c_str());
+}
+
+void say_use(const std::string& gpu, pid_t process, std::uint64_t bytes) {
+  std::printf("use %s %d %llu\n", gpu.c_str(), process, static_cast<unsigned long long>(bytes));
+}
+
+// The processes that NVML names of a GPU, by a question's GPUs.
+struct Listed {
+  std::set<pid_t> processes;
+  std::uint64_t total = 0;
+};
+using AllListed = std::map<std::string, Listed>;
+
+void tell(const nvml::Library& library, const std::string& gpu, AllListed& listed) {
+  std::string why;
+  const nvml::Library::Device device = library.find(gpu, why);
+  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
+  Listed here;
+  here.total = library.memory(device, why);
+  if (here.total != 0) std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(here.total));
+  std::vector<nvml::Process> processes;
+  if (!library.processes(device, processes, why)) return say_missing(gpu, "NVML lists no processes: " + why);
+  for (const nvml::Process& p : processes) {
+    if (!p.told) return say_missing(gpu, "NVML does not tell how much memory a process holds");
+    say_use(gpu, static_cast<pid_t>(p.pid), p.bytes);
+    here.processes.insert(static_cast<pid_t>(p.pid));
+  }
+  listed[gpu] = std::move(here);
+}
+
+// Managed memory may lie on any of its process's GPUs, so it counts for each of them.
+void tell_managed(const AllListed& listed) {
+  static auto& managed = *new host::broker::ManagedMemory;  // its thread may stand in the kernel when the process ends
+  constexpr std::chrono::seconds patience{2};
+  constexpr std::uint64_t more_than_any = std::uint64_t{1} << 56;  // of a GPU whose memory is not told
+  std::set<pid_t> all;
+  for (const auto& [gpu, here] : listed) all.insert(here.processes.begin(), here.processes.end());
+  if (all.empty()) return;
+  const auto held = managed.look(all, patience);
+  for (const auto& [gpu, here] : listed)
+    for (const pid_t process : here.processes) {
+      const auto& one = held.at(process);
+      const std::uint64_t bytes = one.bytes.value_or(here.total != 0 ? here.total : more_than_any);
+      if (bytes != 0) say_use(gpu, process, bytes);
+      if (!one.unread.empty()) std::printf("unread %s %s\n", gpu.c_str(), one.unread.c_str());
+    }
+}
+
+void tell_facts(const nvml::Library& library, const std::string& gpu) {
+  std::string why;
+  const nvml::Library::Device device = library.find(gpu, why);
+  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
+  std::fputs(host::broker::fact_lines(gpu, library.facts(device)).c_str(), stdout);
+}
+
+void answer(const nvml::Library* library, const std::string& why, const std::string& question) {
+  std::istringstream words(question);
+  AllListed listed;
+  std::function<void(const nvml::Library&, const std::string&)> say =
+      [&](const nvml::Library& of, const std::string& gpu) { tell(of, gpu, listed); };
+  for (std::string gpu; words >> gpu;) {
+    if (gpu == "facts")
+      say = tell_facts;
+    else if (library != nullptr)
+      say(*library, gpu);
+    else
+      say_missing(gpu, "NVML cannot be asked: " + why);
+  }
+  tell_managed(listed);
+  std::puts("end");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ring::start_process();
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+    std::fputs("ivgpu-nvml: takes the path of a libnvidia-ml.so.1, or nothing; ivgpud starts it, nobody else\n",
+               stderr);
+    return 2;
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  std::string why;
+  const auto library = nvml::Library::load(argc == 2 ? argv[1] : "libnvidia-ml.so.1", why);
+  for (std::string question; std::getline(std::cin, question);) answer(library.get(), why, question);
+  return 0;
+}

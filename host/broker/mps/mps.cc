@@ -1,0 +1,106 @@
+#include "host/broker/mps/mps.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "host/base/process/fd_store.h"
+#include "host/broker/mps/mps_gpu.h"
+
+namespace host::broker {
+
+MpsSeat::MpsSeat(MpsGpu& gpu, std::string vm, Acts acts) : gpu_(gpu), vm_(std::move(vm)), acts_(std::move(acts)) {
+  gpu_.join(*this);
+}
+
+MpsSeat::~MpsSeat() { gpu_.leave(*this); }
+
+bool MpsSeat::ready() const { return gpu_.ready(); }
+
+void MpsSeat::started(pid_t worker) { gpu_.started(worker); }
+
+void MpsSeat::adopted(pid_t worker) { gpu_.adopted(worker); }
+
+void MpsSeat::gone(pid_t worker) { gpu_.gone(worker); }
+
+void MpsSeat::crashed(const std::string& how) { gpu_.lose(fmt::format("a worker of VM {} {}", vm_, how)); }
+
+void MpsSeat::watch() { gpu_.watch(); }
+
+void MpsSeat::before_kill(pid_t worker, std::function<void()> then) { gpu_.terminate(worker, std::move(then)); }
+
+std::unique_ptr<MpsDoor> MpsSeat::open_door(Fd listener, const std::string& worker) {
+  return gpu_.open_door(std::move(listener), worker);
+}
+
+Mps::Mps(EventLoop& loop, Setting setting)
+    : loop_(loop),
+      setting_(std::move(setting)),
+      left_(loop, [this](pid_t worker, const std::function<void()>& then) { let_go(worker, then); }) {
+  if (setting_.store != nullptr)
+    setting_.store->end_processes_by([this](Fd process) { left_.end(std::move(process)); });
+}
+
+Mps::~Mps() {
+  if (setting_.store != nullptr) setting_.store->end_processes_by(nullptr);
+}
+
+std::unique_ptr<MpsSeat> Mps::join(const Member& member, MpsSeat::Acts acts, std::string& error) {
+  auto& there = gpus_[member.gpu];
+  if (there && !there->serves(member.user, error)) return nullptr;
+  if (!there) {
+    auto first = std::make_unique<MpsGpu>(loop_, MpsDaemon::Place{.program = setting_.program,
+                                                                  .runtime_dir = setting_.runtime_dir,
+                                                                  .gpu = member.gpu,
+                                                                  .uid = member.user.uid,
+                                                                  .gid = member.user.gid,
+                                                                  .priority = setting_.priority,
+                                                                  .store = setting_.store,
+                                                                  .keeper = setting_.keeper,
+                                                                  .life_fd = setting_.life_fd,
+                                                                  .outlive_ms = setting_.outlive_ms,
+                                                                  .waits = setting_.may_be_second});
+    if (!first->start(member.goes_on, error)) return nullptr;
+    there = std::move(first);
+  }
+  return std::unique_ptr<MpsSeat>(new MpsSeat(*there, member.vm, std::move(acts)));
+}
+
+std::string Mps::pipe_of(const std::string& gpu) const { return mps_folders(setting_.runtime_dir, gpu).pipe; }
+
+// Which of them is its GPU's nobody knows; the others' servers have no such client.
+void Mps::let_go(pid_t worker, const std::function<void()>& then) {
+  auto left = std::make_shared<std::size_t>(1);
+  const auto one_less = [left, then] {
+    if (--*left == 0) then();
+  };
+  for (auto& [name, gpu] : gpus_) {
+    if (gpu == nullptr || worker == 0) continue;
+    ++*left;
+    gpu->terminate(worker, one_less);
+  }
+  one_less();
+}
+
+void Mps::leave() {
+  left_.kill_all();
+  for (auto& [name, gpu] : gpus_)
+    if (gpu != nullptr) gpu->leave();
+}
+
+void Mps::end(std::function<void()> done) {
+  left_.kill_all();
+  auto left = std::make_shared<std::size_t>(1);
+  const auto one_less = [left, done = std::move(done)] {
+    if (--*left == 0) done();
+  };
+  for (auto& [name, gpu] : gpus_) {
+    if (gpu == nullptr) continue;  // its daemon was never started
+    ++*left;
+    gpu->end(one_less);
+  }
+  one_less();
+}
+
+}  // namespace host::broker

@@ -1,0 +1,130 @@
+#include "host/broker/mps/mps_store.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <utility>
+
+#include "host/base/fd_message.h"
+#include "host/base/hostile_text.h"
+#include "host/base/process/pidfd.h"
+#include "host/base/sealed_memory.h"
+
+namespace host::broker {
+namespace {
+
+constexpr std::uint64_t mps_magic = 0x3153'504d'5453'4749;  // "IGSTMPS1"
+// Of SavedMps, and of what a broker and an earlier one's keeper say to each other.
+constexpr std::uint32_t mps_version = 1;
+static_assert(sizeof(SavedMps) == 40);
+
+std::string mps_name(const char* what, const std::string& gpu) { return std::string("mps-") + what + "-" + gpu; }
+
+constexpr const char* kept_of_daemon[] = {"control", "output", "process", "record"};
+
+// Of one that somebody has asked after there is no more to be told, and the descriptor is a process's still.
+bool is_process(const Fd& fd) { return send_signal(fd.get(), 0) || errno == ESRCH; }
+
+bool has_ended(const Fd& process) {
+  pollfd end{process.get(), POLLIN, 0};
+  return poll(&end, 1, 0) != 0;
+}
+
+// Its keeper ends it in order, in some seconds.
+void end_in_order(const Fd& control) { shutdown(control.get(), SHUT_WR); }
+
+// At once where its keeper can be killed: its clients are lost in any case.
+void end_now(const MpsStore::Kept& kept) {
+  end_in_order(kept.control);
+  send_signal(kept.process.get(), SIGKILL);
+}
+
+SavedMps* map_record(const Fd& memfd) { return static_cast<SavedMps*>(map_memory(memfd, sizeof(SavedMps))); }
+
+}  // namespace
+
+bool MpsStore::keep(std::uint64_t place, int control, int output, int process) {
+  forget();
+  const Fd memfd = make_sealed_memory("ivgpud:mps:" + gpu_, sizeof(SavedMps));
+  record_ = memfd && seal_for_good(memfd, true) ? map_record(memfd) : nullptr;
+  if (record_ == nullptr) return false;
+  *record_ = {};
+  record_->version = mps_version, record_->bytes = sizeof(SavedMps), record_->place = place;
+  std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
+  record_->magic = mps_magic;
+  kept_ = true;
+  const int fds[] = {control, output, process, memfd.get()};
+  for (std::size_t i = 0; i < std::size(fds); ++i) store_->keep(mps_name(kept_of_daemon[i], gpu_), fds[i]);
+  return true;
+}
+
+void MpsStore::forget() {
+  forget_record();
+  if (!std::exchange(kept_, false)) return;
+  for (const char* what : kept_of_daemon) store_->forget(mps_name(what, gpu_));
+}
+
+void MpsStore::forget_record() {
+  if (record_ != nullptr) munmap(std::exchange(record_, nullptr), sizeof(SavedMps));
+}
+
+bool MpsStore::find_record(std::uint64_t place, std::string& why) {
+  const Fd memfd = store_->take(mps_name("record", gpu_));
+  record_ = has_size(memfd, sizeof(SavedMps)) ? map_record(memfd) : nullptr;
+  if (record_ == nullptr || record_->magic != mps_magic || record_->version != mps_version ||
+      record_->bytes != sizeof(SavedMps) || record_->is_lost > 1)
+    why = "its record is missing, or of another release";
+  else if (record_->place != place)
+    why = "its folder or its clients' user is another by now";
+  if (!why.empty()) forget_record();
+  return why.empty();
+}
+
+bool MpsStore::take(std::uint64_t place, Kept& kept, std::string& why) {
+  why.clear();
+  if (store_ == nullptr) return false;
+  for (const char* what : kept_of_daemon) kept_ = kept_ || store_->has(mps_name(what, gpu_));
+  if (!kept_) return false;
+  kept = {store_->take(mps_name("control", gpu_)), store_->take(mps_name("output", gpu_)),
+          store_->take(mps_name("process", gpu_))};
+  if (!find_record(place, why)) {
+    // That says why.
+  } else if (!kept.control || !kept.output || !kept.process) {
+    why = "not all of its descriptors were kept (FileDescriptorStoreMax)";
+  } else if (!is_process(kept.process)) {
+    why = "what was kept of it is no process";
+  } else if (has_ended(kept.process)) {
+    const std::string how = last_word(kept.control.get());
+    why = fmt::format("it {} meanwhile", how.empty() ? "has ended" : how);
+  }
+  if (why.empty()) return true;
+  end_now(kept);
+  forget();
+  return false;
+}
+
+std::string last_word(int control) {
+  char bytes[128];
+  const ssize_t length = receive_now(control, bytes, sizeof bytes);
+  return length > 0 ? escaped({bytes, static_cast<std::size_t>(length)}) : "";
+}
+
+void end_left_mps(FdStore& store) {
+  const std::string beginning = mps_name("control", "");
+  for (const std::string& name : store.left(beginning)) {
+    const std::string gpu = name.substr(beginning.size());
+    spdlog::warn("the MPS daemon of {} of before the restart ends: nobody uses it any more", gpu);
+    end_in_order(store.peek(name));
+    for (const std::string& its : {name, mps_name("process", gpu)}) store.forget(its);
+  }
+}
+
+}  // namespace host::broker

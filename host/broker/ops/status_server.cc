@@ -1,0 +1,33 @@
+#include "host/broker/ops/status_server.h"
+
+#include <utility>
+
+namespace host::broker {
+
+std::unique_ptr<StatusServer> StatusServer::listen(EventLoop& loop, const ListenerOptions& socket,
+                                                   std::function<std::string()> report, std::string& error) {
+  std::unique_ptr<StatusServer> server(new StatusServer(loop, std::move(report)));
+  const auto asked = [self = server.get()](std::string_view, AnswerServer::Answer answer) {
+    self->waiting_.push_back(answer);
+    if (self->timer_ == 0) self->answer_all();
+  };
+  server->server_ = AnswerServer::listen(loop, socket, {}, asked, error);
+  return server->server_ ? std::move(server) : nullptr;
+}
+
+void StatusServer::answer_all() {
+  if (const Span wait = pace_.take(Clock::now()); wait > Span::zero()) {
+    timer_ = loop_.after(wait, [this] {
+      timer_ = 0;
+      answer_all();
+    });
+    return;
+  }
+  const std::string text = report_();
+  for (const AnswerServer::Answer& answer : std::exchange(waiting_, {})) {
+    answer.say(text);
+    answer.end();
+  }
+}
+
+}  // namespace host::broker

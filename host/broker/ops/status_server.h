@@ -1,0 +1,43 @@
+// The socket of `ivgpu status` and `ivgpu top`: a client connects, says nothing, and gets a report.
+//
+// Trust: the socket's permissions decide who comes in. A report costs the event loop more than a connection costs its
+// client. So only so many reports are made a second, however many clients connect. A client for whom no report may be
+// made yet waits for the next one, which serves all that wait: a report is never older than its client's connection.
+// host/broker/ops/answer_server.h bounds the number of clients.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/base/rate.h"
+#include "host/broker/ops/answer_server.h"
+
+namespace host::broker {
+
+class StatusServer {
+ public:
+  // Somebody who looks at the broker makes a handful of requests at once, and scripts that wait for a change some more.
+  static constexpr double reports_per_second = 20, report_burst = 20;
+
+  // Null on failure, and `error` is one sentence.
+  static std::unique_ptr<StatusServer> listen(EventLoop& loop, const ListenerOptions& socket,
+                                              std::function<std::string()> report, std::string& error);
+  ~StatusServer() { loop_.forget(timer_); }
+  StatusServer(const StatusServer&) = delete;
+  StatusServer& operator=(const StatusServer&) = delete;
+
+ private:
+  StatusServer(EventLoop& loop, std::function<std::string()> report) : loop_(loop), report_(std::move(report)) {}
+  void answer_all();
+
+  EventLoop& loop_;
+  const std::function<std::string()> report_;
+  TokenBucket pace_{reports_per_second, report_burst, Clock::now()};
+  std::vector<AnswerServer::Answer> waiting_;
+  EventLoop::Id timer_ = 0;  // until the next report may be made
+  std::unique_ptr<AnswerServer> server_;
+};
+
+}  // namespace host::broker

@@ -1,0 +1,63 @@
+#include "host/broker/region/plain_room.h"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+
+namespace host::broker {
+namespace {
+
+struct Room {
+  std::string folder, vms;  // the first's, and all names
+  std::uint64_t needed = 0, left = 0;
+};
+
+std::uint64_t bytes_left(const struct statfs& system) {
+  const auto block = static_cast<std::uint64_t>(system.f_bsize);
+  if (system.f_blocks != 0) return static_cast<std::uint64_t>(system.f_bavail) * block;
+  // Mounted without a limit: it ends with the machine's memory.
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// One that a dead broker left is replaced, and its pages go with it.
+std::uint64_t bytes_of_leftover(const std::string& path) {
+  struct stat old {};
+  if (lstat(path.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return 0;
+  return static_cast<std::uint64_t>(old.st_blocks) * 512;
+}
+
+}  // namespace
+
+bool plain_files_fit(const std::vector<VmOptions>& vms, std::string& error) {
+  std::map<dev_t, Room> rooms;
+  for (const VmOptions& vm : vms) {
+    if (vm.plain_file.empty()) continue;
+    const std::string folder = std::filesystem::path(vm.plain_file).parent_path();
+    struct stat status {};
+    struct statfs system {};
+    if (stat(folder.c_str(), &status) != 0 || statfs(folder.c_str(), &system) != 0) continue;
+    if (system.f_type != TMPFS_MAGIC) continue;
+    Room& room = rooms[status.st_dev];
+    if (room.vms.empty()) room = {folder, "", 0, bytes_left(system)};
+    room.vms += (room.vms.empty() ? "" : ", ") + vm.name;
+    room.needed += memory_bytes(vm);
+    room.left += bytes_of_leftover(vm.plain_file);
+  }
+  for (const auto& [device, room] : rooms) {
+    if (room.needed <= room.left) continue;
+    error = fmt::format(
+        "the plain_file of {} needs {} MiB in all, and the file system of {} has {} MiB left; give it more (mount -o "
+        "remount,size=...) or the VMs a smaller region_size",
+        room.vms, room.needed >> 20, room.folder, room.left >> 20);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace host::broker

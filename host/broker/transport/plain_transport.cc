@@ -1,0 +1,222 @@
+// ivshmem-plain: the VM has the memory and nothing else. The broker looks at the bits that guests set
+// (host/broker/transport/bell_line.h), rings workers for them, and asks the kernel whether the VM has the memory open. A VM with
+// persistent memory in the place of the device may have bell channels besides (host/broker/transport/bell_server.h); a guest
+// without one rings and is served all the same, and nobody wakes it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "host/base/shared_fd.h"
+#include "host/broker/region/plain_memory.h"
+#include "host/broker/transport/bell_line.h"
+#include "host/broker/transport/bell_server.h"
+#include "host/broker/transport/transport.h"
+
+namespace host::broker {
+namespace {
+
+// Nothing announces the end of the VM, so the broker asks for it this often.
+constexpr auto between_vm_looks = std::chrono::milliseconds(500);
+
+// A worker's doorbell that the broker itself rings: a pipe, of which worker and broker have an opening each. The worker's
+// is for both ways: it rings itself, too.
+struct Doorbell {
+  SharedFd worker;
+  Fd bell;
+
+  bool make() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    const SharedFd reading{Fd(ends[0])};
+    const Fd writing(ends[1]);
+    return adopt(reading.own_opening());
+  }
+  // By the worker's, which may be an earlier broker's.
+  bool adopt(Fd of_worker) {
+    worker = SharedFd(std::move(of_worker));
+    bell = worker.own_opening();
+    return worker && bell;
+  }
+  void ring() const {
+    const char ring[8] = {1};                                              // as many bytes as a worker takes at once
+    [[maybe_unused]] const auto n = write(bell.get(), ring, sizeof ring);  // full: it is rung already
+  }
+  void forget_rings() const {
+    char rings[4096];
+    for (int pages = 0; pages < 16 && read(bell.get(), rings, sizeof rings) == sizeof rings;) ++pages;  // a pipe's room
+  }
+};
+
+class PlainTransport final : public Transport {
+ public:
+  PlainTransport(EventLoop& loop, const Region& region, std::string name, KeptTransport keep, Events events)
+      : loop_(loop), region_(region), name_(std::move(name)), keep_(std::move(keep)), events_(std::move(events)) {}
+  ~PlainTransport() override { close(); }
+
+  bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+    doorbells_.resize(static_cast<std::size_t>(options.slots));
+    vm_seen_ = keep_.guests;  // a VM that has ended meanwhile is found to have gone
+    for (std::uint32_t k = 0; k < doorbells_.size(); ++k)
+      if (!open(doorbells_[k], name_of_doorbell(k))) {
+        error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
+        return false;
+      }
+    if (!name_memory(options, broker, error)) return false;
+    const BellLine::Pace pace{std::chrono::microseconds(options.bell_us),
+                              std::chrono::milliseconds(options.bell_idle_ms)};
+    bells_ = std::make_unique<BellLine>(
+        loop_, region_.header(), ring::peer_of_slot(static_cast<std::uint32_t>(options.slots)), pace,
+        [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });
+    return options.transport != "pmem" || open_channels(options, broker, error);
+  }
+
+  int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
+  int interrupt(std::uint32_t slot) const override { return channels_ ? channels_->interrupt(slot) : -1; }
+  void forget_rings(std::uint32_t slot) override {
+    doorbells_[slot].forget_rings();
+    if (channels_) channels_->forget(slot);
+  }
+  bool anybody() const override { return open_elsewhere(region_.memfd()); }
+  bool tells_peers() const override { return false; }
+  bool has(std::uint32_t) const override { return false; }
+  std::size_t connections() const override { return channels_ ? channels_->connected() : 0; }
+  std::string socket() const override { return socket_; }
+  std::string memory() const override { return memory_; }
+  void bound_connections(std::size_t most) override {
+    if (channels_) channels_->bound_connections(most);
+  }
+  void shut_door() override {
+    if (channels_) channels_->shut_door();
+  }
+  void close() override {
+    channels_.reset();
+    bells_.reset();
+    loop_.forget(pause_);
+  }
+
+ private:
+  bool open(Doorbell& doorbell, const std::string& name) const {
+    if (Fd left = keep_.store.take(name); left) return doorbell.adopt(std::move(left));
+    if (!doorbell.make()) return false;
+    keep_.store.keep(name, doorbell.worker.get());
+    return true;
+  }
+
+  bool name_memory(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+    memory_ = options.plain_file;
+    if (!memory_.empty()) return true;
+    memory_ = memory_path(broker.runtime_dir, options.name);
+    link_ = MemoryLink::make(memory_, region_.memfd(), error);
+    if (!link_) error = fmt::format("VM {}: {}", options.name, error);
+    return link_ != nullptr;
+  }
+
+  bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+    socket_ = socket_path(broker.runtime_dir, options.name);
+    BellServer::Options channels{.vm = name_,
+                                 .socket = {socket_, access_of(options), "socket", keep_.store.all(), pace_of_guests()},
+                                 .slots = static_cast<std::uint32_t>(options.slots),
+                                 .connections = static_cast<std::size_t>(options.connections),
+                                 .vsock = std::nullopt,
+                                 .store = keep_.store,
+                                 .channels = keep_.channels};
+    if (options.vsock_port != 0 && !open_vsock(options, channels.vsock, error)) return false;
+    channels_ = BellServer::listen(loop_, std::move(channels),
+                                   {[this] { bells_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
+    return channels_ != nullptr;
+  }
+
+  bool open_vsock(const VmOptions& options, std::optional<VsockDoor>& vsock, std::string& error) const {
+    const auto port = static_cast<std::uint32_t>(options.vsock_port);
+    vsock.emplace();
+    vsock->port = port;
+    vsock->socket = adopt(port);
+    if (!vsock->socket.socket) {
+      BoundVsock made = bind_vsock(port);
+      if (!made.socket && !made.is_taken) return error = vsock->in_words(name_, made.error), false;
+      vsock->socket.socket = std::move(made.socket);
+    }
+    vsock->cid = static_cast<std::uint32_t>(options.vsock_cid);
+    spdlog::info("{}: programs of CID {} connect to port {} of vsock", name_, options.vsock_cid, options.vsock_port);
+    if (options.vsock_cid != vsock_local && access("/dev/vhost-vsock", F_OK) != 0)
+      spdlog::warn("{}: there is no /dev/vhost-vsock, which QEMU needs: `modprobe vhost_vsock`", name_);
+    return true;
+  }
+
+  // The one that an earlier broker has left, of whatever VM: nobody else can bind to its port while the store has it.
+  BoundSocket adopt(std::uint32_t port) const {
+    FdStore* const store = keep_.store.all();
+    BoundSocket made{Fd(), "vsock of " + name_, store, fmt::format("{}vsock-{}", kept_listener, port)};
+    if (store != nullptr) made.socket = store->take(made.kept_as);
+    made.is_kept = made.socket && is_at_vsock(made.socket.get(), port) && is_listening(made.socket);
+    if (!made.is_kept && made.socket) {
+      store->forget(made.kept_as);
+      made.socket.reset();
+    }
+    return made;
+  }
+
+  void on_bell(std::uint32_t peer) {
+    if (peer != ring::peer_broker) return doorbells_[peer - 1].ring();
+    if (pause_ != 0) return;
+    const auto since = Clock::now() - last_;
+    if (since >= between_rings) return pass_on();
+    pause_ = loop_.after(between_rings - since, [this] {
+      pause_ = 0;
+      pass_on();
+    });
+  }
+
+  void pass_on() {
+    last_ = Clock::now();
+    events_.rung();
+  }
+
+  // The VM is there while somebody has its memory open.
+  void look_for_vm() {
+    const auto now = Clock::now();
+    if (now - vm_looked_ < between_vm_looks) return;
+    vm_looked_ = now;
+    region_.look_at_size();
+    const bool there = anybody(), was_there = std::exchange(vm_seen_, there);
+    if (there && !was_there) spdlog::debug("{}: a VM has opened its memory", name_);
+    if (was_there && !there) {
+      spdlog::info("{}: the VM has ended", name_);
+      events_.vm_gone();
+    }
+  }
+
+  EventLoop& loop_;
+  const Region& region_;
+  const std::string name_;
+  const KeptTransport keep_;
+  const Events events_;
+  std::vector<Doorbell> doorbells_;
+  std::unique_ptr<BellLine> bells_;
+  std::string memory_;
+  std::unique_ptr<MemoryLink> link_;      // null: it is a file
+  std::string socket_;                    // "": no channels
+  std::unique_ptr<BellServer> channels_;  // after what it calls
+  bool vm_seen_ = false;
+  Clock::time_point vm_looked_, last_;
+  EventLoop::Id pause_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                const BrokerOptions& broker, const KeptTransport& keep,
+                                                Transport::Events events, std::string& error) {
+  auto transport = std::make_unique<PlainTransport>(loop, region, options.name, keep, std::move(events));
+  if (!transport->open(options, broker, error)) return nullptr;
+  return transport;
+}
+
+}  // namespace host::broker

@@ -1,0 +1,381 @@
+#include "host/broker/vm/vm.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/broker/region/slot_step.h"
+#include "ring/mutants.h"
+
+namespace host::broker {
+namespace {
+
+using ring::SlotState;
+using ring::SlotWord;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A claimer writes its owner at once. One that has not after this long died between the two.
+constexpr auto owner_patience = seconds(2);
+// While the broker ends, it does not answer rings: it beats as often as a guest that waits would ask.
+constexpr auto last_beats = milliseconds(100);
+
+}  // namespace
+
+// ---- beginning and end ---------------------------------------------------------------------------------------------
+
+Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes)
+    : loop_(loop),
+      options_(options),
+      program_(program),
+      traces_(traces),
+      wipes_(wipes),
+      store_(program.store, options.name),
+      slots_(static_cast<std::size_t>(options.slots)),
+      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
+      answers_(answers_per_second, answers_at_once, Clock::now()) {
+  if (program.scheduler != nullptr) scheduled_as_ = program.scheduler->add_vm(share_of(options_));
+}
+
+std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
+                               const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
+                               std::string& error) {
+  std::unique_ptr<Vm> vm(new Vm(loop, options, program, traces, wipes));
+  if (!vm->open(broker, error)) return nullptr;
+  traces.add_vm(options.name, static_cast<std::uint32_t>(options.slots));
+  vm->refill();
+  return vm;
+}
+
+bool Vm::make_group(std::string& error) {
+  if (program_.groups == nullptr || !program_.groups->missing().empty()) return true;
+  group_ = program_.groups->make(options_.name, limits(), error);
+  return group_ != nullptr;
+}
+
+GroupLimits Vm::limits() const {
+  return {.memory_bytes = options_.memory_max, .pids = options_.pids_max, .cpu_thousandths = options_.cpu_max};
+}
+
+bool Vm::open(const BrokerOptions& broker, std::string& error) {
+  if (!make_group(error)) return false;
+  count_memory();
+  const std::unique_ptr<SavedVm> saved = find_saved();
+  if (!saved && !make_region(error)) return false;
+  const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
+    return std::make_unique<Wiper>(wipes_, *region_, std::move(ranges), options_.name + ": " + what);
+  };
+  rest_wiper_ = wiper(region_->rest(), "what belongs to no slot");
+  for (std::uint32_t k = 0; k < slots_.size(); ++k)
+    slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
+  transport_ = make_transport(loop_, *region_, options_, broker, kept_transport(saved.get()),
+                              {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
+                               [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); },
+                               [this](auto slot, auto channel) { save_channel(slot, channel); }},
+                              error);
+  if (!transport_) return false;
+  spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
+               transport_->tells_peers()      ? ""
+               : options_.transport == "pmem" ? ", for a pmem device whose memory is "
+                                              : ", for an ivshmem-plain device whose memory is ",
+               transport_->memory());
+  if (!join_mps(saved != nullptr, error)) return false;
+  if (saved) go_on_with(*saved);
+  if (options_.jail_ioctls == "any" && options_.jail != "off")
+    spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
+                 options_.name);
+  return true;
+}
+
+Vm::~Vm() {
+  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_, &gpu_timer_, &question_timer_})
+    loop_.forget(*id);
+  if (program_.facts != nullptr) program_.facts->forget(facts_asked_);
+  for (Slot& slot : slots_)
+    for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
+  for (const Slot& slot : slots_) traces_.end(slot.session);
+  for (Slot& slot : slots_) slot.schedule.reset();
+  if (program_.scheduler != nullptr) program_.scheduler->remove_vm(scheduled_as_);
+  store_.forget_all();
+}
+
+void Vm::stop(Clock::duration patience, std::function<void()> done) {
+  last_wiper_.reset();
+  transport_->close();
+  end_all(patience, std::move(done));
+}
+
+void Vm::remove(Clock::duration patience, std::function<void()> removed) {
+  tell_warm();  // a guest that waits for it waits in vain
+  transport_->shut_door();
+  end_all(patience, [this, removed = std::move(removed)] {
+    transport_->close();
+    loop_.forget(beat_timer_);  // a beat touches the header's page, which the wiper has given back by then
+    rest_wiper_.reset();
+    for (Slot& slot : slots_) slot.wiper->stop();
+    last_wiper_ = std::make_unique<Wiper>(wipes_, *region_, region_->everything(), options_.name + ": its memory");
+    last_wiper_->start(removed);
+  });
+}
+
+void Vm::end_all(Clock::duration patience, std::function<void()> done) {
+  stopping_ = true;
+  stopped_ = std::move(done);
+  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_})
+    loop_.forget(*id);
+  beat_while_held();
+  bool any = false;
+  for (Slot& slot : slots_) {
+    if (!slot.worker) continue;
+    any = true;
+    slot.worker->end(patience);
+  }
+  if (!any) stop_timer_ = loop_.after(Clock::duration::zero(), [this] { stopped_(); });
+}
+
+bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error) {
+  const bool other_pace =
+      options.starts_per_second != options_.starts_per_second || options.start_burst != options_.start_burst;
+  options_ = options;
+  program_ = program;
+  presence_ = {};  // the GPUs may be others
+  found_gpus_.clear();
+  if (other_pace)
+    starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
+                          Clock::now());
+  if (program_.scheduler != nullptr) program_.scheduler->change_vm(scheduled_as_, share_of(options_));
+  transport_->bound_connections(static_cast<std::size_t>(options_.connections));
+  if (memory_) memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
+  const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);
+  end_starting(keep - std::min(keep, count(SlotState::Ready)));
+  end_unclaimed(keep);
+  refill();
+  if (group_) error = group_->bound(limits());
+  return error.empty();
+}
+
+// ---- changes by guests in the directory -----------------------------------------------------------------------------
+
+void Vm::look() {
+  region_->restore_header();
+  beat();
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
+  look_at_wanted();
+  look_at_questions();
+  save_counts();
+  refill();
+  beat_while_held();
+}
+
+void Vm::look_at(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  const std::uint32_t seen = region_->entry(k)[&ring::SlotEntry::state].load(std::memory_order_acquire);  // A
+  const Step step = step_between(slot.known, seen);
+  const bool taken = slot.known.state == SlotState::Ready && (step == Step::Claimed || step == Step::Released);
+  if (taken && demand_ > 0) --demand_;
+  if (taken || slot.known.state == SlotState::Claimed) tell_owner(k);
+  switch (step) {
+    case Step::None: release_unowned(k); break;
+    case Step::Claimed:
+      slot.known = slot.known.with(SlotState::Claimed);
+      session_begins(k);
+      spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
+      break;
+    case Step::Released:
+      if (slot.known.state == SlotState::Ready) session_begins(k);  // and it has ended meanwhile
+      release(k);
+      break;
+    case Step::PutBack: put_back(k, seen); break;
+  }
+  learn_owner(k);
+  learn_program(k);
+  look_at_pins(k);
+  // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
+  if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
+  save(k);
+}
+
+void Vm::learn_owner(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (!slot.known.held() || slot.peer != 0) return;
+  if (const std::uint32_t peer = region_->owner(k).peer; transport_->has(peer)) slot.peer = peer;
+}
+
+// Reports the owner of a session, by its own account, to the clients that trace it.
+void Vm::tell_owner(std::uint32_t k) {
+  const ring::SlotOwner owner = region_->owner(k);
+  traces_.claimed(slots_[k].session, owner.pid, owner.peer);
+}
+
+void Vm::release_unowned(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (!slot.known.held() || Clock::now() - slot.claimed < owner_patience) return;
+  learn_owner(k);
+  // Without connections an owner cannot be distinguished from a scribble; a scribble wastes a slot of its own VM.
+  if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
+  std::uint32_t expected = slot.known.word();
+  if (region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, slot.known.with(SlotState::Released).word(),
+                                                                  std::memory_order_acq_rel)) {  // A, B
+    release(k);
+  }
+}
+
+void Vm::look_at_wanted() {
+  const std::uint32_t wanted = region_->header()[&ring::RegionHeader::wanted].load(std::memory_order_acquire);
+  const std::uint32_t more = wanted - wanted_seen_;
+  wanted_seen_ = wanted;
+  demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_.size()));
+  if (more > 0) tell_full();
+}
+
+void Vm::on_peer_gone(std::uint32_t peer) {
+  look();  // what it did last
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    Slot& slot = slots_[k];
+    const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
+    if (holder != peer) continue;
+    forget_pins(k);
+    release_held(k);
+  }
+  if (!transport_->anybody()) nobody_left();
+}
+
+void Vm::on_vm_gone() {
+  look();  // what it did last
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) release_held(k);
+  nobody_left();
+}
+
+void Vm::on_holder_gone(std::uint32_t k) {
+  look();  // what it did last
+  release_held(k);
+}
+
+void Vm::release_held(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (!slot.known.held()) return;
+  std::uint32_t expected = slot.known.word();
+  const SlotWord released = slot.known.with(SlotState::Released);
+  region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, released.word(),
+                                                              std::memory_order_acq_rel);  // A, B
+  release(k);
+}
+
+// The kernel that used pages of it has ended.
+void Vm::forget_pins(std::uint32_t k) {
+  if (!ring::wrong(ring::Mutant::pins_outlive)) region_->clear_pinned(k);
+  look_at_pins(k);
+}
+
+void Vm::look_at_pins(std::uint32_t k) {
+  if (slots_[k].held_back && !region_->pinned(k)) start_emptying(k);
+}
+
+void Vm::nobody_left() {
+  region_->label();
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) forget_pins(k);
+  end_surplus();
+  rest_wiper_->start();
+  // Pages that they wrote in unclaimed slots go back to the machine, too.
+  for (Slot& slot : slots_)
+    if (slot.known.state == SlotState::Empty) slot.wiper->start();
+}
+
+// ---- the broker's own steps ----------------------------------------------------------------------------------------
+
+// False if a guest changed the word meanwhile; nothing is changed then, and a look finds its change.
+bool Vm::move(std::uint32_t k, SlotState to) {
+  Slot& slot = slots_[k];
+  const SlotWord next = to == SlotState::Empty ? emptied(slot.known) : slot.known.with(to);
+  std::uint32_t expected = slot.known.word();
+  if (!region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, next.word(), std::memory_order_acq_rel))
+    return false;
+  slot.known = next;  // B
+  save(k);
+  return true;
+}
+
+void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
+  if (const auto more = put_backs_.admit()) {
+    spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back{}", options_.name, k, seen,
+                 slots_[k].known.word(), *more);
+  }
+  region_->entry(k)[&ring::SlotEntry::state].compare_exchange(seen, slots_[k].known.word(), std::memory_order_acq_rel);
+}
+
+void Vm::release(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  slot.known = slot.known.with(SlotState::Released);
+  session_ends(k, "");
+  save(k);
+  if (ring::wrong(ring::Mutant::worker_kept) && region_->pinned(k)) return;
+  if (slot.worker) {
+    slot.worker->end(end_patience);
+  } else {
+    start_emptying(k);
+  }
+}
+
+// Call it when the slot has no worker any more.
+void Vm::start_emptying(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  loop_.forget(slot.empty_timer);
+  slot.held_back = slot.known.state == SlotState::Released && region_->pinned(k);
+  if (ring::wrong(ring::Mutant::pins_unseen)) slot.held_back = false;
+  if (slot.held_back) return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", options_.name, k);
+  slot.wiper->start([this, k] {
+    if (may_be_emptied(k)) make_empty(k);
+  });
+}
+
+bool Vm::may_be_emptied(std::uint32_t k) const {
+  const SlotState state = slots_[k].known.state;
+  return !slots_[k].worker &&
+         (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released);
+}
+
+// Precondition: may_be_emptied, and it is wiped. A Ready slot that a guest claims at the last moment, though its worker
+// is gone, becomes Dead instead.
+void Vm::make_empty(std::uint32_t k) {
+  transport_->forget_rings(k);
+  if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
+  if (!move(k, SlotState::Empty)) {
+    look_at(k);
+    if (may_be_emptied(k)) {  // the word was put back; a guest that does this often waits longer
+      slots_[k].empty_timer = loop_.after(milliseconds(10), [this, k] {
+        slots_[k].empty_timer = 0;
+        start_emptying(k);
+      });
+      return;
+    }
+  }
+  refill();
+}
+
+// ---- the heartbeat -------------------------------------------------------------------------------------------------
+
+// The answer to a guest that rings because it waits.
+void Vm::beat() { region_->header()[&ring::RegionHeader::heartbeat].store(++heartbeat_, std::memory_order_release); }
+
+// Rarely, for guests that do not ask; changes that a guest made without a ring (it died before, or scribbled) are seen
+// by then. A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
+void Vm::beat_while_held() {
+  const auto held = [](const Slot& s) { return s.known.held(); };
+  if (std::none_of(slots_.begin(), slots_.end(), held)) return loop_.forget(beat_timer_);
+  if (beat_timer_ != 0) return;
+  beat_timer_ = loop_.after(stopping_ ? last_beats : milliseconds(ring::heartbeat_ms), [this] {
+    beat_timer_ = 0;
+    if (!stopping_) return look();
+    beat();
+    beat_while_held();
+  });
+}
+
+std::uint32_t Vm::count(SlotState state) const {
+  return static_cast<std::uint32_t>(
+      std::count_if(slots_.begin(), slots_.end(), [state](const Slot& s) { return s.known.state == state; }));
+}
+
+}  // namespace host::broker

@@ -1,0 +1,278 @@
+// One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
+// the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
+// memory, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`,
+// vm_questions.cc what its guests ask of its GPUs.
+//
+// ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
+// a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
+// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
+// guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is wiped when the kernel lets go, or
+// when the guest has ended. A VM without sessions has no timer, but for one with an ivshmem-plain device (host/broker/transport/bell_line.h), or
+// whose workers lack a GPU.
+//
+// Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
+// allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else: `pinned` counts in
+// a released slot alone, where it can only keep that slot from being used.
+//
+// Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
+// Released), and so does a look at `pinned` (what a device wrote last, behind 0). B: the broker's steps release its work
+// before them (the wiping, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the
+// explorer's scenario slots (docs/models.md).
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/base/event_loop.h"
+#include "host/base/log_limiter.h"
+#include "host/base/process/fd_store.h"
+#include "host/base/rate.h"
+#include "host/broker/alloc/gpu_presence.h"
+#include "host/broker/alloc/memory_leases.h"
+#include "host/broker/config/config.h"
+#include "host/broker/gpu/gpu_fact_cache.h"
+#include "host/broker/gpu/gpus.h"
+#include "host/broker/gpu/utilization.h"
+#include "host/broker/mps/mps_door.h"
+#include "host/broker/ops/status.h"
+#include "host/broker/ops/trace_server.h"
+#include "host/broker/region/region.h"
+#include "host/broker/region/wiper.h"
+#include "host/broker/transport/transport.h"
+#include "host/broker/vm/vm_record.h"
+#include "host/broker/worker/cgroup.h"
+#include "host/broker/worker/telemetry.h"
+#include "host/broker/worker/worker_process.h"
+#include "host/broker/worker/worker_program.h"
+#include "host/broker/worker/worker_schedule.h"
+
+namespace host::broker {
+
+class Vm {
+ public:
+  // Null on failure, and `error` is one sentence.
+  static std::unique_ptr<Vm> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
+                                    const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
+                                    std::string& error);
+  ~Vm();
+  Vm(const Vm&) = delete;
+  Vm& operator=(const Vm&) = delete;
+
+  // Calls `warm` once: when the first worker is Ready or has failed to start; at once where none is started ahead.
+  void when_warm(std::function<void()> warm);
+  // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`. Also
+  // where it is being removed: then that is over, and its `removed` is not called.
+  void stop(Clock::duration patience, std::function<void()> done);
+  // The same for one VM among others: no guest connects any more, its sessions' programs learn that their workers have
+  // gone, and its memory goes back to the machine. `removed` is called after all this; the Vm may not be destroyed in
+  // it.
+  void remove(Clock::duration patience, std::function<void()> removed);
+  // Takes over from `options` the keys that do not need a restart (config_changes.h). `new_sessions`: unclaimed workers
+  // make place for those with the new values. False if the control group refuses, and `error` is the reason.
+  bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
+
+  const VmOptions& options() const { return options_; }
+  const VmGpus& gpus() const { return program_.gpus; }
+  // Its region's memory is gone: it can only be removed.
+  bool is_lost() const { return region_->is_lost(); }
+  // Whether the next broker can go on with its sessions.
+  bool outlives_broker() const { return static_cast<bool>(store_); }
+  // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. Returns
+  // their number.
+  std::size_t end_sessions(std::optional<std::uint32_t> slot);
+  // Sessions held by a program, with a live worker or without.
+  std::size_t sessions() const;
+  VmStatus status() const;
+  // What the scheduler of GPU time calls it.
+  scheduler::Scheduler::Vm scheduled_as() const { return scheduled_as_; }
+
+ private:
+  // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
+  static constexpr auto end_patience = std::chrono::seconds(2);
+
+  // The most starts of sessions in the log for each second, and the most ends: a test suite is shown whole.
+  static constexpr int session_lines = 20;
+
+  // To its guests' questions about GPUs.
+  static constexpr double answers_per_second = 200, answers_at_once = 50;
+
+  struct Slot {
+    ring::SlotWord known;
+    std::unique_ptr<Telemetry> telemetry;      // of the worker
+    TraceServer::Session session = 0;          // its worker's
+    std::unique_ptr<WorkerSchedule> schedule;  // its worker's; null: nobody schedules it
+    std::unique_ptr<WorkerProcess> worker;
+    std::unique_ptr<MpsDoor> door;  // its worker's; null: it connects to nothing
+    WorkerJail jail;                // of the worker, once it is ready
+    std::unique_ptr<Wiper> wiper;
+    EventLoop::Id start_timer = 0;  // its worker's patience, until it is ready
+    EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
+    Clock::time_point claimed;
+    std::uint32_t peer = 0;   // which connection holds it: the owner's word, believed once, when it is a connected one
+    bool may_spin = false;    // its worker
+    bool is_ready = false;    // its worker has said so
+    bool surplus = false;     // its unused worker is being ended
+    bool lacks_gpus = false;  // its worker, when it started
+    bool held_back = false;   // released and without a worker, but pages of it are still in use
+    // Of the session that holds it, by its own account, which may be anything. Fit for a log.
+    std::string program;
+    std::uint32_t process = 0;
+    bool start_logged = false;        // its start, in the log
+    bool ended = false;               // so is its end
+    const char* ended_for = nullptr;  // why the broker ends its session; null: it does not
+  };
+
+  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
+  bool open(const BrokerOptions& broker, std::string& error);
+  std::uint64_t mark() const;
+  bool make_region(std::string& error);
+  std::unique_ptr<SavedVm> find_saved();
+  void keep_worker(std::uint32_t k);
+  void forget_worker(std::uint32_t k);
+  void save(std::uint32_t k);
+  void save_counts();
+  void save_channel(std::uint32_t k, std::uint64_t channel);
+  KeptTransport kept_transport(const SavedVm* saved) const;
+  void go_on_with(const SavedVm& saved);
+  void adopt_slot(std::uint32_t k, const SavedSlot& was);
+  bool adopt_worker(std::uint32_t k, const SavedSlot& was);
+  void settle(std::uint32_t k);
+  void session_begins(std::uint32_t k);
+  void watch_session();
+  void learn_program(std::uint32_t k);
+  std::string in_words(std::uint32_t k) const;
+  void tell_start(std::uint32_t k);
+  void session_ends(std::uint32_t k, const std::string& how);
+  void tell_full();
+  bool make_group(std::string& error);
+  GroupLimits limits() const;
+  void end_all(Clock::duration patience, std::function<void()> done);
+  BoundsStatus bounds() const;
+
+  void look();
+  void look_at(std::uint32_t k);
+  void learn_owner(std::uint32_t k);
+  void tell_owner(std::uint32_t k);
+  void release_unowned(std::uint32_t k);
+  void look_at_wanted();
+  void on_peer_gone(std::uint32_t peer);
+  void on_vm_gone();
+  void on_holder_gone(std::uint32_t k);
+  void nobody_left();
+  void release_held(std::uint32_t k);
+  void forget_pins(std::uint32_t k);
+  void look_at_pins(std::uint32_t k);
+
+  bool move(std::uint32_t k, ring::SlotState to);
+  void put_back(std::uint32_t k, std::uint32_t seen);
+  void release(std::uint32_t k);
+  bool may_be_emptied(std::uint32_t k) const;
+  void start_emptying(std::uint32_t k);
+  void make_empty(std::uint32_t k);
+
+  void count_memory();
+  bool has_memory_for_another();
+  std::vector<std::string> memory_arguments() const;
+
+  bool join_mps(bool goes_on, std::string& error);
+  bool adopt_door(std::uint32_t k, const SavedSlot& was);
+  std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
+  std::function<void(Fd)> door_for(std::uint32_t k);
+  void tell_door(const Slot& slot);
+  void on_mps_lost(const std::string& why);
+  void end_lost_sessions();
+  std::string reported_fault() const;
+  void leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit);
+
+  void refill();
+  void end_surplus();
+  void end_unclaimed(std::uint32_t keep);
+  void end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends);
+  void end_starting(std::uint32_t keep);
+  bool one_more_may_spin() const;
+  bool start_worker(std::uint32_t k);
+  bool give_pages(std::uint32_t k, std::string& error);
+  std::vector<std::string> arguments_for(std::uint32_t k) const;
+  WorkerCommand command_for(std::uint32_t k);
+  std::string label_of(std::uint32_t k) const;
+  WorkerProcess::Events events_of(std::uint32_t k);
+  void note_ready(std::uint32_t k, const WorkerProcess::Ready& said);
+  void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
+  void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said);
+  void tell_gpus(const worker::ReadyMessage& said) const;
+  void retire_telemetry(Slot& slot);
+  void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void on_start_failed(std::uint32_t k, const std::string& why);
+  void refill_after(Clock::duration delay);
+  void tell_warm();
+  void tell_jail(const WorkerJail& jail);
+
+  std::optional<Clock::duration> had_of(const std::string& gpu) const;
+  const std::vector<Gpu>& gpus_of_guests() const;
+  void learn_gpus(const worker::ReadyMessage& said);
+  bool has_utilization() const;
+  void note_utilization();
+  void go_on_with_questions();
+  void look_at_questions();
+  void ask_for_facts();
+  void answer_question();
+  ring::VmGpu answer_for(const Gpu& gpu, ring::VmPage& page);
+  void tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to);
+
+  void beat();
+  void beat_while_held();
+  std::uint32_t count(ring::SlotState state) const;
+
+  EventLoop& loop_;
+  VmOptions options_;
+  WorkerProgram program_;
+  TraceServer& traces_;
+  WipeQueue& wipes_;
+  const VmStore store_;               // empty: its sessions end with the broker
+  std::unique_ptr<VmRecord> record_;  // where there is a store
+  std::unique_ptr<Region> region_;
+  std::unique_ptr<Wiper> rest_wiper_;  // of the memory that belongs to no slot
+  std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
+  std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
+  std::vector<Slot> slots_;
+  std::unique_ptr<MemoryLeases> memory_;  // null: nobody counts
+  std::unique_ptr<MpsSeat> mps_;          // null: its workers are nobody's clients
+  std::unique_ptr<Transport> transport_;
+  TokenBucket starts_;
+  Backoff backoff_;
+  scheduler::Scheduler::Vm scheduled_as_ = 0;  // its name there; 0: nobody schedules it
+  std::uint64_t heartbeat_ = 0;
+  std::uint32_t wanted_seen_ = 0;
+  std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
+  LogLimiter put_backs_, worker_ends_, full_, no_memory_;
+  LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
+  std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
+  GpuPresence presence_;
+  std::vector<Gpu> found_gpus_;                     // by the worker that was ready last
+  std::map<std::string, Utilization> utilization_;  // of each GPU
+  Clock::time_point utilization_noted_{};
+  GpuFactCache::Id facts_asked_ = 0;      // for the question that is being answered
+  std::uint32_t questions_answered_ = 0;  // of RegionHeader::gpu_questions
+  TokenBucket answers_;
+  Clock::duration between_restarts_{};  // of workers that lack a GPU
+  WorkerLog worker_log_;
+  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0,
+                question_timer_ = 0;
+  std::function<void()> warm_, stopped_;
+  bool stopping_ = false;
+  bool adopted_ = false;  // an earlier broker's sessions go on
+  bool no_door_told_ = false;
+  bool no_memory_told_ = false;  // since there was room last
+  WorkerJail jail_told_;
+  Counters ended_;   // of the workers that have gone
+  WorkerEnds ends_;  // theirs
+};
+
+}  // namespace host::broker

@@ -1,0 +1,42 @@
+// A VM's workers and its GPUs, of which some may disappear and come back (host/broker/alloc/gpu_presence.h). A worker knows the GPUs
+// that were there when it started. So one that was started ahead of its program does not stay once others have started
+// that find others, and one that lacks a GPU is started again until it is back, less and less often.
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include "host/broker/vm/vm.h"
+
+namespace host::broker {
+namespace {
+
+constexpr auto shortest_between_restarts = std::chrono::seconds(5),
+               longest_between_restarts = std::chrono::seconds(300);
+
+}  // namespace
+
+void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said) {
+  if (presence_.heard(program_.gpus, said)) {
+    tell_gpus(said);
+    between_restarts_ = shortest_between_restarts;
+  }
+  const bool lacks = !presence_.missing().empty();
+  slots_[k].lacks_gpus = lacks;
+  end_unclaimed_where([&](std::uint32_t other) { return other != k && slots_[other].lacks_gpus != lacks; });
+  if (!lacks || gpu_timer_ != 0) return;
+  gpu_timer_ = loop_.after(between_restarts_, [this] {
+    gpu_timer_ = 0;
+    between_restarts_ = std::min<Clock::duration>(2 * between_restarts_, longest_between_restarts);
+    end_unclaimed_where([this](std::uint32_t other) { return slots_[other].lacks_gpus; });
+  });
+}
+
+void Vm::tell_gpus(const worker::ReadyMessage& said) const {
+  if (presence_.missing().empty()) return spdlog::info("{}: its workers find all its GPUs again", options_.name);
+  const std::string answer = said.init != 0 ? fmt::format(" (cuInit gave {})", said.init) : "";
+  spdlog::error(
+      "{}: its workers do not find {}{}: programs that start now find what is left, as CUDA shows it, or get CUDA's "
+      "error, until that is mended; the kernel's log may say why (dmesg | grep NVRM)",
+      options_.name, fmt::join(presence_.missing(), ", "), answer);
+}
+
+}  // namespace host::broker

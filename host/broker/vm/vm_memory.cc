@@ -1,0 +1,63 @@
+// A VM's part of its GPUs' memory: what its workers ask for and get (host/broker/alloc/memory_leases.h).
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "host/broker/vm/vm.h"
+
+namespace host::broker {
+
+using ring::SlotState;
+
+void Vm::count_memory() {
+  if (program_.accounts == nullptr) return;
+  memory_ = std::make_unique<MemoryLeases>(
+      *program_.accounts, slots_.size(),
+      MemoryLeases::Acts{
+          // What is lent is in the record before its worker hears of it.
+          .send = [this](std::uint32_t k,
+                         const auto& words) { return save(k), slots_[k].worker && slots_[k].worker->send(words); },
+          .end =
+              [this](std::uint32_t k, const std::string& why) {
+                if (slots_[k].worker) slots_[k].worker->kill_now(why.c_str());
+              },
+          .taken = [this](std::uint32_t k,
+                          unsigned device) { return slots_[k].telemetry ? slots_[k].telemetry->taken(device) : 0; },
+          .is_spare = [this](std::uint32_t k) { return slots_[k].known.state == SlotState::Ready; },
+          .wake =
+              [this](Clock::duration delay) {
+                loop_.forget(memory_timer_);
+                memory_timer_ = loop_.after(delay, [this] {
+                  memory_timer_ = 0;
+                  memory_->round_over();
+                });
+              },
+          .more_room =
+              [this] {
+                if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
+              }});
+  memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
+}
+
+// A VM whose quota is full starts no spare worker. Where a program waits for one, the others are asked for what they do
+// not use, and the operator is told.
+bool Vm::has_memory_for_another() {
+  if (!memory_ || memory_->may_start(demand_ > 0)) {
+    no_memory_told_ = false;
+    return true;
+  }
+  if (demand_ == 0 || std::exchange(no_memory_told_, true)) return false;
+  if (const auto more = no_memory_.admit())
+    spdlog::warn("{}: a program waits for a worker, and gpu_memory has no room for one: {}{}", options_.name,
+                 memory_->why_not(), *more);
+  return false;
+}
+
+std::vector<std::string> Vm::memory_arguments() const {
+  if (!memory_) return {};
+  return {"--lender",        "broker",
+          "--gpu-memory",    std::to_string(options_.gpu_memory),
+          "--context-bytes", std::to_string(memory_->context_bytes())};
+}
+
+}  // namespace host::broker

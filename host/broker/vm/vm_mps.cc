@@ -1,0 +1,106 @@
+// A VM's workers as clients of MPS (host/broker/mps/mps.h): when they may start, how one is killed without harm to the
+// others, and what happens when all clients of its GPU are lost.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "host/broker/vm/vm.h"
+#include "host/jail/layer.h"
+
+namespace host::broker {
+
+using ring::SlotState;
+
+bool Vm::join_mps(bool goes_on, std::string& error) {
+  if (program_.mps == nullptr) return true;
+  // The file was held against this; a reload whose policy waits for a restart was not.
+  if (program_.gpus.list.size() != 1 || program_.gpus.list.front().uuid.empty()) {
+    error = "policy = \"mps\": a VM has one GPU whose UUID is known; name one by gpus";
+    return false;
+  }
+  const Mps::User user{static_cast<uid_t>(options_.worker_uid), static_cast<gid_t>(options_.worker_gid)};
+  mps_ = program_.mps->join({program_.gpus.list.front().uuid, options_.name, user, goes_on},
+                            {.ready =
+                                 [this] {
+                                   if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
+                                 },
+                             .failed = [this] { tell_warm(); },
+                             .lost = [this](const std::string& why) { on_mps_lost(why); },
+                             .end_sessions = [this] { end_lost_sessions(); },
+                             .has_sessions = [this] { return sessions() > 0; },
+                             .fault = [this] { return reported_fault(); }},
+                            error);
+  return mps_ != nullptr;
+}
+
+void Vm::watch_session() {
+  if (mps_) mps_->watch();
+}
+
+// Null where nobody else is harmed by a killed worker.
+std::function<void(std::function<void()>)> Vm::before_kill(std::uint32_t k) {
+  if (!mps_) return nullptr;
+  return [this, k](std::function<void()> then) { mps_->before_kill(slots_[k].worker->pid(), std::move(then)); };
+}
+
+// Null where a worker may pass no descriptor.
+std::function<void(Fd)> Vm::door_for(std::uint32_t k) {
+  if (!mps_) return nullptr;
+  return [this, k](Fd listener) { slots_[k].door = mps_->open_door(std::move(listener), label_of(k)); };
+}
+
+// As it was kept; false: it had one, and that is lost.
+bool Vm::adopt_door(std::uint32_t k, const SavedSlot& was) {
+  Fd listener = store_.take(name_in_store(k, "door"));
+  if (mps_ && listener) slots_[k].door = mps_->open_door(std::move(listener), label_of(k));
+  return was.ready != ready_with_door || slots_[k].door;
+}
+
+// Once: the kernel stays the same.
+void Vm::tell_door(const Slot& slot) {
+  const bool is_filtered = (slot.jail.layers & static_cast<std::uint32_t>(jail::Layer::Seccomp)) != 0;
+  if (!mps_ || slot.door || !is_filtered || std::exchange(no_door_told_, true)) return;
+  spdlog::warn(
+      "{}: a program's own context (cuCtxCreate) fails with CUDA_ERROR_MPS_CONNECTION_FAILED: this kernel does not let "
+      "ivgpud answer the connect() of a jailed worker, as Linux 5.9 and later do; primary contexts work",
+      options_.name);
+}
+
+// The driver's own error reaches a session's program by its next call. Spare workers are as lost, and nobody would see
+// it before a program has claimed one.
+void Vm::on_mps_lost(const std::string& why) {
+  if (stopping_) return;
+  spdlog::warn("{}: {}; {} session(s) get the driver's error and end within {} s, and fresh workers start after them",
+               options_.name, why, sessions(), MpsSeat::grace.count());
+  end_starting(0);
+  end_unclaimed(0);
+}
+
+// All workers that there are: none has started since.
+void Vm::end_lost_sessions() {
+  for (Slot& slot : slots_) {
+    if (!slot.worker) continue;
+    slot.ended_for = "MPS has lost all clients of its GPU";
+    slot.worker->end(end_patience);
+  }
+}
+
+std::string Vm::reported_fault() const {
+  for (std::size_t k = 0; k < slots_.size(); ++k) {
+    if (!slots_[k].worker || !slots_[k].known.held()) continue;
+    if (const std::uint32_t fault = slots_[k].telemetry->fault(); fault != 0)
+      return fmt::format("session {} of VM {} has had CUDA's error {}", k, options_.name, fault);
+  }
+  return "";
+}
+
+void Vm::leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit) {
+  mps_->gone(exit.worker);
+  // Of one that an earlier broker has started nobody knows whether it was a signal.
+  const bool may_be_signal =
+      exit.end == WorkerProcess::End::Signal || (exit.end == WorkerProcess::End::OtherCode && !exit.is_known);
+  if (may_be_signal && before.state == SlotState::Claimed && !stopping_) mps_->crashed(exit.how);
+}
+
+}  // namespace host::broker

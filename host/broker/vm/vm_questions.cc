@@ -1,0 +1,153 @@
+// What a VM's guests ask of its GPUs without a session (ring/vm_page_c.h), for their libnvidia-ml.so.1. A question
+// is a count that a guest raises. All questions that were there when the broker begins to collect have one answer.
+//
+// Trust: a guest may raise the count as often as it likes. It gets 200 answers a second at most, fifty of them at once, and
+// each costs the broker a copy of 20 KiB. What it is told is its own VM's, and of a GPU what does not tell of other VMs'
+// work; only what such a guest shares with them shows: temperature, power, clocks.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "host/broker/vm/vm.h"
+
+namespace host::broker {
+namespace {
+
+template <std::size_t n>
+void put(char (&to)[n], const std::string& text) {
+  text.copy(to, n - 1);
+}
+
+// As NVML writes it: with eight digits for the domain.
+std::string long_address(const std::string& pci) { return pci.size() == 12 ? "0000" + pci : pci; }
+
+}  // namespace
+
+// Those that its workers find, in the order of their ordinals. Where the file names none, the environment may show workers
+// fewer than the host has; before one has started, nobody knows.
+const std::vector<Gpu>& Vm::gpus_of_guests() const {
+  return program_.gpus.all && !found_gpus_.empty() ? found_gpus_ : program_.gpus.list;
+}
+
+// A worker's word counts for GPUs of this host alone. One may be there that the kernel did not know by its UUID when the
+// broker started.
+void Vm::learn_gpus(const worker::ReadyMessage& said) {
+  if (said.init != 0) return;
+  const auto& host = program_.gpus.list;
+  found_gpus_.clear();
+  for (std::uint32_t i = 0; i < std::min(said.gpus, ring::max_devices); ++i) {
+    const std::string uuid = uuid_in_words(said.gpu[i].uuid);
+    auto known = std::ranges::find_if(host, [&](const Gpu& gpu) { return key_of(gpu.uuid) == key_of(uuid); });
+    if (known == host.end()) known = std::ranges::find(host, std::string(), &Gpu::uuid);
+    if (known != host.end()) found_gpus_.emplace_back(*known).uuid = uuid;
+  }
+}
+
+// Nothing: nobody measures it.
+std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
+  // The scheduler's thread is not asked for each VM and GPU.
+  const auto& accounts = program_.scheduler->report_of(Utilization::between).gpus;
+  const auto of_gpu = accounts.find(gpu);
+  if (of_gpu == accounts.end()) return std::nullopt;
+  const auto its = of_gpu->second.find(scheduled_as_);
+  return its != of_gpu->second.end() ? std::optional<Clock::duration>(its->second.had) : std::nullopt;
+}
+
+// While the VM has sessions, so that the first question of a program that asks once has an answer.
+void Vm::note_utilization() {
+  const Clock::time_point now = Clock::now();
+  if (!has_utilization() || now - utilization_noted_ < Utilization::between) return;
+  utilization_noted_ = now;
+  for (const Gpu& gpu : gpus_of_guests())
+    if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
+}
+
+bool Vm::has_utilization() const { return program_.facts != nullptr && program_.scheduler != nullptr && !mps_; }
+
+// A question that the broker before this one has not answered is answered.
+void Vm::go_on_with_questions() {
+  questions_answered_ = region_->answered();
+  look_at_questions();
+}
+
+void Vm::look_at_questions() {
+  note_utilization();
+  const std::uint32_t asked = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
+  if (program_.facts == nullptr || asked == questions_answered_ || question_timer_ != 0 || facts_asked_ != 0) return;
+  const Span wait = answers_.take(Clock::now());
+  question_timer_ = loop_.after(wait, [this, wait] {
+    question_timer_ = 0;
+    if (wait > Span::zero()) return look_at_questions();
+    ask_for_facts();
+  });
+}
+
+void Vm::ask_for_facts() {
+  std::vector<std::string> gpus;
+  for (const Gpu& gpu : gpus_of_guests()) gpus.push_back(name_of(gpu));
+  facts_asked_ = program_.facts->ask(std::move(gpus), [this] {
+    facts_asked_ = 0;
+    answer_question();
+  });
+}
+
+void Vm::answer_question() {
+  // Before anything is collected: what a program did before its question is in the answer.
+  questions_answered_ = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
+  ring::VmPage page{};
+  page.version = ring::vm_page_version;
+  page.answered = questions_answered_;
+  std::vector<ring::VmGpu> gpus;
+  for (const Gpu& gpu : gpus_of_guests())
+    if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
+  page.gpu_count = static_cast<std::uint32_t>(gpus.size());
+  region_->answer_question(page, gpus);
+  look_at_questions();  // one may have come meanwhile
+}
+
+ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
+  ring::VmGpu to{};
+  put(to.uuid, gpu.uuid);
+  put(to.bus_id, long_address(gpu.pci));
+  const GpuFacts* facts = program_.facts->of(name_of(gpu));
+  tell_memory(gpu, facts, to);
+  if (facts == nullptr) return to;
+  to.state = IVGPU_GPU_THERE;
+  put(to.name, facts->name);
+  if (!facts->bus_id.empty()) put(to.bus_id, facts->bus_id);
+  put(to.vbios, facts->vbios);
+  put(page.driver, facts->driver);
+  page.cuda_version = facts->cuda;
+  for (std::size_t i = 0; i < ring::facts; ++i) {
+    if (!facts->fact[i]) continue;
+    to.fact[i] = *facts->fact[i];
+    to.known |= std::uint64_t{1} << i;
+  }
+  if (const auto had = has_utilization() ? had_of(name_of(gpu)) : std::nullopt) {
+    // Before there is something to compare with the VM has done nothing.
+    const auto percent = utilization_[name_of(gpu)].percent(Clock::now(), *had);
+    to.fact[ring::number_of(ring::Fact::utilization)] = percent.value_or(0);
+    to.known |= ring::bit_of(ring::Fact::utilization);
+  }
+  return to;
+}
+
+// The total is the VM's quota, or the GPU's memory. What the VM's sessions do not hold of it is free, whatever others hold:
+// the GPU's own free memory would tell this VM what they do.
+void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
+  const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
+  const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
+  for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_[k].known.held() ? held[k] : 0;
+  const std::uint64_t total = facts != nullptr ? facts->total : 0;
+  const auto quota = static_cast<std::uint64_t>(options_.gpu_memory);
+  if (quota == 0) {
+    to.memory_total = total;
+    to.memory_reserved = facts != nullptr ? facts->reserved : 0;
+  } else {
+    to.memory_total = total != 0 ? std::min(quota, total) : quota;
+  }
+  const std::uint64_t usable = to.memory_total - to.memory_reserved;
+  to.memory_free = usable - std::min(usable, used);
+}
+
+}  // namespace host::broker

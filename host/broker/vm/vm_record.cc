@@ -1,0 +1,80 @@
+#include "host/broker/vm/vm_record.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "host/base/sealed_memory.h"
+#include "host/broker/worker/worker_message.h"
+
+namespace host::broker {
+namespace {
+
+constexpr std::uint64_t record_magic = 0x314d5654'5352'4749;  // "IGRSTVM1"
+// Of SavedVm, and of everything by which a broker and a worker of an earlier one speak with each other: the messages of
+// host/base/process/control.h, the life line, the pages of telemetry and of GPU time.
+constexpr std::uint32_t record_version = 3;
+// Whoever changes this changes the version as well.
+static_assert(sizeof(SavedSlot) == 32 + ring::max_devices * 8 + sizeof(worker::ReadyMessage) &&
+              sizeof(SavedVm) == 48 + ring::max_slots * sizeof(SavedSlot));
+
+// At a thousand connections a second the numbers last for millennia.
+constexpr std::uint64_t last_channel = 1ULL << 48;
+
+bool is_good(const SavedSlot& slot) {
+  if (slot.channel > last_channel) return false;
+  if (ring::SlotWord::of(slot.word).state > ring::SlotState::Dead || slot.worker < 0 || slot.worker == 1) return false;
+  return slot.worker == 0 || slot.ready == not_ready || parse_ready(&slot.said, sizeof slot.said, 0).has_value();
+}
+
+}  // namespace
+
+SavedVm* VmRecord::map(const Fd& memfd) { return static_cast<SavedVm*>(map_memory(memfd, sizeof(SavedVm))); }
+
+std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,
+                                           std::uint64_t generation, std::string& error) {
+  Fd memfd = make_sealed_memory("ivgpud:" + vm, sizeof(SavedVm));
+  SavedVm* const saved = memfd && seal_for_good(memfd, true) ? map(memfd) : nullptr;
+  if (saved == nullptr) {
+    error = fmt::format("VM {}: its record for the next broker cannot be made: {}", vm, std::strerror(errno));
+    return nullptr;
+  }
+  *saved = {};
+  saved->version = record_version;
+  saved->bytes = sizeof(SavedVm);
+  saved->configuration = configuration;
+  saved->generation = generation;
+  saved->slots = slots;
+  std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
+  saved->magic = record_magic;
+  return std::unique_ptr<VmRecord>(new VmRecord(std::move(memfd), saved));
+}
+
+std::unique_ptr<VmRecord> VmRecord::adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots,
+                                          std::string& why) {
+  const auto refuse = [&](const char* half) {
+    why = half;
+    return nullptr;
+  };
+  if (!has_size(memfd, sizeof(SavedVm)))
+    return refuse("the record of the ivgpud before this one is of another release");
+  SavedVm* const saved = map(memfd);
+  if (saved == nullptr) return refuse("the record of the ivgpud before this one cannot be mapped");
+  std::unique_ptr<VmRecord> record(new VmRecord(std::move(memfd), saved));
+  if (saved->magic != record_magic || saved->version != record_version || saved->bytes != sizeof(SavedVm))
+    return refuse("the record of the ivgpud before this one is of another release");
+  if (saved->configuration != configuration || saved->slots != slots)
+    return refuse("keys that need a restart are others by now");
+  if (!std::all_of(std::begin(saved->slot), std::begin(saved->slot) + slots, is_good))
+    return refuse("the record of the ivgpud before this one makes no sense");
+  return record;
+}
+
+VmRecord::~VmRecord() { munmap(saved_, sizeof(SavedVm)); }
+
+}  // namespace host::broker

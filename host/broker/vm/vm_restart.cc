@@ -1,0 +1,205 @@
+// A VM over the broker's own end: what is kept for the next broker, and how that one goes on with it
+// (docs/design/034-restart.md). Where anything of a VM is missing, or is not what this broker would have made, nothing of it
+// is taken over, and its sessions end.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/base/mark.h"
+#include "host/broker/config/config_changes.h"
+#include "host/broker/vm/vm.h"
+
+namespace host::broker {
+namespace {
+
+using ring::SlotState;
+using ring::SlotWord;
+
+// Of each worker.
+constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "orders", "use", "bell", "door"};
+
+}  // namespace
+
+// What has to be the same for workers of before and the region to be gone on with.
+std::uint64_t Vm::mark() const {
+  std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(options_), program_.library,
+                                 ring::layout_version, ring::telemetry_version);
+  for (const Gpu& gpu : program_.gpus.list) text += name_of(gpu) + "\n";
+  if (program_.mps != nullptr && !program_.gpus.list.empty())
+    text += "client of " + program_.mps->pipe_of(program_.gpus.list.front().uuid) + "\n";
+  return mark_of(text);
+}
+
+bool Vm::make_region(std::string& error) {
+  store_.forget_all();
+  if (store_ && !options_.plain_file.empty()) store_.all()->tell_now();  // the last one's file is locked until then
+  region_ = Region::create(options_, access_of(options_), error);
+  if (!region_ || !store_) return region_ != nullptr;
+  record_ =
+      VmRecord::create(options_.name, mark(), static_cast<std::uint32_t>(slots_.size()), region_->generation(), error);
+  if (!record_) return false;
+  store_.keep("region", region_->memfd());
+  store_.keep("record", record_->memfd());
+  return true;
+}
+
+// Null where there is nothing to go on with. Else the region and the record are the old ones.
+std::unique_ptr<SavedVm> Vm::find_saved() {
+  if (store_.left().empty()) return nullptr;
+  std::string why;
+  auto record = VmRecord::adopt(store_.take("record"), mark(), static_cast<std::uint32_t>(slots_.size()), why);
+  const std::vector<std::string> doorbells = kept_doorbells(options_);
+  const bool complete = std::ranges::all_of(doorbells, [this](const auto& name) { return store_.has(name); });
+  if (record && !complete) why = "not all of its doorbells were kept (FileDescriptorStoreMax)";
+  if (record && complete) region_ = Region::adopt(options_, store_.take("region"), record->saved().generation, why);
+  if (region_) {
+    record_ = std::move(record);
+    return std::make_unique<SavedVm>(record_->saved());
+  }
+  spdlog::warn("{}: its sessions of before the restart end, and the VM has to be started again: {}", options_.name,
+               why);
+  return nullptr;
+}
+
+// ---- what is kept ----------------------------------------------------------------------------------------------------
+
+// A worker that is not ready yet dies with its broker.
+void Vm::keep_worker(std::uint32_t k) {
+  const Slot& slot = slots_[k];
+  const int fds[] = {slot.worker->control_fd(),
+                     slot.worker->output_fd(),
+                     slot.worker->process_fd(),
+                     slot.telemetry->memfd(),
+                     slot.schedule ? slot.schedule->pages().orders_to_keep() : -1,
+                     slot.schedule ? slot.schedule->pages().use_fd() : -1,
+                     slot.schedule ? slot.schedule->pages().bell_fd() : -1,
+                     slot.door ? slot.door->listener_fd() : -1};
+  static_assert(std::size(fds) == std::size(kept_of_worker));
+  for (std::size_t i = 0; i < std::size(fds); ++i)
+    if (fds[i] >= 0) store_.keep(name_in_store(k, kept_of_worker[i]), fds[i]);
+}
+
+void Vm::forget_worker(std::uint32_t k) {
+  for (const char* what : kept_of_worker) store_.forget(name_in_store(k, what));
+}
+
+void Vm::save(std::uint32_t k) {
+  if (!record_) return;
+  const Slot& slot = slots_[k];
+  SavedSlot& to = record_->saved().slot[k];
+  to.word = slot.known.word();
+  to.peer = slot.peer;
+  to.claimed_ns = in_nanoseconds(slot.claimed);
+  to.worker = slot.worker ? slot.worker->pid() : 0;
+  const bool is_ready = slot.worker && slot.is_ready;
+  to.ready = !is_ready ? not_ready : slot.door ? ready_with_door : ready_without_door;
+  to.may_spin = slot.may_spin;
+  to.start_logged = slot.start_logged;
+  to.ended = slot.ended;
+  for (unsigned device = 0; memory_ && device < ring::max_devices; ++device) to.lent[device] = memory_->lent(k, device);
+}
+
+void Vm::save_counts() {
+  if (!record_) return;
+  record_->saved().wanted_seen = wanted_seen_;
+  record_->saved().demand = demand_;
+}
+
+void Vm::save_channel(std::uint32_t k, std::uint64_t channel) {
+  if (record_) record_->saved().slot[k].channel = channel;
+}
+
+// ---- how it goes on --------------------------------------------------------------------------------------------------
+
+// New connections have numbers above those that slots name.
+KeptTransport Vm::kept_transport(const SavedVm* saved) const {
+  KeptTransport keep;
+  keep.store = store_;
+  for (std::uint32_t k = 0; saved != nullptr && k < saved->slots; ++k) {
+    keep.first_peer = std::max(keep.first_peer, saved->slot[k].peer + 1);
+    keep.channels.push_back(saved->slot[k].channel);
+    const SlotWord word = SlotWord::of(saved->slot[k].word);
+    keep.guests = keep.guests || word.held() || word.state == SlotState::Released;
+  }
+  return keep;
+}
+
+void Vm::go_on_with(const SavedVm& saved) {
+  adopted_ = true;
+  heartbeat_ = region_->header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
+  wanted_seen_ = saved.wanted_seen;
+  demand_ = std::min(saved.demand, saved.slots);
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) adopt_slot(k, saved.slot[k]);
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // what guests did meanwhile
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) settle(k);
+  look_at_wanted();
+  go_on_with_questions();
+  if (sessions() > 0) watch_session();
+  // They are of the program and the configuration of before; those of this broker take their places.
+  end_unclaimed(0);
+  beat();
+  beat_while_held();
+  spdlog::info("{}: {} session(s) and {} connection(s) of before the restart go on", options_.name, sessions(),
+               transport_->connections());
+}
+
+void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
+  Slot& slot = slots_[k];
+  slot.known = SlotWord::of(was.word);
+  slot.peer = was.peer;
+  slot.claimed = moment_of(was.claimed_ns);
+  slot.may_spin = was.may_spin != 0;
+  slot.start_logged = was.start_logged != 0;
+  slot.ended = was.ended != 0;
+  if (slot.known.held()) {
+    slot.process = region_->owner(k).pid;
+    slot.program = region_->program(k);
+  }
+  if (was.worker == 0 || was.ready == not_ready || adopt_worker(k, was)) return;
+  slot.telemetry.reset();
+  slot.schedule.reset();
+  slot.door.reset();
+  forget_worker(k);
+}
+
+bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
+  Slot& slot = slots_[k];
+  const auto take = [&](const char* what) { return store_.take(name_in_store(k, what)); };
+  WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
+  slot.telemetry = Telemetry::adopt(take("telemetry"));
+  auto pages = scheduler::WorkerPages::adopt(take("orders"), take("use"), take("bell"));
+  if (program_.scheduler != nullptr && pages)
+    slot.schedule = WorkerSchedule::join(*program_.scheduler, scheduled_as_, std::move(pages));
+  const bool complete = kept.control && kept.output && slot.telemetry &&
+                        (program_.scheduler == nullptr || slot.schedule) && adopt_door(k, was);
+  if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
+  if (!kept.process || !complete) return false;
+  slot.worker = WorkerProcess::adopt(loop_, std::move(kept), was.worker, program_.life_fd, worker_log_, label_of(k),
+                                     events_of(k));
+  if (!slot.worker) return false;
+  slot.is_ready = true;
+  if (mps_) mps_->adopted(was.worker);
+  if (memory_) memory_->adopt(k, was.worker, was.said, was.lent);
+  slot.session = traces_.begin(options_.name, k, was.worker, *slot.telemetry);
+  note_ready(k, {was.said.layers, escaped(was.said.text), was.said});
+  return true;
+}
+
+// Goes on with what the earlier broker was at.
+void Vm::settle(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  const SlotState state = slot.known.state;
+  if (slot.known.held() && slot.peer != 0 && !transport_->has(slot.peer)) return release_held(k);
+  if (slot.worker) {
+    if (state == SlotState::Ready || state == SlotState::Claimed) return;
+    slot.surplus = state == SlotState::Starting;
+    return slot.worker->end(end_patience);
+  }
+  if (slot.known.held()) return session_ends(k, "its worker was lost when ivgpud was restarted");
+  if (state == SlotState::Ready) move(k, SlotState::Starting);
+  if (state != SlotState::Empty) start_emptying(k);
+}
+
+}  // namespace host::broker

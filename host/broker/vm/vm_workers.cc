@@ -1,0 +1,362 @@
+// A VM's workers: started ahead, ready, ended, and the effect of their end on their slots.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/broker/region/slot_step.h"
+#include "host/broker/vm/vm.h"
+
+namespace host::broker {
+namespace {
+
+using ring::SlotState;
+using ring::SlotWord;
+using std::chrono::milliseconds;
+
+// The first driver start of a machine can take many seconds for each GPU.
+constexpr auto start_patience = std::chrono::seconds(60);
+
+std::string said_of(const WorkerProcess::Exit& exit) {
+  return exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words);
+}
+
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more,
+                              const VmGpus& gpus) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  for (const std::string& device : gpus.devices) arguments.insert(arguments.end(), {"--device", device});
+  return arguments;
+}
+
+}  // namespace
+
+void Vm::refill() {
+  if (stopping_ || refill_timer_ != 0) return;
+  const auto target = std::max(static_cast<std::uint32_t>(options_.spare), demand_);
+  if (count(SlotState::Starting) + count(SlotState::Ready) >= target) return;
+  const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
+  const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
+  if (empty == slots_.end()) return;
+  if (mps_ && !mps_->ready()) return;
+  if (!has_memory_for_another()) return;
+  if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
+  if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
+  if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
+  // A start takes about a millisecond; the next waits for another turn of the loop, so that no client waits for many.
+  refill_after(Span::zero());
+}
+
+// The last guest has gone: of the workers started for guests that waited, the spare ones are kept, unless it wrote into
+// them.
+void Vm::end_surplus() {
+  demand_ = 0;
+  end_unclaimed(static_cast<std::uint32_t>(options_.spare));
+}
+
+// Of the ready workers without a session, `keep` stay.
+void Vm::end_unclaimed(std::uint32_t keep) {
+  std::uint32_t ready = count(SlotState::Ready);
+  end_unclaimed_where([&](std::uint32_t k) {
+    if (ready <= keep && !region_->touched(k)) return false;
+    --ready;
+    return true;
+  });
+}
+
+// A guest may have claimed one meanwhile; then it stays.
+void Vm::end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends) {
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if (slots_[k].known.state != SlotState::Ready || !ends(k) || !move(k, SlotState::Starting)) continue;
+    slots_[k].surplus = true;
+    slots_[k].worker->end(end_patience);
+  }
+}
+
+// Of the workers that are not ready yet, `keep` go on.
+void Vm::end_starting(std::uint32_t keep) {
+  for (Slot& slot : slots_) {
+    if (slot.known.state != SlotState::Starting || !slot.worker || slot.surplus) continue;
+    if (keep > 0) {
+      --keep;
+      continue;
+    }
+    slot.surplus = true;
+    slot.worker->end(end_patience);
+  }
+}
+
+void Vm::when_warm(std::function<void()> warm) {
+  warm_ = std::move(warm);
+  if (options_.spare == 0 || adopted_) tell_warm();
+}
+
+void Vm::tell_warm() {
+  if (const auto warm = std::exchange(warm_, nullptr)) warm();
+}
+
+void Vm::refill_after(Clock::duration delay) {
+  refill_timer_ = loop_.after(delay, [this] {
+    refill_timer_ = 0;
+    refill();
+  });
+}
+
+std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
+  return {"--broker",
+          std::to_string(getpid()),
+          "--slot-offset",
+          std::to_string(region_->slot_offset(k)),
+          "--slot-bytes",
+          std::to_string(region_->slot_bytes()),
+          "--library",
+          program_.library,
+          "--jail",
+          options_.jail,
+          "--ioctls",
+          options_.jail_ioctls,
+          "--uid",
+          std::to_string(options_.worker_uid),
+          "--gid",
+          std::to_string(options_.worker_gid),
+          "--spin-us",
+          std::to_string(slots_[k].may_spin ? options_.spin_us : 0),
+          "--wait-spin-ms",
+          std::to_string(options_.wait_spin_ms),
+          "--guest-spin-us",
+          std::to_string(options_.spin_threads > 0 ? options_.spin_us : 0),
+          "--chaos-delay-us",
+          std::to_string(options_.chaos_delay_us),
+          "--image-bytes",
+          std::to_string(options_.session_image_bytes),
+          "--objects",
+          std::to_string(options_.session_objects),
+          "--gpus",
+          std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
+          "--outlive-ms",
+          std::to_string(store_ ? program_.outlive_ms : 0),
+          "--rung-by",
+          opened_by_path(options_) ? "broker" : "guest",
+          "--max-threads",
+          std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0),
+          "--connect",
+          mps_ ? "asked" : "refused"};
+}
+
+// A worker's right to spin is fixed at its start, so that no two processes have to agree on it: at most `spin_threads`
+// of those that serve a session, or will.
+bool Vm::one_more_may_spin() const {
+  const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
+  return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
+}
+
+// What a worker shares with the broker beside the region.
+bool Vm::give_pages(std::uint32_t k, std::string& error) {
+  Slot& slot = slots_[k];
+  const std::string name = fmt::format("{}/{}", options_.name, k);
+  slot.telemetry = Telemetry::create("telemetry:" + name, error);
+  if (!slot.telemetry) return false;
+  if (program_.scheduler == nullptr) return true;
+  slot.schedule = WorkerSchedule::create(*program_.scheduler, scheduled_as_, name, static_cast<bool>(store_), error);
+  return slot.schedule != nullptr;
+}
+
+WorkerCommand Vm::command_for(std::uint32_t k) {
+  const Slot& slot = slots_[k];
+  WorkerCommand command{.program = program_.path,
+                        .arguments = with(arguments_for(k), memory_arguments(), program_.gpus),
+                        .environment = program_.environment,
+                        .region_fd = region_->memfd(),
+                        .doorbell_fd = transport_->doorbell(k),
+                        .interrupt_fd = transport_->interrupt(k),
+                        .telemetry_fd = slot.telemetry->memfd(),
+                        .priority = program_.priority,
+                        .life_fd = store_ ? program_.life_fd : -1,
+                        .group_entrance = group_ ? group_->entrance() : -1,
+                        .log = &worker_log_};
+  if (slot.schedule == nullptr) return command;
+  command.orders_fd = slot.schedule->pages().orders_fd();
+  command.use_fd = slot.schedule->pages().use_fd();
+  command.bell_fd = slot.schedule->pages().bell_fd();
+  return command;
+}
+
+std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", options_.name, k); }
+
+WorkerProcess::Events Vm::events_of(std::uint32_t k) {
+  return {.ready = [this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
+          .listener = door_for(k),
+          .memory =
+              [this, k](const worker::MemoryMessage& said) {
+                const bool sensible = memory_ && memory_->heard(k, said);
+                save(k);
+                return sensible;
+              },
+          .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); },
+          .before_kill = before_kill(k)};
+}
+
+bool Vm::start_worker(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (!move(k, SlotState::Starting)) {
+    look_at(k);  // puts the word back
+    refill_after(milliseconds(10));
+    return false;
+  }
+  slot.wiper->stop();  // pages that would be given back: the worker has them now
+  slot.jail = {};
+  slot.may_spin = one_more_may_spin();
+  std::string error;
+  if (!give_pages(k, error)) {
+    on_start_failed(k, error);
+    return false;
+  }
+  slot.worker = WorkerProcess::start(loop_, command_for(k), label_of(k), events_of(k), error);
+  if (!slot.worker) {
+    on_start_failed(k, error);
+    return false;
+  }
+  if (memory_) memory_->started(k, slot.worker->pid());
+  if (mps_) mps_->started(slot.worker->pid());
+  slot.session = traces_.begin(options_.name, k, slot.worker->pid(), *slot.telemetry);
+  slot.start_timer = loop_.after(start_patience, [this, k] {
+    slots_[k].start_timer = 0;
+    slots_[k].worker->kill_now("it was not ready within a minute");
+  });
+  return true;
+}
+
+void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
+  loop_.forget(slots_[k].start_timer);
+  if (!slots_[k].telemetry->seal(static_cast<bool>(store_)))
+    return slots_[k].worker->kill_now("its telemetry cannot be sealed");
+  backoff_.succeeded();
+  slots_[k].is_ready = true;
+  if (memory_) memory_->ready(k, said.message);
+  note_ready(k, said);
+  if (record_) record_->saved().slot[k].said = said.message;
+  keep_worker(k);
+  spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
+  if (!stopping_ && !move(k, SlotState::Ready)) {
+    look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
+    if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
+  }
+  tell_warm();
+  if (stopping_) return;
+  look_at_gpus(k, said.message);
+  if (!transport_->anybody()) end_surplus();
+}
+
+void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
+  slots_[k].jail = {true, said.layers, said.text};
+  learn_gpus(said.message);
+  gpu_memory_ = 0;
+  for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
+    gpu_memory_ += said.message.gpu[d].memory;
+  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), said.message, gpus_of_guests());
+  tell_jail(slots_[k].jail);
+  tell_door(slots_[k]);
+}
+
+// Once, and again when a worker's differs.
+void Vm::tell_jail(const WorkerJail& jail) {
+  if (jail == jail_told_) return;
+  jail_told_ = jail;
+  const std::string active = fmt::format("{}", fmt::join(names_of_layers(jail.layers), ", "));
+  if (jail.missing.empty()) {
+    spdlog::info("{}: the workers' jail is complete: {}", options_.name, active);
+  } else {
+    spdlog::warn("{}: the workers' jail is incomplete: {}; what holds: {}", options_.name, jail.missing,
+                 active.empty() ? "nothing" : active);
+  }
+}
+
+// A worker's counts are added to those of its VM; the memory that it held has gone with it.
+void Vm::retire_telemetry(Slot& slot) {
+  traces_.end(std::exchange(slot.session, 0));
+  Counters last = slot.telemetry->counters();
+  last.device_memory = 0;
+  ended_ += last;
+  slot.telemetry.reset();
+}
+
+void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  Slot& slot = slots_[k];
+  loop_.forget(slot.start_timer);
+  const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
+  if (std::exchange(slot.is_ready, false)) forget_worker(k);
+  if (memory_) memory_->gone(k);
+  retire_telemetry(slot);
+  slot.schedule.reset();
+  slot.door.reset();
+  count_end(k, exit);
+  const SlotWord before = slot.known;
+  look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
+  if (!released_in_look(before, slot.known)) conclude(k, exit);
+  if (mps_) leave_mps(before, exit);
+  beat_while_held();
+  const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
+  if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
+}
+
+void Vm::keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  if (ends_.failures.size() == WorkerEnds::most_failures) ends_.failures.pop_front();
+  ends_.failures.push_back({exit.worker, k, exit.end == WorkerProcess::End::Signal, exit.number, exit.how});
+}
+
+void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  using End = WorkerProcess::End;
+  switch (exit.end) {
+    case End::Orderly: ++ends_.orderly; return;
+    case End::ProtocolBroken: ++ends_.protocol_broken; break;
+    case End::KilledByBroker: ++ends_.killed_by_broker; break;
+    case End::Signal: ++ends_.signal; break;
+    case End::OtherCode: ++ends_.other_code; break;
+  }
+  ends_.last_reason = fmt::format("slot {}: the worker {}", k, said_of(exit));
+  if (exit.end == End::Signal || exit.end == End::OtherCode) keep_failure(k, exit);
+  if (exit.end != End::Signal) return;
+  ends_.last_signal = ends_.last_reason;
+  if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() logs it otherwise
+}
+
+// A slot without its worker, as the broker's last look found it.
+void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  switch (slots_[k].known.state) {
+    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // no guest shall claim it while it is wiped
+    case SlotState::Starting:
+      if (stopping_) break;
+      if (std::exchange(slots_[k].surplus, false)) {
+        start_emptying(k);
+        break;
+      }
+      on_start_failed(k, said_of(exit));
+      break;
+    case SlotState::Claimed:
+    case SlotState::Dead:
+      if (stopping_) break;
+      session_ends(k, slots_[k].ended_for != nullptr ? slots_[k].ended_for
+                                                     : fmt::format("the worker {} while its guest used it", exit.how));
+      break;
+    case SlotState::Released:
+      if (exit.end != WorkerProcess::End::Orderly) {
+        if (const auto more = worker_ends_.admit())
+          spdlog::info("{}: slot {}: the worker {}{}", options_.name, k, exit.how, *more);
+      }
+      start_emptying(k);
+      break;
+    case SlotState::Empty: break;
+  }
+}
+
+void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
+  backoff_.failed(Clock::now());
+  const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
+  spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
+  tell_warm();  // a listener finds the reason in the log
+  start_emptying(k);
+}
+
+}  // namespace host::broker
