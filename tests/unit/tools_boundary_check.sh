@@ -122,4 +122,30 @@ rmdir "$empty"
 try host/base/fd.h 1 '#include "host/broker/daemon.h"'
 try host/base/process/helper.cc 0 '#include "host/base/event_loop.h"'
 
+# Folders that include each other, and what each has of the other.
+tree=$(mktemp -d)
+mkdir -p "$tree"/ring "$tree"/host/broker/{vm,worker,gpu}
+: >"$tree/ring/empty.h"
+echo '#include "host/broker/worker/cgroup.h"' >"$tree/host/broker/vm/vm.h"
+echo '#include "host/broker/gpu/gpus.h"' >"$tree/host/broker/worker/cgroup.h"
+: >"$tree/host/broker/gpu/gpus.h"
+"$boundary_check" "$tree" >/dev/null || fail "includes that point one way are refused"
+echo '#include "host/broker/vm/vm.h"' >"$tree/host/broker/gpu/gpus.h"
+output=$("$boundary_check" "$tree") && fail "a circle of folders is not refused"
+for line in 'vm/vm.h:1:#include "host/broker/worker/cgroup.h"' 'worker/cgroup.h:1:#include "host/broker/gpu/gpus.h"' \
+  'gpu/gpus.h:1:#include "host/broker/vm/vm.h"'; do
+  [[ $output == *"host/broker/$line"* ]] || fail "of a circle, $line is not named: $output"
+done
+rm -rf "$tree"
+
+# A folder of 30 files, and one more.
+tree=$(mktemp -d)
+mkdir -p "$tree/host/broker/vm"
+for i in {1..30}; do : >"$tree/host/broker/vm/file$i.h"; done
+"$boundary_check" "$tree" >/dev/null || fail "a folder of 30 files is refused"
+: >"$tree/host/broker/vm/file31.cc"
+output=$("$boundary_check" "$tree") && fail "a folder of 31 files is not refused"
+[[ $output == *"host/broker/vm: 31 files"* ]] || fail "the folder is not named: $output"
+rm -rf "$tree"
+
 exit "$status"
