@@ -61,8 +61,8 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 // ---- modules and libraries -----------------------------------------------------------------------------------------
 
 // Nothing touches its variables from before the driver ends it.
-template <class T>
-CUresult unload(const Request& r, T handle, CUresult (*driver)(T)) {
+template <class T, class D>
+CUresult unload(const Request& r, T handle, const D& driver) {
   Mirrors& mirrors = r.session.mirrors;
   Mirrors::Variables variables = mirrors.take_of(r.ending);
   const CUresult result = driver(handle);

@@ -177,7 +177,7 @@ TEST_F(Captures, AKernelNodeDoesNotNameAFunctionThatHasEnded) {
   const auto before = world.send(ids::cuGraphKernelNodeGetParams_v2, get).read<api::KernelNodeReply>();
   EXPECT_EQ(before.function, record.function);
   EXPECT_EQ(before.param_bytes, 16u);
-  const Payload unload = Payload::record(api::UnloadModuleRecord{module});
+  const Payload unload = Payload::of(module);
   ASSERT_EQ(world.send(ids::cuModuleUnload, unload).result, CUDA_SUCCESS);
   const auto after = world.send(ids::cuGraphKernelNodeGetParams_v2, get);
   EXPECT_EQ(after.result, CUDA_SUCCESS);
