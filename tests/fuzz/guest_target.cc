@@ -578,7 +578,9 @@ void nodes(Known& k, fuzz::Input& in) {
         remember(k, node);
       break;
     default:
-      if (guest::calls::cuGraphConditionalHandleCreate(&condition, graph, nullptr, 0, 0) != CUDA_SUCCESS) break;
+      if (guest::Stub<api::id_of::cuGraphConditionalHandleCreate>::call(&condition, graph, guest::primary(0).handle, 0,
+                                                                        0) != CUDA_SUCCESS)
+        break;
       any.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
       any.conditional.handle = condition, any.conditional.type = CU_GRAPH_COND_TYPE_SWITCH;
       any.conditional.size = static_cast<unsigned>(in.below(4));
