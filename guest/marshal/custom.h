@@ -69,13 +69,11 @@ template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
   Channel& channel = this_channel();
-  const Captures& captures = session()->captures;
-  // Launches into captures are posted, and change graphs that they do not name.
-  const bool by_graph = captures.any() && c.stream == nullptr;
-  const bool ordered = line.order == api::Order::All || by_graph
+  const bool ordered = follows_all(line.order, c.stream != nullptr)
                            ? wait_for_all(channel)
                            : c.stream == nullptr || wait_for_stream(*c.stream, channel);
   if (!ordered) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  const Captures& captures = session()->captures;
   const bool is_judged = captures.any() && !(c.known_accepted && captures.accept_launches());
   const api::Way way = is_judged ? api::Way::Waited : c.way.value_or(line.way);
   Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Returned);

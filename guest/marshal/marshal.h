@@ -166,9 +166,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   bool wait_for_order(api::Order order, const Channel& channel) {
-    // Launches into captures are posted, and change graphs that they do not name.
-    const bool by_graph = session()->captures.any() && stream_.object == nullptr;
-    if (order == api::Order::All || by_graph) return wait_for_all(channel);
+    if (follows_all(order, stream_.object != nullptr)) return wait_for_all(channel);
     if (order == api::Order::Null) return wait_for_stream(resolve_stream(nullptr, *context_), channel);
     if (stream_.object != nullptr && !wait_for_stream(stream_, channel)) return false;
     bool alive = true;

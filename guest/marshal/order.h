@@ -31,6 +31,12 @@ inline CUresult no_such(const void* handle) {
   return session()->objects.went_with_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }
 
+// Whether a call must not overtake any posted call: by its line, or where it names no stream while captures are open. Launches into
+// captures are posted, and change graphs that they do not name.
+inline bool follows_all(api::Order order, bool on_stream) {
+  return order == api::Order::All || (!on_stream && session()->captures.any());
+}
+
 // Waits for what a call on this stream must not overtake. Work on the NULL stream waits for all blocking streams, so
 // the guest waits for every channel. Work on a blocking stream waits for the NULL stream, so the guest waits for that
 // stream's last use. False: the session is lost or suspended.
