@@ -179,7 +179,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   Crossing crossing{.call = call, .context = *context, .stream = &stream};
   if (!fits || must_wait(l, f)) crossing.way = api::Way::Waited;
   // The driver may refuse a launch into the NULL stream beside any capture.
-  crossing.known_accepted = switches().known_accepted && !api::special_stream(record.stream);
+  crossing.known_accepted = captures && switches().known_accepted && !api::special_stream(record.stream);
   crossed = true;
   const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result
                                                : send_with_attributes(crossing, record, l, f, packed);

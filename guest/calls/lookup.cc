@@ -131,8 +131,10 @@ CUresult look_up(int call, api::Handle kind, Context& context, const Object& own
 }
 
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found) {
-  found = known_part(kind, context, owner);
-  if (found != nullptr && switches().known_accepted && !this_channel().has_deferred_error()) return CUDA_SUCCESS;
+  if (switches().known_accepted && !this_channel().has_deferred_error()) {
+    found = known_part(kind, context, owner);
+    if (found != nullptr) return CUDA_SUCCESS;
+  }
   return ask(call, kind, context, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
 }
 

@@ -217,11 +217,11 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     if (a.may_be_null && slots_[I] == 0) return;
     const auto bytes = api::device_bytes<a>([&](int n) { return slots_[static_cast<std::size_t>(n)]; });
-    const bool none = a.extent == Extent::Rows && bytes == std::uint64_t{0};
-    const bool held = bytes && r_.session.addresses.contains(slots_[I], *bytes);
+    const auto is_held = [&] { return r_.session.addresses.contains(slots_[I], *bytes); };
     // A fill of an address that is not the session's does no more than a kernel can.
-    const bool later = a.judged_later && bytes && is_on_captured_stream(r_);
-    if (none || (!held && !later)) refused_ = CUDA_ERROR_INVALID_VALUE;
+    const auto is_judged_later = [&] { return a.judged_later && is_on_captured_stream(r_); };
+    const bool some = bytes && (a.extent != Extent::Rows || *bytes != 0);
+    if (!some || (!is_held() && !is_judged_later())) refused_ = CUDA_ERROR_INVALID_VALUE;
     std::get<I>(params_) = slots_[I];
   }
 
