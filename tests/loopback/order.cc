@@ -50,13 +50,12 @@ CUstream new_stream() {
   return stream;
 }
 
-// Thread A fills a buffer on its stream, records an event and hands over; thread B waits for the event on another
-// stream, through another channel, and reads. How often B saw anything but A's value.
-int wrong_handoffs(unsigned rounds) {
+// Thread A fills a buffer on its stream, calls `mark` for the stream and hands over; thread B calls `await` for another stream,
+// through another channel, and reads. How often B saw anything but A's value.
+template <class Mark, class Await>
+int wrong_handoffs(unsigned rounds, Mark mark, Await await) {
   const CUdeviceptr buffer = allocate(4);
   const CUstream a = new_stream(), b = new_stream();
-  CUevent done = nullptr;
-  EXPECT_EQ(cu::cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuMemsetD32_v2(buffer, 0, 1), CUDA_SUCCESS);
   Turn turn;
   std::thread filler([&] {
@@ -64,7 +63,7 @@ int wrong_handoffs(unsigned rounds) {
     for (unsigned round = 1; round <= rounds; ++round) {
       turn.await(0);
       EXPECT_EQ(cu::cuMemsetD32Async(buffer, round, 1, a), CUDA_SUCCESS);
-      EXPECT_EQ(cu::cuEventRecord(done, a), CUDA_SUCCESS);
+      EXPECT_EQ(mark(a), CUDA_SUCCESS);
       turn.pass_to(1);
     }
   });
@@ -73,7 +72,7 @@ int wrong_handoffs(unsigned rounds) {
   EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 4, 0), CUDA_SUCCESS);
   for (unsigned round = 1; round <= rounds; ++round) {
     turn.await(1);
-    EXPECT_EQ(cu::cuStreamWaitEvent(b, done, 0), CUDA_SUCCESS);
+    EXPECT_EQ(await(b), CUDA_SUCCESS);
     EXPECT_EQ(cu::cuMemcpyDtoHAsync_v2(pinned, buffer, 4, b), CUDA_SUCCESS);
     EXPECT_EQ(cu::cuStreamSynchronize(b), CUDA_SUCCESS);
     if (*static_cast<const volatile unsigned*>(pinned) != round) ++wrong;
@@ -81,6 +80,19 @@ int wrong_handoffs(unsigned rounds) {
   }
   filler.join();
   return wrong;
+}
+
+CUevent new_event() {
+  CUevent event = nullptr;
+  EXPECT_EQ(cu::cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  return event;
+}
+
+int wrong_handoffs(unsigned rounds) {
+  const CUevent done = new_event();
+  return wrong_handoffs(
+      rounds, [=](CUstream a) { return cu::cuEventRecord(done, a); },
+      [=](CUstream b) { return cu::cuStreamWaitEvent(b, done, 0); });
 }
 
 TEST(Order, SurvivesHandingOverByMutex) {
@@ -233,47 +245,21 @@ TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
 
 #ifdef IVGPU_SIMULATED_GPU  // the strict driver has no graphs
 
-// Thread A fills a buffer on its stream and records an event there; thread B waits for it on another stream, through another
-// channel, and reads. A graph of one node makes the record or the wait, so the launch does not name the event. How often
-// B saw anything but A's value.
+// A graph of one node makes the record or the wait, so that the launch does not name the event.
 int wrong_handoffs_by_graph(CUgraphNodeType node, unsigned rounds) {
   const bool records = node == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
-  const CUdeviceptr buffer = allocate(4);
-  const CUstream a = new_stream(), b = new_stream();
-  CUevent done = nullptr;
+  const CUevent done = new_event();
   CUgraph graph = nullptr;
   CUgraphNode made = nullptr;
   CUgraphExec exec = nullptr;
-  EXPECT_EQ(cu::cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-  EXPECT_EQ(cu::cuEventRecord(done, a), CUDA_SUCCESS);
-  EXPECT_EQ(cu::cuMemsetD32_v2(buffer, 0, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuEventRecord(done, new_stream()), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
   const auto add = records ? cu::cuGraphAddEventRecordNode : cu::cuGraphAddEventWaitNode;
   EXPECT_EQ(add(&made, graph, nullptr, 0, done), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
-  Turn turn;
-  std::thread filler([&] {
-    loopback::use_device();
-    for (unsigned round = 1; round <= rounds; ++round) {
-      turn.await(0);
-      EXPECT_EQ(cu::cuMemsetD32Async(buffer, round, 1, a), CUDA_SUCCESS);
-      EXPECT_EQ(records ? cu::cuGraphLaunch(exec, a) : cu::cuEventRecord(done, a), CUDA_SUCCESS);
-      turn.pass_to(1);
-    }
-  });
-  int wrong = 0;
-  void* pinned = nullptr;
-  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 4, 0), CUDA_SUCCESS);
-  for (unsigned round = 1; round <= rounds; ++round) {
-    turn.await(1);
-    EXPECT_EQ(records ? cu::cuStreamWaitEvent(b, done, 0) : cu::cuGraphLaunch(exec, b), CUDA_SUCCESS);
-    EXPECT_EQ(cu::cuMemcpyDtoHAsync_v2(pinned, buffer, 4, b), CUDA_SUCCESS);
-    EXPECT_EQ(cu::cuStreamSynchronize(b), CUDA_SUCCESS);
-    if (*static_cast<const volatile unsigned*>(pinned) != round) ++wrong;
-    turn.pass_to(0);
-  }
-  filler.join();
-  return wrong;
+  return wrong_handoffs(
+      rounds, [=](CUstream a) { return records ? cu::cuGraphLaunch(exec, a) : cu::cuEventRecord(done, a); },
+      [=](CUstream b) { return records ? cu::cuStreamWaitEvent(b, done, 0) : cu::cuGraphLaunch(exec, b); });
 }
 
 TEST(Order, OfAnEventThatAGraphRecords) {
