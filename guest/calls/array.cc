@@ -1,4 +1,5 @@
-// The end of an array, which is CUSTOM because a level of a mipmapped array is let be. (The rest of arrays are CALL lines.)
+// The end of an array. It is CUSTOM because the call does nothing to a level of a mipmapped array. The other calls about arrays are
+// CALL lines.
 #include "guest/calls/calls.h"
 #include "guest/calls/load.h"
 #include "guest/marshal/custom.h"

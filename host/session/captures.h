@@ -34,8 +34,7 @@ class Captures {
   bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
   struct Begun {
     CUstream stream;
-    CUgraph
-        graph;  // what the capture fills; null: one that the guest has, which does not end with a capture that fails
+    CUgraph graph;  // what the capture fills; null: the guest has it, and it stays where a capture fails
     unsigned context;
   };
   void began(const Begun& capture) {

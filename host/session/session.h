@@ -134,8 +134,8 @@ class Session {
     if (api::has_family(api::Id::of(id).kind)) return forget(objects.drop_with_owned(id));
     if (objects.close(id)) charges.drop(id);
   }
-  // An allocation that the driver is about to be asked to free. The session knows it no more, so that nobody names it when it is
-  // somebody else's.
+  // An allocation that the driver is about to be asked to free. The session has forgotten it: as soon as it is free, the driver may
+  // give its address to another channel's call.
   struct Freed {
     Range range;
     std::uint64_t contexts_ended;

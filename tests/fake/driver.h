@@ -80,7 +80,7 @@ class Driver {
   // Live objects of all kinds, and device allocations: what a session has left behind. Not counted is what a graph consists of, which
   // the driver makes without telling: nodes, graphs, and what keeps a function.
   std::size_t live_handles();
-  // Graphs that nobody but the program ends: neither inside of a node nor of an open capture.
+  // Graphs that only the program ends: no node holds them, and no open capture fills them.
   std::set<const void*> live_graphs();
   // The device's pool, which the driver makes when it is first used; null: it has not been.
   const void* own_pool();

@@ -8,7 +8,7 @@ namespace fake {
 
 Graphs& graphs() { return *state->graphs; }
 
-// Whoever was to be told of the end of a user object is told at the driver's.
+// The user objects that are left when the driver ends have their destructors called then.
 Graphs::~Graphs() {
   for (auto& [handle, object] : user_objects) object.destructor(object.data);
 }

@@ -28,7 +28,7 @@ CUresult with_pool(const char* name, CUmemoryPool pool) {
   return entry.result;
 }
 
-// The driver would take memory at each launch of the graph, which counts in nobody's quota.
+// The driver would take memory at each launch of the graph, and no quota would count it.
 void refuse_memory_node(const char* call, CUstream stream, bool per_thread) {
   if (capture_of(stream, per_thread) != nullptr) die("%s: a memory node", call);
 }
