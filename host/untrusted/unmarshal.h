@@ -217,12 +217,20 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     if (a.may_be_null && slots_[I] == 0) return;
     const auto bytes = api::device_bytes<a>([&](int n) { return slots_[static_cast<std::size_t>(n)]; });
-    const auto is_held = [&] { return r_.session.addresses.contains(slots_[I], *bytes); };
-    // A fill of an address that is not the session's does no more than a kernel can.
-    const auto is_judged_later = [&] { return a.judged_later && is_on_captured_stream(r_); };
     const bool some = bytes && (a.extent != Extent::Rows || *bytes != 0);
-    if (!some || (!is_held() && !is_judged_later())) refused_ = CUDA_ERROR_INVALID_VALUE;
+    if (!some || !(r_.session.addresses.contains(slots_[I], *bytes) || (a.judged_later && is_captured_to_the_end())))
+      refused_ = CUDA_ERROR_INVALID_VALUE;
     std::get<I>(params_) = slots_[I];
+  }
+
+  // Whether the call's stream is captured, and stays so until the driver has been called. What a driver adds to a graph for an
+  // address that is not the session's does no more than a kernel can.
+  bool is_captured_to_the_end() {
+    if (!r_.session.captures.any()) return false;
+    captures_stay_ = r_.session.making();
+    const bool captured = is_on_captured_stream(r_);
+    if (!captured) captures_stay_.unlock();
+    return captured;
   }
 
   // The guest sends the length that the call implies. The worker computes it as well, and compares the two.
@@ -341,7 +349,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t slots_[sizeof...(P) + 1] = {};
   void* created_[sizeof...(P) + 1] = {};
   std::byte* answer_[sizeof...(P) + 1] =
-      {};                                // where the reply has the id of what was found, or the address of new memory
+      {};  // where the reply has the id of what was found, or the address of new memory
+  std::shared_lock<std::shared_mutex> captures_stay_;
   std::optional<Session::Freed> freed_;  // what the driver is about to get back
   CUresult refused_ = CUDA_SUCCESS;
   bool broken_ = false;

@@ -261,6 +261,11 @@ const void* node_in_cycle(const Graph& graph) {
   return left.empty() ? nullptr : left.front();
 }
 
+bool fills_no_memory(const Work& work) {
+  const CUDA_MEMSET_NODE_PARAMS& f = work.fill;
+  return work.type == CU_GRAPH_NODE_TYPE_MEMSET && !is_live(f.dst, f.width * f.elementSize);
+}
+
 CUresult instantiate(const char* call, CUgraphExec* out, CUgraph handle, CUDA_GRAPH_INSTANTIATE_PARAMS& params) {
   params.result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
   params.hErrNode_out = nullptr;
@@ -271,6 +276,11 @@ CUresult instantiate(const char* call, CUgraphExec* out, CUgraph handle, CUDA_GR
     params.hErrNode_out = handle_of(node);
     return CUDA_ERROR_INVALID_VALUE;
   }
+  for (const void* node : graph.nodes)
+    if (fills_no_memory(graphs().nodes.at(node))) {
+      params.hErrNode_out = handle_of(node);
+      return CUDA_ERROR_INVALID_VALUE;
+    }
   *out = issue<CUgraphExec>(Handle::GraphExec);
   Executable& exec = graphs().executables[*out];
   for (const void* node : graph.nodes) exec.nodes[node] = graphs().nodes.at(node);

@@ -185,4 +185,24 @@ TEST_F(Captures, AKernelNodeDoesNotNameAFunctionThatHasEnded) {
   EXPECT_EQ(after.read<api::KernelNodeReply>().param_bytes, 0u);
 }
 
+// As the driver does it. Outside of a capture such a fill does not reach the driver, and memory that is half the session's neither.
+TEST_F(Captures, TakeFillsOfAnyAddress) {
+  const std::uint64_t at = world.memory(4096), stream = world.stream();
+  const auto fill = [&](std::uint64_t to) {
+    return ask(ids::cuMemsetD32Async, "cuMemsetD32Async", Payload::of(to, 7, 16, stream)).result;
+  };
+  const std::uint64_t elsewhere[] = {0, 4096, at + 4092, reinterpret_cast<std::uint64_t>(&world) & ~std::uint64_t{3}};
+  for (const std::uint64_t to : elsewhere) EXPECT_EQ(fill(to), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(world.driver.calls("cuMemsetD32Async"), 0u);
+  for (const std::uint64_t to : elsewhere) {
+    begin(stream);
+    EXPECT_EQ(fill(to), CUDA_SUCCESS);
+    const std::uint64_t graph = info(stream).graph;
+    EXPECT_EQ(end(stream), CUDA_SUCCESS);
+    const auto exec = Payload::of(world.next(Handle::GraphExec), graph, 0);
+    EXPECT_EQ(world.send(ids::cuGraphInstantiateWithFlags, exec).result, CUDA_ERROR_INVALID_VALUE);
+  }
+  for (const std::uint64_t to : elsewhere) EXPECT_EQ(fill(to), CUDA_ERROR_INVALID_VALUE) << "the capture is over";
+}
+
 }  // namespace
