@@ -52,6 +52,7 @@ class WithModule : public testing::Test {
 };
 
 TEST_F(WithModule, AWaitSleepsThereAndTheWorkersInterruptEndsIt) {
+  module().ignore_time_limits();
   for (int round = 0; round < 20; ++round) {
     const std::uint32_t woken = module().woken();
     block_worker();
