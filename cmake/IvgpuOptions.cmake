@@ -23,7 +23,7 @@ if(IVGPU_SANITIZE)
   if(IVGPU_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     set(IVGPU_NOT_SANITIZED -fno-sanitize=enum,function)
   endif()
-  # The fuzzers get between two reads of shared memory (ring/observed.h), and try the code with its mistakes.
+  # The fuzzers get between two reads of shared memory (ring/shared/observed.h), and try the code with its mistakes.
   if(IVGPU_SANITIZE MATCHES address)
     target_compile_definitions(ivgpu_options INTERFACE IVGPU_OBSERVED IVGPU_MUTANTS)
   endif()

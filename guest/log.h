@@ -3,7 +3,7 @@
 // line. Safe from any thread.
 #pragma once
 
-#include "ring/log_level.h"
+#include "ring/ops/log_level.h"
 
 namespace guest {
 

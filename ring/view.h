@@ -1,13 +1,13 @@
-// A slot's extent as typed places. The only way from a mapping to a slot's words (ring/layout.h); it checks nothing,
+// A slot's extent as typed places. The only way from a mapping to a slot's words (ring/layout/layout.h); it checks nothing,
 // since all offsets are constants of the layout but the arena's size, which the holder of the mapping knows.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 #include "ring/queue/record_ring.h"
-#include "ring/shared.h"
+#include "ring/shared/shared.h"
 
 namespace ring {
 

@@ -1,4 +1,4 @@
-// Shared memory as the other side has it: plain references to what lies there, without ring/shared.h. For tests that
+// Shared memory as the other side has it: plain references to what lies there, without ring/shared/shared.h. For tests that
 // are the hostile peer, or that set a scene before anybody else looks; what two threads look at goes by ring::Shared.
 #pragma once
 

@@ -1,7 +1,7 @@
 // A word of shared memory that a test owns: plain storage, reached by ring::Shared as in a region.
 #pragma once
 
-#include "ring/shared.h"
+#include "ring/shared/shared.h"
 
 template <class T>
 class SharedWord {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/ivgpuN: what a program asks of it by its descriptor (ring/module_c.h).
+ * /dev/ivgpuN: what a program asks of it by its descriptor (ring/layout/module_c.h).
  * Arguments are copied first and answers last, outside of all locks.
  */
 #include <linux/module.h>

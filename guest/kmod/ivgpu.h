@@ -26,7 +26,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "ring/module_c.h"
+#include "ring/layout/module_c.h"
 
 #define IVGPU_RELEASE "0.1.0"
 

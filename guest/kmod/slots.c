@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Claims and ends of slots: the steps in the region's directory that a guest may
- * make (ring/layout_c.h), each one compare-and-swap from a word that was seen.
+ * make (ring/layout/layout_c.h), each one compare-and-swap from a word that was seen.
  * All of it under the device's mutex.
  *
  * A slot that is given back is first taken from whoever reaches it: its sleepers,

@@ -6,7 +6,7 @@
 // For them the guest compares how many records all channels have sent.
 //
 // Nothing is kept of a wait that was given up. Nothing is known either while an object remembers several uses, or is
-// used by graphs (guest/objects/last_use.h), since that value does not change with the next call.
+// used by graphs (guest/objects/memory/last_use.h), since that value does not change with the next call.
 //
 // No error is lost: every call looks for a fault of the context, and while a posted call's error is still to be
 // reported the guest answers nothing by itself.

@@ -9,7 +9,7 @@
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
-#include "guest/session/owner.h"
+#include "guest/session/slot/owner.h"
 #include "guest/timespec.h"
 
 namespace guest::nvml {

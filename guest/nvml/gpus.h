@@ -1,5 +1,5 @@
 // What the broker tells of the VM's GPUs without a session: the region's front, the question, and the copy of the
-// answer (ring/vm_page_c.h). It knows nothing of NVML. guest/nvml/library.h calls it, under its mutex.
+// answer (ring/layout/vm_page_c.h). It knows nothing of NVML. guest/nvml/library.h calls it, under its mutex.
 //
 // Invariant: a snapshot is one answer of the broker. All text in it ends with a NUL, and its counts are in range.
 // Trust: the broker writes the front and, without the kernel module, so can every program of the VM. A wrong one makes
@@ -17,8 +17,8 @@
 #include <memory>
 
 #include "guest/region/region.h"
-#include "ring/layout.h"
-#include "ring/region_view.h"
+#include "ring/layout/layout.h"
+#include "ring/layout/region_view.h"
 
 namespace guest::nvml {
 

@@ -2,7 +2,7 @@
 
 #include <sys/mman.h>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace guest {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "guest/objects/known_done.h"
-#include "guest/objects/last_use.h"
+#include "guest/objects/memory/last_use.h"
 #include "ring/abi/old_launch.h"
 #include "ring/api/fields.h"
 #include "ring/api/id.h"

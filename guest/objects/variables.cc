@@ -6,9 +6,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "guest/objects/page_swap.h"
+#include "guest/objects/memory/page_swap.h"
 #include "ring/api/records.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace guest {
 namespace {
@@ -101,7 +101,7 @@ Variables::All::iterator Variables::drop(All::iterator at) {
   return variables_.erase(at);
 }
 
-// The addresses stay reserved, since the driver gives them again (guest/objects/reservations.h).
+// The addresses stay reserved, since the driver gives them again (guest/objects/memory/reservations.h).
 void Variables::drop_empty(Use last) {
   for (auto at = covers_.begin(); at != covers_.end();) {
     const Cover& c = at->second;

@@ -1,6 +1,6 @@
 // The managed variables that the program has looked up, at the driver's addresses, in pages of the arena
 // (docs/design/027-managed-variables.md). This is the mechanism, without CUDA: the map of addresses
-// (guest/objects/addresses.h) says what a call may name, and the worker keeps the bytes like the driver's.
+// (guest/objects/memory/addresses.h) says what a call may name, and the worker keeps the bytes like the driver's.
 //
 // The driver packs variables as it likes, so several may lie in one page. A cover is a row of pages with one block of the
 // arena; a variable may lie in several covers, and is then several pieces. The other bytes of the pages mean nothing.
@@ -16,7 +16,7 @@
 #include <mutex>
 #include <vector>
 
-#include "guest/objects/arena.h"
+#include "guest/objects/memory/arena.h"
 
 namespace guest {
 

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "guest/log.h"
-#include "guest/objects/own_proc.h"
+#include "guest/objects/copy/own_proc.h"
 #include "guest/process/thread.h"
 #include "guest/uncancelled.h"
 #include "guest/write_quietly.h"

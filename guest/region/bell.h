@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 
 namespace guest {
 

@@ -15,7 +15,7 @@
 #include "guest/timespec.h"
 #include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
-#include "ring/bells.h"
+#include "ring/layout/bells.h"
 
 namespace guest {
 namespace {

@@ -1,4 +1,4 @@
-// A bell channel to the broker, for regions that are no ivshmem device (ring/bells.h): a connection by vsock, which is
+// A bell channel to the broker, for regions that are no ivshmem device (ring/layout/bells.h): a connection by vsock, which is
 // this process's own, or a virtio-serial port of the VM's. A process takes the first port that nobody has open, and keeps
 // it. Without either it rings by the region's header alone, where the broker looks now and then, and nobody wakes it.
 //

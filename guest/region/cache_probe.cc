@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace guest {
 

@@ -1,5 +1,5 @@
 // The region in a VM with the kernel module: an open descriptor of /dev/ivgpuN. It maps the front, which this process
-// may only read, and the slot that it has claimed (ring/module_c.h).
+// may only read, and the slot that it has claimed (ring/layout/module_c.h).
 #include "guest/region/module.h"
 
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 #include "guest/region/region.h"
 #include "guest/region/sysfs.h"
 #include "ring/abi/descriptor.h"
-#include "ring/module_c.h"
-#include "ring/release.h"
+#include "ring/layout/module_c.h"
+#include "ring/layout/release.h"
 
 namespace guest {
 namespace {

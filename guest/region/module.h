@@ -1,4 +1,4 @@
-// What the guest's kernel module does for a process besides mapping the region (ring/module_c.h): it claims a slot and
+// What the guest's kernel module does for a process besides mapping the region (ring/layout/module_c.h): it claims a slot and
 // gives it back, since the directory is the kernel's alone, and it holds threads that sleep for the slot's interrupt.
 // Any thread may call it.
 #pragma once
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace guest {
 
@@ -26,7 +26,7 @@ class Module {
   // Takes a slot that is Ready, without waiting. Nothing: there is none, or the device has gone. The broker hears of
   // the wish then.
   virtual std::optional<Claim> claim(const char* program) = 0;
-  // Gives the slot back. All mappings of it end: they show zeros, or raise SIGBUS (ring/module_c.h).
+  // Gives the slot back. All mappings of it end: they show zeros, or raise SIGBUS (ring/layout/module_c.h).
   virtual void release() = 0;
 
   // Whether threads that sleep here are woken, if the worker of this slot raises vector slot % guest_vectors.

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "guest/region/release.h"
-#include "ring/layout.h"
-#include "ring/release.h"
+#include "ring/layout/layout.h"
+#include "ring/layout/release.h"
 
 namespace guest {
 namespace {

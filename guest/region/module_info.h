@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ring/module_c.h"
+#include "ring/layout/module_c.h"
 
 namespace guest {
 

@@ -10,7 +10,7 @@
 #include "guest/region/devdax.h"
 #include "guest/region/module.h"
 #include "guest/region/release.h"
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 
 namespace guest {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 
 namespace guest {
 

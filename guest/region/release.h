@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace guest {
 

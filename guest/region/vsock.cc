@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "ring/abi/descriptor.h"
-#include "ring/bells.h"
+#include "ring/layout/bells.h"
 
 namespace guest {
 namespace {

@@ -1,4 +1,4 @@
-// A connection by vsock to the broker of this VM's host, for bells (ring/bells.h). All that knows the address family
+// A connection by vsock to the broker of this VM's host, for bells (ring/layout/bells.h). All that knows the address family
 // stands here; ivgpu-check asks the same.
 #pragma once
 

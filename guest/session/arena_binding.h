@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "guest/objects/arena.h"
+#include "guest/objects/memory/arena.h"
 #include "guest/region/region.h"
 #include "guest/session/channels.h"
-#include "guest/session/liveness.h"
-#include "guest/session/slot.h"
+#include "guest/session/slot/liveness.h"
+#include "guest/session/slot/slot.h"
 
 namespace guest {
 

@@ -20,12 +20,12 @@
 #include <mutex>
 #include <optional>
 
-#include "guest/session/liveness.h"
 #include "guest/session/sleeper.h"
-#include "guest/session/slot.h"
+#include "guest/session/slot/liveness.h"
+#include "guest/session/slot/slot.h"
 #include "guest/session/tokens.h"
 #include "guest/session/worker_bell.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 #include "ring/queue/lane.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/spin.h"

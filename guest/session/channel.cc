@@ -14,7 +14,7 @@
 //   * The error of a waited record is in its late reply, and is lost with it. The error of a posted record is reported
 //     by the next call.
 // The guest holds everything that such a record uses until `executed` has passed it: staging chunks
-// (guest/objects/arena.h), blocks of the arena (Arena::free_after), ids (guest/objects/objects.h), and the last use of
+// (guest/objects/memory/arena.h), blocks of the arena (Arena::free_after), ids (guest/objects/objects.h), and the last use of
 // its streams (guest/marshal/custom.h).
 #include "guest/session/channel.h"
 

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <mutex>
 
-#include "guest/session/liveness.h"
 #include "guest/session/sleeper.h"
-#include "guest/session/slot.h"
+#include "guest/session/slot/liveness.h"
+#include "guest/session/slot/slot.h"
 #include "guest/session/worker_bell.h"
 #include "ring/api/cuda.h"
 #include "ring/queue/parking.h"

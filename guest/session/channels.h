@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "guest/session/channel.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace guest {
 

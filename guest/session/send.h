@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "guest/objects/last_use.h"
+#include "guest/objects/memory/last_use.h"
 #include "guest/session/channel.h"
 #include "ring/api/cuda.h"
 #include "ring/wire/record.h"

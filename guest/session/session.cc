@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "guest/log.h"
-#include "guest/objects/copiers.h"
+#include "guest/objects/copy/copiers.h"
 #include "guest/region/cache_probe.h"
 #include "guest/session/order.h"
 #include "ring/api/call.h"
-#include "ring/module_c.h"
+#include "ring/layout/module_c.h"
 
 namespace guest {
 namespace {

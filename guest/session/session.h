@@ -18,26 +18,26 @@
 #include <optional>
 
 #include "guest/objects/accepted_nodes.h"
-#include "guest/objects/addresses.h"
-#include "guest/objects/arena.h"
 #include "guest/objects/captures.h"
-#include "guest/objects/managed_ranges.h"
+#include "guest/objects/memory/addresses.h"
+#include "guest/objects/memory/arena.h"
+#include "guest/objects/memory/managed_ranges.h"
+#include "guest/objects/memory/occupied.h"
+#include "guest/objects/memory/registered.h"
+#include "guest/objects/memory/virtual_ranges.h"
 #include "guest/objects/objects.h"
-#include "guest/objects/occupied.h"
-#include "guest/objects/registered.h"
 #include "guest/objects/textures.h"
 #include "guest/objects/variables.h"
-#include "guest/objects/virtual_ranges.h"
 #include "guest/region/region.h"
 #include "guest/session/arena_binding.h"
 #include "guest/session/callbacks.h"
 #include "guest/session/channel.h"
 #include "guest/session/channels.h"
-#include "guest/session/claim.h"
-#include "guest/session/heartbeat.h"
-#include "guest/session/liveness.h"
 #include "guest/session/sleeper.h"
-#include "guest/session/slot.h"
+#include "guest/session/slot/claim.h"
+#include "guest/session/slot/heartbeat.h"
+#include "guest/session/slot/liveness.h"
+#include "guest/session/slot/slot.h"
 #include "guest/session/worker_bell.h"
 
 namespace guest {
@@ -66,7 +66,7 @@ class Session {
   std::uint32_t open_channels() const { return channels_.open(); }
   Channel& channel(std::uint32_t index) { return channels_.at(index); }
 
-  // Whether calls can be made (guest/session/liveness.h).
+  // Whether calls can be made (guest/session/slot/liveness.h).
   bool usable() const { return liveness_.usable(); }
   bool lost() const { return liveness_.lost(); }
   bool attached() { return liveness_.attached(); }
@@ -89,7 +89,7 @@ class Session {
     region_->forget();
   }
 
-  // The host's address of [at, at + bytes), if all of it is memory that the GPU may touch (guest/objects/addresses.h).
+  // The host's address of [at, at + bytes), if all of it is memory that the GPU may touch (guest/objects/memory/addresses.h).
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const {
     return addresses.device_view(at, bytes);
   }
@@ -122,7 +122,7 @@ class Session {
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Registered> registered;
   std::unique_ptr<Variables> variables;
-  std::mutex long_names;  // one on its way at a time (guest/calls/long_name.h); taken before `lookups`
+  std::mutex long_names;  // one on its way at a time (guest/calls/module/long_name.h); taken before `lookups`
   std::mutex lookups;     // of functions, kernels, modules and managed variables; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
   ManagedRanges managed;

@@ -10,9 +10,9 @@
 
 #include "guest/region/module.h"
 #include "guest/region/region.h"
-#include "guest/session/listeners.h"
-#include "ring/layout.h"
-#include "ring/shared.h"
+#include "guest/session/slot/listeners.h"
+#include "ring/layout/layout.h"
+#include "ring/shared/shared.h"
 
 namespace guest {
 

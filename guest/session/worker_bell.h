@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "guest/region/region.h"
-#include "guest/session/claim.h"
-#include "ring/shared.h"
+#include "guest/session/slot/claim.h"
+#include "ring/shared/shared.h"
 
 namespace guest {
 

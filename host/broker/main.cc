@@ -29,7 +29,7 @@
 #include "host/broker/daemon.h"
 #include "host/broker/start_check.h"
 #include "host/broker/worker/worker_program.h"
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 
 namespace {
 

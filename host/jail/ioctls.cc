@@ -21,10 +21,10 @@ Choice choose_requests(bool device_files, bool any_wanted, const std::string& dr
   if (driver == recorded_driver && gpus > recorded_gpus)
     return {Requests::Any, "a list of what so many GPUs in one session need (it was recorded with " +
                                std::to_string(recorded_gpus) + ": give the VM no more by the key gpus, run " +
-                               "tools/record-ioctls, or set jail_ioctls = \"any\")"};
+                               "tools/dev/record-ioctls, or set jail_ioctls = \"any\")"};
   if (driver == recorded_driver) return {Requests::Listed, {}};
   return {Requests::Any, "a list of this driver's ioctls (it is driver " + std::string(recorded_driver) +
-                             "'s, this is " + driver + ": run tools/record-ioctls, or set jail_ioctls = \"any\")"};
+                             "'s, this is " + driver + ": run tools/dev/record-ioctls, or set jail_ioctls = \"any\")"};
 }
 
 }  // namespace host::jail

@@ -1,5 +1,5 @@
 // The requests that a worker may make of NVIDIA's kernel modules once it serves a guest: by number, the whole of it
-// with the argument's size, as tools/record-ioctls saw them on one and on two H200 with all programs that exercise the
+// with the argument's size, as tools/dev/record-ioctls saw them on one and on two H200 with all programs that exercise the
 // driver. A new driver, or a new call that we serve, needs a new recording.
 //
 // A filter sees the number and not the device. Some numbers stand for much: RM_CONTROL and RM_ALLOC have commands and

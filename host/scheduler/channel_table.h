@@ -1,11 +1,11 @@
-// Reads the channels that a worker tells (ring/gpu_use.h). A guest may control its worker, so each word is copied once.
+// Reads the channels that a worker tells (ring/ops/gpu_use.h). A guest may control its worker, so each word is copied once.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "host/scheduler/helper_protocol.h"
-#include "ring/gpu_use.h"
+#include "ring/ops/gpu_use.h"
 
 namespace host::scheduler {
 

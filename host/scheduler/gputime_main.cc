@@ -18,7 +18,7 @@
 
 #include "host/scheduler/helper_service.h"
 #include "host/scheduler/rm_client.h"
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 
 namespace {
 

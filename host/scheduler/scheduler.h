@@ -1,4 +1,4 @@
-// The scheduler of GPU time: a thread that reads what all workers tell of their use (ring/gpu_use.h), asks a Policy for each
+// The scheduler of GPU time: a thread that reads what all workers tell of their use (ring/ops/gpu_use.h), asks a Policy for each
 // GPU, and has a Switcher carry its orders out. It is apart from the broker's loop, which may be busy for milliseconds; the
 // two hand each other messages through queues without locks.
 //

@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "host/simgpu/api/usage_file.h"
+#include "host/simgpu/api/device/usage_file.h"
 
 namespace host::scheduler {
 namespace {

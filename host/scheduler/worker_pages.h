@@ -1,4 +1,4 @@
-// The pages of ring/gpu_use.h for one worker, as the broker has them, and the bell by which the worker wakes the scheduler.
+// The pages of ring/ops/gpu_use.h for one worker, as the broker has them, and the bell by which the worker wakes the scheduler.
 // The broker makes them, passes the worker descriptors of all, and keeps the pages mapped for the scheduler's thread for
 // as long as a WorkerPages lives.
 //
@@ -12,7 +12,7 @@
 
 #include "host/base/fd.h"
 #include "host/base/shared_fd.h"
-#include "ring/gpu_use.h"
+#include "ring/ops/gpu_use.h"
 
 namespace host::scheduler {
 

@@ -15,7 +15,7 @@
 
 #include "host/base/process/control.h"
 #include "host/base/process/life_line.h"
-#include "host/session/device_memory.h"
+#include "host/session/memory/device_memory.h"
 
 namespace host {
 

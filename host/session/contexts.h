@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "host/driver/driver.h"
-#include "host/session/device_memory.h"
+#include "host/session/memory/device_memory.h"
 #include "ring/wire/record.h"
 
 namespace host {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "host/driver/driver.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host {
 

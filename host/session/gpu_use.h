@@ -1,4 +1,4 @@
-// What a session tells the scheduler of its use of GPUs (ring/gpu_use.h): each submission, and how many of them a returned
+// What a session tells the scheduler of its use of GPUs (ring/ops/gpu_use.h): each submission, and how many of them a returned
 // wait covers. A submission costs one addition and one look.
 //
 // A wait for one stream is taken for a wait for all: a program of several streams may seem to be done early, and wants the
@@ -11,7 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ring/gpu_use.h"
+#include "ring/ops/gpu_use.h"
 
 namespace host {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "host/session/budget.h"
 #include "host/session/lent_options.h"
+#include "host/session/memory/budget.h"
 
 namespace host {
 

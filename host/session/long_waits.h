@@ -26,7 +26,7 @@
 #include <span>
 
 #include "host/session/gpu_use.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host {
 

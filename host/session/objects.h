@@ -20,7 +20,7 @@ namespace host {
 // The table from ids to handles. Ordering: two edges of an entry, both put -> find. H: the handle is written before the
 // id that makes it visible. G: the entry is taken before it is counted, and counted before the handle is written. So a
 // reader that reads the count, an id, a handle and the same count again has a matching pair
-// (tests/unit/session_objects.cc interrupts both).
+// (tests/unit/session/objects_test.cc interrupts both).
 class Objects {
  public:
   Objects();

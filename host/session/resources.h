@@ -1,7 +1,7 @@
 // The resources of devices that the driver has given to a session: multiprocessors, as a CUdevResource tells of them.
 //
 // The driver believes the bytes of its own that such a struct has. So they stay here, and the guest has an id in their
-// place (host/untrusted/resources.h). What is kept lasts as long as the session, since no call ends a resource; each is an
+// place (host/untrusted/marshal/resources.h). What is kept lasts as long as the session, since no call ends a resource; each is an
 // object of the session, which bounds their number.
 //
 // Thread-safety: any thread.

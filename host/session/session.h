@@ -16,31 +16,31 @@
 #include <vector>
 
 #include "host/driver/driver.h"
-#include "host/session/addresses.h"
-#include "host/session/avoided.h"
-#include "host/session/budget.h"
 #include "host/session/captures.h"
-#include "host/session/charges.h"
 #include "host/session/conditionals.h"
 #include "host/session/contexts.h"
-#include "host/session/device_memory.h"
 #include "host/session/gpu_use.h"
 #include "host/session/links.h"
 #include "host/session/long_waits.h"
-#include "host/session/mirrors.h"
+#include "host/session/memory/addresses.h"
+#include "host/session/memory/avoided.h"
+#include "host/session/memory/budget.h"
+#include "host/session/memory/charges.h"
+#include "host/session/memory/device_memory.h"
+#include "host/session/memory/mirrors.h"
+#include "host/session/memory/pools.h"
+#include "host/session/memory/virtual_ranges.h"
 #include "host/session/objects.h"
 #include "host/session/parameter_places.h"
-#include "host/session/pools.h"
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
-#include "host/session/virtual_ranges.h"
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 #include "ring/view.h"
 
 namespace host {
 
-class HostCalls;  // host/untrusted/host_calls.h
-class Lanes;      // host/untrusted/lanes.h
+class HostCalls;  // host/untrusted/lanes/host_calls.h
+class Lanes;      // host/untrusted/lanes/lanes.h
 class Session;
 
 inline constexpr std::uint32_t all_windows = (1u << ring::window_count) - 1;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ring/telemetry.h"
+#include "ring/ops/telemetry.h"
 
 namespace host {
 

@@ -17,10 +17,10 @@
 #include <string>
 #include <thread>
 
-#include "host/untrusted/captured.h"
 #include "host/untrusted/dispatch.h"
-#include "host/untrusted/guest_waker.h"
-#include "host/untrusted/mirrored.h"
+#include "host/untrusted/lanes/guest_waker.h"
+#include "host/untrusted/marshal/captured.h"
+#include "host/untrusted/marshal/mirrored.h"
 #include "host/untrusted/runs_beside.h"
 #include "ring/api/call.h"
 #include "ring/api/known_ids.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "host/untrusted/calls/pageable_node.h"
-#include "host/untrusted/captured.h"
-#include "host/untrusted/executables.h"
+#include "host/untrusted/marshal/captured.h"
+#include "host/untrusted/marshal/executables.h"
 
 namespace host::counted {
 namespace {

@@ -1,5 +1,5 @@
 // CALL lines of which the session keeps an account: what each takes of device memory is counted before the driver is asked
-// (host/session/device_memory.h), and captures that begin and end are noted (host/session/captures.h). CUSTOM lines do this in
+// (host/session/memory/device_memory.h), and captures that begin and end are noted (host/session/captures.h). CUSTOM lines do this in
 // their own functions.
 //
 // A function here stands in the driver's place: it gets the driver's function and what the record was turned into. Where
@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-#include "host/untrusted/request.h"
+#include "host/untrusted/marshal/request.h"
 #include "ring/api/call.h"
 
 namespace host {

@@ -4,8 +4,8 @@
 
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/counted.h"
-#include "host/untrusted/form.h"
-#include "host/untrusted/unmarshal.h"
+#include "host/untrusted/marshal/form.h"
+#include "host/untrusted/marshal/unmarshal.h"
 
 namespace host {
 namespace {

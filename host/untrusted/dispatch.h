@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "host/untrusted/request.h"
+#include "host/untrusted/marshal/request.h"
 
 namespace host {
 

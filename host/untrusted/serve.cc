@@ -16,7 +16,7 @@
 
 #include "host/session/broker_line.h"
 #include "host/untrusted/channel.h"
-#include "host/untrusted/lanes.h"
+#include "host/untrusted/lanes/lanes.h"
 #include "ring/queue/parking.h"
 
 namespace host {

@@ -1,4 +1,4 @@
-// Tells the scheduler which channels the driver library has made on each GPU (ring/gpu_use.h), as the worker's ioctl() sees
+// Tells the scheduler which channels the driver library has made on each GPU (ring/ops/gpu_use.h), as the worker's ioctl() sees
 // them. It begins before the driver's start.
 //
 // Thread-safety: any thread may call.
@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "ring/gpu_use.h"
+#include "ring/ops/gpu_use.h"
 
 namespace host::worker {
 

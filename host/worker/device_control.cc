@@ -45,7 +45,7 @@ void report(int fd, std::uint32_t number) {
   if (readlink(link, path, sizeof path - 1) < 0) path[0] = '?';
   char line[192];
   const int length = std::snprintf(line, sizeof line,
-                                   "the jail refused ioctl 0x%08x of %s, which is not in its list: tools/record-ioctls "
+                                   "the jail refused ioctl 0x%08x of %s, which is not in its list: tools/dev/record-ioctls "
                                    "records it anew\n",
                                    number, path);
   static_cast<void>(!write(STDERR_FILENO, line, static_cast<std::size_t>(length)));

@@ -21,7 +21,7 @@
 #include "host/untrusted/serve.h"
 #include "host/worker/channel_report.h"
 #include "host/worker/start.h"
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 
 namespace {
 
@@ -100,7 +100,7 @@ class GpuBackend {
   CUresult init_result_ = CUDA_SUCCESS;
 };
 
-// The simulated GPU's file for its use (host/simgpu/api/usage_file.h): in the jail it could not be opened any more.
+// The simulated GPU's file for its use (host/simgpu/api/device/usage_file.h): in the jail it could not be opened any more.
 void open_usage_file() {
   const char* path = std::getenv("IVGPU_SIM_USAGE");
   if (path == nullptr) return;

@@ -18,7 +18,7 @@ struct Options {
   int interrupt_fd = -1;  // an eventfd; -1: nothing interrupts the guest
   int telemetry_fd = -1;
   int group_fd = -1;   // cgroup.procs of its VM's control group; -1: it stays where it was started
-  int orders_fd = -1;  // with the next two: of its GPU time (ring/gpu_use.h); -1: nobody schedules it
+  int orders_fd = -1;  // with the next two: of its GPU time (ring/ops/gpu_use.h); -1: nobody schedules it
   int use_fd = -1;
   int bell_fd = -1;
   int life_fd = -1;              // ends with its broker (host/base/process/life_line.h); -1: the worker is killed then

@@ -26,8 +26,8 @@
 #include "host/worker/place.h"
 #include "ring/api/cuda.h"
 #include "ring/api/known_ids.h"
-#include "ring/mutants.h"
-#include "ring/telemetry.h"
+#include "ring/ops/telemetry.h"
+#include "ring/verify/mutants.h"
 
 namespace host::worker {
 namespace {
@@ -102,7 +102,7 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
-// Maps a page of ring/gpu_use.h. Null: it is not there.
+// Maps a page of ring/ops/gpu_use.h. Null: it is not there.
 template <class Page>
 Page* map_page(int fd, int rights) {
   struct stat status {};
@@ -247,7 +247,7 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
                   .opened = 0,
                   .callbacks_asleep = 0,
                   .heartbeat = 0});
-  // Edge M (guest/session/slot.h).
+  // Edge M (guest/session/slot/slot.h).
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 

@@ -1,5 +1,5 @@
 // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER as the driver reads them in cuInit. Both libraries that a program can find
-// read them here. Asked of an H200 machine with two GPUs, driver 580.159.04; tests/unit/abi_visible_devices.cc has its
+// read them here. Asked of an H200 machine with two GPUs, driver 580.159.04; tests/unit/abi/visible_devices_test.cc has its
 // answers.
 #pragma once
 

@@ -1,7 +1,7 @@
 // The way of one argument of a driver call across the boundary.
 //
 // Everything here is data: it names a direction and an extent, and does nothing. guest/marshal/marshal.h and
-// host/untrusted/unmarshal.h each read it once, so no line of the table can make the two sides disagree.
+// host/untrusted/marshal/unmarshal.h each read it once, so no line of the table can make the two sides disagree.
 #pragma once
 
 #include <cstdint>

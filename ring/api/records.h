@@ -16,7 +16,7 @@
 #include "ring/api/pointer_records.h"
 #include "ring/api/stream_records.h"
 #include "ring/api/tensor_map_records.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 #include "ring/wire/record.h"
 
 namespace api {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ring/vm_page_c.h"
+#include "ring/layout/vm_page_c.h"
 
 namespace ring {
 

@@ -4,7 +4,7 @@
 //   L fill -> call token, kind and status, and the memory that the function may read, are written before `sequence`
 //   D call -> answer the result, and everything that the function has written, are written before `done`
 // D also covers the next use: a lane is filled again only after its answer was seen, also where no thread waits for the
-// answer (host/untrusted/lane_pool.h). ring/queue/parking.h is how both sides sleep and wake. Covered by: the model lanes,
+// answer (host/untrusted/lanes/lane_pool.h). ring/queue/parking.h is how both sides sleep and wake. Covered by: the model lanes,
 // the explorer's scenario lanes (docs/models.md), and ThreadSanitizer under tests/loopback/lanes.cc.
 //
 // Trust. Each side counts the uses of a lane in private memory, only ever publishes that count, and checks the other's
@@ -16,10 +16,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ring/layout.h"
-#include "ring/mutants.h"
+#include "ring/layout/layout.h"
 #include "ring/queue/peer.h"
-#include "ring/shared.h"
+#include "ring/shared/shared.h"
+#include "ring/verify/mutants.h"
 
 namespace ring {
 

@@ -26,9 +26,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ring/layout.h"
-#include "ring/mutants.h"
-#include "ring/shared.h"
+#include "ring/layout/layout.h"
+#include "ring/shared/shared.h"
+#include "ring/verify/mutants.h"
 
 namespace ring {
 

@@ -5,7 +5,7 @@
 //   P  publish -> take   a record's bytes are written before `tail` covers them
 //   F  take -> reserve   a record's bytes are read before `head` gives them back
 // Sleeping and waking is ring/queue/parking.h. Covered by: the model ring, the explorer's scenario ring
-// (docs/models.md), and ThreadSanitizer under tests/unit/ring_queue.cc.
+// (docs/models.md), and ThreadSanitizer under tests/unit/ring/queue_test.cc.
 //
 // Trust. `tail` and `head` lie where the other side can write them. So each side keeps its own position privately, only
 // ever publishes it, and range-checks the other's by one subtraction: a nonsensical one is Peer::Broken, never an index
@@ -24,10 +24,10 @@
 #include <cstring>
 #include <span>
 
-#include "ring/layout.h"
-#include "ring/mutants.h"
+#include "ring/layout/layout.h"
 #include "ring/queue/peer.h"
-#include "ring/shared.h"
+#include "ring/shared/shared.h"
+#include "ring/verify/mutants.h"
 #include "ring/wire/record.h"
 
 namespace ring {

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <span>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace ring {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ring/shared.h"
+#include "ring/shared/shared.h"
 #include "ring/wire/record.h"
 
 namespace ring {

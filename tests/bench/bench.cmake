@@ -1,4 +1,4 @@
-# The measuring programs that are no CUDA programs. tools/parts runs these two.
+# The measuring programs that are no CUDA programs. tools/dev/parts runs these two.
 add_executable(parts ${CMAKE_CURRENT_LIST_DIR}/parts.cc)
 target_link_libraries(parts PRIVATE ivgpu_ring ivgpu_api Threads::Threads ${CMAKE_DL_LIBS})
 

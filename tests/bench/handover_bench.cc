@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "guest/objects/copiers.h"
-#include "host/simgpu/api/schedule.h"
+#include "guest/objects/copy/copiers.h"
+#include "host/simgpu/api/stream/schedule.h"
 #include "host/simgpu/engine.h"
 #include "host/simgpu/vm/load.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t pieces = 8;  // as many as a staged copy has under way
 
-// Each caller starts its pieces and then waits for them in turn, as guest/calls/staged_copy.cc does.
+// Each caller starts its pieces and then waits for them in turn, as guest/calls/copy/staged_copy.cc does.
 // Arguments: threads of the copiers, bytes of a piece.
 void copies(benchmark::State& state) {
   static guest::Copiers* copiers;

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "guest/session/callbacks.h"
-#include "host/untrusted/lanes.h"
+#include "host/untrusted/lanes/lanes.h"
 #include "tests/bench/lockfree_callbacks.h"
 
 namespace {

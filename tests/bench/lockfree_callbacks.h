@@ -1,6 +1,6 @@
 // The variants without locks of both ends of a call from the worker to the program, to be measured beside the product's:
 // what the worker may have called (guest/session/callbacks.h, tokens.h), and the worker's lanes that wait for a thread
-// (host/untrusted/lanes.h). The lanes' words and who sleeps on them are the product's own (ring/queue/).
+// (host/untrusted/lanes/lanes.h). The lanes' words and who sleeps on them are the product's own (ring/queue/).
 //
 // Not for the product as they stand: docs/design/017-lockfree-between-threads.md has the figures and the decision.
 #pragma once

@@ -1,5 +1,5 @@
 // Where the nanoseconds of a launch and of a synchronize go: each part by itself, and the whole without any stamps. Run
-// by tools/parts natively, and through ivgpu with tests/bench/parts_driver.cc behind the worker. Prints one line a
+// by tools/dev/parts natively, and through ivgpu with tests/bench/parts_driver.cc behind the worker. Prints one line a
 // figure: name, median, 99th percentile, in nanoseconds.
 #include <dlfcn.h>
 

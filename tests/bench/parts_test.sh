@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: parts_test.sh SOURCES BUILD
-# tools/parts on the simulated GPU: both tables are whole, each part has a figure, and no figure is nonsense.
+# tools/dev/parts on the simulated GPU: both tables are whole, each part has a figure, and no figure is nonsense.
 set -euo pipefail
 sources=$1 build=$2
-table=$("$sources/tools/parts" --gpu sim --quick --build "$build")
+table=$("$sources/tools/dev/parts" --gpu sim --quick --build "$build")
 status=0
 fail() { echo "FAIL: $1"; echo "$table"; status=1; }
 
@@ -11,6 +11,6 @@ fail() { echo "FAIL: $1"; echo "$table"; status=1; }
 [[ $(grep -cE '^\| (guest|to the worker|worker|the driver|reply)[^|]*\| [1-9][0-9]* \|' <<<"$table") -ge 12 ]] ||
   fail "a part has no figure"
 code=0
-"$sources/tools/parts" --gpu nonsense >/dev/null 2>&1 || code=$?
+"$sources/tools/dev/parts" --gpu nonsense >/dev/null 2>&1 || code=$?
 [[ $code == 2 ]] || fail "a wrong option gives $code"
 exit "$status"

@@ -1,6 +1,6 @@
 // A program that floods its session, through the guest library, ring, worker and simulated GPU: it gets the driver's
 // error, its worker's memory stays bounded, and the VM serves the next program.
-#include "tests/unit/watched_broker.h"
+#include "tests/unit/broker/watched_broker.h"
 
 namespace {
 

@@ -21,7 +21,7 @@ add_test(NAME unit.docs.configuration_is_current
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 
 # docs/metrics.md is what the broker's lists of figures make of it: `build/host/broker/metrics > docs/metrics.md` after a
-# change of ring/figures.h or host/broker/ops/figures.cc.
+# change of ring/ops/figures.h or host/broker/ops/figures.cc.
 add_test(NAME unit.docs.metrics_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")
 set_tests_properties(unit.docs.metrics_is_current PROPERTIES LABELS unit)

@@ -116,8 +116,8 @@ TEST_F(Tree, DeadLinksAreFound) {
 }
 
 TEST_F(Tree, MissingPathsAreFound) {
-  put("ring/layout.h", "");
-  EXPECT_EQ(missing_paths(path, "`ring/layout.h` `ring/gone.h` `ring/` `std/vector` `ring/*.def` `a / b`\n"),
+  put("ring/layout/layout.h", "");
+  EXPECT_EQ(missing_paths(path, "`ring/layout/layout.h` `ring/gone.h` `ring/` `std/vector` `ring/*.def` `a / b`\n"),
             (Strings{"ring/gone.h"}));
 }
 

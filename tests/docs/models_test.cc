@@ -1,7 +1,7 @@
-// docs/models.md's table is ring/mutants.def, line by line; and what is shipped contains no mutant.
+// docs/models.md's table is ring/verify/mutants.def, line by line; and what is shipped contains no mutant.
 #include <gtest/gtest.h>
 
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 #include "tests/docs/markdown.h"
 
 namespace {
@@ -10,9 +10,9 @@ namespace {
 #define MUTANT(name, ...) static_assert(!ring::wrong(ring::Mutant::name), "a mutant is in a build that may be shipped");
 #define DOUBLE_FETCH MUTANT
 #define RACE MUTANT
-#include "ring/double_fetches.def"
-#include "ring/mutants.def"
-#include "ring/races.def"
+#include "ring/verify/double_fetches.def"
+#include "ring/verify/mutants.def"
+#include "ring/verify/races.def"
 #undef RACE
 #undef DOUBLE_FETCH
 #undef MUTANT
@@ -22,7 +22,7 @@ TEST(ModelsPage, HasTheMutantsAndNoOthers) {
   const std::vector<std::string> wanted = {
 #define MUTANT(name, what, model, explorer, stress) \
   "| `" #name "` | " what " | " #model " | " #explorer " | " #stress " |",
-#include "ring/mutants.def"
+#include "ring/verify/mutants.def"
 #undef MUTANT
   };
   std::vector<std::string> rows;

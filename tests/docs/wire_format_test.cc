@@ -5,7 +5,7 @@
 #include <map>
 
 #include "ring/api/records.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 #include "ring/wire/record.h"
 #include "tests/docs/markdown.h"
 

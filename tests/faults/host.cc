@@ -16,7 +16,7 @@
 
 #include "tests/deadline.h"
 #include "tests/unit/process_life.h"
-#include "tools/ivgpu/deaths.h"
+#include "tools/ivgpu/support/deaths.h"
 
 namespace faults {
 namespace {

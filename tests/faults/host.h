@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tests/oracle.h"
-#include "tools/ivgpu/child.h"
-#include "tools/ivgpu/temp_dir.h"
+#include "tools/ivgpu/support/child.h"
+#include "tools/ivgpu/support/temp_dir.h"
 
 namespace faults {
 

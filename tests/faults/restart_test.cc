@@ -8,7 +8,7 @@
 
 #include "tests/faults/program.h"
 #include "tests/faults/vm.h"
-#include "tests/unit/broker_restart.h"
+#include "tests/unit/broker/restart.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "tools/ivgpu/install.h"
+#include "tools/ivgpu/support/install.h"
 
 namespace faults {
 namespace {

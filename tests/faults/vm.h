@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "tests/faults/program.h"
-#include "tools/ivgpu/temp_dir.h"
+#include "tools/ivgpu/support/temp_dir.h"
 #include "tools/ivgpu/vm/guest.h"
 #include "tools/ivgpu/vm/qemu.h"
 

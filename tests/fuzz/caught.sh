@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A mistake on purpose (ring/double_fetches.def, ring/races.def) must end its fuzz target with the broken promise that it
+# A mistake on purpose (ring/verify/double_fetches.def, ring/verify/races.def) must end its fuzz target with the broken promise that it
 # is. The corpus has an input for each. A call that is new to the table gives old inputs another meaning, so where none
 # of them shows the mistake any more the target searches for one that does.
 #

@@ -7,7 +7,7 @@
 //     the session's knowing;
 //   - before each lock that the worker's code takes (tests/fuzz/locks.h).
 // So no time passes in the choice, and an input repeats what it has found. What lies between two operations on the
-// session's atomic words is not searched here: tests/unit/session_objects.cc interrupts these.
+// session's atomic words is not searched here: tests/unit/session/objects_test.cc interrupts these.
 //
 // The records break no rule of the protocol, but for one in 64, in which a word is damaged. What must hold: whole
 // records do not break the session; nobody waits for ever; what ended before a record began is not handed to the driver
@@ -25,7 +25,7 @@
 
 #include "host/session/session.h"
 #include "host/untrusted/channel.h"
-#include "host/untrusted/lanes.h"
+#include "host/untrusted/lanes/lanes.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
 #include "tests/fuzz/locks.h"

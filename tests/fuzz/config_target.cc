@@ -1,7 +1,7 @@
 // ivgpud's configuration file: whatever the text, parsing ends with a sentence or with values that the broker can use.
 #include "host/broker/config/config.h"
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 #include "tests/fuzz/input.h"
 
 namespace {

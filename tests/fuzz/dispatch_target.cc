@@ -14,7 +14,7 @@
 
 #include "host/session/session.h"
 #include "host/untrusted/channel.h"
-#include "host/untrusted/lanes.h"
+#include "host/untrusted/lanes/lanes.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
 #include "tests/fuzz/moving.h"

@@ -1,4 +1,4 @@
-// Shared memory that moves: before any read of it (ring/observed.h) the other side may have written there. It also
+// Shared memory that moves: before any read of it (ring/shared/observed.h) the other side may have written there. It also
 // holds the code to its promise: a byte that is watched is read once. One at a time, in the thread that reads.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ring/observed.h"
+#include "ring/shared/observed.h"
 #include "tests/fuzz/input.h"
 
 namespace fuzz {

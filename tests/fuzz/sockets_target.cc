@@ -14,7 +14,7 @@
 #include "host/broker/ops/metrics_server.h"
 #include "host/broker/transport/ivshmem_server.h"
 #include "host/broker/worker/worker_process.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 #include "tests/fuzz/client.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "tests/fuzz/text.h"
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/error.h"
 #include "tools/ivgpu/top/text.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/unit/watched_broker.h"
+#include "tests/unit/broker/watched_broker.h"
 #include "tests/witness.h"
 
 namespace {

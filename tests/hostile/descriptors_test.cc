@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "tests/unit/broker_restart.h"
+#include "tests/unit/broker/restart.h"
 
 namespace {
 

@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "guest/region/region.h"
-#include "guest/session/owner.h"
+#include "guest/session/slot/owner.h"
 #include "ring/api/call.h"
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 #include "ring/view.h"
 #include "ring/wire/record.h"
 #include "tests/hostile/bound.h"

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "tests/unit/watched_broker.h"
+#include "tests/unit/broker/watched_broker.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Preloaded into a worker by tools/record-ioctls: writes down which device files the process opens and which requests
+// Preloaded into a worker by tools/dev/record-ioctls: writes down which device files the process opens and which requests
 // it makes of them, before the jail is closed and in it.
 //
 // The file is mapped before the jail closes, and every line in it has one length: a count grows in place, nothing has

@@ -17,7 +17,7 @@ grep -Eq '^before done +open +0x00000002 +1 /dev/null' "$work/lines" || fail "an
 IVGPU_IOCTLS=$work/none LD_PRELOAD=$build/tests/libioctl_recorder.so "$build/tests/ioctl_probe" 2>"$work/error" && fail "a folder that is not there"
 grep -q 'cannot be recorded' "$work/error" || fail "no word about a folder that is not there"
 
-"$repo/tools/record-ioctls" --no-such-option >/dev/null 2>&1 && fail "an unknown option"
-"$repo/tools/record-ioctls" --gpu sim --build "$build" --quick --out "$work/out" >"$work/said" 2>&1 || fail "a program through loopback"
+"$repo/tools/dev/record-ioctls" --no-such-option >/dev/null 2>&1 && fail "an unknown option"
+"$repo/tools/dev/record-ioctls" --gpu sim --build "$build" --quick --out "$work/out" >"$work/said" 2>&1 || fail "a program through loopback"
 grep -q 'ran vector_add' "$work/said" || fail "no program ran"
 grep -q '^# columns: .* [1-9][0-9]* processes$' "$work/out/ioctls.txt" || fail "no worker had the recorder"

@@ -22,7 +22,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   # A broker that gives out a GPU holds its name on the machine, and all have the simulated one.
   ivgpu_discover(jail_holds_test LABELS jail PROPERTIES RESOURCE_LOCK gpu_name COST 100)
 
-  # What tools/record-ioctls puts before a worker's driver.
+  # What tools/dev/record-ioctls puts before a worker's driver.
   add_library(ioctl_recorder SHARED ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.cc)
   target_link_libraries(ioctl_recorder PRIVATE ivgpu_options)
   add_executable(every_device ${CMAKE_CURRENT_LIST_DIR}/every_device.cc)

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "tests/unit/mps_harness.h"
+#include "tests/unit/broker/mps_harness.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "tests/unit/watched_broker.h"
+#include "tests/unit/broker/watched_broker.h"
 
 namespace {
 

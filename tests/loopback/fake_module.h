@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "guest/region/module.h"
-#include "guest/session/slot_step.h"
+#include "guest/session/slot/slot_step.h"
 #include "ring/view.h"
 #include "tests/other_side.h"
 

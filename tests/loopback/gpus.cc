@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/watched_broker.h"
+#include "tests/unit/broker/watched_broker.h"
 
 namespace {
 

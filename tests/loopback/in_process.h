@@ -17,7 +17,7 @@
 #include "host/session/session.h"
 #include "host/untrusted/serve.h"
 #include "ring/api/cuda.h"
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 #include "ring/view.h"
 #include "tests/loopback/fake_module.h"
 

@@ -7,7 +7,7 @@
 #include "guest/region/region.h"
 #include "ring/api/call.h"
 #include "ring/api/records.h"
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/broker/harness.h"
 
 namespace {
 

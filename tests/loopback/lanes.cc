@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/untrusted/lanes.h"
+#include "host/untrusted/lanes/lanes.h"
 #include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/loopback/backend_fake.h"

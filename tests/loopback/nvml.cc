@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/broker/watched_broker.h"
 #include "tests/unit/usage_file.h"
-#include "tests/unit/watched_broker.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "ring/view.h"
 #include "tests/oracle.h"
 #include "tests/other_side.h"
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/broker/harness.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "host/simgpu/api/usage_file.h"
-#include "tests/unit/watched_broker.h"
+#include "host/simgpu/api/device/usage_file.h"
+#include "tests/unit/broker/watched_broker.h"
 
 namespace {
 

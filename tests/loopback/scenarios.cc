@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "guest/objects/copiers.h"
+#include "guest/objects/copy/copiers.h"
 #include "guest/process/thread.h"
 #include "guest/session/channel.h"
 #include "guest/switches.h"

@@ -1,14 +1,14 @@
 // GPU time with everything in place: a real ivgpud, real workers, and the simulated GPU, whose processes share its time by slices
-// (host/simgpu/api/time_slices.h) and are switched off by the broker. What each gets is a matter of the policy's own tests.
+// (host/simgpu/api/device/time_slices.h) and are switched off by the broker. What each gets is a matter of the policy's own tests.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "host/simgpu/api/usage_file.h"
+#include "host/simgpu/api/device/usage_file.h"
 #include "tests/loopback/load_progress.h"
 
-#include "tests/unit/fd_keeper.h"
-#include "tests/unit/watched_broker.h"
+#include "tests/unit/broker/fd_keeper.h"
+#include "tests/unit/broker/watched_broker.h"
 
 namespace {
 

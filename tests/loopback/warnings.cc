@@ -3,7 +3,7 @@
 // its session. A real ivgpud, the simulated GPU, and programs with the real guest library.
 #include <sys/stat.h>
 
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/broker/harness.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
-// Ranges of addresses that several channels reserve, map, unmap and free (host/session/virtual_ranges.h). The session's own
+// Ranges of addresses that several channels reserve, map, unmap and free (host/session/memory/virtual_ranges.h). The session's own
 // sources run here, with the explorer's locks in the place of the standard library's. A channel's steps around them are
-// those of host/untrusted/unmarshal.h: lock, check, driver, settle.
+// those of host/untrusted/marshal/unmarshal.h: lock, check, driver, settle.
 #include <compare>
 #include <iterator>
 #include <map>
@@ -16,8 +16,8 @@ using explored_shared_mutex = explore::Mutex;
 #define mutex explored_mutex
 #define shared_mutex explored_shared_mutex
 // after it:
-#include "host/session/addresses.cc"
-#include "host/session/virtual_ranges.cc"
+#include "host/session/memory/addresses.cc"
+#include "host/session/memory/virtual_ranges.cc"
 #include "tests/models/scenarios.h"
 
 namespace explore {

@@ -1,5 +1,5 @@
-// Calls from the worker to the program (ring/queue/lane.h, host/untrusted/lane_pool.h), with both sides' sleeps as
-// host/untrusted/lanes.cc and guest/session/callbacks.cc make them: a futex that has no time-out. The explorer's lock and
+// Calls from the worker to the program (ring/queue/lane.h, host/untrusted/lanes/lane_pool.h), with both sides' sleeps as
+// host/untrusted/lanes/lanes.cc and guest/session/callbacks.cc make them: a futex that has no time-out. The explorer's lock and
 // condition variable are in the place of the standard library's.
 #include <condition_variable>
 
@@ -12,7 +12,7 @@ using explored_condition = explore::Condition;
 #define mutex explored_mutex
 #define condition_variable explored_condition
 // after it:
-#include "host/untrusted/lane_pool.h"
+#include "host/untrusted/lanes/lane_pool.h"
 #include "ring/queue/lane.h"
 #include "ring/queue/parking.h"
 #include "tests/models/scenarios.h"
@@ -63,7 +63,7 @@ struct Lanes {
     require(pool.caller(k).result() == result_of(token), "an answer is another call's");
   }
 
-  // As Lanes::call() and Lanes::post() of host/untrusted/lanes.cc: on any lane.
+  // As Lanes::call() and Lanes::post() of host/untrusted/lanes/lanes.cc: on any lane.
   void call_and_wait(std::uint64_t token) {
     const std::size_t k = fill(token);
     await(k, token);

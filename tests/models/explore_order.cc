@@ -1,10 +1,10 @@
-// Order across threads (guest/objects/last_use.h): guests post through channels of their own, or share one; a worker
+// Order across threads (guest/objects/memory/last_use.h): guests post through channels of their own, or share one; a worker
 // for each channel executes. What CUDA promises is that work executes in the order in which the program ordered its
 // calls. A graph's launch may record an event that it does not name.
 #include "tests/models/explored.h"
 // after it:
 #include "guest/objects/known_done.h"
-#include "guest/objects/last_use.h"
+#include "guest/objects/memory/last_use.h"
 #include "tests/models/scenarios.h"
 
 namespace explore {

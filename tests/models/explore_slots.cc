@@ -1,9 +1,9 @@
-// A slot's word and its owner (guest/session/slot_step.h, host/broker/region/slot_step.h): processes that claim it, find its
+// A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h): processes that claim it, find its
 // holder dead or give it back, and a broker that looks. What the broker does around its header's functions is told here
 // once more (host/broker/vm/vm.cc has the rest), with one slot, which is wiped at once.
 #include "tests/models/explored.h"
 // after it:
-#include "guest/session/slot_step.h"
+#include "guest/session/slot/slot_step.h"
 #include "host/broker/region/slot_step.h"
 #include "tests/models/scenarios.h"
 

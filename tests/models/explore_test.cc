@@ -1,4 +1,4 @@
-// Every scenario finds nothing in the code as shipped, the mistake in each mutant of ring/mutants.def, and a mistake
+// Every scenario finds nothing in the code as shipped, the mistake in each mutant of ring/verify/mutants.def, and a mistake
 // wherever an ordering of the shipping code is weakened to relaxed or a fence is left out: that one needs no list,
 // since the explorer sees each place where the code asks for an ordering.
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cctype>
 #include <map>
 
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 #include "tests/models/scenarios.h"
 
 namespace explore {
@@ -50,7 +50,7 @@ void PrintTo(const Mutant& m, std::ostream* out) { *out << m.name; }
 
 constexpr Mutant mutants[] = {
 #define MUTANT(name, what, model, explorer, stress) {#name, ring::Mutant::name, #explorer},
-#include "ring/mutants.def"
+#include "ring/verify/mutants.def"
 #undef MUTANT
 };
 

@@ -25,7 +25,7 @@
 
 #include "tests/models/explore.h"
 
-// In the place of ring/words.h.
+// In the place of ring/shared/words.h.
 #define IVGPU_EXPLORED
 namespace ring::words {
 using explore::Order, explore::Site;

@@ -1,4 +1,4 @@
-/* Calls from the worker to the program: ring/queue/lane.h as host/untrusted/lane_pool.h, host/untrusted/lanes.cc and
+/* Calls from the worker to the program: ring/queue/lane.h as host/untrusted/lanes/lane_pool.h, host/untrusted/lanes/lanes.cc and
  * guest/session/callbacks.cc use it. Two threads of the worker share the lanes. A thread awaits a call's answer and gives
  * the lane back, or it leaves the lane and no thread waits for the answer. The futexes have no time-out.
  *

@@ -1,4 +1,4 @@
-# Models of the protocols, and the mistakes that they and other tests must catch (docs/models.md, ring/mutants.def).
+# Models of the protocols, and the mistakes that they and other tests must catch (docs/models.md, ring/verify/mutants.def).
 # Labelled models. Built without sanitizers: the explorer switches stacks by itself, and finds data races by its own rules.
 #
 # A check is a product of the build: RESULT.txt, made anew where something that it depends on is newer, and never
@@ -54,7 +54,7 @@ model_test(explorer DEPENDS models_explore COMMAND $<TARGET_FILE:models_explore>
 # Tests with real threads that exist anyway, on shipping code built with its mistakes; those of the libraries' files that
 # hold one come first, so that the linker takes these.
 add_executable(models_stress ${models}/tried_mutant.cc
-               ${models}/../unit/ring_parking.cc ${models}/../unit/ring_queue.cc
+               ${models}/../unit/ring/parking_test.cc ${models}/../unit/ring/queue_test.cc
                ${models}/../loopback/order.cc ${models}/../loopback/in_process.cc ${models}/../loopback/entry_points.cc
                ${models}/../loopback/backend_fake.cc
                ${CMAKE_SOURCE_DIR}/guest/session/channel.cc ${CMAKE_SOURCE_DIR}/guest/objects/objects.cc
@@ -73,15 +73,15 @@ foreach(part parking ring handover threads)
 endforeach()
 
 # A test for each mistake and each that must catch it; the explorer's are in explore_test.cc.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/mutants.def)
-file(STRINGS ${CMAKE_SOURCE_DIR}/ring/mutants.def mutants REGEX "^MUTANT\\(")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def)
+file(STRINGS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def mutants REGEX "^MUTANT\\(")
 foreach(mutant IN LISTS mutants)
   string(REGEX MATCH "^MUTANT\\(([a-z_]+), \".*\", ([a-z]+), ([a-z]+), ([a-z]+)\\)$" line "${mutant}")
   set(name ${CMAKE_MATCH_1})
   set(model ${CMAKE_MATCH_2})
   set(stress ${CMAKE_MATCH_4})
   if(NOT name)
-    message(FATAL_ERROR "ring/mutants.def: this line is not understood: ${mutant}")
+    message(FATAL_ERROR "ring/verify/mutants.def: this line is not understood: ${mutant}")
   endif()
   if(NOT model STREQUAL none)
     spin_test(${model}.wrong.${name} ${model} --wrong ${name})

@@ -1,4 +1,4 @@
-/* Order across threads (guest/objects/last_use.h, guest/objects/objects.cc, guest/marshal/done_question.h, `executed` in
+/* Order across threads (guest/objects/memory/last_use.h, guest/objects/objects.cc, guest/marshal/done_question.h, `executed` in
  * host/untrusted/channel.cc).
  *
  * Threads A and A2 share channel 0, B has channel 1. All use one object, at a time or, where the program says so, one

@@ -10,7 +10,7 @@
 namespace explore {
 
 struct Scenario {
-  const char* name;  // as in ring/mutants.def
+  const char* name;  // as in ring/verify/mutants.def
   const char* world;
   Verdict (*run)(Options);
 };

@@ -1,9 +1,9 @@
-// The mistake that the environment names is tried from the start: IVGPU_MUTANT, a name of ring/mutants.def.
+// The mistake that the environment names is tried from the start: IVGPU_MUTANT, a name of ring/verify/mutants.def.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 
 namespace {
 
@@ -14,13 +14,13 @@ struct Names {
 
 constexpr Names names[] = {
 #define MUTANT(name, ...) {#name, ring::Mutant::name},
-#include "ring/mutants.def"
+#include "ring/verify/mutants.def"
 #undef MUTANT
 #define DOUBLE_FETCH(name, ...) {#name, ring::Mutant::name},
-#include "ring/double_fetches.def"
+#include "ring/verify/double_fetches.def"
 #undef DOUBLE_FETCH
 #define RACE(name, ...) {#name, ring::Mutant::name},
-#include "ring/races.def"
+#include "ring/verify/races.def"
 #undef RACE
 };
 
@@ -29,7 +29,7 @@ constexpr Names names[] = {
   if (wanted == nullptr) return false;
   for (const Names& n : names)
     if (n.name == wanted) return ring::tried_mutant = n.mutant, true;
-  std::fprintf(stderr, "IVGPU_MUTANT=%s is no mutant of ring/mutants.def\n", wanted);
+  std::fprintf(stderr, "IVGPU_MUTANT=%s is no mutant of ring/verify/mutants.def\n", wanted);
   std::_Exit(0);  // no mistake is tried, so none must seem to be caught
 }();
 

@@ -21,7 +21,7 @@ case ${3:-services} in
 esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-release=$(sed -n 's/.*this_release\[\] = "\(.*\)";/\1/p' "$sources/ring/release.h")
+release=$(sed -n 's/.*this_release\[\] = "\(.*\)";/\1/p' "$sources/ring/layout/release.h")
 kernel=${IVGPU_TEST_IMAGE:-$build/guest-image}/vmlinuz
 [[ -e $kernel ]] || { echo "there is no kernel: $kernel; \`ivgpu vm --gpu sim -- true\` fetches one"; exit 3; }
 pack=(cpio)

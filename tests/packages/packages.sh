@@ -13,7 +13,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-release=$(sed -n 's/.*this_release\[\] = "\(.*\)";/\1/p' "$sources/ring/release.h")
+release=$(sed -n 's/.*this_release\[\] = "\(.*\)";/\1/p' "$sources/ring/layout/release.h")
 # shellcheck source=tests/packages/common.sh
 source "$here/common.sh"
 copy_tree
@@ -23,7 +23,7 @@ lintian --allow-root --fail-on error,warning "$work"/*.changes || { echo "FAIL: 
 # Two numbers of one release are a mistake that ends the build.
 sed -i '1s/(.*)/(9.9.9)/' "$work/ivgpu-$release/debian/changelog"
 ! make_packages || { echo "FAIL: a changelog of another release is taken"; exit 1; }
-grep -q 'debian/changelog says 9.9.9, ring/release.h' "$work/log" || { tail "$work/log"; echo "FAIL: no word of the release"; exit 1; }
+grep -q 'debian/changelog says 9.9.9, ring/layout/release.h' "$work/log" || { tail "$work/log"; echo "FAIL: no word of the release"; exit 1; }
 ((EUID == 0)) || { echo "only root can make a Debian of its own: nothing was installed"; exit 77; }
 
 need_base || { echo "FAIL: no Debian could be made"; exit 1; }

@@ -1,5 +1,5 @@
 // Asks how much of a GPU's memory a process holds by NVIDIA's management library, before and after each way of taking it,
-// and beside that what a worker would count for it (host/session/footprint.h).
+// and beside that what a worker would count for it (host/session/memory/footprint.h).
 // docs/design/029-memory-quotas.md has what is to be learnt.
 // usage: probe_quota [LIBCUDA [LIBNVIDIA_ML]]
 #include <cuda.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "host/broker/gpu/nvml.h"
-#include "host/session/footprint.h"
+#include "host/session/memory/footprint.h"
 #include "tests/probes/probe.h"
 
 namespace {

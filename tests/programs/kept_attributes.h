@@ -1,5 +1,5 @@
 // The attributes that the transport cannot keep, of which device_query does not demand that they are the driver's. A
-// unit test holds this list against the guest library's table, which has the reasons (guest/calls/device_attributes.h).
+// unit test holds this list against the guest library's table, which has the reasons (guest/calls/context/device_attributes.h).
 #pragma once
 
 #include <cuda.h>

@@ -29,7 +29,7 @@ struct Line {
   const char* text;
 };
 // Opcodes that need a texture or surface object, which this program does not make: they can be loaded. That they do what
-// they should is tried by tests/unit/simgpu_texture_test.cc and simgpu_surface_test.cc.
+// they should is tried by tests/unit/simgpu/texture_test.cc and simgpu_surface_test.cc.
 constexpr Line with_objects[] = {
     {"tex.1d.v4.f32.s32", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];"},
     {"tex.1d.v4.s32.s32", "tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}];"},

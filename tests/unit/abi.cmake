@@ -1,13 +1,13 @@
 # Unit tests of ring/abi/ and host/simgpu/image/, and of the simulated GPU's driver calls. Included by tests/CMakeLists.txt.
 add_executable(abi_test
-  ${CMAKE_CURRENT_LIST_DIR}/abi_context_storage.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_error_text.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_export_tables.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_image.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_integrity.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_launch_blocking.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_proc_address.cc
-  ${CMAKE_CURRENT_LIST_DIR}/abi_visible_devices.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/abi/context_storage_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/error_text_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/export_tables_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/image_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/integrity_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/launch_blocking_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/proc_address_test.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi/visible_devices_test.cc)
 target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_options GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(abi_test PRIVATE IVGPU_TEST_DATA="${CMAKE_CURRENT_LIST_DIR}/../data")
 ivgpu_discover(abi_test SANITIZED PREFIX unit. LABELS unit)
@@ -39,8 +39,8 @@ abi_image(library.a -lib -rdc=true ${both_75})
 get_property(images GLOBAL PROPERTY IVGPU_TEST_IMAGE_FILES)
 add_custom_target(test_images DEPENDS ${images})
 
-add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/abi_image_texts.cc
-                                 ${CMAKE_CURRENT_LIST_DIR}/abi_link_images.cc)
+add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/simgpu/image_texts_test.cc
+                                 ${CMAKE_CURRENT_LIST_DIR}/simgpu/link_images_test.cc)
 target_link_libraries(simgpu_image_test PRIVATE simgpu_image GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(simgpu_image_test PRIVATE IVGPU_TEST_IMAGES="${IVGPU_TEST_IMAGES}")
 add_dependencies(simgpu_image_test test_images)
@@ -49,22 +49,22 @@ ivgpu_discover(simgpu_image_test SANITIZED SEPARATE PREFIX unit. LABELS unit)
 # The simulated GPU as a driver. Its library is linked as any program's libcuda.so.1.
 if(TARGET simgpu)
   add_executable(simgpu_api_test
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_capture.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_clusters.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_code.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_graph_updates.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_graphs.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_limits.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc
-    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)
-  add_library(simgpu_cubin_library SHARED ${CMAKE_CURRENT_LIST_DIR}/simgpu_cubin_library.cc)
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_capture_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_clusters_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_code_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_contexts_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_graph_updates_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_graphs_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_limits_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_log_test.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_streams_test.cc)
+  add_library(simgpu_cubin_library SHARED ${CMAKE_CURRENT_LIST_DIR}/simgpu/cubin_library.cc)
   target_compile_definitions(simgpu_cubin_library PRIVATE IVGPU_TEST_CUBINS="${IVGPU_TEST_IMAGES}/cubins.fatbin")
-  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simgpu_cubin_library.cc PROPERTIES
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simgpu/cubin_library.cc PROPERTIES
                               OBJECT_DEPENDS ${IVGPU_TEST_IMAGES}/cubins.fatbin)
   target_link_libraries(simgpu_api_test PRIVATE simgpu_cubin_library)
-  add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_process.cc)
-  add_executable(simgpu_beyond_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_beyond.cc)
+  add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_process_test.cc)
+  add_executable(simgpu_beyond_test ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_beyond_test.cc)
   foreach(test simgpu_api_test simgpu_beyond_test simgpu_process_test)
     # An rpath that LD_LIBRARY_PATH does not override: on a machine with a GPU that names the real driver.
     target_link_options(${test} PRIVATE -Wl,--disable-new-dtags)
@@ -85,9 +85,9 @@ endif()
 # cannot be put under a program that was built without it.)
 function(abi_runtime_program name)
   set(output ${CMAKE_BINARY_DIR}/test-programs/${name})
-  set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu_api_runtime.cu)
+  set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu/api_runtime.cu)
   if("-rdc=true" IN_LIST ARGN)
-    list(APPEND sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu_api_runtime_second.cu)
+    list(APPEND sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu/api_runtime_second.cu)
   endif()
   add_custom_command(OUTPUT ${output} DEPENDS ${sources} VERBATIM
                      COMMAND ${IVGPU_NVCC} -std=c++17 -gencode arch=compute_75,code=[compute_75,sm_75] ${ARGN}

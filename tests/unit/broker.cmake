@@ -1,22 +1,22 @@
 # Tests of the broker, the worker's start and the jail.
-add_executable(jail_test ${CMAKE_CURRENT_LIST_DIR}/jail_test.cc ${CMAKE_CURRENT_LIST_DIR}/jail_client_test.cc)
+add_executable(jail_test ${CMAKE_CURRENT_LIST_DIR}/jail/jail_test.cc ${CMAKE_CURRENT_LIST_DIR}/jail/client_test.cc)
 target_link_libraries(jail_test PRIVATE ivgpu_jail GTest::gtest_main)
 ivgpu_discover(jail_test SANITIZED LABELS unit)
 
-add_executable(broker_fake_worker ${CMAKE_CURRENT_LIST_DIR}/broker_fake_worker.cc)
+add_executable(broker_fake_worker ${CMAKE_CURRENT_LIST_DIR}/broker/fake_worker.cc)
 target_link_libraries(broker_fake_worker PRIVATE ivgpu_worker_start)
 
-add_library(broker_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/broker_fake_nvml.cc)
+add_library(broker_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/broker/fake_nvml.cc)
 target_link_libraries(broker_fake_nvml PRIVATE ivgpu_options)
 
-add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/vsock_by_unix.cc)
+add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/broker/vsock_by_unix.cc)
 target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS})
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # Their broker looks for the simulated GPU's library.
 set(with_simulated_gpu drop_ins facts gpus memory mps mps_door mps_restart placement reload)
 foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock server service sessions slots start_check worker status top trace vsock)
-  add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
+  add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker/${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
                                                          FAKE_WORKER="$<TARGET_FILE:broker_fake_worker>"
@@ -39,7 +39,7 @@ add_dependencies(broker_reload_test guest_cuda ivgpu-worker)  # `ivgpu run` take
 
 # A sanitizer's run-time does not bear the jail.
 if(NOT IVGPU_SANITIZE)
-  add_executable(worker_start_test ${CMAKE_CURRENT_LIST_DIR}/worker_start_test.cc)
+  add_executable(worker_start_test ${CMAKE_CURRENT_LIST_DIR}/worker/start_test.cc)
   target_link_libraries(worker_start_test PRIVATE ivgpu_worker_start GTest::gtest_main)
   ivgpu_discover(worker_start_test LABELS unit)
 endif()

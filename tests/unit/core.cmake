@@ -10,25 +10,25 @@ function(unit_test name)
 endfunction()
 
 unit_test(ring_test SANITIZED TSAN LIBRARIES ivgpu_api
-          SOURCES ring_layout.cc ring_layout_in_c.c ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
+          SOURCES ring/layout_test.cc ring/layout_in_c.c ring/parking_test.cc ring/queue_test.cc ring/record_test.cc ring/spin_test.cc ring/telemetry_test.cc)
 target_compile_options(ring_test PRIVATE ${IVGPU_OPTIMISED})  # the rings are headers
 
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring_layout_in_c.c PROPERTIES
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring/layout_in_c.c PROPERTIES
                             COMPILE_OPTIONS "-std=c11;-Wall;-Wextra;-Werror;-pedantic")
 
 add_test(NAME unit.ring.misfit_lines
-         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ring/misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
 set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources")
 
 unit_test(guest_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_guest
-          SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_log.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_own_proc.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)
+          SOURCES guest/addresses_test.cc guest/arena_test.cc guest/attributes_test.cc guest/copiers_test.cc guest/described_test.cc guest/devdax_test.cc guest/log_test.cc guest/managed_ranges_test.cc guest/module_test.cc guest/objects_test.cc guest/occupied_test.cc guest/own_proc_test.cc guest/region_test.cc guest/registered_test.cc guest/shared_copy_test.cc guest/variables_test.cc)
 
-unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
+unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest/nvml_test.cc)
 
 unit_test(session_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_session ivgpu_fake_driver
-          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_captures.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_gpu_use.cc session_waker.cc)
+          SOURCES session/addresses_test.cc session/attributes_test.cc session/avoided_test.cc session/broker_line_test.cc session/budget_test.cc session/captures_test.cc session/channel_test.cc session/contexts_test.cc session/gone_addresses_test.cc session/green_test.cc session/hostile_test.cc session/hostile_references_test.cc session/hostile_textures_test.cc session/lanes_test.cc session/links_test.cc session/long_waits_test.cc session/memory_test.cc session/mirrors_test.cc session/misuse_test.cc session/objects_test.cc session/quota_test.cc session/stream_attributes_test.cc session/gpu_use_test.cc session/waker_test.cc)
 
 unit_test(scheduler_test SANITIZED TSAN LIBRARIES ivgpu_scheduler ivgpu_switch_table
-          SOURCES scheduler_policy.cc scheduler_switches.cc scheduler_test.cc)
+          SOURCES scheduler/policy_test.cc scheduler/switches_test.cc scheduler/scheduler_test.cc)
 target_compile_options(scheduler_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU in virtual time
-unit_test(rm_test SANITIZED LIBRARIES ivgpu_rm SOURCES scheduler_groups.cc)
+unit_test(rm_test SANITIZED LIBRARIES ivgpu_rm SOURCES scheduler/groups_test.cc)

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "broker_harness.h"
-#include "host/simgpu/api/usage_file.h"
+#include "host/simgpu/api/device/usage_file.h"
+#include "tests/unit/broker/harness.h"
 
 namespace broker_test {
 

@@ -1,12 +1,12 @@
 // Plays systemd's part in a restart, for tests in shell (own_broker.sh). It runs an ivgpud, holds the descriptors that this one
-// has it hold, and starts the next one with them. It is as strict as the stand-in of the other tests (tests/unit/fd_keeper.h).
+// has it hold, and starts the next one with them. It is as strict as the stand-in of the other tests (tests/unit/broker/fd_keeper.h).
 //
 // usage: kept_broker IVGPUD OPTION...   SIGUSR1: the broker is restarted in order. SIGUSR2: it is killed by SIGKILL, and the next
 // one comes some moments later. SIGTERM or SIGINT: it is stopped, with all sessions.
 // Exit codes: the broker's after a stop; 1 it ended by itself, has told what systemd would refuse, or has left descriptors.
 #include <sys/resource.h>
 
-#include "tests/unit/fd_keeper.h"
+#include "tests/unit/broker/fd_keeper.h"
 
 namespace {
 

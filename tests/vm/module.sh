@@ -36,7 +36,7 @@ kernel=${IVGPU_BUNDLE:-$image}/vmlinuz busybox=${IVGPU_BUNDLE:-$image}/busybox
 qemu='qemu-system-x86_64'
 [[ ! ${IVGPU_BUNDLE:-} ]] || qemu=$IVGPU_BUNDLE/qemu
 # The release stands in three places, since a DKMS tree has none of the project's others.
-releases=$(sed -nE 's/.*(this_release\[\] = |IVGPU_RELEASE |PACKAGE_VERSION=)"([^"]*)".*/\2/p' "$sources"/ring/release.h \
+releases=$(sed -nE 's/.*(this_release\[\] = |IVGPU_RELEASE |PACKAGE_VERSION=)"([^"]*)".*/\2/p' "$sources"/ring/layout/release.h \
   "$sources"/guest/kmod/{ivgpu.h,dkms.conf})
 [[ $(wc -l <<<"$releases") == 3 && $(sort -u <<<"$releases" | wc -l) == 1 ]] || { echo "releases differ: $releases"; exit 1; }
 checked=()

@@ -23,10 +23,10 @@
 
 #include "guest/region/bell.h"
 #include "guest/region/bell_channel.h"
-#include "guest/session/owner.h"
-#include "guest/session/slot_step.h"
-#include "ring/bells.h"
-#include "ring/region_view.h"
+#include "guest/session/slot/owner.h"
+#include "guest/session/slot/slot_step.h"
+#include "ring/layout/bells.h"
+#include "ring/layout/region_view.h"
 
 namespace {
 

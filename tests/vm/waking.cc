@@ -36,8 +36,8 @@
 #include <thread>
 #include <vector>
 
-#include "ring/module_c.h"
-#include "ring/region_view.h"
+#include "ring/layout/module_c.h"
+#include "ring/layout/region_view.h"
 #include "tests/deadline.h"
 #include "tests/long_kernel.h"
 #include "tests/named_driver.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace check {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "guest/region/bell.h"
 #include "guest/region/vsock.h"
-#include "ring/bells.h"
+#include "ring/layout/bells.h"
 #include "tools/check/region.h"
 
 namespace check {

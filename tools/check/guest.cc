@@ -9,7 +9,7 @@
 #include "guest/region/bell.h"
 #include "guest/region/release.h"
 #include "ring/api/known_ids.h"
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 #include "ring/view.h"
 #include "tools/check/cache.h"
 #include "tools/check/devdax.h"

@@ -128,7 +128,7 @@ Finding listed_ioctls(const Machine& m) {
   return {"ioctls", State::Warning,
           "the jail's list of ioctls is driver " + std::string(host::jail::recorded_driver) + "'s and this is " +
               version + ": workers may make any, and with jail = \"required\" none starts",
-          "set jail_ioctls = \"any\", or record the list anew: tools/record-ioctls"};
+          "set jail_ioctls = \"any\", or record the list anew: tools/dev/record-ioctls"};
 }
 
 Finding kvm(const Machine& m) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 #include "tools/check/devdax.h"
 #include "tools/check/machine.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/module_c.h"
+#include "ring/layout/module_c.h"
 #include "tools/check/machine.h"
 
 namespace check {

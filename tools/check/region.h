@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 #include "tools/check/machine.h"
 
 namespace check {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 #include "tools/ivgpu/command_line/command_line.h"
-#include "tools/ivgpu/say.h"
-#include "tools/ivgpu/user_signals.h"
+#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/user_signals.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::worker {
 

@@ -8,7 +8,7 @@
 //
 // A broker that stalls rings nobody either, and one that was killed may take seconds until its pipe ends. So a worker that its
 // broker rings, and a guest uses, looks now and then in any case: soon enough that its guest does not take it for gone
-// (guest/session/heartbeat.cc).
+// (guest/session/slot/heartbeat.cc).
 //
 // Thread-safety: the bell thread's alone.
 #pragma once

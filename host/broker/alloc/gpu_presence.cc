@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "host/broker/alloc/gpu_accounts.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 namespace {

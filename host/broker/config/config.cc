@@ -14,7 +14,7 @@
 #include "host/broker/config/drop_ins.h"
 #include "host/broker/config/toml_guard.h"
 #include "host/broker/config/worker_users.h"
-#include "ring/bells.h"
+#include "ring/layout/bells.h"
 
 namespace host::broker {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "host/base/hostile_text.h"
 #include "host/base/words.h"
-#include "host/simgpu/api/device_names.h"
-#include "host/simgpu/api/usage_file.h"
+#include "host/simgpu/api/device/usage_file.h"
+#include "host/simgpu/image/device_names.h"
 
 namespace host::broker {
 namespace {

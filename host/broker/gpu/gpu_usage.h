@@ -45,7 +45,7 @@ std::unique_ptr<GpuUsage> make_gpu_usage(EventLoop& loop, const std::string& lib
 // sooner than `between_starts` after the last start. `program`: the path of ivgpu-nvml.
 std::unique_ptr<GpuUsage> make_nvml_usage(EventLoop& loop, const std::string& program,
                                           Clock::duration between_starts = std::chrono::seconds(10));
-// The simulated GPU's file (host/simgpu/api/usage_file.h).
+// The simulated GPU's file (host/simgpu/api/device/usage_file.h).
 std::unique_ptr<GpuUsage> make_simulated_usage(EventLoop& loop);
 
 // What a context of the simulated GPU takes, by the environment that its workers have.

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "host/base/words.h"
-#include "host/simgpu/api/device_names.h"
-#include "ring/layout.h"
+#include "host/simgpu/image/device_names.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 namespace {

@@ -25,7 +25,7 @@
 
 #include "host/broker/gpu/managed_memory.h"
 #include "host/broker/gpu/nvml.h"
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 
 namespace {
 

@@ -22,7 +22,7 @@
 
 #include "host/base/fd_message.h"
 #include "host/base/process/life_line.h"
-#include "ring/process_start.h"
+#include "ring/layout/process_start.h"
 
 namespace {
 

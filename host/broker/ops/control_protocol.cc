@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "host/broker/config/config.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 namespace {

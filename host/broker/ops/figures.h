@@ -1,4 +1,4 @@
-// Where each figure of ring/figures.h is read. The status document (status.cc) and the metrics (metrics.cc) are made of
+// Where each figure of ring/ops/figures.h is read. The status document (status.cc) and the metrics (metrics.cc) are made of
 // these lists, so a figure that is added to one of them is in both.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "host/broker/ops/status.h"
-#include "ring/figures.h"
+#include "ring/ops/figures.h"
 
 namespace host::broker {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/broker/ops/status.h"
-#include "ring/figures.h"
+#include "ring/ops/figures.h"
 
 namespace host::broker {
 

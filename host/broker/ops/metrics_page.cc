@@ -46,7 +46,7 @@ sum by (vm) (rate(ivgpu_vm_gpu_time_had_seconds_total[1m]))
 increase(ivgpu_vm_worker_ends_total{end=~"signal|other_code"}[1h]) > 0
 ```
 
-This page is made from the lists that the metrics are made of (`ring/figures.h`, `host/broker/ops/figures.cc`), by
+This page is made from the lists that the metrics are made of (`ring/ops/figures.h`, `host/broker/ops/figures.cc`), by
 `build/host/broker/metrics`. `ivgpu status --json` has the same figures.
 
 | metric | type | labels | is |

@@ -18,7 +18,7 @@
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/scheduler/scheduler.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 

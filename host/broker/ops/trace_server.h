@@ -1,4 +1,4 @@
-// The socket for `ivgpu trace` (ring/trace_socket.h), and the list of watched sessions: a worker's trace is on while
+// The socket for `ivgpu trace` (ring/ops/trace_socket.h), and the list of watched sessions: a worker's trace is on while
 // any client watches, even if the client that began it has gone.
 //
 // A client that does not read its messages is dropped, and so is one that sends a request without sense. The broker
@@ -17,7 +17,7 @@
 #include "host/base/log_limiter.h"
 #include "host/base/process/listener.h"
 #include "host/broker/worker/telemetry.h"
-#include "ring/trace_socket.h"
+#include "ring/ops/trace_socket.h"
 
 namespace host::broker {
 

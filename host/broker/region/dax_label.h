@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 

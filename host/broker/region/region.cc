@@ -14,7 +14,7 @@
 #include "host/base/hostile_text.h"
 #include "host/base/sealed_memory.h"
 #include "host/broker/region/dax_label.h"
-#include "ring/release.h"
+#include "ring/layout/release.h"
 
 namespace host::broker {
 namespace {

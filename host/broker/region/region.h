@@ -14,7 +14,7 @@
 #include "host/broker/config/config.h"
 #include "host/broker/region/guarded_memory.h"
 #include "host/broker/region/plain_memory.h"
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 
 namespace host::broker {
 

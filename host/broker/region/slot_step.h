@@ -1,11 +1,11 @@
 // The meaning of a change in the slot directory. A guest can write any word at any time, so the broker keeps its own
-// idea of each slot and lets a guest make only the steps that ring/layout_c.h gives it. Called by the broker, and by the
+// idea of each slot and lets a guest make only the steps that ring/layout/layout_c.h gives it. Called by the broker, and by the
 // explorer; nothing here touches shared memory. Covered by: the model slots and the explorer's scenario slots
 // (docs/models.md).
 #pragma once
 
-#include "ring/layout.h"
-#include "ring/mutants.h"
+#include "ring/layout/layout.h"
+#include "ring/verify/mutants.h"
 
 namespace host::broker {
 

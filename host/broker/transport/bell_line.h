@@ -1,5 +1,5 @@
 // The bells of a VM that has an ivshmem-plain device: no doorbell reaches the host, so guests set bits in the region's
-// header (ring/layout_c.h, `rung`), and the broker looks at them, for itself and for its workers. It looks often while
+// header (ring/layout/layout_c.h, `rung`), and the broker looks at them, for itself and for its workers. It looks often while
 // somebody rings and for a second after that, and rarely otherwise. This is the one timer that a VM without sessions has;
 // qemu-config/plain.md gives its cost.
 //
@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "host/base/event_loop.h"
-#include "ring/region_view.h"
+#include "ring/layout/region_view.h"
 
 namespace host::broker {
 

@@ -12,7 +12,7 @@
 
 #include "host/base/fd_message.h"
 #include "host/broker/transport/transport.h"
-#include "ring/bells.h"
+#include "ring/layout/bells.h"
 
 namespace host::broker {
 namespace {

@@ -1,5 +1,5 @@
 // The bell channels of a VM whose region comes as persistent memory: QEMU connects a virtio-serial port of its to the
-// VM's socket, a port for each program that may sleep, or the VM's programs connect by themselves, by vsock (ring/bells.h
+// VM's socket, a port for each program that may sleep, or the VM's programs connect by themselves, by vsock (ring/layout/bells.h
 // has the bytes). A channel says that there are bits in the region's header, and passes a worker's interrupts on to the
 // program that has the worker's slot. With a connection by vsock the process ends that had it, so its slot is free then.
 //
@@ -39,7 +39,7 @@ struct VsockDoor {
   std::uint32_t port = 0, cid = 0;
   BoundVsock (*bind)(std::uint32_t port) = bind_vsock;
   std::optional<std::uint32_t> (*cid_of)(int socket) = cid_of_peer;
-  // A program waits for a slot for 20 s at most (guest/session/claim.h), and names it then.
+  // A program waits for a slot for 20 s at most (guest/session/slot/claim.h), and names it then.
   Clock::duration patience = std::chrono::seconds(60);
   // As many as starts_per_second lets begin at most.
   double per_second = 1000, burst = 200;

@@ -12,7 +12,7 @@
 
 #include "host/base/fd_message.h"
 #include "host/base/process/pidfd.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 namespace {

@@ -29,7 +29,7 @@
 #include "host/base/log_limiter.h"
 #include "host/base/process/fd_store.h"
 #include "host/base/process/listener.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 

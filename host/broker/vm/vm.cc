@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "host/broker/region/slot_step.h"
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 
 namespace host::broker {
 namespace {

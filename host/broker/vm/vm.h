@@ -3,7 +3,7 @@
 // memory, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`,
 // vm_questions.cc what its guests ask of its GPUs.
 //
-// ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
+// ring/layout/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
 // guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is wiped when the kernel lets go, or

@@ -1,4 +1,4 @@
-// What a VM's guests ask of its GPUs without a session (ring/vm_page_c.h), for their libnvidia-ml.so.1. A question
+// What a VM's guests ask of its GPUs without a session (ring/layout/vm_page_c.h), for their libnvidia-ml.so.1. A question
 // is a count that a guest raises. All questions that were there when the broker begins to collect have one answer.
 //
 // Trust: a guest may raise the count as often as it likes. It gets 200 answers a second at most, fifty of them at once, and

@@ -12,7 +12,7 @@
 
 #include "host/base/fd.h"
 #include "host/base/process/control.h"
-#include "ring/layout.h"
+#include "ring/layout/layout.h"
 
 namespace host::broker {
 

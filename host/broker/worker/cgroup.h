@@ -3,7 +3,7 @@
 // A broker whose own group is delegated to it (systemd: Delegate=yes) makes a group below it for each VM, and puts each
 // worker there before it runs. A group with children that are bounded may have no process of its own, so the broker
 // goes into a leaf beside them; at its end it goes back and removes what it made. Where no group can be made, missing()
-// says why, and sessions are bounded by their budgets alone (host/session/budget.h).
+// says why, and sessions are bounded by their budgets alone (host/session/memory/budget.h).
 //
 // Trust: the kernel writes these files; no worker can reach them (Landlock, and its user).
 #pragma once

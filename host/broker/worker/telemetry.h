@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "host/base/fd.h"
-#include "ring/telemetry.h"
+#include "ring/ops/telemetry.h"
 
 namespace host::broker {
 

@@ -40,7 +40,7 @@ struct WorkerCommand {
   int doorbell_fd = -1;
   int interrupt_fd = -1;  // interrupts its guest; -1: nothing does
   int telemetry_fd = -1;
-  int orders_fd = -1, use_fd = -1, bell_fd = -1;  // of GPU time (ring/gpu_use.h); -1: nobody schedules it
+  int orders_fd = -1, use_fd = -1, bell_fd = -1;  // of GPU time (ring/ops/gpu_use.h); -1: nobody schedules it
   int priority = 0;                               // as nice(1) counts; the broker's own may be another
   int life_fd = -1;                               // ends with the broker, and so does the worker; -1: it is killed then
   int group_entrance = -1;  // of the control group that it goes into; -1: it stays in the broker's

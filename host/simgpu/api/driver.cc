@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "host/simgpu/api/capture.h"
-#include "host/simgpu/api/context.h"
+#include "host/simgpu/api/context/context.h"
+#include "host/simgpu/api/device/settings.h"
+#include "host/simgpu/api/device/usage_file.h"
+#include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/log.h"
-#include "host/simgpu/api/memory_pool.h"
-#include "host/simgpu/api/settings.h"
-#include "host/simgpu/api/usage_file.h"
+#include "host/simgpu/api/memory/memory_pool.h"
 #include "host/simgpu/memory/address_space.h"
 
 namespace simgpu {

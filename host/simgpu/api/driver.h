@@ -13,13 +13,13 @@
 #include <tuple>
 #include <vector>
 
-#include "host/simgpu/api/callback_thread.h"
-#include "host/simgpu/api/green.h"
+#include "host/simgpu/api/context/green.h"
 #include "host/simgpu/api/handles.h"
-#include "host/simgpu/api/managed_advice.h"
-#include "host/simgpu/api/memory_map.h"
-#include "host/simgpu/api/resource.h"
-#include "host/simgpu/api/virtual_memory.h"
+#include "host/simgpu/api/memory/managed_advice.h"
+#include "host/simgpu/api/memory/memory_map.h"
+#include "host/simgpu/api/memory/virtual_memory.h"
+#include "host/simgpu/api/stream/callback_thread.h"
+#include "host/simgpu/api/texture/resource.h"
 
 namespace simgpu {
 

@@ -3,14 +3,14 @@
 
 #include <cstdlib>
 
-#include "host/simgpu/api/context.h"
-#include "host/simgpu/api/device.h"
+#include "host/simgpu/api/context/context.h"
+#include "host/simgpu/api/device/device.h"
+#include "host/simgpu/api/device/settings.h"
 #include "host/simgpu/api/driver.h"
-#include "host/simgpu/api/library.h"
 #include "host/simgpu/api/log.h"
-#include "host/simgpu/api/settings.h"
-#include "host/simgpu/api/streams.h"
-#include "host/simgpu/api/symbols.h"
+#include "host/simgpu/api/module/library.h"
+#include "host/simgpu/api/module/symbols.h"
+#include "host/simgpu/api/stream/streams.h"
 #include "ring/abi/backend.h"
 #include "ring/abi/error_text.h"
 #include "ring/abi/export_tables.h"

@@ -1,5 +1,5 @@
 // Turns the table of symbols.cc into the form that ring/abi/proc_address.h searches, once.
-#include "host/simgpu/api/symbols.h"
+#include "host/simgpu/api/module/symbols.h"
 
 #include <algorithm>
 #include <cstring>

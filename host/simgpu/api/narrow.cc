@@ -5,7 +5,7 @@
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/driver.h"
-#include "host/simgpu/api/symbols.h"
+#include "host/simgpu/api/module/symbols.h"
 #include "ring/abi/narrow.h"
 #include "ring/api/entry_points.h"
 

@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "host/simgpu/api/schedule.h"
-#include "host/simgpu/api/time_slices.h"
+#include "host/simgpu/api/device/time_slices.h"
+#include "host/simgpu/api/stream/schedule.h"
 #include "host/simgpu/engine.h"
 #include "host/simgpu/vm/heap.h"
 #include "ring/abi/old_launch.h"

@@ -2,7 +2,7 @@
 // with the calls that take no stream.)
 #include "host/simgpu/api/cuda_api.h"
 
-#include "host/simgpu/api/streams.h"
+#include "host/simgpu/api/stream/streams.h"
 
 using simgpu::own;
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
-#include "host/simgpu/api/device_names.h"
 #include "host/simgpu/image/decompress.h"
+#include "host/simgpu/image/device_names.h"
 #include "host/simgpu/image/linked.h"
 #include "ring/abi/image.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "host/simgpu/vm/ops/half.h"
+#include "host/simgpu/isa/half.h"
 
 namespace simgpu {
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "host/simgpu/isa/half.h"
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/control.h"
-#include "host/simgpu/vm/ops/half.h"
-#include "host/simgpu/vm/ops/mode.h"
+#include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/windows.h"

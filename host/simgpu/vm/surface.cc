@@ -4,8 +4,8 @@
 
 #include "host/simgpu/texture/texel.h"
 #include "host/simgpu/vm/access.h"
+#include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/objects.h"
-#include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/texture.h"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "host/simgpu/texture/sampler.h"
+#include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/objects.h"
-#include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/state.h"
 
 namespace simgpu {

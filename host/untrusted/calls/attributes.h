@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "host/untrusted/taken.h"
+#include "host/untrusted/marshal/taken.h"
 
 namespace host::calls {
 

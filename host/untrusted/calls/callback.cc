@@ -1,8 +1,8 @@
 // Functions of the program's in a stream's order: the driver gets one of ours, which has the guest call the program's.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/node_parts.h"
-#include "host/untrusted/captured.h"
-#include "host/untrusted/host_calls.h"
+#include "host/untrusted/lanes/host_calls.h"
+#include "host/untrusted/marshal/captured.h"
 
 namespace host::calls {
 namespace {

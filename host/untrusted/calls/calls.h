@@ -2,7 +2,7 @@
 // record taken and checked, calls the driver, and fills the reply. asked.h does the rest.
 #pragma once
 
-#include "host/untrusted/asked.h"
+#include "host/untrusted/marshal/asked.h"
 #include "ring/api/cuda.h"
 
 namespace host {

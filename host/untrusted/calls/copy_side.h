@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "host/session/session.h"
-#include "host/untrusted/taken.h"
+#include "host/untrusted/marshal/taken.h"
 
 namespace host::calls {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "host/untrusted/request.h"
+#include "host/untrusted/marshal/request.h"
 
 namespace host {
 

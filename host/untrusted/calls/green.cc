@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "host/untrusted/calls/calls.h"
-#include "host/untrusted/resources.h"
+#include "host/untrusted/marshal/resources.h"
 
 namespace host::calls {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ring/abi/image.h"
-#include "ring/mutants.h"
+#include "ring/verify/mutants.h"
 
 namespace host::calls {
 namespace {

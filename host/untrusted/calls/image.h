@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "host/session/links.h"
-#include "host/untrusted/taken.h"
+#include "host/untrusted/marshal/taken.h"
 
 namespace host::calls {
 

@@ -2,7 +2,7 @@
 // long.
 #pragma once
 
-#include "host/untrusted/taken.h"
+#include "host/untrusted/marshal/taken.h"
 
 namespace host::calls {
 

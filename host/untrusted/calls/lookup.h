@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/untrusted/taken.h"
+#include "host/untrusted/marshal/taken.h"
 
 namespace host::calls {
 

@@ -1,8 +1,8 @@
 // What several calls that make nodes share.
 #pragma once
 
-#include "host/untrusted/host_calls.h"
-#include "host/untrusted/taken.h"
+#include "host/untrusted/lanes/host_calls.h"
+#include "host/untrusted/marshal/taken.h"
 
 namespace host::calls {
 

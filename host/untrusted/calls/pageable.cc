@@ -4,7 +4,7 @@
 #include "host/untrusted/calls/found_nodes.h"
 #include "host/untrusted/calls/node_parts.h"
 #include "host/untrusted/calls/pageable_node.h"
-#include "host/untrusted/captured.h"
+#include "host/untrusted/marshal/captured.h"
 
 namespace host::calls {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "host/driver/driver.h"
-#include "host/untrusted/host_calls.h"
+#include "host/untrusted/lanes/host_calls.h"
 
 namespace host {
 

@@ -5,7 +5,7 @@
 
 #include "host/session/output.h"
 #include "host/untrusted/calls/calls.h"
-#include "host/untrusted/captured.h"
+#include "host/untrusted/marshal/captured.h"
 
 namespace host::calls {
 namespace {

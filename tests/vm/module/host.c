@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "request.h"
-#include "ring/vm_page_c.h"
+#include "ring/layout/vm_page_c.h"
 
 #define FIRST_GUEST_PEER (1 + IVGPU_MAX_SLOTS)
 

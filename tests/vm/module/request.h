@@ -2,7 +2,7 @@
 // asker, on the control page of channel 0; the asker rings its worker, which does it and then counts `done` up.
 #pragma once
 
-#include "ring/layout_c.h"
+#include "ring/layout/layout_c.h"
 
 enum RequestKind {
   REQUEST_WAKE = 1,  // after delay_us: the word at `offset` becomes `value`, and the slot's vector is rung

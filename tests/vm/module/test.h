@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "request.h"
-#include "ring/module_c.h"
-#include "ring/vm_page_c.h"
+#include "ring/layout/module_c.h"
+#include "ring/layout/vm_page_c.h"
 
 #define NODE "/dev/ivgpu0"
 

@@ -21,10 +21,10 @@
 #include "tools/ivgpu/bench/share_picture.h"
 #include "tools/ivgpu/bench/share_table.h"
 #include "tools/ivgpu/bench/table.h"
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/output_file.h"
-#include "tools/ivgpu/say.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/output_file.h"
+#include "tools/ivgpu/support/say.h"
 
 namespace ivgpu {
 namespace {

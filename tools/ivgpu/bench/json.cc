@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/support/error.h"
 
 namespace ivgpu::bench {
 namespace {

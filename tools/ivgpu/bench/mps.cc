@@ -9,8 +9,8 @@
 #include <fstream>
 #include <thread>
 
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/temp_dir.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/temp_dir.h"
 
 namespace ivgpu::bench {
 namespace {

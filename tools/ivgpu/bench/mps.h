@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/support/child.h"
 
 namespace ivgpu::bench {
 

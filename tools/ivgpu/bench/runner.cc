@@ -9,8 +9,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/error.h"
 
 namespace ivgpu::bench {
 namespace {

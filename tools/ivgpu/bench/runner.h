@@ -8,10 +8,10 @@
 
 #include "tools/ivgpu/bench/progress.h"
 #include "tools/ivgpu/bench/report.h"
-#include "tools/ivgpu/broker.h"
-#include "tools/ivgpu/child.h"
-#include "tools/ivgpu/install.h"
-#include "tools/ivgpu/temp_dir.h"
+#include "tools/ivgpu/support/broker.h"
+#include "tools/ivgpu/support/child.h"
+#include "tools/ivgpu/support/install.h"
+#include "tools/ivgpu/support/temp_dir.h"
 
 namespace ivgpu::bench {
 

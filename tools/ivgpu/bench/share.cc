@@ -8,7 +8,7 @@
 
 #include "tools/ivgpu/bench/groups.h"
 #include "tools/ivgpu/bench/share_mixes.h"
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/support/error.h"
 
 namespace ivgpu::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/ivgpu/broker.h"
+#include "tools/ivgpu/support/broker.h"
 
 namespace ivgpu::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tools/ivgpu/columns.h"
+#include "tools/ivgpu/support/columns.h"
 
 namespace ivgpu::bench {
 namespace {

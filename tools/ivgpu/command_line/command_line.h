@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/error.h"
 
 namespace ivgpu {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "ring/figures.h"
-#include "tools/ivgpu/status_document.h"
+#include "ring/ops/figures.h"
+#include "tools/ivgpu/support/status_document.h"
 
 namespace ivgpu::top {
 

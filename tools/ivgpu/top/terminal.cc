@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tools/ivgpu/say.h"
+#include "tools/ivgpu/support/say.h"
 
 namespace ivgpu::top {
 namespace {

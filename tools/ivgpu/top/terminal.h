@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/support/child.h"
 
 namespace ivgpu::top {
 

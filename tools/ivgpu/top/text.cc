@@ -1,6 +1,6 @@
 #include "tools/ivgpu/top/text.h"
 
-#include "tools/ivgpu/columns.h"
+#include "tools/ivgpu/support/columns.h"
 
 namespace ivgpu::top {
 namespace {

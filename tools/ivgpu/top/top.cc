@@ -5,9 +5,9 @@
 #include <iterator>
 #include <thread>
 
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/say.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/say.h"
 #include "tools/ivgpu/top/rows.h"
 #include "tools/ivgpu/top/terminal.h"
 #include "tools/ivgpu/top/text.h"

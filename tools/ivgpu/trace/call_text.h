@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ring/telemetry.h"
+#include "ring/ops/telemetry.h"
 
 namespace ivgpu::trace {
 

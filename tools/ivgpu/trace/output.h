@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "tools/ivgpu/output_file.h"
+#include "tools/ivgpu/support/output_file.h"
 #include "tools/ivgpu/trace/source.h"
 
 namespace ivgpu::trace {

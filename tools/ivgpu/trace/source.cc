@@ -12,8 +12,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/socket.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/socket.h"
 
 namespace ivgpu::trace {
 namespace {

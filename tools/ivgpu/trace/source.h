@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "ring/trace_socket.h"
-#include "tools/ivgpu/child.h"
+#include "ring/ops/trace_socket.h"
+#include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/trace/call_text.h"
 
 namespace ivgpu::trace {

@@ -11,11 +11,11 @@
 #include <optional>
 #include <vector>
 
-#include "tools/ivgpu/child.h"
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/say.h"
-#include "tools/ivgpu/temp_dir.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/child.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/temp_dir.h"
 #include "tools/ivgpu/trace/output.h"
 #include "tools/ivgpu/trace/source.h"
 

@@ -15,9 +15,9 @@
 #include <optional>
 #include <utility>
 
-#include "tools/ivgpu/deaths.h"
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/say.h"
+#include "tools/ivgpu/support/deaths.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/say.h"
 
 namespace ivgpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "tools/ivgpu/child.h"
-#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/vm/qemu.h"
 #include "tools/ivgpu/vm/steps.h"
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "tools/ivgpu/size.h"
-#include "tools/ivgpu/status_document.h"
+#include "tools/ivgpu/support/size.h"
+#include "tools/ivgpu/support/status_document.h"
 
 namespace ivgpu {
 namespace {

@@ -7,8 +7,8 @@
 #include <iterator>
 #include <sstream>
 
-#include "tools/ivgpu/child.h"
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/support/child.h"
+#include "tools/ivgpu/support/error.h"
 #include "tools/ivgpu/vm/cpio.h"
 
 namespace ivgpu {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/install.h"
+#include "tools/ivgpu/support/install.h"
 
 namespace ivgpu {
 

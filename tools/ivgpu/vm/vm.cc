@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "ring/layout.h"
-#include "tools/ivgpu/child.h"
-#include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
-#include "tools/ivgpu/say.h"
-#include "tools/ivgpu/temp_dir.h"
+#include "ring/layout/layout.h"
+#include "tools/ivgpu/commands/commands.h"
+#include "tools/ivgpu/support/child.h"
+#include "tools/ivgpu/support/error.h"
+#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/temp_dir.h"
 #include "tools/ivgpu/vm/boot.h"
 #include "tools/ivgpu/vm/device.h"
 #include "tools/ivgpu/vm/guest.h"

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/support/error.h"
 
 namespace ivgpu {
 namespace {

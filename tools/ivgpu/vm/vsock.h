@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/support/child.h"
 
 namespace ivgpu {
 

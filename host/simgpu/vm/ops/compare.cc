@@ -1,6 +1,6 @@
 // Comparison of integers and floats into predicates. See lanes.h and vm/table.h.
+#include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/lanes.h"
-#include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {

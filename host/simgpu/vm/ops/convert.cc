@@ -1,7 +1,7 @@
 // cvt between integers and floats of 32 and 64 bits. Integers of eight bits travel in registers of sixteen. Conversions
 // between integers without saturation are mere resizing and are put together by the lowering.
+#include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/lanes.h"
-#include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {

@@ -5,9 +5,9 @@
 // quiet).
 #include <limits>
 
+#include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/approx.h"
 #include "host/simgpu/vm/ops/lanes.h"
-#include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {

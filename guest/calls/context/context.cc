@@ -1,0 +1,254 @@
+// Contexts that a program creates, each thread's stack of current contexts, and questions about contexts.
+//
+// The worker makes and ends the driver's contexts. Only the guest knows which context is current, and how often each
+// was attached.
+#include "guest/process/context.h"
+
+#include <algorithm>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/context/context_end.h"
+#include "guest/calls/context/context_flags.h"
+#include "guest/calls/refusal.h"
+#include "guest/calls/stub.h"
+#include "guest/marshal/custom.h"
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+namespace {
+
+// `handle`, or the current context for NULL, whether it lives or not.
+CUresult find(CUcontext handle, Context*& context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  context = handle == nullptr ? current_context() : find_context(handle);
+  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+// The same for a question that the driver answers only about a living context.
+CUresult find_living(CUcontext handle, Context*& context) {
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  return state_of(*context);
+}
+
+// The errors that CUDA reports before a creation begins.
+CUresult check_creation(CUcontext* out, unsigned flags, CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (out == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  return session()->fault();
+}
+
+struct Affinities {
+  const CUexecAffinityParam* first = nullptr;
+  int count = 0;
+};
+
+// Only one kind of affinity exists, so more than one entry is an error. A negative count counts as 0.
+CUresult check(const Affinities& a) {
+  if (a.count <= 0) return CUDA_SUCCESS;
+  if (a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return a.count > 1 || a.first->type != CU_EXEC_AFFINITY_TYPE_SM_COUNT ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+                                                                        : CUDA_SUCCESS;
+}
+
+CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CUdevice device, unsigned api_version) {
+  if (const CUresult r = check_creation(out, flags, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = check(affinities); r != CUDA_SUCCESS) return r;
+  const auto ordinal = static_cast<std::uint32_t>(device);
+  Context* context = new_context(ordinal);
+  if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  const api::CreateContextRecord record{.number = context->number,
+                                        .device = primary(ordinal).number,
+                                        .flags = flags,
+                                        .affinities = affinities.count > 0 ? 1u : 0u,
+                                        .sm_count = affinities.count > 0 ? affinities.first->param.smCount.val : 0,
+                                        .pad = 0};
+  Context* current = current_context();
+  if (current == nullptr || !current->lives()) current = &primary(ordinal);
+  const Sent sent = cross({.call = api::id_of::cuCtxCreate_v4, .context = *current}, record);
+  // If the wait for the reply was given up, the worker may have created the context. Its number then stays taken.
+  if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
+  context->flags = created_flags(flags);
+  context->api_version = api_version;
+  begin(*context);
+  this_thread().contexts.push_back(context);
+  *out = context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult destroy(Context& context) {
+  const Sent sent = end_context(context, api::id_of::cuCtxDestroy_v2);
+  if (sent.use.position == 0) return sent.result;
+  end(context);
+  auto& stack = this_thread().contexts;
+  if (!stack.empty() && stack.back() == &context) stack.pop_back();
+  return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS
+                                            : sent.result;  // a fault does not keep a context from ending
+}
+
+}  // namespace
+
+CUresult cuCtxCreate(CUcontext* out, unsigned flags, CUdevice device) { return create(out, {}, flags, device, 3010); }
+
+CUresult cuCtxCreate_v2(CUcontext* out, unsigned flags, CUdevice device) {
+  return create(out, {}, flags, device, 3020);
+}
+
+CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinities, int count, unsigned flags, CUdevice device) {
+  return create(out, {affinities, count}, flags, device, 3020);
+}
+
+// CIG contexts share a queue with a graphics API, of which a guest has none.
+CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned flags, CUdevice device) {
+  if (params == nullptr) return create(out, {}, flags, device, 3020);
+  if (params->cigParams != nullptr) {
+    if (const CUresult r = check_creation(out, flags, device); r != CUDA_SUCCESS) return r;
+    const bool known = params->cigParams->sharedDataType == CIG_DATA_TYPE_D3D12_COMMAND_QUEUE;
+    return known || params->execAffinityParams != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+  }
+  return create(out, {params->execAffinityParams, params->numExecAffinityParams}, flags, device, 3020);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext handle) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = find_context(handle);
+  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver gives this for any unknown handle
+  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // primary and green ones end by other calls
+  std::lock_guard lock(context->mutex);
+  return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult cuCtxAttach(CUcontext* out, unsigned flags) {
+  Context* context = nullptr;
+  const CUresult entered = enter(context);
+  if (context != nullptr && context->lives() && (out == nullptr || flags != 0)) return CUDA_ERROR_INVALID_VALUE;
+  if (entered != CUDA_SUCCESS) return entered;
+  std::lock_guard lock(context->mutex);
+  if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  context->uses.fetch_add(1, std::memory_order_relaxed);
+  *out = context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDetach(CUcontext handle) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  Context* context = current_context();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle != context->handle && (handle != nullptr || context->lives())) return CUDA_ERROR_INVALID_CONTEXT;
+  std::lock_guard lock(context->mutex);
+  if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (context->uses.load(std::memory_order_relaxed) == 1) return context->created ? destroy(*context) : CUDA_SUCCESS;
+  context->uses.fetch_sub(1, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* out) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Context* context = current_context();
+  *out = context == nullptr ? nullptr : context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  auto& stack = this_thread().contexts;
+  if (!stack.empty() && stack.back()->handle == handle) return CUDA_SUCCESS;
+  Context* context = handle == nullptr ? nullptr : find_context(handle);
+  if (handle != nullptr && context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!stack.empty()) stack.pop_back();
+  if (context != nullptr) stack.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext handle) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = find_context(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  this_thread().contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* out) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  auto& stack = this_thread().contexts;
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (out != nullptr) *out = stack.back()->handle;
+  stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
+  Context* context = nullptr;
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *device = static_cast<CUdevice>(context->device);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* device) { return calls::cuCtxGetDevice_v2(device, nullptr); }
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  Context* context = nullptr;
+  if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags =
+      context->home->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // primary contexts always have it
+  return CUDA_SUCCESS;
+}
+
+// The worker decides how its threads wait. The program only reads its own flags back.
+CUresult cuCtxSetFlags(unsigned flags) {
+  Context* context = nullptr;
+  if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
+  if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  Context& home = *context->home;
+  home.flags = changed_flags(flags);
+  home.flags_of_device = (home.flags_of_device & CU_CTX_SCHED_MASK) | (home.flags & ~unsigned{CU_CTX_SCHED_MASK});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
+  Context* context = nullptr;
+  if (const CUresult r = find_living(handle, context); r != CUDA_SUCCESS) return r;
+  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *id = context->id;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
+  Context* context = nullptr;
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  if (handle != nullptr && !context->lives() && context->created) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const CUresult r = state_of(*context); r != CUDA_SUCCESS) return r;
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *version = context->api_version;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  Context* context = nullptr;
+  if (const CUresult r = find_living(nullptr, context); r != CUDA_SUCCESS) return r;
+  const ring::DeviceInfo& info = device_info(context->device);
+  if (least != nullptr) *least = info.least_priority;
+  if (greatest != nullptr) *greatest = info.greatest_priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext handle) {
+  Context* context = nullptr;
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  if (context == current_context()) return Stub<api::id_of::cuCtxSynchronize>::call();
+  auto& stack = this_thread().contexts;
+  stack.push_back(context);
+  const CUresult result = Stub<api::id_of::cuCtxSynchronize>::call();
+  stack.pop_back();
+  return result;
+}
+
+}  // namespace guest::calls

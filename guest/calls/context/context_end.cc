@@ -1,0 +1,45 @@
+#include "guest/calls/context/context_end.h"
+
+#include "guest/process/process.h"
+#include "ring/abi/context_storage.h"
+#include "ring/api/records.h"
+
+namespace guest {
+namespace {
+
+void retire_objects(const Context& context, Use last) {
+  Session& s = *session();
+  for (Object* o : s.objects.of_context(context)) {
+    const std::uint64_t id = o->id.load(std::memory_order_relaxed);
+    s.addresses.drop_owned(id);  // the globals of a module
+    s.variables->drop_of(id, last);
+    s.captures.over(*o);
+    s.objects.retire_with_context(*o, last);
+  }
+}
+
+}  // namespace
+
+Sent end_context(Context& context, int call, std::optional<api::Way> way) {
+  Session& s = *session();
+  if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  cuabi::storage_release(context.handle);
+  if (s.registered->has_of(&context)) way.reset();  // its pages go back when the GPU no longer uses them
+  const std::vector<Context*> greens = greens_of(context);
+  if (!greens.empty()) way.reset();  // their numbers are free when this returns
+  const Sent sent =
+      cross({.call = call, .context = *context.home, .way = way}, api::EndContextRecord{.number = context.number});
+  if (sent.use.position == 0) return sent;
+  retire_objects(context, sent.use);
+  for (Context* green : greens) {
+    std::lock_guard lock(green->mutex);
+    retire_objects(*green, sent.use);
+    if (green->lives()) cuabi::storage_release(green->handle), end(*green);
+  }
+  if (!sent.unanswered) s.registered->remove_of(&context);
+  for (const std::uint64_t block : s.addresses.drop_context(context))
+    s.arena->free_after(reinterpret_cast<const void*>(block), sent.use);
+  return sent;
+}
+
+}  // namespace guest

@@ -1,0 +1,180 @@
+// A copy is cut into pieces, which use the chunks in turn. To the device, a piece is copied into its chunk, then its
+// record is posted. From the device, the record is posted first, and the chunk is copied out afterwards. The copying
+// threads work `lag_` pieces ahead of the caller's thread, so that all of them are busy while the caller waits for one
+// piece.
+#include "guest/calls/copy/staged_copy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "guest/calls/copy/chunk.h"
+#include "guest/marshal/custom.h"
+#include "guest/objects/copy/copiers.h"
+#include "guest/objects/copy/streaming_copy.h"
+#include "guest/switches.h"
+
+namespace guest {
+namespace {
+
+class Pipeline {
+ public:
+  explicit Pipeline(const Copy& copy);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  CUresult run() { return copy_.direction == Direction::ToDevice ? to_device() : from_device(); }
+
+ private:
+  struct Turn {
+    Arena::Chunk chunk;
+    Copiers::Job job;
+  };
+
+  CUresult to_device();
+  CUresult from_device();
+  void move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const;
+  CUresult post_filled();
+  CUresult post(std::size_t piece);
+  CUresult start_emptying();
+  CUresult await_posted(Turn& turn);
+  CUresult error();
+
+  Turn& turn_of(std::size_t piece) { return turns_[piece % held_]; }
+  std::size_t offset_of(std::size_t piece) const { return piece * piece_bytes_; }
+  std::size_t length_of(std::size_t piece) const { return std::min(piece_bytes_, copy_.bytes - offset_of(piece)); }
+  std::byte* host_of(std::size_t piece) const { return copy_.host + offset_of(piece); }
+
+  const Copy& copy_;
+  const std::size_t piece_bytes_, pieces_;
+  std::array<Turn, Arena::chunk_count> turns_;
+  std::size_t held_ = 0, lag_ = 0;
+  std::size_t posted_ = 0;    // pieces whose record has been sent
+  std::size_t emptying_ = 0;  // pieces that the threads have been given to copy out
+  CUresult error_ = CUDA_SUCCESS;
+};
+
+// Bytes. A smaller copy is over, or nearly over, before a sleeping thread has woken up.
+constexpr std::size_t worth_threads = 1 << 20;
+
+// A copy of a few chunks is cut into smaller pieces, so that it overlaps, too. A piece below 128 KiB costs more than
+// the overlap saves.
+std::size_t piece_size(std::size_t bytes) {
+  constexpr std::size_t least = 128 << 10;
+  if (!switches().copy_pipeline) return Arena::chunk_bytes;
+  return std::clamp((bytes / Arena::chunk_count + least - 1) / least * least, least, Arena::chunk_bytes);
+}
+
+Pipeline::Pipeline(const Copy& copy)
+    : copy_(copy), piece_bytes_(piece_size(copy.bytes)), pieces_((copy.bytes + piece_bytes_ - 1) / piece_bytes_) {
+  const std::size_t depth = switches().copy_pipeline ? std::min<std::size_t>(pieces_, Arena::chunk_count) : 1;
+  while (held_ < depth) {
+    const auto chunk = session()->arena->borrow(held_ == 0);
+    if (!chunk) break;
+    turns_[held_++].chunk = *chunk;
+  }
+  if (copy.bytes >= worth_threads) lag_ = std::min<std::size_t>(copiers().threads(), held_ - 1);
+}
+
+Pipeline::~Pipeline() {
+  for (std::size_t i = 0; i < held_; ++i) {
+    copiers().finish(turns_[i].job);
+    session()->arena->give_back(turns_[i].chunk);
+  }
+}
+
+// The copying threads do it if they work ahead; else this thread does it at once.
+void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
+  if (lag_ > 0)
+    copiers().start(turn.job, to, from, bytes, streamed);
+  else
+    copy_bytes(to, from, bytes, streamed);
+}
+
+CUresult Pipeline::to_device() {
+  for (std::size_t piece = 0; piece < pieces_; ++piece) {
+    Turn& turn = turn_of(piece);
+    if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+    move(turn, turn.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
+    if (piece >= lag_)
+      if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
+  }
+  while (posted_ < pieces_)
+    if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
+  for (std::size_t i = 0; i < held_; ++i)
+    if (const CUresult r = await_posted(turn_of(posted_ + i)); r != CUDA_SUCCESS) return r;
+  return error();
+}
+
+CUresult Pipeline::post_filled() {
+  copiers().finish(turn_of(posted_).job);
+  return post(posted_);
+}
+
+CUresult Pipeline::from_device() {
+  for (std::size_t piece = 0; piece < pieces_; ++piece) {
+    Turn& turn = turn_of(piece);
+    if (piece >= held_) {  // the chunk still holds an earlier piece, which must be copied out first
+      while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
+        if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
+      copiers().finish(turn.job);
+    } else if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) {  // an earlier copy may still use the chunk
+      return r;
+    }
+    if (const CUresult r = post(piece); r != CUDA_SUCCESS) return r;
+  }
+  while (emptying_ < pieces_)
+    if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
+  return error();  // the destructor waits for the threads
+}
+
+CUresult Pipeline::start_emptying() {
+  Turn& turn = turn_of(emptying_);
+  if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // nothing was copied into the chunk
+  move(turn, host_of(emptying_), turn.chunk.at, length_of(emptying_), false);
+  ++emptying_;
+  return CUDA_SUCCESS;
+}
+
+CUresult Pipeline::post(std::size_t piece) {
+  Arena::Chunk& chunk = turn_of(piece).chunk;
+  api::CopyRecord record = copy_.record(session()->arena->offset(chunk.at), offset_of(piece), length_of(piece));
+  record.then_wait = copy_.async ? 1 : 0;
+  const Sent sent =
+      cross({.call = copy_.call(), .context = *copy_.context, .stream = &copy_.ref, .way = api::Way::Posted}, record);
+  if (sent.use.position == 0) return sent.result;
+  chunk.last = sent.use.packed();
+  session()->staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
+  ++posted_;
+  return CUDA_SUCCESS;
+}
+
+// Waits until the GPU no longer uses a chunk. A piece's record counts as executed only when its copy is complete.
+CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
+
+// A piece's record is posted, so its error is a deferred one. The error is kept here, so that no later piece hides it.
+CUresult Pipeline::error() {
+  if (error_ == CUDA_SUCCESS) error_ = session()->fault();
+  if (error_ == CUDA_SUCCESS) {
+    Channel& channel = this_channel();
+    std::lock_guard lock(channel.mutex());
+    error_ = channel.take_deferred();
+  }
+  return error_;
+}
+
+}  // namespace
+
+int Copy::call() const {
+  if (direction == Direction::ToDevice) return async ? api::id_of::cuMemcpyHtoDAsync_v2 : api::id_of::cuMemcpyHtoD_v2;
+  return async ? api::id_of::cuMemcpyDtoHAsync_v2 : api::id_of::cuMemcpyDtoH_v2;
+}
+
+CUresult copy_staged(const Copy& copy) {
+  const CUresult result = Pipeline(copy).run();
+  if (result != CUDA_SUCCESS || this_channel().read_is_good()) return result;
+  return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
+}  // namespace guest

@@ -1,0 +1,41 @@
+// A large copy between pageable memory and the device, through staging chunks of the arena in a pipeline: while the GPU
+// copies from or to some chunks, others are filled or emptied by several threads (guest/objects/copy/copiers.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "guest/marshal/order.h"
+#include "ring/api/cuda.h"
+#include "ring/api/records.h"
+
+namespace guest {
+
+enum class Direction : std::uint8_t { ToDevice, FromDevice };
+
+struct Copy {
+  Direction direction;
+  CUdeviceptr device_at;
+  std::byte* host;
+  std::size_t bytes;
+  CUstream stream;
+  bool async;
+  Context* context = nullptr;
+  StreamRef ref;
+
+  int call() const;
+  // The record of the piece [offset, offset + length). `arena`: the arena offset of the piece's host side.
+  api::CopyRecord record(std::uint64_t arena, std::size_t offset, std::size_t length) const {
+    return {.device = device_at + offset,
+            .arena = arena,
+            .bytes = length,
+            .stream = reinterpret_cast<std::uint64_t>(stream)};
+  }
+};
+
+// Returns when the copy is complete. That holds for an asynchronous copy, too, since no thread would move the rest of
+// the bytes later. Preconditions: the addresses are checked, and the caller has waited for what the copy must not
+// overtake.
+CUresult copy_staged(const Copy& copy);
+
+}  // namespace guest

@@ -1,0 +1,19 @@
+// The end of an array. It is CUSTOM because the call does nothing to a level of a mipmapped array. The other calls about arrays are
+// CALL lines.
+#include "guest/calls/calls.h"
+#include "guest/calls/module/load.h"
+#include "guest/marshal/custom.h"
+
+namespace guest::calls {
+CUresult cuArrayDestroy(CUarray array) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<api::id_of::cuArrayDestroy>(context, array); r != CUDA_SUCCESS) return r;
+  Object* object = session()->objects.find(array, api::Handle::Array);
+  if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (object->owner != 0) return CUDA_SUCCESS;  // a level goes with its owner, and the driver says no more of it
+  return unload(api::id_of::cuArrayDestroy, *context, *object);
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,106 @@
+// Device memory. What the driver allocates must lie where this process has nothing else (guest/marshal/new_memory.h).
+//
+// A wait for a reply may be given up (guest/session/channel.cc). An allocation then stays on the host, unknown to the
+// program, until the context is reset or the session ends. A free has then been executed, or will be.
+#include "guest/calls/calls.h"
+#include "guest/calls/captured.h"
+#include "guest/calls/memory/arena_block.h"
+#include "guest/marshal/custom.h"
+#include "guest/marshal/new_memory.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+namespace {
+
+CUresult allocate_once(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
+  return cross({.call = call, .context = context}, record, {},
+               [&](CUresult result, ring::SharedReader& r) {
+                 if (result == CUDA_SUCCESS) reply = r.read<api::AllocateReply>();
+               })
+      .result;
+}
+
+// Small pieces come from blocks of 2 MiB, first fit, so one that collides again may have come from what is left of a
+// block. Plugs of half the size each time fill that: one that fits shows that no block where others collide has room for
+// its like.
+class Plugs {
+ public:
+  // Uses up pieces of the next size that collide. An error is left for the call itself to meet.
+  void fill(NewMemory& fitting, Context& context) {
+    if (bytes_ < least_) return;
+    const api::AllocateRecord record{.bytes = bytes_, .height = 0, .element_bytes = 0, .pad = 0};
+    api::AllocateReply reply{};
+    CUresult result = CUDA_SUCCESS;
+    do result = allocate_once(api::id_of::cuMemAlloc_v2, context, record, reply);
+    while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result));
+    if (result == CUDA_SUCCESS) fitting.give_back(reply.address, reply.bytes);
+    bytes_ /= 2;
+  }
+
+ private:
+  static constexpr std::uint64_t least_ = 512;  // the driver's step
+  std::uint64_t bytes_ = NewMemory::least_large / 2;
+};
+
+CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
+  Session& s = *session();
+  NewMemory fitting(context, api::Range::Stays);
+  Plugs plugs;
+  CUresult result = allocate_once(call, context, record, reply);
+  while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result)) {
+    if (fitting.collided() > 1 && reply.bytes < NewMemory::least_large) plugs.fill(fitting, context);
+    result = allocate_once(call, context, record, reply);
+  }
+  if (result == CUDA_SUCCESS)
+    s.addresses.add({.kind = Place::Kind::Device,
+                     .start = reply.address,
+                     .bytes = reply.bytes,
+                     .id = s.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
+                     .context = context.home});
+  return result;
+}
+
+}  // namespace
+
+CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<api::id_of::cuMemAlloc_v2>(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
+  if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  api::AllocateReply reply{};
+  const CUresult result =
+      allocate(api::id_of::cuMemAlloc_v2, *context, {.bytes = bytes, .height = 0, .element_bytes = 0, .pad = 0}, reply);
+  if (result == CUDA_SUCCESS) *address = reply.address;
+  return result;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+                            unsigned element_bytes) {
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<api::id_of::cuMemAllocPitch_v2>(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
+  if (address == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
+  api::AllocateReply reply{};
+  const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2, *context,
+                                   {.bytes = width, .height = height, .element_bytes = element_bytes, .pad = 0}, reply);
+  if (result == CUDA_SUCCESS) *address = reply.address, *pitch = reply.pitch;
+  return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  Context* context = nullptr;
+  const CUresult entered = enter(context);  // no context is needed: the address names the device
+  if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
+  if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
+  if (address == 0) return CUDA_SUCCESS;
+  Session& s = *session();
+  if (s.addresses.find(address).kind == Place::Kind::Managed) return free_block(address, Place::Kind::Managed, context);
+  const auto allocation = s.addresses.take(address, Place::Kind::Device);
+  if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+  const Sent sent =
+      cross({.call = api::id_of::cuMemFree_v2, .context = *allocation->context}, api::FreeRecord{.address = address});
+  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent, so the allocation lives on
+  return sent.result;
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,44 @@
+#include "guest/calls/module/links.h"
+
+#include <map>
+#include <utility>
+
+namespace guest {
+namespace {
+
+// Leaked: calls come until the process's end.
+struct Links {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::shared_ptr<Link>> by_id;
+};
+
+Links& links() {
+  static Links* const all = new Links;
+  return *all;
+}
+
+}  // namespace
+
+const std::vector<char>& Link::keep(std::vector<char> image) {
+  std::lock_guard lock(mutex_);
+  if (images_.empty() || images_.back() != image) images_.push_back(std::move(image));
+  return images_.back();
+}
+
+void add_link(std::uint64_t id, std::shared_ptr<Link> link) {
+  std::lock_guard lock(links().mutex);
+  links().by_id.insert_or_assign(id, std::move(link));
+}
+
+std::shared_ptr<Link> find_link(std::uint64_t id) {
+  std::lock_guard lock(links().mutex);
+  const auto found = links().by_id.find(id);
+  return found == links().by_id.end() ? nullptr : found->second;
+}
+
+void drop_link(std::uint64_t id) {
+  std::lock_guard lock(links().mutex);
+  links().by_id.erase(id);
+}
+
+}  // namespace guest

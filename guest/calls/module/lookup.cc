@@ -1,0 +1,170 @@
+#include "guest/calls/module/lookup.h"
+
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "guest/calls/module/long_name.h"
+#include "guest/calls/module/managed_variable.h"
+#include "guest/log.h"
+#include "guest/marshal/reply.h"
+#include "guest/switches.h"
+#include "ring/api/texture_records.h"
+
+namespace guest {
+namespace {
+
+FunctionInfo* info_of(const api::FunctionReply& reply, Behind& behind, const Object& owner) {
+  FunctionInfo* info = session()->objects.new_function();
+  info->param_bytes = reply.param_bytes;
+  info->max_threads = reply.max_threads;
+  info->static_shared = reply.static_shared;
+  info->max_dynamic_shared = reply.max_dynamic_shared;
+  info->params = std::move(behind.layout);
+  info->name = std::move(behind.text);
+  if (info->name.empty() && owner.function != nullptr) info->name = owner.function->name;
+  return info;
+}
+
+// Settles a lookup. The object found is the proposed one, or one that an earlier lookup of the same thing has made.
+template <api::Handle kind>
+Object* settle_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
+  RepliedBy<api::FunctionReplyOf<kind>> replied(r);
+  Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
+  if (found == nullptr || !r.ok()) return r.fail(), nullptr;
+  // An earlier lookup whose wait was given up may have made the object. It gets its description now.
+  if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);
+  return found;
+}
+Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
+  if (kind == api::Handle::Function) return settle_function<api::Handle::Function>(proposed, owner, r);
+  if (kind == api::Handle::Kernel) return settle_function<api::Handle::Kernel>(proposed, owner, r);
+  const RepliedBy<api::DeriveReplyOf<api::Handle::Module>> replied(r);
+  Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
+  if (found == nullptr) r.fail();
+  return found;
+}
+
+template <class Record>
+CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, Record record,
+             std::span<const Part> parts, Object*& found) {
+  Session& s = *session();
+  std::lock_guard one_at_a_time(s.lookups);
+  Object* proposed = s.objects.create(kind, keeper(kind, context));
+  if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  record.from = owner.id.load(std::memory_order_relaxed);
+  record.id = proposed->id.load(std::memory_order_relaxed);
+  s.objects.give(*proposed, owner);
+  found = nullptr;
+  const Sent sent =
+      cross({.call = call, .context = context}, record, parts, [&](CUresult result, ring::SharedReader& r) {
+        if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
+      });
+  if (!sent.unanswered && (sent.result != CUDA_SUCCESS || found != proposed)) s.objects.retire(*proposed, {});
+  return sent.result;
+}
+
+// The one object of this kind that an owner has in the context, if it was found before. Libraries ask for a kernel's function
+// before each use of the kernel.
+Object* known_part(api::Handle kind, Context& context, const Object& owner) {
+  Session& s = *session();
+  const Context* const home = keeper(kind, context);
+  std::lock_guard one_at_a_time(s.lookups);  // then what is found is complete
+  for (Object* const part : s.objects.owned_by(owner)) {
+    const std::uint64_t id = part->id.load(std::memory_order_acquire);
+    const bool is_whole = kind != api::Handle::Function || part->function != nullptr;
+    if (api::Id::of(id).kind == kind && part->context == home && is_whole) return part;
+  }
+  return nullptr;
+}
+
+// A reply has no name where it has no room for one. `find`: gives the name. Another thread may find the same function.
+template <class Find>
+void keep_name(FunctionInfo& info, Find find) {
+  {
+    const std::lock_guard lock(session()->lookups);
+    if (!info.name.empty()) return;
+  }
+  std::string name = find();
+  const std::lock_guard lock(session()->lookups);
+  if (info.name.empty()) info.name = std::move(name);
+}
+
+// Remembers a global: memory that the module or library owns, and that ends with it.
+CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Context& context, const char* name) {
+  Session& s = *session();
+  Place place{.kind = Place::Kind::Device,
+              .start = reply.address,
+              .bytes = reply.bytes,
+              .id = s.next_buffer_id.fetch_add(1),
+              .owner = owner.id.load(std::memory_order_relaxed),
+              .context = s.objects.context_in(owner, context.home)};
+  if (reply.managed != 0) {
+    if (owner.owner != 0) place.owner = owner.owner;  // of a library's module
+    if (const CUresult r = share_variable(context, place.owner, reply, name); r != CUDA_SUCCESS) return r;
+    if (s.addresses.find(place.start).kind != Place::Kind::Managed) s.managed.forget(place.start, place.bytes);
+    place.kind = Place::Kind::Managed;
+    place.flags = CU_MEM_ATTACH_GLOBAL;
+  } else if (!s.addresses.reserve(reply.address, reply.bytes)) {
+    log(Level::Warn, "the device's global %s lies where this process has something else", name);
+  }
+  s.addresses.add(place);
+  return CUDA_SUCCESS;
+}
+
+// An older worker's reply does not say what is managed.
+api::GlobalReply read_global(ring::SharedReader& r) {
+  api::GlobalReply reply{.address = r.slot(), .bytes = r.slot(), .managed = 0};
+  if (r.left() != 0) reply.managed = r.slot();
+  return reply;
+}
+
+}  // namespace
+
+CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found) {
+  const SentName sent(name, context);
+  if (sent.result() != CUDA_SUCCESS) return sent.result();
+  const api::LookupRecord record{.from = 0, .id = 0, .name_bytes = sent.bytes()};
+  const CUresult result = ask(call, kind, context, owner, record, sent.parts(), found);
+  if (result == CUDA_SUCCESS && found->function != nullptr) keep_name(*found->function, [&] { return name; });
+  return result;
+}
+
+CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found) {
+  if (switches().known_accepted && !this_channel().has_deferred_error()) {
+    found = known_part(kind, context, owner);
+    if (found != nullptr) return CUDA_SUCCESS;
+  }
+  return ask(call, kind, context, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
+}
+
+CUresult look_up_part(int call, api::Handle kind, Context& context, const Object& owner, unsigned which,
+                      Object*& found) {
+  const api::PartRecord record{.from = 0, .id = 0, .which = which};
+  const CUresult result = ask(call, kind, context, owner, record, {}, found);
+  if (result == CUDA_SUCCESS && found->function != nullptr)
+    keep_name(*found->function, [&] { return ask_for_name(found->id.load(std::memory_order_relaxed), kind, context); });
+  return result;
+}
+
+CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
+                     const char* name) {
+  // The driver clears both before it looks, so a global that is not there has size 0.
+  if (address != nullptr) *address = 0;
+  if (bytes != nullptr) *bytes = 0;
+  const SentName sent_name(name, context);
+  if (sent_name.result() != CUDA_SUCCESS) return sent_name.result();
+  const api::GlobalRecord record{.from = owner.id.load(std::memory_order_relaxed), .name_bytes = sent_name.bytes()};
+  api::GlobalReply reply{};
+  const Sent sent =
+      cross({.call = call, .context = context}, record, sent_name.parts(), [&](CUresult result, ring::SharedReader& r) {
+        if (result == CUDA_SUCCESS) reply = read_global(r);
+      });
+  if (sent.result != CUDA_SUCCESS) return sent.result;
+  if (const CUresult r = remember_global(reply, owner, context, name); r != CUDA_SUCCESS) return r;
+  if (address != nullptr) *address = reply.address;
+  if (bytes != nullptr) *bytes = reply.bytes;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest

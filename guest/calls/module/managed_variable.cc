@@ -1,0 +1,54 @@
+#include "guest/calls/module/managed_variable.h"
+
+#include <mutex>
+#include <vector>
+
+#include "guest/log.h"
+#include "guest/marshal/sending.h"
+#include "ring/api/known_ids.h"
+
+namespace guest {
+namespace {
+
+using Outcome = Variables::Outcome;
+
+// One sentence: what is wrong, and what helps.
+const char* words_for(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::TooMany: return "a process may have 1 MiB of them; memory of cuMemAllocManaged has no such bound";
+    case Outcome::Taken:
+      return "this process has something else at the address that the driver has chosen; start the program again, "
+             "since "
+             "addresses differ from one start to the next";
+    case Outcome::NoRoom: return "the session's arena is full; give the VM a larger region_size, or fewer slots";
+    default: return "its pages could not be mapped at the driver's address";
+  }
+}
+
+Sent mirror(Context& context, const Variables::Piece& piece) {
+  const api::MirrorRecord record{.address = piece.start, .bytes = piece.bytes, .arena = piece.arena};
+  return send(
+      this_channel(), sending(api::id_of::mirror_variable, api::Way::Waited, context, sizeof record, Earlier::Left),
+      [&](ring::Writer& w) { w.bytes(&record, sizeof record); }, read_nothing);
+}
+
+}  // namespace
+
+// What a variable has here stays if the worker refuses one of its pieces: the worker mirrors the others until the owner
+// ends.
+CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name) {
+  Session& s = *session();
+  const std::lock_guard lock(s.lookups);
+  std::vector<Variables::Piece> pieces;
+  const Outcome outcome = s.variables->add(variable.address, variable.bytes, owner, pieces);
+  if (outcome != Outcome::Done) {
+    log(Level::Warn, "the managed variable %s of %llu bytes cannot be used: %s", name,
+        static_cast<unsigned long long>(variable.bytes), words_for(outcome));
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  for (const Variables::Piece& piece : pieces)
+    if (const Sent sent = mirror(context, piece); sent.result != CUDA_SUCCESS) return sent.result;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest

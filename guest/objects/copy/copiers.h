@@ -1,0 +1,66 @@
+// Threads that help the caller's thread to copy memory, for large pageable copies. One core alone fills or empties
+// staging chunks at a third of the GPU's speed.
+//
+// The threads start at the first job, take no signals, and sleep while there is no job. Any thread may call this.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace guest {
+
+class Copiers {
+ public:
+  // One copy. The caller owns it and keeps it alive from start() until finish() has returned.
+  class Job {
+   public:
+    Job() = default;
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
+
+   private:
+    friend class Copiers;
+    enum class State : std::uint8_t { None, Queued, Running, Done };
+    void* to_ = nullptr;
+    const void* from_ = nullptr;
+    std::size_t bytes_ = 0;
+    bool streamed_ = false, awaited_ = false;
+    State state_ = State::None;
+    Job* next_ = nullptr;
+  };
+
+  // With this many threads, none of which is started yet.
+  explicit Copiers(unsigned threads) : wanted_(threads) {}
+  ~Copiers();
+  Copiers(const Copiers&) = delete;
+  Copiers& operator=(const Copiers&) = delete;
+
+  unsigned threads() const { return wanted_; }
+  // Queues a copy. `streamed`: this processor will not read the copied bytes soon (guest/objects/copy/streaming_copy.h).
+  void start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed = false);
+  // Returns when the job is done. Meanwhile this thread makes copies that no thread has begun. Returns at once if the
+  // job was never started.
+  void finish(Job& job);
+
+ private:
+  void add_thread();
+  static void* run(void* self);
+  void work();
+  void run_first(std::unique_lock<std::mutex>& lock);
+
+  const unsigned wanted_;
+  std::mutex mutex_;
+  std::condition_variable queued_, done_;
+  unsigned running_ = 0;
+  bool ending_ = false;
+  Job* first_ = nullptr;
+  Job* last_ = nullptr;
+};
+
+// The process's copiers. They have a quarter as many threads as the process may use processors, at most 3.
+// IVGPU_COPY_THREADS sets another number (0 to 16), IVGPU_OFF=copy_threads sets 0.
+Copiers& copiers();
+
+}  // namespace guest

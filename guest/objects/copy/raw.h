@@ -1,0 +1,27 @@
+// System calls and copies that touch no memory of the process but what they are given. The loader's first look-up of a libc
+// function would; so what runs while other threads are made to wait (guest/objects/memory/page_swap.h) uses these.
+#pragma once
+
+#include <sys/syscall.h>
+
+#include <cstddef>
+
+namespace guest {
+
+// The kernel's own result: an error is a small negative number.
+inline long raw(long number, unsigned long a = 0, unsigned long b = 0, unsigned long c = 0, unsigned long d = 0,
+                unsigned long e = 0) {
+  long result = number;
+  register unsigned long fourth asm("r10") = d;
+  register unsigned long fifth asm("r8") = e;
+  asm volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth) : "rcx", "r11", "memory");
+  return result;
+}
+
+inline unsigned long word(const void* at) { return reinterpret_cast<unsigned long>(at); }
+
+inline void raw_copy(void* to, const void* from, std::size_t bytes) {
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+}  // namespace guest

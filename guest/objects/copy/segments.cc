@@ -1,0 +1,121 @@
+#include "guest/objects/copy/segments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ring/layout/layout.h"
+
+namespace guest {
+namespace {
+
+constexpr std::uint64_t pin_step = 32 << 20;  // bytes; registering costs a call that crosses, so not one for each block
+
+constexpr std::uint64_t whole_pages(std::uint64_t n) {
+  return (n + ring::huge_page - 1) / ring::huge_page * ring::huge_page;
+}
+
+}  // namespace
+
+using State = Segments::Segment::State;
+
+Segments::Segments(std::uint64_t start, std::uint64_t first_end, std::uint64_t end, bool may_join, Ask ask)
+    : segments_{{start, first_end, State::Registered}}, may_join_(may_join), ask_(std::move(ask)) {
+  if (first_end < end) segments_.push_back({first_end, end, State::Free});
+}
+
+bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
+  const auto asked = std::find_if(segments_.begin(), segments_.end(), [](const Segment& s) {
+    return s.state == State::Asked || s.state == State::AskedToJoin;
+  });
+  // The worker refuses ranges that overlap. So a range whose outcome is unknown is settled first, by asking for the
+  // same range.
+  if (asked != segments_.end())
+    return settle(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
+  Registered done = register_free(bytes);
+  if (done == Registered::No) done = join(bytes, is_empty);
+  return done == Registered::Yes;
+}
+
+// Registers free room for the block: pin_step bytes at least, if there are so many.
+Segments::Registered Segments::register_free(std::uint64_t bytes) {
+  const std::uint64_t least = whole_pages(bytes);
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const Segment room = segments_[i];
+    if (room.state != State::Free || room.bytes() < least) continue;
+    for (const std::uint64_t size : {std::min(room.bytes(), std::max(least, pin_step)), least}) {
+      replace(i, i, room.start + size, State::Asked);
+      const Registered done = settle(i);
+      if (done != Registered::No) return done;
+    }
+  }
+  return Registered::No;
+}
+
+Segments::Registered Segments::join(std::uint64_t bytes, const IsEmpty& is_empty) {
+  Run run{};
+  if (!may_join_ || !find_run(whole_pages(bytes), is_empty, run)) return Registered::No;
+  replace(run.first, run.last, run.end, State::AskedToJoin);
+  return settle(run.first);
+}
+
+// Whether segment i may be joined with others. The first may not: the staging chunks before it share its registration,
+// and may be in use at any time.
+bool Segments::can_move(std::size_t i, const IsEmpty& is_empty) const {
+  const Segment& s = segments_[i];
+  return i != 0 && (s.state == State::Free || (s.registered() && is_empty(s.start, s.end)));
+}
+
+// Finds the shortest run of neighbouring segments without blocks that has `bytes`. If the last one is free room, the
+// run takes only a part of it.
+bool Segments::find_run(std::uint64_t bytes, const IsEmpty& is_empty, Run& best) const {
+  std::uint64_t shortest = 0;
+  for (std::size_t first = 1; first < segments_.size(); ++first) {
+    for (std::size_t last = first; last < segments_.size() && can_move(last, is_empty); ++last) {
+      const std::uint64_t start = segments_[first].start;
+      if (segments_[last].end - start < bytes) continue;
+      const std::uint64_t end = segments_[last].state == State::Free ? start + bytes : segments_[last].end;
+      if (shortest == 0 || end - start < shortest) best = {first, last, end}, shortest = end - start;
+      break;
+    }
+  }
+  return shortest != 0;
+}
+
+std::uint64_t Segments::largest_room(const IsEmpty& is_empty) const {
+  std::uint64_t largest = 0, run = 0;
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const bool counts = may_join_ ? can_move(i, is_empty) : segments_[i].state == State::Free;
+    run = counts ? run + segments_[i].bytes() : 0;
+    largest = std::max(largest, run);
+  }
+  return largest;
+}
+
+// Asks the worker for segment i, in the form that its state says, and stores the outcome in the state.
+Segments::Registered Segments::settle(std::size_t i) {
+  Segment& s = segments_[i];
+  const Registered done = ask_(s.start, s.end, s.state == State::AskedToJoin);
+  if (done == Registered::Unknown) return done;
+  s.state = done == Registered::Yes ? State::Registered : State::Free;
+  merge_free();
+  return done;
+}
+
+// Replaces the segments [first, last] by one that ends at `end`. The rest of the last one becomes free room.
+void Segments::replace(std::size_t first, std::size_t last, std::uint64_t end, Segment::State state) {
+  const Segment made{segments_[first].start, end, state}, rest{end, segments_[last].end, State::Free};
+  const auto at = segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(first),
+                                  segments_.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+  const auto placed = segments_.insert(at, made);
+  if (rest.bytes() != 0) segments_.insert(placed + 1, rest);
+}
+
+void Segments::merge_free() {
+  for (std::size_t i = 1; i < segments_.size();)
+    if (segments_[i - 1].state == State::Free && segments_[i].state == State::Free)
+      replace(i - 1, i, segments_[i].end, State::Free);
+    else
+      ++i;
+}
+
+}  // namespace guest

@@ -1,0 +1,60 @@
+// This process's claim on a slot of the region. Only the session takes a slot and gives it back, once. Any thread may
+// ask whether the slot is still ours.
+//
+// Invariant: the slot's word changes only by the steps of slot_step.h, which this process makes, or the kernel for it
+// (taking.h). The slot is ours as long as it holds the word that our step has stored; the epoch in it differs for each
+// later holder. Trust: the broker, and without the kernel module every program of the VM, can write the directory. What
+// this process reads about other holders only decides about their slots, or goes into the log as printable letters.
+//
+// Ordering: slot_step.h names the edges of the steps. A look at our own word orders nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "guest/region/region.h"
+#include "guest/session/slot/heartbeat.h"
+#include "guest/session/slot/taking.h"
+#include "ring/layout/layout.h"
+
+namespace guest {
+
+class SlotClaim {
+ public:
+  // How long a program waits for a worker: starting one costs the driver's initialisation, 0.2 to 0.4 s on an idle GPU.
+  static constexpr std::uint64_t patience_ns = 20'000'000'000;
+
+  SlotClaim(Region& region, const CheckedRegion& checked, Heartbeat& heartbeat)
+      : region_(region), checked_(checked), heartbeat_(heartbeat), taking_(make_taking(region, checked)) {}
+
+  // Waits for a slot until `until` (monotonic nanoseconds). False and a log line: no slot became free in time, or the
+  // broker does not answer.
+  bool take(std::uint64_t until);
+  // Whether a slot was taken and not given back.
+  bool held() const { return taken_.word.state == ring::SlotState::Claimed && !given_back_; }
+  void give_back();
+
+  // Preconditions of all below: take() has returned true.
+  std::uint32_t slot() const { return taken_.slot; }
+  // Whether the worker lives and the slot is ours.
+  bool is_ours() const { return word(std::memory_order_acquire) == taken_.word.word(); }
+  // The same with a relaxed load: cheap, but possibly late.
+  bool seems_ours() const { return word(std::memory_order_relaxed) == taken_.word.word(); }
+
+ private:
+  bool broker_answers();
+  bool warn_if_full() const;
+  std::uint32_t word(std::memory_order order) const {
+    return checked_.view.entry(taken_.slot)[&ring::SlotEntry::state].load(order);
+  }
+
+  Region& region_;
+  const CheckedRegion& checked_;
+  Heartbeat& heartbeat_;
+  const std::unique_ptr<Taking> taking_;
+  Taking::Taken taken_{};  // fixed once a slot is taken
+  bool given_back_ = false;
+};
+
+}  // namespace guest

@@ -1,0 +1,45 @@
+#include "guest/session/slot/heartbeat.h"
+
+#include <utility>
+
+#include "guest/region/cache_probe.h"
+
+namespace guest {
+
+// Whether one of both heartbeats has changed since the last look. Under mutex_.
+bool Heartbeat::has_moved() {
+  const std::uint64_t beat = view_.header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
+  const bool brokers = beat != std::exchange(last_beat_, beat);
+  if (!worker_) return brokers;
+  const std::uint64_t its = worker_->slot.header()[&ring::SlotHeader::heartbeat].load(std::memory_order_relaxed);
+  return its != std::exchange(worker_->last_beat, its) || brokers;
+}
+
+// A ring of the worker wakes its channels' threads as well, so it is spared that where the broker answers. Under mutex_.
+void Heartbeat::ask(std::uint64_t now) {
+  last_question_ns_ = now;
+  region_.ring(ring::peer_broker);
+  if (worker_ && unanswered_ > 0) region_.ring(ring::peer_of_slot(worker_->index));
+}
+
+// This counts questions and not time, since a paused VM's clock jumps, and a program that seldom calls seldom asks.
+bool Heartbeat::beats() {
+  std::lock_guard lock(mutex_);
+  if (has_moved()) unanswered_ = 0;
+  const std::uint64_t now = monotonic_nanoseconds();
+  if (now - last_question_ns_ < between_questions_ns) return true;
+  if (unanswered_ >= patience_) return false;
+  ask(now);
+  ++unanswered_;
+  return true;
+}
+
+bool Heartbeat::answers_again() {
+  std::lock_guard lock(mutex_);
+  if (has_moved()) return unanswered_ = 0, true;
+  const std::uint64_t now = monotonic_nanoseconds();
+  if (now - last_question_ns_ >= between_questions_ns) ask(now);
+  return false;
+}
+
+}  // namespace guest

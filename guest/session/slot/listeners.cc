@@ -1,0 +1,47 @@
+#include "guest/session/slot/listeners.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "guest/timespec.h"
+
+namespace guest {
+
+bool Listeners::sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std::uint32_t expected,
+                      std::uint64_t nanoseconds) {
+  const std::uint32_t* at = word.futex_word();
+  bool listens = false;
+  {
+    const std::lock_guard lock(lock_);
+    if (word.load(std::memory_order_relaxed) != expected) return true;
+    words_.push_back(at);
+    listens = !std::exchange(heard_, true);
+  }
+  bool there = true;
+  if (listens) {
+    there = bells.listen(nanoseconds) != BellChannel::Heard::Ended;
+  } else {
+    // Within this process: no other maps the slot, and its worker's kernel is another.
+    const timespec limit = timespec_of(nanoseconds);
+    syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
+  }
+  leave(at, listens);
+  return there;
+}
+
+// A word that still holds its value wakes nobody else's look, so the others are woken in any case: one of them listens
+// next, or its word has changed.
+void Listeners::leave(const std::uint32_t* word, bool listened) {
+  const std::lock_guard lock(lock_);
+  words_.erase(std::find(words_.begin(), words_.end(), word));
+  if (!listened) return;
+  heard_ = false;
+  for (const std::uint32_t* other : words_) syscall(SYS_futex, other, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace guest

@@ -1,0 +1,96 @@
+#include "host/session/memory/device_memory.h"
+
+namespace host {
+namespace {
+
+// More than any GPU has; sums of a few of these do not overflow.
+constexpr std::uint64_t absurd = std::uint64_t{1} << 56;
+
+}  // namespace
+
+bool Charge::take(DeviceMemory& memory, unsigned device, std::uint64_t bytes) {
+  if (!memory.take(device, bytes)) return false;
+  memory_ = &memory, device_ = device, bytes_ = bytes;
+  return true;
+}
+
+void Charge::give_back() { std::exchange(memory_, nullptr)->give_back(device_, std::exchange(bytes_, 0)); }
+
+bool DeviceMemory::take(unsigned device, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (device >= accounts_.size() || bytes > absurd) return false;
+  if (take_lent(device, bytes)) return true;
+  // One thread asks at a time, so the others take from what it gets, and the lender sees one question.
+  const std::lock_guard one_at_a_time(asking_);
+  if (take_lent(device, bytes) || borrow(device, bytes)) return true;
+  if (make_room_) make_room_(device);
+  return take_lent(device, bytes) || borrow(device, bytes);
+}
+
+bool DeviceMemory::take_lent(unsigned device, std::uint64_t bytes) {
+  Account& a = accounts_[device];
+  const std::lock_guard lock(a.mutex);
+  if (!fits(a, bytes)) return false;
+  change(device, a, a.taken + bytes);
+  return true;
+}
+
+// Under asking_. The bytes count as taken while the lender is asked, so that no other thread uses up what is missing.
+bool DeviceMemory::borrow(unsigned device, std::uint64_t bytes) {
+  Account& a = accounts_[device];
+  std::uint64_t missing = 0;
+  {
+    const std::lock_guard lock(a.mutex);
+    change(device, a, a.taken + bytes);
+    if (a.taken <= a.lent) return true;  // somebody has given back meanwhile
+    missing = a.taken - a.lent;
+  }
+  const std::uint64_t lent = lender_->borrow(device, missing);
+  const std::lock_guard lock(a.mutex);
+  a.lent += lent;
+  if (a.taken <= a.lent) return true;
+  change(device, a, a.taken - bytes);
+  return false;
+}
+
+void DeviceMemory::take_anyway(unsigned device, std::uint64_t bytes) {
+  Account& a = accounts_[device];
+  const std::lock_guard lock(a.mutex);
+  change(device, a, a.taken + bytes);
+}
+
+void DeviceMemory::give_back(unsigned device, std::uint64_t bytes) {
+  if (bytes == 0) return;
+  Account& a = accounts_[device];
+  const std::lock_guard lock(a.mutex);
+  change(device, a, a.taken - bytes);
+}
+
+std::uint64_t DeviceMemory::collect(unsigned device) {
+  if (device >= accounts_.size()) return 0;
+  Account& a = accounts_[device];
+  const std::lock_guard lock(a.mutex);
+  if (a.lent <= a.taken) return 0;
+  const std::uint64_t unused = a.lent - a.taken;
+  a.lent = a.taken;
+  return unused;
+}
+
+std::optional<Lender::Room> DeviceMemory::room(unsigned device) {
+  if (lender_ == nullptr || device >= accounts_.size()) return std::nullopt;
+  const std::lock_guard one_at_a_time(asking_);
+  auto room = lender_->room(device);
+  if (!room) return room;
+  const Account& a = accounts_[device];
+  const std::lock_guard lock(a.mutex);
+  if (a.lent > a.taken) room->free += a.lent - a.taken;
+  return room;
+}
+
+std::uint64_t DeviceMemory::taken(unsigned device) const {
+  const Account& a = accounts_[device];
+  const std::lock_guard lock(a.mutex);
+  return a.taken;
+}
+
+}  // namespace host

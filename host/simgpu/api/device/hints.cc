@@ -1,0 +1,31 @@
+// The bounds of hints, as an H200 has them.
+#include "host/simgpu/api/device/hints.h"
+
+namespace simgpu {
+namespace {
+
+bool is_share(float ratio) { return ratio >= 0 && ratio <= 1; }  // NaN is none
+
+}  // namespace
+
+bool is_window(const CUaccessPolicyWindow& window) {
+  // Of the properties the driver refuses one alone: misses cannot persist. Other numbers it takes, whatever they mean.
+  return window.num_bytes <= std::size_t{device_window} && is_share(window.hitRatio) &&
+         window.missProp != CU_ACCESS_PROPERTY_PERSISTING;
+}
+
+bool is_domain_map(const CUlaunchMemSyncDomainMap& map) {
+  return map.default_ < device_memory_domains && map.remote < device_memory_domains;
+}
+
+bool is_domain(CUlaunchMemSyncDomain domain) {
+  return domain == CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT || domain == CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+}
+
+bool is_carveout(unsigned percent) { return percent <= 100; }
+
+bool is_launch_attribute(CUlaunchAttributeID id) {
+  return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,55 @@
+// Conversion between the parameters of calls and NodeWork. Included by the files that define calls about nodes.
+#pragma once
+
+#include "host/simgpu/api/graph/graph.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "host/simgpu/api/memory/rows.h"
+
+namespace simgpu {
+
+// Adds a node whose work `make` reads from the call's parameters.
+template <class F>
+CUresult add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
+                  std::size_t count, F&& make) noexcept {
+  return with_graph(handle, [&](Driver& driver, Graph& graph) {
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<Edge> before;
+    CUresult error = read_dependencies(driver, graph, dependencies, data, count, before);
+    if (error != CUDA_SUCCESS) return error;
+    NodeWork work = NoWork{};
+    if (error = make(driver, graph, work); error != CUDA_SUCCESS) return error;
+    *out = handle_of(driver, append_node(driver, graph, std::move(work), before));
+    return CUDA_SUCCESS;
+  });
+}
+
+// Kernel nodes (graph_kernel.cc). make_kernel_work keeps the attributes in `out`.
+CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& params);
+inline const CUDA_KERNEL_NODE_PARAMS_v2& widened(const CUDA_KERNEL_NODE_PARAMS_v2& params) { return params; }
+CUresult make_kernel_work(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork& out);
+CUresult check_kernel_work(const KernelWork& work);
+LaunchRequest request_of(const KernelWork& work);
+void give_kernel(KernelWork& work, CUDA_KERNEL_NODE_PARAMS_v2& out);
+bool is_kernel_node_attribute(CUkernelNodeAttrID id);
+void set_attribute(KernelWork& work, const CUlaunchAttribute& attribute);
+
+// Copy and fill nodes (graph_nodes.cc). NULL names the current context.
+CUresult make_copy_work(Driver& driver, const CUDA_MEMCPY3D& asked, const std::shared_ptr<Context>& context,
+                        CopyWork& out);
+CUresult make_fill_work(Driver& driver, const CUDA_MEMSET_NODE_PARAMS_v1& asked,
+                        const std::shared_ptr<Context>& context, FillWork& out);
+CUresult check_fill_work(Driver& driver, const FillWork& work);
+Fill fill_of(const CUDA_MEMSET_NODE_PARAMS_v1& asked);
+CUresult find_node_context(Driver& driver, CUcontext handle, std::shared_ptr<Context>& out);
+
+// All node types but conditional ones (graph_any_node.cc).
+CUresult make_any_work(Driver& driver, const CUgraphNodeParams& params, NodeWork& out);
+
+// As make_any_work, for a node that exists: keeps its context and attributes where the parameters have none.
+CUresult change_work(Driver& driver, const CUgraphNodeParams& params, NodeWork& work);
+
+}  // namespace simgpu

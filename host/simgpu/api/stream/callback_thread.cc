@@ -1,0 +1,32 @@
+// The thread starts with the first call and never ends, as the driver itself.
+#include "host/simgpu/api/stream/callback_thread.h"
+
+#include <thread>
+
+namespace simgpu {
+
+void CallbackThread::run(const std::function<void()>& function) {
+  Call call{function};
+  std::unique_lock lock(mutex_);
+  if (!started_) std::thread([this] { serve(); }).detach();
+  started_ = true;
+  calls_.push_back(&call);
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return call.done; });
+}
+
+void CallbackThread::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return !calls_.empty(); });
+    Call& call = *calls_.front();
+    calls_.pop_front();
+    lock.unlock();
+    call.function();
+    lock.lock();
+    call.done = true;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace simgpu

@@ -1,0 +1,147 @@
+// One lock for the whole graph: a piece of work takes it twice, and a kernel takes far longer than either.
+#include "host/simgpu/api/stream/schedule.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <new>
+#include <system_error>
+#include <thread>
+
+namespace simgpu {
+namespace {
+
+// The program's signals are for the program's threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+void Schedule::run_here(const Ticket& work) {
+  {
+    std::unique_lock lock(mutex_);
+    work_done_.wait(lock, [&] { return work->blockers_ == 0; });
+  }
+  run_and_finish(work);
+}
+
+void Schedule::wait(const Ticket& work) {
+  if (work == nullptr || work->done()) return;
+  std::unique_lock lock(mutex_);
+  work_done_.wait(lock, [&] { return work->done(); });
+}
+
+Ticket Schedule::submit(std::function<void()> run, const std::vector<Ticket>& after, Who who) {
+  auto work = std::make_shared<Work>();
+  work->run_ = std::move(run);
+  work->by_submitter_ = who == Who::Submitter;
+  std::unique_lock lock(mutex_);
+  for (const Ticket& other : after) {
+    if (other == nullptr || other->done()) continue;
+    other->followers_.push_back(work);
+    ++work->blockers_;
+  }
+  release(lock, work);
+  return work;
+}
+
+// One thing less that `work` waits for. The lock is held on entry and on return, but not while a thread is woken or
+// started: it would come here and find the lock taken.
+void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
+  if (--work->blockers_ != 0) return;
+  if (work->by_submitter_) {
+    work_done_.notify_all();
+    return;
+  }
+  hand_over(work);
+  const bool somebody_waits = balance_.fetch_add(1, std::memory_order_acq_rel) < 0;
+  if (!somebody_waits) ++threads_;
+  lock.unlock();
+  if (somebody_waits)
+    sem_post(&wakes_);
+  else
+    start_thread();
+  lock.lock();
+}
+
+// The lock is held.
+void Schedule::hand_over(const Ticket& work) {
+  work->queued_ = work;
+  if (!ready_.push(work.get())) more_.push_back(work.get());
+}
+
+// Called after taking from the balance, so a piece is there, in the queue or beside it.
+Ticket Schedule::take() {
+  Work* work = nullptr;
+  while (!ready_.pop(work)) {
+    const std::lock_guard lock(mutex_);
+    if (more_.empty()) continue;
+    work = more_.front();
+    more_.pop_front();
+    break;
+  }
+  return std::move(work->queued_);
+}
+
+bool Schedule::make_thread() {
+  const SignalsBlocked blocked;
+  try {
+    std::thread(&Schedule::thread_main, this).detach();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+bool Schedule::start() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++threads_;
+  }
+  if (make_thread()) return true;
+  const std::lock_guard lock(mutex_);
+  --threads_;
+  return false;
+}
+
+void Schedule::start_thread() {
+  if (make_thread()) return;
+  // No further thread is to be had: the others will come to it. Without any, nothing can ever run.
+  const std::lock_guard lock(mutex_);
+  if (--threads_ == 0) throw std::bad_alloc();
+}
+
+void Schedule::thread_main() {
+  for (;;) {
+    if (balance_.fetch_sub(1, std::memory_order_acq_rel) <= 0)
+      while (sem_wait(&wakes_) != 0) {
+      }
+    run_and_finish(take());
+  }
+}
+
+void Schedule::run_and_finish(const Ticket& work) {
+  if (work->run_) work->run_();
+  work->run_ = nullptr;  // its captures may hold objects that should go now
+  std::unique_lock lock(mutex_);
+  work->finished_ = Work::Clock::now();
+  work->done_.store(true, std::memory_order_release);
+  const std::vector<Ticket> followers = std::move(work->followers_);
+  work->followers_.clear();
+  for (const Ticket& follower : followers) release(lock, follower);
+  work_done_.notify_all();
+}
+
+}  // namespace simgpu

@@ -1,0 +1,83 @@
+// The worker's half of a session's lanes (ring/queue/lane.h), by which the guest calls functions of the program's for
+// the worker. Any thread of this process may use it. serve() makes it, and ends it with the session.
+//
+// A thread that waits for the guest holds no lock, since the guest may never answer. Its wait ends with the session.
+//
+// Trust. The worker reads two of the guest's words: `done`, which it checks against its private count, and `result`,
+// which it only hands on. A wrong `done` ends the session, as a bad record does.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "host/session/session.h"
+#include "host/untrusted/lanes/guest_waker.h"
+#include "host/untrusted/lanes/lane_pool.h"
+#include "ring/queue/parking.h"
+
+namespace host {
+
+class Lanes {
+ public:
+  // `doorbell_fd` wakes the bell thread, which ends a broken session.
+  Lanes(Session& session, int doorbell_fd);
+  // Waits for the threads in call() and post(), which return once end() was called.
+  ~Lanes();
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  // Has the guest call the function behind the token, and waits. Returns the result that the guest gives, which may be
+  // any number. Nothing: the session ends.
+  std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
+  // The same without waiting for the answer. Waits for a lane if all are taken. False: the session ends.
+  bool post(ring::LaneKind kind, std::uint64_t token);
+
+  // The driver has ended a user object: its id ends, and the guest is to call the destructor behind the token.
+  void destroyed(std::uint64_t object, std::uint64_t token);
+
+  // Wakes all waiting threads. The bell thread calls it when the guest has rung, perhaps after an answer.
+  void wake_all();
+  // Ends every wait; later ones do not begin.
+  void end();
+
+ private:
+  // A thread in call() or post().
+  class Caller {
+   public:
+    explicit Caller(Lanes& lanes);
+    ~Caller();
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    Lanes& lanes_;
+  };
+
+  std::optional<std::size_t> take();
+  bool fill(std::size_t lane, ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
+  bool await(std::size_t lane);
+  template <class Done>
+  bool polled(Done done) const;
+  bool breaks();
+  bool over() const {
+    return ended_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed);
+  }
+  ring::Parking sleeper(std::size_t lane) const {
+    return ring::Parking(session_.slot.lane(static_cast<std::uint32_t>(lane))[&ring::LaneControl::worker_asleep]);
+  }
+
+  Session& session_;
+  const int doorbell_fd_;
+  GuestWaker guest_;
+  std::atomic<bool> used_{false}, ended_{false};
+  LanePool<ring::max_lanes> pool_;
+  std::mutex mutex_;  // of callers_
+  std::condition_variable none_calls_;
+  unsigned callers_ = 0;
+};
+
+}  // namespace host

@@ -1,0 +1,70 @@
+// Serves a CUSTOM or SESSION call in the worker: everything but the call's own function (host/untrusted/calls/).
+#pragma once
+
+#include <mutex>
+#include <shared_mutex>
+
+#include "host/untrusted/marshal/form.h"
+#include "host/untrusted/marshal/taken.h"
+#include "ring/api/lives.h"
+
+namespace host {
+
+template <int Id>
+struct FormOf {
+  using Type = std::nullptr_t;
+};
+template <int Id>
+requires requires { typename api::Call<Id>::Function; }
+struct FormOf<Id> {
+  using Type = typename api::Call<Id>::Function*;
+};
+
+// The argument of a call's function: the record, taken and checked.
+template <int Id>
+class Asked : public Taken<typename api::Call<Id>::Record> {
+ public:
+  using Form = typename FormOf<Id>::Type;
+
+  Asked(Request& r, Form form) : Taken<typename api::Call<Id>::Record>(r), form_(form) {}
+
+  // Calls the driver's function of the same name, or its per-thread form.
+  template <class... P>
+  CUresult call(P... p) const {
+    if (form_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    const Session& session = this->request.session;
+    const ProgramsMode here(session.driver, session.captures, this->request.capture_mode());
+    return per_thread_or<Id>(this->request, form_)(p...);
+  }
+
+ private:
+  const Form form_;
+};
+
+// The lock that a call needs until it is settled. By it the session knows what a reset or an unload on another channel
+// has taken along.
+template <class R>
+auto hold(Session& session) {
+  constexpr api::Lives lives = api::lives_of<R>();
+  if constexpr (lives.ends)
+    return session.ending();
+  else if constexpr (lives.with_another)
+    return session.making();
+  else
+    return std::shared_lock<std::shared_mutex>();
+}
+
+template <int Id>
+CUresult serve(Asked<Id>& asked, CUresult (*function)(Asked<Id>&)) {
+  using Record = typename api::Call<Id>::Record;
+  if (!asked.take()) return asked.request.broken();
+  const auto held = hold<Record>(asked.session());
+  if (const CUresult refused = asked.check(); refused != CUDA_SUCCESS) return refused;
+  if (api::lives_of<Record>().makes && !asked.session().may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = function(asked);
+  asked.end_freed(result);
+  if (result == CUDA_SUCCESS) asked.settle();
+  return result;
+}
+
+}  // namespace host

@@ -1,0 +1,21 @@
+// The memory that an executable graph takes of its GPU, which counts in the VM's quota.
+#pragma once
+
+#include <cstdint>
+
+#include "host/untrusted/marshal/request.h"
+
+namespace host {
+
+// An H200's driver takes so much for each executable, and so much for each kernel node in it (580.159.04, 2026-11-28; a
+// memset takes a twentieth). The nodes of child graphs are not counted.
+inline constexpr std::uint64_t executable_bytes = 110 << 10, node_bytes = 2458;
+
+// Takes that much for the executable that the request makes. False: there is no room for it.
+inline bool take_room_of_executable(Request& r, CUgraph graph) {
+  std::size_t nodes = 0;
+  if (graph == nullptr || r.session.driver.cuGraphGetNodes(graph, nullptr, &nodes) != CUDA_SUCCESS) nodes = 0;
+  return r.may_take(r.working_device(), Footprint(nodes) * node_bytes + executable_bytes);
+}
+
+}  // namespace host

@@ -1,0 +1,68 @@
+// Structs of CALL lines with members that do not cross as they are (ring/api/structs.h).
+#pragma once
+
+#include "host/untrusted/marshal/resources.h"
+#include "ring/api/structs.h"
+#include "ring/layout/layout.h"
+
+namespace host {
+
+// What the guest has sent, for the driver.
+struct ToDriver {
+  Session& session;
+  bool broken = false;
+  CUresult refused = CUDA_SUCCESS;
+
+  // An ordinal that the host does not have goes to the driver as one that it does not have, for the driver's own error. Memory
+  // on the host would be this process's: it is refused.
+  void location(CUmemLocation& l) {
+    if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+      CUdevice device = -1;
+      if (l.id < 0 || static_cast<unsigned>(l.id) >= ring::max_devices ||
+          session.driver.cuDeviceGet(&device, l.id) != CUDA_SUCCESS)
+        device = -1;
+      l.id = device;
+    } else if (l.type == CU_MEM_LOCATION_TYPE_HOST || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+               l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) {
+      refused = CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  void unused(void*& p) {
+    if (p != nullptr) broken = true;
+  }
+  void word(CUdeviceptr& at, std::size_t bytes) {
+    if (at % bytes != 0 || !session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
+  }
+  void range(CUdeviceptr& at, std::uint64_t bytes) {
+    if (!session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
+  }
+  void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
+  void resource(CUdevResource& r) {
+    if (refused == CUDA_SUCCESS) refused = to_driver(session, r);
+  }
+};
+
+// What the driver has written, for the guest.
+struct ToGuest {
+  Session& session;
+  bool broken = false;
+  CUresult refused = CUDA_SUCCESS;
+
+  void location(CUmemLocation& l) {
+    if (l.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
+    const CUdevice wanted = l.id;
+    l.id = -1;
+    for (int i = 0; i < static_cast<int>(ring::max_devices); ++i) {
+      CUdevice device = -1;
+      if (session.driver.cuDeviceGet(&device, i) == CUDA_SUCCESS && device == wanted) l.id = i;
+    }
+  }
+  void unused(void*& p) { p = nullptr; }
+  void range(CUdeviceptr&, std::uint64_t) {}
+  void unknown() {}
+  void resource(CUdevResource& r) {
+    if (refused == CUDA_SUCCESS) refused = to_guest(session, r);
+  }
+};
+
+}  // namespace host

@@ -1,0 +1,146 @@
+// The shared region's layout under the names that C++ uses, and how places are computed. Its maps, its structs and its
+// offsets are in ring/layout/layout_c.h and ring/layout/vm_page_c.h, which C can read. The structs are reached through ring/shared/shared.h
+// alone, which makes each word an atomic one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/layout/layout_c.h"
+#include "ring/layout/vm_page_c.h"
+
+namespace ring {
+
+inline constexpr std::uint64_t region_magic = IVGPU_REGION_MAGIC;
+inline constexpr std::uint64_t slot_magic = IVGPU_SLOT_MAGIC;
+inline constexpr std::uint32_t layout_version = IVGPU_LAYOUT_VERSION;
+inline constexpr std::uint32_t vm_page_version = IVGPU_VM_PAGE_VERSION;
+
+inline constexpr std::size_t page = IVGPU_PAGE;
+inline constexpr std::size_t line = IVGPU_LINE;
+inline constexpr std::size_t huge_page = IVGPU_HUGE_PAGE;
+
+inline constexpr std::uint32_t max_slots = IVGPU_MAX_SLOTS;
+inline constexpr std::uint32_t bell_words = IVGPU_BELL_WORDS;
+inline constexpr std::uint32_t max_channels = IVGPU_MAX_CHANNELS;
+inline constexpr std::uint32_t max_lanes = IVGPU_MAX_LANES;
+inline constexpr std::uint32_t max_devices = IVGPU_MAX_DEVICES;
+inline constexpr std::uint32_t max_completions = IVGPU_MAX_COMPLETIONS;
+inline constexpr std::uint32_t max_attributes = IVGPU_MAX_ATTRIBUTES;
+inline constexpr std::uint32_t max_limits = IVGPU_MAX_LIMITS;
+
+inline constexpr std::uint32_t request_bytes = IVGPU_REQUEST_BYTES;
+inline constexpr std::uint32_t max_record = IVGPU_MAX_RECORD;
+inline constexpr std::uint32_t reply_bytes = IVGPU_REPLY_BYTES;
+
+// Nobody polls for longer than this, whatever the other side says.
+inline constexpr std::uint32_t longest_spin_us = 10'000;
+// The guest polls for so much longer than its worker, and for twice that where its waits are as long: a thread that waits
+// for a GPU polls natively, too, all the time.
+inline constexpr std::uint32_t guest_spin_factor = 8;
+inline constexpr int heartbeat_ms = 1000;
+
+using RegionHeader = ::IvgpuRegionHeader;
+using SlotEntry = ::IvgpuSlotEntry;
+using SlotOwner = ::IvgpuSlotOwner;
+using VmPage = ::IvgpuVmPage;
+using VmGpu = ::IvgpuVmGpu;
+using SlotHeader = ::IvgpuSlotHeader;
+using DeviceInfo = ::IvgpuDeviceInfo;
+using DevicePage = ::IvgpuDevicePage;
+using LaneControl = ::IvgpuLaneControl;
+using ChannelControl = ::IvgpuChannelControl;
+
+// ---- the region ----------------------------------------------------------------------------------------------------
+
+// IvgpuSlotState says who may make which step.
+enum class SlotState : std::uint8_t {
+  Empty = IVGPU_SLOT_EMPTY,
+  Starting = IVGPU_SLOT_STARTING,
+  Ready = IVGPU_SLOT_READY,
+  Claimed = IVGPU_SLOT_CLAIMED,
+  Released = IVGPU_SLOT_RELEASED,
+  Dead = IVGPU_SLOT_DEAD
+};
+
+// SlotEntry::state, taken apart.
+struct SlotWord {
+  static constexpr std::uint32_t states = 1u << IVGPU_SLOT_STATE_BITS, epochs = 1u << IVGPU_SLOT_EPOCH_BITS;
+
+  std::uint32_t epoch = 0;
+  SlotState state = SlotState::Empty;
+
+  static constexpr SlotWord of(std::uint32_t word) { return {word / states, static_cast<SlotState>(word % states)}; }
+  constexpr std::uint32_t word() const { return epoch * states | static_cast<std::uint32_t>(state); }
+  constexpr SlotWord with(SlotState s) const { return {epoch, s}; }
+  constexpr SlotWord next() const { return {(epoch + 1) % epochs, SlotState::Empty}; }
+  // Somebody's, whether its worker lives or not.
+  constexpr bool held() const { return state == SlotState::Claimed || state == SlotState::Dead; }
+};
+
+// ivshmem peers. The host appears as several peers, so that a guest can ring one worker and nobody else wakes up:
+// the doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell: `rung` stands in for it.
+inline constexpr std::uint32_t peer_broker = 0;
+constexpr std::uint32_t peer_of_slot(std::uint32_t slot) { return 1 + slot; }
+constexpr std::uint32_t first_guest_peer = 1 + max_slots;
+
+inline constexpr std::size_t directory_offset = IVGPU_DIRECTORY_OFFSET;
+inline constexpr std::size_t vm_page_offset = IVGPU_VM_PAGE_OFFSET;
+inline constexpr std::size_t region_header_bytes = IVGPU_HEADER_BYTES;
+inline constexpr std::size_t vm_gpus_offset = IVGPU_VM_GPUS_OFFSET;
+inline constexpr std::size_t front_bytes = IVGPU_FRONT_BYTES;
+inline constexpr std::size_t first_slot_offset = IVGPU_FIRST_SLOT_OFFSET;
+constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_offset + slot * sizeof(SlotEntry); }
+
+// ---- a slot --------------------------------------------------------------------------------------------------------
+
+inline constexpr std::size_t device_page_offset = IVGPU_DEVICE_PAGE_OFFSET;
+inline constexpr std::size_t device_page_bytes = IVGPU_DEVICE_PAGE_BYTES;
+inline constexpr std::size_t lanes_offset = IVGPU_LANES_OFFSET;
+inline constexpr std::size_t first_channel = IVGPU_FIRST_CHANNEL;
+inline constexpr std::size_t arena_offset = IVGPU_ARENA_OFFSET;
+inline constexpr std::size_t control_bytes = IVGPU_CONTROL_BYTES;
+inline constexpr std::size_t channel_bytes = IVGPU_CHANNEL_BYTES;
+
+constexpr std::size_t lane_offset(std::uint32_t lane) { return lanes_offset + lane * sizeof(LaneControl); }
+constexpr std::size_t channel_offset(std::uint32_t channel) { return first_channel + channel * channel_bytes; }
+constexpr std::size_t request_offset(std::uint32_t channel) { return channel_offset(channel) + control_bytes; }
+constexpr std::size_t reply_offset(std::uint32_t channel) { return request_offset(channel) + request_bytes; }
+
+// The words `guest_asleep` and `callbacks_asleep`: whether a guest sleeps, and how it is woken.
+enum class Asleep : std::uint32_t {
+  No = 0,
+  ByFutex = IVGPU_ASLEEP_BY_FUTEX,
+  ByDoorbell = IVGPU_ASLEEP_BY_DOORBELL,
+};
+
+// LaneControl::kind.
+enum class LaneKind : std::uint32_t {
+  HostFunction = IVGPU_LANE_HOST_FUNCTION,
+  StreamCallback = IVGPU_LANE_STREAM_CALLBACK,
+  Forget = IVGPU_LANE_FORGET,
+};
+
+// SlotHeader::opened: a channel's bit, and those of the first n channels.
+constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_t{1} << channel; }
+constexpr std::uint64_t first_channels(std::uint32_t n) { return n < 64 ? channel_bit(n) - 1 : ~std::uint64_t{0}; }
+
+// How a region of a given size is divided. Slots are multiples of huge_page; what is left over at the end is unused.
+// The least arena is what a guest needs to start: its staging chunks, and a huge page of pinned memory.
+inline constexpr std::size_t min_arena_bytes = 5 * huge_page;
+inline constexpr std::size_t min_slot_bytes = arena_offset + min_arena_bytes;
+constexpr std::size_t slot_bytes_for(std::size_t region_bytes, std::uint32_t slots) {
+  if (slots == 0 || region_bytes <= first_slot_offset) return 0;
+  return (region_bytes - first_slot_offset) / slots / huge_page * huge_page;
+}
+
+// ---- the arena's address -------------------------------------------------------------------------------------------
+
+inline constexpr std::uint32_t window_count = IVGPU_WINDOW_COUNT;
+inline constexpr std::uint64_t window_bytes = IVGPU_WINDOW_BYTES;
+constexpr std::uint64_t window_address(std::uint32_t window) { return IVGPU_FIRST_WINDOW + window * window_bytes; }
+
+static_assert(IVGPU_SLOT_STATE_BITS + IVGPU_SLOT_EPOCH_BITS == 32);
+static_assert(lane_offset(max_lanes) <= first_channel && channel_offset(max_channels) <= arena_offset);
+
+}  // namespace ring

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR Apache-2.0
+// The shared region on one page: what lies where in the memory that a VM's guest, its workers and the GPU all map.
+// Plain C11, so that a kernel's module can include it; C++ includes ring/layout/layout.h, which gives all of it a name there.
+//
+//   region     one for each VM: BAR2 of its ivshmem device, and one sealed memfd on the host. All of it is memory that
+//              was granted to the VM.
+//   slot       one for each guest process (session): a fixed, page-disjoint extent of the region. Its worker maps this
+//              extent and nothing else.
+//   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
+//   lane       one of a few places of a slot by which its worker has the guest call a function of the program's.
+//   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
+//   front      what belongs to no slot: the region's header, the directory, and ring/layout/vm_page_c.h's two structs.
+//   common     an extent that all of the VM's processes and workers may share. No region has one yet.
+//
+//   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
+//   4 KiB                SlotEntry[64]     4 KiB           the slot directory: broker and guests, by compare-and-swap
+//                                                          on `state`
+//   8 KiB                VmPage            4 KiB           the broker writes, guests read: the VM as a whole
+//   12 KiB               VmGpu[16]         16 KiB          the broker writes, guests read: each GPU of the VM
+//   first_slot           slot 0            slot_bytes
+//   ...                  slot n-1          slot_bytes
+//
+//   slot + 0             SlotHeader        4 KiB           the worker writes most, the guest writes `opened`
+//   slot + 4 KiB         DevicePage        56 KiB          the worker writes before the slot is Ready; the guest reads
+//   slot + 60 KiB        LaneControl[8]    4 KiB           worker and guest, a line each
+//   slot + 64 KiB        channel 0         channel_bytes
+//   ...                  channel max_channels-1
+//   slot + arena_offset  arena             to the end of the slot
+//
+// Who writes what is said at each field; nobody believes a field that the other side can write. A guest can write every
+// byte here (it is its memory), so a reader on the host reads once, copies, then checks. The structs are plain; C++
+// reaches them through ring/shared/shared.h alone, which makes each word an atomic one. An ordering that a comment names is
+// part of the protocol.
+//
+// Everything is little-endian and 64-bit: both sides are x86-64 Linux. A change of any offset raises
+// IVGPU_LAYOUT_VERSION.
+#pragma once
+
+#ifdef __KERNEL__
+#include <linux/stddef.h>
+#include <linux/types.h>
+#else
+#include <stddef.h>
+#include <stdint.h>
+#endif
+
+#ifdef __cplusplus
+#define IVGPU_ALIGNAS(n) alignas(n)
+#define IVGPU_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#else
+#define IVGPU_ALIGNAS(n) _Alignas(n)
+#define IVGPU_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+#define IVGPU_REGION_MAGIC 0x3155504756490a1aULL  // "\x1a\nIVGPU1"
+#define IVGPU_LAYOUT_VERSION 4
+
+#define IVGPU_PAGE 4096
+#define IVGPU_LINE 64            // a cache line: words with different writers never share one
+#define IVGPU_HUGE_PAGE 2097152  // slots start on one, so that a huge-page memfd works, too
+
+#define IVGPU_MAX_SLOTS 64
+#define IVGPU_BELL_WORDS (IVGPU_MAX_SLOTS / 64 + 1)  // a bit for each of the host's peers
+#define IVGPU_MAX_CHANNELS 64                        // a bit each in `opened`
+#define IVGPU_MAX_LANES 8
+#define IVGPU_MAX_DEVICES 16
+
+// A record may carry a launch with 32,764 bytes of parameters (the most that CUDA allows) and the calls' inline bulk
+// data. A record is at most half a ring, so that one plus the padding at the wrap always fits in an empty ring.
+#define IVGPU_REQUEST_BYTES (128 << 10)
+#define IVGPU_MAX_RECORD (IVGPU_REQUEST_BYTES / 2)
+#define IVGPU_REPLY_BYTES (64 << 10)
+#define IVGPU_MAX_COMPLETIONS 64
+
+#define IVGPU_AT(type, member, offset) \
+  IVGPU_STATIC_ASSERT(offsetof(struct type, member) == (offset), #type "." #member " lies elsewhere")
+#define IVGPU_SIZE(type, bytes) IVGPU_STATIC_ASSERT(sizeof(struct type) == (bytes), #type " has another size")
+
+// ---- the region ----------------------------------------------------------------------------------------------------
+
+struct IvgpuRegionHeader {
+  uint64_t magic;         // stored last, with release: a reader who sees it sees the rest
+  uint32_t version;       // IVGPU_LAYOUT_VERSION
+  uint32_t slot_count;    // 1..IVGPU_MAX_SLOTS
+  uint64_t generation;    // random at each start of the broker: tells a region from its successor
+  uint64_t region_bytes;  // a power of two, as an ivshmem BAR must be
+  uint64_t first_slot;    // offset of slot 0
+  uint64_t slot_bytes;    // extent of each slot
+  char vm[64];            // the VM's name in the broker's configuration, NUL-terminated
+  uint32_t no_doorbell;   // 1: an ivshmem-plain or persistent memory; guests ring through `rung`
+  // broker: how many interrupts the device has for its guest; the worker of slot k raises number k % guest_vectors for a
+  // guest that sleeps by IVGPU_ASLEEP_BY_DOORBELL. 0: nobody does
+  uint32_t guest_vectors;
+  // broker: counts up whenever a guest rings it, and every heartbeat_ms while a slot is held
+  // (docs/design/011-heartbeat.md)
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t heartbeat;
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t wanted;  // guests: counts up when a slot is wanted and none is Ready
+  // guests: bit p % 64 of word p / 64 rings the host's peer p, set with release; the broker takes all bits of a word at
+  // once, with acquire.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t rung[IVGPU_BELL_WORDS];
+  // broker: its release, such as "0.1.0", NUL-terminated. All 0: one from before it said so.
+  IVGPU_ALIGNAS(IVGPU_LINE) char release[32];
+  uint64_t common_offset;  // broker: where the common extent begins, from the region's start
+  uint64_t common_bytes;   // broker: its size; 0: there is none
+  // broker: its port of vsock, where a program that has no doorbell gets a bell channel (ring/layout/bells.h). 0: it has none, or
+  // is from before it said so.
+  uint32_t bell_port;
+  // guests: counts up when a program asks of the VM's GPUs, which then rings peer 0 (ring/layout/vm_page_c.h)
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t gpu_questions;
+};
+
+// What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
+// it changes by compare-and-swap only. Who may make which step:
+//   broker  Empty -> Starting -> Ready         a worker is being started; it has the driver initialised
+//   guest   Ready -> Claimed                   a process takes it, then writes `owner` and rings peer 0
+//   guest   Claimed | Dead -> Released         the process ends; or a claimer finds the owner dead
+//   broker  Claimed -> Dead                    the worker has gone; the guest's calls return errors
+//   broker  Released | Starting | Ready -> Empty, epoch + 1    after the worker has gone and the extent was wiped
+// The low bits are the state, those above them the epoch.
+#define IVGPU_SLOT_STATE_BITS 8
+#define IVGPU_SLOT_EPOCH_BITS 24
+enum IvgpuSlotState {
+  IVGPU_SLOT_EMPTY,
+  IVGPU_SLOT_STARTING,
+  IVGPU_SLOT_READY,
+  IVGPU_SLOT_CLAIMED,
+  IVGPU_SLOT_RELEASED,
+  IVGPU_SLOT_DEAD
+};
+
+// Who holds a claimed slot: enough for another process of the same pid namespace to find out that it has died.
+struct IvgpuSlotOwner {
+  uint64_t boot;        // hash of /proc/sys/kernel/random/boot_id
+  uint64_t pid_space;   // inode of /proc/self/ns/pid
+  uint64_t start_time;  // field 22 of /proc/PID/stat
+  uint32_t pid;
+  uint32_t peer;  // ivshmem id of the guest: which connection of the broker it came by
+};
+
+struct IvgpuSlotEntry {
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t state;  // epoch and IvgpuSlotState
+  // guest kernel: 1 while its kernel or a device still uses pages of the slot, which nobody may wipe or give away then
+  // (docs/design/033-guest-module.md); written before Released, and taken back with a ring of peer 0. The broker looks at
+  // it in a Released slot alone, and makes it 0 before Empty, and when the guest's connection has ended.
+  uint32_t pinned;
+  struct IvgpuSlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
+  char program[24];             // so is this: the claimer's name, cut and NUL-terminated; "" where it has none
+};
+
+// ---- a slot --------------------------------------------------------------------------------------------------------
+
+#define IVGPU_SLOT_MAGIC 0x746f6c7356490a1aULL  // "\x1a\nIVslot"
+
+struct IvgpuSlotHeader {
+  uint64_t magic;         // worker: stored last, when everything below and the device page are filled
+  uint32_t version;       // IVGPU_LAYOUT_VERSION
+  uint32_t channels;      // how many of IVGPU_MAX_CHANNELS this worker serves
+  uint64_t arena_offset;  // from the slot's start
+  uint64_t arena_bytes;
+  uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this, or twice that
+  // worker: the highest ids of calls that it knows (ring/api/known_ids.h). 0: one from before it said so.
+  uint16_t driver_calls, session_calls;
+  // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t fault;
+  // worker: 1 while text that kernels have printed, or that explains an error, waits to be fetched (take_output); set
+  // before the reply that ends a wait, and before `fault`.
+  uint32_t output;
+  // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
+  // worker start that channel's thread.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t opened;
+  // guest: an IvgpuAsleep while its callback thread sleeps (or is about to) for want of a filled lane.
+  uint32_t callbacks_asleep;
+  // worker: counts up whenever its guest rings it, and every few milliseconds while it has no broker
+  // (docs/design/041-workers-answer.md). 0: one from before it did so.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t heartbeat;
+};
+
+// What never changes while a worker lives, so that a program's start costs no round trip. Filled from the driver.
+#define IVGPU_MAX_ATTRIBUTES 256
+#define IVGPU_MAX_LIMITS 16
+
+struct IvgpuDeviceInfo {
+  char name[256];
+  uint8_t uuid[16];     // cuDeviceGetUuid
+  uint8_t uuid_v2[16];  // cuDeviceGetUuid_v2
+  uint64_t total_memory;
+  int32_t primary_flags;
+  int32_t least_priority, greatest_priority;  // cuCtxGetStreamPriorityRange
+  uint32_t reserved;
+  int32_t attribute[IVGPU_MAX_ATTRIBUTES];
+  uint16_t attribute_result[IVGPU_MAX_ATTRIBUTES];  // CUresult of the query
+  uint64_t limit[IVGPU_MAX_LIMITS];                 // cuCtxGetLimit in the fresh primary context
+  uint16_t limit_result[IVGPU_MAX_LIMITS];
+  char bus_id[32];  // cuDeviceGetPCIBusId
+};
+
+struct IvgpuDevicePage {
+  uint32_t driver_version;  // cuDriverGetVersion of the driver behind the worker
+  uint32_t device_count;
+  uint32_t init_result;  // CUresult of the driver's cuInit: not 0 where the host has no usable GPU
+  uint32_t simulated;    // 1: the simulated GPU answers
+  struct IvgpuDeviceInfo device[IVGPU_MAX_DEVICES];
+};
+
+// One function of the program's that the worker wants called (ring/queue/lane.h).
+//   A lane is free while `done` equals `sequence`; at first both are 0. The worker fills a free one: token and kind,
+//   then `sequence`, one more than before, with release. The guest's callback thread finds a `sequence` that differs
+//   from `done` (acquire), makes the call, and answers: `result`, then the same number in `done`, with release.
+// The token means something to the guest alone, which looks it up among those that it has given out. The worker takes
+// no `done` for an answer but the number that it waits for.
+enum IvgpuLaneKind {
+  IVGPU_LANE_HOST_FUNCTION = 1,    // call the program's function (CUhostFn)
+  IVGPU_LANE_STREAM_CALLBACK = 2,  // call the program's function with `status` (CUstreamCallback)
+  IVGPU_LANE_FORGET = 3,           // do not expect that call any more: the driver will not make it
+};
+
+struct IvgpuLaneControl {
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: which call, as the guest has named it
+  uint32_t kind;                             // worker: an IvgpuLaneKind
+  int32_t status;                            // worker: of a stream callback, the CUresult that it gets
+  uint64_t sequence;                         // worker, last: the number of this use of the lane
+  uint32_t worker_asleep;                    // worker: 1 while it sleeps (or is about to) for want of the answer
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t done;   // guest, last: the use that has been answered
+  int32_t result;                            // guest: CUresult
+};
+
+// How a guest sleeps, and so how its worker wakes it: the worker makes the word 0 first. A guest that only naps, because
+// neither reaches it, says nothing.
+enum IvgpuAsleep {
+  IVGPU_ASLEEP_BY_FUTEX = 1,     // on this machine's kernel: FUTEX_WAKE on the word
+  IVGPU_ASLEEP_BY_DOORBELL = 2,  // in a VM with the kernel module: an interrupt (RegionHeader's guest_vectors)
+};
+
+// ---- a channel -----------------------------------------------------------------------------------------------------
+
+struct IvgpuChannelControl {
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t tail;  // guest: bytes ever published, free-running
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t head;  // worker: bytes ever taken, free-running
+  // worker: 1 while it sleeps (or is about to) for want of records. The guest's ring makes it look again.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t worker_asleep;
+  // worker: records executed, i.e. whose driver call has returned. What another channel waits for (order across
+  // threads).
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t executed;
+  // worker: the reply mailbox. One reply is outstanding at most, since the thread waits for it.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t reply_position;  // stored last: which record this answers
+  uint32_t reply_length;                              // bytes of the reply's payload
+  int32_t reply_result;                               // CUresult
+  // guest: an IvgpuAsleep while it sleeps for want of a reply or of an executed record; the worker wakes it only when
+  // `executed` has come to `guest_awaits`, which the guest writes before.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t guest_asleep;
+  uint64_t guest_awaits;
+  // worker: errors of posted calls that the context did not keep (a fault is sticky, see the slot's `fault`).
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t deferred_count;
+  uint32_t deferred_result;  // CUresult of the latest
+  uint32_t unused;           // 0; a worker of before 0.9 said here that it waits for a GPU
+  // GPU or worker: what a stream has reached, one word per stream that is being waited for.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t completion[IVGPU_MAX_COMPLETIONS];
+};
+
+// ---- where things lie ----------------------------------------------------------------------------------------------
+
+#define IVGPU_DIRECTORY_OFFSET IVGPU_PAGE
+#define IVGPU_VM_PAGE_OFFSET (2 * IVGPU_PAGE)
+#define IVGPU_HEADER_BYTES (IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE)  // header, directory and VM page
+#define IVGPU_VM_GPUS_OFFSET IVGPU_HEADER_BYTES
+#define IVGPU_VM_GPUS_BYTES (IVGPU_MAX_DEVICES << 10)
+#define IVGPU_FRONT_BYTES (IVGPU_VM_GPUS_OFFSET + IVGPU_VM_GPUS_BYTES)  // the region's front: all of these
+#define IVGPU_FIRST_SLOT_OFFSET IVGPU_HUGE_PAGE
+
+// In a slot, from its start; the arena's is a huge page's multiple.
+#define IVGPU_DEVICE_PAGE_OFFSET IVGPU_PAGE
+#define IVGPU_DEVICE_PAGE_BYTES (56 << 10)
+#define IVGPU_LANES_OFFSET (60 << 10)
+#define IVGPU_FIRST_CHANNEL (64 << 10)
+#define IVGPU_ARENA_OFFSET (16 << 20)
+
+// A channel: its words, its ring, its mailbox.
+#define IVGPU_CONTROL_BYTES IVGPU_PAGE
+#define IVGPU_CHANNEL_BYTES (IVGPU_CONTROL_BYTES + IVGPU_REQUEST_BYTES + IVGPU_REPLY_BYTES)
+
+// Guest and worker map a slot's arena at the same address, so that a pinned host pointer means the same in guest,
+// worker and GPU. These windows suit plain, ASan, TSan and MSan programs; the guest takes the first that is free in its
+// process and says which in its hello.
+#define IVGPU_WINDOW_COUNT 4
+#define IVGPU_WINDOW_BYTES (64ULL << 30)
+#define IVGPU_FIRST_WINDOW 0x7e8000000000ULL
+
+// ---- every offset, asserted ----------------------------------------------------------------------------------------
+
+IVGPU_AT(IvgpuRegionHeader, magic, 0);
+IVGPU_AT(IvgpuRegionHeader, version, 8);
+IVGPU_AT(IvgpuRegionHeader, slot_count, 12);
+IVGPU_AT(IvgpuRegionHeader, generation, 16);
+IVGPU_AT(IvgpuRegionHeader, region_bytes, 24);
+IVGPU_AT(IvgpuRegionHeader, first_slot, 32);
+IVGPU_AT(IvgpuRegionHeader, slot_bytes, 40);
+IVGPU_AT(IvgpuRegionHeader, vm, 48);
+IVGPU_AT(IvgpuRegionHeader, no_doorbell, 112);
+IVGPU_AT(IvgpuRegionHeader, guest_vectors, 116);
+IVGPU_AT(IvgpuRegionHeader, heartbeat, 128);
+IVGPU_AT(IvgpuRegionHeader, wanted, 192);
+IVGPU_AT(IvgpuRegionHeader, rung, 256);
+IVGPU_AT(IvgpuRegionHeader, release, 320);
+IVGPU_AT(IvgpuRegionHeader, common_offset, 352);
+IVGPU_AT(IvgpuRegionHeader, common_bytes, 360);
+IVGPU_AT(IvgpuRegionHeader, bell_port, 368);
+IVGPU_AT(IvgpuRegionHeader, gpu_questions, 384);
+IVGPU_SIZE(IvgpuRegionHeader, 448);
+IVGPU_AT(IvgpuSlotOwner, boot, 0);
+IVGPU_AT(IvgpuSlotOwner, pid_space, 8);
+IVGPU_AT(IvgpuSlotOwner, start_time, 16);
+IVGPU_AT(IvgpuSlotOwner, pid, 24);
+IVGPU_AT(IvgpuSlotOwner, peer, 28);
+IVGPU_SIZE(IvgpuSlotOwner, 32);
+IVGPU_AT(IvgpuSlotEntry, state, 0);
+IVGPU_AT(IvgpuSlotEntry, pinned, 4);
+IVGPU_AT(IvgpuSlotEntry, owner, 8);
+IVGPU_AT(IvgpuSlotEntry, program, 40);
+IVGPU_SIZE(IvgpuSlotEntry, IVGPU_LINE);
+IVGPU_AT(IvgpuSlotHeader, magic, 0);
+IVGPU_AT(IvgpuSlotHeader, version, 8);
+IVGPU_AT(IvgpuSlotHeader, channels, 12);
+IVGPU_AT(IvgpuSlotHeader, arena_offset, 16);
+IVGPU_AT(IvgpuSlotHeader, arena_bytes, 24);
+IVGPU_AT(IvgpuSlotHeader, spin_us, 32);
+IVGPU_AT(IvgpuSlotHeader, driver_calls, 36);
+IVGPU_AT(IvgpuSlotHeader, session_calls, 38);
+IVGPU_AT(IvgpuSlotHeader, fault, 64);
+IVGPU_AT(IvgpuSlotHeader, output, 68);
+IVGPU_AT(IvgpuSlotHeader, opened, 128);
+IVGPU_AT(IvgpuSlotHeader, callbacks_asleep, 136);
+IVGPU_AT(IvgpuSlotHeader, heartbeat, 192);
+IVGPU_SIZE(IvgpuSlotHeader, 256);
+IVGPU_AT(IvgpuDeviceInfo, name, 0);
+IVGPU_AT(IvgpuDeviceInfo, uuid, 256);
+IVGPU_AT(IvgpuDeviceInfo, uuid_v2, 272);
+IVGPU_AT(IvgpuDeviceInfo, total_memory, 288);
+IVGPU_AT(IvgpuDeviceInfo, primary_flags, 296);
+IVGPU_AT(IvgpuDeviceInfo, least_priority, 300);
+IVGPU_AT(IvgpuDeviceInfo, greatest_priority, 304);
+IVGPU_AT(IvgpuDeviceInfo, reserved, 308);
+IVGPU_AT(IvgpuDeviceInfo, attribute, 312);
+IVGPU_AT(IvgpuDeviceInfo, attribute_result, 1336);
+IVGPU_AT(IvgpuDeviceInfo, limit, 1848);
+IVGPU_AT(IvgpuDeviceInfo, limit_result, 1976);
+IVGPU_AT(IvgpuDeviceInfo, bus_id, 2008);
+IVGPU_SIZE(IvgpuDeviceInfo, 2040);
+IVGPU_AT(IvgpuDevicePage, driver_version, 0);
+IVGPU_AT(IvgpuDevicePage, device_count, 4);
+IVGPU_AT(IvgpuDevicePage, init_result, 8);
+IVGPU_AT(IvgpuDevicePage, simulated, 12);
+IVGPU_AT(IvgpuDevicePage, device, 16);
+IVGPU_AT(IvgpuLaneControl, token, 0);
+IVGPU_AT(IvgpuLaneControl, kind, 8);
+IVGPU_AT(IvgpuLaneControl, status, 12);
+IVGPU_AT(IvgpuLaneControl, sequence, 16);
+IVGPU_AT(IvgpuLaneControl, worker_asleep, 24);
+IVGPU_AT(IvgpuLaneControl, done, 64);
+IVGPU_AT(IvgpuLaneControl, result, 72);
+IVGPU_SIZE(IvgpuLaneControl, 2 * IVGPU_LINE);
+IVGPU_AT(IvgpuChannelControl, tail, 0);
+IVGPU_AT(IvgpuChannelControl, head, 64);
+IVGPU_AT(IvgpuChannelControl, worker_asleep, 128);
+IVGPU_AT(IvgpuChannelControl, executed, 192);
+IVGPU_AT(IvgpuChannelControl, reply_position, 256);
+IVGPU_AT(IvgpuChannelControl, reply_length, 264);
+IVGPU_AT(IvgpuChannelControl, reply_result, 268);
+IVGPU_AT(IvgpuChannelControl, guest_asleep, 320);
+IVGPU_AT(IvgpuChannelControl, guest_awaits, 328);
+IVGPU_AT(IvgpuChannelControl, deferred_count, 384);
+IVGPU_AT(IvgpuChannelControl, deferred_result, 388);
+IVGPU_AT(IvgpuChannelControl, unused, 392);
+IVGPU_AT(IvgpuChannelControl, completion, 448);
+IVGPU_SIZE(IvgpuChannelControl, 704);
+
+IVGPU_STATIC_ASSERT(sizeof(struct IvgpuRegionHeader) <= IVGPU_DIRECTORY_OFFSET, "the header is in the directory's way");
+IVGPU_STATIC_ASSERT(IVGPU_DIRECTORY_OFFSET + IVGPU_MAX_SLOTS * sizeof(struct IvgpuSlotEntry) <= IVGPU_VM_PAGE_OFFSET,
+                    "the directory is in the VM page's way");
+IVGPU_STATIC_ASSERT(IVGPU_FRONT_BYTES <= IVGPU_FIRST_SLOT_OFFSET, "the VM's GPUs are in the slots' way");
+IVGPU_STATIC_ASSERT(IVGPU_BELL_WORDS * 64 > IVGPU_MAX_SLOTS, "the broker has a bit, too");
+IVGPU_STATIC_ASSERT(sizeof(struct IvgpuSlotHeader) <= IVGPU_DEVICE_PAGE_OFFSET, "the header is in the page's way");
+IVGPU_STATIC_ASSERT(sizeof(struct IvgpuDevicePage) <= IVGPU_DEVICE_PAGE_BYTES, "the device page is too long");
+IVGPU_STATIC_ASSERT(IVGPU_DEVICE_PAGE_OFFSET + IVGPU_DEVICE_PAGE_BYTES <= IVGPU_LANES_OFFSET,
+                    "the device page is in the lanes' way");
+IVGPU_STATIC_ASSERT(IVGPU_MAX_LANES * sizeof(struct IvgpuLaneControl) <= IVGPU_PAGE, "the lanes have one page");
+IVGPU_STATIC_ASSERT(IVGPU_LANES_OFFSET + IVGPU_PAGE <= IVGPU_FIRST_CHANNEL, "the lanes are in the channels' way");
+IVGPU_STATIC_ASSERT(sizeof(struct IvgpuChannelControl) <= IVGPU_CONTROL_BYTES, "a channel's words have one page");
+IVGPU_STATIC_ASSERT(IVGPU_CHANNEL_BYTES % IVGPU_PAGE == 0, "channels are of pages");
+IVGPU_STATIC_ASSERT(IVGPU_FIRST_CHANNEL + IVGPU_MAX_CHANNELS * IVGPU_CHANNEL_BYTES <= IVGPU_ARENA_OFFSET,
+                    "the channels are in the arena's way");
+IVGPU_STATIC_ASSERT(IVGPU_ARENA_OFFSET % IVGPU_HUGE_PAGE == 0, "the arena starts on a huge page");
+IVGPU_STATIC_ASSERT((IVGPU_REQUEST_BYTES & (IVGPU_REQUEST_BYTES - 1)) == 0, "ring positions run free and are masked");
+IVGPU_STATIC_ASSERT(IVGPU_MAX_CHANNELS <= 64, "`opened` has a bit for each channel");

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR Apache-2.0
+// What the broker tells a VM's programs of the VM's GPUs, in the region's front (ring/layout/layout_c.h). Plain C11 likewise.
+#pragma once
+
+#include "ring/layout/layout_c.h"
+
+// The VM as a whole, for programs without a session: what they ask of its GPUs (docs/design/044-nvml.md). The broker writes
+// the version before the region's magic, and the rest for each question:
+//   A guest counts RegionHeader's `gpu_questions` up, rings peer 0, and waits until `answered` has come so far. Then it
+//   copies this page and the GPUs behind it. They are one answer if `sequence` was even before (acquire) and is the
+//   same after.
+// Nobody but programs of the VM believes any of it.
+#define IVGPU_VM_PAGE_VERSION 2  // 1: nothing stands behind it
+struct IvgpuVmPage {
+  uint32_t version;                   // broker: IVGPU_VM_PAGE_VERSION
+  uint32_t sequence;                  // broker: odd while it writes
+  uint32_t answered;                  // broker: what `gpu_questions` was when it collected this
+  uint32_t gpu_count;                 // 0..IVGPU_MAX_DEVICES
+  uint32_t cuda_version;              // of the host's driver, as cuDriverGetVersion; 0: nobody tells
+  char driver[76];                    // its release, such as "580.159.04", NUL-terminated; "": nobody tells
+  uint8_t reserved[IVGPU_PAGE - 96];  // 0
+};
+
+#define IVGPU_MAX_FACTS 64  // a bit each in `known`
+enum IvgpuGpuState {
+  IVGPU_GPU_UNKNOWN,  // nobody tells more of it than its names
+  IVGPU_GPU_THERE,
+};
+
+// One of the VM's GPUs, in the order of CUDA's ordinals (CUDA_DEVICE_ORDER=PCI_BUS_ID). Memory is what the VM may have, and
+// what its sessions have: of the GPU itself where the VM has no quota.
+struct IvgpuVmGpu {
+  char uuid[96];  // "GPU-..." or "MIG-..."; this and the next three are NUL-terminated, and "" where nobody tells
+  char name[64];
+  char bus_id[32];  // "00000000:81:00.0"
+  char vbios[24];
+  uint64_t memory_total, memory_reserved, memory_free;  // bytes
+  uint64_t known;                                       // bit k: fact[k] is told
+  uint32_t fact[IVGPU_MAX_FACTS];                       // ring/nvml/facts.def
+  uint64_t used_by[IVGPU_MAX_SLOTS];                    // bytes that the session in a slot holds
+  uint32_t state;                                       // IvgpuGpuState
+  uint32_t reserved;                                    // 0
+};
+
+IVGPU_AT(IvgpuVmPage, version, 0);
+IVGPU_AT(IvgpuVmPage, sequence, 4);
+IVGPU_AT(IvgpuVmPage, answered, 8);
+IVGPU_AT(IvgpuVmPage, gpu_count, 12);
+IVGPU_AT(IvgpuVmPage, cuda_version, 16);
+IVGPU_AT(IvgpuVmPage, driver, 20);
+IVGPU_AT(IvgpuVmPage, reserved, 96);
+IVGPU_SIZE(IvgpuVmPage, IVGPU_PAGE);
+IVGPU_AT(IvgpuVmGpu, uuid, 0);
+IVGPU_AT(IvgpuVmGpu, name, 96);
+IVGPU_AT(IvgpuVmGpu, bus_id, 160);
+IVGPU_AT(IvgpuVmGpu, vbios, 192);
+IVGPU_AT(IvgpuVmGpu, memory_total, 216);
+IVGPU_AT(IvgpuVmGpu, memory_reserved, 224);
+IVGPU_AT(IvgpuVmGpu, memory_free, 232);
+IVGPU_AT(IvgpuVmGpu, known, 240);
+IVGPU_AT(IvgpuVmGpu, fact, 248);
+IVGPU_AT(IvgpuVmGpu, used_by, 504);
+IVGPU_AT(IvgpuVmGpu, state, 1016);
+IVGPU_AT(IvgpuVmGpu, reserved, 1020);
+IVGPU_SIZE(IvgpuVmGpu, 1024);
+IVGPU_STATIC_ASSERT(IVGPU_MAX_DEVICES * sizeof(struct IvgpuVmGpu) == IVGPU_VM_GPUS_BYTES, "the GPUs have 16 KiB");

@@ -1,0 +1,49 @@
+// The messages between `ivgpu trace` and the broker: a request, and then news of the sessions that it is about, until
+// either hangs up. A second request may narrow the first to one process, and has no answer. With a session's first
+// message comes a descriptor of its telemetry (ring/ops/telemetry.h) that can only be read.
+//
+// Trust: the socket's permissions decide who may connect; the broker checks the request as anybody's. The owner in a
+// message is the guest's own account of itself.
+#pragma once
+
+#include <cstdint>
+
+#include "ring/ops/telemetry.h"
+
+namespace ring {
+
+inline constexpr std::uint32_t trace_magic = 0x3143'5254;  // "TRC1"
+inline constexpr std::uint32_t any_slot = ~0U;
+
+// Magic and version stand first in every version, in both directions.
+struct TraceRequest {
+  std::uint32_t magic;
+  std::uint32_t version;  // telemetry_version
+  std::uint32_t slot;     // any_slot: of all
+  std::uint32_t process;  // as its guest counts; 0: any
+  char vm[64];            // NUL-padded; empty: of all
+};
+
+enum class TraceNews : std::uint32_t {
+  Refused,  // `text` is the reason; the last message
+  Begins,   // a worker is there, maybe not claimed yet: `text` is its VM's name; with the descriptor
+  Claimed,  // by `process` of `peer`
+  Ended,    // the worker has gone, and its telemetry is complete
+  Listed,   // all present sessions have been listed; the next ones are new
+};
+
+struct TraceMessage {
+  std::uint32_t magic;
+  std::uint32_t version;
+  TraceNews news;
+  std::uint32_t slot;
+  std::uint64_t session;  // never used twice by one broker
+  std::uint32_t worker, process, peer, reserved;
+  char text[128];  // NUL-terminated
+};
+static_assert(sizeof(TraceRequest) == 80 && sizeof(TraceMessage) == 168);
+
+// Beside the VMs' sockets; no VM's has this name.
+inline constexpr const char* trace_socket_name = "ivgpud.trace";
+
+}  // namespace ring

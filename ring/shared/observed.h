@@ -1,0 +1,27 @@
+// The place of the fuzzers between two reads or writes of shared memory. Built with IVGPU_OBSERVED (the preset asan),
+// each read and each write of ring/shared/shared.h calls an observer first, which may count it or change any byte of the
+// memory; otherwise this is nothing.
+#pragma once
+
+#include <cstddef>
+
+namespace ring {
+
+#ifdef IVGPU_OBSERVED
+// Called in the thread that reads or writes, before it does so with [at, at + bytes). Null: there is no observer. Set
+// only while no thread reads. An operation that both reads and writes is a read.
+using Observer = void (*)(const void* at, std::size_t bytes);
+inline Observer observer = nullptr;
+inline Observer write_observer = nullptr;
+inline void observe_read(const void* at, std::size_t bytes) {
+  if (observer != nullptr) observer(at, bytes);
+}
+inline void observe_write(const void* at, std::size_t bytes) {
+  if (write_observer != nullptr) write_observer(at, bytes);
+}
+#else
+inline void observe_read(const void*, std::size_t) {}
+inline void observe_write(const void*, std::size_t) {}
+#endif
+
+}  // namespace ring

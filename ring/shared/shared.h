@@ -1,0 +1,173 @@
+// Memory that the other side can write at any moment: the only way to it.
+//
+// Shared<T> is a place in such memory. It gives out values and takes values; no reference or pointer into the memory
+// leaves it. So a value that was checked cannot change behind the check: to look again, the code has to call load() or
+// copy_out() again, and the fuzzers change the memory between any two of these (ring/shared/observed.h).
+//
+//   Shared<uint32_t> and the like   one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
+//   Shared<Struct>                  a struct of ring/layout/layout_c.h: [&Struct::member] is the member's place;
+//                                   copy_out and copy_in for all of it, which is not atomic
+//   Shared<T[n]>                    [i] is an element's place
+//   SharedBytes                     a range: copy_out, copy_in
+//
+// The structs of ring/layout/layout_c.h are plain, so that C reads them; the atomic operations on a word are here. A place is
+// a pointer inside: copy it freely. It checks no index: offsets are constants of the layout, or were checked.
+//
+// Exceptions, each with a name that says so, and each at one kind of place: write_only() for records that are built in the
+// ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
+// tools/boundary-check lists the files that may use them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+#include "ring/shared/observed.h"
+#include "ring/shared/words.h"
+
+namespace ring {
+
+using words::Order, words::Site;
+
+// The compiler neither reads the source of a copy a second time, nor puts off a copy into shared memory.
+inline void copied(const void* at) { asm volatile("" ::"r"(at) : "memory"); }
+
+// Bytes of shared memory.
+class SharedBytes {
+ public:
+  SharedBytes() = default;
+  SharedBytes(std::byte* at, std::size_t bytes) : at_(at), bytes_(bytes) {}
+
+  std::size_t size() const { return bytes_; }
+  // Preconditions: offset and offset + bytes are at most size().
+  SharedBytes sub(std::size_t offset, std::size_t bytes) const { return {at_ + offset, bytes}; }
+
+  // Preconditions: [offset, offset + bytes) lies inside.
+  void copy_out(void* to, std::size_t offset, std::size_t bytes) const {
+    if (bytes == 0) return;
+    observe_read(at_ + offset, bytes);
+    std::memcpy(to, at_ + offset, bytes);
+    copied(to);
+  }
+  void copy_in(std::size_t offset, const void* from, std::size_t bytes) const {
+    if (bytes == 0) return;
+    observe_write(at_ + offset, bytes);
+    std::memcpy(at_ + offset, from, bytes);
+    copied(at_ + offset);
+  }
+
+  // A place to write to, never to read.
+  std::byte* write_only(std::size_t offset) const { return at_ + offset; }
+  // For a driver, which copies from here and to here by itself.
+  void* for_driver() const { return at_; }
+  bool there() const { return at_ != nullptr; }
+
+ private:
+  std::byte* at_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+template <class T>
+class Shared;
+
+// A word.
+template <class T>
+requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
+ public:
+  Shared() = default;
+  explicit Shared(T* at) : at_(at) {}
+
+  T load(Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_read(at_, sizeof(T));
+    return words::load(at_, order, site);
+  }
+  void store(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_write(at_, sizeof(T));
+    words::store(at_, value, order, site);
+  }
+  T exchange(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_read(at_, sizeof(T));
+    return words::exchange(at_, value, order, site);
+  }
+  T fetch_add(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_read(at_, sizeof(T));
+    return words::fetch_add(at_, value, order, site);
+  }
+  T fetch_or(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_read(at_, sizeof(T));
+    return words::fetch_or(at_, value, order, site);
+  }
+  // On failure `expected` becomes the value found.
+  bool compare_exchange(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_read(at_, sizeof(T));
+    return words::compare_exchange(at_, expected, desired, order, site);
+  }
+
+  // The word for the kernel to sleep on.
+  T* futex_word() const { return at_; }
+
+ private:
+  T* at_ = nullptr;
+};
+
+// An array.
+template <class T, std::size_t n>
+class Shared<T[n]> {
+ public:
+  explicit Shared(T (*at)[n]) : at_(*at) {}
+  // Preconditions: i < n.
+  Shared<T> operator[](std::size_t i) const { return Shared<T>(at_ + i); }
+  void copy_in(const T (&from)[n]) const {
+    observe_write(at_, sizeof from);
+    std::memcpy(at_, from, sizeof from);
+    copied(at_);
+  }
+  void copy_out(T (&to)[n]) const {
+    observe_read(at_, sizeof to);
+    std::memcpy(to, at_, sizeof to);
+    copied(to);
+  }
+
+ private:
+  T* at_;
+};
+
+// A struct.
+template <class T>
+requires(std::is_class_v<T>&& std::is_trivially_copyable_v<T>) class Shared<T> {
+ public:
+  Shared() = default;
+  explicit Shared(T* at) : at_(at) {}
+
+  template <class M>
+  Shared<M> operator[](M T::*member) const {
+    return Shared<M>(&(at_->*member));
+  }
+  T copy_out() const {
+    T value;
+    observe_read(at_, sizeof value);
+    std::memcpy(&value, at_, sizeof value);
+    copied(&value);
+    return value;
+  }
+  void copy_in(const T& value) const {
+    observe_write(at_, sizeof value);
+    std::memcpy(static_cast<void*>(at_), &value, sizeof value);
+    copied(at_);
+  }
+  bool there() const { return at_ != nullptr; }
+
+ private:
+  T* at_ = nullptr;
+};
+
+// The place of a T at an offset of memory that the caller has mapped, offset and size checked.
+template <class T>
+Shared<T> shared_at(std::byte* base, std::size_t offset) {
+  return Shared<T>(reinterpret_cast<T*>(base + offset));
+}
+
+}  // namespace ring

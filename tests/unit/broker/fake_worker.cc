@@ -1,0 +1,283 @@
+// A worker as the broker's tests need it: the real start, jail and messages, with a driver that is a few lines. What it
+// does is told by IVGPU_SIM_FAKE when it starts, and by a letter in its arena when its doorbell rings.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "host/base/process/control.h"
+#include "host/base/process/life_line.h"
+#include "host/simgpu/image/device_names.h"
+#include "host/worker/start.h"
+#include "ring/ops/gpu_use.h"
+#include "ring/ops/telemetry.h"
+#include "tests/unit/broker/mps_client.h"
+
+namespace {
+
+host::worker::Options options;
+std::unique_ptr<host::worker::LifeLine> life;
+
+// What NVIDIA's driver does as a client of MPS while it starts: it connects to a socket of the daemon's, and both map a
+// file in /dev/shm. Says what the jail let it do.
+void be_a_client_of_mps() {
+  const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s/test", pipes != nullptr ? pipes : "");
+  const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool connected = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int memory = open(("/dev/shm/" + std::string(std::getenv("IVGPU_SIM_SHM"))).c_str(), O_RDWR | O_CLOEXEC);
+  std::fprintf(stderr, "as a client of MPS: the socket %s, the shared memory %s\n", connected ? "connects" : "does not",
+               memory >= 0 ? "opens" : std::strerror(errno));
+  for (const int fd : {client, memory})
+    if (fd >= 0) close(fd);
+}
+
+// A message as a ready worker sends it, with more descriptors beside it than any has.
+void pass_descriptors() {
+  host::worker::ReadyMessage message{};
+  message.kind = host::worker::ready_kind;
+  iovec data{&message, sizeof message};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> room{};
+  msghdr header{};
+  header.msg_iov = &data, header.msg_iovlen = 1;
+  header.msg_control = room.data(), header.msg_controllen = room.size();
+  cmsghdr* const beside = CMSG_FIRSTHDR(&header);
+  beside->cmsg_level = SOL_SOCKET, beside->cmsg_type = SCM_RIGHTS, beside->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  std::memcpy(CMSG_DATA(beside), std::array{0, 1}.data(), 2 * sizeof(int));
+  sendmsg(options.control_fd, &header, 0);
+}
+
+bool start(const std::string& library, std::string& error) {
+  const char* wish = std::getenv("IVGPU_SIM_FAKE");
+  const std::string what = wish != nullptr ? wish : "";
+  if (what == "fail") {
+    error = "no GPU today, said \x1b[31m" + library;
+    return false;
+  }
+  if (what == "lie") send(options.control_fd, "hello", 5, 0);
+  if (what == "pass") pass_descriptors();
+  if (what == "hang") pause();
+  if (what == "mps") be_a_client_of_mps();
+  return true;
+}
+
+// What a channel's thread would have counted; 'h': what a worker says that its guest controls.
+void count(ring::TelemetryPage& page, char what) {
+  if (what == 'h') return void(std::memset(static_cast<void*>(&page), 0xff, sizeof page));
+  ring::ChannelCounters& c = page.channel[3];
+  ring::count(c.calls, 50), ring::count(c.waited, 20), ring::count(c.record_bytes, 2048);
+  ring::count(c.submitted, 25);
+  ring::count(c.to_device, 3 << 20), ring::count(c.spun, 7), ring::count(c.parked, 8), ring::count(c.woken, 9);
+  page.device_memory = 5 << 20;
+}
+
+// An entry of channel 1 for each letter; says whether the trace was on.
+char trace(ring::TelemetryView telemetry) {
+  static ring::TraceWriter writer(telemetry.page().channel[1].written, telemetry.cells(1));
+  static std::uint64_t position = 0;
+  if (telemetry.page().tracing == 0) return 'n';
+  ring::TraceEntry entry{};
+  entry.position = ++position;
+  entry.call = 2;  // cuCtxSynchronize
+  writer.put(entry);
+  return 'y';
+}
+
+// ---- device memory -------------------------------------------------------------------------------------------------
+
+using host::worker::MemoryMessage, host::worker::MemoryWord;
+
+std::uint64_t lent = 0, taken = 0;
+bool stubborn = false;  // does not give back what it is asked for
+
+void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
+  const MemoryMessage message{host::worker::memory_kind, word, 0, sequence, bytes, 0};
+  send(options.control_fd, &message, sizeof message, MSG_NOSIGNAL);
+}
+
+// False: the broker has closed the socket.
+bool hear(MemoryMessage& message) {
+  if (life->receive(options.control_fd, message) != sizeof message) return false;
+  if (message.word != MemoryWord::Collect || stubborn) return true;
+  say(MemoryWord::Return, message.sequence, lent - taken);
+  lent = taken;
+  return true;
+}
+
+// The answer to a question.
+MemoryMessage ask(MemoryWord word, std::uint64_t bytes) {
+  static std::uint32_t sequence = 0;
+  say(word, ++sequence, bytes);
+  MemoryMessage message{};
+  while (hear(message))
+    if (message.sequence == sequence && message.word != MemoryWord::Collect) break;
+  return message;
+}
+
+// Its number is the argument of the letter, and the answer.
+void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_t* number) {
+  MemoryMessage answer{};
+  switch (what) {
+    case 'B':
+      answer = ask(MemoryWord::Borrow, number[0]);
+      lent += answer.bytes;
+      number[1] = answer.bytes;
+      break;
+    case 'R':
+      answer = ask(MemoryWord::Room, 0);
+      number[1] = answer.bytes;
+      number[2] = answer.total;
+      break;
+    case 'G':
+      say(MemoryWord::Return, 0, number[0]);
+      lent -= number[0];
+      break;
+    case 'T':
+      taken = number[0];
+      page.taken[0] = taken;
+      break;
+    case 'S': stubborn = true; break;
+    case 'F':
+      for (std::uint64_t i = 0; i < number[0]; ++i) say(MemoryWord::Room, 0, 0);
+      break;
+    default: break;
+  }
+}
+
+// ---- GPU time ------------------------------------------------------------------------------------------------------
+
+bool wants_gpu = false;  // all the time, as far as its page tells, and waits after each submission
+
+void use_gpu(const host::GpuUsePages& pages) {
+  ring::DeviceUse& words = pages.use->device[0];
+  ++words.waits;
+  words.settled = words.submitted.load();
+  ++words.submitted;
+}
+
+// ---- MPS -----------------------------------------------------------------------------------------------------------
+
+// Connections without a word, one after the other; how many there were.
+std::uint64_t knock(const std::string& path, std::uint64_t times) {
+  std::uint64_t were = 0;
+  const sockaddr_un address = mps_play::address_of(path);
+  for (std::uint64_t i = 0; i < times; ++i) {
+    const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    were += connect(own, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 1 : 0;
+    close(own);
+  }
+  return were;
+}
+
+// What no driver asks for: no address at all, and descriptors that are none.
+std::string ask_nonsense() {
+  const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const std::string to_nothing = connect(own, nullptr, 0) == 0 ? mps_play::introduce(own) : mps_play::failed("connect");
+  close(own);
+  std::string of_nothing;
+  for (const int fd : {-1, 1 << 20}) of_nothing += connect(fd, nullptr, 0) == 0 ? ", connects" : ", refused";
+  return to_nothing + of_nothing;
+}
+
+// It makes a context, is one that floods its door, or asks for nonsense. The path is behind the letter, and what came of it
+// behind that.
+void be_a_client(volatile char* command) {
+  auto* const number = reinterpret_cast<volatile std::uint64_t*>(command + 8);
+  const std::string path(const_cast<const char*>(command + 64));
+  if (command[0] == 'K') return void(number[1] = knock(path, number[0]));
+  const std::string came = command[0] == 'Q' ? ask_nonsense() : mps_play::make_context(path);
+  std::memcpy(const_cast<char*>(command + 512), came.c_str(), came.size() + 1);
+}
+
+bool interrupt() {
+  const std::uint64_t one = 1;
+  return write(options.interrupt_fd, &one, sizeof one) == 8;
+}
+
+// Each command answers with a letter after it.
+void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
+  switch (command[0]) {
+    case 'x': _exit(3);
+    case 'a': std::abort();
+    case 'p':
+      for (int i = 0; i < 200; ++i) std::fprintf(stderr, "line %d \x1b[2J%s\n", i, std::string(600, '#').c_str());
+      break;
+    case 'n':
+      for (int i = 0; i < 10000; ++i) std::fprintf(stderr, "x\n");
+      break;
+    case 'f': std::memset(slot.base() + ring::first_channel, 0x5a, slot.bytes() - ring::first_channel); break;
+    case 'o': command[2] = open("/etc/shadow", O_RDONLY) < 0 && socket(AF_UNIX, SOCK_STREAM, 0) < 0 ? 'n' : 'y'; break;
+    case 'i': command[2] = interrupt() ? 'y' : 'n'; break;
+    case 'c':
+    case 'h': count(ring::TelemetryView(telemetry).page(), command[0]); break;
+    case 'e': ring::TelemetryView(telemetry).page().fault = 700; break;  // CUDA_ERROR_ILLEGAL_ADDRESS
+    case 't': command[2] = trace(ring::TelemetryView(telemetry)); break;
+    case 'B':
+    case 'R':
+    case 'G':
+    case 'T':
+    case 'S':
+    case 'F':
+      speak_of_memory(ring::TelemetryView(telemetry).page(), command[0],
+                      reinterpret_cast<volatile std::uint64_t*>(command + 8));
+      break;
+    case 'C':
+    case 'K':
+    case 'Q': be_a_client(command); break;
+    case 'L': wants_gpu = true; break;
+    case 'm':
+      for (int i = 0; i < 100; ++i) send(options.control_fd, "again", 5, MSG_DONTWAIT);
+      break;
+    default: return;
+  }
+  command[1] = 'k';
+}
+
+int serve(ring::SlotView slot, const host::worker::Shared& shared) {
+  for (;;) {
+    pollfd fds[3] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}, life->to_poll()};
+    if (wants_gpu) use_gpu(shared.gpu_use), usleep(100);
+    poll(fds, 3, wants_gpu ? 0 : life->timeout_ms());
+    life->found(fds[2].revents);
+    if (life->is_over()) return host::worker::exit_ended;
+    MemoryMessage message{};
+    if (fds[1].revents != 0 && !hear(message)) return host::worker::exit_ended;
+    if (fds[0].revents == 0) continue;
+    std::uint64_t count;
+    if (read(options.doorbell_fd, &count, sizeof count) != sizeof count) continue;
+    obey(slot, shared.telemetry, reinterpret_cast<volatile char*>(slot.base() + ring::arena_offset));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string error;
+  if (!host::worker::parse(argc, argv, options, error)) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return host::worker::exit_usage;
+  }
+  life = std::make_unique<host::worker::LifeLine>(options.life_fd, std::chrono::milliseconds(options.outlive_ms));
+  const auto describe = [](ring::DevicePage& page) {
+    page.driver_version = 4242;
+    page.device_count = 2;
+    page.device[0].total_memory = std::uint64_t{3} << 30;
+    page.device[1].total_memory = std::uint64_t{5} << 30;
+    for (int d = 0; d < 2; ++d) std::memcpy(page.device[d].uuid_v2, simgpu::device_uuid_bytes(d).data(), 16);
+  };
+  const int code = host::worker::run(options, {start, describe, serve});
+  std::fflush(nullptr);
+  _exit(code);
+}

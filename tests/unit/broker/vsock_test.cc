@@ -1,0 +1,399 @@
+// vsock for the bells: programs of a VM that connect by themselves, well and not. BellServer is tried with a UNIX socket in
+// the place of vsock's, and a real ivgpud whose sockets of vsock are UNIX ones (vsock_by_unix.cc). tests/vm/vsock.sh has
+// the real thing, by hand.
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "host/broker/config/config.h"
+#include "host/broker/start_check.h"
+#include "host/broker/transport/bell_server.h"
+#include "tests/child.h"
+#include "tests/unit/broker/by_vsock.h"
+
+namespace {
+
+using namespace broker_test;
+using namespace std::chrono_literals;
+using host::broker::BellServer;
+using host::broker::EventLoop;
+using host::broker::Fd;
+using ring::SlotState;
+
+// Of whoever connects next.
+std::atomic<std::int64_t> next_cid{our_cid};  // below 0: it has ended meanwhile
+std::atomic<int> asked{0};
+std::optional<std::uint32_t> cid_of(int) {
+  ++asked;
+  const std::int64_t cid = next_cid.load();
+  return cid < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(cid));
+}
+
+// A BellServer with four slots and a loop of its own.
+class Bells {
+ public:
+  explicit Bells(const std::function<void(BellServer::Options&)>& change = [](BellServer::Options&) {}) {
+    next_cid = our_cid;
+    asked = 0;
+    BellServer::Options options;
+    options.vm = "t", options.slots = 4, options.connections = 8;
+    options.socket = {folder_ / "t.sock", {0600, "", ""}};
+    options.vsock.emplace();
+    options.vsock->socket.socket = bound(folder_ / "vsock");
+    options.vsock->cid = our_cid;
+    options.vsock->cid_of = cid_of;
+    change(options);
+    std::string error;
+    server_ =
+        BellServer::listen(loop_, std::move(options),
+                           {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }, [](auto, auto) {}}, error);
+    EXPECT_NE(server_, nullptr) << error;
+    for (std::uint32_t k = 0; k < 4; ++k) interrupts_[k] = server_->interrupt(k);
+    loop_.watch(calls_.get(), POLLIN, [this](short) { make_call(); });
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~Bells() {
+    call([this] { loop_.stop(); });
+    thread_.join();
+    server_.reset();
+  }
+  Bells(const Bells&) = delete;
+  Bells& operator=(const Bells&) = delete;
+
+  std::string vsock() const { return folder_ / "vsock"; }
+  std::string ports() const { return folder_ / "t.sock"; }
+  void interrupt(std::uint32_t slot) const { EXPECT_EQ(eventfd_write(interrupts_[slot], 1), 0); }
+  std::size_t connected() {
+    std::size_t count = 0;
+    call([&] { count = server_->connected(); });
+    return count;
+  }
+  void forget(std::uint32_t slot) {
+    call([&] { server_->forget(slot); });
+  }
+  // The slots whose process has ended, in this order.
+  std::vector<std::uint32_t> ended() {
+    const std::lock_guard lock(lock_);
+    return ended_;
+  }
+
+  // Of the event loop; for its own thread.
+  std::uint64_t iteration() const { return loop_.turns().count; }
+
+  std::atomic<int> looks{0};
+
+ private:
+  static Fd bound(const std::string& path) {
+    Fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return made;
+  }
+  void note(std::uint32_t slot) {
+    const std::lock_guard lock(lock_);
+    ended_.push_back(slot);
+  }
+  // Has the loop's thread call it, and waits.
+  void call(const std::function<void()>& what) {
+    const std::lock_guard one(one_call_);
+    call_ = what;
+    done_ = false;
+    eventfd_write(calls_.get(), 1);
+    EXPECT_TRUE(eventually([&] { return done_.load(); }));
+  }
+  void make_call() {
+    eventfd_t count = 0;
+    eventfd_read(calls_.get(), &count);
+    call_();
+    done_ = true;
+  }
+
+  Folder folder_;
+  EventLoop loop_;
+  Fd calls_{eventfd(0, EFD_CLOEXEC)};
+  std::mutex lock_, one_call_;
+  std::function<void()> call_;
+  std::atomic<bool> done_{false};
+  std::vector<std::uint32_t> ended_;
+  std::array<int, 4> interrupts_{};
+  std::unique_ptr<BellServer> server_;
+  std::thread thread_;
+};
+
+TEST(Vsock, AProgramIsToldThatItIsTakenThenRingsAndIsWoken) {
+  Bells bells;
+  const Port program(bells.vsock());
+  EXPECT_TRUE(program.heard());
+  ASSERT_TRUE(program.say(ring::bell_look));
+  EXPECT_TRUE(eventually([&] { return bells.looks == 1; }));
+  ASSERT_TRUE(program.say(2));
+  EXPECT_TRUE(program.heard()) << "the worker may have rung before";
+  bells.interrupt(2);
+  EXPECT_TRUE(program.heard());
+  bells.interrupt(1);
+  EXPECT_EQ(program.woken(50), 0) << "of another's slot";
+}
+
+TEST(Vsock, APortOfVirtioSerialIsNotGreeted) {
+  Bells bells;
+  const Port port(bells.ports());
+  EXPECT_EQ(port.woken(50), 0);
+  ASSERT_TRUE(port.say(0));
+  EXPECT_TRUE(port.heard());
+}
+
+TEST(Vsock, WithItsConnectionAProcessEnds) {
+  Bells bells;
+  Port first(bells.vsock()), second(bells.vsock()), third(bells.vsock()), port(bells.ports());
+  for (const Port* p : {&first, &second, &third}) ASSERT_TRUE(p->heard());
+  const auto name = [](const Port& p, unsigned char slot) { return p.say(slot) && p.heard(); };
+  ASSERT_TRUE(name(first, 0) && name(second, 1) && name(third, 2) && name(port, 3));
+  ASSERT_TRUE(name(second, 0));  // it is the second's now
+  bells.forget(2);               // nobody's: its next holder has not named it yet
+  port.end(), third.end(), first.end();
+  EXPECT_TRUE(eventually([&] { return bells.connected() == 1; }));
+  EXPECT_EQ(bells.ended(), std::vector<std::uint32_t>());
+  second.end();
+  EXPECT_TRUE(eventually([&] { return bells.ended() == std::vector<std::uint32_t>{0, 1}; }));
+}
+
+TEST(Vsock, WhoHasAnotherCidIsRefused) {
+  Bells bells;
+  for (const std::int64_t cid : {1, 2, 6, -1}) {
+    next_cid = cid;
+    EXPECT_TRUE(Port(bells.vsock()).ended()) << cid;
+  }
+  EXPECT_EQ(asked, 4);
+  EXPECT_EQ(bells.connected(), 0u);
+  next_cid = our_cid;
+  EXPECT_TRUE(Port(bells.vsock()).heard());
+}
+
+TEST(Vsock, MoreThanConnectionsAreRefusedOfBothKinds) {
+  Bells bells([](auto& options) { options.connections = 2; });
+  const Port port(bells.ports()), program(bells.vsock());
+  ASSERT_TRUE(program.heard() && port.say(0) && port.heard());
+  EXPECT_TRUE(Port(bells.vsock()).ended());
+  EXPECT_TRUE(Port(bells.ports()).ended());
+}
+
+TEST(Vsock, WhoNamesNoSlotMakesRoom) {
+  Bells bells([](auto& options) { options.vsock->patience = 2s; });  // from its connection to the naming
+  const Port port(bells.ports());
+  const Port lost(bells.vsock());
+  ASSERT_TRUE(lost.heard() && lost.say(1) && lost.heard());
+  const Port holds(bells.vsock());
+  ASSERT_TRUE(holds.heard() && holds.say(1) && holds.heard());
+  const Port silent(bells.vsock()), rings(bells.vsock());
+  ASSERT_TRUE(silent.heard() && rings.heard() && rings.say(ring::bell_look));
+  EXPECT_TRUE(silent.ended());
+  EXPECT_TRUE(rings.ended());
+  EXPECT_TRUE(lost.ended());
+  EXPECT_EQ(holds.woken(), 0) << "it came before the others, and has a slot";
+  ASSERT_TRUE(holds.say(1));
+  EXPECT_TRUE(holds.heard());
+  EXPECT_EQ(bells.connected(), 2u) << "a port is QEMU's, and stays";
+  EXPECT_EQ(bells.ended(), std::vector<std::uint32_t>());
+}
+
+// Of a port of vsock that another has, by the thread of `made`'s event loop, or by the test's while there is none.
+std::atomic<int> tries{0}, iterations{0}, tries_without_loop{0};
+std::atomic<const Bells*> made{nullptr};
+std::atomic<std::thread::id> tests_thread;
+std::uint64_t last_iteration = UINT64_MAX;  // with a try
+
+TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
+  tries = iterations = tries_without_loop = 0;
+  made = nullptr;
+  tests_thread = std::this_thread::get_id();
+  const auto begin = std::chrono::steady_clock::now();
+  Bells bells([](auto& options) {
+    options.vsock->socket.socket.reset();
+    options.vsock->bind = [](std::uint32_t) {
+      const Bells* const of_loop = made;
+      const std::uint64_t now = of_loop != nullptr ? of_loop->iteration() : 0;
+      iterations += std::exchange(last_iteration, now) != now;
+      tries_without_loop += std::this_thread::get_id() == tests_thread.load();
+      ++tries;
+      return host::broker::BoundVsock{.socket = Fd(), .is_taken = true, .error = "it is another's"};
+    };
+  });
+  EXPECT_LE(tries_without_loop, 1) << "listen() waits for the port of vsock";
+  made = &bells;
+  const int from = tries, iterations_from = iterations;
+  const Port port(bells.ports());
+  ASSERT_TRUE(port.say(3));
+  EXPECT_TRUE(port.heard());
+  EXPECT_TRUE(eventually([from] { return tries >= from + 3; }));
+  EXPECT_GE(iterations - iterations_from, 2) << "the loop waits for the port of vsock";
+  std::this_thread::sleep_for(1s);
+  const int all = tries;
+  EXPECT_LE(all, 22 + 2 * seconds_since(begin)) << "many a second for ever";
+}
+
+// Connects where there is room in the queue, and goes.
+void knock(const std::string& path) {
+  const Fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  [[maybe_unused]] const int result = connect(made.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+}
+
+TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
+  Bells bells([](auto& options) {
+    options.connections = 1;
+    options.vsock->per_second = 50;
+    options.vsock->burst = 10;
+  });
+  const Port port(bells.ports());
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<bool> over{false};
+  std::vector<std::thread> flood;
+  for (int k = 0; k < 2; ++k)
+    flood.emplace_back([&] {
+      while (!over) knock(bells.vsock());
+    });
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_TRUE(port.say(0) && port.heard());
+    return asked >= 30;
+  }));
+  const int taken = asked;
+  const double passed = seconds_since(begin);
+  over = true;
+  for (std::thread& thread : flood) thread.join();
+  // For each pause one more, which is taken before it is counted.
+  EXPECT_LE(taken, 2 * (10 + 50 * passed));
+}
+
+TEST(Vsock, ManyNamingsAreAnsweredByOneByte) {
+  Bells bells;
+  const Port program(bells.vsock());
+  ASSERT_TRUE(program.heard());
+  program.flood(std::string(4096, '\1'));
+  EXPECT_LE(program.woken(), 4096 / 256 + 1);
+}
+
+// ---- a real ivgpud --------------------------------------------------------------------------------------------------
+
+TEST(VsockBroker, AKilledProgramsSlotIsGivenBack) {
+  const VsockFolder sockets;
+  const std::string file = memory_file("vsock");
+  Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
+  VmByVsock vm(file);
+  ASSERT_TRUE(vm.there()) << broker.log();
+  EXPECT_EQ(vm.header().bell_port, 5000u);
+  ASSERT_TRUE(vm.claim(0));
+  Port program(sockets.port());
+  ASSERT_TRUE(program.heard() && program.say(ring::bell_look));
+  EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
+  ASSERT_TRUE(program.say(0) && program.heard());
+  vm.ask_for_interrupt(0);
+  ASSERT_TRUE(program.say(ring::bell_look));
+  EXPECT_TRUE(program.heard());
+  const ring::SlotWord held = ring::SlotWord::of(vm.state(0).load());
+  EXPECT_EQ(held.state, SlotState::Claimed);
+  program.end();
+  EXPECT_TRUE(eventually([&] { return ring::SlotWord::of(vm.state(0).load()).epoch != held.epoch; }));
+  EXPECT_TRUE(broker.eventually_logged("ends after"));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+// Its next holder is another process, which has no connection of its own.
+TEST(VsockBroker, AnEndThatComesLateFreesNobodyElsesSlot) {
+  const VsockFolder sockets;
+  const std::string file = memory_file("late");
+  Broker broker(by_vsock(file, "spare = 2\n"), "", [&] { sockets.preload(); });
+  VmByVsock vm(file);
+  ASSERT_TRUE(vm.claim(0));
+  Port program(sockets.port());
+  ASSERT_TRUE(program.heard() && program.say(0) && program.heard());
+  const ring::SlotWord held = ring::SlotWord::of(vm.state(0).load());
+  vm.state(0).store(held.with(SlotState::Released).word());
+  vm.ring_peer(ring::peer_broker);
+  ASSERT_TRUE(eventually([&] { return ring::SlotWord::of(vm.state(0).load()).epoch != held.epoch; }));
+  ASSERT_TRUE(vm.claim(0));
+  const std::uint32_t next = vm.state(0).load();
+  program.end();
+  ASSERT_TRUE(broker.eventually_logged("a bell channel has ended"));
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(vm.state(0).load(), next);
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(VsockBroker, WhoHasAnotherCidIsToldInTheLog) {
+  const VsockFolder sockets;
+  const std::string file = memory_file("cid");
+  Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
+  sockets.cid(7);
+  EXPECT_TRUE(Port(sockets.port()).ended());
+  EXPECT_TRUE(broker.eventually_logged(
+      "t: a connection by vsock is refused: it comes from CID 7, and the VM's vsock_cid is 5"));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(VsockBroker, AHeaderThatAGuestHasSpoiltIsPutBack) {
+  const VsockFolder sockets;
+  const std::string file = memory_file("port");
+  Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
+  VmByVsock vm(file);
+  vm.header().bell_port = 22;
+  vm.ring_peer(ring::peer_broker);
+  EXPECT_TRUE(eventually([&] { return other_side::shared(vm.header().bell_port).load() == 5000; }));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+// A machine whose kernel has no vsock: the first argument of socket() is looked at.
+void take_vsock_away() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+                        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_VSOCK, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) _exit(125);
+}
+
+TEST(VsockBroker, WithoutVsockInTheKernelTheStartSaysWhatToDo) {
+  Broker broker(by_vsock(memory_file("missing")), "", take_vsock_away);
+  ASSERT_TRUE(broker.ready.empty());
+  EXPECT_NE(broker.wait(), 0);
+  EXPECT_TRUE(broker.logged("VM t: vsock_port = 5000: this machine's kernel has no vsock")) << broker.log();
+  EXPECT_TRUE(broker.logged("`modprobe vhost_vsock`"));
+}
+
+TEST(VsockBroker, AndTheCheckSaysItBefore) {
+  const auto check = [] {
+    take_vsock_away();
+    host::broker::Config config;
+    std::string error;
+    const std::string text = "[vm.t]\ntransport = \"pmem\"\nvsock_cid = 5\nvsock_port = 5000\n";
+    if (!parse_config(text, "f.toml", 4, config, error)) return 2;
+    for (const std::string& sentence : check_start(config).wrong)
+      if (sentence.starts_with("VM t: vsock_port = 5000: this machine's kernel has no vsock")) return 0;
+    return 1;
+  };
+  EXPECT_EQ(run_in_child(check), 0);
+}
+
+TEST(VsockBroker, APortThatIsTakenIsNamedAndHadWhenItIsFree) {
+  const VsockFolder sockets;
+  sockets.write("5000", "");
+  Broker broker(by_vsock(memory_file("taken")), "", [&] { sockets.preload(); });
+  ASSERT_EQ(broker.ready, "ready\n") << broker.log();
+  EXPECT_TRUE(broker.eventually_logged("VM t: vsock_port = 5000: another program listens at this port"))
+      << broker.log();
+  std::this_thread::sleep_for(1200ms);
+  EXPECT_EQ(broker.times_logged("another program listens"), 1U) << "it is said at each try";
+  unlink(sockets.port().c_str());
+  EXPECT_TRUE(broker.eventually_logged("t: port 5000 of vsock is free now")) << broker.log();
+  EXPECT_TRUE(Port(sockets.port()).heard());
+  EXPECT_EQ(broker.terminate(SIGINT), 0);
+}
+
+}  // namespace

@@ -1,0 +1,18 @@
+// The layout as a compiler of plain C11 has it: what a kernel's module would find. That this file compiles, without a
+// warning, is half of the test; tests/unit/ring/layout_test.cc compares the other half.
+#include "ring/layout/layout_c.h"
+#include "ring/layout/module_c.h"
+#include "ring/layout/vm_page_c.h"
+
+const size_t ivgpu_sizes_in_c[] = {sizeof(struct IvgpuRegionHeader), sizeof(struct IvgpuSlotOwner),
+                                   sizeof(struct IvgpuSlotEntry),    sizeof(struct IvgpuVmPage),
+                                   sizeof(struct IvgpuVmGpu),        sizeof(struct IvgpuSlotHeader),
+                                   sizeof(struct IvgpuDeviceInfo),   sizeof(struct IvgpuDevicePage),
+                                   sizeof(struct IvgpuLaneControl),  sizeof(struct IvgpuChannelControl)};
+const uint64_t ivgpu_numbers_in_c[] = {IVGPU_REGION_MAGIC, IVGPU_SLOT_MAGIC,     IVGPU_LAYOUT_VERSION,
+                                       IVGPU_ARENA_OFFSET, IVGPU_CHANNEL_BYTES,  IVGPU_FIRST_WINDOW,
+                                       IVGPU_WINDOW_BYTES, IVGPU_LANES_OFFSET,   IVGPU_VM_PAGE_OFFSET,
+                                       IVGPU_SLOT_CLAIMED, IVGPU_VM_GPUS_OFFSET, IVGPU_FRONT_BYTES};
+
+// Both sides' half of a lane, in C's words.
+int ivgpu_lane_is_free(const struct IvgpuLaneControl* lane) { return lane->done == lane->sequence; }

@@ -1,0 +1,58 @@
+// One channel of a session on the strict fake driver, as a guest would fill it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "host/untrusted/channel.h"
+#include "tests/other_side.h"
+#include "tests/unit/session/records.h"
+
+namespace session_test {
+
+// Records put into the channel's ring: published, then served by the test's thread. put() writes behind what is
+// published already.
+class Channel {
+ public:
+  explicit Channel(World& world, std::uint32_t index = 0) : world_(world), index_(index) {}
+  Channel& put(int call, const Payload& payload, std::uint16_t flags = ring::flag_wants_reply) {
+    const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
+                                    .call = static_cast<std::uint16_t>(call),
+                                    .flags = flags,
+                                    .position = ++position_};
+    std::byte* at = other_side::requests(slot(), index_).data() + tail_;
+    std::memcpy(at, &header, sizeof header);
+    if (payload.size() != 0) std::memcpy(at + sizeof header, payload.data().data(), payload.size());
+    tail_ += header.bytes;
+    return *this;
+  }
+  // What was put, and a record that ends the session, so that serving ends too.
+  Channel& publish() {
+    put(0xffff, {});
+    control().tail = tail_;
+    return *this;
+  }
+  // Serves what is published until a record ends the session. How many records were executed.
+  std::uint64_t serve_published() {
+    const std::atomic<bool> never{false};
+    host::serve_channel(*world_.session, index_, never);
+    return control().executed;
+  }
+  std::uint64_t serve() {
+    const std::uint64_t executed = publish().serve_published();
+    EXPECT_TRUE(world_.session->broken.exchange(false));
+    return executed;
+  }
+  ring::ChannelControl& control() const { return other_side::control(slot(), index_); }
+
+ private:
+  ring::SlotView slot() const { return world_.session->slot; }
+  World& world_;
+  const std::uint32_t index_;
+  std::uint32_t tail_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+}  // namespace session_test

@@ -1,0 +1,240 @@
+// The worker's half of the lanes, with a guest made by hand: one that answers, never does, does so twice, or says a
+// number that nobody waits for.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "host/untrusted/lanes/host_calls.h"
+#include "host/untrusted/lanes/lanes.h"
+#include "tests/deadline.h"
+#include "tests/other_side.h"
+#include "tests/unit/session/records.h"
+
+namespace {
+
+using namespace session_test;
+using namespace std::chrono_literals;
+using Answered = std::optional<std::int32_t>;
+constexpr auto host_function = ring::LaneKind::HostFunction;
+
+class Lanes : public testing::Test {
+ protected:
+  void SetUp() override { lanes = std::make_unique<host::Lanes>(*world.session, doorbell); }
+  void TearDown() override {
+    lanes->end();
+    waiting.clear();
+    close(doorbell);
+  }
+
+  // The lane as the guest has it.
+  ring::LaneControl& lane(std::uint32_t k) { return other_side::lane(slot(), k); }
+  ring::SlotView slot() { return world.session->slot; }
+  std::uint64_t sequence(std::uint32_t k) { return other_side::shared(lane(k).sequence).load(); }
+  void say_done(std::uint32_t k, std::uint64_t number, std::int32_t result = 0) {
+    other_side::shared(lane(k).result).store(result);
+    other_side::shared(lane(k).done).store(number);
+    lanes->wake_all();
+  }
+  bool is_filled(std::uint32_t k, std::uint64_t number) {
+    return before_deadline([&] { return sequence(k) == number; });
+  }
+
+  // A thread of the worker that calls.
+  std::shared_future<Answered> call(std::uint64_t token) {
+    waiting.push_back(std::async(std::launch::async, [=, this] { return lanes->call(host_function, token); }).share());
+    return waiting.back();
+  }
+  static bool waits(const std::shared_future<Answered>& f) { return f.wait_for(50ms) == std::future_status::timeout; }
+  static Answered end_of(const std::shared_future<Answered>& f) {
+    EXPECT_EQ(f.wait_for(test_deadline), std::future_status::ready) << "the wait does not end";
+    return f.wait_for(0s) == std::future_status::ready ? f.get() : Answered{};
+  }
+  bool broken() { return world.session->broken.load(); }
+  bool rung() {
+    pollfd fd{doorbell, POLLIN, 0};
+    return poll(&fd, 1, 0) == 1;
+  }
+
+  World world;
+  const int doorbell = eventfd(0, EFD_CLOEXEC);
+  std::unique_ptr<host::Lanes> lanes;
+  std::vector<std::shared_future<Answered>> waiting;
+};
+
+TEST_F(Lanes, ACallGetsItsAnswer) {
+  const auto first = call(77);
+  ASSERT_TRUE(is_filled(0, 1));
+  EXPECT_EQ(other_side::shared(lane(0).token).load(), 77u);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), 1u);
+  EXPECT_TRUE(waits(first));
+  say_done(0, 1, -5);
+  EXPECT_EQ(end_of(first), -5);
+  const auto second = call(78);
+  ASSERT_TRUE(is_filled(0, 2));
+  say_done(0, 2, 6);
+  EXPECT_EQ(end_of(second), 6);
+  EXPECT_FALSE(broken());
+}
+
+TEST_F(Lanes, AnAnswerThatComesTwiceIsNoAnswerToTheNextCall) {
+  const auto first = call(1);
+  ASSERT_TRUE(is_filled(0, 1));
+  say_done(0, 1, 10);
+  EXPECT_EQ(end_of(first), 10);
+  say_done(0, 1, 11);
+  const auto second = call(2);
+  ASSERT_TRUE(is_filled(0, 2));
+  say_done(0, 1, 12);
+  EXPECT_TRUE(waits(second));
+  say_done(0, 2, 20);
+  EXPECT_EQ(end_of(second), 20);
+  EXPECT_FALSE(broken());
+}
+
+class WrongNumber : public Lanes, public testing::WithParamInterface<std::uint64_t> {};
+
+TEST_P(WrongNumber, EndsTheSession) {
+  const auto answer = call(1);
+  ASSERT_TRUE(is_filled(0, 1));
+  say_done(0, GetParam());
+  EXPECT_EQ(end_of(answer), std::nullopt);
+  EXPECT_TRUE(broken());
+  EXPECT_TRUE(rung()) << "the bell thread is to end the session";
+}
+INSTANTIATE_TEST_SUITE_P(Lanes, WrongNumber,
+                         testing::Values(std::uint64_t{2}, std::uint64_t{1} << 63, ~std::uint64_t{0}));
+
+TEST_F(Lanes, AnAnswerBeforeItsCallEndsTheSession) {
+  say_done(0, 1);
+  EXPECT_EQ(lanes->call(host_function, 1), std::nullopt);
+  EXPECT_TRUE(broken());
+  EXPECT_EQ(sequence(0), 0u);
+}
+
+TEST_F(Lanes, AnAnswerThatIsTakenBackEndsTheSession) {
+  const auto first = call(1);
+  ASSERT_TRUE(is_filled(0, 1));
+  say_done(0, 1);
+  EXPECT_EQ(end_of(first), 0);
+  say_done(0, 0);
+  EXPECT_FALSE(lanes->post(host_function, 2));
+  EXPECT_TRUE(broken());
+  EXPECT_EQ(sequence(0), 1u);
+}
+
+TEST_F(Lanes, AGuestThatNeverAnswersHoldsNoneButThoseThatWaitForIt) {
+  for (std::uint64_t token = 1; token < ring::max_lanes; ++token) call(token);
+  for (std::uint32_t k = 0; k + 1 < ring::max_lanes; ++k) ASSERT_TRUE(is_filled(k, 1));
+  const auto last = call(100);
+  ASSERT_TRUE(is_filled(ring::max_lanes - 1, 1));
+  say_done(ring::max_lanes - 1, 1, 3);
+  EXPECT_EQ(end_of(last), 3);
+  EXPECT_TRUE(lanes->post(host_function, 101));
+}
+
+TEST_F(Lanes, EveryWaitEndsWithTheSession) {
+  for (std::uint64_t token = 1; token <= ring::max_lanes + 2; ++token) call(token);  // two of them find no lane
+  for (std::uint32_t k = 0; k < ring::max_lanes; ++k) ASSERT_TRUE(is_filled(k, 1));
+  EXPECT_TRUE(waits(waiting.front()));
+  EXPECT_TRUE(waits(waiting.back()));
+  lanes->end();
+  for (const auto& each : waiting) EXPECT_EQ(end_of(each), std::nullopt);
+  EXPECT_FALSE(lanes->post(host_function, 1));
+  EXPECT_EQ(lanes->call(host_function, 1), std::nullopt);
+  EXPECT_FALSE(broken());
+}
+
+TEST_F(Lanes, WhoFindsNoLaneGetsTheNextThatIsGivenBack) {
+  for (std::uint64_t token = 1; token <= ring::max_lanes; ++token) call(token);
+  for (std::uint32_t k = 0; k < ring::max_lanes; ++k) ASSERT_TRUE(is_filled(k, 1));
+  const auto late = call(50);
+  EXPECT_TRUE(waits(late));
+  say_done(5, 1, 2);
+  ASSERT_TRUE(is_filled(5, 2));
+  EXPECT_EQ(other_side::shared(lane(5).token).load(), 50u);
+  say_done(5, 2, 9);
+  EXPECT_EQ(end_of(late), 9);
+}
+
+TEST_F(Lanes, WhatIsPostedIsNotWaitedForUntilNoLaneIsFree) {
+  for (std::uint64_t token = 1; token <= ring::max_lanes; ++token) EXPECT_TRUE(lanes->post(host_function, token));
+  say_done(3, 1);
+  EXPECT_TRUE(lanes->post(host_function, 20));  // goes where an answer has come
+  EXPECT_EQ(sequence(3), 2u);
+  const auto late = call(21);
+  EXPECT_TRUE(waits(late));
+  for (std::uint32_t k = 0; k < ring::max_lanes; ++k) EXPECT_EQ(sequence(k), k == 3 ? 2u : 1u);
+  say_done(0, 1);
+  ASSERT_TRUE(is_filled(0, 2));
+  say_done(0, 2, 4);
+  EXPECT_EQ(end_of(late), 4);
+}
+
+TEST_F(Lanes, AGuestThatSleepsIsWoken) {
+  auto asleep = other_side::shared(other_side::header(slot()).callbacks_asleep);
+  asleep.store(1);
+  EXPECT_TRUE(lanes->post(host_function, 1));
+  EXPECT_EQ(asleep.load(), 0u);
+}
+
+// ---- the calls that need lanes -----------------------------------------------------------------------------------
+
+// A guest that answers the next call.
+struct Answerer {
+  explicit Answerer(const std::function<void()>& answer) : answered(std::async(std::launch::async, answer)) {}
+  std::future<void> answered;
+};
+
+TEST_F(Lanes, AHostFunctionIsCalledByItsToken) {
+  const auto record = Payload::record(api::HostFunctionRecord{.stream = world.stream(), .token = 41});
+  const Answerer guest([&] {
+    EXPECT_TRUE(is_filled(0, 1));
+    say_done(0, 1);
+  });
+  EXPECT_EQ(world.send(api::id_of::cuLaunchHostFunc, record).result, CUDA_SUCCESS);
+  EXPECT_EQ(other_side::shared(lane(0).token).load(), 41U);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_HOST_FUNCTION});
+}
+
+TEST_F(Lanes, AStreamCallbackBringsItsStatus) {
+  const auto record = Payload::record(api::HostFunctionRecord{.stream = world.stream(), .token = 42});
+  const Answerer guest([&] {
+    EXPECT_TRUE(is_filled(0, 1));
+    say_done(0, 1);
+  });
+  EXPECT_EQ(world.send(api::id_of::cuStreamAddCallback, record).result, CUDA_SUCCESS);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_STREAM_CALLBACK});
+  EXPECT_EQ(other_side::shared(lane(0).status).load(), CUDA_SUCCESS);
+}
+
+TEST_F(Lanes, ATokenThatTheDriverWillNotCallIsGivenBack) {
+  world.session->host_calls->forget(43);
+  ASSERT_TRUE(is_filled(0, 1));
+  EXPECT_EQ(other_side::shared(lane(0).token).load(), 43U);
+  EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_FORGET});
+}
+
+// The driver may call as late as it likes.
+TEST_F(Lanes, ACallAfterTheSessionsEndReturnsAtOnce) {
+  const auto calls = world.session->host_calls;
+  lanes.reset();
+  host::HostCall::run(new host::HostCall{calls, 44});
+  calls->forget(45);
+  EXPECT_EQ(sequence(0), 0U);
+  lanes = std::make_unique<host::Lanes>(*world.session, doorbell);
+}
+
+TEST_F(Lanes, AHostFunctionInNoStreamOfTheSessionsIsRefused) {
+  const auto record = Payload::record(api::HostFunctionRecord{.stream = world.memory(64), .token = 46});
+  EXPECT_NE(world.send(api::id_of::cuLaunchHostFunc, record).result, CUDA_SUCCESS);
+  EXPECT_EQ(sequence(0), 0U);
+}
+
+}  // namespace

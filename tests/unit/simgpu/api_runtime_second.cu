@@ -1,0 +1,2 @@
+// The other half of api_runtime.cu when it is built as relocatable device code: a function that is linked in.
+__device__ int from_second_part(int value) { return value + 1000; }

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# usage: boundary_check.sh BOUNDARY_CHECK
+# boundary-check finds what its table forbids, says where and why, and leaves comments and other folders alone. It finds
+# files of the product that are too long, too.
+set -uo pipefail
+boundary_check=$1
+status=0
+fail() { echo "FAIL: $1"; status=1; }
+
+# try FILE CODE LINE: a tree with just this file is refused (1) or not (0).
+try() {
+  local tree file=$1 code=$2 line=$3 output got
+  tree=$(mktemp -d)
+  mkdir -p "$tree/ring" "$tree/$(dirname "$file")"
+  : >"$tree/ring/empty.h"
+  printf '// first line\n%s\n' "$line" >"$tree/$file"
+  output=$("$boundary_check" "$tree" 2>&1)
+  got=$?
+  [[ $got == "$code" ]] || fail "exit code $got instead of $code for '$line' in $file"
+  [[ $code == 0 || $output == *"$file:2:$line"* ]] || fail "'$line' in $file is not named: $output"
+  rm -rf "$tree"
+}
+
+try guest/shim.cc 1 '#include "host/session/session.h"'
+try guest/shim.cc 0 '// #include "host/session/session.h"'
+try guest/shim.cc 0 '#include "ring/layout/layout.h"'
+try host/broker/main.cc 1 '#include "ring/queue/record_ring.h"'
+try host/untrusted/copy.cc 1 '  assert(offset < size);'
+try host/untrusted/copy.cc 0 '  static_assert(sizeof(int) == 4);'
+try host/session/copy.cc 0 '  assert(offset < size);'
+try ring/queue/ring.h 1 '  void* p = mmap(nullptr, 1, 0, 0, -1, 0);'
+try host/session/session.cc 1 '  auto& header = *reinterpret_cast<ring::SlotHeader*>(base);'
+try guest/session/session.cc 1 '  auto* page = reinterpret_cast<const ring::DevicePage*>(base);'
+try host/untrusted/module.cc 1 '  char* at = arena.for_driver();'
+try host/untrusted/calls/copy_side.h 0 '  char* at = arena.for_driver();'
+try host/untrusted/channel.cc 0 '  wait(word.futex_word());'
+# Kinds of memory and calls with which the driver guesses, and their like with which it does not.
+for line in '  copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;' '  return d.cuMemcpy_ptds(to, from, bytes);' \
+  '  return d.cuMemcpy3DBatchAsync_v2(1, &copy, 0, stream);' '  return d.cuMemPrefetchAsync_v2(at, n, place, 0, s);'; do
+  try host/untrusted/calls/copy.cc 1 "$line"
+done
+try host/session/session.cc 1 '  return d.cuMemcpyAsync(to, from, bytes, stream);'
+try host/simgpu/api/memory/copy.cc 0 '    case CU_MEMORYTYPE_UNIFIED: return cuMemcpyAsync(to, from, bytes, stream);'
+try host/untrusted/calls/copy.cc 0 '  return d.cuMemcpy3DAsync_v2(&copy, s) + d.cuMemcpyDtoD_v2(to, from, CU_MEMORYTYPE_DEVICE);'
+try host/broker/region/region.cc 1 '  wait(word.futex_word());'
+try guest/marshal/copy.cc 1 '  char* at = mailbox.write_only(0);'
+try guest/region/region.cc 1 '#include "guest/objects/memory/arena.h"'
+try guest/objects/memory/arena.cc 1 '#include "guest/session/order.h"'
+try guest/session/channel.cc 1 '#include "guest/process/thread.h"'
+try guest/process/process.cc 1 '#include "guest/marshal/marshal.h"'
+try guest/marshal/custom.h 1 '#include "guest/calls/copy.h"'
+try guest/calls/context/device.cc 1 '#include "guest/shim/shim.h"'
+try guest/calls/context/device.cc 0 '#include "guest/process/thread.h"'
+try ring/abi/image.h 1 '#include "guest/channel.h"'
+# A busy machine only makes a time longer: no test expects that little has passed.
+try tests/loopback/strict.cc 1 '  EXPECT_LT(seconds_since(start), 1.0);'
+try tests/loopback/strict.cc 0 '  EXPECT_GE(seconds_since(start), 0.5);'
+try tests/loopback/strict.cc 0 'TEST_F(StrictTiming, Answers) { EXPECT_LT(seconds_since(start), 1.0); }'
+try tests/unit/slots.cc 1 '  ASSERT_LE(std::chrono::steady_clock::now() - begin, 150ms) << "late";'
+try tests/unit/slots.cc 0 '  EXPECT_LE(lines, 1 + seconds_since(begin)) << "one a second";'
+try tests/unit/slots.cc 1 '  EXPECT_GE(lines, 100 * seconds_since(begin));'
+try tests/unit/slots.cc 1 '  EXPECT_TRUE(processor_time() - before < 200ms);'
+try tests/unit/slots.cc 0 '  // EXPECT_LT(seconds_since(start), 1.0);'
+try tests/vm/end.sh 1 '((SECONDS - start < 5)) || fail "it was late"'
+try tests/vm/end.sh 0 'while ((SECONDS < end)); do sleep 0.1; done'
+# The library takes no descriptor that the program may have closed.
+try guest/session/slot/owner.cc 1 '  const int fd = open(path, O_RDONLY | O_CLOEXEC);'
+try guest/session/slot/owner.cc 0 '  const int fd = cuabi::open_file(path, O_RDONLY);'
+try guest/session/channels.h 0 '  std::uint32_t open() const { return open_.load(); }'
+try guest/region/sysfs.cc 1 '  DIR* folder = opendir(path.c_str());'
+try guest/region/sysfs.cc 0 '  DIR* folder = cuabi::open_folder(path.c_str());'
+try guest/region/vsock.cc 1 '  const int fd = socket(AF_VSOCK, SOCK_STREAM, 0);'
+try guest/nvml/gpus.cc 1 '  const int fd = memfd_create("answer", MFD_CLOEXEC);'
+try guest/region/devdax.cc 1 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
+try guest/region/loopback.cc 0 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
+# What could have the broker wait for somebody else.
+try host/base/process/listener.cc 1 '  if (recv(fd, bytes, sizeof bytes, 0) < 0) return;'
+try host/base/process/listener.cc 1 '  const auto n = ::send(fd, bytes, sizeof bytes,'
+try host/base/process/listener.cc 0 '  if (receive_now(fd, bytes, sizeof bytes) < 0) return;'
+try host/broker/vm/vm_memory.cc 0 '  slots_[k].worker->send(words);'
+try host/base/fd_message.h 0 '  return recv(socket, bytes, length, MSG_DONTWAIT);'
+try host/broker/transport/doorbell_transport.cc 1 '    [[maybe_unused]] const auto n = read(bell.get(), &rings, sizeof rings);'
+try host/broker/transport/doorbell_transport.cc 1 '    preadv2(bell.get(), &into, 1, -1, 0);'
+try host/broker/transport/doorbell_transport.cc 0 '    bell.drain();'
+try host/scheduler/worker_pages.cc 1 '  if (read(bell_.get(), &rings, sizeof rings) < 0) return;'
+# Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
+for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region/region.cc \
+  host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do
+  try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
+done
+for file in ring/layout/layout.h guest/region/region.h host/broker/region/region.cc tools/ivgpu/trace/source.cc; do
+  try "$file" 1 '#include "boost/lockfree/stack.hpp"'
+done
+try host/broker/region/region.cc 1 '#include "host/simgpu/api/stream/schedule.h"'
+try host/simgpu/api/stream/schedule.h 0 '#include <boost/lockfree/queue.hpp>'
+try host/broker/gpu/gpus.cc 0 '#include "host/simgpu/image/device_names.h"'
+
+# try_length FILE CODE LINES: a tree with a file of so many lines is refused (1), with its length and a remedy, or not (0).
+try_length() {
+  local tree file=$1 code=$2 lines=$3 output got
+  tree=$(mktemp -d)
+  mkdir -p "$tree/$(dirname "$file")" "$tree/ring/layout"
+  echo '// checked' >"$tree/ring/layout/layout.h"
+  yes '// a line' | head -n "$lines" >"$tree/$file"
+  output=$("$boundary_check" "$tree" 2>&1)
+  got=$?
+  [[ $got == "$code" ]] || fail "exit code $got instead of $code for $lines lines in $file: $output"
+  [[ $code == 0 || $output == *"$file: $lines lines"*"split it by meaning"* ]] || fail "$file is not named: $output"
+  rm -rf "$tree"
+}
+
+for file in ring/api/driver.def guest/shim.cc host/broker/main.cc tools/demo; do
+  try_length "$file" 0 400
+  try_length "$file" 1 401
+done
+try_length tests/unit/long_test.cc 0 401
+
+empty=$(mktemp -d)
+"$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"
+rmdir "$empty"
+# The ground of the host knows nobody who stands on it.
+try host/base/fd.h 1 '#include "host/broker/daemon.h"'
+try host/base/process/helper.cc 0 '#include "host/base/event_loop.h"'
+
+# Folders that include each other, and what each has of the other.
+tree=$(mktemp -d)
+mkdir -p "$tree"/ring "$tree"/host/broker/{vm,worker,gpu}
+: >"$tree/ring/empty.h"
+echo '#include "host/broker/worker/cgroup.h"' >"$tree/host/broker/vm/vm.h"
+echo '#include "host/broker/gpu/gpus.h"' >"$tree/host/broker/worker/cgroup.h"
+: >"$tree/host/broker/gpu/gpus.h"
+"$boundary_check" "$tree" >/dev/null || fail "includes that point one way are refused"
+echo '#include "host/broker/vm/vm.h"' >"$tree/host/broker/gpu/gpus.h"
+output=$("$boundary_check" "$tree") && fail "a circle of folders is not refused"
+for line in 'vm/vm.h:1:#include "host/broker/worker/cgroup.h"' 'worker/cgroup.h:1:#include "host/broker/gpu/gpus.h"' \
+  'gpu/gpus.h:1:#include "host/broker/vm/vm.h"'; do
+  [[ $output == *"host/broker/$line"* ]] || fail "of a circle, $line is not named: $output"
+done
+rm -rf "$tree"
+
+# A folder of 30 files, and one more.
+tree=$(mktemp -d)
+mkdir -p "$tree/host/broker/vm"
+for i in {1..30}; do : >"$tree/host/broker/vm/file$i.h"; done
+"$boundary_check" "$tree" >/dev/null || fail "a folder of 30 files is refused"
+: >"$tree/host/broker/vm/file31.cc"
+output=$("$boundary_check" "$tree") && fail "a folder of 31 files is not refused"
+[[ $output == *"host/broker/vm: 31 files"* ]] || fail "the folder is not named: $output"
+rm -rf "$tree"
+
+exit "$status"

@@ -1,0 +1,13 @@
+// The client's side of a broker's sockets.
+#pragma once
+
+#include <string>
+
+#include "tools/ivgpu/support/child.h"
+
+namespace ivgpu {
+
+// A stream socket, connected. An Error if no process listens at `path`.
+Fd connect_to(const std::string& path);
+
+}  // namespace ivgpu
