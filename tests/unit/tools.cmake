@@ -66,6 +66,10 @@ add_test(NAME unit.tools.run_programs
 add_test(NAME unit.tools.boundary_check COMMAND ${IVGPU_LIMITED} ${CMAKE_SOURCE_DIR}/tools/boundary-check)
 add_test(NAME unit.tools.boundary_check_catches
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/boundary_check.sh ${CMAKE_SOURCE_DIR}/tools/boundary-check)
+add_test(NAME unit.tools.class_sizes COMMAND ${IVGPU_LIMITED} ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
+add_test(NAME unit.tools.class_sizes_catches
+         COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/class_sizes.sh ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
 # They look at sources and scripts, and run nothing that was built: once is enough (tools/test).
-set_tests_properties(unit.tools.bench_runs unit.tools.boundary_check unit.tools.boundary_check_catches unit.tools.guest_setup
+set_tests_properties(unit.tools.bench_runs unit.tools.boundary_check unit.tools.boundary_check_catches
+                     unit.tools.class_sizes unit.tools.class_sizes_catches unit.tools.guest_setup
                      unit.tools.run_programs PROPERTIES LABELS "unit;sources")

@@ -115,6 +115,24 @@ for file in ring/api/driver.def guest/shim.cc host/broker/main.cc tools/demo; do
 done
 try_length tests/unit/long_test.cc 0 401
 
+# One class may fill 800 lines of its file.
+try_class() {
+  local tree file=$1 code=$2 lines=$3 got
+  tree=$(mktemp -d)
+  mkdir -p "$tree/$(dirname "$file")" "$tree/ring"
+  echo '// checked' >"$tree/ring/empty.h"
+  { printf '%s\n' "${@:4}"; yes '// a line' | head -n "$((lines - $# + 3))"; } >"$tree/$file"
+  "$boundary_check" "$tree" >/dev/null 2>&1
+  got=$?
+  [[ $got == "$code" ]] || fail "exit code $got instead of $code for $lines lines of a class in $file"
+  rm -rf "$tree"
+}
+try_class guest/session/session.h 0 800 'class Session {' '};'
+try_class guest/session/session.h 1 801 'class Session {' '};'
+try_class guest/session/session.h 1 401 'class Session {' '};' 'class Other {' '};'
+try_class guest/session/session.cc 0 800 'bool Session::opened() { return true; }' 'int Session::count(int n) { return n; }'
+try_class guest/session/session.cc 1 401 'bool Session::opened() { return true; }' 'int Other::count(int n) { return n; }'
+
 empty=$(mktemp -d)
 "$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"
 rmdir "$empty"
