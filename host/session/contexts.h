@@ -1,8 +1,8 @@
 // The contexts of a session, by the numbers in its guest's records (ring/wire/record.h): each device's primary context,
 // and those that the program has created, green ones among them.
 //
-// Thread-safety: any thread may call find(), device_of() and make_current(). One thread at a time may begin or end a
-// context; Session holds its mutex for that.
+// Thread-safety: any thread may call find(), device_of() and make_current(). A thread that begins or ends a
+// context holds beginning().
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@
 
 #include "host/driver/driver.h"
 #include "host/session/memory/device_memory.h"
+#include "host/session/resources.h"
 #include "ring/wire/record.h"
 
 namespace host {
@@ -26,9 +27,15 @@ class Contexts {
   // that, since it keeps its own flags.
   Contexts(const Driver& driver, bool asleep) : driver_(driver), asleep_(asleep) {}
 
+  // One thread at a time begins or ends a context.
+  [[nodiscard]] std::unique_lock<std::mutex> beginning() { return std::unique_lock(beginning_); }
+
   // Each context but the first device's primary one, which is there before the session, counts as so many bytes of its
   // device. Call it before the first record.
-  void count_in(DeviceMemory* memory, std::uint64_t bytes) { memory_ = memory, bytes_ = bytes; }
+  void count_in(DeviceMemory* memory, std::uint64_t bytes) {
+    memory_ = memory;
+    bytes_ = bytes;
+  }
 
   // The memory that a context has for a limit, if that is more than it began with: until the context ends.
   std::uint64_t grown_to(unsigned number, int limit);
@@ -66,6 +73,8 @@ class Contexts {
   // How many contexts have ended, resets included.
   std::uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
 
+  Resources resources;  // of which green contexts are made
+
  private:
   CUresult retain(unsigned device, CUcontext& context);
   bool may_begin(unsigned number, CUdevice device);
@@ -74,6 +83,7 @@ class Contexts {
 
   const Driver& driver_;
   const bool asleep_;
+  std::mutex beginning_;
   std::array<std::atomic<CUcontext>, ring::max_contexts> contexts_{};
   std::array<std::atomic<CUgreenCtx>, ring::max_contexts> greens_{};
   std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created ones

@@ -8,7 +8,7 @@
 
 namespace host {
 
-// Runs on the channel's own thread until `stop`, or until the guest breaks the protocol (session.broken).
+// Runs on the channel's own thread until `stop`, or until the guest breaks the protocol (session.protocol.broken).
 void serve_channel(Session& session, std::uint32_t channel, const std::atomic<bool>& stop);
 
 }  // namespace host

@@ -14,14 +14,14 @@ namespace {
 
 // A graph's nodes would take memory that no account has, at each launch. The guest does not send such calls.
 bool makes_memory_node(const Request& r, CUstream stream) {
-  return r.session.captures.any() && is_captured(r.session.driver, Captures::in_thread(stream, r.per_thread()));
+  return r.session.graphs.captures.any() && is_captured(r.session.driver, Captures::in_thread(stream, r.per_thread()));
 }
 
 CUresult from_pool(Request& r, const Pools::Allocation& wanted, CUdeviceptr* at, CUstream stream,
                    const std::function<CUresult()>& allocate) {
   *at = 0;
   if (makes_memory_node(r, stream)) return CUDA_ERROR_NOT_SUPPORTED;
-  const Pools::Made made = r.session.pools.allocate(wanted, *at, allocate, [&] {
+  const Pools::Made made = r.session.memory.pools.allocate(wanted, *at, allocate, [&] {
     const Driver& driver = r.session.driver;
     (r.per_thread() ? driver.cuMemFreeAsync_ptsz : driver.cuMemFreeAsync)(*at, stream);
     *at = 0;
@@ -38,7 +38,7 @@ unsigned device_at(const CUmemLocation& location) {
 }
 
 CUresult found_pool(Request& r, CUresult result, const CUmemoryPool* pool, unsigned device) {
-  if (result == CUDA_SUCCESS) r.session.pools.found(*pool, device);
+  if (result == CUDA_SUCCESS) r.session.memory.pools.found(*pool, device);
   return result;
 }
 
@@ -63,7 +63,7 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 // Nothing touches its variables from before the driver ends it.
 template <class T, class D>
 CUresult unload(const Request& r, T handle, const D& driver) {
-  Mirrors& mirrors = r.session.mirrors;
+  Mirrors& mirrors = r.session.memory.mirrors;
   Mirrors::Variables variables = mirrors.take_of(r.ending);
   const CUresult result = driver(handle);
   if (result != CUDA_SUCCESS && !is_fault(result)) mirrors.put_back(std::move(variables));
@@ -104,17 +104,17 @@ COUNTED(cuMemGetMemPool, CUmemoryPool* pool, CUmemLocation* location, CUmemAlloc
 
 COUNTED(cuMemPoolCreate, CUmemoryPool* pool, const CUmemPoolProps* properties) {
   const CUresult result = driver(pool, properties);
-  if (result == CUDA_SUCCESS) r.session.pools.made(*pool, device_at(properties->location));
+  if (result == CUDA_SUCCESS) r.session.memory.pools.made(*pool, device_at(properties->location));
   return result;
 }
 
 COUNTED(cuMemPoolDestroy, CUmemoryPool pool) {
-  return r.session.pools.end(pool, [&] { return driver(pool); });
+  return r.session.memory.pools.end(pool, [&] { return driver(pool); });
 }
 
 COUNTED(cuMemPoolTrimTo, CUmemoryPool pool, std::size_t keep) {
   const CUresult result = driver(pool, keep);
-  r.session.pools.refresh();
+  r.session.memory.pools.refresh();
   return result;
 }
 
@@ -156,7 +156,7 @@ COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value) {
 COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total) {
   const CUresult result = driver(free, total);
   if (result != CUDA_SUCCESS || (free == nullptr && total == nullptr)) return result;
-  const auto room = r.session.device_memory.room(r.working_device());
+  const auto room = r.session.memory.device.room(r.working_device());
   if (room && free != nullptr) *free = std::min<std::size_t>(*free, room->free);
   if (room && total != nullptr) *total = std::min<std::size_t>(*total, room->total);
   return result;
@@ -171,7 +171,7 @@ COUNTED(cuStreamBeginCapture_v2, CUstream stream, CUstreamCaptureMode mode) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;
   r.session.driver.cuStreamGetCaptureInfo_v2(captured, &status, nullptr, &graph, nullptr, nullptr);
-  r.session.captures.began({captured, graph, r.working_context()});
+  r.session.graphs.captures.began({captured, graph, r.working_context()});
   return result;
 }
 
@@ -179,12 +179,12 @@ COUNTED(cuStreamBeginCaptureToGraph, CUstream stream, CUgraph graph, const CUgra
         const CUgraphEdgeData* edges, std::size_t count, CUstreamCaptureMode mode) {
   const CUresult result = driver(stream, graph, nodes, edges, count, mode);
   if (result == CUDA_SUCCESS)
-    r.session.captures.began({Captures::in_thread(stream, r.per_thread()), nullptr, r.working_context()});
+    r.session.graphs.captures.began({Captures::in_thread(stream, r.per_thread()), nullptr, r.working_context()});
   return result;
 }
 
 COUNTED(cuStreamDestroy_v2, CUstream stream) {
-  if (r.session.captures.any()) {
+  if (r.session.graphs.captures.any()) {
     const auto alone = r.session.ending();
     r.session.end_capture(stream);
   }
@@ -211,7 +211,7 @@ COUNTED(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned 
 COUNTED(cuGraphConditionalHandleCreate, CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
         unsigned value, unsigned flags) {
   const CUresult result = driver(handle, graph, context, value, flags);
-  const bool kept = result != CUDA_SUCCESS || r.session.conditionals.add(*handle);
+  const bool kept = result != CUDA_SUCCESS || r.session.graphs.conditionals.add(*handle);
   return kept ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -26,7 +26,7 @@ class InProgramsMode<CUresult (*)(P...)> {
   using Pointer = CUresult (*)(P...);
   InProgramsMode(const Request& r, Pointer function) : r_(r), function_(function) {}
   CUresult operator()(P... p) const {
-    const ProgramsMode here(r_.session.driver, r_.session.captures, r_.capture_mode());
+    const ProgramsMode here(r_.session.driver, r_.session.graphs.captures, r_.capture_mode());
     return function_(p...);
   }
 

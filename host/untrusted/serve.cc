@@ -57,14 +57,14 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   become_relaxed(driver);
   Session session(slot, driver, with_lender);
   Lanes lanes(session, doorbell_fd);
-  session.lanes = &lanes;
+  session.callbacks.lanes = &lanes;
   if (options.serving != nullptr) options.serving(session);
   std::array<std::thread, ring::max_channels> threads;
   std::uint64_t started = 0, looks = 0;
   std::atomic<bool> stop{false};
   bool is_rung = true;
 
-  while (!session.broken.load(std::memory_order_relaxed)) {
+  while (!session.protocol.broken.load(std::memory_order_relaxed)) {
     const std::uint64_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
     const std::uint64_t opened = all & ring::first_channels(options.channels);
     for (std::uint32_t c = 0; c < options.channels; ++c)
@@ -73,7 +73,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
           serve_channel(session, c, stop);
           // The bell thread ends a broken session, so wake it.
           const std::uint64_t one = 1;
-          if (session.broken.load(std::memory_order_relaxed)) [[maybe_unused]]
+          if (session.protocol.broken.load(std::memory_order_relaxed)) [[maybe_unused]]
             const auto n = write(doorbell_fd, &one, 8);
         });
     started |= opened;
@@ -90,13 +90,13 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
     if (fds[0].revents & POLLIN) drain(doorbell_fd);
     broker.life_line.found(fds[2].revents);
     if (broker.life_line.is_over()) break;
-    if (fds[1].revents != 0 && !broker.hear(session.device_memory)) break;
+    if (fds[1].revents != 0 && !broker.hear(session.memory.device)) break;
   }
 
   stop.store(true, std::memory_order_relaxed);
   broker.close();
   lanes.end();
-  const bool broken = session.broken.load(std::memory_order_relaxed);
+  const bool broken = session.protocol.broken.load(std::memory_order_relaxed);
   // A thread may be inside a driver call for as long as a kernel runs. So the process ends without waiting for it.
   if (started != 0 && !session.options.join_at_end) {
     for (std::thread& t : threads)

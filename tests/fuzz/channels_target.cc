@@ -173,9 +173,9 @@ class World {
     for (unsigned c = 0; c < channels; ++c) threads.emplace_back([this, c] { serve_in_turn(c); });
     for (std::thread& thread : threads) thread.join();
     turns = nullptr;
-    fuzz::require(!session.broken || damaged_, "whole records break no session, as one of %s does",
+    fuzz::require(!session.protocol.broken || damaged_, "whole records break no session, as one of %s does",
                   std::string(unfinished_).c_str());
-    if (session.broken) return;
+    if (session.protocol.broken) return;
     check_known();
     end_everything();
   }
@@ -288,7 +288,7 @@ void Lane::next() {
   if (sent_.line != nullptr) conclude();
   point();
   std::vector<std::byte> payload;
-  if (world_.session.broken || !world_.choose(sent_, payload)) {
+  if (world_.session.protocol.broken || !world_.choose(sent_, payload)) {
     stop_ = true;
     return;
   }
@@ -331,7 +331,7 @@ bool World::choose(Sent& sent, std::vector<std::byte>& payload) {
       !of_graphs_ && in_.once_in(2) ? call_named(in_.pick(telling)) : chosen[in_.below(chosen.size())];
   payload = records_.write(line);
   sent = {&line, records_.made(), line.waits || in_.once_in(4)};
-  if (session.captures.any()) sent.mode = static_cast<unsigned>(in_.below(4));
+  if (session.graphs.captures.any()) sent.mode = static_cast<unsigned>(in_.below(4));
   if (in_.once_in(64)) {
     payload = records_.damage();
     damaged_ = true;
@@ -429,15 +429,15 @@ void World::check_ranges() {
     return std::any_of(live.begin(), live.end(), [&](const auto& r) { return at - r.first < r.second; });
   };
   for (const std::uint64_t at : records_.addresses())
-    fuzz::require(!session.addresses.contains(at, 1) || is_live(at) || session.in_arena(at),
+    fuzz::require(!session.memory.addresses.contains(at, 1) || is_live(at) || session.arena.holds(at),
                   "memory that may be named is the driver's");
   // After a fault of the context nothing can be freed: what the session has let go comes back with a reset.
   if (other_side::header(slot).fault != 0) return;
   for (const auto& [start, bytes] : live)
-    fuzz::require(session.addresses.contains(start, bytes), "the driver's memory may be named");
-  fuzz::require(session.addresses.count() == live.size() + fake_.registered_bytes() / ring::huge_page,
+    fuzz::require(session.memory.addresses.contains(start, bytes), "the driver's memory may be named");
+  fuzz::require(session.memory.addresses.count() == live.size() + fake_.registered_bytes() / ring::huge_page,
                 "%llu ranges are counted, the driver has %zu",
-                static_cast<unsigned long long>(session.addresses.count()), live.size());
+                static_cast<unsigned long long>(session.memory.addresses.count()), live.size());
 }
 
 // A reset takes what the context has, captures included. What belongs to no context goes one by one. The driver's own pool stays, and so do
@@ -461,11 +461,11 @@ void World::end_everything() {
   };
   fuzz::require(left(api::Handle::MemPool) <= 1, "every pool but the driver's own has ended");
   const std::size_t own = left(api::Handle::MemPool) + left(api::Handle::ResourceDesc);
-  fuzz::require(!session.broken, "an orderly end breaks no session");
+  fuzz::require(!session.protocol.broken, "an orderly end breaks no session");
   fuzz::require(session.objects.count() == own + left(api::Handle::Resource),
                 "no object of the session's is counted at the end");
-  fuzz::require(session.image_budget.used() == 0, "no image is counted at the end");
-  fuzz::require(session.addresses.count() == fake_.registered_bytes() / ring::huge_page,
+  fuzz::require(session.code.budget.used() == 0, "no image is counted at the end");
+  fuzz::require(session.memory.addresses.count() == fake_.registered_bytes() / ring::huge_page,
                 "only the arena may be named at the end");
   fuzz::require(session.telemetry.page().device_memory == 0, "the telemetry shows no device memory at the end");
   fuzz::require(handles_to_be_known() == own && fake_.live_allocations() == 0, "the driver has nothing at the end");

@@ -72,7 +72,7 @@ class World {
   }
   ~World() {
     // hello may have moved the arena; what it left is not ours any more.
-    munmap(reinterpret_cast<void*>(session_.arena_address()), arena_bytes);
+    munmap(reinterpret_cast<void*>(session_.arena.address()), arena_bytes);
     munmap(base_, ring::arena_offset);
   }
 
@@ -97,12 +97,12 @@ class World {
     if (moving_ != nullptr) {
       moving_->forget();
       moving_->watch(at, whole);
-      moving_->watch(reinterpret_cast<std::byte*>(session_.arena_address()), arena_bytes);
+      moving_->watch(reinterpret_cast<std::byte*>(session_.arena.address()), arena_bytes);
     }
     stop_ = false;
     host::serve_channel(session_, 0, stop_);
     // Where the record has swallowed what follows it, there was nothing left to end the session.
-    fuzz::require(session_.broken.exchange(false) || stop_, "a record that is no call's ends the session");
+    fuzz::require(session_.protocol.broken.exchange(false) || stop_, "a record that is no call's ends the session");
     return read_answer(control);
   }
   // From now on the guest writes while records are read. `stop` ends a channel that waits for more.

@@ -91,7 +91,7 @@ loopback::InProcessOptions options(Guest guest) {
   loopback::InProcessOptions o;
   o.same_kernel = guest == Guest::OnThisMachine;
   o.module = guest == Guest::WithModule;
-  o.serve.serving = [](host::Session& session) { worker_lanes = session.lanes; };
+  o.serve.serving = [](host::Session& session) { worker_lanes = session.callbacks.lanes; };
   return o;
 }
 

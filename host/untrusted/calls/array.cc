@@ -10,8 +10,8 @@ template <class R>
 void count_texels(const Taken<R>& t) {
   const Record& copy = t.record;
   const std::uint64_t bytes = copy.width * copy.height * copy.depth;
-  if (copy.from.array == 0 && t.session().in_arena(copy.from.address)) t.request.to_device = bytes;
-  if (copy.to.array == 0 && t.session().in_arena(copy.to.address)) t.request.from_device = bytes;
+  if (copy.from.array == 0 && t.session().arena.holds(copy.from.address)) t.request.to_device = bytes;
+  if (copy.to.array == 0 && t.session().arena.holds(copy.to.address)) t.request.from_device = bytes;
 }
 
 }  // namespace

@@ -10,12 +10,12 @@ namespace {
 // `give` hands the call to the driver. Where the driver refuses it, the worker gives the token back to the guest.
 template <class Give>
 CUresult give_call(Session& session, std::uint64_t token, Give give) {
-  auto call = std::make_unique<HostCall>(HostCall{session.host_calls, token});
+  auto call = std::make_unique<HostCall>(HostCall{session.callbacks.calls, token});
   const CUresult result = give(call.get());
   if (result == CUDA_SUCCESS)
     call.release();
-  else if (session.host_calls)
-    session.host_calls->forget(token);
+  else if (session.callbacks.calls)
+    session.callbacks.calls->forget(token);
   return result;
 }
 
@@ -31,7 +31,7 @@ CUgraph captured_graph(const Driver& driver, CUstream stream) {
 
 CUresult cuLaunchHostFunc(asked::cuLaunchHostFunc& a) {
   const auto stream = a.handle<CUstream>(&api::HostFunctionRecord::stream);
-  if (a.session().captures.any())
+  if (a.session().graphs.captures.any())
     if (const CUstream captured = Captures::in_thread(stream, a.request.per_thread());
         is_captured(a.driver(), captured))
       return give_function(
@@ -50,7 +50,7 @@ CUresult cuStreamAddCallback(asked::cuStreamAddCallback& a) {
 
 CUresult cuUserObjectCreate(asked::cuUserObjectCreate& a) {
   const auto& [id, token, references, flags] = a.record;
-  auto call = std::make_unique<HostCall>(HostCall{a.session().host_calls, token, id});
+  auto call = std::make_unique<HostCall>(HostCall{a.session().callbacks.calls, token, id});
   CUuserObject object = nullptr;
   const CUresult result =
       a.call(&object, static_cast<void*>(call.get()), &HostCall::destroy, references, static_cast<unsigned>(flags));

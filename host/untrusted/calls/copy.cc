@@ -26,7 +26,7 @@ template <class R>
 CUresult then_wait(const Taken<R>& t, CUresult result) {
   if (result != CUDA_SUCCESS || t.record.then_wait == 0) return result;
   result = per_thread_or<api::id_of::cuStreamSynchronize>(t.request, t.driver().cuStreamSynchronize)(stream_of(t));
-  if (result == CUDA_SUCCESS && t.session().mirrors.any()) t.session().mirrors.down();
+  if (result == CUDA_SUCCESS && t.session().memory.mirrors.any()) t.session().memory.mirrors.down();
   return result;
 }
 
@@ -35,7 +35,7 @@ CUresult then_wait(const Taken<R>& t, CUresult result) {
 template <class R>
 void count_rows(const Taken<R>& t) {
   const api::CopyRowsRecord& copy = t.record;
-  const bool from_host = t.session().in_arena(copy.from.address), to_host = t.session().in_arena(copy.to.address);
+  const bool from_host = t.session().arena.holds(copy.from.address), to_host = t.session().arena.holds(copy.to.address);
   const std::uint64_t bytes = copy.width * copy.height * copy.depth;
   if (from_host && !to_host) t.request.to_device = bytes;
   if (to_host && !from_host) t.request.from_device = bytes;

@@ -22,8 +22,8 @@ struct CopySide {
 // address as device memory and refuses one that it does not know.
 inline CopySide side_of(const Session& session, std::uint64_t address, CUarray array = nullptr) {
   if (array != nullptr) return {CU_MEMORYTYPE_ARRAY, nullptr, 0, array};
-  if (!session.in_arena(address)) return {CU_MEMORYTYPE_DEVICE, nullptr, address, nullptr};
-  return {CU_MEMORYTYPE_HOST, session.arena(address - session.arena_address(), 1).for_driver(), 0, nullptr};
+  if (!session.arena.holds(address)) return {CU_MEMORYTYPE_DEVICE, nullptr, address, nullptr};
+  return {CU_MEMORYTYPE_HOST, session.arena.bytes_at(address - session.arena.address(), 1).for_driver(), 0, nullptr};
 }
 
 inline void set_sides(CUDA_MEMCPY3D& copy, const CopySide& to, const CopySide& from) {

@@ -43,7 +43,7 @@ std::vector<std::uint64_t> option_values(const TakenImage& image, std::size_t co
 LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image) : r_(r), record_(record) {
   if (record.parts != 1 && record.form != static_cast<std::uint32_t>(api::ImageForm::Prelinked)) {
     refused_ = r.broken();
-  } else if (!read_.take(r.session.image_budget, image.bytes)) {  // taken before the image is copied
+  } else if (!read_.take(r.session.code.budget, image.bytes)) {  // taken before the image is copied
     refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
     options_.emplace(option_names(image, record.options), option_values(image, record.options));
@@ -67,7 +67,7 @@ bool LoadRequest::take_held() {
     unpacked = std::max(unpacked, cuabi::largest_unpacked(part));
   }
   return unpacked <= std::numeric_limits<std::uint64_t>::max() - bytes &&
-         held_.take(r_.session.image_budget, bytes + unpacked);
+         held_.take(r_.session.code.budget, bytes + unpacked);
 }
 
 void LoadRequest::read_parts(const TakenImage& image) {

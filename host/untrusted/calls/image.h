@@ -70,7 +70,7 @@ CUresult load_image(Taken<R>& t, Make make) {
   const CUresult result = make(load, &handle);
   load.reply(result);
   if (result != CUDA_SUCCESS) return result;
-  if (!t.session().images.keep(t.record.id, load.take_share())) return t.request.broken();
+  if (!t.session().code.images.keep(t.record.id, load.take_share())) return t.request.broken();
   return t.put(handle) ? CUDA_SUCCESS : t.request.broken();
 }
 

@@ -13,7 +13,7 @@ CUfunction function_of(const Taken<api::LaunchRecord>& t) { return t.handle<CUfu
 Parameters parameters_of(const Taken<api::LaunchRecord>& t) {
   return {t.session(),          t.record.function,
           function_of(t),       t.behind(&api::LaunchRecord::param_bytes),
-          t.record.param_bytes, t.session().captures.any() && t.record.used_extra == 0};
+          t.record.param_bytes, t.session().graphs.captures.any() && t.record.used_extra == 0};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr std::uint64_t least_input = 64 << 10;
 // replied. After the link's end there is none, as for any handle that has been destroyed.
 template <class F>
 CUresult with_link(Request& r, std::uint64_t id, F call) {
-  const std::shared_ptr<Link> link = r.session.links.find(id);
+  const std::shared_ptr<Link> link = r.session.code.links.find(id);
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(link->mutex);
   if (link->ended) return CUDA_ERROR_INVALID_HANDLE;
@@ -29,7 +29,7 @@ CUresult with_link(Request& r, std::uint64_t id, F call) {
 
 bool take_share(Session& session, Link& link, std::uint64_t bytes) {
   Share share;
-  if (!share.take(session.image_budget, bytes)) return false;
+  if (!share.take(session.code.budget, bytes)) return false;
   link.share.join(std::move(share));
   return true;
 }
@@ -56,7 +56,7 @@ CUresult cuLinkCreate_v2(asked::cuLinkCreate_v2& a) {
   options.report(a.request.out);
   if (result != CUDA_SUCCESS) return a.request.out_on_error = a.request.out.used(), result;
   // Before the id is known, so that whoever finds the one finds the other.
-  if (!a.session().links.add(a.record.id, link)) return a.request.broken();
+  if (!a.session().code.links.add(a.record.id, link)) return a.request.broken();
   return a.put(state) ? CUDA_SUCCESS : a.request.broken();
 }
 
@@ -88,7 +88,7 @@ CUresult cuLinkComplete(asked::cuLinkComplete& a) {
 }
 
 CUresult take_image(asked::take_image& a) {
-  const std::shared_ptr<Link> link = a.session().links.find(a.record.id);
+  const std::shared_ptr<Link> link = a.session().code.links.find(a.record.id);
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(link->mutex);
   const std::uint64_t offset = std::min<std::uint64_t>(a.record.offset, link->image.size());

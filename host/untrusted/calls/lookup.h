@@ -87,10 +87,10 @@ void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
   const std::uint64_t owner = library != 0 ? library : from;
   const std::uint16_t context = a.request.context_of_memory(from);
-  a.session().mirrors.found(
+  a.session().memory.mirrors.found(
       {.start = address, .bytes = bytes, .owner = owner, .context = context, .name = std::string(a.text())});
   const bool is_librarys = api::Id::of(owner).kind == api::Handle::Library;
-  a.session().addresses.add(
+  a.session().memory.addresses.add(
       {.start = address, .bytes = bytes, .owner = owner, .context = is_librarys ? no_context : context});
 }
 

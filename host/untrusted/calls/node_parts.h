@@ -10,7 +10,7 @@ inline CUcontext context_of(const Request& r) { return r.session.contexts.find(r
 
 // The guest's token is not used: it ends.
 inline void forget_token(const Session& session, std::uint64_t token) {
-  if (session.host_calls) session.host_calls->forget(token);
+  if (session.callbacks.calls) session.callbacks.calls->forget(token);
 }
 
 // The graph that a node belongs to. Null: the session has no such node.
@@ -26,7 +26,7 @@ inline CUgraph graph_of(const Request& r, std::uint64_t node) {
 template <class Give>
 CUresult give_function(const Request& r, std::uint64_t token, CUgraph graph, Give give, bool copies = false) {
   const Driver& driver = r.session.driver;
-  auto* const call = new HostCall{.calls = r.session.host_calls, .token = token, .object = 0, .copies = copies};
+  auto* const call = new HostCall{.calls = r.session.callbacks.calls, .token = token, .object = 0, .copies = copies};
   CUuserObject keeper = nullptr;
   CUresult result = driver.cuUserObjectCreate(&keeper, call, &HostCall::end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   if (result != CUDA_SUCCESS) return HostCall::end(call), result;

@@ -21,7 +21,7 @@ class Parameters {
         extra_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(packed), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
                CU_LAUNCH_PARAM_END} {
     if (!one_by_one) return;
-    const auto places = session.parameter_places.of(session.driver, id, function);
+    const auto places = session.code.parameter_places.of(session.driver, id, function);
     if (places == nullptr) return;
     const auto is_outside = [&](const ParameterPlace& p) { return p.size > bytes || p.offset > bytes - p.size; };
     each_.reserve(places->size() + 1);

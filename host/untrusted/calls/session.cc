@@ -12,7 +12,7 @@ namespace {
 
 // Whether a range of the arena may be registered: it is not empty, and lies inside.
 bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) {
-  return bytes != 0 && session.arena(offset, bytes).there();
+  return bytes != 0 && session.arena.bytes_at(offset, bytes).there();
 }
 
 }  // namespace
@@ -21,42 +21,43 @@ CUresult hello(asked::hello& a) {
   Session& session = a.session();
   const auto& [window, pin_bytes] = a.record;
   if (pin_bytes != 0 && !may_pin(session, 0, pin_bytes)) return a.request.broken();
-  if (!session.begin_greeting()) return a.request.broken();
-  const bool bound = window == ring::window_count || session.bind_arena(window);
-  session.end_greeting(bound);
+  if (!session.protocol.begin_greeting()) return a.request.broken();
+  const bool bound = window == ring::window_count || session.arena.bind(window);
+  session.protocol.end_greeting(bound);
   if (!bound) return CUDA_ERROR_INVALID_ADDRESS_SPACE;
-  const CUresult result = pin_bytes != 0 ? session.pin(0, pin_bytes) : CUDA_SUCCESS;
-  return a.answer(result, {.arena_address = session.arena_address()});
+  const CUresult result = pin_bytes != 0 ? session.arena.pin(0, pin_bytes) : CUDA_SUCCESS;
+  return a.answer(result, {.arena_address = session.arena.address()});
 }
 
 CUresult pin_arena(asked::pin_arena& a) {
   const auto& [offset, bytes] = a.record;
-  if (!a.session().greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
-  return a.session().pin(offset, bytes);
+  if (!a.session().protocol.greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
+  return a.session().arena.pin(offset, bytes);
 }
 
 CUresult join_arena(asked::join_arena& a) {
   const auto& [offset, bytes] = a.record;
-  if (!a.session().greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
-  return a.session().join_pins(offset, bytes);
+  if (!a.session().protocol.greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
+  return a.session().arena.join_pins(offset, bytes);
 }
 
 CUresult mirror_variable(asked::mirror_variable& a) {
   const auto beside = a.session().making();
-  return a.session().mirrors.add(a.record.address, a.record.arena, a.arena());
+  return a.session().memory.mirrors.add(a.record.address, a.record.arena, a.arena());
 }
 
 // What a guest names harms its own session only, so that it need not be believed.
 CUresult avoid(asked::avoid& a) {
   const auto& [start, bytes] = a.record;
   const bool fits = start != 0 && start < api::end_of_addresses && bytes <= api::end_of_addresses - start;
-  if (!a.session().greeted() || !fits || bytes == 0 || bytes > api::max_avoided_range) return a.request.broken();
-  return a.session().avoided.add(start, bytes);
+  if (!a.session().protocol.greeted() || !fits || bytes == 0 || bytes > api::max_avoided_range)
+    return a.request.broken();
+  return a.session().memory.excluded.add(start, bytes);
 }
 
 CUresult disturb(asked::disturb& a) {
-  if (!a.session().captures.any()) return CUDA_SUCCESS;
-  const ProgramsMode here(a.driver(), a.session().captures, a.request.capture_mode());
+  if (!a.session().graphs.captures.any()) return CUDA_SUCCESS;
+  const ProgramsMode here(a.driver(), a.session().graphs.captures, a.request.capture_mode());
   return a.driver().cuMemFree_v2(0);
 }
 
@@ -64,7 +65,7 @@ CUresult disturb(asked::disturb& a) {
 // not be waited for, and then neither are other threads' own streams.
 CUresult await_context(asked::await_context& a) {
   Session& session = a.session();
-  if (!session.captures.any()) return a.driver().cuCtxSynchronize();
+  if (!session.graphs.captures.any()) return a.driver().cuCtxSynchronize();
   for (void* const handle : session.objects.handles_in(a.request.context, api::Handle::Stream)) {
     const auto stream = static_cast<CUstream>(handle);
     if (is_captured(a.driver(), stream)) continue;

@@ -22,13 +22,13 @@ Lanes::Lanes(Session& session, int doorbell_fd)
     : session_(session),
       doorbell_fd_(doorbell_fd),
       guest_(session.slot.header()[&ring::SlotHeader::callbacks_asleep], session.options.interrupt_fd) {
-  session.host_calls = std::make_shared<HostCalls>(*this);
+  session.callbacks.calls = std::make_shared<HostCalls>(*this);
   for (std::uint32_t k = 0; k < ring::max_lanes; ++k) pool_.add(k, session.slot.lane(k));
 }
 
 Lanes::~Lanes() {
   end();
-  session_.host_calls->close();
+  session_.callbacks.calls->close();
   std::unique_lock lock(mutex_);
   none_calls_.wait(lock, [&] { return callers_ == 0; });
 }
@@ -101,7 +101,7 @@ bool Lanes::polled(Done done) const {
 }
 
 bool Lanes::breaks() {
-  session_.broken.store(true, std::memory_order_relaxed);
+  session_.protocol.broken.store(true, std::memory_order_relaxed);
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = write(doorbell_fd_, &one, sizeof one);
   return false;

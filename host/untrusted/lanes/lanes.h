@@ -64,7 +64,7 @@ class Lanes {
   bool polled(Done done) const;
   bool breaks();
   bool over() const {
-    return ended_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed);
+    return ended_.load(std::memory_order_relaxed) || session_.protocol.broken.load(std::memory_order_relaxed);
   }
   ring::Parking sleeper(std::size_t lane) const {
     return ring::Parking(session_.slot.lane(static_cast<std::uint32_t>(lane))[&ring::LaneControl::worker_asleep]);

@@ -33,7 +33,7 @@ class Asked : public Taken<typename api::Call<Id>::Record> {
   CUresult call(P... p) const {
     if (form_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     const Session& session = this->request.session;
-    const ProgramsMode here(session.driver, session.captures, this->request.capture_mode());
+    const ProgramsMode here(session.driver, session.graphs.captures, this->request.capture_mode());
     return per_thread_or<Id>(this->request, form_)(p...);
   }
 

@@ -12,7 +12,7 @@ inline bool is_captured(const Driver& driver, CUstream stream) {
 
 // Preconditions: the record's context is current.
 inline bool is_on_captured_stream(const Request& r) {
-  if (!r.session.captures.any()) return false;
+  if (!r.session.graphs.captures.any()) return false;
   const std::uint64_t id = r.stream();
   auto stream = reinterpret_cast<CUstream>(id);
   if (!api::special_stream(id)) {

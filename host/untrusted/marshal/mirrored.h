@@ -16,13 +16,13 @@ inline CUresult finish_copy(const Request& r) {
 
 inline CUresult call_mirrored(Handler handler, Request& r) {
   const api::Manner manner = api::manner_of(r.header.call);
-  Mirrors& mirrors = r.session.mirrors;
+  Mirrors& mirrors = r.session.memory.mirrors;
   if (manner.submits) mirrors.up();
   CUresult result = handler(r);
   const bool copies_now = manner.submits && manner.order == api::Order::Null;  // also where its record is posted
   if (result == CUDA_SUCCESS && copies_now) result = finish_copy(r);
   const bool waits = copies_now || (r.header.flags & ring::flag_wants_reply) != 0;
-  if (result == CUDA_SUCCESS && waits && !r.session.broken.load(std::memory_order_relaxed)) mirrors.down();
+  if (result == CUDA_SUCCESS && waits && !r.session.protocol.broken.load(std::memory_order_relaxed)) mirrors.down();
   return result;
 }
 

@@ -55,13 +55,13 @@ class Request {
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
   CUresult broken() {
-    session.broken.store(true, std::memory_order_relaxed);
+    session.protocol.broken.store(true, std::memory_order_relaxed);
     return CUDA_ERROR_UNKNOWN;
   }
   // Counts device memory that the call is about to take. False: there is not so much.
   bool may_take(Footprint bytes) { return may_take(working_device(), bytes); }
   bool may_take(unsigned device, Footprint bytes) {
-    return bytes.is_absurd() || charge.take(session.device_memory, device, bytes.bytes());
+    return bytes.is_absurd() || charge.take(session.memory.device, device, bytes.bytes());
   }
 
   // Whether the driver may be called: the whole record has been read, and nothing has failed. Up to 15 bytes of padding

@@ -24,7 +24,7 @@ inline CUresult to_guest(Session& session, CUdevResource& r) {
   std::memset(&r, 0, sizeof r);
   if (given.type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_SUCCESS;
   if (!session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* kept = const_cast<CUdevResource*>(session.resources.keep(given));
+  void* kept = const_cast<CUdevResource*>(session.contexts.resources.keep(given));
   const std::uint64_t id = session.objects.put_found(api::Handle::Resource, kept, {});
   if (id == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   r.type = given.type;

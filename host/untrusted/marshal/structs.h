@@ -31,10 +31,10 @@ struct ToDriver {
     if (p != nullptr) broken = true;
   }
   void word(CUdeviceptr& at, std::size_t bytes) {
-    if (at % bytes != 0 || !session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
+    if (at % bytes != 0 || !session.memory.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
   }
   void range(CUdeviceptr& at, std::uint64_t bytes) {
-    if (!session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
+    if (!session.memory.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
   }
   void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
   void resource(CUdevResource& r) {

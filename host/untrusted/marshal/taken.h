@@ -66,7 +66,7 @@ class Taken : public Words<R> {
   // guest proposes a taken id.
   bool put(void* handle) {
     const Proposal p = proposal();
-    session().charges.keep(p.id, std::move(request.charge));
+    session().memory.charges.keep(p.id, std::move(request.charge));
     return session().objects.put(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
   // The same for a handle that the driver may have given before. Returns its id; 0: as put()'s false.
@@ -129,7 +129,7 @@ class Taken : public Words<R> {
   bool take(std::size_t, const field::Place<M, L>& w) {
     const std::uint64_t bytes = *api::length_of(record, w.length);
     if (value(w.member) != ring::absent) {
-      arena_ = session().arena(value(w.member), bytes);
+      arena_ = session().arena.bytes_at(value(w.member), bytes);
       return arena_.there();
     }
     if (w.otherwise == field::Otherwise::InRecord) lent_ = const_cast<std::byte*>(request.in.take(bytes));
@@ -190,7 +190,7 @@ class Taken : public Words<R> {
       image_.bytes += ring::padded(size);
     }
     if (value(w.arena) == ring::absent) return (image_.in_record = request.in.take(image_.bytes)) != nullptr;
-    image_.arena = session().arena(value(w.arena), image_.bytes);
+    image_.arena = session().arena.bytes_at(value(w.arena), image_.bytes);
     return image_.arena.there();
   }
   static std::uint64_t word_at(const std::byte* words, std::uint64_t k) {
@@ -239,12 +239,12 @@ class Taken : public Words<R> {
   void answer(const Reply&, const W&) {}
   template <class M, class L>
   void answer(const Reply& reply, const field::Memory<M, L>& w) {
-    session().addresses.add({.start = api::member_of(reply, w.member),
-                             .bytes = *api::length_of(reply, w.length),
-                             .owner = owner(),
-                             .context = request.context_of_memory(owner()),
-                             .device = request.charge.device(),
-                             .charged = request.charge.hand_over()});
+    session().memory.addresses.add({.start = api::member_of(reply, w.member),
+                                    .bytes = *api::length_of(reply, w.length),
+                                    .owner = owner(),
+                                    .context = request.context_of_memory(owner()),
+                                    .device = request.charge.device(),
+                                    .charged = request.charge.hand_over()});
   }
 
   // ---- what the list says ------------------------------------------------------------------------------------------

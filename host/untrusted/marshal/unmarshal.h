@@ -102,7 +102,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   // What a call that changes a reserved range holds until it is settled.
   auto changing_ranges() {
     if constexpr (((A.range != api::Range::Stays) || ...))
-      return r_.session.reserved.changing();
+      return r_.session.memory.reserved.changing();
     else
       return nullptr;
   }
@@ -140,10 +140,10 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     const std::uint64_t at = slots_[I];
     std::get<I>(params_) = api::from_number<Param<I>>(at);
     if constexpr (a.dir == Dir::Reserved)
-      if (!r_.session.reserved.holds(at, slots_[static_cast<std::size_t>(a.count)]))
+      if (!r_.session.memory.reserved.holds(at, slots_[static_cast<std::size_t>(a.count)]))
         refused_ = CUDA_ERROR_INVALID_VALUE;
     if constexpr (a.dir == Dir::Inside)
-      if (!r_.session.knows_address(at)) refused_ = CUDA_ERROR_INVALID_VALUE;
+      if (!r_.session.memory.knows(at)) refused_ = CUDA_ERROR_INVALID_VALUE;
   }
 
   // Memory goes before the driver gives it to somebody else.
@@ -218,7 +218,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (a.may_be_null && slots_[I] == 0) return;
     const auto bytes = api::device_bytes<a>([&](int n) { return slots_[static_cast<std::size_t>(n)]; });
     const bool some = bytes && (a.extent != Extent::Rows || *bytes != 0);
-    if (!some || !(r_.session.addresses.contains(slots_[I], *bytes) || (a.judged_later && is_captured_to_the_end())))
+    if (!some ||
+        !(r_.session.memory.addresses.contains(slots_[I], *bytes) || (a.judged_later && is_captured_to_the_end())))
       refused_ = CUDA_ERROR_INVALID_VALUE;
     std::get<I>(params_) = slots_[I];
   }
@@ -226,7 +227,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   // Whether the call's stream is captured, and stays so until the driver has been called. What a driver adds to a graph for an
   // address that is not the session's does no more than a kernel can.
   bool is_captured_to_the_end() {
-    if (!r_.session.captures.any()) return false;
+    if (!r_.session.graphs.captures.any()) return false;
     captures_stay_ = r_.session.making();
     const bool captured = is_on_captured_stream(r_);
     if (!captured) captures_stay_.unlock();
@@ -296,14 +297,14 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     const auto at = reinterpret_cast<std::uint64_t>(created_[I]);
     const std::uint64_t bytes = slots_[static_cast<std::size_t>(args[I].count)];
     if constexpr (args[I].range == api::Range::Made)
-      r_.session.reserved.add(at, bytes);
+      r_.session.memory.reserved.add(at, bytes);
     else if (at != 0)
-      r_.session.addresses.add({.start = at,
-                                .bytes = bytes,
-                                .context = r_.context_of_memory(),
-                                .device = r_.charge.device(),
-                                .charged = r_.charge.hand_over(),
-                                .pool = r_.pool});
+      r_.session.memory.addresses.add({.start = at,
+                                       .bytes = bytes,
+                                       .context = r_.context_of_memory(),
+                                       .device = r_.charge.device(),
+                                       .charged = r_.charge.hand_over(),
+                                       .pool = r_.pool});
     std::memcpy(answer_[I], &at, sizeof at);
   }
 
@@ -317,7 +318,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
         if (r_.session.objects.keep(slots_[J])) mapped = slots_[J];
     });
     for (const std::uint64_t id :
-         r_.session.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)], mapped))
+         r_.session.memory.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)], mapped))
       r_.session.close(id);
   }
 
@@ -325,7 +326,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   void settle() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Creates) {
-      r_.session.charges.keep(slots_[I], std::move(r_.charge));
+      r_.session.memory.charges.keep(slots_[I], std::move(r_.charge));
       if (!r_.session.objects.put_new(slots_[I], kind<I>, created_[I], r_.place(kind<I>))) broken_ = true;
     } else if constexpr (a.dir == Dir::Finds) {
       const std::uint64_t id =

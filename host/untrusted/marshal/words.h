@@ -126,7 +126,8 @@ class Words {
   CUresult check(std::size_t, const field::Address<M, L>& w) {
     const auto bytes = api::length_of(record, w.length);
     if (bytes && *bytes == 0 && value(w.member) == 0) return CUDA_SUCCESS;  // nowhere, and nothing of it
-    return bytes && session().addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return bytes && session().memory.addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS
+                                                                                 : CUDA_ERROR_INVALID_VALUE;
   }
   template <class M, class L>
   CUresult check(std::size_t i, const field::MaybeAddress<M, L>& w) {

@@ -103,7 +103,7 @@ TEST_F(SessionAvoided, ASessionHasSoManyRanges) {
     EXPECT_EQ(avoid(start + 2 * i * page, page).result, CUDA_SUCCESS) << i;
   const std::uint64_t next = start + 2 * api::max_avoided_ranges * page;
   EXPECT_EQ(avoid(next, page).result, CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_FALSE(world->session->broken);
+  EXPECT_FALSE(world->session->protocol.broken);
   EXPECT_TRUE(is_free(next));
 }
 

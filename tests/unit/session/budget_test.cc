@@ -113,7 +113,7 @@ TEST_F(ImageBudget, TheSumIsBoundedAndTheDriverNotAsked) {
   EXPECT_EQ(load_library(world.next(Handle::Library)), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world.driver.calls("cuModuleLoadDataEx"), asked);
   EXPECT_EQ(world.driver.calls("cuLibraryLoadData"), 0u);
-  EXPECT_FALSE(world.session->broken) << "a program that loads too much makes a mistake, and no more";
+  EXPECT_FALSE(world.session->protocol.broken) << "a program that loads too much makes a mistake, and no more";
 }
 
 TEST_F(ImageBudget, WhatIsUnloadedComesBack) {
@@ -125,28 +125,28 @@ TEST_F(ImageBudget, WhatIsUnloadedComesBack) {
   EXPECT_EQ(fill(), 1);
   EXPECT_EQ(world.send(ids::cuLibraryUnload, Payload::of(library)).result, CUDA_SUCCESS);
   EXPECT_EQ(fill(), 1);
-  EXPECT_EQ(world.session->image_budget.used(), 4000u);
+  EXPECT_EQ(world.session->code.budget.used(), 4000u);
 }
 
 TEST_F(ImageBudget, AResetGivesModulesBackAndKeepsLibraries) {
   EXPECT_EQ(load_library(world.next(Handle::Library)), CUDA_SUCCESS);
   EXPECT_EQ(fill(), 3);
   EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->image_budget.used(), 1000u);
+  EXPECT_EQ(world.session->code.budget.used(), 1000u);
   EXPECT_EQ(fill(), 3);
 }
 
 TEST_F(ImageBudget, WhatFailsComesBack) {
   world.driver.fail_next("cuModuleLoadDataEx", CUDA_ERROR_INVALID_PTX);
   EXPECT_EQ(load(world.next(Handle::Module)), CUDA_ERROR_INVALID_PTX);
-  EXPECT_EQ(world.session->image_budget.used(), 0u);
+  EXPECT_EQ(world.session->code.budget.used(), 0u);
   const std::uint64_t module = world.next(Handle::Module);
   EXPECT_EQ(load(module), CUDA_SUCCESS);
   EXPECT_EQ(load(module), CUDA_ERROR_UNKNOWN) << "its id is taken: no program does that";
-  EXPECT_EQ(world.session->image_budget.used(), 1000u);
+  EXPECT_EQ(world.session->code.budget.used(), 1000u);
   world.driver.fail_next("cuModuleUnload", CUDA_ERROR_NOT_READY);
   EXPECT_EQ(world.send(ids::cuModuleUnload, Payload::of(module)).result, CUDA_ERROR_NOT_READY);
-  EXPECT_EQ(world.session->image_budget.used(), 1000u) << "it is still loaded";
+  EXPECT_EQ(world.session->code.budget.used(), 1000u) << "it is still loaded";
 }
 
 // 5 GiB may be claimed in a record of a few bytes: nothing is copied, nothing breaks that did not before.
@@ -154,7 +154,7 @@ TEST_F(ImageBudget, WhatOneRecordMayNotHaveIsNotCopied) {
   const Answer a = world.send(ids::cuModuleLoadData,
                               Payload::record(api::LoadRecord{world.next(Handle::Module), 0, 0, 1, 0, 0}).slot(6000));
   EXPECT_EQ(a.result, CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(world.session->image_budget.used(), 0u);
+  EXPECT_EQ(world.session->code.budget.used(), 0u);
 }
 
 TEST_F(ImageBudget, APackedOneCountsUnpacked) {
@@ -178,7 +178,7 @@ TEST_F(ImageBudget, APackedOneCountsUnpacked) {
   image.entry.plain_size = 4000;
   load_it();  // the fake driver knows no code in it
   EXPECT_EQ(world.driver.calls("cuModuleLoadDataEx"), 1u);
-  EXPECT_EQ(world.session->image_budget.used(), 0u);
+  EXPECT_EQ(world.session->code.budget.used(), 0u);
 }
 
 // ---- processors ----------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class ObjectBudget : public testing::Test {
               CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(world.send(ids::cuModuleLoadData, world.load(world.next(Handle::Module))).result,
               CUDA_ERROR_OUT_OF_MEMORY);
-    EXPECT_FALSE(world.session->broken);
+    EXPECT_FALSE(world.session->protocol.broken);
     EXPECT_EQ(world.driver.live_handles(), handles) << "nothing was made";
     EXPECT_EQ(world.driver.live_allocations(), allocations);
   }
@@ -249,7 +249,7 @@ TEST_F(ObjectBudget, OfAllKindsTogetherAreBounded) {
   EXPECT_EQ(world.send(ids::cuMemFree_v2, Payload::of(memory)).result, CUDA_SUCCESS);
   expect_room_for_one();
   EXPECT_EQ(world.send(ids::cuModuleUnload, Payload::of(module)).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->objects.count() + world.session->addresses.count(), 3u)
+  EXPECT_EQ(world.session->objects.count() + world.session->memory.addresses.count(), 3u)
       << "its function and global went, too";
 }
 
@@ -257,19 +257,19 @@ TEST_F(ObjectBudget, AResetGivesThemBack) {
   for (int i = 0; i < 3; ++i) world.stream(), world.memory(256);
   expect_full();
   EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->objects.count() + world.session->addresses.count(), 0u);
+  EXPECT_EQ(world.session->objects.count() + world.session->memory.addresses.count(), 0u);
 }
 
 TEST_F(ObjectBudget, TheSameGlobalCountsOnce) {
   const std::uint64_t module = world.module();
   const Payload look_up = Payload::record(api::GlobalRecord{module, sizeof "counter"}).text("counter");
   for (int i = 0; i < 20; ++i) EXPECT_EQ(world.send(ids::cuModuleGetGlobal_v2, look_up).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->objects.count() + world.session->addresses.count(), 2u);
+  EXPECT_EQ(world.session->objects.count() + world.session->memory.addresses.count(), 2u);
 }
 
 TEST_F(ObjectBudget, PinnedPiecesCount) {
   for (int i = 0; i < 6; ++i) world.event();
-  EXPECT_EQ(world.session->pin(0, ring::huge_page), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(world.session->arena.pin(0, ring::huge_page), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world.driver.registered_bytes(), 0u);
 }
 
@@ -403,7 +403,8 @@ const Counted all_counted[] = {
 class EachKind : public testing::TestWithParam<Counted> {
  protected:
   std::uint64_t counted() const {
-    return world.session->objects.count() + world.session->addresses.count() + world.session->reserved.count();
+    return world.session->objects.count() + world.session->memory.addresses.count() +
+           world.session->memory.reserved.count();
   }
   Answer make(std::uint64_t which) {
     made = kind.one(world, prepared, which);
@@ -414,7 +415,7 @@ class EachKind : public testing::TestWithParam<Counted> {
     EXPECT_FALSE(world.session->may_make_another());
     EXPECT_EQ(make(which).result, CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(world.driver.calls(kind.asked), asked) << "the driver is not asked";
-    EXPECT_FALSE(world.session->broken) << "a program that makes too much makes a mistake, and no more";
+    EXPECT_FALSE(world.session->protocol.broken) << "a program that makes too much makes a mistake, and no more";
     EXPECT_EQ(counted(), kind.prepared + room);
   }
 

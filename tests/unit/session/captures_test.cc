@@ -108,7 +108,7 @@ TEST_F(Captures, OnlyTheProgramsCallIsMadeInItsMode) {
   EXPECT_EQ(end(stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   const std::uint64_t again = begin(world.stream());
   EXPECT_EQ(ask(ids::cuStreamDestroy_v2, "cuStreamDestroy_v2", Payload::of(again)).result, CUDA_SUCCESS);
-  EXPECT_FALSE(world.session->captures.any());
+  EXPECT_FALSE(world.session->graphs.captures.any());
 }
 
 TEST_F(Captures, WhatGivesMemoryBackDoesNotEndThem) {
@@ -126,13 +126,13 @@ TEST_F(Captures, WhatGivesMemoryBackDoesNotEndThem) {
 
 TEST_F(Captures, MemoryWhoseEndTheyProhibitIsTheSessionsAsBefore) {
   const std::uint64_t at = world.memory(4096);
-  const std::uint64_t taken = world.session->device_memory.taken(0);
+  const std::uint64_t taken = world.session->memory.device.taken(0);
   const std::uint64_t stream = begin(world.stream());
   EXPECT_EQ(free(at), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  EXPECT_EQ(world.session->device_memory.taken(0), taken);
+  EXPECT_EQ(world.session->memory.device.taken(0), taken);
   EXPECT_EQ(end(stream), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   EXPECT_EQ(free(at), CUDA_SUCCESS);
-  EXPECT_LT(world.session->device_memory.taken(0), taken);
+  EXPECT_LT(world.session->memory.device.taken(0), taken);
   EXPECT_EQ(free(at), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -152,7 +152,7 @@ TEST_F(Captures, EndWithTheContextOfTheirStream) {
   const std::uint64_t captured = info(stream).graph;
   EXPECT_EQ(count_nodes(captured), CUDA_SUCCESS);
   EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
-  EXPECT_FALSE(world.session->captures.any());
+  EXPECT_FALSE(world.session->graphs.captures.any());
   EXPECT_EQ(count_nodes(captured), CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -42,7 +42,7 @@ class Channel {
   }
   std::uint64_t serve() {
     const std::uint64_t executed = publish().serve_published();
-    EXPECT_TRUE(world_.session->broken.exchange(false));
+    EXPECT_TRUE(world_.session->protocol.broken.exchange(false));
     return executed;
   }
   ring::ChannelControl& control() const { return other_side::control(slot(), index_); }

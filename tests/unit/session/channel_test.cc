@@ -63,7 +63,7 @@ TEST(SessionChannel, HelloIsTakenFromOneChannelOnly) {
       });
     for (std::thread& t : threads) t.join();
     EXPECT_EQ(greeted, 1);
-    EXPECT_TRUE(world.session->broken) << "the other one is no correct guest's";
+    EXPECT_TRUE(world.session->protocol.broken) << "the other one is no correct guest's";
   }
 }
 
@@ -127,14 +127,14 @@ TEST(SessionChannel, TracesWhileItIsToldTo) {
 
 TEST(SessionArena, MovesToItsWindowWithItsBytes) {
   World world;
-  std::byte* const before = world.session->arena(4096, 1).write_only(0);
+  std::byte* const before = world.session->arena.bytes_at(4096, 1).write_only(0);
   *before = std::byte{7};
   const Answer a = world.send(ids::hello, hello(2));
   EXPECT_EQ(a.result, CUDA_SUCCESS);
   EXPECT_EQ(a.read<api::HelloReply>().arena_address, ring::window_address(2));
-  EXPECT_EQ(world.session->arena_address(), ring::window_address(2));
+  EXPECT_EQ(world.session->arena.address(), ring::window_address(2));
   EXPECT_EQ(*reinterpret_cast<std::byte*>(ring::window_address(2) + 4096), std::byte{7});
-  EXPECT_FALSE(world.session->arena(World::arena_bytes, 1).there());
+  EXPECT_FALSE(world.session->arena.bytes_at(World::arena_bytes, 1).there());
   unsigned char resident = 0;
   EXPECT_EQ(mincore(before, 1, &resident), -1) << "the old place is nobody's";
 }
@@ -142,7 +142,7 @@ TEST(SessionArena, MovesToItsWindowWithItsBytes) {
 // Whatever else lies there is the worker's own: a stack, a library, another session's slot.
 TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
   World world(0b1001);
-  const std::uint64_t where = world.session->arena_address();
+  const std::uint64_t where = world.session->arena.address();
   void* const wanted = reinterpret_cast<void*>(ring::window_address(1));
   void* const other = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   ASSERT_EQ(other, wanted);
@@ -153,7 +153,7 @@ TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
     EXPECT_FALSE(a.broken);
   }
   EXPECT_EQ(static_cast<unsigned char*>(other)[4095], 0x5a);
-  EXPECT_EQ(world.session->arena_address(), where);
+  EXPECT_EQ(world.session->arena.address(), where);
   EXPECT_EQ(world.send(ids::hello, hello(3)).result, CUDA_SUCCESS) << "a guest that asks for another one gets it";
   munmap(other, 4096);
 }
@@ -161,25 +161,25 @@ TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
 // The kernel has cleared the place by then, and something else may have come to lie there.
 TEST(SessionArena, AWindowIsTriedOnce) {
   World world;
-  munmap(reinterpret_cast<void*>(world.session->arena_address()), World::arena_bytes);  // so that moving it fails
-  EXPECT_FALSE(world.session->bind_arena(2));
+  munmap(reinterpret_cast<void*>(world.session->arena.address()), World::arena_bytes);  // so that moving it fails
+  EXPECT_FALSE(world.session->arena.bind(2));
   void* const wanted = reinterpret_cast<void*>(ring::window_address(2));
   void* const other = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   std::memset(other, 0x5a, 4096);
-  void* const back = mmap(reinterpret_cast<void*>(world.session->arena_address()), World::arena_bytes,
+  void* const back = mmap(reinterpret_cast<void*>(world.session->arena.address()), World::arena_bytes,
                           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   ASSERT_NE(back, MAP_FAILED);
-  EXPECT_FALSE(world.session->bind_arena(2));
+  EXPECT_FALSE(world.session->arena.bind(2));
   EXPECT_EQ(*static_cast<unsigned char*>(other), 0x5a);
   munmap(other, 4096);
 }
 
 TEST(SessionArena, WindowsThatAreNone) {
   World world;
-  const std::uint64_t where = world.session->arena_address();
+  const std::uint64_t where = world.session->arena.address();
   for (const std::uint64_t window : {std::uint64_t{ring::window_count}, std::uint64_t{1} << 32, ~std::uint64_t{0}})
-    EXPECT_FALSE(world.session->bind_arena(window)) << window;
-  EXPECT_EQ(world.session->arena_address(), where);
+    EXPECT_FALSE(world.session->arena.bind(window)) << window;
+  EXPECT_EQ(world.session->arena.address(), where);
 }
 
 // More than a window holds would reach into the next one.
@@ -188,8 +188,8 @@ TEST(SessionArena, OneThatIsLargerThanItsWindowStays) {
   std::byte page[64] = {};
   host::Session session(ring::SlotView(page, ring::arena_offset + ring::window_bytes + ring::huge_page), driver.table(),
                         {.windows = host::all_windows});
-  EXPECT_FALSE(session.bind_arena(0));
-  EXPECT_EQ(session.arena_address(), reinterpret_cast<std::uint64_t>(page) + ring::arena_offset);
+  EXPECT_FALSE(session.arena.bind(0));
+  EXPECT_EQ(session.arena.address(), reinterpret_cast<std::uint64_t>(page) + ring::arena_offset);
 }
 
 // ---- what kernels print --------------------------------------------------------------------------------------------

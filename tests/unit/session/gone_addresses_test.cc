@@ -140,7 +140,7 @@ TEST_F(GoneAddresses, APieceThatAnotherChannelUnmapsDuringTheMapIsNotNamed) {
   world.driver.let_freed_ranges_stay();
   const std::uint64_t at = reserve(), id = allocation(), own = memory(64);
   send_while(ids::cuMemMap, mapping(at, id), [&] { EXPECT_EQ(result_of(ids::cuMemUnmap, range(at)), CUDA_SUCCESS); });
-  EXPECT_FALSE(session.addresses.knows(at)) << "the map keeps a piece that the driver has not";
+  EXPECT_FALSE(session.memory.addresses.knows(at)) << "the map keeps a piece that the driver has not";
   EXPECT_EQ(result_of(ids::cuMemAddressFree, range(at)), CUDA_SUCCESS);
   std::strcpy(bytes_at(at), "secret");
   std::strcpy(bytes_at(own), "mine");
@@ -154,26 +154,26 @@ TEST_F(GoneAddresses, APieceThatAnotherChannelUnmapsDuringTheMapIsNotNamed) {
 TEST_F(GoneAddresses, APieceThatAnotherChannelMapsDuringTheUnmapIsNamed) {
   const std::uint64_t at = mapped(), id = allocation();
   send_while(ids::cuMemUnmap, range(at), [&] { EXPECT_EQ(result_of(ids::cuMemMap, mapping(at, id)), CUDA_SUCCESS); });
-  EXPECT_TRUE(session.addresses.contains(at, piece));
+  EXPECT_TRUE(session.memory.addresses.contains(at, piece));
   EXPECT_EQ(result_of(ids::cuMemsetD8_v2, Payload::of(at, 7, 8)), CUDA_SUCCESS);
 }
 
 TEST_F(GoneAddresses, AReservationThatAnotherChannelFreesDuringTheUnmapTakesItsPieces) {
   const std::uint64_t at = mapped();
   send_while(ids::cuMemUnmap, range(at), [&] { EXPECT_EQ(result_of(ids::cuMemAddressFree, range(at)), CUDA_SUCCESS); });
-  EXPECT_FALSE(session.addresses.knows(at));
-  EXPECT_FALSE(session.knows_address(at));
+  EXPECT_FALSE(session.memory.addresses.knows(at));
+  EXPECT_FALSE(session.memory.knows(at));
   EXPECT_EQ(session.objects.count(), 0u) << "the memory object is kept";
 }
 
 TEST_F(GoneAddresses, AFreedReservationLeavesNoPiece) {
   const std::uint64_t at = reserve(), id = allocation();
   ASSERT_TRUE(session.objects.keep(id));  // as a mapped piece does
-  EXPECT_TRUE(session.reserved.settle(api::Range::Mapped, at, piece, id).empty());
-  EXPECT_TRUE(session.addresses.knows(at));
-  EXPECT_EQ(session.reserved.settle(api::Range::Freed, at, piece), std::vector{id});
-  EXPECT_FALSE(session.addresses.knows(at));
-  EXPECT_EQ(session.addresses.count(), 0u);
+  EXPECT_TRUE(session.memory.reserved.settle(api::Range::Mapped, at, piece, id).empty());
+  EXPECT_TRUE(session.memory.addresses.knows(at));
+  EXPECT_EQ(session.memory.reserved.settle(api::Range::Freed, at, piece), std::vector{id});
+  EXPECT_FALSE(session.memory.addresses.knows(at));
+  EXPECT_EQ(session.memory.addresses.count(), 0u);
 }
 
 TEST_F(GoneAddresses, AReservationMadeDuringAFreeIsKept) {
@@ -182,8 +182,8 @@ TEST_F(GoneAddresses, AReservationMadeDuringAFreeIsKept) {
   std::uint64_t next = 0;
   send_while(ids::cuMemAddressFree, range(at), [&] { next = reserve(); });
   EXPECT_EQ(next, at) << "the driver gave the range again";
-  EXPECT_TRUE(session.reserved.holds(next, piece));
-  EXPECT_EQ(session.reserved.count(), 1u);
+  EXPECT_TRUE(session.memory.reserved.holds(next, piece));
+  EXPECT_EQ(session.memory.reserved.count(), 1u);
 }
 
 // A lock that an error leaves held would end here.
@@ -266,12 +266,12 @@ TEST_F(GlobalsOfLibraries, GoWithAReset) {
   const std::uint64_t from = library(), at = find(from, "counter");
   EXPECT_EQ(fill(at), CUDA_SUCCESS);
   ASSERT_EQ(end(ids::cuDevicePrimaryCtxReset_v2, 0), CUDA_SUCCESS);
-  EXPECT_FALSE(session.addresses.knows(at));
-  EXPECT_EQ(session.addresses.count(), 0u);
+  EXPECT_FALSE(session.memory.addresses.knows(at));
+  EXPECT_EQ(session.memory.addresses.count(), 0u);
   const std::uint64_t again = find(from, "counter");
   EXPECT_EQ(fill(again), CUDA_SUCCESS) << "the library has one in the new context, too";
   EXPECT_EQ(result_of(ids::cuLibraryUnload, Payload::record(api::CloseRecord{from})), CUDA_SUCCESS);
-  EXPECT_EQ(session.addresses.count(), 0u);
+  EXPECT_EQ(session.memory.addresses.count(), 0u);
 }
 
 TEST_F(GlobalsOfLibraries, GoWithTheContextInWhichTheyWereFound) {
@@ -282,10 +282,10 @@ TEST_F(GlobalsOfLibraries, GoWithTheContextInWhichTheyWereFound) {
   ASSERT_NE(above, below);
   ASSERT_EQ(end(ids::cuCtxDestroy_v2, created), CUDA_SUCCESS);
   enter(0);
-  EXPECT_FALSE(session.addresses.knows(above));
+  EXPECT_FALSE(session.memory.addresses.knows(above));
   EXPECT_EQ(fill(below), CUDA_SUCCESS) << "another context's";
   EXPECT_EQ(result_of(ids::cuLibraryUnload, Payload::record(api::CloseRecord{from})), CUDA_SUCCESS);
-  EXPECT_FALSE(session.addresses.knows(below)) << "of all contexts, with the library";
+  EXPECT_FALSE(session.memory.addresses.knows(below)) << "of all contexts, with the library";
 }
 
 // By the driver's word (tests/contract/managed_variable.cc).
@@ -299,7 +299,7 @@ TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverSaysSo) {
   EXPECT_EQ(fill(at), CUDA_SUCCESS) << "it ends with no context";
   world.driver.fail_next("cuLibraryGetManaged", CUDA_ERROR_NOT_FOUND);
   ASSERT_EQ(end(ids::cuDevicePrimaryCtxReset_v2, 0), CUDA_SUCCESS);
-  EXPECT_FALSE(session.addresses.knows(at));
+  EXPECT_FALSE(session.memory.addresses.knows(at));
 }
 
 // ---- kinds of memory -----------------------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverSaysSo) {
 TEST(CopiesOfRows, SayOfEachSideWhatItIs) {
   World world;
   world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, ring::huge_page}));
-  const std::uint64_t arena = world.session->arena_address(), own = world.memory(64);
+  const std::uint64_t arena = world.session->arena.address(), own = world.memory(64);
   const auto copy = [&](std::uint64_t to, std::uint64_t from, int call) {
     const api::CopyRowsRecord record{{to, 32, 2}, {from, 32, 2}, 32, 2, 1, 0};
     return world.send(call, Payload::record(record)).result;

@@ -22,7 +22,7 @@ class GpuUse : public testing::Test {
     options.windows = host::all_windows;
     options.gpu_use = {.orders = orders_.get(), .use = use_.get(), .bell_fd = bell_, .devices = 1};
     world_.emplace(options);
-    world_->session->end_greeting(true);
+    world_->session->protocol.end_greeting(true);
     memory_ = world_->memory(64);
     stream_ = world_->stream();
   }

@@ -172,13 +172,13 @@ TEST_F(Records, InputsAreHeldAgainstTheirLengths) {
   using Inputs = host::Unmarshal<
       api::Shape<CUresult(const char*, const void*, std::size_t), api::in(api::string), api::in(2), api::_>>;
   const auto run = [&](const Payload& payload) {
-    world.session->broken = false;
+    world.session->protocol.broken = false;
     const std::unique_ptr<std::byte[]> in(new std::byte[payload.size()]);
     std::memcpy(in.get(), payload.data().data(), payload.size());
     std::vector<std::byte> out(64);
     host::Request request(*world.session, {}, {in.get(), payload.size()}, out);
     const CUresult result = Inputs(request).run(take_inputs);
-    return world.session->broken ? CUDA_ERROR_UNKNOWN : result;
+    return world.session->protocol.broken ? CUDA_ERROR_UNKNOWN : result;
   };
   EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_SUCCESS);
   EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc")), CUDA_ERROR_UNKNOWN);                     // bytes missing
@@ -200,7 +200,7 @@ TEST_F(Records, HelloComesOnce) {
   expect_broken(ids::hello, Payload::record(api::HelloRecord{most, 0}), "no such window");
   const Answer a = world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 4 << 20}));
   EXPECT_EQ(a.result, CUDA_SUCCESS);
-  EXPECT_EQ(a.read<api::HelloReply>().arena_address, world.session->arena_address());
+  EXPECT_EQ(a.read<api::HelloReply>().arena_address, world.session->arena.address());
   EXPECT_EQ(world.driver.registered_bytes(), std::size_t{4} << 20);
   expect_broken(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 0}), "again");
 }
@@ -252,11 +252,11 @@ TEST_F(Records, AJoinTakesTheRegistrationsInsideAndNoOther) {
   EXPECT_EQ(join(0, 8), CUDA_SUCCESS);
   EXPECT_EQ(join(0, 8), CUDA_SUCCESS) << "the same again";
   EXPECT_EQ(world.driver.registered_bytes(), std::size_t{8} << 20);
-  EXPECT_EQ(world.session->addresses.count(), 1u);
-  EXPECT_TRUE(world.session->addresses.contains(world.session->arena_address(), 8 << 20));
+  EXPECT_EQ(world.session->memory.addresses.count(), 1u);
+  EXPECT_TRUE(world.session->memory.addresses.contains(world.session->arena.address(), 8 << 20));
   world.driver.fail_next("cuMemHostRegister_v2", CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(join(0, 8), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(world.session->addresses.count(), 0u);
+  EXPECT_EQ(world.session->memory.addresses.count(), 0u);
   EXPECT_EQ(join(0, 4), CUDA_SUCCESS);
 }
 
@@ -492,7 +492,7 @@ TEST_F(Loads, ImagesInTheArenaLieInside) {
   }
   api::LoadRecord r = record();
   r.arena = 4096;
-  std::byte* at = world.session->arena(4096, 100).write_only(0);
+  std::byte* at = world.session->arena.bytes_at(4096, 100).write_only(0);
   std::strcpy(reinterpret_cast<char*>(at), module_text);
   EXPECT_EQ(world.send(ids::cuModuleLoadData, Payload::record(r).slot(std::strlen(module_text) + 1)).result,
             CUDA_SUCCESS);
@@ -556,7 +556,7 @@ TEST_F(Loads, LongNamesAreBroughtForOneLookup) {
   const std::uint64_t module = world.module(), library = world.library();
   const std::string name = "fill" + std::string(70'000, 'x');  // the fake driver's, as it begins
   const std::uint64_t bytes = name.size() + 1;
-  const ring::SharedBytes arena = world.session->arena(0, World::arena_bytes);
+  const ring::SharedBytes arena = world.session->arena.bytes_at(0, World::arena_bytes);
   arena.copy_in(4096, name.c_str(), bytes);
   const auto brought = [](std::uint64_t at, std::uint64_t length) {
     return Payload::record(api::BringNameRecord{at, length});
@@ -870,7 +870,7 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
       words.push_back(world.next(Handle::Stream)), words.push_back(world.next(Handle::Event));
       words.push_back(world.next(Handle::Function)), words.push_back(world.next(Handle::Module));
     }
-    words.push_back(world.session->arena_address());
+    words.push_back(world.session->arena.address());
     Seeds seeds(world, module);
     words.insert(words.end(), seeds.words().begin(), seeds.words().end());
     const auto any = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };

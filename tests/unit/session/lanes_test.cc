@@ -56,7 +56,7 @@ class Lanes : public testing::Test {
     EXPECT_EQ(f.wait_for(test_deadline), std::future_status::ready) << "the wait does not end";
     return f.wait_for(0s) == std::future_status::ready ? f.get() : Answered{};
   }
-  bool broken() { return world.session->broken.load(); }
+  bool broken() { return world.session->protocol.broken.load(); }
   bool rung() {
     pollfd fd{doorbell, POLLIN, 0};
     return poll(&fd, 1, 0) == 1;
@@ -215,7 +215,7 @@ TEST_F(Lanes, AStreamCallbackBringsItsStatus) {
 }
 
 TEST_F(Lanes, ATokenThatTheDriverWillNotCallIsGivenBack) {
-  world.session->host_calls->forget(43);
+  world.session->callbacks.calls->forget(43);
   ASSERT_TRUE(is_filled(0, 1));
   EXPECT_EQ(other_side::shared(lane(0).token).load(), 43U);
   EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_FORGET});
@@ -223,7 +223,7 @@ TEST_F(Lanes, ATokenThatTheDriverWillNotCallIsGivenBack) {
 
 // The driver may call as late as it likes.
 TEST_F(Lanes, ACallAfterTheSessionsEndReturnsAtOnce) {
-  const auto calls = world.session->host_calls;
+  const auto calls = world.session->callbacks.calls;
   lanes.reset();
   host::HostCall::run(new host::HostCall{calls, 44});
   calls->forget(45);

@@ -89,7 +89,7 @@ TEST_F(LinkRecords, AWholeLink) {
   }
   EXPECT_EQ(image, text);
   send(CUDA_SUCCESS, ids::cuLinkDestroy, of(id));
-  EXPECT_EQ(world.session->image_budget.used(), 0u);
+  EXPECT_EQ(world.session->code.budget.used(), 0u);
 }
 
 TEST_F(LinkRecords, PiecesLieInTheImage) {
@@ -222,14 +222,14 @@ TEST_F(LinkBudget, SmallInputsCountAndComeBackWithTheLink) {
   const std::uint64_t id = link();
   EXPECT_EQ(fill(id), 3);
   send(CUDA_SUCCESS, ids::cuLinkDestroy, of(id));
-  EXPECT_EQ(world.session->image_budget.used(), 0u);
+  EXPECT_EQ(world.session->code.budget.used(), 0u);
   EXPECT_EQ(fill(link()), 3);
 }
 
 TEST_F(LinkBudget, LogBuffersCount) {
   const std::uint64_t id = world.next(Handle::Link);
   send(CUDA_SUCCESS, ids::cuLinkCreate_v2, create_with_logs(id, 10000, 9000));
-  EXPECT_GE(world.session->image_budget.used(), 19000u);
+  EXPECT_GE(world.session->code.budget.used(), 19000u);
   EXPECT_EQ(fill(id), 3);
   send(CUDA_ERROR_OUT_OF_MEMORY, ids::cuLinkCreate_v2, create_with_logs(world.next(Handle::Link), 10000, 10000));
   EXPECT_EQ(world.driver.calls("cuLinkCreate_v2"), 1u);
@@ -240,10 +240,10 @@ TEST_F(LinkBudget, ImagesCount) {
   const std::string text(30000, 'x');
   send(CUDA_SUCCESS, ids::cuLinkAddData_v2, add(id, text));
   send(CUDA_SUCCESS, ids::cuLinkComplete, of(id));
-  const std::uint64_t used = world.session->image_budget.used();
+  const std::uint64_t used = world.session->code.budget.used();
   EXPECT_GE(used, 90000 + least_input);
   send(CUDA_SUCCESS, ids::cuLinkComplete, of(id));
-  EXPECT_EQ(world.session->image_budget.used(), used) << "the same image again";
+  EXPECT_EQ(world.session->code.budget.used(), used) << "the same image again";
   send(CUDA_SUCCESS, ids::cuLinkDestroy, of(id));
   const std::uint64_t other = link();
   send(CUDA_SUCCESS, ids::cuLinkAddData_v2, add(other, std::string(45000, 'x')));

@@ -37,7 +37,7 @@ class Held {
  public:
   Held(World& world, std::uint32_t channels)
       : world_(world), memory_(world.memory(64)), stream_(world.stream()), pauses_(all_pauses_.data(), channels) {
-    world.session->end_greeting(true);
+    world.session->protocol.end_greeting(true);
     world.driver.close_gate(true);
     for (std::uint32_t c = 0; c < channels; ++c) {
       Channel channel(world, c);

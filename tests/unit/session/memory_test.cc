@@ -84,7 +84,7 @@ TEST_F(SessionMemory, AReservationEndsWholeAndOnce) {
   EXPECT_EQ(send(id_of::cuMemAddressFree, Payload::of(at, piece)).result, CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(send(id_of::cuMemAddressFree, Payload::of(at, 2 * piece)).result, CUDA_SUCCESS);
   EXPECT_EQ(send(id_of::cuMemAddressFree, Payload::of(at, 2 * piece)).result, CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(world.session->reserved.count(), 0u);
+  EXPECT_EQ(world.session->memory.reserved.count(), 0u);
 }
 
 TEST_F(SessionMemory, MappedMemoryIsNeitherFreedNorGoneWithAContext) {

@@ -44,7 +44,7 @@ class SessionMirrors : public testing::Test {
   void expect_broken(const api::MirrorRecord& record, const char* what) {
     EXPECT_TRUE(world.send(ids::mirror_variable, Payload::record(record)).broken) << what;
   }
-  char* arena(std::uint64_t offset = 0) { return reinterpret_cast<char*>(world.session->arena_address()) + offset; }
+  char* arena(std::uint64_t offset = 0) { return reinterpret_cast<char*>(world.session->arena.address()) + offset; }
   static char* driver(std::uint64_t address) { return reinterpret_cast<char*>(address); }
   Payload launch() {
     if (function_ == 0) function_ = world.function(world.module(), "nothing");
@@ -65,9 +65,9 @@ TEST_F(SessionMirrors, AMirrorBeginsAsTheVariableIs) {
   const std::uint64_t a = variable_of(world.module());
   std::strcpy(driver(a), "initial value");
   std::strcpy(arena(64), "nonsense");
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
   ASSERT_EQ(mirror(a, variable_bytes, 64), CUDA_SUCCESS);
-  EXPECT_TRUE(world.session->mirrors.any());
+  EXPECT_TRUE(world.session->memory.mirrors.any());
   EXPECT_STREQ(arena(64), "initial value");
 }
 
@@ -141,7 +141,7 @@ TEST_F(SessionMirrors, AFaultEndsTheCopiesUntilAReset) {
   world.driver.fail_next("cuCtxSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS);
   std::strcpy(driver(a), "kernel");
   EXPECT_EQ(run(ids::cuCtxSynchronize, {}), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
   wait();
   EXPECT_STREQ(arena(), "");
   EXPECT_EQ(run(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)), CUDA_SUCCESS);
@@ -163,7 +163,7 @@ TEST_F(SessionMirrors, AnUnloadEndsThem) {
   EXPECT_STREQ(driver(b), "other");
   EXPECT_EQ(mirror(a, variable_bytes, 0), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(run(ids::cuModuleUnload, Payload::of(other)), CUDA_SUCCESS);
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
 }
 
 TEST_F(SessionMirrors, AnUnloadThatFailsEndsNone) {
@@ -176,7 +176,7 @@ TEST_F(SessionMirrors, AnUnloadThatFailsEndsNone) {
   EXPECT_STREQ(arena(), "kernel");
   world.driver.fail_next("cuModuleUnload", CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(run(ids::cuModuleUnload, Payload::of(module)), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
 }
 
 // The variables of a module end with its context; a library's stay where the driver still has them.
@@ -191,7 +191,7 @@ TEST_F(SessionMirrors, AResetEndsThoseOfModules) {
   EXPECT_STREQ(arena(), "kernel");
   EXPECT_EQ(mirror(in_module, variable_bytes, 64), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(run(ids::cuLibraryUnload, Payload::of(library)), CUDA_SUCCESS);
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
   wait();
 }
 
@@ -200,7 +200,7 @@ TEST_F(SessionMirrors, AResetAfterWhichTheDriverSaysOtherwiseEndsThoseOfLibrarie
   ASSERT_EQ(mirror(a, variable_bytes, 0), CUDA_SUCCESS);
   world.driver.fail_next("cuLibraryGetManaged", CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(run(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)), CUDA_SUCCESS);
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
 }
 
 TEST_F(SessionMirrors, WhatALibrarysModuleNamesEndsWithTheLibrary) {
@@ -214,7 +214,7 @@ TEST_F(SessionMirrors, WhatALibrarysModuleNamesEndsWithTheLibrary) {
   EXPECT_EQ(run(ids::cuMemsetD8_v2, Payload::of(a, 'f', 3)), CUDA_SUCCESS) << "the module's end is not the variable's";
   EXPECT_STREQ(arena(), "fff");
   EXPECT_EQ(run(ids::cuLibraryUnload, Payload::of(library)), CUDA_SUCCESS);
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
   EXPECT_EQ(run(ids::cuMemsetD8_v2, Payload::of(a, 'g', 3)), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -235,11 +235,11 @@ TEST_F(SessionMirrors, OnlyVariablesAreMirroredAndEachByteOnce) {
   const std::uint64_t module = world.module(), a = variable_of(module);
   const std::uint64_t counter = find(ids::cuModuleGetGlobal_v2, module, "counter").address, memory = world.memory(64);
   for (const std::uint64_t wrong : {counter, memory, std::uint64_t{0}, ~std::uint64_t{0}, a - 1, a + 1,
-                                    world.session->arena_address(), reinterpret_cast<std::uint64_t>(&world)})
+                                    world.session->arena.address(), reinterpret_cast<std::uint64_t>(&world)})
     EXPECT_EQ(mirror(wrong, variable_bytes, 0), CUDA_ERROR_INVALID_VALUE) << std::hex << wrong;
   for (const std::uint64_t length : {std::uint64_t{0}, variable_bytes + 1, api::max_mirrored_bytes + 1})
     EXPECT_EQ(mirror(a, length, 0), CUDA_ERROR_INVALID_VALUE) << length;
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
   ASSERT_EQ(mirror(a + 8, 8, 0), CUDA_SUCCESS) << "a part of it";
   EXPECT_EQ(mirror(a + 8, 8, 0), CUDA_SUCCESS) << "the same again";
   EXPECT_EQ(mirror(a + 8, 8, 64), CUDA_ERROR_INVALID_VALUE) << "elsewhere";
@@ -254,7 +254,7 @@ TEST_F(SessionMirrors, PlacesOutsideOfTheArenaBreakTheSession) {
   expect_broken({a, variable_bytes, ring::absent}, "nowhere");
   expect_broken({a, variable_bytes, World::arena_bytes - variable_bytes + 1}, "behind the arena's end");
   expect_broken({a, variable_bytes, ~std::uint64_t{0} - 8}, "beyond all");
-  EXPECT_FALSE(world.session->mirrors.any());
+  EXPECT_FALSE(world.session->memory.mirrors.any());
   EXPECT_EQ(mirror(a, variable_bytes, World::arena_bytes - variable_bytes), CUDA_SUCCESS) << "its last bytes";
 }
 

@@ -35,7 +35,7 @@ class Neighbour {
 
   std::uint64_t memory() const { return memory_; }
   std::uint64_t stream() const { return stream_; }
-  std::uint64_t arena() const { return session_.arena_address(); }
+  std::uint64_t arena() const { return session_.arena.address(); }
   Answer ask(int call, const Payload& payload) { return send_to(session_, call, payload); }
 
  private:
@@ -148,7 +148,7 @@ const Row addresses_of_the_worker[] = {
     {"CopyBetween", ids::cuMemcpyDtoD_v2, CUDA_ERROR_INVALID_VALUE,
      [](Scene& s) { return Payload::of(s.world.memory(64), s.on_the_heap(), 64); }},
     {"ArenaOffsetFromIt", ids::cuMemcpyDtoH_v2, broken,
-     [](Scene& s) { return s.copy(s.world.memory(64), s.on_the_heap() - s.world.session->arena_address(), 64); }},
+     [](Scene& s) { return s.copy(s.world.memory(64), s.on_the_heap() - s.world.session->arena.address(), 64); }},
     {"Free", ids::cuMemFree_v2, CUDA_ERROR_INVALID_VALUE,
      [](Scene& s) { return Payload::record(api::FreeRecord{s.on_the_heap()}); }},
     {"RealStream", ids::cuStreamSynchronize, CUDA_ERROR_INVALID_HANDLE,
@@ -195,7 +195,7 @@ const Row what_others_have[] = {
     {"ArenaByItsAddress", ids::cuMemcpyDtoD_v2, CUDA_ERROR_INVALID_VALUE,
      [](Scene& s) { return Payload::of(s.world.memory(64), s.neighbour.arena(), 64); }},
     {"ArenaByAnOffset", ids::cuMemcpyHtoD_v2, broken,
-     [](Scene& s) { return s.copy(s.world.memory(64), s.neighbour.arena() - s.world.session->arena_address(), 64); }},
+     [](Scene& s) { return s.copy(s.world.memory(64), s.neighbour.arena() - s.world.session->arena.address(), 64); }},
     {"SlotBehindOnesOwn", ids::cuMemcpyHtoD_v2, broken,
      [](Scene& s) { return s.copy(s.world.memory(64), World::arena_bytes, 64); }},
     {"SlotBeforeOnesOwn", ids::cuMemcpyHtoD_v2, broken,
@@ -394,8 +394,8 @@ TEST_F(Meanwhile, MemoryThatAResetTookMayNotBeNamed) {
   const Answer made = while_ending(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0}),
                                    ids::cuDevicePrimaryCtxReset_v2, reset_record);
   EXPECT_EQ(world.driver.live_allocations(), 0u);
-  EXPECT_FALSE(session.addresses.contains(made.read<api::AllocateReply>().address, 64));
-  EXPECT_EQ(session.addresses.count(), 0u);
+  EXPECT_FALSE(session.memory.addresses.contains(made.read<api::AllocateReply>().address, 64));
+  EXPECT_EQ(session.memory.addresses.count(), 0u);
 }
 
 TEST_F(Meanwhile, AStreamThatAResetTookIsNotKnown) {
@@ -417,7 +417,7 @@ TEST_F(Meanwhile, AGlobalGoesWithItsLibrary) {
   const Answer made =
       while_ending(ids::cuLibraryGetGlobal, Payload::record(api::GlobalRecord{a_library, 8}).text("counter"),
                    ids::cuLibraryUnload, Payload::record(api::CloseRecord{a_library}));
-  EXPECT_FALSE(session.addresses.contains(made.read<api::GlobalReply>().address, 16));
+  EXPECT_FALSE(session.memory.addresses.contains(made.read<api::GlobalReply>().address, 16));
 }
 
 }  // namespace

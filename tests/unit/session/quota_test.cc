@@ -260,12 +260,12 @@ class EachWay : public testing::TestWithParam<Way> {
     made = way.one(world, prepared, which);
     return world.send(way.make, made);
   }
-  std::uint64_t taken() const { return world.session->device_memory.taken(0); }
+  std::uint64_t taken() const { return world.session->memory.device.taken(0); }
   void expect_refused(unsigned which) {
     const std::uint64_t asked = world.driver.calls(way.asked);
     EXPECT_EQ(make(which).result, CUDA_ERROR_OUT_OF_MEMORY);
     EXPECT_EQ(world.driver.calls(way.asked), asked) << "the driver is not asked";
-    EXPECT_FALSE(world.session->broken) << "a program that wants too much makes a mistake, and no more";
+    EXPECT_FALSE(world.session->protocol.broken) << "a program that wants too much makes a mistake, and no more";
     EXPECT_LE(taken(), quota);
   }
 
@@ -299,7 +299,7 @@ TEST_P(EachWay, EndsAtTheQuotaAndGivesBack) {
   for (const auto& [payload, answer] : all)
     EXPECT_EQ(world.send(way.end, way.ending(payload, answer)).result, CUDA_SUCCESS);
   EXPECT_TRUE(way.bytes == 0 || taken() == 0);
-  EXPECT_EQ(purse.left + world.session->device_memory.collect(0) + taken(), quota) << "nothing is lost";
+  EXPECT_EQ(purse.left + world.session->memory.device.collect(0) + taken(), quota) << "nothing is lost";
 }
 
 TEST_P(EachWay, WhatTheDriverRefusesTakesNothing) {
@@ -316,7 +316,7 @@ INSTANTIATE_TEST_SUITE_P(Quota, EachWay, testing::ValuesIn(all_ways),
 
 class Quota : public testing::Test {
  protected:
-  std::uint64_t taken() const { return world.session->device_memory.taken(0); }
+  std::uint64_t taken() const { return world.session->memory.device.taken(0); }
   CUresult allocate(std::uint64_t bytes) {
     return world.send(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{bytes, 0, 0, 0})).result;
   }

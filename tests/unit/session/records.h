@@ -61,7 +61,7 @@ struct Answer {
 };
 
 inline Answer send_exactly_to(host::Session& session, int call, const Payload& payload, std::uint16_t flags = 0) {
-  session.broken = false;
+  session.protocol.broken = false;
   const std::unique_ptr<std::byte[]> in(new std::byte[payload.size()]);
   if (payload.size() != 0) std::memcpy(in.get(), payload.data().data(), payload.size());
   std::vector<std::byte> out(ring::reply_bytes);
@@ -71,7 +71,7 @@ inline Answer send_exactly_to(host::Session& session, int call, const Payload& p
   const host::Handler handler = host::handler_of(header.call);
   Answer answer;
   answer.result = handler != nullptr ? handler(request) : request.broken();
-  answer.broken = session.broken;
+  answer.broken = session.protocol.broken;
   out.resize(answer.result == CUDA_SUCCESS ? request.out.used() : request.out_on_error);
   answer.reply = std::move(out);
   return answer;
@@ -102,7 +102,7 @@ class World {
     session = std::make_unique<host::Session>(ring::SlotView(base_, bytes), driver.table(), options);
   }
   ~World() {
-    munmap(reinterpret_cast<void*>(session->arena_address()), arena_bytes);  // hello may have moved it
+    munmap(reinterpret_cast<void*>(session->arena.address()), arena_bytes);  // hello may have moved it
     session.reset();
     munmap(base_, ring::arena_offset);
   }

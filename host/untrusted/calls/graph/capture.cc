@@ -19,7 +19,7 @@ CUresult cuStreamEndCapture(asked::cuStreamEndCapture& a) {
   const CUresult result = a.call(given, &graph);
   api::EndCaptureReply reply{.graph = 0, .over = is_captured(a.driver(), stream) ? 0U : 1U};
   if (reply.over != 0)
-    if (const auto began = session.captures.over(stream); began && result != CUDA_SUCCESS)
+    if (const auto began = session.graphs.captures.over(stream); began && result != CUDA_SUCCESS)
       session.drop_captured(*began);
   if (result == CUDA_SUCCESS && graph != nullptr) reply.graph = found_graph(a.request, graph);
   a.answer(CUDA_SUCCESS, reply);

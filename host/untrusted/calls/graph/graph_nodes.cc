@@ -244,7 +244,7 @@ CUresult cuGraphHostNodeGetParams(asked::cuGraphHostNodeGetParams& a) {
 CUresult cuGraphAddNode_v2(asked::cuGraphAddNode_v2& a) {
   using R = api::AddConditionalNodeRecord;
   const auto beside = a.session().making();
-  if (!a.session().conditionals.has(a.record.handle) || a.record.bodies > api::max_bodies)
+  if (!a.session().graphs.conditionals.has(a.record.handle) || a.record.bodies > api::max_bodies)
     return CUDA_ERROR_INVALID_VALUE;
   CUgraphNodeParams params;
   std::memset(&params, 0, sizeof params);

@@ -1,0 +1,14 @@
+// The captures that a session has begun, and the conditional handles of its graphs.
+#pragma once
+
+#include "host/session/captures.h"
+#include "host/session/conditionals.h"
+
+namespace host {
+
+struct SessionGraphs {
+  Captures captures;
+  Conditionals conditionals;
+};
+
+}  // namespace host

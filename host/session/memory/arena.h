@@ -1,0 +1,68 @@
+// The session's arena in the worker: where it lies, and which pieces of it are registered with the GPU.
+//
+// Trust: offsets and lengths are the guest's. bytes_at() checks them; the calls that register need them checked.
+// Thread-safety: any thread may ask where the arena lies and register pieces; only the channel with hello calls bind().
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "host/driver/driver.h"
+#include "host/session/memory/addresses.h"
+#include "ring/shared/shared.h"
+#include "ring/view.h"
+
+namespace host {
+
+class Arena {
+ public:
+  // `windows`: a bit for each window that the process has reserved. `may_register`: whether the session may have one more range.
+  Arena(const ring::SlotView& slot, std::uint32_t windows, const Driver& driver, Addresses& addresses,
+        std::function<bool()> may_register)
+      : start_(slot.base() + ring::arena_offset),
+        bytes_(slot.arena_bytes()),
+        windows_(windows),
+        driver_(driver),
+        addresses_(addresses),
+        may_register_(std::move(may_register)) {}
+
+  // Moves the arena to a window's address, where the guest has mapped the arena, too. False: the window was not reserved, or
+  // was tried before, or the move failed.
+  bool bind(std::uint64_t window);
+
+  // The bytes [offset, offset + bytes). If not all of them are inside, the result is not there().
+  ring::SharedBytes bytes_at(std::uint64_t offset, std::uint64_t bytes) const {
+    if (offset > bytes_ || bytes > bytes_ - offset) return {};
+    return {start_.load(std::memory_order_relaxed) + offset, bytes};
+  }
+  bool holds(std::uint64_t at) const { return at - address() < bytes_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(start_.load(std::memory_order_relaxed)); }
+
+  // Registers [offset, offset + bytes) with the GPU. Preconditions: the range lies in the arena.
+  CUresult pin(std::uint64_t offset, std::uint64_t bytes);
+  // The same, in place of all registrations inside the range. On failure none of these is left.
+  // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a registration reaches out of the range, and nothing has changed.
+  CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
+
+  // Nobody registers while the caller has this lock.
+  [[nodiscard]] std::unique_lock<std::mutex> registering() { return std::unique_lock(mutex_); }
+  // Registers every piece once more, after a reset of the context. Preconditions: the caller has registering().
+  CUresult register_again();
+
+ private:
+  CUresult register_piece(std::uint64_t offset, std::uint64_t bytes);
+  CUresult unregister_piece(std::uint64_t offset, std::uint64_t bytes);
+
+  std::atomic<std::byte*> start_;
+  const std::size_t bytes_;
+  std::uint32_t windows_;  // reserved windows that were not tried yet
+  const Driver& driver_;
+  Addresses& addresses_;
+  const std::function<bool()> may_register_;
+  std::mutex mutex_;  // which pieces are registered
+};
+
+}  // namespace host
