@@ -17,11 +17,12 @@
 #include <string>
 #include <thread>
 
+#include "host/untrusted/call_log.h"
 #include "host/untrusted/dispatch.h"
 #include "host/untrusted/lanes/guest_waker.h"
 #include "host/untrusted/marshal/captured.h"
 #include "host/untrusted/marshal/mirrored.h"
-#include "host/untrusted/runs_beside.h"
+#include "host/untrusted/submission.h"
 #include "ring/api/call.h"
 #include "ring/api/known_ids.h"
 #include "ring/queue/parking.h"
@@ -46,19 +47,18 @@ class Channel {
         guest_(control_[&Control::guest_asleep], session.options.interrupt_fd),
         request_(new Buffer),
         reply_(new Buffer),
-        counters_(session.telemetry.channel(index)),
-        trace_(session.telemetry.writer(index)),
+        log_(session.telemetry, index),
         watch_(session.long_waits, index),
         random_(index) {}
 
   void run(const std::atomic<bool>& stop) {
     become_relaxed(session_.driver);
-    while (!stop.load(std::memory_order_relaxed) && !session_.broken.load(std::memory_order_relaxed)) {
+    while (!stop.load(std::memory_order_relaxed) && !session_.protocol.broken.load(std::memory_order_relaxed)) {
       std::span<const std::byte> record;
       switch (consumer_.take(request_->bytes, record)) {
         case ring::Peer::Ok: execute(record); break;
         case ring::Peer::Wait: wait(stop); break;
-        case ring::Peer::Broken: session_.broken.store(true, std::memory_order_relaxed); break;
+        case ring::Peer::Broken: session_.protocol.broken.store(true, std::memory_order_relaxed); break;
       }
     }
   }
@@ -71,44 +71,38 @@ class Channel {
   void execute(std::span<const std::byte> record) {
     ring::RecordHeader header;
     std::memcpy(&header, record.data(), sizeof header);
-    Request request(session_, header, record.subspan(sizeof header), {reply_->bytes, ring::reply_bytes},
-                    &brought_name_);
+    const auto payload = record.subspan(sizeof header);
+    Request request(session_, header, payload, {reply_->bytes, ring::reply_bytes}, &brought_name_);
     const Handler handler = handler_of(header.call);
-    const bool in_turn = session_.greeted() || header.call == api::id_of::hello;
-    const bool well_formed =
-        handler != nullptr && in_turn && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
+    const bool well_formed = handler != nullptr && follows_protocol(header);
     if (ring::wrong(ring::Mutant::executed_early))
       control_[&Control::executed].store(position_, std::memory_order_release);
     delay();
-    const bool traced = session_.telemetry.tracing();
-    const std::uint64_t begin = traced ? now_ns() : 0;
+    log_.begin();
     const api::Manner manner = api::manner_of(header.call);
-    const bool is_scheduled = session_.gpu_use.is_scheduled();
-    const unsigned context = is_scheduled ? request.working_context() : request.context;
-    const bool submits = manner.submits && !adds_to_capture(request);
-    const bool takes_gpu = is_scheduled && submits && !runs_beside(header.call, record.subspan(sizeof header));
-    if (takes_gpu) session_.gpu_use.submitted(index_, context);
-    // An answered call that is a wait, or is answered when its work is done, covers what was submitted before.
-    const bool waits = is_scheduled && (header.flags & ring::flag_wants_reply) != 0 &&
-                       (takes_gpu || manner.asks != api::Asks::Nothing);
-    const std::uint64_t covered = waits ? session_.gpu_use.submissions(context) : 0;
+    Submission submission(index_, request, manner, payload);
     watch_.begin(manner.compiles);
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
-    if (waits && result != CUDA_ERROR_NOT_READY) session_.gpu_use.waited(context, covered);
+    submission.ended(result);
     request.charge.let_go();  // what the call has made has it by now, and the guest's next call may need the rest
-    if (manner.asks == api::Asks::Wait) session_.pools.refresh();
-    count(request, header.bytes, submits && result == CUDA_SUCCESS);
-    if (traced) [[unlikely]]
-      trace(request, result, begin, record);
-    if (session_.broken.load(std::memory_order_relaxed)) return;
-    conclude(request, result);
+    if (manner.asks == api::Asks::Wait) session_.memory.pools.refresh();
+    const std::span<const std::byte> reply{reply_->bytes, reply_length(request, result)};
+    log_.end(request, result, record, reply, submission.submits() && result == CUDA_SUCCESS);
+    if (session_.protocol.broken.load(std::memory_order_relaxed)) return;
+    conclude(header, result, reply);
+  }
+
+  // hello comes before all other calls, and each record is numbered one more than the one before it.
+  bool follows_protocol(const ring::RecordHeader& header) {
+    return (session_.protocol.greeted() || header.call == api::id_of::hello) &&
+           (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
   }
 
   CUresult call(Handler handler, Request& request) {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
-    const CUresult result = session_.mirrors.any() && !is_on_captured_stream(request)
+    const CUresult result = session_.memory.mirrors.any() && !is_on_captured_stream(request)
                                 ? call_mirrored(handler, request)  // docs/design/027
                                 : handler(request);
     session_.contexts.let_go_of_green();
@@ -116,54 +110,17 @@ class Channel {
     return result;
   }
 
-  // Such a call gives the GPU nothing to do: the launch of the graph does.
-  bool adds_to_capture(const Request& request) {
-    if (!session_.captures.any()) return false;
-    return session_.contexts.make_current(ring::context_of(request.header.flags)) == CUDA_SUCCESS &&
-           is_on_captured_stream(request);
-  }
-
-  void count(const Request& request, std::uint32_t record_bytes, bool submitted) {
-    ring::count(counters_.calls);
-    if (submitted) ring::count(counters_.submitted);
-    ring::count(counters_.record_bytes, record_bytes);
-    if (request.to_device != 0) ring::count(counters_.to_device, request.to_device);
-    if (request.from_device != 0) ring::count(counters_.from_device, request.from_device);
-  }
-
-  static std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
-
-  // Call it before the guest sees the result, so that the trace of a program that ends with this call has the call.
-  void trace(const Request& request, CUresult result, std::uint64_t begin, std::span<const std::byte> record) {
-    const auto payload = record.subspan(sizeof(ring::RecordHeader));
-    const std::size_t replied = reply_length(request, result);
-    ring::TraceEntry entry{.begin_ns = begin,
-                           .end_ns = now_ns(),
-                           .position = request.header.position,
-                           .call = request.header.call,
-                           .flags = request.header.flags,
-                           .payload_bytes = static_cast<std::uint32_t>(payload.size()),
-                           .result = static_cast<std::int32_t>(result),
-                           .reply_bytes = static_cast<std::uint32_t>(replied),
-                           .payload = {},
-                           .reply = {}};
-    std::memcpy(entry.payload, payload.data(), std::min(payload.size(), sizeof entry.payload));
-    std::memcpy(entry.reply, reply_->bytes, std::min(replied, sizeof entry.reply));
-    trace_.put(entry);
-  }
-
   static std::size_t reply_length(const Request& request, CUresult result) {
     return result == CUDA_SUCCESS ? request.out.used() : request.out_on_error;
   }
 
-  void conclude(const Request& request, CUresult result) {
-    if (request.header.flags & ring::flag_wants_reply) {
+  void conclude(const ring::RecordHeader& header, CUresult result, std::span<const std::byte> reply) {
+    if (header.flags & ring::flag_wants_reply) {
       session_.offer_output();  // before R
-      const std::size_t length = reply_length(request, result);
-      ring::count(counters_.waited);
-      ring::count(counters_.reply_bytes, length);
-      mailbox_.copy_in(0, reply_->bytes, length);
-      control_[&Control::reply_length].store(static_cast<std::uint32_t>(length), std::memory_order_relaxed);
+      ring::count(log_.counters.waited);
+      ring::count(log_.counters.reply_bytes, reply.size());
+      mailbox_.copy_in(0, reply.data(), reply.size());
+      control_[&Control::reply_length].store(static_cast<std::uint32_t>(reply.size()), std::memory_order_relaxed);
       control_[&Control::reply_result].store(static_cast<std::int32_t>(result), std::memory_order_relaxed);
       control_[&Control::reply_position].store(position_, std::memory_order_release);  // R
     } else if (result != CUDA_SUCCESS) {
@@ -174,7 +131,7 @@ class Channel {
     control_[&Control::executed].store(position_, std::memory_order_release);  // X
     // A guest thread that waits for the last of many records is not woken for the others.
     const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
-    if (guest_.wake(awaited)) ring::count(counters_.woken);
+    if (guest_.wake(awaited)) ring::count(log_.counters.woken);
   }
 
   // Polls for a while, then parks.
@@ -195,14 +152,14 @@ class Channel {
 
   // Even a channel that may not poll looks for a moment. Such a look does not count.
   void ended_polling() {
-    if (session_.options.spin_us != 0) ring::count(counters_.spun);
+    if (session_.options.spin_us != 0) ring::count(log_.counters.spun);
     spin_.ended_polling();
   }
 
   // See ring/queue/parking.h. The bell thread or the guest itself wakes us.
   void park(const std::atomic<bool>& stop) {
     if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
-    ring::count(counters_.parked);
+    ring::count(log_.counters.parked);
     syscall(SYS_futex, worker_.word().futex_word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
     worker_.woke();
   }
@@ -224,8 +181,7 @@ class Channel {
   std::unique_ptr<Buffer> request_, reply_;
   std::string brought_name_;
   std::uint64_t position_ = 0;
-  ring::ChannelCounters& counters_;
-  ring::TraceWriter trace_;
+  CallLog log_;
   WaitWatch watch_;
   std::minstd_rand random_;
 };

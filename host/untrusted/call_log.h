@@ -1,0 +1,75 @@
+// What the host can read of a channel's calls: its counters, and its trace while somebody traces the session.
+//
+// A channel's thread uses it, one call after the other. Trust: the counters and the trace go to the broker's side alone; the
+// bytes of a record are copied as they are, for a reader that takes them for hostile.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "host/session/telemetry.h"
+#include "host/untrusted/marshal/request.h"
+#include "ring/api/cuda.h"
+#include "ring/ops/telemetry.h"
+
+namespace host {
+
+class CallLog {
+ public:
+  CallLog(const Telemetry& telemetry, std::uint32_t channel)
+      : counters(telemetry.channel(channel)), telemetry_(telemetry), trace_(telemetry.writer(channel)) {}
+
+  // Call it before each call. A call is traced if the trace is on now.
+  void begin() {
+    is_traced_ = telemetry_.tracing();
+    if (is_traced_) [[unlikely]]
+      begin_ns_ = now_ns();
+  }
+  // Call it before the guest sees the result, so that the trace of a program that ends with this call has the call.
+  // `record`: the whole record; `reply`: the bytes of the answer; `submitted`: whether the GPU has got work.
+  void end(const Request& request, CUresult result, std::span<const std::byte> record, std::span<const std::byte> reply,
+           bool submitted) {
+    ring::count(counters.calls);
+    if (submitted) ring::count(counters.submitted);
+    ring::count(counters.record_bytes, record.size());
+    if (request.to_device != 0) ring::count(counters.to_device, request.to_device);
+    if (request.from_device != 0) ring::count(counters.from_device, request.from_device);
+    if (is_traced_) [[unlikely]]
+      trace(request, result, record.subspan(sizeof(ring::RecordHeader)), reply);
+  }
+
+  ring::ChannelCounters& counters;
+
+ private:
+  static std::uint64_t now_ns() {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+
+  void trace(const Request& request, CUresult result, std::span<const std::byte> payload,
+             std::span<const std::byte> reply) {
+    ring::TraceEntry entry{.begin_ns = begin_ns_,
+                           .end_ns = now_ns(),
+                           .position = request.header.position,
+                           .call = request.header.call,
+                           .flags = request.header.flags,
+                           .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                           .result = static_cast<std::int32_t>(result),
+                           .reply_bytes = static_cast<std::uint32_t>(reply.size()),
+                           .payload = {},
+                           .reply = {}};
+    std::memcpy(entry.payload, payload.data(), std::min(payload.size(), sizeof entry.payload));
+    std::memcpy(entry.reply, reply.data(), std::min(reply.size(), sizeof entry.reply));
+    trace_.put(entry);
+  }
+
+  const Telemetry& telemetry_;
+  ring::TraceWriter trace_;
+  bool is_traced_ = false;
+  std::uint64_t begin_ns_ = 0;
+};
+
+}  // namespace host
