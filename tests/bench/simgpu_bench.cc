@@ -1,6 +1,6 @@
 // How many thread-instructions a second the simulated GPU executes, by kind of instruction, and what a launch costs.
-// Each loop's instructions are counted from its own text. Not a test: figures belong into docs/benchmarks.md, with the
-// machine.
+// Each loop's instructions are counted from its own text. Not a test: figures go into
+// docs/measurements/simulated-gpu.md, with the machine.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

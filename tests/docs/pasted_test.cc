@@ -41,7 +41,7 @@ std::vector<docs_test::Block> blocks_of(const fs::path& page, const std::string&
 
 std::vector<fs::path> pages() {
   std::vector<fs::path> all = {root / "README.md"};
-  for (const char* folder : {"docs", "qemu-config"})
+  for (const char* folder : {"docs", "docs/measurements", "qemu-config"})
     for (const auto& entry : fs::directory_iterator(root / folder))
       if (entry.path().extension() == ".md") all.push_back(entry.path());
   return all;

@@ -1,5 +1,5 @@
-// How long captures, graphs and host functions take, for docs/benchmarks.md. Run it natively and through `ivgpu run`, several processes
-// each; it prints a line for each figure: its name and microseconds (the median of the process).
+// Measures captures, graphs and host functions for docs/measurements/graphs.md. Run several processes natively and
+// several through `ivgpu run`. Each prints a line per figure: its name and the median of the process in microseconds.
 //   nvcc -std=c++17 -O2 -arch=sm_90 -o graph_figures tests/probes/graph_figures.cu
 #include <cuda_runtime.h>
 

@@ -1,5 +1,6 @@
-"""How long PyTorch takes to replay a captured training step of a small transformer, for docs/benchmarks.md. Run it natively and through
-`ivgpu run`, several processes each; it prints the median of the process in microseconds, with a wait after each replay and after 20."""
+"""Measures PyTorch's replay of a captured training step of a small transformer, for docs/measurements/graphs.md.
+Run several processes natively and several through `ivgpu run`. Each prints its median in microseconds, with a wait
+after each replay and with one after 20."""
 import statistics
 import time
 
