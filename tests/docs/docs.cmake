@@ -4,7 +4,8 @@ add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT
                          ${CMAKE_CURRENT_LIST_DIR}/generated_test.cc ${CMAKE_CURRENT_LIST_DIR}/adding_a_call_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc ${CMAKE_CURRENT_LIST_DIR}/pasted_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/environment_test.cc
-                         ${CMAKE_CURRENT_LIST_DIR}/compatibility_test.cc ${CMAKE_CURRENT_LIST_DIR}/capture_test.cc)
+                         ${CMAKE_CURRENT_LIST_DIR}/compatibility_test.cc ${CMAKE_CURRENT_LIST_DIR}/capture_test.cc
+                         ${CMAKE_CURRENT_LIST_DIR}/index_test.cc)
 target_link_libraries(docs_test PRIVATE ivgpu_api ivgpu_ring ivgpu_broker GTest::gtest_main)
 target_compile_definitions(docs_test PRIVATE IVGPU_CUDA_INCLUDE="${IVGPU_CUDA_INCLUDE}")
 add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
