@@ -1,5 +1,17 @@
-// A slot's extent as typed places. The only way from a mapping to a slot's words (ring/layout/layout.h); it checks nothing,
-// since all offsets are constants of the layout but the arena's size, which the holder of the mapping knows.
+// A slot's extent as typed places: the only way from a mapping to a slot's words (ring/layout/layout.h).
+//
+// It checks nothing, since all offsets are constants of the layout, except the arena's size, which the mapping's owner
+// knows. It owns nothing: the caller maps the extent, and unmaps it when no place is used again. Sizes are bytes. Any
+// thread may use it. Callers keep channels below max_channels and lanes below max_lanes.
+//
+// ```cpp
+// std::uint64_t executed(std::byte* extent, std::uint32_t channel) {
+//   const ring::SlotView slot(extent, ring::min_slot_bytes);
+//   const auto magic = slot.header()[&ring::SlotHeader::magic].load(std::memory_order_acquire);
+//   if (magic != ring::slot_magic) return 0;  // its worker is not ready
+//   return slot.control(channel)[&ring::ChannelControl::executed].load(std::memory_order_acquire);
+// }
+// ```
 #pragma once
 
 #include <cstddef>

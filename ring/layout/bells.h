@@ -1,8 +1,16 @@
-// What passes on a bell channel, one byte at a time: between the broker and a program of a VM whose region is no
-// ivshmem device, so that neither register nor interrupt is there (docs/design/036-other-ways-in.md). The channel is
-// a virtio-serial port, which one process has open at a time, and which tells neither side that the process has changed.
-// So a byte means something by itself, and each may come too often, never, or from somebody who has ended. Or it is a
-// connection by vsock (docs/design/037-vsock.md), a process's own, with whose end the process has ended.
+// The bytes of a doorbell channel between the broker and a program of a VM whose region is no ivshmem device. Such a VM
+// has neither a doorbell register nor an interrupt (docs/design/036-other-ways-in.md).
+//
+// One byte is one message. The channel is a virtio-serial port, which one process has open at a time, and neither side
+// learns that the process has changed. So a byte has a meaning by itself. It may come too often, never, or from a
+// process that has ended. Or the channel is a vsock connection (docs/design/037-vsock.md), which ends with its process.
+//
+// ```cpp
+// void take(unsigned char byte, void (*look)(), void (*serve)(std::uint32_t slot)) {
+//   if (byte == ring::bell_look) look();        // at the bits in the region's header
+//   if (byte < ring::max_slots) serve(byte);    // this channel gets that slot's interrupts from now on
+// }
+// ```
 #pragma once
 
 #include "ring/layout/layout.h"

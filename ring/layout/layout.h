@@ -1,6 +1,17 @@
-// The shared region's layout under the names that C++ uses, and how places are computed. Its maps, its structs and its
-// offsets are in ring/layout/layout_c.h and ring/layout/vm_page_c.h, which C can read. The structs are reached through ring/shared/shared.h
-// alone, which makes each word an atomic one.
+// The shared region's layout under the names that C++ uses, and the functions that compute places in it.
+//
+// Maps, structs and offsets are in ring/layout/layout_c.h and ring/layout/vm_page_c.h, which C can read. Programs reach
+// the structs through ring/shared/shared.h alone, which makes each word an atomic one. Offsets and sizes are bytes,
+// from the start of the region or of the slot. Everything here is a constant or a pure function, so any thread may use
+// it.
+//
+// ```cpp
+// std::size_t used_bytes(std::size_t region_bytes, std::uint32_t slots) {
+//   const std::size_t slot_bytes = ring::slot_bytes_for(region_bytes, slots);
+//   if (slot_bytes < ring::min_slot_bytes) return 0;  // no guest could start in such a slot
+//   return ring::first_slot_offset + slots * slot_bytes;
+// }
+// ```
 #pragma once
 
 #include <cstddef>

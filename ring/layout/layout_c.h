@@ -2,10 +2,8 @@
 // The shared region on one page: what lies where in the memory that a VM's guest, its workers and the GPU all map.
 // Plain C11, so that a kernel's module can include it; C++ includes ring/layout/layout.h, which gives all of it a name there.
 //
-//   region     one for each VM: BAR2 of its ivshmem device, and one sealed memfd on the host. All of it is memory that
-//              was granted to the VM.
-//   slot       one for each guest process (session): a fixed, page-disjoint extent of the region. Its worker maps this
-//              extent and nothing else.
+//   region     one for each VM: BAR2 of its ivshmem device, and one sealed memfd on the host, granted to the VM.
+//   slot       one for each guest process (session): a page-disjoint extent of the region, and all that its worker maps.
 //   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
 //   lane       one of a few places of a slot by which its worker has the guest call a function of the program's.
 //   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
@@ -13,8 +11,7 @@
 //   common     an extent that all of the VM's processes and workers may share. No region has one yet.
 //
 //   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
-//   4 KiB                SlotEntry[64]     4 KiB           the slot directory: broker and guests, by compare-and-swap
-//                                                          on `state`
+//   4 KiB                SlotEntry[64]     4 KiB           the slot directory: broker and guests swap `state`
 //   8 KiB                VmPage            4 KiB           the broker writes, guests read: the VM as a whole
 //   12 KiB               VmGpu[16]         16 KiB          the broker writes, guests read: each GPU of the VM
 //   first_slot           slot 0            slot_bytes
@@ -33,7 +30,14 @@
 // part of the protocol.
 //
 // Everything is little-endian and 64-bit: both sides are x86-64 Linux. A change of any offset raises
-// IVGPU_LAYOUT_VERSION.
+// IVGPU_LAYOUT_VERSION. Offsets and sizes are bytes.
+//
+// ```c
+// int is_usable(const struct IvgpuRegionHeader* copy) {
+//   return copy->magic == IVGPU_REGION_MAGIC && copy->version == IVGPU_LAYOUT_VERSION &&
+//          copy->slot_count >= 1 && copy->slot_count <= IVGPU_MAX_SLOTS;
+// }
+// ```
 #pragma once
 
 #ifdef __KERNEL__

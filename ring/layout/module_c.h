@@ -20,6 +20,17 @@
 // Errors of all calls: ENODEV, the device has gone, or the call needs a slot and the descriptor has none. EBADF, the
 // call changes something and the descriptor was opened read-only. EINVAL, an argument is out of range, or reserved and
 // not 0. ENOTTY, an older module.
+// Any thread may call.
+//
+// ```c
+// #include <fcntl.h>
+// #include <sys/ioctl.h>
+// int with_slot(struct IvgpuModuleClaim* claim) {
+//   const int fd = open("/dev/ivgpu0", O_RDWR | O_CLOEXEC);
+//   claim->timeout_ms = 1000;
+//   return fd >= 0 && ioctl(fd, IVGPU_IOC_CLAIM, claim) == 0 ? fd : -1;  // the open descriptor holds claim->slot
+// }
+// ```
 #pragma once
 
 #include <linux/ioctl.h>

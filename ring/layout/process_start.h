@@ -1,6 +1,15 @@
-// How each program of this project begins: main() calls start_process() first. The process that starts it may have closed
-// descriptors, ignored signals or blocked them, and a program inherits all of that. A library must not call it, since the
-// process is not ours (ring/abi/descriptor.h).
+// The start of each program of this project: main() calls start_process() first, while it has one thread.
+//
+// The process that starts a program may have closed descriptors, ignored signals or blocked them, and a program
+// inherits all of that. A library must not call it, since the process is not ours (ring/abi/descriptor.h). It cannot
+// fail: where /dev/null is missing, it opens the root folder without any right to read or write.
+//
+// ```cpp
+// int main_of_a_program(int argc, char** argv, int (*run)(int argc, char** argv)) {
+//   ring::start_process();  // before the first descriptor and the first thread
+//   return run(argc, argv);
+// }
+// ```
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,16 @@
-// A region's first pages as typed places: its header, the slot directory, the VM's page and its GPUs. The only way from a
-// mapping to these words (ring/layout/layout.h). Slots are ring/view.h's.
+// A region's first pages as typed places: its header, the slot directory, the VM's page and its GPUs. The only way from
+// a mapping to these words (ring/layout/layout.h). Slots are ring/view.h's.
+//
+// It owns nothing and checks nothing: the caller has mapped the pages, checked the header, and unmaps them when no
+// place is used again. Any thread may use it.
+//
+// ```cpp
+// bool is_ready(ring::RegionView region, std::uint32_t slot) {
+//   if (slot >= ring::max_slots) return false;
+//   const std::uint32_t word = region.entry(slot)[&ring::SlotEntry::state].load(std::memory_order_acquire);
+//   return ring::SlotWord::of(word).state == ring::SlotState::Ready;
+// }
+// ```
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,9 @@
 // The release of this tree. CMakeLists.txt reads it here.
+//
+// ```cpp
+// #include <string_view>
+// bool is_ours(std::string_view release) { return release == ring::this_release; }
+// ```
 #pragma once
 
 namespace ring {

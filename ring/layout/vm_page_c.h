@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR Apache-2.0
-// What the broker tells a VM's programs of the VM's GPUs, in the region's front (ring/layout/layout_c.h). Plain C11 likewise.
+// The broker's report of a VM's GPUs to the VM's programs, in the region's front (ring/layout/layout_c.h). Plain C11
+// likewise.
+//
+// A guest copies both structs before it looks at them, ends each text with a NUL itself, and trusts no count beyond the
+// arrays. Memory is in bytes; a fact's unit is in ring/nvml/facts.def.
+//
+// ```c
+// int is_one_answer(const struct IvgpuVmPage* copy, uint32_t sequence_after, uint32_t question) {
+//   const int has_come = (int32_t)(copy->answered - question) >= 0;  // the counts run free
+//   return has_come && copy->sequence % 2 == 0 && copy->sequence == sequence_after;
+// }
+// ```
 #pragma once
 
 #include "ring/layout/layout_c.h"

@@ -1,4 +1,13 @@
-// The facts of ring/nvml/facts.def, by their numbers in VmGpu::fact.
+// The facts of ring/nvml/facts.def, by their numbers in VmGpu::fact. A fact's unit is that of the NVML function in its
+// line.
+//
+// ```cpp
+// bool temperature_of(const IvgpuVmGpu& copy, std::uint32_t& degrees) {
+//   if ((copy.known & ring::bit_of(ring::Fact::temperature)) == 0) return false;  // the host's driver has none
+//   degrees = copy.fact[ring::number_of(ring::Fact::temperature)];
+//   return true;
+// }
+// ```
 #pragma once
 
 #include <array>

@@ -1,8 +1,15 @@
-// The types of NVIDIA's management library (NVML, libnvidia-ml.so.1) under their public names, as far as this project asks such a
-// library (host/broker/gpu/nvml.h) or is one (guest/nvml/). nvml.h is no part of what the project is built with, so they are
-// declared here; tests/probes/nvml_types.cc holds them against that header where there is one.
+// The types of NVIDIA's management library (NVML, libnvidia-ml.so.1) under their public names.
 //
-// Source: NVIDIA's NVML API reference, release 580.
+// They are declared as far as this project calls such a library (host/broker/gpu/nvml.h) or is one (guest/nvml/). The
+// project builds without nvml.h; tests/probes/nvml_types.cc compares them with that header where there is one. Units
+// are at the members. Source: NVIDIA's NVML API reference, release 580.
+//
+// ```cpp
+// nvmlReturn_t check(const nvmlMemory_v2_t* to) {
+//   if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+//   return to->version == nvml_version<nvmlMemory_v2_t>(2) ? NVML_SUCCESS : NVML_ERROR_FUNCTION_NOT_FOUND;
+// }
+// ```
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,17 @@
-// The figures that ivgpud reports, each described once. The broker says where each is read (host/broker/ops/figures.h) and
-// makes the status document and the metrics of them; `ivgpu status` and `ivgpu top` show them. They stand here because
-// these agree on them.
+// The figures that ivgpud reports, each described once.
+//
+// The broker says where each is read (host/broker/ops/figures.h), and makes the status document and the metrics of
+// them; `ivgpu status` and `ivgpu top` show them. They are here because these agree on them. All are constants.
 //
 // A key is a field of the status document and, with its unit written out, the end of a metric's name: "throttled_s" of
 // a VM's workers is ivgpu_vm_workers_throttled_seconds_total. So a key ends as its unit says.
+//
+// ```cpp
+// static_assert(ring::figures::calls.kind == ring::FigureKind::Counter);
+// std::string_view stem_of(const ring::Figure& figure) {  // of the metric's name
+//   return *figure.metric != '\0' ? figure.metric : figure.key;
+// }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,21 @@
-// The pages by which a worker tells the scheduler (host/scheduler/) what it asks of its GPUs. The broker makes both, for one
-// worker; no guest maps them, nor does another worker.
+// The pages by which a worker reports its use of GPUs to the scheduler (host/scheduler/).
+//
+// The broker makes both for one worker. No guest maps them, nor does another worker.
 //
 //   orders   4 KiB    the scheduler writes; the worker maps it to be read only
-//   use      132 KiB  the worker writes, and a guest may control its worker: the scheduler copies a word once, and a wrong
-//                     one costs the worker's own VM its share, nobody else's
+//   use      132 KiB  the worker writes, and a guest may control its worker: the scheduler copies a word once, and
+//                     a wrong one costs the worker's own VM its share, and no other VM
 //
-// All words are relaxed: each is a figure of its own, and the scheduler looks again.
+// All words are relaxed: each is a figure of its own, and the scheduler looks again. Counts run free. Each channel's
+// thread counts its own submissions; any thread of the scheduler may read.
+//
+// ```cpp
+// bool wants_gpu(const ring::UsePage& use, std::size_t device) {
+//   const ring::DeviceUse& words = use.device[device];
+//   const std::uint64_t settled = words.settled.load(std::memory_order_relaxed);  // first: submissions only grow
+//   return ring::submissions(words) != settled;
+// }
+// ```
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,12 @@
-// The levels of IVGPU_LOG by their names, for the library that has them and the commands that list them.
+// The levels of IVGPU_LOG by their names, for the library that has them and the commands that list them. Pure
+// functions.
+//
+// ```cpp
+// ring::LogLevel level_of(const char* variable) {
+//   if (variable == nullptr) return ring::LogLevel::Warn;
+//   return ring::log_level_of(variable).value_or(ring::LogLevel::Warn);  // nothing: no such level
+// }
+// ```
 #pragma once
 
 #include <optional>

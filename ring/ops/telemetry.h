@@ -1,15 +1,15 @@
 // A worker's account of itself: counters, and a trace of its calls. One sealed memfd per worker, made by the broker;
 // the worker maps it whole and closes the descriptor, the broker maps the counters, `ivgpu trace` gets a descriptor
-// that only reads. No guest maps it: it is no part of the region, and stands here because these three agree on it.
+// that only reads. No guest maps it: it is no part of the region, and is here because these three agree on it.
 //
 //   0       TelemetryPage                         12 KiB   the worker writes the counters, the broker `tracing`
 //   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that are not
 //                                                          touched cost nothing
 //
 // Trust: a guest may control its worker, so every reader takes this for hostile: copied once, then checked, never
-// believed; `taken` alone counts for something, up to what the worker was lent, and under MPS `fault`, which a guest could
-// as well cause (host/broker/mps/mps.h). Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
-// not asked for.
+// believed. Two words count for something: `taken`, up to the bytes that the broker has lent the worker, and under MPS
+// `fault`, which a guest could as well cause (host/broker/mps/mps.h). A worker itself reads only `tracing`, and the
+// worst that a wrong value does is a trace that nobody asked for.
 //
 // Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: it overwrites entries
 // that a reader is too late for, and the reader counts them as lost. Two edges:
@@ -17,6 +17,17 @@
 //   O  overwrite -> read   a cell's sequence is odd before the first of its words changes: a reader of a word of the
 //                          next entry sees, looking at the sequence again, that it has changed
 // Covered by: tests/unit/ring/telemetry_test.cc, under ThreadSanitizer, too.
+//
+// ```cpp
+// std::uint64_t watch(std::byte* mapped, std::uint32_t channel, void (*show)(const ring::TraceEntry&)) {
+//   const ring::TelemetryView view(mapped);  // telemetry_bytes of it, mapped by the caller
+//   ring::TraceReader reader(view.page().channel[channel].written, view.cells(channel));
+//   ring::TraceEntry entry;
+//   for (ring::Taken taken; (taken = reader.take(entry)) != ring::Taken::Nothing;)
+//     if (taken == ring::Taken::Entry) show(entry);
+//   return reader.lost();
+// }
+// ```
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,22 @@
-// The messages between `ivgpu trace` and the broker: a request, and then news of the sessions that it is about, until
-// either hangs up. A second request may narrow the first to one process, and has no answer. With a session's first
-// message comes a descriptor of its telemetry (ring/ops/telemetry.h) that can only be read.
+// The messages between `ivgpu trace` and the broker.
 //
-// Trust: the socket's permissions decide who may connect; the broker checks the request as anybody's. The owner in a
-// message is the guest's own account of itself.
+// A client sends one TraceRequest. The broker then sends news of the sessions that it asks for, until either hangs up.
+// A second request may narrow the first to one process, and has no answer. A session's first message carries a
+// descriptor of its telemetry (ring/ops/telemetry.h), which can only be read and which the receiver closes.
+//
+// Trust: the socket's permissions decide who may connect; the broker checks a request as a stranger's. The owner in a
+// message is the guest's own account of itself. Texts are NUL-padded; a refusal's text is one sentence.
+//
+// ```cpp
+// ring::TraceRequest request_for(std::string_view vm) {
+//   ring::TraceRequest request{};
+//   request.magic = ring::trace_magic;
+//   request.version = ring::telemetry_version;
+//   request.slot = ring::any_slot;
+//   vm.copy(request.vm, sizeof request.vm - 1);
+//   return request;
+// }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -4,13 +4,23 @@
 //   L fill -> call token, kind and status, and the memory that the function may read, are written before `sequence`
 //   D call -> answer the result, and everything that the function has written, are written before `done`
 // D also covers the next use: a lane is filled again only after its answer was seen, also where no thread waits for the
-// answer (host/untrusted/lanes/lane_pool.h). ring/queue/parking.h is how both sides sleep and wake. Covered by: the model lanes,
-// the explorer's scenario lanes (docs/models.md), and ThreadSanitizer under tests/loopback/lanes.cc.
+// answer (host/untrusted/lanes/lane_pool.h). ring/queue/parking.h is how both sides sleep and wake. Covered by: the
+// model lanes, the explorer's scenario lanes (docs/models.md), and ThreadSanitizer under tests/loopback/lanes.cc.
 //
 // Trust. Each side counts the uses of a lane in private memory, only ever publishes that count, and checks the other's
 // number against it. An honest peer can show one of two numbers; any other is Peer::Broken. So an answer that is given
 // twice shows the number of a use that is over, or of one that has not begun. Token and kind mean nothing until the
 // guest has looked them up.
+//
+// ```cpp
+// void serve(ring::LaneCallee& lane, std::int32_t (*call_by_token)(std::uint64_t token)) {
+//   ring::LaneCall call;
+//   if (lane.take(call) == ring::Peer::Ok) lane.answer(call_by_token(call.token));
+// }
+// bool ask(ring::LaneCaller& lane, std::uint64_t token) {
+//   return lane.post(IVGPU_LANE_HOST_FUNCTION, token) == ring::Peer::Ok;  // then look() until it is Ok again
+// }
+// ```
 #pragma once
 
 #include <atomic>

@@ -13,14 +13,25 @@
 // covers this, too: a waker that does not see the awaited thing now has published before the sleeper's second look.
 //
 // The word says how its owner sleeps (Asleep): on a futex of this machine, or in a VM's kernel, which looks at the word
-// again when an interrupt comes (docs/design/033-guest-module.md). Both sleep while the word holds what it announces, so
-// the waker clears it first. A worker always sleeps on a futex.
+// again when an interrupt comes (docs/design/033-guest-module.md). Both sleep while the word holds what it announces,
+// so the waker clears it first. A worker always sleeps on a futex.
 //
 // Covered by: the models parking, awaited and bell, and the explorer's scenario parking (docs/models.md).
 //
 // Both words can be scribbled on by the peer; the worst that follows is a needless wake-up, or a sleep of the
 // scribbler's own session: the guest's ends with a time-out, the worker's with the session. A value that is no Asleep
-// counts as ByFutex: that wakes whoever waits for the word to change, needs no descriptor, and interrupts nobody.
+// counts as ByFutex, which wakes the thread that waits for the word to change, needs no descriptor, and raises no
+// interrupt.
+//
+// ```cpp
+// void wait(ring::Parking self, bool (*anything)(), void (*sleep_while)(ring::Shared<std::uint32_t> word)) {
+//   while (!anything()) {
+//     if (!self.may_sleep(anything)) continue;
+//     sleep_while(self.word());  // FUTEX_WAIT; the other side publishes, then asks must_wake()
+//     self.woke();
+//   }
+// }
+// ```
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,8 @@
-// What one side of shared memory finds when it looks at the other's words.
+// The state in which one side of shared memory finds the other's words.
+//
+// ```cpp
+// bool must_end_session(ring::Peer found) { return found == ring::Peer::Broken; }
+// ```
 #pragma once
 
 #include <cstdint>

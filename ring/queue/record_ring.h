@@ -11,11 +11,22 @@
 // ever publishes it, and range-checks the other's by one subtraction: a nonsensical one is Peer::Broken, never an index
 // into memory. The taker copies a record out once and checks the copy; it never looks at the ring's bytes again.
 //
-// Speed. Each side keeps what it saw of the other's position last and looks again only when that does not suffice, so
-// the words' cache lines do not pass to and fro with every record.
+// Speed. Each side keeps the other's position as last seen, and looks again only when that does not suffice. So the
+// words' cache lines do not pass to and fro with every record.
 //
 // Positions are byte counts that run free modulo 2^32; the ring's size is a power of two. A record is contiguous: where
-// the rest of the ring is too short, a padding record fills it.
+// the rest of the ring is too short, a padding record fills it. Neither side owns the memory.
+//
+// ```cpp
+// ring::Peer post(ring::Producer& producer, const ring::RecordHeader& header) {  // and consumer.take(buffer, record)
+//   std::byte* at = nullptr;
+//   const ring::Peer room = producer.reserve(header.bytes, at);
+//   if (room != ring::Peer::Ok) return room;  // Wait: full; Broken: the session ends
+//   std::memcpy(at, &header, sizeof header);
+//   producer.publish();
+//   return room;
+// }
+// ```
 #pragma once
 
 #include <atomic>

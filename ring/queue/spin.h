@@ -5,10 +5,18 @@
 // could have covered doubles the share of the bound that is polled, each other one halves it. A program that computes
 // between its calls stops polling within six waits, and one that waits for small kernels polls again as soon.
 //
-// Waits that are a little longer than the bound cost most: all the polling, and the sleep as well. A side that asks for it
-// polls for twice the bound where its waits are that long, and no longer for others.
+// Waits that are a little longer than the bound cost most: all the polling, and the sleep as well. A side that asks for
+// it polls for twice the bound where its waits are that long, and no longer for others.
 //
-// Shared by threads without a lock: a step that is lost changes nothing that matters.
+// Threads share it without a lock: a lost step changes nothing that matters. Any unit of time will do.
+//
+// ```cpp
+// bool poll(ring::AdaptiveSpin& spin, std::uint64_t bound_ns, bool (*has_come_within)(std::uint64_t ns)) {
+//   if (!has_come_within(spin.share(bound_ns))) return false;  // sleep, then tell spin.ended_asleep()
+//   spin.ended_polling();
+//   return true;
+// }
+// ```
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,17 @@
-// The place of the fuzzers between two reads or writes of shared memory. Built with IVGPU_OBSERVED (the preset asan),
-// each read and each write of ring/shared/shared.h calls an observer first, which may count it or change any byte of the
-// memory; otherwise this is nothing.
+// Lets the fuzzers act between two reads or writes of shared memory.
+//
+// Built with IVGPU_OBSERVED (the preset asan), each read and each write of ring/shared/shared.h first calls an
+// observer, which may count it or change any byte of the memory. Otherwise the two functions are empty. An observer is
+// called in the thread that reads or writes; set it only while no thread does.
+//
+// ```cpp
+// std::size_t reads = 0;
+// void count_reads_of(void (*run)()) {
+//   ring::observer = [](const void*, std::size_t) { ++reads; };  // IVGPU_OBSERVED
+//   run();
+//   ring::observer = nullptr;
+// }
+// ```
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Memory that the other side can write at any moment: the only way to it.
 //
 // Shared<T> is a place in such memory. It gives out values and takes values; no reference or pointer into the memory
-// leaves it. So a value that was checked cannot change behind the check: to look again, the code has to call load() or
+// leaves it. So a checked value cannot change behind the check: to look again, the code has to call load() or
 // copy_out() again, and the fuzzers change the memory between any two of these (ring/shared/observed.h).
 //
 //   Shared<uint32_t> and the like   one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
@@ -10,12 +10,24 @@
 //   Shared<T[n]>                    [i] is an element's place
 //   SharedBytes                     a range: copy_out, copy_in
 //
-// The structs of ring/layout/layout_c.h are plain, so that C reads them; the atomic operations on a word are here. A place is
-// a pointer inside: copy it freely. It checks no index: offsets are constants of the layout, or were checked.
+// The structs of ring/layout/layout_c.h are plain, so that C reads them; the atomic operations on a word are here. A
+// place is a pointer: copy it freely, and unmap the memory only when no copy is used again. It checks no index: offsets
+// are constants of the layout, or were checked. Nothing here fails, and any thread may use a place. Sizes are bytes.
 //
-// Exceptions, each with a name that says so, and each at one kind of place: write_only() for records that are built in the
-// ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
+// Exceptions, each with a name that says so, and each at one kind of place: write_only() for records that are built in
+// the ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
 // tools/boundary-check lists the files that may use them.
+//
+// ```cpp
+// struct Mailbox { std::uint32_t ready, length; };
+// std::size_t receive(ring::Shared<Mailbox> box, ring::SharedBytes from, std::span<std::byte> to) {
+//   if (box[&Mailbox::ready].load(std::memory_order_acquire) == 0) return 0;
+//   const std::uint32_t length = box[&Mailbox::length].load(std::memory_order_relaxed);
+//   if (length > from.size() || length > to.size()) return 0;  // the copy is checked, and never read again
+//   from.copy_out(to.data(), 0, length);
+//   return length;
+// }
+// ```
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,17 @@
-// The atomic operations on one word of shared memory, for ring/shared/shared.h alone. The schedule explorer puts its own in
-// their place (tests/models/explored.h) and asks for the place of each operation in the code; otherwise that is not
-// asked.
+// The atomic operations on one word of shared memory, for ring/shared/shared.h alone.
+//
+// The schedule explorer puts its own in their place (tests/models/explored.h). It asks for the place of each operation
+// in the code (Site), which is empty otherwise. A word is an integer of 4 or 8 bytes, aligned to its size, in memory
+// that the caller has mapped. The operations fail in no way and are lock-free.
+//
+// ```cpp
+// std::uint32_t count_up(std::uint32_t* word) {
+//   using namespace ring::words;
+//   const std::uint32_t found = load(word, Order::relaxed, Site::current());  // the word's only writer
+//   store(word, found + 1, Order::release, Site::current());
+//   return found + 1;
+// }
+// ```
 #pragma once
 
 #ifndef IVGPU_EXPLORED

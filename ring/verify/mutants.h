@@ -1,6 +1,14 @@
-// Asked where a fence, a second look or an exact bound stands: is this the mistake that is being tried? As shipped the
-// answer is a constant false and leaves nothing in the program. The tests of tests/models/ and the fuzzers are
-// built with IVGPU_MUTANTS, try one mistake after the other, and must catch each (docs/models.md).
+// Asks, where a fence, a second look or an exact bound is, whether a test tries that mistake now.
+//
+// As shipped the answer is a constant false and leaves nothing in the program. The tests of tests/models/ and the
+// fuzzers are built with IVGPU_MUTANTS, try one mistake after the other, and must catch each (docs/models.md). Set
+// tried_mutant only while one thread runs.
+//
+// ```cpp
+// bool fits(unsigned bytes, unsigned room) {
+//   return bytes <= room + (ring::wrong(ring::Mutant::full_by_one) ? 16 : 0);
+// }
+// ```
 #pragma once
 
 namespace ring {

@@ -1,12 +1,22 @@
-// A record: what travels in a request ring, and its payload's form.
+// A record: the message that travels in a request ring, and its payload's form.
 //
 //   RecordHeader            16 bytes
 //   one 8-byte slot for each parameter of the call, in the order of cuda.h
 //   the bytes that the slots describe, each run padded to 8
 //
-// So everything but the payload stands at an offset known when the call is compiled. Writer and Reader remember a
-// failure instead of throwing: ask ok() once, at the end. A Reader runs over private memory only: copy a record out
-// first.
+// So everything but the payload has an offset known when the call is compiled. Writer and Reader remember a failure
+// instead of throwing: ask ok() once, at the end. Neither owns its memory, and one thread uses each. A Reader runs over
+// private memory only: copy a record out first. Sizes are bytes.
+//
+// ```cpp
+// bool write_text(std::span<std::byte> payload, const char* text, std::size_t length) {
+//   ring::Writer writer(payload);
+//   writer.slot(length);
+//   writer.bytes(text, length);
+//   return writer.ok();
+// }
+// std::uint64_t first_slot(std::span<const std::byte> copy) { return ring::Reader(copy).slot(); }
+// ```
 #pragma once
 
 #include <cstddef>

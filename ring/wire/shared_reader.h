@@ -1,7 +1,17 @@
-// Reads a reply where it lies, in a mailbox that the other side can write: each byte once, into private memory. What
-// was read means nothing before it is checked, and is not there to be read again.
+// Reads a reply where it lies, in a mailbox that the other side can write: each byte once, into private memory.
 //
-// Remembers a failure instead of throwing: ask ok() once, at the end.
+// Check a value before using it; it cannot be read a second time. A reader remembers a failure instead of throwing: ask
+// ok() once, at the end. It owns nothing, and one thread uses it, under the lock of the mailbox's channel.
+//
+// ```cpp
+// std::size_t read_text(ring::SharedBytes mailbox, std::span<char> into) {
+//   ring::SharedReader reader(mailbox);
+//   const std::uint64_t length = reader.slot();
+//   if (length > into.size()) reader.fail();
+//   if (reader.ok()) reader.copy(into.data(), length);
+//   return reader.ok() ? length : 0;  // not ok: the guest gives the session up
+// }
+// ```
 #pragma once
 
 #include <cstddef>
