@@ -1,11 +1,21 @@
-// The questions that the tables in ring/abi/ must ask the library they are linked into. The library fills one Backend,
-// whose lifetime is the process's, and installs it before a program can get at a table (at its first exported call at
-// the latest).
+// The questions that the tables in ring/abi/ ask the library they are linked into.
+//
+// The library fills one Backend, whose lifetime is the process's, and installs it before a program can get at a table
+// (at its first exported call at the latest).
 //
 // Every function may be called from any thread, before cuInit and after a fork. While `ready` returns anything but
 // CUDA_SUCCESS, nothing else is called. None of them may call back into ring/abi/.
 //
 // The namespace is cuabi because C++'s own <cxxabi.h> owns the name abi.
+//
+// ```cpp
+// CUresult ready() { return CUDA_SUCCESS; }
+// void install_tables() {
+//   static cuabi::Backend own{};  // every function is set before install(), which keeps the address
+//   own.ready = ready;
+//   cuabi::install(&own);
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

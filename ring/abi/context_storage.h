@@ -1,8 +1,15 @@
 // Context-local storage: data that NVIDIA's runtime keeps at each context (export table CONTEXT_LOCAL_STORAGE).
-// Semantics are the real driver's: a second put of a key is refused and keeps the first value, delete does not run the
-// destructor, the end of a context does.
 //
-// get runs at every call of the runtime, launches included: it takes no lock and writes nothing.
+// Semantics are the real driver's: a second put of a key is refused and keeps the first value, delete does not run the
+// destructor, the end of a context does. Keys and values are the runtime's; nothing here owns or reads them. Any thread
+// may call. get runs at every call of the runtime, launches included: it takes no lock and writes nothing.
+//
+// ```cpp
+// void* stored(CUcontext context, void* key) {
+//   void* value = nullptr;
+//   return cuabi::storage_get(&value, context, key) == CUDA_SUCCESS ? value : nullptr;
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

@@ -1,8 +1,18 @@
-// Settings of GPU core dumps. No library of this tree writes such a dump: the host may not write files for a guest, and the
-// simulated GPU has nothing to dump. So the settings are kept and told, and a program that asks for dumps is refused, and
-// does not wait for a file that never comes.
+// Settings of GPU core dumps.
 //
-// One set for the process, contexts included: they differ in nothing that can be set.
+// No library of this tree writes such a dump: the host may not write files for a guest, and the simulated GPU has
+// nothing to dump. So the settings are kept and reported. A program that asks for dumps is refused, so that it does not
+// wait for a file that never comes.
+//
+// One set serves the process and all its contexts. Any thread may call. Errors are the driver's.
+//
+// ```cpp
+// CUresult ask_for_dumps() {
+//   const bool on = true;
+//   const std::size_t size = sizeof on;
+//   return cuabi::coredump_set(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size);  // CUDA_ERROR_NOT_SUPPORTED
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

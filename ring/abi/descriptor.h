@@ -1,8 +1,18 @@
-// How a library opens descriptors in a program that is not ours. The program may have closed descriptors 0 to 2 and print
-// on: a file of the library at such a number would receive that text. So the library keeps its descriptors at 3 and above.
-// tools/boundary-check holds guest/ to these functions.
+// Opens descriptors for a library in a program that is not ours.
 //
-// A new descriptor may lie below 3 between two system calls. A thread that prints to a closed output just then writes to it.
+// The program may have closed descriptors 0 to 2 and print on: a file of the library at such a number would receive
+// that text. So the library keeps its descriptors at 3 and above, and the caller closes them. Errors are -1 or null,
+// with errno. Any thread may call. tools/boundary-check holds guest/ to these functions.
+//
+// A new descriptor may lie below 3 between two system calls. A thread that prints to a closed output just then writes
+// to it.
+//
+// ```cpp
+// int open_device(const char* node) {
+//   const int fd = cuabi::open_file(node, O_RDWR);  // O_CLOEXEC is added
+//   return fd >= 0 ? fd : -errno;
+// }
+// ```
 #pragma once
 
 #include <dirent.h>

@@ -1,4 +1,11 @@
-// The names and the short strings of CUresult, as cuGetErrorName and cuGetErrorString give them.
+// The names and the short strings of CUresult, as cuGetErrorName and cuGetErrorString give them. Any thread may call.
+//
+// ```cpp
+// const char* readable(CUresult code) {
+//   const char* const name = cuabi::error_name(code);
+//   return name != nullptr ? name : "an error that cuda.h does not name";
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

@@ -1,5 +1,14 @@
-// The export tables that NVIDIA's runtime and libraries ask for (cuGetExportTable). Established from outside, by
-// watching their requests and calls; ids, sizes and slots are listed in export_tables.cc.
+// The export tables that NVIDIA's runtime and libraries ask for (cuGetExportTable).
+//
+// Source: their requests and calls, watched from outside; ids, sizes and slots are listed in export_tables.cc. A table
+// belongs to the library and lives as long as the process. Any thread may ask.
+//
+// ```cpp
+// bool has_table(const CUuuid& id) {
+//   const void* table = nullptr;
+//   return cuabi::export_table(&table, &id) == CUDA_SUCCESS;
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

@@ -1,8 +1,16 @@
-// The forms in which device code reaches a driver, and how long each is: cuModuleLoadData and its kin pass no length.
+// The forms in which device code reaches a driver, and the length of each: cuModuleLoadData and its kin pass none.
 //
 // Trust: the bytes come from a program and carry their own length. image_size reads headers only, up to the lengths in
 // them, and its arithmetic cannot overflow. In a program, no check can show that the memory is there; a caller that has
-// got an image from somewhere else knows its end and asks with a span: then nothing behind that is read.
+// got an image from elsewhere knows its end and asks with a span: then nothing behind that is read. Sizes are bytes,
+// all functions are pure, and nothing is copied.
+//
+// ```cpp
+// std::span<const std::byte> one_image(std::span<const std::byte> received) {
+//   const std::size_t size = cuabi::image_size(received);
+//   return received.first(size);  // empty: the image contradicts itself, or is cut off
+// }
+// ```
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,12 @@
 // The runtime's integrity check (export table INTEGRITY_CHECK): HMAC-MD2 (RFC 2104 over RFC 1319) of facts that both
-// the runtime and the driver know. A wrong digest makes every later call of the runtime fail with 103.
+// the runtime and the driver know. A wrong digest makes every later call of the runtime fail with 103. All functions
+// are pure.
+//
+// ```cpp
+// cuabi::Digest digest_of(const cuabi::IntegrityFacts& facts, std::span<const cuabi::DeviceIdentity> devices) {
+//   return cuabi::integrity_digest(facts, devices);  // devices in the order of their ordinals
+// }
+// ```
 #pragma once
 
 #include <array>

@@ -1,9 +1,13 @@
 // CUDA_LAUNCH_BLOCKING, as every libcuda reads it when it is initialised.
 //
-// Asked on an H200 with driver 580.159.04 (tests/probes/launch_blocking.cc): the variable is read in cuInit, as atoi() reads
-// a number, and 1 alone switches it on: "1", " 1", "01" and "1x" do; "", "0", "2" and "x" do not. Then cuLaunchKernel,
-// cuLaunchKernelEx, a cooperative launch and cuGraphLaunch return when their kernels have run, with the kernel's error.
-// So do fills and copies within the device, which can bring no error of a kernel.
+// Source: an H200 with driver 580.159.04 (tests/probes/launch_blocking.cc). The driver reads the variable in cuInit, as
+// atoi() reads a number, and 1 alone switches it on: "1", " 1", "01" and "1x" do; "", "0", "2" and "x" do not. Then
+// cuLaunchKernel, cuLaunchKernelEx, a cooperative launch and cuGraphLaunch return when their kernels have run, with the
+// kernel's error. So do fills and copies within the device, which can bring no error of a kernel.
+//
+// ```cpp
+// bool waits_for_launches() { return cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable)); }
+// ```
 #pragma once
 
 #include <cstdlib>

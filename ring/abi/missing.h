@@ -1,6 +1,16 @@
-// Arguments that the driver misses before it looks at anything else. Most calls ask first whether CUDA is initialised
-// and whether a context is current and well; these look at some of their arguments before that, and so answer a null
-// pointer (or an address of 0) alike in every state. Learned from the real driver: tests/contract/golden/, groups nothing_*.
+// Arguments that the driver misses before it looks at anything else.
+//
+// Most calls ask first whether CUDA is initialised and whether a context is current and well. These look at some of
+// their arguments before that, and so answer a null pointer (or an address of 0) alike in every state. Source: the real
+// driver, tests/contract/golden/, groups nothing_*. All functions are pure.
+//
+// ```cpp
+// struct GetName { static constexpr std::string_view name = "cuFuncGetName"; };
+// CUresult early_answer(const char** name, CUfunction function) {
+//   const auto is_initialised = [] { return true; };
+//   return cuabi::missing_argument<GetName>(is_initialised, name, function);  // CUDA_SUCCESS: none is missing
+// }
+// ```
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,16 @@
-// What a program says of a function's next launch by the calls of CUDA 3 (cuFuncSetBlockShape, cuParamSetv, ...), until it
-// launches by cuLaunch and its kin. Kept with the function by whoever serves these calls.
+// A function's next launch as a program describes it by the calls of CUDA 3 (cuFuncSetBlockShape, cuParamSetv, ...),
+// until it launches by cuLaunch and its kin.
+//
+// Each function has one, kept beside it by the library that serves these calls. Any thread may call. Sizes are bytes,
+// errors are the driver's.
+//
+// ```cpp
+// CUresult describe(cuabi::OldLaunch& next, int value) {
+//   if (const CUresult bad = next.set_block(256, 1, 1); bad != CUDA_SUCCESS) return bad;
+//   if (const CUresult bad = next.set(0, &value, sizeof value); bad != CUDA_SUCCESS) return bad;
+//   return next.set_size(sizeof value);
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

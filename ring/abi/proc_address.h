@@ -1,5 +1,15 @@
-// cuGetProcAddress: which symbol a base name stands for, given a version and a stream variant. The library brings the
-// table (every entry point of cuda.h, served or not); the rules are here.
+// cuGetProcAddress: the symbol that a base name means, given a version and a stream variant.
+//
+// The library brings the table (every entry point of cuda.h, served or not); the rules are here. The table's owner
+// keeps it alive and unchanged; any thread may then search it. Versions count as in CUDA: 12040 is 12.4.
+//
+// ```cpp
+// void* find(std::span<const cuabi::ProcEntry> sorted, const char* name) {
+//   void* function = nullptr;
+//   cuabi::proc_address(sorted, 13000, name, &function, 12000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr);
+//   return function;  // null: unknown or not served
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

@@ -1,6 +1,14 @@
 // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER as the driver reads them in cuInit. Both libraries that a program can find
-// read them here. Asked of an H200 machine with two GPUs, driver 580.159.04; tests/unit/abi/visible_devices_test.cc has its
-// answers.
+// read them here. All functions are pure.
+//
+// Source: an H200 machine with two GPUs, driver 580.159.04; tests/unit/abi/visible_devices_test.cc has its answers.
+//
+// ```cpp
+// std::size_t count_visible(const char* list, std::span<const cuabi::Uuid> all) {
+//   std::vector<std::uint32_t> visible;  // indices into `all`
+//   return cuabi::visible_devices(list, all, visible) == CUDA_SUCCESS ? visible.size() : 0;
+// }
+// ```
 #pragma once
 
 #include <cuda.h>

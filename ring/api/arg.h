@@ -2,6 +2,12 @@
 //
 // Everything here is data: it names a direction and an extent, and does nothing. guest/marshal/marshal.h and
 // host/untrusted/marshal/unmarshal.h each read it once, so no line of the table can make the two sides disagree.
+//
+// ```cpp
+// // The words of cuMemcpyHtoD(device, source, bytes): an address, and memory to read, both of argument 2's length.
+// inline constexpr api::Arg words[] = {api::device(2), api::in(2), api::_};
+// static_assert(words[1].dir == api::Dir::In && words[1].count == 2);
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,13 @@
 // One line of the table as a type, checked against cuda.h when it is compiled.
+//
+// api::Call<id> has the line's name, way and manner, and its Shape or its Record. A line that does not fit its
+// declaration does not compile, and the compiler's message is one sentence. All of it is constant.
+//
+// ```cpp
+// using Synchronize = api::Call<api::id_of::cuStreamSynchronize>;
+// static_assert(Synchronize::name == "cuStreamSynchronize" && Synchronize::way == api::Way::Waited);
+// static_assert(Synchronize::Shape::arity == 1);
+// ```
 #pragma once
 
 #include <array>

@@ -1,4 +1,9 @@
-// The table as data, for code that needs no declaration of cuda.h: names, numbers, ways and manners.
+// The table as data, for code that needs no declaration of cuda.h: names, numbers, ways and manners. All constant.
+//
+// ```cpp
+// constexpr const api::EntryPoint& launch = api::entry_points[api::line_of("cuLaunchKernel")];
+// static_assert(launch.crosses() && launch.manner.submits);
+// ```
 #pragma once
 
 #include <algorithm>

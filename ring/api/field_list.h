@@ -1,4 +1,13 @@
-// How a list of fields (ring/api/fields.h) is walked, and a member read by it.
+// Walks a list of fields (ring/api/fields.h), and reads a member by it. All functions are constant or pure.
+//
+// ```cpp
+// template <class Record>
+// constexpr std::size_t count_words() {
+//   std::size_t words = 0;
+//   api::each_field<Record>([&](const auto&) { ++words; });
+//   return words;
+// }
+// ```
 #pragma once
 
 #include <cstdint>

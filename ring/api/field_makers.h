@@ -1,4 +1,13 @@
-// How the words of ring/api/fields.h are written down in a list.
+// Writes the words of ring/api/fields.h down in a list. A record's struct has one list, `fields`, behind its members.
+//
+// ```cpp
+// #include <tuple>
+// struct FillRecord {
+//   std::uint64_t device, bytes;
+//   static constexpr std::tuple fields{api::field::address("to", &FillRecord::device, &FillRecord::bytes),
+//                                      api::field::number("bytes", &FillRecord::bytes)};
+// };
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,17 @@
-// The words that say what the fields of a record mean. Each record has one list of them beside its struct
+// The words for the meaning of a record's fields. Each record has one list of them beside its struct
 // (ring/api/records.h). The worker reads the record by that list, `ivgpu trace` prints by it, and the fuzzers make
-// records by it. The parts of the payload that follow the struct stand in the list as well, behind the fields.
+// records by it. The parts of the payload that follow the struct are in the list as well, behind the fields.
 //
 // Each word is a type. Worker, trace and fuzzers each have an overload for every word, so a new word does not compile
 // before all of them know it. The name is for `ivgpu trace`, which leaves out fields without a name.
 // ring/api/field_makers.h writes the words down, ring/api/field_list.h walks a list.
+//
+// ```cpp
+// template <class Record, class Member>
+// auto shown(const api::field::Number<Member>& word, const Record& record) {  // an overload for one word
+//   return record.*word.member;
+// }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,21 @@
 // Ids: a guest's handles, on the wire and in the program. The guest chooses an id when it sends the call that creates,
 // so that this call can be posted. The host keeps a table and accepts only ids in it.
 //
-//   bits 0-3 0, so that an id is never one of CUDA's special streams (0, 1, 2) bits 4-25 index into the session's
-//   table, from 1 bits 26-41 generation: how often the index has been used; a stale handle has an old one bits 42-46
-//   kind (api::Handle)
+//   bits 0-3     0, so that an id is never one of CUDA's special streams (0, 1, 2)
+//   bits 4-25    index into the session's table, from 1
+//   bits 26-41   generation: how often the index has been used; a stale handle has an old one
+//   bits 42-46   kind (api::Handle)
 //
 // An id is below 2^47, so that it looks like a pointer to programs that check. The guest chooses from the lower half of
 // the indices. The worker chooses from the upper half, for objects that the driver finds and no call of the guest has
 // made. So neither side waits for the other to choose.
+//
+// ```cpp
+// bool is_stream(std::uint64_t from_a_guest) {
+//   const api::Id id = api::Id::of(from_a_guest);  // any number; the table is asked next
+//   return id.kind == api::Handle::Stream && api::Id::of_guest(id.index);
+// }
+// ```
 #pragma once
 
 #include <cstdint>

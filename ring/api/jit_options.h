@@ -1,4 +1,14 @@
-// The JIT options that cross the boundary. Guest and worker both check, and neither relies on the other's check.
+// The JIT options that cross the boundary. Guest and worker both check, and neither relies on the other's check. All
+// functions are pure.
+//
+// ```cpp
+// #include <span>
+// CUresult check(std::span<const CUjit_option> options) {
+//   for (const CUjit_option option : options)
+//     if (!api::crosses_boundary(option)) return CUDA_ERROR_NOT_SUPPORTED;
+//   return options.size() <= api::max_jit_options ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+// }
+// ```
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,12 @@
-// The table's ids as numbers and names, without cuda.h.
+// The table's ids as numbers and names, without cuda.h. All constant.
+//
+// ```cpp
+// #include "ring/layout/layout.h"
+// bool serves(const ring::SlotHeader& header, int call) {
+//   return api::KnownIds{header.driver_calls, header.session_calls}.contain(call);
+// }
+// static_assert(api::name_of(0).empty());  // 0 pads a ring
+// ```
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,17 @@
-// The launch attributes that cross the boundary: a line each, with its tag and what its value holds. The value's fields are
-// a list, as those of a record are (ring/api/fields.h). The guest library writes a value by its list and takes no other
-// byte of the program's union with it, the worker reads it, `ivgpu trace` prints it, and the fuzzers make it.
+// The launch attributes that cross the boundary: a line each, with its tag and the members of its value. The members
+// are a list, as those of a record are (ring/api/fields.h). The guest library writes a value by its list and takes no
+// other byte of the program's union with it, the worker reads it, `ivgpu trace` prints it, and the fuzzers make it.
 //
-// Each reader is one function for all attributes, which it gets from with_attribute(): a tag that has no line is an error
-// of the driver's in the guest, and the session's end in the worker. Numbers are the driver's to judge.
+// Each reader is one function for all attributes, which it gets from with_attribute(): a tag that has no line is an
+// error of the driver's in the guest, and the session's end in the worker. Numbers are the driver's to judge.
+//
+// ```cpp
+// const char* name_of(CUlaunchAttributeID tag) {
+//   const char* name = "an attribute that does not cross";
+//   api::with_attribute<api::LaunchAttributes>(tag, [&](const auto& line) { name = line.name; });
+//   return name;
+// }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,11 @@
 // Whether a call makes or ends something, computed from the words of its record and its reply.
+//
+// ```cpp
+// template <class Record>
+// constexpr bool counts_against_the_bound() {
+//   return api::lives_of<Record>().makes;
+// }
+// ```
 #pragma once
 
 #include "ring/api/field_list.h"

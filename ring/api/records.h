@@ -1,7 +1,16 @@
-// The records of CUSTOM lines and of the session's own calls: calls that are more than a row of parameters. Plain
-// bytes, 8-aligned. Each has its list of fields (ring/api/fields.h), with what follows it in its payload, and its
-// reply. The host copies a record out and then checks every field by that list. Where calls share a struct but not what
-// its fields mean, each has a type of its own without further members.
+// The records of CUSTOM lines and of the session's own calls: calls that are more than a row of parameters.
+//
+// Records are plain bytes, 8-aligned, in the sender's memory or in a private copy. Each has its list of fields
+// (ring/api/fields.h), with what follows it in its payload, and its reply. The host copies a record out and then checks
+// every field by that list. Where calls share a struct but not what its fields mean, each has a type of its own without
+// further members.
+//
+// ```cpp
+// void write_pin(ring::Writer& writer, std::uint64_t offset, std::uint64_t bytes) {
+//   const api::PinArenaRecord record{offset, bytes};  // multiples of ring::huge_page
+//   writer.bytes(&record, sizeof record);
+// }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,11 @@
-// What is special in a struct that crosses as bytes, and how long a value is that an enum describes.
+// The members of a struct that may not cross as bytes, and the length of a value that an enum describes.
+//
+// A visitor changes the struct in place, so visit a private copy. All functions are pure otherwise.
+//
+// ```cpp
+// static_assert(api::visited<CUmemAllocationProp> && !api::visited<CUuuid>);
+// static_assert(api::value_bytes(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) == sizeof(cuuint64_t));
+// ```
 #pragma once
 
 #include <cstddef>

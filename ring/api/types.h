@@ -1,4 +1,9 @@
-// The meaning of cuda.h's types at the boundary: handles, and structs that are plain bytes.
+// The meaning of cuda.h's types at the boundary: handles, and structs that are plain bytes. All constant.
+//
+// ```cpp
+// static_assert(api::handle_of<CUstream> == api::Handle::Stream && api::plain<CUuuid>);
+// constexpr CUresult answer_for_unknown(api::Handle kind) { return api::kind_of(kind).unknown; }
+// ```
 #pragma once
 
 #include <cstdint>
