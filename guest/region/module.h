@@ -1,6 +1,16 @@
-// What the guest's kernel module does for a process besides mapping the region (ring/layout/module_c.h): it claims a slot and
-// gives it back, since the directory is the kernel's alone, and it holds threads that sleep for the slot's interrupt.
-// Any thread may call it.
+// The services of the guest's kernel module to a process, besides mapping the region (ring/layout/module_c.h).
+//
+// The module claims a slot and gives it back, since the directory is the kernel's alone. It holds threads that sleep
+// for the slot's interrupt. A process has one Module, which belongs to its Region. Any thread may call it. Times are
+// nanoseconds, offsets bytes from the slot's start.
+//
+// ```cpp
+// std::uint32_t slot_of(guest::Module& module, const char* program) {
+//   const std::optional<guest::Module::Claim> claim = module.claim(program);
+//   if (!claim) return ring::max_slots;  // none is Ready, or the device has gone
+//   return claim->slot;                  // held until release(), or until the process ends
+// }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,18 @@
 // The driver behind a worker: a libcuda.so.1, loaded by path, as a struct of typed functions that the table names. It
 // may be NVIDIA's or the simulated GPU's; no code above this page depends on which.
 //
-// A function that the library lacks is null; a caller of one that is not in every driver since CUDA 12 asks first.
-// Loaded once and never unloaded; the struct is read-only after load() and may be used from any thread.
+// A function that the library lacks is null. A caller of a function that CUDA 12 does not guarantee asks first. The
+// library is loaded once and never unloaded, also after the struct's end. The struct is read-only after load(), and any
+// thread may use it. Functions return what the driver returns.
+//
+// ```cpp
+// CUresult first_device(const std::string& path, CUdevice& device, std::string& error) {
+//   const std::unique_ptr<host::Driver> driver = host::Driver::load(path, error);
+//   if (driver == nullptr) return CUDA_ERROR_NOT_FOUND;  // `error` is one sentence for the log
+//   const CUresult started = driver->cuInit(0);
+//   return started == CUDA_SUCCESS ? driver->cuDeviceGet(&device, 0) : started;
+// }
+// ```
 #pragma once
 
 #include <memory>

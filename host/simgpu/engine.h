@@ -1,10 +1,22 @@
 // The simulated GPU's engine: device memory, compiled modules and the execution of grids. The driver calls
-// (host/simgpu/api/) stand on this page, and of what is below it on the heap alone (vm/heap.h).
+// (host/simgpu/api/) use this page, and below it the heap alone (vm/heap.h).
 //
 // Units: sizes in bytes, addresses as 64-bit numbers. An address of device memory is also a valid host address of this
 // process (the address space is one mapping), so a copy is a memcpy once check() has agreed.
 // Errors: never thrown across this page; a Fault carries the CUresult that a real driver reports and one sentence.
 // Threads: an AddressSpace and an Engine may be used from any thread; a Module is immutable after load().
+// Ownership: an Engine refers to its AddressSpace, and a Function belongs to its Module: each must outlive its users.
+//
+// ```cpp
+// simgpu::Fault run(simgpu::AddressSpace& space, simgpu::Engine& engine, const char* ptx, const char* kernel) {
+//   const simgpu::Module::Loaded loaded = simgpu::Module::load(ptx, space);
+//   if (loaded.module == nullptr) return {loaded.code, loaded.log};
+//   simgpu::Launch launch;  // of one block of one thread, without parameters
+//   launch.function = loaded.module->function(kernel);
+//   if (launch.function == nullptr) return {CUDA_ERROR_NOT_FOUND, kernel};
+//   return engine.run(launch);
+// }
+// ```
 #pragma once
 
 #include <cuda.h>
