@@ -1,5 +1,5 @@
-# Tests of the pages: links and paths, what is pasted from them, the mutants of docs/models.md, and the bytes that
-# docs/one-call.md shows.
+# Tests of the pages and of the examples in headers: links and paths, what is pasted from the pages, the mutants of
+# docs/models.md, and the bytes that docs/one-call.md shows.
 add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/generated_test.cc ${CMAKE_CURRENT_LIST_DIR}/adding_a_call_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc ${CMAKE_CURRENT_LIST_DIR}/pasted_test.cc
@@ -33,6 +33,10 @@ set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)
 
 add_test(NAME unit.docs.guest_wait COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/guest_wait_test.sh ${CMAKE_SOURCE_DIR})
 set_tests_properties(unit.docs.guest_wait PROPERTIES LABELS unit)
+
+add_test(NAME unit.docs.header_examples COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/header_examples_test.sh
+         ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
+set_tests_properties(unit.docs.header_examples PROPERTIES LABELS "unit;sources")
 
 # The man pages and the completion beside what the commands themselves say.
 if(NOT IVGPU_SANITIZE)

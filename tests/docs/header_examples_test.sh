@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# The head of each header that others are written against has an example, between ``` marks, and it compiles. C++
+# examples make one source, each in a namespace of its own behind the #include of its header; C examples make another.
+#
+# usage: header_examples_test.sh CXX C TOP CUDA_INCLUDE. Exit codes: 0 all compile, 1 one is missing or does not compile.
+set -euo pipefail
+cxx=$1 cc=$2 top=$3 cuda=$4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The contract, and the headers of other folders that programs or parts are written against.
+headers() {
+  (cd "$1" && find ring -name '*.h' | grep -vxE "$without") | LC_ALL=C sort
+  printf '%s\n' guest/region/module.h host/driver/driver.h host/simgpu/engine.h
+}
+# The records of single subjects are as those of records.h; undefine_facts.h ends each use of a table; narrow.h has forms
+# that no new code calls.
+without='ring/(api/[a-z_]+_records|nvml/undefine_facts|abi/narrow)\.h'
+
+# example KIND HEADER: the example's lines, each #include first, the rest in a namespace for C++.
+example() {
+  awk -v kind="$1" -v header="$2" -v space="$3" '
+    /^#pragma once/ { exit }
+    $0 == "// ```" && inside { inside = 0 }
+    inside {
+      line = $0
+      sub("^// ?", "", line)
+      if (line ~ /^#include/) include = include line "\n"
+      else { if (!first) first = NR; text = text line "\n" }
+    }
+    $0 == "// ```" kind { inside = 1 }
+    END {
+      if (text == "") exit
+      printf "#include \"%s\"\n%s", header, include
+      if (kind == "cpp") printf "namespace %s {\n", space
+      printf "#line %d \"%s\"\n%s", first, header, text
+      if (kind == "cpp") printf "}\n"
+    }' "$4/$2"
+}
+
+# check FOLDER: the headers of FOLDER; says what is wrong.
+check() {
+  local folder=$1 header count=0 status=0
+  : >"$work/all.cc"
+  : >"$work/all.c"
+  while IFS= read -r header; do
+    example cpp "$header" "example_$((++count))" "$folder" >"$work/one.cc"
+    example c "$header" - "$folder" >"$work/one.c"
+    if [[ ! -s $work/one.cc && ! -s $work/one.c ]]; then
+      echo "$header: its head has no example"
+      status=1
+    fi
+    cat "$work/one.cc" >>"$work/all.cc"
+    cat "$work/one.c" >>"$work/all.c"
+  done
+  local warnings=(-fsyntax-only -Wall -Wextra -Wconversion -Werror -Wno-deprecated-declarations -I"$folder" -isystem "$cuda")
+  "$cxx" -std=c++20 -D__CUDA_API_VERSION_INTERNAL -DIVGPU_OBSERVED "${warnings[@]}" "$work/all.cc" || status=1
+  "$cc" -std=c11 -D_GNU_SOURCE "${warnings[@]}" "$work/all.c" || status=1
+  return "$status"
+}
+
+headers "$top" | check "$top"
+
+# The check itself: a header without an example, and two whose example is wrong.
+mkdir "$work/tree"
+echo '#pragma once' >"$work/tree/none.h"
+cat >"$work/tree/wrong.h" <<'TEXT'
+// ```cpp
+// int wrong() { return missing(); }
+// ```
+#pragma once
+TEXT
+cat >"$work/tree/wrong_in_c.h" <<'TEXT'
+// ```c
+// int wrong_in_c(void) { return absent; }
+// ```
+#pragma once
+TEXT
+said=$(printf '%s\n' none.h wrong.h wrong_in_c.h | check "$work/tree" 2>&1) && { echo "FAIL: nothing was found"; exit 1; }
+for found in 'none.h: its head has no example' 'wrong.h:2:' 'wrong_in_c.h:2:'; do
+  grep -qF "$found" <<<"$said" || { echo "FAIL: '$found' was not found in: $said"; exit 1; }
+done
