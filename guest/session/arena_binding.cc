@@ -15,10 +15,10 @@
 namespace guest {
 namespace {
 
-// How many bytes of the arena hello registers with the GPU: the staging chunks and a little pinned memory.
+// The bytes of the arena that hello registers with the GPU: the staging chunks and a little pinned memory.
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
-// Sends a record of the session's own through a channel that it borrows.
+// Sends a record that no program calls, through a borrowed channel.
 template <class Record, class Read>
 Sent ask(Channels& channels, int call, const Record& record, Read read) {
   Channel& c = channels.acquire();
@@ -81,8 +81,8 @@ Segments::Registered ArenaBinding::ask_for(std::uint64_t start, std::uint64_t en
   const api::PinArenaRecord record{.offset = start, .bytes = end - start};
   const Sent sent = ask(channels_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, read_nothing);
   if (sent.unanswered) return Segments::Registered::Unknown;
-  // ALREADY_REGISTERED: an earlier request for the same range was executed after its wait was given up. The arena asks
-  // twice for no other range.
+  // ALREADY_REGISTERED: an earlier request for this range was executed after the guest gave up waiting for it. The
+  // arena requests no other range twice.
   const bool done = sent.result == CUDA_SUCCESS || sent.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return done ? Segments::Registered::Yes : Segments::Registered::No;
 }

@@ -1,11 +1,11 @@
-// Binds the arena to this process, its worker and the GPU. The guest maps the arena at a window, `hello` has the worker
-// map it at the same address, and further records register its segments with the GPU. The session binds the arena
-// before any thread sends. Afterwards any thread may ask for addresses, and the arena asks for segments under its own
+// Binds the arena to this process, its worker and the GPU. The guest maps the arena at a window; `hello` makes the
+// worker map it at the same address; further records register its segments with the GPU. The session binds the arena
+// before any thread sends. Afterwards any thread may read addresses, and the arena requests segments under its own
 // lock.
 //
-// Invariant: once bound, the arena keeps its addresses in this process and in the worker. Trust: the worker says where
-// its arena lies and whether a segment is registered. The guest gives that address to the program and sends it back to
-// the worker, but never follows it.
+// Invariant: once bound, the arena keeps its addresses in this process and in the worker. Trust: the worker reports the
+// address of its arena and whether a segment is registered. The guest passes that address to the program and back to
+// the worker, but never dereferences it.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class ArenaBinding {
   ArenaBinding(Liveness& liveness, const Slot& slot, Channels& channels)
       : liveness_(liveness), slot_(slot), channels_(channels) {}
 
-  // Maps [offset, offset + bytes) of the region as the arena. False and a log line: that failed, or the arena is too
-  // small.
+  // Maps [offset, offset + bytes) of the region as the arena. False and a log line: the mapping failed, or the arena is
+  // too small.
   bool map(Region& region, std::uint64_t offset, std::uint64_t bytes);
   // Sends `hello`. False: the worker refuses, or the session is lost.
   bool bind();

@@ -12,7 +12,7 @@
 namespace guest {
 namespace {
 
-// The worker ends a sleep. The bound is for the case that another thread finds the session lost.
+// The worker ends each sleep. The limit helps if another thread finds the session lost.
 constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
 
 thread_local bool is_calling = false;
@@ -23,8 +23,8 @@ std::atomic<bool> Callbacks::started_{false};
 
 bool Callbacks::inside() { return is_calling; }
 
-// Only a session that did not become the process's is destroyed. Its thread must end first. A forked child has no
-// thread to wait for.
+// Only a session that never became the process's own is destroyed. Waits for its thread, which a forked child does not
+// have.
 Callbacks::~Callbacks() {
   if (forgotten()) return;
   stop();
@@ -38,7 +38,7 @@ std::uint64_t Callbacks::issue(const Callback& callback) {
   if (over() || (!running_ && !start())) return 0;
   const bool first = tokens_.empty();
   const std::uint64_t token = tokens_.issue(callback);
-  lock.unlock();  // or the thread that is woken finds it taken
+  lock.unlock();  // or the woken thread finds the mutex locked
   if (first) issued_.notify_one();
   return token;
 }
@@ -58,7 +58,7 @@ bool Callbacks::end(std::uint64_t token) {
   return callback.has_value();
 }
 
-// This does not wait for the thread, which may be in a function of the program's that never returns.
+// Does not wait for the thread, which may be in a function of the program that never returns.
 void Callbacks::stop() {
   if (forgotten()) return;
   Lock lock(mutex_);
@@ -68,7 +68,7 @@ void Callbacks::stop() {
   sleeper_.rouse(self().word());
 }
 
-// Under the mutex. The thread takes no signals, since the program's handlers expect the program's own threads.
+// The caller holds the mutex. The thread takes no signals: the program's handlers expect the program's own threads.
 bool Callbacks::start() {
   for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot_.view().lane(k));
   sigset_t all, before;
@@ -86,7 +86,7 @@ void* Callbacks::run(void* argument) {
   auto& self = *static_cast<Callbacks*>(argument);
   Lock lock(self.mutex_);
   self.serve(lock);
-  if (self.forgotten()) _exit(0);  // the function has forked and returned in the child, whose only thread is this one
+  if (self.forgotten()) _exit(0);  // the function forked and returned in the child, whose only thread is this one
   self.running_ = false;
   self.ended_.notify_all();
   return nullptr;
@@ -152,7 +152,7 @@ void Callbacks::await_call(Lock& lock) {
   spin_.ended_asleep(monotonic_nanoseconds() - start, bound);
 }
 
-// Whether a lane was filled before the end. Between looks other threads may have the mutex.
+// Polls until a callback slot is filled or `end` comes. Between looks it unlocks the mutex for other threads.
 bool Callbacks::poll(Lock& lock, std::uint64_t end) {
   constexpr int pauses = 16;
   while (monotonic_nanoseconds() < end && !over()) {
@@ -172,7 +172,7 @@ void Callbacks::sleep(Lock& lock) {
   lock.lock();
 }
 
-// Sleeps until the worker has filled a lane (ring/queue/parking.h).
+// Sleeps until the worker has filled a callback slot (ring/queue/parking.h).
 void Callbacks::park(Lock& lock) {
   ring::Parking parking = self();
   if (!parking.may_sleep([&] { return anything(); }, sleeper_.how())) return;

@@ -1,16 +1,16 @@
-// Calls from the worker to the program: tokens for the program's functions, and the callback thread, which makes the
-// calls that the worker puts on the slot's lanes (docs/design/020-lanes.md). Any thread may issue and end tokens.
+// Calls from the worker to the program: tokens for the program's functions, and the callback thread. The thread makes
+// the calls that the worker puts into the slot's lanes (docs/design/020-lanes.md). Any thread may issue and end tokens.
 //
-// The thread starts with the first token, looks at the lanes only while a token is out, and ends with the session. It
-// makes one call at a time. CUDA refuses the called function's own calls of CUDA: is_inside() says when.
+// The thread starts with the first token, looks at the lanes only while a token is issued, and ends with the session.
+// It makes one call at a time. The called function may not call CUDA: is_inside() recognises it.
 //
-// Invariant: the slot's words are touched under the mutex only, and not once the session is lost or stop() was called.
-// The program's function is called without the mutex. Trust: the worker's number of a lane's use is checked against a
-// private count (ring/queue/lane.h), and a token against those that are out. So the worker can only cause calls of
-// functions that the program has handed over.
+// Invariant: the slot's words are used only under the mutex, and not after stop() or the session's loss. The program's
+// function is called without the mutex. Trust: the worker's sequence number in a lane is checked against a private
+// count (ring/queue/lane.h), and a token against the issued ones. The worker can only cause calls of functions that the
+// program has registered.
 //
-// After a fork the parent's thread goes on, and the child has none. The child touches only `forgotten_` here, since the
-// mutex may be held by a thread that the child does not have.
+// After a fork the parent's thread goes on, and the child has none. The child uses only `forgotten_` here, since a
+// thread that it does not have may hold the mutex.
 #pragma once
 
 #include <array>
@@ -40,20 +40,19 @@ class Callbacks {
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 
-  // A token by which the worker may have `callback` called from now on. 0: the session is lost or the parent process's,
-  // or no thread can be made. Preconditions: the slot is mapped and checked.
+  // A token by which the worker may call `callback` from now on. 0: the session is lost or the parent process's, or no
+  // thread can be made. Preconditions: the slot is mapped and checked.
   std::uint64_t issue(const Callback& callback);
-  // What a token stands for. Nothing: it is not out.
+  // The function of a token. Nothing: the token is not issued.
   std::optional<Callback> find(std::uint64_t token);
-  // Whether the calling thread is in a function that the worker has had called.
+  // Whether the calling thread is inside a function that the worker called.
   static bool is_inside() { return started_.load(std::memory_order_relaxed) && inside(); }
 
-  // Ends a token: the worker's calls by it are refused from now on; a call under way goes on. False: the token is not
-  // out.
+  // Ends a token: later calls by the worker are refused; a running call goes on. False: the token is not issued.
   bool end(std::uint64_t token);
-  // Call it before the slot is given back: nothing here touches the slot from now on.
+  // Called before the slot is given back: nothing here touches the slot from now on.
   void stop();
-  // Call it in a forked child.
+  // Called in a forked child.
   void forget() { forgotten_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -75,7 +74,7 @@ class Callbacks {
   bool forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   ring::Parking self() const { return ring::Parking(slot_.view().header()[&ring::SlotHeader::callbacks_asleep]); }
 
-  static std::atomic<bool> started_;  // some thread of this process makes calls, or has
+  static std::atomic<bool> started_;  // a thread of this process makes calls, or has made some
 
   Liveness& liveness_;
   const Slot& slot_;
@@ -86,7 +85,7 @@ class Callbacks {
   std::condition_variable issued_, ended_;
   Tokens tokens_;
   std::array<ring::LaneCallee, ring::max_lanes> lanes_;
-  std::size_t last_lane_ = 0;  // the lanes take turns
+  std::size_t last_lane_ = 0;  // the search for a call starts after this lane
   std::uint64_t nap_ns_ = 0;
   ring::AdaptiveSpin spin_;
   bool running_ = false, stopped_ = false;

@@ -1,10 +1,9 @@
 // A channel: a thread's request ring and reply mailbox, and how a thread waits on them.
 //
-// One thread uses a channel at a time, under its lock, since threads beyond the number of channels share one. A thread
-// holds the lock while it waits for a reply, because the mailbox holds one reply.
+// One thread at a time uses a channel, under its lock: if a program has more threads than channels, threads share them.
+// A thread holds the lock while it waits for a reply, because the mailbox holds one reply.
 //
-// Ordering: the acquiring side of the edges X and R. host/untrusted/channel.cc explains them, and says what covers
-// them.
+// Ordering: the acquiring side of the edges X and R; host/untrusted/channel.cc explains both and names their tests.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@
 namespace guest {
 
 struct Reply {
-  bool came = true;  // false: the wait for it was given up, and its record may be executed later
+  bool came = true;  // false: the guest gave up waiting; the worker may execute the record later
   CUresult result = CUDA_SUCCESS;
   ring::SharedBytes payload;  // in the mailbox: read it before releasing the lock
 };
@@ -39,40 +38,39 @@ class Channel {
   std::uint32_t index() const { return index_; }
   std::mutex& mutex() { return mutex_; }
 
-  // Everything up to the next such line: under the lock.
+  // The caller holds the lock, up to the next such line.
 
-  // Makes room for a record of this call with `payload` bytes, and points `writer` at these in the ring. Waits while
-  // the ring is full. On an error nothing is changed, and the call returns the error: CUDA_ERROR_NOT_SUPPORTED, the
-  // worker does not know the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost
-  // or suspended.
+  // Makes room for a record of this call with `payload` bytes, and points `writer` at them in the ring. Waits while the
+  // ring is full. An error changes nothing, and the call returns it: CUDA_ERROR_NOT_SUPPORTED, the worker does not know
+  // the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost or suspended.
   CUresult begin(int call, std::size_t payload, ring::Writer& writer);
-  // Publishes the record that begin() made room for, and wakes the worker if it sleeps. Returns the record's position.
+  // Publishes the record of begin(), and wakes the worker if it sleeps. Returns the record's position.
   std::uint64_t publish(std::uint16_t flags);
   // Waits for the reply to the record at `position`. If the session is lost or suspended, the result is
   // CUDA_ERROR_DEVICE_UNAVAILABLE.
   Reply await_reply(std::uint64_t position);
-  // Takes the error of an earlier posted call: it is returned once. CUDA_SUCCESS if there is none.
+  // Takes the error of an earlier posted call, which is returned once. CUDA_SUCCESS if there is none.
   CUresult take_deferred();
-  // Call it for a reply that is shorter than its call's: the session ends. Returns the error that the call returns.
+  // Ends the session because a reply is shorter than its call's. Returns the error for the call.
   CUresult lose_to_short_reply() { return liveness_.lose_to_short_reply(); }
-  // Call it for what a call has read of a reply or of staging memory. False: the slot had ended by then, so these may be
-  // zeros that nobody wrote; the session is lost.
+  // Called after reading a reply or staging memory. False: the slot had ended by then and may have read as zeros; the
+  // session is lost.
   bool read_is_good() {
     if (slot_.intact()) return true;
     return liveness_.lose_slot(), false;
   }
-  // Whether take_deferred() has an error to return. A thread may ask its own channel without the lock; threads that
+  // Whether take_deferred() has an error to return. A thread may ask its own channel without the lock. Threads that
   // share a channel may then see an error late.
   bool has_deferred_error() const {
     return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
            deferred_seen_.load(std::memory_order_relaxed);
   }
 
-  // From any thread, without the lock.
+  // From here on, any thread may call without the lock.
 
   // Waits until the record at `position` has been executed. False: the session is lost or suspended. Only the thread
-  // that holds the lock may park; others nap. A channel has one word to sleep on, so a second sleeper would clear it
-  // when it wakes, and the worker would not wake the first.
+  // that holds the lock may park; others use timed sleeps. A channel has one word to sleep on: a second sleeper would
+  // clear it on waking, and the worker would not wake the first.
   enum class Sleep : std::uint8_t { Park, Nap };
   bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
   bool executed(std::uint64_t position) const {
@@ -88,7 +86,7 @@ class Channel {
 
  private:
   static constexpr bool fits(std::size_t payload) { return payload <= ring::max_record - sizeof(ring::RecordHeader); }
-  // `awaited`: the record after whose execution `done` is expected to hold.
+  // `awaited`: the record whose execution should make `done` true.
   template <class Done>
   bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
   template <class Done>

@@ -14,7 +14,7 @@ constexpr std::uint64_t last_senders_ns = 200'000'000;  // four sleeps of a park
 
 Channel& Channels::acquire() {
   std::lock_guard lock(mutex_);
-  if (liveness_.lost() && open() > 0) return *channels_[0];  // which begins no record any more
+  if (liveness_.lost() && open() > 0) return *channels_[0];  // a lost channel begins no record
   if (!free_.empty()) {
     const std::uint32_t index = free_.back();
     free_.pop_back();
@@ -34,9 +34,9 @@ void Channels::release(Channel& channel) {
   free_.push_back(channel.index());
 }
 
-// The program's other threads may still run, and the slot is soon another process's. begin() checks under the channel's
-// lock that the session is not lost, and acquire() under its own. So once each lock has been free no thread writes any
-// more. A thread that waits for a reply sees the loss after one sleep at the latest, and writes nothing.
+// The program's other threads may still run, and the slot soon belongs to another process. begin() checks under the
+// channel's lock that the session is not lost, and acquire() under its own. Once each lock has been free, no thread
+// writes any more. A thread that waits for a reply sees the loss after at most one sleep, and writes nothing.
 void Channels::stop_senders() {
   { const std::lock_guard opening(mutex_); }
   const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;

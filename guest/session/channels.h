@@ -1,8 +1,8 @@
-// The session's channels, and which thread sends through which. A thread acquires a channel at its first record and
-// gives it back when it ends. Threads beyond the number of channels share them.
+// The session's channels, and each thread's choice of one. A thread acquires a channel at its first record and gives it
+// back when it ends. If there are more threads than channels, threads share them.
 //
 // Invariant: channels are opened in the order of their indices and never closed, so any thread may use all below
-// open(). Trust: nothing that the host writes is read here; slot.h bounds how many channels a worker serves.
+// open(). Trust: this reads nothing that the host writes; slot.h bounds how many channels a worker serves.
 //
 // Ordering, one edge:
 //   C  make -> use   a channel is made before `open_` counts it

@@ -13,8 +13,8 @@ bool await_all(Session& s) {
   return true;
 }
 
-// A use by another channel shows that the channel was opened, but the relaxed word does not make the channel visible to
-// this thread. open_channels() does, so the loop waits until it counts the channel. That can happen when two threads
+// A use by another channel proves that the channel was opened, but the relaxed word does not make the channel visible
+// to this thread. open_channels() does, so the loop waits until it counts the channel. This can happen when two threads
 // use one stream at the same time.
 bool await_executed(Use use) {
   Session& s = *session();

@@ -1,11 +1,10 @@
-// This process's session with a worker. cuInit makes one for the process, which is never destroyed, since programs call
-// this library until their end. It holds the parts, each of which has a file of its own: the claim on a slot, the slot,
-// liveness, channels, the arena's binding, and the objects that the program has made. Any thread may call an open
-// session.
+// This process's session with a worker. cuInit makes it and never destroys it, since programs call this library until
+// their end. It owns the claim on a slot, the slot, liveness, channels, the arena's binding, and the program's objects;
+// each has its own file. Any thread may call an open session.
 //
 // Invariant: a session from open() has claimed its slot, and the worker has answered its hello. leave() gives the slot
-// back once, when no thread is in the middle of a record. Trust: the parts say whom they trust; this file reads nothing
-// that the host writes.
+// back once, when no thread is writing a record. Trust: each member's file states its own; this file reads nothing that
+// the host writes.
 //
 // Ordering: set_session() releases a complete session, session() acquires it.
 #pragma once
@@ -44,17 +43,17 @@ namespace guest {
 
 class Session {
  public:
-  // Claims a slot of the region and sends hello to its worker. If another program has written over the slot, it tries
-  // another. Null and a log line: no slot became free in time, or the worker refuses. `reserve_device`: keep device
-  // addresses free of this process's own mappings; tests in whose process the simulated GPU lives switch it off.
+  // Claims a slot of the region and sends hello to its worker. If another program has overwritten the slot, it tries
+  // the next. Null and a log line: no slot became free in time, or the worker refuses. `reserve_device`: keep device
+  // addresses free of this process's own mappings; tests with the simulated GPU in their process switch it off.
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
   const ring::DevicePage& devices() const { return slot_.devices(); }
-  // The context's fault, an error that every later call returns. CUDA_SUCCESS if there is none.
+  // The fault of the context, which every later call returns. CUDA_SUCCESS if there is none.
   CUresult fault() const { return slot_.fault(); }
-  // Whether the worker has text to fetch: output of kernels, or the report of an error. Every call asks, after it has
-  // been served: of a slot that was lost meanwhile nothing may be read.
+  // Whether the worker has text to fetch: output of kernels, or the report of an error. Every call asks after it was
+  // served. Of a lost slot nothing may be read.
   bool output_waiting() const { return usable() && slot_.output_waiting(); }
 
   // Whether the worker knows this call.
@@ -78,31 +77,31 @@ class Session {
 
   std::uint64_t spin_nanoseconds() const { return slot_.spin_nanoseconds(); }
 
-  // Gives the slot back to the broker. Call it when the process ends, or no longer needs the session.
+  // Gives the slot back to the broker. Called when the process ends, or no longer needs the session.
   void leave();
-  // Whether the process's end gives the slot back by itself, at once. Then a process that ends leaves it to that: its
-  // other threads still run, and may use pinned memory to their last moment.
+  // Whether the kernel frees the slot when the process ends. The exit handlers then leave the slot alone, since other
+  // threads still run and may use pinned memory to the last.
   bool ends_with_process() const { return region_->module() != nullptr; }
-  // Call it in a forked child: the session stays the parent's.
+  // Called in a forked child: the session stays the parent's.
   void forget() {
     callbacks_.forget();
     region_->forget();
   }
 
-  // The host's address of [at, at + bytes), if all of it is memory that the GPU may touch (guest/objects/memory/addresses.h).
+  // The host's address of [at, at + bytes), if the GPU may touch all of it (guest/objects/memory/addresses.h).
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const {
     return addresses.device_view(at, bytes);
   }
-  // Whether the address lies in memory of the GPU's, or in a range that the program has reserved.
+  // Whether the address lies in GPU memory, or in a range that the program has reserved.
   bool knows_address(std::uint64_t at) const {
     return addresses.find(at).kind != Place::Kind::Unknown || reserved.find(at).has_value();
   }
-  // Whether this address of the program's is one of the arena's own. Those of managed variables are not.
+  // Whether this address lies in the arena's own mapping. Addresses of managed variables do not.
   bool in_arena(std::uint64_t at) const { return at - reinterpret_cast<std::uint64_t>(arena->at(0)) < arena->bytes(); }
   // The address of an arena offset in the worker and on the GPU.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
 
-  // The handle of the pool from which cuMemAllocAsync takes memory on a device; 0: the default one.
+  // The handle of the pool from which cuMemAllocAsync allocates on a device; 0: the default pool.
   std::uint64_t pool_of(std::uint32_t device) const { return pools_[device].load(std::memory_order_relaxed); }
   void set_pool(std::uint32_t device, std::uint64_t pool) { pools_[device].store(pool, std::memory_order_relaxed); }
   void forget_pool(std::uint64_t pool) {
@@ -115,19 +114,19 @@ class Session {
   Objects objects;
   Captures captures;
   AcceptedNodes accepted_nodes;
-  std::atomic<bool> graphs_use_events{false};  // a graph records an event, or waits for one
+  std::atomic<bool> graphs_use_events{false};  // a graph records an event or waits for one
   Textures textures;
   Addresses addresses;
   Occupied occupied;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Registered> registered;
   std::unique_ptr<Variables> variables;
-  std::mutex long_names;  // one on its way at a time (guest/calls/module/long_name.h); taken before `lookups`
-  std::mutex lookups;     // of functions, kernels, modules and managed variables; taken before any channel's lock
+  std::mutex long_names;  // one long name at a time is sent (guest/calls/module/long_name.h); locked before `lookups`
+  std::mutex lookups;     // of functions, kernels, modules and managed variables; locked before any channel
   std::atomic<std::uint64_t> next_buffer_id{1};
   ManagedRanges managed;
   VirtualRanges reserved{addresses, next_buffer_id};
-  std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for the statistics
+  std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for statistics
 
  private:
   Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device);
@@ -139,7 +138,7 @@ class Session {
   const CheckedRegion checked_;
   Heartbeat heartbeat_;
   SlotClaim claim_;
-  alignas(64) Liveness liveness_;  // each call reads it and the front of slot_: one cache line
+  alignas(64) Liveness liveness_;  // each call reads it and the start of slot_: one cache line
   Slot slot_;
   WorkerBell bell_;
   Sleeper sleeper_;

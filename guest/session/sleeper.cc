@@ -17,7 +17,7 @@ namespace guest {
 namespace {
 
 ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_t slot) {
-  // Said by a process that never sleeps, too: by vsock its end is then the slot's.
+  // Also in a process that never sleeps: by vsock the end of its connection then frees the slot.
   BellChannel* bells = region.bells();
   if (bells != nullptr) bells->serve(slot);
   if (!switches().wakes) return ring::Asleep::No;
@@ -56,7 +56,7 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
   return slept == Module::Slept::Refused ? nap(longest_nap_ns) : slept != Module::Slept::Gone;
 }
 
-// Only by the module can the slot go away: the device's files keep theirs mapped.
+// The slot can vanish only with the module; mappings of the device's files stay.
 bool Sleeper::nap(std::uint64_t nanoseconds) const {
   const Uncancelled here;
   const timespec pause = timespec_of(nanoseconds);

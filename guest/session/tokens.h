@@ -1,7 +1,7 @@
-// Tokens: the numbers by which a worker names functions of the program's. Callbacks (guest/session/callbacks.h) owns
-// the table and locks it.
+// Tokens: the numbers by which a worker names functions of the program. Callbacks (guest/session/callbacks.h) owns the
+// table and locks it.
 //
-// Invariant: no number is issued twice. Trust: the worker may send any number; one that is not in the table names no
+// Invariant: no number is issued twice. Trust: the worker may send any number; only numbers in the table name a
 // function.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace guest {
 
-// A function of the program's with its argument. Life::Once: the first call ends the token.
+// A function of the program with its argument. Life::Once: the first call ends the token.
 struct Callback {
   enum class Life : std::uint8_t { Once, UntilEnded };
 
-  // Makes the call. `status`: what the worker says of the stream, for a stream callback.
+  // Makes the call. `status`: the stream's status from the worker, for a stream callback.
   CUresult (*function)(const Callback& callback, CUresult status) = nullptr;
   void* argument = nullptr;
   void (*ended)(const Callback& callback) = nullptr;  // called when the token ends without a call
   Life life = Life::Once;
-  void (*of_program)() = nullptr;  // what `function` calls, by the type that it knows
+  void (*of_program)() = nullptr;  // the function that `function` calls after a cast to its type
   CUstream stream = nullptr;       // as the program has named it
   std::uint64_t object = 0;        // the user object that ends with the call
 };
@@ -46,7 +46,7 @@ class Tokens {
     const auto found = callbacks_.find(token);
     return found == callbacks_.end() ? std::nullopt : std::optional(found->second);
   }
-  // What it stood for. Nothing: the token is not in the table.
+  // Removes a token and returns its function. Nothing: the token is not in the table.
   std::optional<Callback> end(std::uint64_t token) {
     const auto callback = find(token);
     callbacks_.erase(token);

@@ -1,6 +1,6 @@
 // Wakes the worker: by a futex if both run on one kernel, else by the slot's doorbell.
 //
-// Any thread may call it. Waking orders no memory and reads nothing: the worker looks at the rings by itself.
+// Any thread may call it. Waking orders no memory and reads nothing: the worker looks at the rings itself.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class WorkerBell {
 
   // Wakes the worker's thread that sleeps on this word.
   void wake(ring::Shared<std::uint32_t> word);
-  // Rings the worker's bell thread.
+  // Rings the doorbell of the worker's bell thread.
   void ring() { region_.ring(ring::peer_of_slot(claim_.slot())); }
 
  private:

@@ -1,12 +1,12 @@
 // This process's claim on a slot of the region. Only the session takes a slot and gives it back, once. Any thread may
-// ask whether the slot is still ours.
+// ask whether the slot is still this process's.
 //
 // Invariant: the slot's word changes only by the steps of slot_step.h, which this process makes, or the kernel for it
-// (taking.h). The slot is ours as long as it holds the word that our step has stored; the epoch in it differs for each
-// later holder. Trust: the broker, and without the kernel module every program of the VM, can write the directory. What
-// this process reads about other holders only decides about their slots, or goes into the log as printable letters.
+// (taking.h). The slot is this process's while it holds the word that the claim stored; its epoch differs for each
+// later holder. Trust: the broker, and without the kernel module every program of the VM, can write the directory. Data
+// about other holders decides only about their slots, or goes into the log as printable text.
 //
-// Ordering: slot_step.h names the edges of the steps. A look at our own word orders nothing.
+// Ordering: slot_step.h names the edges of the steps. Reading the own word orders nothing.
 #pragma once
 
 #include <atomic>
@@ -31,15 +31,15 @@ class SlotClaim {
   // Waits for a slot until `until` (monotonic nanoseconds). False and a log line: no slot became free in time, or the
   // broker does not answer.
   bool take(std::uint64_t until);
-  // Whether a slot was taken and not given back.
+  // Whether a slot was claimed and not given back.
   bool held() const { return taken_.word.state == ring::SlotState::Claimed && !given_back_; }
   void give_back();
 
   // Preconditions of all below: take() has returned true.
   std::uint32_t slot() const { return taken_.slot; }
-  // Whether the worker lives and the slot is ours.
+  // Whether the worker lives and the slot is this process's.
   bool is_ours() const { return word(std::memory_order_acquire) == taken_.word.word(); }
-  // The same with a relaxed load: cheap, but possibly late.
+  // The same with a relaxed load, which is cheap but may be late.
   bool seems_ours() const { return word(std::memory_order_relaxed) == taken_.word.word(); }
 
  private:

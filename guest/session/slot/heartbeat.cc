@@ -6,7 +6,7 @@
 
 namespace guest {
 
-// Whether one of both heartbeats has changed since the last look. Under mutex_.
+// Whether either heartbeat has changed since the last look. The caller holds mutex_.
 bool Heartbeat::has_moved() {
   const std::uint64_t beat = view_.header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   const bool brokers = beat != std::exchange(last_beat_, beat);
@@ -15,14 +15,14 @@ bool Heartbeat::has_moved() {
   return its != std::exchange(worker_->last_beat, its) || brokers;
 }
 
-// A ring of the worker wakes its channels' threads as well, so it is spared that where the broker answers. Under mutex_.
+// Rings the worker only if the broker did not answer, since the ring also wakes its channels' threads. Under mutex_.
 void Heartbeat::ask(std::uint64_t now) {
   last_question_ns_ = now;
   region_.ring(ring::peer_broker);
   if (worker_ && unanswered_ > 0) region_.ring(ring::peer_of_slot(worker_->index));
 }
 
-// This counts questions and not time, since a paused VM's clock jumps, and a program that seldom calls seldom asks.
+// Counts questions, not time: a paused VM's clock jumps, and a program that seldom calls seldom asks.
 bool Heartbeat::beats() {
   std::lock_guard lock(mutex_);
   if (has_moved()) unanswered_ = 0;

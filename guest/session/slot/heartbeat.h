@@ -1,12 +1,11 @@
-// Whether the host answers. The broker counts up the heartbeat in the region's header when it is rung
-// (docs/design/011-heartbeat.md), and a session's worker that in its slot's (docs/design/041-workers-answer.md). The claim
-// asks while it waits for a slot, the broker alone; liveness asks while a session lasts: one of both has to answer. Any
-// thread may ask.
+// Whether the host answers. When rung, the broker increments the heartbeat in the region's header
+// (docs/design/011-heartbeat.md), and a session's worker the heartbeat in its slot (docs/design/041-workers-answer.md).
+// While a claim waits for a slot, the broker must answer; during a session either one must. Any thread may ask.
 //
-// Invariant: broker and worker are rung at most ten times a second, however many threads ask, and the worker only where
-// the question before had no answer: every second time, if the worker alone answers. Trust: every program of the VM can
-// write the broker's heartbeat, and without the kernel module the worker's. A wrong one makes calls fail or wait, and
-// nothing else.
+// Invariant: broker and worker are rung at most ten times a second, however many threads ask. The worker is rung only
+// if the question before had no answer: every second time if only the worker answers. Trust: every program of the VM
+// can write the broker's heartbeat, and without the kernel module the worker's. A wrong heartbeat only makes calls fail
+// or wait.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +24,12 @@ class Heartbeat {
 
   Heartbeat(Region& region, const CheckedRegion& checked) : region_(region), view_(checked.view) {}
 
-  // From now on this slot's worker answers, too. Call it when the slot is mapped and before any thread asks for a session.
+  // From now on this slot's worker answers, too. Called when the slot is mapped, before any thread asks.
   void ask_worker(const ring::SlotView& slot, std::uint32_t index) { worker_.emplace(Worker{slot, index}); }
 
-  // Asks. False: several questions in a row got no answer.
+  // Asks. False: several questions in a row had no answer.
   bool beats();
-  // Asks while the session is suspended. True: there was an answer since the last look.
+  // Asks while the session is suspended. True: an answer came since the last look.
   bool answers_again();
 
  private:

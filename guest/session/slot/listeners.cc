@@ -26,7 +26,7 @@ bool Listeners::sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std:
   if (listens) {
     there = bells.listen(nanoseconds) != BellChannel::Heard::Ended;
   } else {
-    // Within this process: no other maps the slot, and its worker's kernel is another.
+    // A private futex suffices: only this process maps the slot, and its worker runs on another kernel.
     const timespec limit = timespec_of(nanoseconds);
     syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
   }
@@ -34,8 +34,8 @@ bool Listeners::sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std:
   return there;
 }
 
-// A word that still holds its value wakes nobody else's look, so the others are woken in any case: one of them listens
-// next, or its word has changed.
+// Wakes the sleepers even if their words are unchanged: either a word has changed, or one of the sleepers must listen
+// next.
 void Listeners::leave(const std::uint32_t* word, bool listened) {
   const std::lock_guard lock(lock_);
   words_.erase(std::find(words_.begin(), words_.end(), word));

@@ -6,7 +6,7 @@
 
 namespace guest {
 
-// What a slot shows whose device has gone makes no sense: that it has gone explains it.
+// A slot whose device has gone shows nonsense; the log then names the lost device as the cause.
 void Liveness::lose(const char* why) {
   if (condition_.exchange(Condition::Lost) == Condition::Lost) return;
   if (region_.module() != nullptr && region_.broker() == Region::Broker::Gone) why = region_.gone_in_words();
@@ -17,7 +17,7 @@ void Liveness::lose_slot() {
   lose(region_.broker() == Region::Broker::Gone ? region_.gone_in_words() : "its slot was taken away");
 }
 
-// Changes Open only, since Lost is final.
+// Changes only Open, since Lost is final.
 void Liveness::suspend() {
   auto open = Condition::Open;
   if (condition_.compare_exchange_strong(open, Condition::Suspended))
@@ -26,8 +26,7 @@ void Liveness::suspend() {
         "the VM");
 }
 
-// This is cheap enough for a call that waits for nothing: it reads a word in the cache, and the clock of the last timer
-// tick.
+// Cheap enough for a call that waits for nothing: it reads a cached word, and the clock of the last timer tick.
 bool Liveness::attached() {
   if (!usable()) return comes_back();
   if (!claim_.seems_ours()) return host_alive();
@@ -40,8 +39,8 @@ bool Liveness::attached() {
   return host_alive();
 }
 
-// The slot's word shows whether the worker has ended, and says more than a connection that has. No word can be read of a
-// device that the kernel module has lost.
+// The slot's word shows whether the worker has ended, which explains more than a closed connection. If the kernel
+// module has lost the device, no word can be read.
 bool Liveness::loses(Region::Broker broker) {
   const bool gone = broker == Region::Broker::Gone;
   const bool readable = !gone || region_.module() == nullptr;
@@ -55,12 +54,12 @@ bool Liveness::host_alive() {
   if (!usable()) return false;
   const Region::Broker broker = region_.broker();
   if (loses(broker)) return false;
-  // A broker that lives does so however late its heartbeat is.
+  // A broker with an open connection lives, however late its heartbeat is.
   return broker == Region::Broker::Lives || heartbeat_.beats() || (suspend(), false);
 }
 
-// A suspended session is open again when the host answers and the slot is still ours. guest/session/channel.cc explains
-// what becomes of the calls that were given up meanwhile.
+// A suspended session opens again when the host answers and the slot is still this process's. guest/session/channel.cc
+// explains the fate of the abandoned calls.
 bool Liveness::comes_back() {
   if (lost() || loses(region_.broker())) return false;
   if (!heartbeat_.answers_again()) return false;

@@ -1,13 +1,12 @@
 // Whether a session can be used: it is open, suspended, or lost. Any thread asks, at each call and while it waits.
 //
-// Lost is final: the worker has ended, the connection to the broker has ended, the VM's device or the slot was taken
-// away, the worker has sent a malformed reply, or the process has left. Suspended is not final: neither broker nor worker
-// answers, so calls fail at once. Later calls ask again; they go on if one answers and the slot is still ours
-// (docs/design/012-coming-back.md).
+// Lost is final: the worker, the broker's connection, the VM's device or the slot has gone, a reply was malformed, or
+// the process has left. Suspended is not final: neither broker nor worker answers, so calls fail at once. Later calls
+// ask again, and go on if one answers and the slot is still this process's (docs/design/012-coming-back.md).
 //
 // Invariant: Lost never changes; Open and Suspended change by compare-and-swap. Trust: the host, and without the kernel
-// module every program of the VM, can write the slot's word and the heartbeats, and so can end or suspend this session, or
-// have it wait, but no more.
+// module every program of the VM, can write the slot's word and the heartbeats. By that they can end, suspend or delay
+// this session, and no more.
 //
 // Ordering: none. The condition orders no other memory. A channel reads it under its lock, which stop_senders()
 // (channels.h) takes after leave().
@@ -28,27 +27,27 @@ class Liveness {
   Liveness(Region& region, const SlotClaim& claim, Heartbeat& heartbeat)
       : region_(region), claim_(claim), heartbeat_(heartbeat) {}
 
-  // What is known, without a look at the host.
+  // The last known state, without a look at the host.
   bool usable() const { return condition_.load(std::memory_order_relaxed) == Condition::Open; }
   bool lost() const { return condition_.load(std::memory_order_relaxed) == Condition::Lost; }
-  // Whether the call may go on. Looks at the host as far as every call can afford, and brings a suspended session back.
+  // Whether the call may go on. Checks the host as far as every call can afford, and reopens a suspended session.
   bool attached();
-  // Whether the wait may go on. Looks at the worker and the broker; call it while waiting.
+  // Whether a waiting call may go on. Checks the worker and the broker.
   bool host_alive();
 
   // The session is lost from now on. Logs `why` the first time.
   void lose(const char* why);
-  // The same if nothing of the slot may be touched any more (guest/session/sleeper.h).
+  // The same when nothing of the slot may be touched any more (guest/session/sleeper.h).
   void lose_slot();
-  // The same for a reply that is shorter than its call's: the guest then no longer knows what the host has made or
-  // ended.
+  // The same for a reply that is too short for its call: the guest no longer knows what the host has created or
+  // destroyed.
   CUresult lose_to_short_reply() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
-  // The session is lost without a log line, because the process leaves.
+  // Ends the session without a log line, because the process leaves.
   void leave() { condition_.store(Condition::Lost, std::memory_order_relaxed); }
 
  private:
   void suspend();
-  bool loses(Region::Broker broker);  // whether the session is lost by what it shows
+  bool loses(Region::Broker broker);  // whether this evidence loses the session
   bool comes_back();
 
   Region& region_;

@@ -34,7 +34,7 @@ struct Stat {
   std::uint64_t threads = 0, start_time = 0;
 };
 
-// Field 2, the name, may hold anything, so the fields are counted from the last parenthesis.
+// The name in field 2 may hold any byte, so fields are counted from the last parenthesis.
 Stat stat_of(std::uint32_t pid) {
   char path[64], text[1024] = {};
   std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -54,8 +54,8 @@ Stat stat_of(std::uint32_t pid) {
   return stat;
 }
 
-// True for a process that has ended and that its parent has not waited for yet. A process of which only the first
-// thread has ended has the same state, but more threads.
+// True for an ended process that its parent has not waited for. If only the first thread has ended, the state is the
+// same, but there are more threads.
 bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1; }
 
 }  // namespace
@@ -86,8 +86,8 @@ ProgramName printable(ProgramName name) {
 
 bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self) {
   if (owner.pid == 0 || owner.pid_space != self.pid_space || self.pid_space == 0) return false;
-  // The same ivshmem peer and another boot id: the VM was rebooted within one QEMU. A container may have a boot id of
-  // its own, so this is only believed in the machine's first pid namespace.
+  // The same ivshmem peer with another boot id: the VM was rebooted within one QEMU. A container may have its own boot
+  // id, so this counts only in the machine's first pid namespace.
   if (owner.boot != self.boot)
     return owner.peer == self.peer && owner.boot != 0 && self.boot != 0 && self.pid_space == first_pid_space;
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return true;

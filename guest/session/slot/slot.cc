@@ -15,7 +15,7 @@
 namespace guest {
 namespace {
 
-// Before hello a worker serves nothing. So if anything in the slot has changed, another program has written there.
+// Before hello a worker serves nothing, so any change in the slot comes from another program.
 bool untouched(const ring::SlotView& slot) {
   using Header = ring::SlotHeader;
   using Control = ring::ChannelControl;
@@ -76,7 +76,7 @@ CUresult Slot::refuse_unserved(int call) const {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// Copies the device page. Each text gets the NUL that it may lack.
+// Copies the device page, and terminates each text.
 void Slot::copy_devices() {
   devices_ = view_.device_page().copy_out();
   if (ring::wrong(ring::Mutant::page_twice)) devices_ = view_.device_page().copy_out();

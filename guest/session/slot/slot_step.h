@@ -1,14 +1,14 @@
-// The steps that a guest may make in the slot directory (ring/layout/layout_c.h lists them): take a slot, give the slot of a
-// dead process back, give one's own slot back. The session and the tests' explorer call them.
+// The steps that a guest may make in the slot directory (ring/layout/layout_c.h): claim a slot, and give back its own
+// slot or a dead process's. The session and the tests' explorer call them.
 //
-// Invariant: each step is one compare-and-swap from a word that was seen, its epoch included. So no step succeeds on a
-// slot that has had another holder meanwhile. Trust: the broker and other guests write what is read here. A slot's
-// owner is a hint, which only decides about that slot.
+// Invariant: each step is one compare-and-swap from a word that was read before, epoch included. No step succeeds on a
+// slot that has had another holder meanwhile. Trust: the broker and other guests write the entries. A slot's owner is a
+// hint, which decides only about that slot.
 //
-// Ordering: edges A and B, which host/broker/vm/vm.h explains. A claim sees everything that was done before Ready. A guest
-// that judges an owner does not see an owner from before this holder's claim. A release makes visible what its process
-// did. Covered by: the model slots and the explorer's scenario slots (docs/models.md). Covered by nothing: that a guest
-// sees an owner whole, and that it is written before the broker's patience ends.
+// Ordering: edges A and B, which host/broker/vm/vm.h explains. A claim sees everything done before Ready. A guest that
+// judges an owner sees none older than the holder's claim. A release makes its process's work visible. Covered by: the
+// model slots and the explorer's scenario slots (docs/models.md). No test covers that a guest sees an owner whole, and
+// that the owner is written before the broker's patience ends.
 #pragma once
 
 #include <optional>
@@ -28,9 +28,9 @@ inline bool step(ring::Shared<ring::SlotEntry> entry, ring::SlotWord from, ring:
   return state.compare_exchange(word, from.with(to).word(), std::memory_order_acq_rel);  // A, B
 }
 
-// Takes a slot that is Ready. Returns the slot's word from now on, or nothing if another process was faster. `self` is
-// made beforehand, so that little time passes between the two stores: a process that dies there leaves a slot whose
-// owner is unknown.
+// Claims a Ready slot. Returns the slot's new word, or nothing if another process was faster. The caller makes `self`
+// beforehand, to shorten the time between the two stores: a process that dies there leaves a slot with an unknown
+// owner.
 inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, const ring::SlotOwner& self) {
   const auto seen = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
   if (seen.state != ring::SlotState::Ready) return std::nullopt;
@@ -41,7 +41,7 @@ inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, 
   return seen.with(ring::SlotState::Claimed);
 }
 
-// Gives the slot of a process that has died without giving it back to the broker. `dead`: bool(const SlotOwner&).
+// Gives a dead process's slot back to the broker. `dead`: bool(const SlotOwner&).
 template <class Dead>
 bool bury(ring::Shared<ring::SlotEntry> entry, Dead dead) {
   auto seen = ring::SlotWord::of(

@@ -42,9 +42,9 @@ class ByDirectory final : public Taking {
   const ring::SlotOwner self_ = this_process(region_.peer());
 };
 
-// The module tells the broker of each claim that finds no slot. So after the first this claims only if the directory
-// shows a slot that is Ready, and not again at once if the module gives none all the same: another process was faster,
-// or pages of the slot are still in use.
+// The module reports each failed claim to the broker. After the first claim, this class therefore claims only if the
+// directory shows a Ready slot. If the module still gives none, it pauses: another process was faster, or the kernel
+// still uses pages of the slot.
 class ByModule final : public Taking {
  public:
   ByModule(Module& module, const CheckedRegion& checked) : module_(module), checked_(checked) {}
@@ -57,8 +57,8 @@ class ByModule final : public Taking {
     if (!claimed || claimed->slot >= checked_.slot_count) return std::nullopt;
     return Taken{claimed->slot, claimed->word};
   }
-  void want() override {}       // the first claim has told
-  void bury_dead() override {}  // the kernel gives back what the dead have held
+  void want() override {}       // the first failed claim has reported it
+  void bury_dead() override {}  // the kernel gives back the slots of dead processes
   void give_back(const Taken&) override { module_.release(); }
 
  private:

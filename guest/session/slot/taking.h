@@ -1,8 +1,8 @@
-// How a slot changes hands: by the steps of slot_step.h, which this process makes in the directory itself, or by the
-// guest's kernel module, which alone may write there. One of the two, for the process's lifetime. One thread at a time.
+// How a slot changes hands. This process makes the steps of slot_step.h itself, or the guest's kernel module makes
+// them, if loaded: then only it may write the directory. A process never changes the way. One thread at a time.
 //
-// Trust: the broker writes the directory, and without the module every program of the VM. What is read about others
-// only decides about their slots.
+// Trust: the broker writes the directory, and without the module every program of the VM. Entries of others decide only
+// about their slots.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Taking {
   };
   // Takes a slot if one is Ready.
   virtual std::optional<Taken> try_take() = 0;
-  // Tells the broker that a slot is wanted. Call it once for each wish, after a try that took none.
+  // Reports to the broker that a slot is wanted. Called once per claim, after a try that found none.
   virtual void want() = 0;
   // Gives back the slots of processes that have ended without giving them back.
   virtual void bury_dead() = 0;
