@@ -1,5 +1,5 @@
-// Rings a host peer (ring::peer_broker, ring::peer_of_slot): by the ivshmem device's doorbell register or, if the
-// device has none, by a bit in the region's header, at which the broker looks.
+// Rings the doorbell of a host peer (ring::peer_broker, ring::peer_of_slot): by the ivshmem device's register, or by a
+// bit in the region's header, which the broker polls.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@
 namespace guest {
 namespace {
 
-// The nodes of the ports that QEMU's options name for this.
+// The nodes of the virtio-serial ports that QEMU's options name for doorbells.
 std::vector<std::string> bell_ports(const std::string& ports) {
   std::vector<std::string> found;
   for (const std::string& port : names_in(ports))
@@ -36,7 +36,7 @@ bool BellChannel::open(const std::string& ports, const std::string& nodes, std::
         " (qemu-config/pmem.md), or the kernel no module virtio_console";
   for (const std::string& port : all) {
     const std::string node = nodes + "/" + port;
-    // Not waiting: without this a write spins in the kernel until QEMU has taken the byte.
+    // O_NONBLOCK: without it a write spins in the kernel until QEMU has taken the byte.
     fd_ = cuabi::open_file(node.c_str(), O_RDWR | O_NONBLOCK);
     if (fd_ >= 0) return log(Level::Info, "%s is the bell channel", node.c_str()), true;
     why = errno == EBUSY ? "all " + std::to_string(all.size()) + " bell channels of the VM are taken"
@@ -55,8 +55,8 @@ bool BellChannel::connect(std::uint32_t port, Dial dial, std::string& why) {
 void BellChannel::serve(std::uint32_t slot) { say(static_cast<unsigned char>(slot)); }
 void BellChannel::ring() { say(ring::bell_look); }
 
-// What the channel does not take now is not said: the broker looks at the header by itself, too. A broker that has ended
-// must not end this program by a signal.
+// A full channel drops the byte: the broker polls the header as well. MSG_NOSIGNAL: a broker that has ended must not
+// end this program by a signal.
 void BellChannel::say(unsigned char byte) {
   const Uncancelled here;
   if (fd_ >= 0) [[maybe_unused]]

@@ -1,8 +1,8 @@
-// A bell channel to the broker, for regions that are no ivshmem device (ring/layout/bells.h): a connection by vsock, which is
-// this process's own, or a virtio-serial port of the VM's. A process takes the first port that nobody has open, and keeps
-// it. Without either it rings by the region's header alone, where the broker looks now and then, and nobody wakes it.
+// A doorbell channel to the broker, for regions that are no ivshmem device (ring/layout/bells.h). It is this process's
+// vsock connection, or one of the VM's virtio-serial ports: the first that no process has open. Without a channel, a
+// process rings through the region's header, which the broker polls, and no worker wakes it.
 //
-// Any thread may ring; one at a time listens. Trust: what is heard is only a reason to look again.
+// Any thread may ring; one thread at a time listens. Trust: a byte only makes the guest look again.
 #pragma once
 
 #include <atomic>
@@ -20,21 +20,21 @@ class BellChannel {
   BellChannel(const BellChannel&) = delete;
   BellChannel& operator=(const BellChannel&) = delete;
 
-  // `ports`: "/sys/class/virtio-ports", `nodes`: "/dev". False: there is no port that this process may have, and `why`
-  // is one sentence.
+  // `ports`: "/sys/class/virtio-ports", `nodes`: "/dev". False: this process can open no port, and `why` says so in one
+  // sentence.
   bool open(const std::string& ports, const std::string& nodes, std::string& why);
-  // The same by the host's port of vsock.
+  // The same with a vsock port of the host.
   bool connect(std::uint32_t port, Dial dial, std::string& why);
-  // Whether somebody may be heard.
+  // Whether the channel is open at both ends.
   bool works() const { return fd_ >= 0 && !ended_.load(std::memory_order_relaxed); }
-  // The interrupts of this slot's worker come here from now on.
+  // The interrupts of this slot's worker come through this channel from now on.
   void serve(std::uint32_t slot);
-  // Has the broker look at the header's bits.
+  // Makes the broker look at the header's bits.
   void ring();
-  // Waits for a byte, and takes all there are. Ended: there is nobody at the other end any more.
+  // Waits for a byte, and reads all that have come. Ended: the broker has closed its end.
   enum class Heard : std::uint8_t { Rung, TimedOut, Ended };
   Heard listen(std::uint64_t nanoseconds);
-  // Call it in a forked child: the channel is the parent's, whose end the broker hears of when no process has it open.
+  // Called in a forked child: closes its copy, since the broker sees the parent's end once no process has the channel.
   void forget();
 
  private:

@@ -1,8 +1,8 @@
-// Loopback: this process is an ivshmem peer of the broker, as a QEMU would be. The socket brings the region's
-// descriptor and an eventfd for each host peer. As long as it stays open, the broker knows that the process lives.
+// Loopback: this process is an ivshmem peer of the broker, as QEMU is for a VM. The socket brings the region's
+// descriptor and an eventfd for each host peer. While the socket is open, the broker knows that the process lives.
 //
-// Protocol (the ivshmem server's): 64-bit numbers, little-endian, a descriptor beside some of them: version 0, own id,
-// -1 with the memory, then (peer, eventfd) for each peer, own id last, once for each interrupt of a guest.
+// Protocol (the ivshmem server's): 64-bit little-endian numbers, some with a descriptor: version 0, own id, -1 with the
+// memory. A (peer, eventfd) pair follows for each peer, then own id, one pair for each interrupt of a guest.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -54,7 +54,7 @@ class Loopback final : public Region {
   explicit Loopback(int socket) : socket_(socket) {}
   ~Loopback() override { forget(); }
 
-  // Reads the server's greeting. False: it is not that of an ivshmem server.
+  // Reads the server's greeting. False: the server does not speak the ivshmem protocol.
   bool greet() {
     const timeval patience{.tv_sec = 5, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -104,8 +104,8 @@ class Loopback final : public Region {
   }
 
  private:
-  // Its own interrupts, of which the first has come, are not needed here: futexes wake it. The header says how many there
-  // are; a broker from before it said so has one.
+  // Skips this process's own interrupts after the first: futexes wake it instead. The header holds their number; an
+  // older broker, whose number is 0, sends one.
   bool skip_interrupts() {
     void* at = size_ >= ring::page ? mmap(nullptr, ring::page, PROT_READ, MAP_SHARED, memory_, 0) : MAP_FAILED;
     if (at == MAP_FAILED) return false;
@@ -151,7 +151,7 @@ std::unique_ptr<Region> connect_region(const char* socket_path) {
   auto region = std::make_unique<Loopback>(fd);
   errno = 0;
   if (region->greet()) return region;
-  // Between two brokers the socket listens, and nobody is there (docs/design/034-restart.md).
+  // Between two brokers the socket listens, but no broker accepts (docs/design/034-restart.md).
   if (errno == EAGAIN)
     log(Level::Error, "nothing at %s has greeted within 5 s: see whether ivgpud is started again, then try again",
         socket_path);

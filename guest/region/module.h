@@ -33,16 +33,16 @@ class Module {
     std::uint32_t slot;
     ring::SlotWord word;
   };
-  // Takes a slot that is Ready, without waiting. Nothing: there is none, or the device has gone. The broker hears of
-  // the wish then.
+  // Claims a Ready slot without waiting. Nothing: no slot is Ready, or the device has gone. If none is Ready, the
+  // broker learns that one is wanted.
   virtual std::optional<Claim> claim(const char* program) = 0;
-  // Gives the slot back. All mappings of it end: they show zeros, or raise SIGBUS (ring/layout/module_c.h).
+  // Gives the slot back and ends all mappings of it: they show zeros, or raise SIGBUS (ring/layout/module_c.h).
   virtual void release() = 0;
 
-  // Whether threads that sleep here are woken, if the worker of this slot raises vector slot % guest_vectors.
+  // Whether vector slot % guest_vectors, which this slot's worker raises, wakes threads that sleep here.
   virtual bool wakes(std::uint32_t slot, std::uint32_t guest_vectors) const = 0;
-  // Sleeps while the word at `offset` of the own slot holds `expected`, for `nanoseconds` at most. Ended: look again.
-  // Gone: the slot is no longer this process's, and nothing of it may be touched. Refused: nobody could sleep here.
+  // Sleeps while the word at `offset` of the own slot holds `expected`, for at most `nanoseconds`. Ended: look again.
+  // Gone: the process has lost the slot and must not touch it. Refused: no thread can sleep here.
   enum class Slept : std::uint8_t { Ended, Gone, Refused };
   virtual Slept sleep(std::uint64_t offset, std::uint32_t expected, std::uint64_t nanoseconds) = 0;
 };
@@ -51,8 +51,8 @@ class Module {
 using Ioctl = std::function<int(int fd, unsigned long request, std::uintptr_t argument)>;
 int ioctl_of_kernel(int fd, unsigned long request, std::uintptr_t argument);
 
-// The region of the first node ivgpuN in `nodes` ("/dev") that can be used. Null: there is none. `why` then is "" if
-// there is no node, and the region may be there by sysfs; else it is one sentence with the remedy.
+// The region of the first usable node ivgpuN in `nodes` ("/dev"). Null: none is usable. `why` then is "" if there is no
+// node, and sysfs may still give the region; else one sentence with the remedy.
 std::unique_ptr<Region> open_module(const char* nodes, std::string& why, Ioctl ioctl = ioctl_of_kernel);
 
 }  // namespace guest

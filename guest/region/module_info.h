@@ -1,4 +1,4 @@
-// What the guest's kernel module says of itself, and what follows from it: for the library and for ivgpu-check.
+// The guest's kernel module's report about itself, for the library and for ivgpu-check.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace guest {
 
-// Its release, made printable.
+// The module's release as printable text.
 std::string release_of(const IvgpuModuleInfo& info);
 
-// Why this release cannot use the module behind a node, in one sentence with the remedy; "": it can. The other is for a
-// node whose module does not say anything: `error` is its errno.
+// Why this release cannot use the module of a node, in one sentence with the remedy; "": it can. not_ours() is for a
+// node whose module reports nothing: `error` is its errno.
 std::string misfit(const std::string& node, const IvgpuModuleInfo& info);
 std::string not_ours(const std::string& node, int error);
 
-// Whether the interrupt that the worker of this slot raises, number slot % guest_vectors, wakes the slot's sleepers. 0
-// vectors: it raises none.
+// Whether the interrupt of this slot's worker, vector slot % guest_vectors, wakes the slot's sleepers. 0 guest vectors:
+// the worker raises none.
 bool wakes_slot(const IvgpuModuleInfo& info, std::uint32_t slot, std::uint32_t guest_vectors);
 
 }  // namespace guest

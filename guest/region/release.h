@@ -1,5 +1,5 @@
-// The release of the broker or of the kernel module, made printable, since any program of a VM without the module can
-// write over the broker's. For the library and for ivgpu-check.
+// Makes the release of the broker or of the kernel module printable: without the module, any program of the VM can
+// overwrite the broker's release. For the library and for ivgpu-check.
 #pragma once
 
 #include <cstring>

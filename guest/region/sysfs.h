@@ -1,4 +1,4 @@
-// Small files and folders of sysfs, for finding a region.
+// Reads small files and folders of sysfs, to find a region.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace guest {
 
-// Its beginning; "" if it cannot be read.
+// The file's first bytes; "" if it cannot be read.
 std::string read_text(const std::string& path);
-// Decimal, or with 0x; 0 if there is no number.
+// A decimal number, or hexadecimal with 0x; 0 if the file holds none.
 std::uint64_t read_number(const std::string& path);
-// The names in a folder, sorted; none if it cannot be read.
+// The names in a folder, sorted; none if the folder cannot be read.
 std::vector<std::string> names_in(const std::string& folder);
 
 }  // namespace guest

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-// After sys/socket.h, which it needs.
+// Needs sys/socket.h before it.
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
@@ -17,7 +17,7 @@
 namespace guest {
 namespace {
 
-// A host that answers takes less than a millisecond; this is for one that is stopped. The kernel's own limit is 2 s.
+// A host that answers takes less than a millisecond; the limit is for a stopped one. The kernel's own limit is 2 s.
 constexpr int patience_ms = 1000;
 
 std::string in_words(int error, std::uint32_t port) {
@@ -36,7 +36,7 @@ std::string in_words(int error, std::uint32_t port) {
   }
 }
 
-// The broker's first byte. 0, or an error.
+// Waits for the broker's first byte. Returns 0 or an errno.
 int first_byte(int socket) {
   pollfd answer{socket, POLLIN, 0};
   if (poll(&answer, 1, patience_ms) != 1) return ETIMEDOUT;

@@ -1,5 +1,5 @@
-// A connection by vsock to the broker of this VM's host, for bells (ring/layout/bells.h). All that knows the address family
-// stands here; ivgpu-check asks the same.
+// A vsock connection to the broker of this VM's host, for doorbells (ring/layout/bells.h). No other file knows this
+// address family; ivgpu-check uses this one, too.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace guest {
 
-// Connects to a port of the host. The socket, which does not wait; -1: errno says why. Takes a second at most.
+// Connects to a port of the host. Returns a non-blocking socket, or -1 and errno. Takes a second at most.
 int dial_host(std::uint32_t port);
 using Dial = int (*)(std::uint32_t port);
 
-// A bell channel by vsock: the socket, once the broker has taken it; -1, and `why` is one sentence with the remedy.
+// A doorbell channel by vsock: the socket, once the broker has accepted it. -1: `why` is one sentence with the remedy.
 int open_vsock(std::uint32_t port, Dial dial, std::string& why);
 
 }  // namespace guest
