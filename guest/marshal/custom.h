@@ -1,6 +1,6 @@
-// How a CUSTOM call crosses. The call's function enters and checks, and gives the bytes to write and the reading of the
-// reply. The rest follows from the call's line in the table and its record's list: what it must not overtake, whether
-// it waits for its reply, and whether it returns an earlier posted call's error.
+// Sends a CUSTOM call. The call's function enters and checks, writes the record's bytes and reads the reply. The call's
+// line and its record's field list decide the order with other calls, and whether it waits for its reply. They also
+// decide whether it returns an earlier posted call's error.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@
 
 namespace guest {
 
-// Bytes that follow a record, padded to 8. They stay the caller's.
+// Bytes that follow a record, padded to 8. The caller owns them.
 struct Part {
   const void* at = nullptr;
   std::size_t bytes = 0;
 };
 
-// What the table says about a CUSTOM call.
+// The table's line of a CUSTOM call.
 struct CustomLine {
   api::Way way = api::Way::Waited;
   api::Order order = api::Order::Own;
-  // The call makes or ends something. Then its own result is returned and an earlier error waits for the next call.
-  // Otherwise the guest would not know of something that the host has made or ended.
+  // The call creates or destroys something. Then it returns its own result, and an earlier error waits for the next
+  // call. Otherwise the guest would not learn that the host has created or destroyed the object.
   bool changes_lives = false;
 };
 
@@ -47,7 +47,7 @@ inline constexpr auto custom_lines = [] {
   return lines;
 }();
 
-// Finds the context in which the call is made, or the error to return: by its line, and by the handles that it names.
+// Finds the call's context by the call's line and the handles that it names, or returns the error.
 template <int Id, class... Handles>
 CUresult enter_call(Context*& context, Handles... named) {
   if constexpr (api::Call<Id>::manner.contextless) return enter_without_context(context);
@@ -58,13 +58,13 @@ struct Crossing {
   int call;                           // of a CUSTOM line
   Context& context;                   // the context in which the worker makes the call
   const StreamRef* stream = nullptr;  // null: the call is on no stream
-  // Replaces the line's way: for a posted call whose result is needed now, or for a piece of a waited call.
+  // Replaces the line's way: for a posted call whose result is needed now, or for a fragment of a waited call.
   std::optional<api::Way> way = {};
-  bool known_accepted = false;  // so it is not waited for because captures are open, either
+  bool known_accepted = false;  // the worker accepts the call, so open captures do not force a wait
 };
 
 // Sends the call with `payload` bytes, which `write` fills; `read` is as in guest/session/send.h. The stream remembers
-// the call even after its reply, since the GPU may still work on it. Preconditions: no channel's lock is held.
+// the call even after its reply, since the GPU may still work on it. Preconditions: the caller holds no channel's lock.
 template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
@@ -112,8 +112,8 @@ Sent cross(const Crossing& c, const Record& record, std::span<const Part> parts 
   return cross(c, record, parts, read_nothing);
 }
 
-// Sends a record of the session's own, a SESSION line of the table, and waits for its reply. The caller has waited for what it must
-// not overtake. Preconditions: no channel's lock is held.
+// Sends a record of a SESSION line, which no program calls, and waits for its reply. The caller has waited for the
+// calls that this record must not overtake. Preconditions: the caller holds no channel's lock.
 template <class Record, class Read = decltype(read_nothing)>
 Sent send_own(int call, const Context& context, const Record& record, Read read = read_nothing,
               std::span<const Part> parts = {}) {

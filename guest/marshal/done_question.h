@@ -1,15 +1,15 @@
-// Queries and waits that the guest answers by itself, because a stream, an event or a context is known to be done.
+// Queries and waits that the guest answers itself, because a stream, an event or a context is known to be done.
 //
-// An object found done stays done until a call is posted to it. So the guest reads the object's last use before it
-// sends the query, and keeps that use if the query succeeds. As long as the last use is the same, the answer is known;
-// a call that another thread posts meanwhile changes it. The NULL stream and the context are done when everything is.
-// For them the guest compares how many records all channels have sent.
+// An object found done stays done until a call is posted to it. The guest reads the object's last use before it sends
+// the query, and stores that use if the query succeeds. While the last use is unchanged, the answer is known; a call
+// that another thread posts changes it. The NULL stream and the context are done when everything is done. For them the
+// guest compares how many records all channels have sent.
 //
-// Nothing is kept of a wait that was given up. Nothing is known either while an object remembers several uses, or is
-// used by graphs (guest/objects/memory/last_use.h), since that value does not change with the next call.
+// A wait that was given up stores nothing. Nothing is known either while an object remembers several uses or is used by
+// graphs (guest/objects/memory/last_use.h), since that value does not change with the next call.
 //
-// No error is lost: every call looks for a fault of the context, and while a posted call's error is still to be
-// reported the guest answers nothing by itself.
+// No error is lost: every call looks for a fault of the context. While the error of a posted call is unreported, the
+// guest answers nothing itself.
 #pragma once
 
 #include <optional>
@@ -26,14 +26,14 @@ class DoneQuestion {
  public:
   // About a stream or an event.
   DoneQuestion(Asks asks, Object& object) : asks_(asks), known_(object.done), state_(object.last_use.now()) {}
-  // About everything that was sent: for the NULL stream or for the context.
+  // About everything that was sent: for the NULL stream or the context.
   DoneQuestion(Asks asks, KnownDone& known) : asks_(asks), known_(known), state_(sent()), everything_(true) {}
 
   bool answered() const {
     const auto& word = asks_ == Asks::Query ? known_.for_queries : known_.for_waits;
     return switches().known_done && !several_uses() && word.load(std::memory_order_relaxed) == state_;
   }
-  // Call it when the call was sent, as one record, and succeeded.
+  // Called when the call was sent as one record and succeeded.
   void succeeded() {
     if (several_uses()) return;
     const std::uint64_t now = everything_ ? state_ + 1 : state_;

@@ -1,4 +1,4 @@
-// Which memory the parameters of a CALL line name, and how much, by the words of the line (ring/api/arg.h).
+// The memory, and its length, that each parameter of a CALL line names (ring/api/arg.h).
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@ std::uint64_t element_count(const Params& params) {
     return 1;
 }
 
-// A device address that a call is given, as the host knows it.
+// A device address in a call's parameters, as the host knows it.
 struct DeviceArgument {
   std::uint64_t at = 0;
-  bool nothing = false;  // the call has nothing to do there, and CUDA ignores the address
+  bool nothing = false;  // the length is 0, so CUDA ignores the address
   CUresult refused = CUDA_SUCCESS;
 };
 template <api::Arg a, class Params>
@@ -44,7 +44,7 @@ DeviceArgument device_argument(CUdeviceptr p, const Params& params) {
   return {.refused = CUDA_ERROR_INVALID_VALUE};
 }
 
-// Of the memory behind a pointer, in bytes; null: ring::absent.
+// The bytes of memory behind a pointer; ring::absent for null.
 template <api::Arg a, class Pointer, class Params>
 std::uint64_t byte_length(Pointer p, const Params& params) {
   using T = api::Pointee<Pointer>;

@@ -1,7 +1,7 @@
 // The guest's half of every CALL line: arguments -> a record in the ring -> results.
 //
-// The steps: find the errors that CUDA reports at once (context, handles, NULL pointers, addresses), wait for what the
-// call must not overtake, write the record into the ring, publish it. Nothing here allocates memory.
+// Each call first finds the errors that CUDA reports at once: context, handles, NULL pointers, addresses. Then it waits
+// for calls that it must not overtake, writes and publishes its record. Nothing here allocates memory.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
  public:
   explicit Marshal(const Params& params) : params_(params) {}
 
-  // `refused`: the error by the call's rules (guest/calls/rules.h); CUDA_SUCCESS if they allow the call.
+  // `refused`: the error of the call's rules (guest/calls/rules.h), or CUDA_SUCCESS.
   CUresult run(std::uint16_t call, api::Way way, api::Manner manner, CUresult refused) {
     const CUresult entered = manner.contextless ? enter_without_context(context_) : enter_by_name();
     if (entered != CUDA_SUCCESS) return entered;
@@ -61,7 +61,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return result;
   }
 
-  // The object that the call created; null if it creates none, or failed.
+  // The object that the call created. Null: it creates none, or it failed.
   Object* created() const { return created_; }
 
  private:
@@ -83,7 +83,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   CUresult enter_by_name() {
     return std::apply([&](const P&... p) { return enter(context_, {named(p)...}); }, params_);
   }
-  Context& where() const { return green_ != nullptr ? *green_ : *context_; }  // of what the call makes
+  Context& where() const { return green_ != nullptr ? *green_ : *context_; }  // owns the new object
   template <class T>
   static const void* named(T p) {
     if constexpr (api::handle_of<T> != Handle::None && !api::crosses_as_number(api::handle_of<T>))
@@ -111,7 +111,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       } else {
         object = session()->objects.find(reinterpret_cast<const void*>(to_slot(p)), kind<I>);
         if (a.closes && !a.removes && object != nullptr && object->owner != 0)
-          object = nullptr;  // it goes with its owner
+          object = nullptr;  // its owner destroys it
       }
       objects_[I] = object;
       if (object == nullptr) refuse(unknown<I>(p));
@@ -146,7 +146,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  // A struct with members that do not cross as they are.
+  // A struct with members that need translation (ring/api/structs.h).
   template <std::size_t I>
   static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
 
@@ -181,7 +181,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return alive;
   }
 
-  // Before the record is sent: makes the object that the call creates, takes the memory that it frees.
+  // Before the record is sent: makes the object that the call creates, removes the memory that it frees.
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Creates) {
@@ -251,8 +251,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
         session()->objects.give(*found_, *owner);
       *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
     } else if constexpr (args[I].dir == Dir::Knows) {
-      // The worker's table has it. Another thread may have ended it here meanwhile: then the program gets what a destroyed
-      // object's handle is.
+      // The worker's table knows this object. If another thread has destroyed it in the guest's table, the program gets
+      // the handle of a destroyed object.
       const std::uint64_t id = r.slot();
       const api::Id parts = api::Id::of(id);
       if (parts.kind != kind<I> || parts.index == 0) return r.fail();
@@ -266,7 +266,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  // Remembers the call as the objects' last use, gives the program the created object, retires the destroyed one.
+  // Remembers the call as the objects' last use, gives the program the created object and retires the destroyed one.
   template <std::size_t I>
   void settle(Asks asks) {
     if constexpr (args[I].dir == Dir::Creates) {
@@ -290,14 +290,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (args[I].closes) {
         if (done_) close_object(*objects_[I], to_slot(std::get<I>(params_)), use_);
       } else if constexpr (kind<I> == Handle::Stream || kind<I> == Handle::Event || kind<I> == Handle::GraphExec) {
-        // Also of a call that was answered: the stream or event is no longer known to be done.
+        // Even if the call was answered: the stream or event is no longer known to be done.
         if (asks == Asks::Nothing || unanswered_) remember(*objects_[I], use_);
       }
     }
     (void)asks;
   }
 
-  // The first object that the call names and that may own what it finds.
+  // The first named object that may own the object found.
   Object* owner_of(api::Handle found) const {
     Object* owner = nullptr;
     each([&]<std::size_t I>() {
@@ -340,7 +340,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     else if (made_ != 0)
       keep_allocation(made_, made_bytes(), pool_of_memory(), device_of_memory(), home_of_memory());
   }
-  // Whose the memory is that the call makes: memory in a stream's order is its context's, whichever is current.
+  // The owner of the new memory: for an allocation in a stream the stream's context, even if another is current.
   Context& home_of_memory() const { return *(stream_.object != nullptr ? stream_.context : context_)->home; }
   std::uint32_t device_of_memory() const {
     std::uint32_t device = home_of_memory().device;
@@ -349,7 +349,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     });
     return device;
   }
-  // The device that the call names, by its ordinal or in a struct; else the current context's.
+  // The device that the call names, by ordinal or in a struct; else the current context's.
   std::uint32_t device_named() const {
     std::uint32_t device = context_->device;
     each([&]<std::size_t I>() {
@@ -359,7 +359,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     });
     return device;
   }
-  // The pool that the call names; else the one that the program has set for the device.
+  // The pool that the call names; else the pool that the program has set for the device.
   std::uint64_t pool_of_memory() const {
     std::uint64_t pool = session()->pool_of(home_of_memory().device);
     each([&]<std::size_t I>() {
@@ -377,7 +377,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   const Params& params_;
-  // By parameter: a length in bytes of memory; an address, a device's or a context's number as the host knows it.
+  // By parameter: a length in bytes, an address, or the number by which the host knows a device or context.
   std::uint64_t length_[sizeof...(P) + 1] = {};
   Object* objects_[sizeof...(P) + 1] = {};
   Object* created_ = nullptr;
@@ -385,11 +385,11 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t made_ = 0;  // the address of new memory
   std::optional<Place> freed_;
   StreamRef stream_;
-  Context *context_ = nullptr, *green_ = nullptr;  // the other: a green one that the call names
+  Context *context_ = nullptr, *green_ = nullptr;  // green_: a green context that the call names
   Use use_;
-  bool unanswered_ = false;  // sent, and the wait for its reply was given up
+  bool unanswered_ = false;  // sent, but the guest gave up waiting for the reply
   bool nothing_ = false;     // a length of 0: there is nothing to do
-  bool done_ = false;        // as far as the guest knows, the call has succeeded, or will
+  bool done_ = false;        // as far as the guest knows, the call has succeeded or will succeed
   CUresult refused_ = CUDA_SUCCESS;
 };
 

@@ -7,7 +7,7 @@
 namespace guest {
 namespace {
 
-// Sends a call whose record is slots alone, and waits.
+// Sends a call whose record holds slots only, and waits.
 template <std::size_t N>
 void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& slots) {
   const auto write = [&](ring::Writer& w) {
@@ -18,8 +18,8 @@ void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& 
 
 }  // namespace
 
-// Once for each place: what the worker was told it keeps from the driver until the session ends. A worker that does not know
-// the call is not told, and one that refuses has been told enough: the driver is then asked again all the same.
+// Reports each place once: the worker keeps it from the driver until the session ends. A worker without this call gets
+// no report. A refusal changes nothing, since the guest asks the driver again anyway.
 void NewMemory::tell_worker(std::uint64_t start, std::uint64_t bytes) {
   if (!session()->serves(api::id_of::avoid)) return;
   const auto there = session()->occupied.around(start, bytes);

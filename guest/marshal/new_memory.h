@@ -1,10 +1,10 @@
-// New device memory, at an address that the driver has chosen. An address of device memory must mean nothing else in this
-// process, so the guest reserves the range. If something of the program lies there, the guest tells the worker where, and
-// asks for other memory (docs/design/004-reservation.md).
+// New device memory, at an address that the driver has chosen. No other memory of this process may lie at a device
+// address, so the guest reserves the range. If memory of the program lies there, the guest reports the place to the
+// worker and asks for other memory (docs/design/004-reservation.md).
 //
-// It keeps what collides until something fits, so that the driver does not offer the same addresses again. At its end it
-// gives back what is large. What is small stays with the context: it comes from a block whose other pieces collide, too.
-// One thread uses it, for one call.
+// This object holds allocations that collide until an allocation fits, so that the driver does not offer the same
+// addresses again. Its destructor frees the large ones. Small ones stay allocated until the context ends, since the
+// rest of their block collides, too. One thread uses the object, for one call.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@ namespace guest {
 
 class NewMemory {
  public:
-  static constexpr std::uint64_t least_large = std::uint64_t{1} << 20;  // the driver cuts smaller pieces from blocks
+  static constexpr std::uint64_t least_large = std::uint64_t{1} << 20;  // the driver cuts smaller ones from blocks
 
-  // `range`: Made for a reservation, else Stays.
+  // `range`: Made for a reservation, Stays for other memory.
   NewMemory(Context& context, api::Range range) : context_(context), range_(range) {}
   ~NewMemory();
   NewMemory(const NewMemory&) = delete;
   NewMemory& operator=(const NewMemory&) = delete;
 
-  // Whether the call is done: the memory fits, or so many have collided that the address space counts as too full. Then
-  // `result` becomes CUDA_ERROR_OUT_OF_MEMORY.
+  // Whether the call is done: the memory fits, or too many allocations have collided. In the second case `result`
+  // becomes CUDA_ERROR_OUT_OF_MEMORY.
   bool keep(std::uint64_t start, std::uint64_t bytes, CUresult& result);
-  // How many have collided.
+  // The number of allocations that collided.
   std::size_t collided() const { return count_; }
-  // Gives this back at the end, though it fits.
+  // Frees this allocation in the destructor, although it fits.
   void give_back(std::uint64_t start, std::uint64_t bytes) { to_give_back_.push_back({start, bytes}); }
 
  private:

@@ -1,4 +1,4 @@
-// Streams as a call names them, and what a call on a stream must wait for.
+// The stream that a call names, and the calls for which a call on that stream must wait.
 #pragma once
 
 #include "guest/process/process.h"
@@ -7,13 +7,12 @@
 
 namespace guest {
 
-// A stream that a call names. `blocking`: it is ordered against the NULL stream, as streams without
-// CU_STREAM_NON_BLOCKING are.
+// `blocking`: the stream is ordered against the NULL stream, as streams without CU_STREAM_NON_BLOCKING are.
 struct StreamRef {
   Object* object = nullptr;  // null: no such stream
-  bool null_stream = false;  // the legacy one
+  bool null_stream = false;  // the legacy NULL stream
   bool blocking = true;
-  Context* context = nullptr;  // of the NULL stream that a blocking stream is ordered against
+  Context* context = nullptr;  // its NULL stream orders the blocking streams
 };
 
 inline StreamRef resolve_stream(CUstream stream, Context& context) {
@@ -31,15 +30,15 @@ inline CUresult no_such(const void* handle) {
   return session()->objects.went_with_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Whether a call must not overtake any posted call: by its line, or where it names no stream while captures are open. Launches into
-// captures are posted, and change graphs that they do not name.
+// Whether a call must not overtake any posted call: its line says so, or it names no stream while captures are open.
+// Launches into captures are posted, and change graphs that they do not name.
 inline bool follows_all(api::Order order, bool on_stream) {
   return order == api::Order::All || (!on_stream && session()->captures.any());
 }
 
-// Waits for what a call on this stream must not overtake. Work on the NULL stream waits for all blocking streams, so
-// the guest waits for every channel. Work on a blocking stream waits for the NULL stream, so the guest waits for that
-// stream's last use. False: the session is lost or suspended.
+// Waits for the calls that a call on this stream must not overtake. Work on the NULL stream waits for all blocking
+// streams, so the guest waits for every channel. Work on a blocking stream waits for the NULL stream, so the guest
+// waits for that stream's last use. False: the session is lost or suspended.
 inline bool wait_for_stream(const StreamRef& stream, const Channel& mine) {
   if (stream.null_stream) return wait_for_all(mine);
   return wait_for_object(*stream.object, mine) &&

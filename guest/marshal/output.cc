@@ -14,8 +14,8 @@
 namespace guest {
 namespace {
 
-// Reads a length, and so many bytes of text into `room`. If the length does not fit, the text is empty and the reader
-// has failed.
+// Reads a length and that many bytes of text into `room`. If the text does not fit, returns empty text and fails the
+// reader.
 std::span<char> take_text(ring::SharedReader& r, std::span<char> room) {
   const std::uint64_t length = r.slot();
   if (length <= room.size() && r.copy(room.data(), length)) return room.first(length);
@@ -23,8 +23,8 @@ std::span<char> take_text(ring::SharedReader& r, std::span<char> room) {
   return {};
 }
 
-// The text contains names of kernels, which the program chooses. No byte of them may steer a terminal, so control
-// characters become '?'.
+// The program chooses the kernel names in this text. Control characters become '?', so that no name can steer a
+// terminal.
 void log_lines(std::span<char> text) {
   const auto steers = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; };
   std::replace_if(text.begin(), text.end(), steers, '?');

@@ -1,6 +1,6 @@
-// The text that kernels have printed. The guest fetches it from the worker and writes it to the program's stdout,
-// through stdio, so that it stands in order with the program's own lines. The simulated GPU's report of an error comes
-// with it, and goes into the log.
+// The text that kernels have printed. The guest fetches the text from the worker and writes it to the program's stdout
+// through stdio, in order with the program's own lines. Error reports of the simulated GPU come with the text and go
+// into the log.
 #pragma once
 
 #include "guest/session/session.h"
@@ -12,7 +12,7 @@ inline bool output_waiting() {
   return s != nullptr && s->output_waiting();
 }
 
-// Fetches and writes all waiting text. Preconditions: no channel's lock is held.
+// Fetches and writes all waiting text. Preconditions: the caller holds no channel's lock.
 void print_output();
 
 }  // namespace guest

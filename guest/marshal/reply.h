@@ -1,5 +1,5 @@
-// A reply read by its list (ring/api/fields.h). The worker's word is not taken for anything: a count is held against what
-// there is of the reply before memory is taken for it, and whoever reads on finds a reader that has failed.
+// Reads a reply by its field list (ring/api/fields.h). The guest does not trust the worker: it checks each count
+// against the rest of the reply before it allocates. After a bad count every further read fails.
 #pragma once
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace guest {
 
-// What follows the struct.
+// The variable part that follows the reply's struct.
 struct Behind {
   std::vector<api::ParameterPlace> layout;
   std::string text;
@@ -44,7 +44,7 @@ class RepliedBy {
     if (count > in_.left() / sizeof(api::ParameterPlace)) return false;
     behind.layout.resize(count);
     if (!in_.copy(behind.layout.data(), count * sizeof(api::ParameterPlace))) return false;
-    // Launches write each parameter where the layout says: the host must not make us write outside the block.
+    // Launches write each parameter at its place in this layout. The worker must not make them leave the block.
     const std::uint64_t bytes = api::member_of(reply, w.bytes);
     for (const api::ParameterPlace& p : behind.layout)
       if (p.offset > bytes || p.size > bytes - p.offset) return false;

@@ -1,5 +1,5 @@
-// What the head of a call's record says, and what the call does about the error of an earlier posted call. CALL and CUSTOM
-// lines come here.
+// The flags in the header of a call's record, and how the call handles the error of an earlier posted call. For CALL
+// and CUSTOM lines.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ inline std::uint16_t record_flags(const Context& context, bool waits) {
       (session()->captures.any() ? ring::capture_mode_flags(this_thread().capture_mode) : 0));
 }
 
-// What a call does about the error of an earlier posted call. A posted call returns the error and is not made, which is
-// CUDA's rule. A waited call returns it after its own success, if `after` says so.
+// A posted call returns the error of an earlier posted call and is not made, which is CUDA's rule. A waited call
+// returns the error after its own success if `after` says so.
 inline Sending sending(int call, api::Way way, const Context& context, std::size_t payload, Earlier after) {
   const bool waits = way == api::Way::Waited;
   return {.call = call,
@@ -30,7 +30,7 @@ inline Sending sending(int call, api::Way way, const Context& context, std::size
           .after = after};
 }
 
-// Call it with the answer to each call of the program.
+// Called with the result of each call of the program.
 inline void note_answer(CUresult result) {
   const bool refused = result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_NOT_FOUND;
   if (refused) session()->captures.disturb();

@@ -1,4 +1,4 @@
-// Structs of CALL lines with members that do not cross as they are (ring/api/structs.h).
+// Translates structs of CALL lines with members that mean other things on the host (ring/api/structs.h).
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace guest {
 
-// An ordinal that no driver has.
+// An ordinal of no device.
 inline constexpr int no_ordinal = -1;
 
-// What the program wrote, for the host. A location on the host or at one of its NUMA nodes is refused: such memory would lie in the
-// worker, where the guest's processors cannot reach it.
+// Translates the program's struct for the host. Refuses a location on the host or at one of its NUMA nodes: the memory
+// would lie in the worker, where the guest's processors cannot reach it.
 struct ToHost {
   CUresult refused = CUDA_SUCCESS;
 
@@ -39,13 +39,13 @@ struct ToHost {
     at = seen.value_or(0);
   }
   void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
-  // The worker looks up what it is.
+  // The worker looks up the resource.
   void resource(CUdevResource& r) {
     if (r.type != CU_DEV_RESOURCE_TYPE_SM) refused = CUDA_ERROR_INVALID_RESOURCE_TYPE;
   }
 };
 
-// What the host wrote, for the program.
+// Translates the host's struct for the program.
 struct FromHost {
   void location(CUmemLocation& l) {
     if (l.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
@@ -60,9 +60,9 @@ struct FromHost {
   void resource(CUdevResource&) {}
 };
 
-// The device on which a struct of the program's says that memory lies.
+// Finds the device where a struct of the program places memory.
 struct FindDevice {
-  std::uint32_t device;  // as it was, if the struct says none
+  std::uint32_t device;  // unchanged if the struct names none
 
   void location(CUmemLocation& l) {
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) device = static_cast<std::uint32_t>(l.id);
