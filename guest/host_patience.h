@@ -1,4 +1,4 @@
-// How long a program waits for a host that does not answer, for the guest library and for ivgpu-check.
+// Reads IVGPU_HOST_PATIENCE, for the guest library and for ivgpu-check.
 #pragma once
 
 #include <charconv>
@@ -13,7 +13,7 @@ struct HostPatience {
   static constexpr unsigned most = 36'000;
   const char* text = std::getenv("IVGPU_HOST_PATIENCE");  // null if it is not set
 
-  // Empty if it is not set, or is no such number.
+  // Empty if the variable is not set or holds no number in that range.
   std::optional<unsigned> questions() const {
     const std::string_view said = text != nullptr ? text : "";
     unsigned number = 0;

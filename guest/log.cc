@@ -16,8 +16,8 @@
 namespace guest {
 namespace {
 
-// The descriptor of IVGPU_LOG_FILE, if that can be opened, else standard error. It is never closed, because the last
-// lines come at the process's end.
+// The descriptor of IVGPU_LOG_FILE if the file can be opened, else standard error. Never closed: the last lines come
+// when the process ends.
 int destination() {
   const char* path = std::getenv("IVGPU_LOG_FILE");
   const int fd =
@@ -41,7 +41,7 @@ int descriptor() {
   write_quietly(descriptor(), text, end + 1);
 }
 
-// For the lines about the level itself: log() needs the level, so it cannot write them.
+// Writes the lines about the level itself: log() needs the level, so it cannot write them.
 [[gnu::format(printf, 1, 2)]] void write_first_line(const char* format, ...) {
   va_list args;
   va_start(args, format);

@@ -10,7 +10,7 @@ namespace guest {
 using Level = ring::LogLevel;
 
 bool logs(Level level);
-// Opens the file of IVGPU_LOG_FILE, so that the program may change its root from then on. Else the first line opens it.
+// Opens IVGPU_LOG_FILE, so that the program may change its root afterwards. Else the first line opens the file.
 void open_log();
 [[gnu::format(printf, 2, 3)]] void log(Level level, const char* format, ...);
 

@@ -1,5 +1,5 @@
-// The off switches of all optimisations, in one table. IVGPU_OFF=name,name switches some off; all are on by default.
-// `order` is no optimisation: with it off, the tests of the order between threads must fail.
+// The switches of all optimisations, in one table. All are on; IVGPU_OFF=name,name switches some off. `order` is no
+// optimisation: without it the tests of the order between threads must fail.
 #pragma once
 
 namespace guest {
@@ -22,13 +22,13 @@ struct Switches {
 // Reads the environment once, at the first call. The log reports an unknown name. Safe from any thread.
 const Switches& switches();
 
-// Whether IVGPU_MANAGED=exclusive: the device then reports that host and GPU may not use managed memory at the same time
-// (docs/design/024-managed-memory.md). Reads the environment once. Safe from any thread.
+// Whether IVGPU_MANAGED=exclusive is set. The device then reports that host and GPU may not use managed memory at the
+// same time (docs/design/024-managed-memory.md). Reads the environment once. Safe from any thread.
 bool managed_is_exclusive();
 
-// After how many unanswered questions the host counts as gone (guest/host_patience.h). By default 7, since an answer may be
-// late on a busy machine but no call should hang for more than a second. Reads the environment at each call. Safe from any
-// thread.
+// The number of unanswered questions after which the host counts as gone (guest/host_patience.h). The default is 7: a
+// busy machine may answer late, but no call should hang for more than a second. Reads the environment at each call.
+// Safe from any thread.
 unsigned host_patience();
 
 }  // namespace guest

@@ -1,8 +1,8 @@
-// A scope in which the calling thread is not cancelled (pthread_cancel): its sleeps, reads and writes are no cancellation
-// points. A thread that ended in a call would keep the call's locks, and the record that it was writing.
+// A scope in which pthread_cancel() does not end the calling thread: its sleeps, reads and writes are no cancellation
+// points. A thread that ended inside a call would keep the call's locks and a half-written record.
 //
-// Each function of this library that calls a cancellation point has one of these. The call sites and not the entry points
-// have them, since a posted call has no such point, and would pay for it each time.
+// Each function of this library that calls a cancellation point opens this scope. Entry points do not: a posted call
+// has no cancellation point and would pay for the scope each time.
 #pragma once
 
 #include <pthread.h>

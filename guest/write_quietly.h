@@ -1,5 +1,5 @@
-// Writes the library's own lines to a file that the user chose. Its reader may be gone, or `ulimit -f` may bound its size.
-// The kernel then raises SIGPIPE or SIGXFSZ, which must not end a program that has written nothing.
+// Writes the library's own lines to a file that the user chose. If the file's reader is gone or `ulimit -f` is reached,
+// the kernel raises SIGPIPE or SIGXFSZ. Neither signal may end a program that has written nothing itself.
 #pragma once
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 namespace guest {
 
-// The kernel raises the signal of a failed write in this thread alone, so this thread blocks it and takes it.
+// The kernel signals a failed write to the writing thread alone, so this thread blocks and consumes the signal.
 inline void write_quietly(int fd, const char* text, std::size_t bytes) {
   sigset_t raised, before, pending;
   sigemptyset(&raised);

@@ -12,7 +12,7 @@
 namespace guest {
 namespace {
 
-// The contexts that the program has created. They are kept for the process's lifetime.
+// The contexts that the program has created. Never destroyed.
 struct Created {
   std::mutex mutex;
   std::map<std::uint64_t, Context*> by_handle;
@@ -27,8 +27,8 @@ Created& created() {
   return *c;
 }
 
-// Finds a free number, or 0. The search goes round, so that a number is used again as late as possible. Another
-// thread's record that comes too late then names an ended context, and not a new one.
+// Finds a free number; 0 if none is free. The search goes round, so that a number is reused as late as possible. A late
+// record of another thread then names an ended context, not a new one.
 std::uint32_t free_number(Created& c) {
   constexpr std::uint32_t first = ring::first_created_context, count = ring::max_contexts - first;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -79,7 +79,7 @@ Context* current_context() {
 
 namespace {
 
-// Under the mutex.
+// The caller holds the mutex.
 Context* make(Created& c, std::uint32_t device) {
   const std::uint32_t number = free_number(c);
   if (number == 0) {
@@ -90,7 +90,7 @@ Context* make(Created& c, std::uint32_t device) {
   const Object* object = session()->objects.create(api::Handle::Context, nullptr);
   if (object == nullptr) return c.taken.reset(number), nullptr;
   const std::uint64_t handle = object->id.load(std::memory_order_relaxed);
-  auto* context = new Context;  // for ever
+  auto* context = new Context;  // never freed
   context->handle = reinterpret_cast<CUcontext>(handle);
   context->device = device;
   context->number = number;

@@ -1,13 +1,13 @@
-// Contexts of this process: each device's primary one, and those that the program has created, green ones among them. The
-// worker has the driver's contexts, under the number that each record carries in its header.
+// Contexts of this process: each device's primary one, and those that the program has created, green ones included. The
+// worker holds the driver's contexts, under the number in each record's header.
 //
-// A green context is a part of its device's primary one: it has streams of its own, and shares everything else with it.
+// A green context belongs to its device's primary context: it has streams of its own and shares everything else.
 //
-// A Context object lives as long as the process, since a program may name a context that has ended: CUDA then reports
-// CUDA_ERROR_CONTEXT_IS_DESTROYED and not an unknown handle. The number of an ended context is given to another.
+// A Context object is never destroyed, since a program may name an ended context: CUDA then reports
+// CUDA_ERROR_CONTEXT_IS_DESTROYED and not an unknown handle. The number of an ended context is reused.
 //
-// Thread-safety: any thread. `uses` and the flags are atomic; null_stream and `done` say in their types how they are
-// shared. A context begins and ends under `mutex`. The other members are fixed once the context has a handle.
+// Thread-safety: any thread. `uses` and the flags are atomic; the types of null_stream and `done` state their rules. A
+// context begins and ends under `mutex`. The other members are fixed once the context has a handle.
 #pragma once
 
 #include <atomic>
@@ -23,18 +23,18 @@
 namespace guest {
 
 struct Context {
-  // An id of the same form as other handles'. No other context ever has it.
+  // An id of the same form as other handles'. No handle is used twice.
   CUcontext handle = nullptr;
   std::uint32_t device = 0;                  // the guest's ordinal
-  std::uint32_t number = 0;                  // in records: the host's device, or from first_created_context on
-  bool created = false;                      // by cuCtxCreate; false: the device's primary one, or a green one
-  CUgreenCtx green = nullptr;                // the other handle of a green one
-  Context* home = this;                      // whose memory, modules and events it uses: of a green one the primary
+  std::uint32_t number = 0;                  // in records: the host's device, or first_created_context and up
+  bool created = false;                      // by cuCtxCreate; false: a primary or green context
+  CUgreenCtx green = nullptr;                // a green context's second handle
+  Context* home = this;                      // owns its memory, modules and events; of a green one the primary
   unsigned api_version = 0;                  // cuCtxGetApiVersion
   std::uint64_t id = 0;                      // cuCtxGetId
   std::atomic<unsigned> flags{0};            // as the program has set them
-  std::atomic<unsigned> flags_of_device{0};  // of a primary one: those for the device's next one
-  // The number of times that it was retained or attached, less the releases. 0: it does not live.
+  std::atomic<unsigned> flags_of_device{0};  // of a primary context: the flags of the device's next one
+  // How often it was retained or attached, less the releases. 0: the context is not alive.
   std::atomic<std::uint32_t> uses{0};
   std::mutex mutex;
   // The last use of its NULL stream, and whether everything in it is known to be done.
@@ -52,31 +52,31 @@ Context* find_context(CUcontext handle);
 Context* find_context(CUgreenCtx handle);
 // The living green contexts of a device's primary one.
 std::vector<Context*> greens_of(const Context& primary);
-// The context of a new object that is made in `context`.
+// The context that will own a new object made in `context`.
 Context* keeper(api::Handle kind, Context& context);
 // The calling thread's current context, or null.
 Context* current_context();
 
-// A new context for cuCtxCreate. It has a number and a handle, and lives from begin() on. Null: all numbers are taken,
-// which the log says.
+// A new context for cuCtxCreate. It has a number and a handle; begin() makes it live. Null: all numbers are in use,
+// which the log reports.
 Context* new_context(std::uint32_t device);
 // The same for cuGreenCtxCreate.
 Context* new_green_context(std::uint32_t device);
-// Call it when the worker has created the context: it lives from now on.
+// Called when the worker has created the context: it is alive from now on.
 void begin(Context& context);
-// Call it when the context has ended, or could not be created: its number is free from now on.
+// Called when the context has ended or could not be created. Frees its number.
 void end(Context& context);
 
-// CUDA_SUCCESS if it lives. Else CUDA_ERROR_CONTEXT_IS_DESTROYED, or the fault that has ended it.
+// CUDA_SUCCESS if the context is alive. Else CUDA_ERROR_CONTEXT_IS_DESTROYED, or the fault that ended it.
 CUresult state_of(const Context& context);
 
-// The checks at the start of a call that crosses the ring. Finds the calling thread's context; else returns the error
-// of the call.
+// The checks at the start of a call that crosses the ring. Finds the calling thread's context, or returns the call's
+// error.
 CUresult enter(Context*& context);
-// The same for a call that names objects. If no context is current, the first object that has a context decides.
+// The same for a call that names objects. If no context is current, it uses the first named object's context.
 CUresult enter(Context*& context, std::initializer_list<const void*> named);
-// The same for a call that needs no context: finds the current one, or the first device's primary one. A fault of the
-// context is no error here.
+// The same for a call that needs no context: finds the current context, or else the first device's primary one. Ignores
+// a fault of the context.
 CUresult enter_without_context(Context*& context);
 
 }  // namespace guest

@@ -28,7 +28,7 @@ namespace {
 enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 
 struct Process {
-  std::mutex mutex;  // of cuInit
+  std::mutex mutex;  // serialises cuInit
   std::vector<std::uint32_t> visible;
   bool launches_block = false;
   Context primary[ring::max_devices];
@@ -41,7 +41,7 @@ Process& process() {
   return *p;
 }
 
-// The thread whose fork has locked the registrations. They stay locked from the first handler to the last one.
+// The thread that is inside fork() and has locked the registrations, from the first handler to the last.
 std::atomic<pthread_t> forking{0};
 
 bool ends_its_fork() {
@@ -49,7 +49,7 @@ bool ends_its_fork() {
   return forking.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
 }
 
-// An exit handler may fork, too. Its child has no session either, or it would give the parent's slot back.
+// An exit handler may fork, too. Its child must have no session either, or it would give the parent's slot back.
 void before_fork() {
   if (session() == nullptr) return;
   session()->registered->before_fork();
@@ -65,7 +65,7 @@ void after_fork_in_child() {
   if (session() == nullptr) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
   session()->forget();
-  // The parent's slot is not to be looked at, and the kernel module has not let the child keep it.
+  // The child must not look at the parent's slot, and the kernel module has not let the child keep it.
   set_session(nullptr);
 }
 
@@ -78,7 +78,7 @@ void deinitialize() {
 constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";
 constexpr const char* order_variable = "CUDA_DEVICE_ORDER";
 
-// The errors that these two variables cause without asking a worker.
+// The errors that these two variables cause before a worker is needed.
 CUresult refused_by_environment() {
   const char* order = std::getenv(order_variable);
   if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid)
@@ -172,13 +172,13 @@ CUresult initialize(unsigned flags) {
   }
   open_log();
   if (const CUresult r = refused_by_environment(); r != CUDA_SUCCESS) return r;
-  own_proc();  // the program may change its root later
+  own_proc();  // opened now: the program may change its root later
   std::unique_ptr<Region> region = find_region();
   if (region == nullptr) return CUDA_ERROR_NO_DEVICE;
   std::unique_ptr<Session> s = Session::open(std::move(region));
   if (s == nullptr) return CUDA_ERROR_NO_DEVICE;
   const CUresult result = adopt(s.get());
-  if (result == CUDA_SUCCESS) (void)s.release();  // for the process's lifetime
+  if (result == CUDA_SUCCESS) (void)s.release();  // never destroyed
   return result;
 }
 
@@ -210,7 +210,7 @@ void finish() {
   write_statistics(*session());
   if (session()->ends_with_process()) return;
   session()->variables->leave();
-  // The slot's next process gets these bytes. Where they cannot be put back, the slot is given back by the process's end.
+  // The slot's next process would see these bytes. If they cannot be removed, the process's end frees the slot.
   if (session()->registered->remove_all()) session()->leave();
 }
 

@@ -10,7 +10,7 @@
 namespace guest {
 namespace {
 
-// All threads. Leaked on purpose, since threads may outlive every destructor.
+// All threads. Never destroyed, since threads may outlive every destructor.
 struct Registry {
   std::mutex mutex;
   std::vector<Thread*> alive;

@@ -1,5 +1,5 @@
-// The state of one thread of the program: its channel, its stack of current contexts, and the entry point that it is
-// in. Only the thread itself uses it, but for `calls`.
+// The state of one thread of the program: its channel, its stack of current contexts, and the variant of the entry
+// point that it is in. Only the thread itself uses it, except `calls`.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class Thread {
   std::vector<Context*> contexts;  // the last is current
   bool per_thread = false;         // inside a _ptsz or _ptds entry point: stream 0 means this thread's own
   std::uint64_t calls = 0;
-  unsigned capture_mode = 0;  // CUstreamCaptureMode, or any number that the program has given for one
+  unsigned capture_mode = 0;  // CUstreamCaptureMode, or another number that the program passed
   // The last use of this thread's own stream (CU_STREAM_PER_THREAD) in a context. Other threads cannot name the stream,
-  // but calls on a whole context wait for its work.
+  // but calls on the whole context wait for its work.
   Object& own_stream(Context& context);
 
  private:

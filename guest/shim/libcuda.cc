@@ -1,7 +1,7 @@
-// The exported symbols of libcuda.so.1, all from the table. Each is an Entry, which counts the call, remembers whether
-// it is a per-thread form, and calls the function that serves it.
+// The exported symbols of libcuda.so.1, all from the table. Each is an Entry, which counts the call, records whether it
+// is a per-thread form, and calls the function that serves it.
 //
-// An exported name is an ifunc. So it has the type that cuda.h gives it, whichever function serves it.
+// An exported name is an ifunc, so it has cuda.h's type whichever function serves it.
 #include "guest/calls/calls.h"
 #include "guest/calls/narrow.h"
 #include "guest/calls/stub.h"
@@ -51,8 +51,8 @@ namespace served {
 #include "ring/api/driver.def"
 }  // namespace served
 
-// Gives the slot back, after all exit handlers of the program. Without this the next program would have to find out
-// that this one is dead.
+// Gives the slot back, after all exit handlers of the program. Otherwise the next program would have to find out that
+// this process is dead.
 __attribute__((destructor)) void leave_at_exit() { finish(); }
 
 }  // namespace
