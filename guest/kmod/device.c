@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ivshmem device: bound if its region is ours, let go when it is taken away,
- * at a kexec, and around sleep.
+ * The ivshmem device: bound if its region is ours; released when it is
+ * unplugged, at a kexec, and around sleep.
  *
- * Whatever touches the device's memory or registers on a program's behalf does
- * so inside `srcu` and looks at `gone` first. Removing sets `gone`, waits for
- * those inside, and then takes the rest down.
+ * Code that touches the device's memory or registers for a program does so
+ * inside `srcu` and checks `gone` first. Removal sets `gone`, waits for the
+ * readers of `srcu`, and then takes the rest down.
  */
 #include <linux/delay.h>
 #include <linux/io.h>
@@ -18,10 +18,10 @@
 #define IVSHMEM_DOORBELL 12
 #define IVGPU_BARS (BIT(0) | BIT(2))
 
-/* Rings one of the host's peers: 0 is the broker, 1 + k the worker of slot k. */
+/* Rings a host peer: 0 is the broker, 1 + k the worker of slot k. */
 void ivgpu_ring(struct ivgpu_device *dev, unsigned int peer)
 {
-	/* The word of 64 bits whose bit this is: x86-64 is little-endian. */
+	/* The 64-bit word that holds this bit: x86-64 is little-endian. */
 	if (dev->no_doorbell)
 		set_bit(peer, (unsigned long *)dev->header->rung);
 	else
@@ -74,7 +74,7 @@ static struct ivgpu_device *new_device(struct pci_dev *pdev)
 	dev->dev.release = release_device;
 	dev->pdev = pdev;
 	dev->memory = pci_resource_start(pdev, 2);
-	/* Not 0, which means in an owner that nobody knows. */
+	/* Not 0, which marks an unknown owner. */
 	dev->boot = get_random_u64() | 1;
 	return dev;
 }
@@ -122,7 +122,7 @@ static void give_resources(struct ivgpu_device *dev)
 	pci_release_selected_regions(dev->pdev, IVGPU_BARS);
 }
 
-/* Takes the region from all programs, and keeps it from them from now on. */
+/* Revokes the region from all programs, for good. */
 static void shut(struct ivgpu_device *dev)
 {
 	struct ivgpu_opener *opener;
@@ -140,8 +140,8 @@ static void shut(struct ivgpu_device *dev)
 }
 
 /*
- * memunmap_pages() does not wait for whoever still uses a page of this kind, an
- * io_uring buffer for example, and its struct page must outlive that.
+ * memunmap_pages() does not wait for users of such pages, like an io_uring
+ * buffer, and their struct page must outlive that use.
  */
 static void wait_for_pins(struct ivgpu_device *dev)
 {
@@ -154,12 +154,12 @@ static void wait_for_pins(struct ivgpu_device *dev)
 	}
 }
 
-/* Preconditions: nobody can open it any more; somebody may have. */
+/* Preconditions: no new open is possible; open files may exist. */
 static void let_go(struct ivgpu_device *dev)
 {
 	shut(dev);
 	wait_for_pins(dev);
-	/* The host may have those slots again; nobody looks any more after this. */
+	/* Lets the host reuse unpinned slots. The work does not run again. */
 	ivgpu_look_at_pins(&dev->unpin.work);
 	cancel_delayed_work_sync(&dev->unpin);
 	give_resources(dev);
@@ -189,7 +189,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci_set_drvdata(pdev, dev);
 	error = ivgpu_add_node(dev);
 	if (error) {
-		/* The node was there for a moment before it failed. */
+		/* A program may have opened the node before the error. */
 		let_go(dev);
 		goto put;
 	}
@@ -216,13 +216,13 @@ static void remove(struct pci_dev *pdev)
 	ivgpu_put(dev);
 }
 
-/* Reboot and kexec: the next kernel finds no slot held, and no interrupt comes. */
+/* Reboot, kexec: the next kernel finds no held slot and gets no interrupt. */
 static void shutdown(struct pci_dev *pdev)
 {
 	shut(pci_get_drvdata(pdev));
 }
 
-/* Interrupts may have been lost in the sleep, so all words are looked at. */
+/* Sleep may have lost interrupts, so every sleeper's word is checked. */
 static int resume(struct device *device)
 {
 	struct ivgpu_device *dev = dev_get_drvdata(device);
@@ -234,8 +234,8 @@ static int resume(struct device *device)
 }
 
 /*
- * After hibernation the region is another QEMU's: no session of before lives, and
- * its slots may lie elsewhere, which is looked at when the device is bound.
+ * After hibernation the region belongs to another QEMU: no earlier session
+ * lives. Its slots may lie elsewhere; binding the device checks that.
  */
 static int restore(struct device *device)
 {

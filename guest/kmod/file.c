@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/ivgpuN: what a program asks of it by its descriptor (ring/layout/module_c.h).
- * Arguments are copied first and answers last, outside of all locks.
+ * /dev/ivgpuN: the calls on its descriptor (ring/layout/module_c.h). Arguments
+ * are copied first and answers last, outside of all locks.
  */
 #include <linux/module.h>
 #include <linux/poll.h>
@@ -16,7 +16,7 @@ static int ivgpu_open(struct inode *inode, struct file *file)
 	struct ivgpu_device *dev = container_of(inode->i_cdev, struct ivgpu_device, cdev);
 	struct ivgpu_opener *opener;
 
-	/* The node may go while it is being opened. */
+	/* The node may be removed while a program opens it. */
 	if (!kref_get_unless_zero(&dev->users))
 		return -ENODEV;
 	opener = kzalloc(sizeof(*opener), GFP_KERNEL_ACCOUNT);
@@ -43,18 +43,18 @@ static int ivgpu_open(struct inode *inode, struct file *file)
 }
 
 /*
- * A descriptor is closed. A forked child has one, too, so the last close may come
- * long after the program that claimed the slot has ended, by an exit or by an exec
- * that closes its descriptor: that end counts. A close by a program that goes on
- * (of a duplicate, say) does not, nor does the end of a thread that had a table of
- * descriptors to itself.
+ * A program closes a descriptor. A forked child has one, too, so the last close
+ * may come long after the program that claimed the slot has ended. Therefore
+ * the end of that program ends the claim, by exit or by an exec that closes its
+ * descriptor. Closing a duplicate does not, nor does the end of a thread with
+ * its own descriptor table.
  */
 static int ivgpu_flush(struct file *file, fl_owner_t id)
 {
 	struct ivgpu_opener *opener = file->private_data;
 	struct ivgpu_device *dev = opener->dev;
 
-	/* By the time of an exec's closes its process has no other thread. */
+	/* When exec closes descriptors, its process has one thread left. */
 	if (!current->in_execve && atomic_read(&current->signal->live))
 		return 0;
 	mutex_lock(&dev->mutex);
@@ -125,7 +125,7 @@ static long claim_slot(struct ivgpu_opener *opener, void __user *argument)
 	error = ivgpu_claim(opener, &claim);
 	if (error)
 		return error;
-	/* The program can still ask which slot it has, and close. */
+	/* The program can still ask for its slot's number, and close. */
 	return copy_to_user(argument, &claim, sizeof(claim)) ? -EFAULT : 0;
 }
 
@@ -155,7 +155,7 @@ static long ring_host(struct ivgpu_opener *opener, unsigned long which)
 		return -ENODEV;
 	srcu = srcu_read_lock(&dev->srcu);
 	if (!READ_ONCE(dev->gone)) {
-		/* Before the ring: the broker answers what is counted by then. */
+		/* Counted before the ring: the broker answers all counted questions. */
 		if (which == IVGPU_RING_GPUS)
 			atomic_inc((atomic_t *)&dev->header->gpu_questions);
 		ivgpu_ring(dev, which == IVGPU_RING_WORKER ? 1 + slot : 0);
@@ -182,7 +182,7 @@ static long set_eventfd(struct ivgpu_opener *opener, int fd)
 	if (dev->gone) {
 		result = -ENODEV;
 	} else if (opener->slot >= 0) {
-		/* The slot's interrupt may be signalling the old one. */
+		/* The slot's interrupt may be signalling the old eventfd. */
 		spin_lock_irq(&dev->slot[opener->slot].lock);
 		swap(opener->eventfd, eventfd);
 		spin_unlock_irq(&dev->slot[opener->slot].lock);

@@ -4,9 +4,9 @@
  * device's mutex, a page's lock (or, without pages, fault_lock), a slot's lock.
  * Nothing is copied to or from a program under any of them.
  *
- * Trust: the host writes the region, and so may a program in its own slot. What
- * is read of it is copied once and checked, and chooses nothing but what the
- * program that owns the slot gets.
+ * Trust: the host writes the region, and a program may write its own slot. The
+ * module copies each value once and checks it. A wrong value affects only the
+ * program that owns the slot.
  */
 #ifndef IVGPU_H
 #define IVGPU_H
@@ -33,12 +33,12 @@
 struct ivgpu_opener;
 
 struct ivgpu_slot {
-	spinlock_t lock;		/* of all but `pinned`; interrupts take it */
-	struct ivgpu_opener *opener;	/* changes under the device's mutex, too */
+	spinlock_t lock;		/* for all but `pinned`; interrupts take it */
+	struct ivgpu_opener *opener;	/* the device's mutex protects it, too */
 	u32 *words;			/* the slot below its arena, while it is held */
 	struct list_head sleepers;
 	unsigned int sleeping;
-	bool pinned;			/* the device's mutex: pages outlive the holder */
+	bool pinned;			/* under the device's mutex: pages outlive the holder */
 };
 
 struct ivgpu_vector {
@@ -50,28 +50,28 @@ struct ivgpu_vector {
 struct ivgpu_device {
 	struct device dev;
 	struct cdev cdev;
-	struct kref users;		/* the binding, and each opener */
+	struct kref users;		/* one for the binding, one for each opener */
 	struct pci_dev *pdev;		/* while it is bound */
-	struct mutex mutex;		/* claims and releases, `openers`, `gone` */
-	struct srcu_struct srcu;	/* around what touches the device's memory */
+	struct mutex mutex;		/* claims, releases, `openers`, `gone` */
+	struct srcu_struct srcu;	/* around accesses to the device's memory */
 	bool gone;
 	struct list_head openers;
 
-	/* Checked when the device was bound, and fixed since. */
+	/* Checked when the device was bound, and fixed since then. */
 	u64 region_bytes, first_slot, slot_bytes;
 	unsigned int slot_count;
 	bool no_doorbell;
 	u32 peer;
-	u64 boot;			/* stands in owners for this binding */
+	u64 boot;			/* identifies this binding in owners */
 
 	void __iomem *registers;
 	phys_addr_t memory;		/* BAR2 */
 	struct dev_pagemap pagemap;
 	bool pages;			/* the region has struct pages */
-	struct rw_semaphore fault_lock;	/* without pages: faults against revoking */
+	struct rw_semaphore fault_lock;	/* without pages: orders faults and revoking */
 	struct IvgpuRegionHeader *header;
 	struct IvgpuSlotEntry *entries;
-	struct inode *inode;		/* its mapping has all mappings of the region */
+	struct inode *inode;		/* its mapping holds all mappings of the region */
 
 	unsigned int device_vectors, vectors;
 	struct ivgpu_vector vector[IVGPU_MAX_SLOTS];
@@ -83,14 +83,14 @@ struct ivgpu_device {
 struct ivgpu_opener {
 	struct ivgpu_device *dev;
 	struct list_head node;
-	int slot;			/* -1: none; the device's mutex */
-	unsigned long claims;		/* so far; a mapping is of one of them */
-	u32 word;			/* the slot's, when it was claimed */
+	int slot;			/* -1: none; under the device's mutex */
+	unsigned long claims;		/* so far; each mapping belongs to one */
+	u32 word;			/* the slot's word at the claim */
 	struct pid *process;		/* the claimer */
 	wait_queue_head_t wait;
 	atomic64_t rung;		/* interrupts since the last read() */
-	struct eventfd_ctx *eventfd;	/* the device's mutex, and its slot's lock */
-	struct list_head zeros;		/* the device's mutex; by their pages' `lru` */
+	struct eventfd_ctx *eventfd;	/* under the device's mutex and its slot's lock */
+	struct list_head zeros;		/* under the device's mutex; linked by `lru` */
 };
 
 /* main.c */

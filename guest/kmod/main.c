@@ -28,8 +28,8 @@ struct class ivgpu_class = {
 
 /*
  * Mappings belong to an inode of the device, not of the node in /dev: there may
- * be several nodes, and entries of 2 MiB need an inode with a size. The file
- * system has no owner, or its mount would keep the module from being unloaded.
+ * be several nodes. Entries of 2 MiB need an inode with a size. The file system
+ * has no owner: with one, its mount would keep the module loaded.
  */
 static int init_pseudo_context(struct fs_context *fc)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Mappings of the region in programs. What a mapping may show is decided at each
- * fault, not when it is made: the slot must still be its descriptor's.
+ * Mappings of the region in programs. Each fault decides whether a mapping may
+ * show the slot: the slot must still be its descriptor's.
  *
- * Against a race with ivgpu_revoke(): a fault looks under the page's lock, which
- * it keeps until the page is in the page table. Who takes a slot away writes that
- * first, then passes each page's lock: no later fault finds the slot, and all
- * earlier ones are in the page tables, to be taken out of them.
+ * A fault races with ivgpu_revoke(). It checks the slot under the page's lock,
+ * which it keeps until the page is in the page table. Revoking first writes
+ * that the slot is gone, then takes each page's lock. No later fault finds the
+ * slot; earlier ones are zapped from the page tables.
  *
- * A mapping belongs to one claim, and is at its end with that claim's. What only
- * a library reads of a slot then shows zeros, since a library cannot catch a
- * SIGBUS; what a program takes for memory of its own does not, since it could
- * not tell them from its data. Zeros are shown only when nothing of the slot is
- * mapped any more: who has read one finds zeros wherever it looks afterwards.
+ * A mapping belongs to one claim and ends with it. The part that only a library
+ * reads then shows zeros, since a library cannot catch SIGBUS. The program's
+ * own memory raises SIGBUS, since the program could not tell zeros from data.
+ * Zeros appear only once no page of the slot is mapped: a reader of one finds
+ * zeros everywhere.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -20,7 +20,7 @@
 #include "compat.h"
 #include "ivgpu.h"
 
-/* The slot that `bytes` at `offset` lie in, or -1. */
+/* The slot that contains [offset, offset + bytes), or -1. */
 static int slot_of(struct ivgpu_device *dev, u64 offset, u64 bytes)
 {
 	u64 slot;
@@ -45,7 +45,7 @@ static bool may_reach(struct vm_area_struct *vma, u64 offset)
 	if (offset < IVGPU_FRONT_BYTES)
 		return true;
 	slot = slot_of(dev, offset, PAGE_SIZE);
-	/* Pairs with take(): with the opener comes which of its claims this is. */
+	/* Pairs with take(): the opener becomes visible with its `claims`. */
 	return slot >= 0 && smp_load_acquire(&dev->slot[slot].opener) == opener &&
 	       (unsigned long)vma->vm_private_data == READ_ONCE(opener->claims);
 }
@@ -75,7 +75,7 @@ static vm_fault_t insert_frame(struct ivgpu_device *dev, struct vm_fault *vmf, u
 	return result;
 }
 
-/* Whether only a library reads what is there: no memory of the program's own. */
+/* Whether only a library reads this page, and no program owns data there. */
 static bool is_quiet(struct ivgpu_device *dev, u64 offset)
 {
 	int slot = slot_of(dev, offset, PAGE_SIZE);
@@ -84,11 +84,11 @@ static bool is_quiet(struct ivgpu_device *dev, u64 offset)
 }
 
 /*
- * A fault has its page locked until a moment after it is in the page table, where
- * others may take it out at once: by MADV_DONTNEED, or as the slot ends once more.
- * If the page table had the only reference, a locked page would be freed. So each
- * opener keeps one of its own to what it has given out, until it is unlocked.
- * Preconditions: the device's mutex is held. With `all`, no fault is under way.
+ * A fault keeps its page locked for a moment after inserting it in the page
+ * table. Another thread may remove it at once: by MADV_DONTNEED, or as the slot
+ * ends again. Without another reference, a locked page would be freed. Each
+ * opener therefore holds one until the page is unlocked. Preconditions: the
+ * device's mutex is held; with `all`, no fault runs.
  */
 void ivgpu_put_zeros(struct ivgpu_opener *opener, bool all)
 {
@@ -103,8 +103,8 @@ void ivgpu_put_zeros(struct ivgpu_opener *opener, bool all)
 }
 
 /*
- * A page of zeros for a mapping that is at its end, of this mapping alone. Without
- * pages of the region the mapping is one of frame numbers, and has no room for it.
+ * A page of zeros for an ended mapping, of this mapping alone. Without struct
+ * pages the mapping holds frame numbers, and cannot take a page.
  */
 static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u64 offset)
 {
@@ -112,7 +112,7 @@ static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u
 	struct page *page;
 	bool ended;
 
-	/* Whoever takes a slot away has this until nothing of it is mapped. */
+	/* ivgpu_end_slot() holds it until nothing of the slot is mapped. */
 	mutex_lock(&dev->mutex);
 	ended = !may_reach(vmf->vma, offset);
 	mutex_unlock(&dev->mutex);
@@ -140,7 +140,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	int srcu;
 
 	srcu = srcu_read_lock(&dev->srcu);
-	/* Once more under the lock; here, because the page may be there no more. */
+	/* Checked again under the lock; here first, as the page may be gone. */
 	if (may_reach(vmf->vma, offset))
 		result = dev->pages ? insert_page(dev, vmf, offset)
 				    : insert_frame(dev, vmf, offset);
@@ -158,9 +158,9 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	struct ivgpu_device *dev = opener->dev;
 	u64 bytes = vma->vm_end - vma->vm_start;
 	/*
-	 * Its pages cannot be grown into, or dumped. A forked child has them,
-	 * which it could map anyway, by the descriptor: VM_DONTCOPY would be for
-	 * good, as later kernels (7.x) refuse MADV_DOFORK with VM_DONTEXPAND.
+	 * The mapping cannot grow or be dumped. A forked child keeps it, since the
+	 * child could map it anyway by the descriptor. VM_DONTCOPY would be final:
+	 * later kernels (7.x) refuse MADV_DOFORK with VM_DONTEXPAND.
 	 */
 	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	unsigned long clear = VM_MAYEXEC;
@@ -197,7 +197,7 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* Takes a part of the region out of all page tables. Nobody may reach it now. */
+/* Zaps a range from all page tables. No fault may reach it any more. */
 void ivgpu_revoke(struct ivgpu_device *dev, u64 offset, u64 bytes)
 {
 	u64 at;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The region, BAR2: its header, read once and checked, and how the kernel maps
- * it.
+ * The region, BAR2: its header, read once and checked, and the kernel's own
+ * mapping of it.
  *
  * The firmware often marks BAR2 as uncached, and a mapping by frame number
- * follows that. So the region gets struct pages, in compounds of 2 MiB: what is
- * mapped by its page is write-back, and the kernel can do I/O to it. Where the
- * kernel refuses the pages, frame numbers must do.
+ * follows that. The module therefore creates struct pages, in compounds of 2
+ * MiB: mappings by page are write-back, and the kernel can do I/O to them. If
+ * the kernel refuses the pages, frame numbers must do.
  */
 #include <linux/io.h>
 #include <linux/memremap.h>
@@ -17,7 +17,7 @@
 #define PAGES_OF(bytes) ((bytes) >> PAGE_SHIFT)
 #define IVGPU_ORDER 9		/* of a compound: 2 MiB */
 
-/* Each number is checked by itself first, so that no product overflows. */
+/* Checks each number alone first, so that no product overflows. */
 static bool slots_fit(const struct IvgpuRegionHeader *header, u64 bytes)
 {
 	if (!header->slot_count || header->slot_count > IVGPU_MAX_SLOTS)
@@ -32,8 +32,8 @@ static bool slots_fit(const struct IvgpuRegionHeader *header, u64 bytes)
 }
 
 /*
- * Other projects have ivshmem devices, too. So this looks before it takes
- * anything, and leaves what is not ours to others.
+ * Other projects have ivshmem devices, too. The module therefore reads the
+ * header before it claims anything, and leaves foreign devices alone.
  */
 int ivgpu_read_header(struct ivgpu_device *dev)
 {
@@ -55,7 +55,7 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	at = ioremap(dev->memory, sizeof(header));
 	if (!at)
 		return -ENOMEM;
-	magic = readq(at);	/* stored last, so the rest is there */
+	magic = readq(at);	/* the broker stores it last */
 	rmb();
 	memcpy_fromio(&header, at, sizeof(header));
 	iounmap(at);
@@ -82,7 +82,7 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	return 0;
 }
 
-/* Whether the region that is there now is laid out as the one that was bound. */
+/* Whether the region's layout is still that of the bound region. */
 bool ivgpu_same_region(struct ivgpu_device *dev)
 {
 	const struct IvgpuRegionHeader *now = dev->header;
@@ -97,7 +97,7 @@ bool ivgpu_same_region(struct ivgpu_device *dev)
 }
 
 /*
- * Maps a part of the region for the kernel, of the same memory type as the
+ * Maps a range of the region for the kernel, with the memory type of the
  * programs' mappings.
  */
 void *ivgpu_map_memory(struct ivgpu_device *dev, u64 offset, size_t bytes)
@@ -168,8 +168,8 @@ void ivgpu_unmap_region(struct ivgpu_device *dev)
 }
 
 /*
- * Whether anybody but the module holds pages there, once they are mapped
- * nowhere. All references to a page of a compound are counted at its head.
+ * Whether a user other than the module holds pages there, once no program maps
+ * them. A compound counts all references at its head.
  */
 bool ivgpu_in_use(struct ivgpu_device *dev, u64 offset, u64 bytes)
 {

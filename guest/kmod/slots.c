@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Claims and ends of slots: the steps in the region's directory that a guest may
- * make (ring/layout/layout_c.h), each one compare-and-swap from a word that was seen.
- * All of it under the device's mutex.
+ * Claims and ends of slots: a guest's steps in the region's directory
+ * (ring/layout/layout_c.h), each one compare-and-swap from a word that was
+ * read. All run under the device's mutex.
  *
- * A slot that is given back is first taken from whoever reaches it: its sleepers,
- * then all mappings. Only then does the host hear of it, and may wipe the slot.
- * Pages that the kernel or a device still uses are nobody's to wipe: the
- * entry's `pinned` says so until they are let go.
+ * Giving a slot back first revokes it from its sleepers, then from all
+ * mappings. Only then does the host learn of it, and may scrub the slot. No
+ * party may scrub pages that the kernel or a device still uses: the entry's
+ * `pinned` is set until they are released.
  */
 #include <linux/hrtimer.h>
 #include <linux/pid_namespace.h>
@@ -18,7 +18,7 @@
 
 #define STATE_MASK ((1U << IVGPU_SLOT_STATE_BITS) - 1)
 #define UNPIN_PERIOD_MS 10
-#define CLAIM_NAP_NS NSEC_PER_MSEC	/* the broker tells nobody that a slot is Ready */
+#define CLAIM_NAP_NS NSEC_PER_MSEC	/* the broker does not signal Ready slots */
 
 /* The unit of a start time in /proc/PID/stat, 10 ms, in nanoseconds. */
 #define CLOCK_TICK_NS (NSEC_PER_SEC / 100)
@@ -40,7 +40,7 @@ static bool step(struct IvgpuSlotEntry *entry, u32 word, u32 from, u32 to)
 	return cmpxchg(&entry->state, seen, with_state(word, to)) == seen;
 }
 
-/* Whether it was there to be given back: its worker lives (Claimed), or not. */
+/* Whether the slot was held: its worker lives (Claimed), or not (Dead). */
 static bool give_back(struct IvgpuSlotEntry *entry, u32 word)
 {
 	return step(entry, word, IVGPU_SLOT_CLAIMED, IVGPU_SLOT_RELEASED) ||
@@ -50,9 +50,9 @@ static bool give_back(struct IvgpuSlotEntry *entry, u32 word)
 static void sign(struct ivgpu_device *dev, struct IvgpuSlotEntry *entry, const char *name)
 {
 	/*
-	 * As programs without the module sign, for the host's log, and for them:
-	 * another boot than theirs says that this process is dead. The module
-	 * leaves no slot held where they could meet.
+	 * Signs as programs without the module do, for the host's log and for them:
+	 * the foreign boot id tells them that this process is dead. The module leaves
+	 * no slot held where they could meet.
 	 */
 	struct IvgpuSlotOwner owner = {
 		.boot = dev->boot,
@@ -80,7 +80,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 
 	if ((seen & STATE_MASK) != IVGPU_SLOT_READY)
 		return false;
-	/* The host has taken it from its holder, who may not keep the mapping. */
+	/* The host revoked it from its holder, whose mapping must end. */
 	if (slot->opener)
 		ivgpu_end_slot(slot->opener);
 	if (slot->pinned)
@@ -104,7 +104,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	atomic64_set(&opener->rung, 0);
 	spin_lock_irq(&slot->lock);
 	slot->words = words;
-	/* Pairs with may_reach(): `claims` comes before it. */
+	/* Pairs with may_reach(): makes `claims` visible first. */
 	smp_store_release(&slot->opener, opener);
 	spin_unlock_irq(&slot->lock);
 	WRITE_ONCE(opener->slot, k);
@@ -126,7 +126,7 @@ static int try_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim
 		if (take(opener, k, claim))
 			return 0;
 	if (first) {
-		/* Once for each wish: the broker logs what it cannot give. */
+		/* Once per claim: the broker logs requests that it cannot meet. */
 		atomic_inc((atomic_t *)&dev->header->wanted);
 		ivgpu_ring(dev, 0);
 	}
@@ -179,7 +179,7 @@ void ivgpu_end_slot(struct ivgpu_opener *opener)
 
 	slot->pinned = ivgpu_in_use(dev, ivgpu_slot_start(dev, k), dev->slot_bytes);
 	if (slot->pinned) {
-		/* Before the step, which makes it visible. */
+		/* Set before the step, whose release makes it visible. */
 		WRITE_ONCE(entry->pinned, 1);
 		schedule_delayed_work(&dev->unpin, msecs_to_jiffies(UNPIN_PERIOD_MS));
 	}
@@ -199,8 +199,8 @@ void ivgpu_end_all(struct ivgpu_device *dev)
 }
 
 /*
- * Slots that this VM held before the module bound its device, under an earlier
- * kernel or by sysfs: nobody can reach them any more.
+ * Frees slots that this VM held before the module bound its device, under an
+ * earlier kernel or through sysfs: no process can reach them any more.
  */
 void ivgpu_free_orphans(struct ivgpu_device *dev)
 {
@@ -222,7 +222,7 @@ void ivgpu_free_orphans(struct ivgpu_device *dev)
 		ivgpu_ring(dev, 0);
 }
 
-/* Tells the host which slots' pages have been let go by now. */
+/* Reports to the host which slots' pages have been released by now. */
 void ivgpu_look_at_pins(struct work_struct *work)
 {
 	struct ivgpu_device *dev = container_of(to_delayed_work(work), struct ivgpu_device, unpin);
@@ -240,7 +240,7 @@ void ivgpu_look_at_pins(struct work_struct *work)
 			continue;
 		}
 		slot->pinned = false;
-		/* What the last user wrote comes before it. */
+		/* Makes the last user's writes visible first. */
 		smp_store_release(&dev->entries[k].pinned, 0);
 		ring = true;
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Interrupts, and who sleeps for them. A device may have fewer vectors than
- * slots; then slots share one, and each of them is taken as rung.
+ * Interrupts, and the threads that sleep for them. A device may have fewer
+ * vectors than slots; then slots share a vector, and all of them count as rung.
  *
- * No wake-up is lost: the worker changes the word and then rings. A sleeper joins
- * the slot's list and looks at the word under the slot's lock; an interrupt looks
- * at the words of the list under the same lock. If the interrupt came first, the
- * sleeper sees what the worker wrote before it; else it is in the list.
+ * No wake-up is lost: the worker changes the word and then rings. A sleeper
+ * joins the slot's list and checks the word under the slot's lock; an interrupt
+ * checks the words of the list under the same lock. If the interrupt came
+ * first, the sleeper sees the worker's earlier write; else it is in the list.
  */
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -16,7 +16,7 @@
 #include "compat.h"
 #include "ivgpu.h"
 
-/* On the stack of a thread that waits; under the slot's lock. */
+/* On the stack of a waiting thread; protected by the slot's lock. */
 struct sleeper {
 	struct list_head node;
 	const u32 *word;
@@ -25,11 +25,11 @@ struct sleeper {
 	int result;
 };
 
-#define ASLEEP 1		/* sleeper::result until somebody wakes it */
+#define ASLEEP 1		/* sleeper::result until it is woken */
 
 /*
- * Preconditions: the slot's lock is held. With 0, wakes those whose word has
- * changed; with an error, everybody.
+ * Preconditions: the slot's lock is held. `result` 0: wakes sleepers whose word
+ * has changed; an error: wakes all of them.
  */
 void ivgpu_wake_sleepers(struct ivgpu_slot *slot, int result)
 {
@@ -72,8 +72,8 @@ static irqreturn_t interrupt(int irq, void *argument)
 }
 
 /*
- * All interrupts that the slots need, or none: a program whose own is missing
- * would sleep for ever, and cannot know.
+ * Allocates an interrupt for each slot, or none: a program without its
+ * interrupt would sleep for ever, and could not know.
  */
 void ivgpu_take_vectors(struct ivgpu_device *dev)
 {
@@ -86,7 +86,7 @@ void ivgpu_take_vectors(struct ivgpu_device *dev)
 		return;
 	dev->device_vectors = count;
 	wanted = min(dev->device_vectors, dev->slot_count);
-	/* An interrupt is a write of the device's. */
+	/* MSI-X needs bus mastering: an interrupt is a write by the device. */
 	pci_set_master(pdev);
 	error = pci_alloc_irq_vectors(pdev, wanted, wanted, PCI_IRQ_MSIX);
 	if (error < 0)
@@ -148,7 +148,7 @@ static int join(struct ivgpu_slot *slot, struct ivgpu_opener *opener,
 	return result;
 }
 
-/* Whoever wakes a sleeper is done with it once this has had the lock. */
+/* Once this has had the lock, no waker uses the sleeper any more. */
 static int leave(struct ivgpu_slot *slot, struct sleeper *sleeper)
 {
 	int result;
@@ -165,7 +165,7 @@ static int leave(struct ivgpu_slot *slot, struct sleeper *sleeper)
 
 static ktime_t expiry(u64 timeout_ns)
 {
-	/* Longer than a clock counts is for ever. */
+	/* A time beyond the clock's range means for ever. */
 	if (timeout_ns > KTIME_MAX)
 		return KTIME_MAX;
 	return ktime_add_safe(ktime_get(), ns_to_ktime(timeout_ns));
