@@ -1,5 +1,5 @@
-// Sets of events, of which a guest's GPU has none: the host's errors, clocks and power are the operator's. nvidia-smi makes a
-// set before it does anything else, and ends where there is none.
+// Event sets. A guest's GPU has no events: the host's errors, clocks and power are the operator's. nvidia-smi creates a
+// set before anything else, and exits if that fails.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -17,7 +17,7 @@ using nvmlEventSet_t = nvmlEventSet_st*;
 namespace guest::nvml {
 namespace {
 
-// Never destroyed, as the library. A set outlives nvmlShutdown, as natively.
+// Never destroyed, like the library. A set outlives nvmlShutdown, as with NVIDIA's library.
 struct Sets {
   std::mutex mutex;
   std::vector<std::unique_ptr<nvmlEventSet_st>> all;
@@ -36,7 +36,7 @@ bool is_set(nvmlEventSet_t set) {
   return find(sets(), set) != sets().all.end();
 }
 
-// Nothing ever happens.
+// Sleeps for the whole time, since no event comes.
 nvmlReturn_t wait(nvmlEventSet_t set, const void* data, unsigned milliseconds) {
   if (!library().started()) return NVML_ERROR_UNINITIALIZED;
   if (data == nullptr || !is_set(set)) return NVML_ERROR_INVALID_ARGUMENT;

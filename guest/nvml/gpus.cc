@@ -15,13 +15,13 @@
 namespace guest::nvml {
 namespace {
 
-// The first VM page that says something of GPUs.
+// The first version of the VM page that describes GPUs.
 constexpr std::uint32_t first_page_version = 2;
 
-// An answer takes the broker some 100 us if it has the facts, and milliseconds if it has to ask for them.
+// The broker needs some 100 us for an answer from its cache, and milliseconds if it must ask the host's NVML.
 constexpr std::uint64_t shortest_nap_ns = 20'000, longest_nap_ns = 1'000'000;
 
-// A broker that begins anew may not have heard the ring of before.
+// A restarted broker may have missed the earlier ring.
 constexpr std::uint64_t between_rings_ns = 1'000'000'000;
 
 void nap(std::uint64_t& ns) {
@@ -30,7 +30,7 @@ void nap(std::uint64_t& ns) {
   ns = std::min(2 * ns, longest_nap_ns);
 }
 
-// The counts run free.
+// The counters wrap.
 bool has_come_to(std::uint32_t answered, std::uint32_t question) {
   return static_cast<std::int32_t>(answered - question) >= 0;
 }
@@ -100,14 +100,14 @@ Answer Gpus::look(std::uint64_t max_age_ns) {
 
 Answer Gpus::ask(std::uint64_t patience_ns) {
   const std::uint64_t until = monotonic_nanoseconds() + patience_ns;
-  snapshot_.taken_ns = 0;  // a copy that fails may leave a part of another answer
+  snapshot_.taken_ns = 0;  // a failed copy may leave a mix of two answers
   const bool asked = region_->ask_about_gpus(front_);
   if (!asked && region_->broker() == Region::Broker::Gone) return Answer::Gone;
   if (!asked)
     return too_old(
         "the guest's kernel module is an older one and cannot ask about the GPUs: upgrade ivgpu-dkms in this VM, then "
         "load the module anew");
-  // Questions that others have counted since then are answered, too.
+  // Includes questions that other processes have counted since then.
   const std::uint32_t question = front_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_relaxed);
   std::uint64_t next_ring = monotonic_nanoseconds() + between_rings_ns;
   for (std::uint64_t nap_ns = shortest_nap_ns;; nap(nap_ns)) {
@@ -126,12 +126,12 @@ Answer Gpus::ask(std::uint64_t patience_ns) {
   return Answer::Late;
 }
 
-// The front of a device that was taken away reads as zeros, which look like an answer.
+// The header area of a removed device reads as zeros, which look like an answer.
 bool Gpus::is_there() const {
   return front_.header()[&ring::RegionHeader::magic].load(std::memory_order_relaxed) == ring::region_magic;
 }
 
-// False: the question has no answer yet, or the broker is writing another one.
+// False: the question has no answer yet, or the broker is writing another answer.
 bool Gpus::copy(std::uint32_t question) {
   const auto page = front_.vm_page();
   if (!has_come_to(page[&ring::VmPage::answered].load(std::memory_order_acquire), question)) return false;  // A
@@ -162,8 +162,8 @@ std::uint32_t Gpus::holders(std::uint32_t gpu, Holder (&to)[ring::max_slots]) co
   return count;
 }
 
-// Whether the owner's pid means in this process what it means in its own. The kernel module signs for all programs,
-// with the machine's first pid namespace and a boot id that is its own.
+// Whether the owner's pid has the same meaning in this process. The kernel module signs for all programs, with the
+// machine's first pid namespace and its own boot id.
 bool Gpus::is_ours(const ring::SlotOwner& owner) const {
   if (owner.pid == 0 || self_.pid_space == 0 || owner.pid_space != self_.pid_space) return false;
   return region_->module() != nullptr || owner.boot == self_.boot;

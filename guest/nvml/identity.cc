@@ -1,4 +1,4 @@
-// Which GPUs there are, and how programs name them: handles, indices, UUIDs, PCI addresses, names.
+// The VM's GPUs, and how programs name them: handles, indices, UUIDs, PCI addresses, names.
 #include <cstdio>
 #include <cstring>
 
@@ -19,7 +19,7 @@ struct PciAddress {
   bool operator==(const PciAddress&) const = default;
 };
 
-// With a domain of any length, or without one. The text may be a stranger's.
+// Parses an address with a domain of any length, or without one. The text may come from an untrusted program.
 std::optional<PciAddress> address_in(const char* text) {
   PciAddress a;
   int end = 0;
@@ -60,7 +60,7 @@ nvmlReturn_t by_address(const char* text, nvmlDevice_t* to) {
   });
 }
 
-// A text of the GPU, by its place in ring::VmGpu.
+// Returns a text member of the GPU's ring::VmGpu.
 template <std::size_t n>
 nvmlReturn_t text_of(nvmlDevice_t device, About about, char (ring::VmGpu::*text)[n], char* to, unsigned room) {
   return library().of_gpu(device, about, to != nullptr,
@@ -74,7 +74,7 @@ nvmlReturn_t number_of(nvmlDevice_t device, About about, unsigned* to, std::opti
   });
 }
 
-// What all forms of a PCI information have under the same names.
+// Fills the members that all forms of PCI information share.
 template <class Info>
 bool fill(const Gpu& gpu, Info& to) {
   const auto address = address_in(gpu.told().bus_id);
@@ -105,7 +105,7 @@ nvmlReturn_t pci_info_ext(nvmlDevice_t device, ExtendedPciInfo* to) {
     ExtendedPciInfo info{};
     if (!fill(gpu, info)) return NVML_ERROR_NOT_SUPPORTED;
     info.version = to->version;
-    info.baseClass = 3, info.subClass = 2;  // a 3D controller: it has no display here
+    info.baseClass = 3, info.subClass = 2;  // a 3D controller without a display
     *to = info;
     return NVML_SUCCESS;
   });
@@ -129,7 +129,7 @@ NVML_CALL nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* to) {
 }
 
 NVML_CALL nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* to) { return number_of(device, About::Names, to); }
-// Of /dev/nvidiaN, which no guest has: N counts as indices do.
+// The N of /dev/nvidiaN. No guest has that node, so N is the index.
 NVML_CALL nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned* to) { return number_of(device, About::State, to); }
 NVML_CALL nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned* to) {
   return number_of(device, About::State, to, 0);
@@ -154,7 +154,7 @@ NVML_CALL nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char* to, unsigned room
   return text_of(device, About::State, &ring::VmGpu::vbios, to, room);
 }
 
-// Programs of old have a shorter struct for the first two, without busId, and for the first without pciSubSystemId.
+// Older programs have shorter structs: version 2 without busId, version 1 without pciSubSystemId as well.
 NVML_CALL nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* to) {
   return pci_info(device, to, offsetof(nvmlPciInfo_t, pciSubSystemId));
 }

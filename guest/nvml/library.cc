@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-// A handle is the address of one of these.
+// A handle is the address of one of these objects.
 struct nvmlDevice_st {
   char unused;
 };
@@ -15,7 +15,7 @@ namespace {
 
 nvmlDevice_st devices[ring::max_devices];
 
-// What a call returns if it has no snapshot.
+// The result of a call that has no snapshot.
 nvmlReturn_t result_of(Answer answer) {
   switch (answer) {
     case Answer::Given: return NVML_SUCCESS;

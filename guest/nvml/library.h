@@ -1,9 +1,8 @@
-// The library's state: how often it was initialised, the handles of devices, and the GPUs. Every exported function goes
-// through one of the members that take a `get` and run it, once what NVML checks first was checked. Any thread may call
-// it; a `get` runs under the mutex and calls nothing here.
+// The library's state: the count of initialisations, the handles of devices, and the GPUs. Every exported function
+// calls a member that takes a getter `get`; the member makes NVML's general checks and runs `get`. Any thread may call
+// it. A getter runs under the mutex and calls nothing here.
 //
-// A fork waits for the mutex, so at most for as long as a question does. The child keeps the count of initialisations
-// and opens a region of its own.
+// A fork waits for the mutex, at most as long as a question takes. The child keeps the count and opens its own region.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +34,11 @@ struct Gpu {
   }
 };
 
-// What a getter is about.
+// The kind of data that a getter reads.
 enum class About : std::uint8_t {
-  Names,   // a GPU that is lost has them, too
-  State,   // what may be some milliseconds old
-  Memory,  // what is asked anew for each call: a program compares it before and after
+  Names,   // a lost GPU has them, too
+  State,   // may be some milliseconds old
+  Memory,  // fetched for each call: a program compares it before and after
 };
 
 class Library {
@@ -50,15 +49,15 @@ class Library {
   nvmlReturn_t end();
   bool started();
 
-  // `sound`: whether the arguments are. The result is what `get`, a function of a Snapshot, returns, or why it was not
-  // called.
+  // `sound`: the arguments are valid. Returns the result of `get`, a function of a Snapshot, or the error that
+  // prevented its call.
   template <class Get>
   nvmlReturn_t of_vm(bool sound, Get get) {
     const Lock lock(mutex_);
     const nvmlReturn_t reached = reach_vm(sound, About::State);
     return reached == NVML_SUCCESS ? get(gpus_->snapshot()) : reached;
   }
-  // The same before the library is initialised, too: the region is opened for this one call then.
+  // The same, even before the library is initialised: the region is then opened for this call only.
   template <class Get>
   nvmlReturn_t of_vm_at_any_time(bool sound, Get get) {
     const Lock lock(mutex_);
@@ -82,14 +81,14 @@ class Library {
   void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child();
 
-  // For tests: from now on the GPUs are these, and the library is not initialised.
+  // For tests: replaces the GPUs and resets the library to uninitialised.
   void replace(Gpus::Find find, Patience patience);
 
  private:
-  // A monitor asks for twenty values in a row, which then are of one moment and cost one question.
+  // A monitor reads twenty values in a row: they then come from one moment and cost one question.
   static constexpr std::uint64_t recent_ns = 20'000'000;
 
-  // A thread that was cancelled in a call would keep the mutex.
+  // A thread cancelled inside a call would keep the mutex locked.
   struct Lock {
     explicit Lock(std::mutex& mutex) : guard(mutex) {}
     const Uncancelled here;
@@ -104,17 +103,15 @@ class Library {
   std::unique_ptr<Gpus> gpus_;
 };
 
-// The process's. It is never destroyed, since programs call it from their exit handlers.
+// The process's library. Never destroyed, since exit handlers of programs call it.
 Library& library();
 
-// A device's handle means the same as long as the process lives.
-// Preconditions: index < ring::max_devices.
+// A device's handle keeps its meaning for the process's lifetime. Preconditions: index < ring::max_devices.
 nvmlDevice_t handle_of(std::uint32_t index);
-// The GPU of a handle. Nothing: it is no handle, or the VM has no such GPU.
+// The GPU of a handle. Nothing: the handle is invalid, or the VM has no such GPU.
 std::optional<std::uint32_t> index_of(nvmlDevice_t device, const Snapshot& snapshot);
 
-// Gives out text that may be unknown, "".
-// Preconditions: to is not null.
+// Copies text to the caller. "" means unknown: NOT_SUPPORTED. Preconditions: to is not null.
 nvmlReturn_t give_text(const char* text, char* to, unsigned room);
 
 }  // namespace guest::nvml

@@ -1,4 +1,4 @@
-// A GPU's memory, and which processes hold it. All of it is asked anew for each call.
+// A GPU's memory, and the processes that hold it. Each call fetches it anew.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,13 +11,13 @@
 namespace guest::nvml {
 namespace {
 
-// What a form of the process's entry has beside pid and bytes: instances, which are of MIG alone.
+// Fills one form of a process's entry. Only MIG has instances.
 void set(nvmlProcessInfo_v1_t& to, const Holder& holder) { to = {holder.pid, holder.bytes}; }
 void set(nvmlProcessInfo_t& to, const Holder& holder) {
   to = {holder.pid, holder.bytes, nvml_no_instance, nvml_no_instance};
 }
 
-// `room`: how many entries there is room for, and then how many there are.
+// `room`: in, the capacity of the list; out, the number of entries.
 template <class Info>
 nvmlReturn_t give_list(const Holder* holders, unsigned count, unsigned& room, Info* to) {
   const bool fits = count <= room;
@@ -28,7 +28,7 @@ nvmlReturn_t give_list(const Holder* holders, unsigned count, unsigned& room, In
   return NVML_SUCCESS;
 }
 
-// Every session computes.
+// Each session counts as a compute process.
 template <class Info>
 nvmlReturn_t computing(nvmlDevice_t device, unsigned* room, Info* to) {
   return library().of_gpu(device, About::Memory, room != nullptr, [&](const Gpu& gpu) {
@@ -38,14 +38,14 @@ nvmlReturn_t computing(nvmlDevice_t device, unsigned* room, Info* to) {
   });
 }
 
-// No session draws, and none is known by MPS here.
+// No session draws, and the guest knows no MPS processes.
 template <class Info>
 nvmlReturn_t nobody(nvmlDevice_t device, unsigned* room, Info* to) {
   return library().of_gpu(device, About::Memory, room != nullptr,
                           [&](const Gpu&) { return give_list(nullptr, 0, *room, to); });
 }
 
-// The file's text up to its first NUL or newline, into `to`. False: there is no such file.
+// Reads the file's text up to its first NUL or newline into `to`. False: there is no such file.
 bool read_first(const char* path, char* to, std::size_t room) {
   const int fd = cuabi::open_file(path, O_RDONLY);
   if (fd < 0) return false;
@@ -59,7 +59,7 @@ bool read_first(const char* path, char* to, std::size_t room) {
 
 }  // namespace
 
-// `used` is all that is not free, what is reserved among it.
+// `used` is all memory that is not free, reserved memory included.
 NVML_CALL nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* to) {
   return library().of_gpu(device, About::Memory, to != nullptr, [&](const Gpu& gpu) {
     const ring::VmGpu& told = gpu.told();
@@ -92,7 +92,7 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nobody, nvmlProcessInfo_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nobody, nvmlProcessInfo_t)
 #undef LIST
 
-// The command's first word, cut to the room that there is; of a process without a command line its short name.
+// The command's first word, cut to the buffer; for a process without a command line, its short name.
 NVML_CALL nvmlSystemGetProcessName(unsigned pid, char* to, unsigned room) {
   if (!library().started()) return NVML_ERROR_UNINITIALIZED;
   if (to == nullptr || room == 0) return NVML_ERROR_INVALID_ARGUMENT;

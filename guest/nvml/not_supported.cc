@@ -1,4 +1,4 @@
-// Functions that are exported because programs call them or look them up, and that a guest's GPU has no answer for.
+// Functions that are exported because programs call them or look them up, although a guest's GPU has no answer.
 #include "guest/nvml/library.h"
 
 namespace guest::nvml {
@@ -8,13 +8,12 @@ nvmlReturn_t refuse_of_gpu(nvmlDevice_t device, nvmlReturn_t result) {
   return library().of_gpu(device, About::State, true, [&](const Gpu&) { return result; });
 }
 
-// nvidia-smi asks for a table of functions without names as soon as it starts, and ends where there is none. NVIDIA does
-// not say what they do, so each one of ours refuses, and nvidia-smi does what it can by the public functions
-// (docs/design/044-nvml.md).
+// nvidia-smi requests a table of unnamed functions at its start, and exits without one. NVIDIA does not document them,
+// so each of ours refuses. nvidia-smi then uses the public functions (docs/design/044-nvml.md).
 nvmlReturn_t refuse() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
 
 struct Table {
-  static constexpr std::size_t entries = 255;  // it uses 90
+  static constexpr std::size_t entries = 255;  // nvidia-smi uses 90
 
   std::size_t bytes = sizeof(Table);
   nvmlReturn_t (*entry[entries])();
@@ -37,7 +36,7 @@ constinit const Table table;
 #undef SETTER
 #undef OTHER
 
-// Whichever is asked for.
+// The same table for every id.
 NVML_CALL nvmlInternalGetExportTable(const void** to, const void* id) {
   if (to == nullptr || id == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   *to = &table;

@@ -1,4 +1,4 @@
-// Initialising, ending, the texts of errors, and the versions of the host's driver.
+// Initialisation, shutdown, error texts, and the versions of the host's driver.
 #include <cstdio>
 
 #include "guest/nvml/library.h"
@@ -16,12 +16,12 @@ nvmlReturn_t cuda_version(int* to) {
 
 }  // namespace
 
-// By this a host's programs know the library, and do not take it for NVIDIA's (host/broker/gpu/nvml.cc).
+// A host's program recognises the library by this symbol, and does not take it for NVIDIA's (host/broker/gpu/nvml.cc).
 NVML_EXPORT const char ivgpu_guest_library[] = "libnvidia-ml.so.1";
 
 NVML_CALL nvmlInit() { return library().start(); }
 NVML_CALL nvmlInit_v2() { return library().start(); }
-// The flags are for a machine without GPUs, which is no error here, and for a driver that attaches to them.
+// The flags concern a machine without GPUs, which is no error here, and a driver that attaches to them.
 NVML_CALL nvmlInitWithFlags(unsigned) { return library().start(); }
 NVML_CALL nvmlShutdown() { return library().end(); }
 
@@ -59,11 +59,11 @@ NVML_EXPORT const char* nvmlErrorString(nvmlReturn_t result) {
 NVML_CALL nvmlSystemGetDriverVersion(char* to, unsigned room) {
   return library().of_vm(to != nullptr, [&](const Snapshot& snapshot) -> nvmlReturn_t {
     const nvmlReturn_t given = give_text(snapshot.vm.driver, to, room);
-    return given == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_UNKNOWN : given;  // this call has no such answer
+    return given == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_UNKNOWN : given;  // NVML defines no such result here
   });
 }
 
-// CUDA's first number, then the driver's release.
+// CUDA's major version, then the driver's release.
 NVML_CALL nvmlSystemGetNVMLVersion(char* to, unsigned room) {
   return library().of_vm_at_any_time(to != nullptr, [&](const Snapshot& snapshot) -> nvmlReturn_t {
     if (snapshot.vm.cuda_version == 0 || snapshot.vm.driver[0] == '\0') return NVML_ERROR_UNKNOWN;
