@@ -1,7 +1,7 @@
-// The kernels that the driver has accepted for nodes of executables. The same kernel with the same shape will do again, whatever its
-// parameters are, so such a call need not be waited for.
+// The kernels that the driver has accepted for nodes of executable graphs. It accepts the same kernel with the same
+// shape again, whatever its parameters are. The guest therefore posts such calls.
 //
-// Thread-safety: any thread. Between two threads that set the same node the program keeps order.
+// Thread-safety: any thread. If two threads set the same node, the program orders them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace guest {
 
 class AcceptedNodes {
  public:
-  // `context`: in which the node is to run.
+  // `context`: the context in which the node will run.
   bool has(const api::ExecKernelNodeRecord& record, unsigned context) {
     const std::lock_guard lock(mutex_);
     const auto found = accepted_.find({record.exec, record.node});
@@ -25,7 +25,7 @@ class AcceptedNodes {
     const std::lock_guard lock(mutex_);
     accepted_.insert_or_assign({record.exec, record.node}, Kernel(record, context));
   }
-  // The executable has ended, or was updated.
+  // The executable was destroyed or updated.
   void forget(std::uint64_t exec) {
     const std::lock_guard lock(mutex_);
     accepted_.erase(accepted_.lower_bound({exec, 0}), accepted_.lower_bound({exec + 1, 0}));

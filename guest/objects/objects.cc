@@ -84,7 +84,7 @@ void Objects::close(Object& object, std::uint64_t id, Use last) {
   retire(object, last);
 }
 
-// What is kept beside the object with this index. Under mutex_.
+// The data kept for the object with this index. The caller holds mutex_.
 Objects::Keeping& Objects::kept(std::uint32_t index) {
   if (index < Id::first_of_worker) return kept_[index];
   const std::uint32_t at = index - Id::first_of_worker;
@@ -121,9 +121,9 @@ void Objects::give(Object& owned, const Object& owner) {
   std::lock_guard lock(mutex_);
   const std::uint32_t index = index_of(owned), under = index_of(owner);
   owned.owner = owner.id.load(std::memory_order_relaxed);
-  if (owned.owner == 0) return;  // another thread has ended it meanwhile
+  if (owned.owner == 0) return;  // another thread has destroyed it
   owned.context = context_in(owner, owned.context);
-  kept(index), kept(under);  // both are there from now on, so that the references stay valid
+  kept(index), kept(under);  // creates both first, so that the references stay valid
   Keeping &child = kept(index), &parent = kept(under);
   child.listed_under = under;
   child.next = parent.first_owned;

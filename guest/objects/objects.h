@@ -1,8 +1,8 @@
-// The objects that this process has created: handles (ids) and the layouts of kernels. By them the guest finds errors
-// that CUDA reports at once without a round trip.
+// The objects that this process has created: handles (ids) and the parameter layouts of kernels. With them the guest
+// finds the errors that CUDA reports at once, without a round trip.
 //
-// Thread-safety: find() is lock-free; the rest takes a lock. An Object's `last_use` is how the order of host threads
-// survives: it remembers channel and position of the last posted call that named the object (guest/session/order.h).
+// Thread-safety: find() is lock-free; the rest takes a lock. `last_use` keeps the order of host threads: it holds
+// channel and position of the last posted call that named the object (guest/session/order.h).
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,7 @@ namespace guest {
 
 struct Context;  // guest/process/context.h
 
-// What the guest needs to check and pack launches of a function. It lives as long as the process, since a program may
-// race an unload with a launch.
+// The data to check and pack launches of a function. Never destroyed, since a program may race an unload with a launch.
 struct FunctionInfo {
   std::string name;
   std::vector<api::ParameterPlace> params;
@@ -33,13 +32,13 @@ struct FunctionInfo {
   std::atomic<std::uint32_t> max_dynamic_shared{0};
   cuabi::OldLaunch old_launch;
 
-  // Whether a block of this shape is known to be accepted. A kernel may demand one shape (.reqntid), which only a
+  // Whether the driver is known to accept a block of this shape. A kernel may demand one shape (.reqntid), which only a
   // launch shows. A kernel that has run with two shapes demands none.
   bool accepts(unsigned x, unsigned y, unsigned z) const {
     const std::uint64_t known = shape.load(std::memory_order_relaxed);
     return known == any_shape || known == packed(x, y, z);
   }
-  // A launch with this block and so much dynamic shared memory was accepted.
+  // Records that the driver accepted a launch with this block and this much dynamic shared memory.
   void learn(unsigned x, unsigned y, unsigned z, unsigned shared) {
     std::uint64_t none = 0;
     if (!shape.compare_exchange_strong(none, packed(x, y, z), std::memory_order_relaxed) && none != packed(x, y, z))
@@ -64,11 +63,11 @@ struct alignas(64) Object {
   FunctionInfo* function = nullptr;
   std::uint32_t flags = 0;                  // of a stream
   std::int32_t priority = 0;                // of a stream
-  Context* context = nullptr;               // in which it was made; null: in none
-  std::atomic<std::uint32_t> given{0};      // how often the program got its handle, of a kind that counts that
-  std::atomic<bool> begins_capture{false};  // of a stream: a capture was begun in it, and not yet ended
-  std::atomic<bool> in_capture{false};      // of an event: it was last recorded while a capture was open
-  std::uint32_t device = 0;                 // of a memory object or a pool: where its memory lies
+  Context* context = nullptr;               // its creator; null: none
+  std::atomic<std::uint32_t> given{0};      // how often the program got its handle, for kinds that count
+  std::atomic<bool> begins_capture{false};  // of a stream: a capture began in it and has not ended
+  std::atomic<bool> in_capture{false};      // of an event: last recorded while a capture was open
+  std::uint32_t device = 0;                 // of a memory object or pool: its location
 };
 
 class Objects {
@@ -78,10 +77,10 @@ class Objects {
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
 
-  // A new object. Its id is valid from now on, so the caller gives it to nobody before the creation was posted or has
+  // A new object. Its id is valid at once, so the caller keeps it private until the creation was posted or has
   // succeeded. Null: all of the guest's indices are in use.
   Object* create(api::Handle kind, Context* context);
-  // By handle, as a program gives it. Null: never issued, destroyed, or of another kind.
+  // By the program's handle. Null: never issued, destroyed, or of another kind.
   Object* find(const void* handle, api::Handle wanted) {
     const auto value = reinterpret_cast<std::uint64_t>(handle);
     const api::Id id = api::Id::of(value);
@@ -89,23 +88,22 @@ class Objects {
     Object& object = table_[id.index];
     return object.id.load(std::memory_order_acquire) == value ? &object : nullptr;
   }
-  // The object that the driver has found, by the id that the worker has chosen. Null: no correct worker chooses this id.
-  // The worker gives an index again once the object has ended, so an object that still has it here has ended.
+  // Records an object that the driver has found, by the worker's id. Null: the id is invalid. The worker reuses an
+  // index once its object has ended, so an older object here with that index has ended.
   Object* adopt(std::uint64_t id, api::Handle kind, Context* context, std::uint32_t device = 0);
-  // The object must stay beyond the handles that the program has, until another close(). False: there is none of this id
-  // any more.
+  // Keeps the object beyond the program's handles, until another close(). False: the object has ended.
   bool keep(Object& object, std::uint64_t id);
-  // The program has closed a handle: ends the object with this id, unless its kind counts and it was given more often.
+  // The program has closed a handle: ends the object with this id, unless its kind counts handles and others are left.
   void close(Object& object, std::uint64_t id, Use last);
-  // Ends an object. Its index is used again once the record at `last` has been executed. An object whose creation was
-  // sent, and whose wait was then given up (guest/session/channel.cc), is not retired: the host may have it, so its id
-  // must stay its own. The program does not get it, unless a later lookup finds the same function or module. It ends
-  // with its owner, with its context's reset, or with the session.
+  // Ends an object. Its index is reused once the record at `last` has been executed. Exception: the wait for the
+  // object's creation was given up (guest/session/channel.cc). The host may then have the object, so its id is never
+  // reused. The program gets it only if a later lookup finds the same function or module. It ends with its owner, its
+  // context's reset, or the session.
   void retire(Object& object, Use last);
   // The same for an object that has ended with its context. The driver reports that for a stream or an event that a
   // program still names.
   void retire_with_context(Object& object, Use last);
-  // Whether the object of this handle has ended with its context. False if its index has been used again since.
+  // Whether the object of this handle has ended with its context. False if its index was reused since then.
   bool went_with_context(const void* handle);
   // The context of the object that a handle names. Null: there is no such object, or it has no context.
   Context* context_of(const void* handle) {
@@ -113,18 +111,16 @@ class Objects {
     const Object& object = table_[api::Id::of(value).index];
     return value != 0 && object.id.load(std::memory_order_acquire) == value ? object.context : nullptr;
   }
-  // The context of what is found in an object: its own, if it is an object of one, whichever is current.
+  // The context of an object found through `owner`: the owner's, if contexts own its kind; else the current one.
   static Context* context_in(const Object& owner, Context* current) {
     const api::Handle kind = api::Id::of(owner.id.load(std::memory_order_relaxed)).kind;
     return api::ends_with_context(kind) ? owner.context : current;
   }
-  // `owned` ends with `owner` from now on, and is in the context that context_in() says. Preconditions: it had no owner
-  // before.
+  // `owned` ends with `owner` from now on, in the context of context_in(). Preconditions: it has no owner.
   void give(Object& owned, const Object& owner);
-  // The objects that an object owns, and theirs in turn. The time it takes is proportional to their number.
+  // The objects that an object owns, recursively. The time is proportional to their number.
   std::vector<Object*> owned_by(const Object& object);
-  // Keeps a function's layout for the process's lifetime. The table refers to it, so that a leak checker in the program
-  // reports no leak.
+  // Keeps a function's layout for the process's lifetime. The table refers to it, so that no leak checker reports it.
   FunctionInfo* new_function();
   // The objects that end with a context (ring/api/handles.def).
   std::vector<Object*> of_context(const Context& context);
@@ -134,11 +130,11 @@ class Objects {
     std::uint32_t index;
     Use last;
   };
-  // The data kept beside an object. The other members link lists by owner: indices, 0 for none.
+  // The data kept for an object. The list members link objects by owner: indices, 0 for none.
   struct Keeping {
     std::uint32_t generation = 0;
     std::uint32_t first_owned = 0, next = 0, previous = 0, listed_under = 0;
-    std::uint64_t went_with_context = 0;  // the id of the index's last object, if that ended with its context
+    std::uint64_t went_with_context = 0;  // id of the index's last object, if that ended with its context
   };
   Object* reuse();
   Keeping& kept(std::uint32_t index);
@@ -151,7 +147,7 @@ class Objects {
   std::mutex mutex_;
   std::uint32_t next_index_ = 1;
   std::vector<Keeping> kept_;            // by index
-  std::vector<Keeping> kept_of_worker_;  // by index, from the worker's first on
+  std::vector<Keeping> kept_of_worker_;  // by index, from the worker's first
   std::deque<Retired> retired_;
   std::deque<FunctionInfo> functions_;
 };

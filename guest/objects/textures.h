@@ -1,9 +1,9 @@
-// The texture and surface objects of this process. A program holds such an object by the driver's number, since kernels
-// do; the guest and the worker know it as an object with an id (guest/objects/objects.h). Here is the way from the number
-// to the id, and what the program has said of the object, which it may ask for again.
+// The texture and surface objects of this process. Programs and kernels name them by the driver's number; guest and
+// worker by an object id (guest/objects/objects.h). This class maps the number to the id and to the program's
+// description, which the program may query.
 //
-// Thread-safety: any. Invariant: an entry whose object has ended, say with its context, counts as none; the driver may
-// give its number again, and the new entry takes its place.
+// Thread-safety: any. Invariant: an entry whose object has ended, with its context for example, counts as none. The
+// driver may reuse its number; the new entry then replaces it.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Textures {
   explicit Textures(Objects& objects) : objects_(objects) {}
 
   void insert(unsigned long long number, const TextureEntry& entry);
-  // Nothing: there is no such object of this kind.
+  // Nothing: there is no object of this kind and number.
   std::optional<TextureEntry> find(unsigned long long number, api::Handle kind);
 
  private:

@@ -1,12 +1,12 @@
-// The managed variables that the program has looked up, at the driver's addresses, in pages of the arena
+// The managed variables that the program has looked up: pages of the arena, mapped at the driver's addresses
 // (docs/design/027-managed-variables.md). This is the mechanism, without CUDA: the map of addresses
-// (guest/objects/memory/addresses.h) says what a call may name, and the worker keeps the bytes like the driver's.
+// (guest/objects/memory/addresses.h) decides what a call may name, and the worker syncs the bytes with the driver's.
 //
-// The driver packs variables as it likes, so several may lie in one page. A cover is a row of pages with one block of the
-// arena; a variable may lie in several covers, and is then several pieces. The other bytes of the pages mean nothing.
+// Variables may share a page. A cover is a run of pages with one block of the arena. A variable that spans several
+// covers has several sections. Other bytes of the pages mean nothing.
 //
-// Invariant: pages are put only where a range of addresses is reserved for the device, never over something of the
-// program's. When its last variable ends, a cover becomes such a reservation again. Any thread may call it.
+// Invariant: pages are mapped only where addresses are reserved for the device, never over the program's memory. A
+// cover becomes a reservation again when its last variable ends. Any thread may call it.
 #pragma once
 
 #include <cstddef>
@@ -22,12 +22,12 @@ namespace guest {
 
 class Variables {
  public:
-  // Maps [offset, offset + bytes) of the arena once more, anywhere. Null: that is impossible.
+  // Maps [offset, offset + bytes) of the arena again, anywhere. Null: the mapping failed.
   using MapAgain = std::function<std::byte*(std::uint64_t offset, std::size_t bytes)>;
-  // Reserves a range of addresses for the device. False: something of the program lies there.
+  // Reserves a range of addresses for the device. False: memory of the program lies there.
   using Reserve = std::function<bool(std::uint64_t start, std::uint64_t bytes)>;
 
-  // `in_place`: worker and program are one process, so that the program has the driver's bytes themselves.
+  // `in_place`: worker and program are one process, so that the program uses the driver's bytes directly.
   Variables(Arena& arena, bool in_place, MapAgain map_again, Reserve reserve)
       : arena_(arena), in_place_(in_place), map_again_(std::move(map_again)), reserve_(std::move(reserve)) {}
 
@@ -37,12 +37,12 @@ class Variables {
   };
   enum class Outcome : std::uint8_t { Done, TooMany, Taken, NoRoom, Failed };
 
-  // Puts pages of the arena under a variable, or finds that it has them, and says what is to be mirrored. The variable ends
-  // with `owner`, a library or a module.
+  // Maps pages of the arena under a variable, unless that is done, and returns the sections to shadow. The variable
+  // ends with `owner`, a library or a module.
   Outcome add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::vector<Piece>& pieces);
-  // Ends the variables of an owner. The record `last` is the last one after which the worker may touch them.
+  // Ends the variables of an owner. `last`: the last record in which the worker may touch them.
   void drop_of(std::uint64_t owner, Use last);
-  // Call it when the process ends: the slot's next process gets the arena, and the program keeps a copy of the variables.
+  // Called at the process's end: the program keeps a copy of its variables, and the slot's next process gets the arena.
   void leave();
 
  private:

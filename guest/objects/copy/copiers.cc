@@ -43,8 +43,8 @@ Copiers::~Copiers() {
   done_.wait(lock, [&] { return running_ == 0; });
 }
 
-// The thread takes no signals, since the program's handlers expect the program's own threads. If no thread can be made,
-// the others do its work.
+// The thread takes no signals: the program's handlers expect the program's own threads. If no thread can be made, the
+// existing threads do its work.
 void Copiers::add_thread() {
   sigset_t all, before;
   sigfillset(&all);
@@ -71,7 +71,7 @@ void Copiers::work() {
       run_first(lock);
   }
   --running_;
-  done_.notify_all();  // under the lock: only then may the destructor go on
+  done_.notify_all();  // under the lock: the destructor waits for it
 }
 
 void Copiers::run_first(std::unique_lock<std::mutex>& lock) {
@@ -98,7 +98,7 @@ void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, boo
   job.next_ = nullptr;
   (last_ == nullptr ? first_ : last_->next_) = &job;
   last_ = &job;
-  lock.unlock();  // so that the woken thread finds the mutex free
+  lock.unlock();  // so that the woken thread finds the mutex unlocked
   queued_.notify_one();
 }
 

@@ -31,17 +31,17 @@ class Copiers {
     Job* next_ = nullptr;
   };
 
-  // With this many threads, none of which is started yet.
+  // Uses this many threads, none of which runs yet.
   explicit Copiers(unsigned threads) : wanted_(threads) {}
   ~Copiers();
   Copiers(const Copiers&) = delete;
   Copiers& operator=(const Copiers&) = delete;
 
   unsigned threads() const { return wanted_; }
-  // Queues a copy. `streamed`: this processor will not read the copied bytes soon (guest/objects/copy/streaming_copy.h).
+  // Queues a copy. `streamed`: this processor will not read the bytes soon (guest/objects/copy/streaming_copy.h).
   void start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed = false);
-  // Returns when the job is done. Meanwhile this thread makes copies that no thread has begun. Returns at once if the
-  // job was never started.
+  // Returns when the job is done. Meanwhile this thread makes copies that no thread has begun. Returns at once for a
+  // job that was never started.
   void finish(Job& job);
 
  private:
@@ -59,8 +59,8 @@ class Copiers {
   Job* last_ = nullptr;
 };
 
-// The process's copiers. They have a quarter as many threads as the process may use processors, at most 3.
-// IVGPU_COPY_THREADS sets another number (0 to 16), IVGPU_OFF=copy_threads sets 0.
+// The process's copiers: a quarter as many threads as the process may use processors, at most 3. IVGPU_COPY_THREADS
+// sets another number (0 to 16), IVGPU_OFF=copy_threads sets 0.
 Copiers& copiers();
 
 }  // namespace guest

@@ -1,8 +1,8 @@
-// This process's own folder in /proc, kept open, so that the program may change its root (chroot) after cuInit and still
-// register memory.
+// This process's own folder in /proc, kept open, so that a program that changes its root (chroot) after cuInit can
+// still register memory.
 //
-// Thread-safety: any. The program may close the folder's descriptor, and may get its number for something else; a forked
-// child has its parent's folder. Then the path is opened again.
+// Thread-safety: any. The program may close the folder's descriptor and reuse its number, and a forked child inherits
+// its parent's folder. In both cases the path is opened again.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ class OwnProc {
   OwnProc(const OwnProc&) = delete;
   OwnProc& operator=(const OwnProc&) = delete;
 
-  // Opens a file of the folder. -1, and errno: that is not possible.
+  // Opens a file of the folder. -1 and errno on failure.
   int open_file(const char* name, int flags) const;
 
  private:
@@ -31,7 +31,7 @@ class OwnProc {
   struct stat status_ {};
 };
 
-// That of /proc/self, opened at the first call and never closed.
+// The folder of /proc/self, opened at the first call and never closed.
 const OwnProc& own_proc();
 
 }  // namespace guest

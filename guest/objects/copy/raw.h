@@ -1,5 +1,5 @@
-// System calls and copies that touch no memory of the process but what they are given. The loader's first look-up of a libc
-// function would; so what runs while other threads are made to wait (guest/objects/memory/page_swap.h) uses these.
+// System calls and copies that touch only the memory they are given; the loader's first look-up of a libc function
+// touches more. For code that runs while other threads are stopped (guest/objects/memory/page_swap.h).
 #pragma once
 
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@
 
 namespace guest {
 
-// The kernel's own result: an error is a small negative number.
+// Returns the kernel's own result: an error is a small negative number.
 inline long raw(long number, unsigned long a = 0, unsigned long b = 0, unsigned long c = 0, unsigned long d = 0,
                 unsigned long e = 0) {
   long result = number;

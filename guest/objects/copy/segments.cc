@@ -8,7 +8,7 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t pin_step = 32 << 20;  // bytes; registering costs a call that crosses, so not one for each block
+constexpr std::uint64_t pin_step = 32 << 20;  // bytes; registering costs a waited call, so one covers many blocks
 
 constexpr std::uint64_t whole_pages(std::uint64_t n) {
   return (n + ring::huge_page - 1) / ring::huge_page * ring::huge_page;
@@ -27,8 +27,8 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   const auto asked = std::find_if(segments_.begin(), segments_.end(), [](const Segment& s) {
     return s.state == State::Asked || s.state == State::AskedToJoin;
   });
-  // The worker refuses ranges that overlap. So a range whose outcome is unknown is settled first, by asking for the
-  // same range.
+  // The worker refuses overlapping ranges. A range with an unknown outcome is therefore settled first, by requesting
+  // the same range again.
   if (asked != segments_.end())
     return settle(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
   Registered done = register_free(bytes);
@@ -36,7 +36,7 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   return done == Registered::Yes;
 }
 
-// Registers free room for the block: pin_step bytes at least, if there are so many.
+// Registers free space for the block: at least pin_step bytes, if as many are free.
 Segments::Registered Segments::register_free(std::uint64_t bytes) {
   const std::uint64_t least = whole_pages(bytes);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -58,15 +58,15 @@ Segments::Registered Segments::join(std::uint64_t bytes, const IsEmpty& is_empty
   return settle(run.first);
 }
 
-// Whether segment i may be joined with others. The first may not: the staging chunks before it share its registration,
-// and may be in use at any time.
+// Whether segment i may be joined with others. The first may not: it shares a registration with the staging chunks,
+// which may be in use at any time.
 bool Segments::can_move(std::size_t i, const IsEmpty& is_empty) const {
   const Segment& s = segments_[i];
   return i != 0 && (s.state == State::Free || (s.registered() && is_empty(s.start, s.end)));
 }
 
-// Finds the shortest run of neighbouring segments without blocks that has `bytes`. If the last one is free room, the
-// run takes only a part of it.
+// Finds the shortest run of neighbouring segments without blocks that has `bytes`. If its last segment is free, the run
+// takes only the bytes that it needs.
 bool Segments::find_run(std::uint64_t bytes, const IsEmpty& is_empty, Run& best) const {
   std::uint64_t shortest = 0;
   for (std::size_t first = 1; first < segments_.size(); ++first) {
@@ -91,7 +91,7 @@ std::uint64_t Segments::largest_room(const IsEmpty& is_empty) const {
   return largest;
 }
 
-// Asks the worker for segment i, in the form that its state says, and stores the outcome in the state.
+// Sends the request for segment i that its state names, and stores the outcome in the state.
 Segments::Registered Segments::settle(std::size_t i) {
   Segment& s = segments_[i];
   const Registered done = ask_(s.start, s.end, s.state == State::AskedToJoin);
@@ -101,7 +101,7 @@ Segments::Registered Segments::settle(std::size_t i) {
   return done;
 }
 
-// Replaces the segments [first, last] by one that ends at `end`. The rest of the last one becomes free room.
+// Replaces the segments [first, last] by one that ends at `end`. The remainder of the last becomes free.
 void Segments::replace(std::size_t first, std::size_t last, std::uint64_t end, Segment::State state) {
   const Segment made{segments_[first].start, end, state}, rest{end, segments_[last].end, State::Free};
   const auto at = segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(first),

@@ -1,7 +1,7 @@
-// One large copy that several threads make, while nobody may touch the process's heap (guest/objects/copy/raw.h).
+// One large copy by several threads, while no thread may touch the process's heap (guest/objects/copy/raw.h).
 //
-// The helping threads are there, and wait, before the copy begins; they end when the object does, since the end of a thread
-// may touch the heap. The caller copies, too: without helpers it does everything.
+// The helper threads exist and wait before the copy begins. They end with the object, since a thread's end may touch
+// the heap. The caller copies, too: without helpers it does everything.
 #pragma once
 
 #include <pthread.h>
@@ -13,16 +13,16 @@ namespace guest {
 
 class SharedCopy {
  public:
-  // At most this many helpers; none for what one thread copies as fast. Preconditions: signals are blocked, which the
-  // helpers inherit.
+  // Makes at most this many helpers; none if one thread copies as fast. Preconditions: signals are blocked, and the
+  // helpers inherit that.
   SharedCopy(void* to, const void* from, std::size_t bytes, unsigned helpers);
-  // Preconditions: nobody is made to wait any more.
+  // Preconditions: no thread is stopped any more.
   ~SharedCopy();
   SharedCopy(const SharedCopy&) = delete;
   SharedCopy& operator=(const SharedCopy&) = delete;
 
-  // Asks the kernel for the pages of `to`, in the same pieces. False: it has none left. What a kernel before 5.14 does not
-  // know comes with the copy.
+  // Makes the kernel allocate the pages of `to`, in the helpers' chunks. False: the kernel has no memory left. Before
+  // 5.14 the kernel cannot; then the copy allocates them.
   bool make_pages();
   // Returns when every byte is copied.
   void run();
@@ -38,7 +38,7 @@ class SharedCopy {
   std::byte* const to_;
   const std::byte* const from_;
   const std::size_t bytes_;
-  // Which step is under way, and how often a step has begun: a helper does each once.
+  // The current step, and how many have begun: a helper does each step once.
   std::atomic<Step> step_{Step::Wait};
   std::atomic<unsigned> round_{0}, ready_{0}, finished_{0};
   std::atomic<std::size_t> next_{0};

@@ -1,5 +1,5 @@
 // Copies into memory that this processor will not read soon, such as a staging chunk that the GPU reads. The stores
-// bypass the caches. So the chunk's old cache lines are not loaded first, and the program's own data stay cached.
+// bypass the caches: the chunk's old cache lines are not loaded first, and the program's own data stay cached.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace guest {
 
-// As memcpy. Other threads see the copied bytes before anything that the caller stores afterwards.
+// Like memcpy. Other threads see the copied bytes before anything that the caller stores afterwards.
 void streaming_copy(void* to, const void* from, std::size_t bytes);
 
 inline void copy_bytes(void* to, const void* from, std::size_t bytes, bool streamed) {

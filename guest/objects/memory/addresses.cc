@@ -72,7 +72,7 @@ std::vector<std::uint64_t> Addresses::drop(const End& end) {
   return blocks;
 }
 
-// The place that has this byte, or the end. Under mutex_.
+// The place that contains this byte, or the end. The caller holds mutex_.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t inside) const {
   auto at = entries_.upper_bound(inside);
   if (at == entries_.begin()) return entries_.end();
@@ -87,7 +87,7 @@ Place Addresses::find(std::uint64_t inside) const {
   return *at;
 }
 
-// Registered memory has a place at each of its addresses.
+// Registered memory has a place at both of its addresses.
 void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
   std::lock_guard lock(mutex_);
   const auto at = holder_of(inside);
@@ -98,7 +98,7 @@ void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
     if (const auto place = holder_of(other); place != entries_.end()) place->sync_memops = on;
 }
 
-// The place with which [start, start + bytes) begins, if a call may name all of it as one range; else the end. Under
+// The place where [start, start + bytes) begins, if a call may name it as one range; else the end. The caller holds
 // mutex_.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t start, std::uint64_t bytes) const {
   const auto first = holder_of(start);

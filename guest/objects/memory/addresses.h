@@ -1,15 +1,14 @@
-// The meaning of an address to CUDA: one map of device, pinned and managed memory. Any other address is the program's
-// own. By this map a call with a wrong address fails in the guest, at once.
+// What an address means to CUDA: one map of device, pinned and managed memory. Every other address is the program's
+// own. With this map, a call with a wrong address fails in the guest at once.
 //
-// Any thread may call it. Every copy and fill asks once for each of its addresses, which is one search under a lock. A
-// module and a context each have a list of the ranges that end with them, so that dropping these takes no search of the
-// whole map.
+// Any thread may call it. Every copy and fill looks up each of its addresses once, by a search under a lock. Each
+// module and context has a list of the ranges that end with it, so that dropping them needs no search of the map.
 //
-// Two ranges that touch stay two, as on the host (host/session/memory/addresses.h). A call may name a range of bytes across
-// two of them only if they are mapped pieces of one reservation.
+// Adjacent ranges stay separate, as on the host (host/session/memory/addresses.h). A call may name bytes across two of
+// them only if both are mapped sections of one reservation.
 //
-// Trust: the worker says where device memory lies. The guest gives these addresses to the program and sends them back,
-// but never follows them.
+// Trust: the worker reports the addresses of device memory. The guest passes them to the program and sends them back,
+// but never dereferences them.
 #pragma once
 
 #include <cstddef>
@@ -27,28 +26,28 @@ namespace guest {
 
 struct Context;  // guest/process/context.h
 
-// What an address belongs to.
+// The owner and kind of an address.
 struct Place {
-  // Unknown: the program's own memory, or none. Device: an allocation, or a module's global. Pinned and Managed: a block
-  // of the arena, by its addresses in this process. There is managed memory only where these are the GPU's addresses, too.
-  // Registered memory is Pinned (guest/objects/memory/registered.h).
+  // Unknown: the program's own memory, or none. Device: an allocation, or a module's global. Pinned and Managed: a
+  // block of the arena, by its addresses in this process; Managed only if the GPU uses the same addresses. Registered
+  // memory is Pinned (guest/objects/memory/registered.h).
   enum class Kind : std::uint8_t { Unknown, Device, Pinned, Managed } kind = Kind::Unknown;
   unsigned flags = 0;             // of pinned or managed memory, as the program gave them
-  std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
+  std::uint32_t reservation = 0;  // the reservation of this mapped section; 0: none
   std::uint64_t start = 0, bytes = 0;
-  // Of registered memory: where its first byte lies for the program, and in the arena. Such memory has a place at each of
-  // both. 0: this is none.
+  // Of registered memory: the address of its first byte in the program and in the arena. It has a place at each of
+  // them. 0: this is no registered memory.
   std::uint64_t registered_at = 0, block_at = 0;
   std::uint64_t id = 0;              // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
-  std::uint64_t owner = 0;           // the module or library whose global it is, or 0
-  std::uint64_t pool = 0;            // the handle of the pool that it was allocated from; 0: none, or the default one
-  std::uint64_t object = 0;          // the memory object of a mapped piece; 0: it is known no more
-  bool pooled = false;               // allocated in a stream's order
-  std::uint32_t device = 0;          // of a mapped piece and of pooled memory: where it lies
+  std::uint64_t owner = 0;           // the module or library whose global this is, or 0
+  std::uint64_t pool = 0;            // handle of the pool that it was allocated from; 0: none, or the default pool
+  std::uint64_t object = 0;          // memory object of a mapped section; 0: unknown by now
+  bool pooled = false;               // from cuMemAllocAsync or a pool
+  std::uint32_t device = 0;          // of a mapped section and of pooled memory
   mutable bool sync_memops = false;  // the program may set it at any time
-  Context* context = nullptr;        // in which it was made; a place without an owner ends with it
+  Context* context = nullptr;        // its creator; a place without an owner ends with it
 
-  // For a byte of pinned memory: its addresses in the arena and in the program.
+  // The address of a byte of pinned memory, in the arena and in the program.
   std::uint64_t in_arena(std::uint64_t at) const { return block_at == 0 ? at : at - start + block_at; }
   std::uint64_t in_program(std::uint64_t at) const { return registered_at == 0 ? at : at - start + registered_at; }
 };
@@ -57,35 +56,35 @@ class Addresses {
  public:
   // `keep_free`: reserve() keeps device addresses free of this process's own mappings.
   explicit Addresses(bool keep_free = false) : keep_free_(keep_free) {}
-  // The arena's address in this process, its address on the device, and its bytes. Call it before any thread asks.
+  // The arena's address in this process, its address on the device, and its bytes. Called before any look-up.
   void set_arena(std::uint64_t here, std::uint64_t on_device, std::uint64_t bytes);
 
   // Reserves the range for device memory. False: a mapping of this process lies there.
   bool reserve(std::uint64_t start, std::uint64_t bytes) { return !keep_free_ || reserved_.reserve(start, bytes); }
-  // Adds a place; one that starts at the same address is replaced.
+  // Adds a place, or replaces the place that starts at the same address.
   void add(const Place& place);
-  // Removes and returns the place of this kind that starts there, if no module owns it and it is no mapped piece of a
-  // reservation; else nothing.
+  // Removes and returns the place of this kind that starts there. Nothing: there is none, a module owns it, or it is a
+  // mapped section of a reservation.
   std::optional<Place> take(std::uint64_t start, Place::Kind kind);
-  // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns their memory objects, one
-  // for each piece.
+  // Removes the mapped sections of a reservation that begin in [start, start + bytes). Returns the memory object of
+  // each.
   std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
   // Removes the globals of a module or library.
   void drop_owned(std::uint64_t owner);
-  // Removes the places that end with a context. Returns the starts of the arena's blocks among them, which the caller
-  // frees in the arena; registered memory is not among these.
+  // Removes the places that end with a context. Returns the starts of arena blocks among them, except registered
+  // memory. The caller frees these in the arena.
   std::vector<std::uint64_t> drop_context(const Context& context);
 
-  // Whether the GPU has the arena at the addresses of this process.
+  // Whether the arena has the same addresses on the GPU and in this process.
   bool arena_is_at_one_address() const { return arena_here_ == arena_there_; }
 
   Place find(std::uint64_t inside) const;
-  // The kind of [start, start + bytes), if a call may name all of it as one range; else Unknown. Preconditions: `bytes`
-  // is not 0.
+  // The kind of [start, start + bytes), if a call may name it as one range; else Unknown. Preconditions: `bytes` is not
+  // 0.
   Place::Kind kind_of(std::uint64_t start, std::uint64_t bytes) const;
-  // Whether a place has any byte of [start, start + bytes).
+  // Whether a place overlaps [start, start + bytes).
   bool touch(std::uint64_t start, std::uint64_t bytes) const;
-  // Sets `sync_memops` of the place that has this byte, if there is one.
+  // Sets `sync_memops` of the place that contains this byte, if there is one.
   void set_sync_memops(std::uint64_t inside, bool on);
   // The GPU's address of [at, at + bytes), if the GPU may touch all of it. `at` lies in device memory, or in pinned
   // memory by its address in this process or on the device.
@@ -96,7 +95,7 @@ class Addresses {
   }
 
  private:
-  // The thing with which a place ends: its owner or, if it has none, its context.
+  // The thing that a place ends with: its owner or, without one, its context.
   struct End {
     std::uint64_t owner;
     const Context* context;
@@ -108,7 +107,7 @@ class Addresses {
     }
   };
   static End end_of(const Place& place) { return {place.owner, place.owner == 0 ? place.context : nullptr}; }
-  // A place in the map, linked to the others that end with the same owner or context.
+  // A place in the map, linked to others with the same owner or context.
   struct Entry : Place {
     explicit Entry(const Place& place) : Place(place) {}
     mutable const Entry* next = nullptr;
@@ -132,7 +131,7 @@ class Addresses {
   Reservations reserved_;
   mutable std::mutex mutex_;
   Entries entries_;
-  std::unordered_map<End, const Entry*, HashOfEnd> first_;  // of each list; null: it is empty
+  std::unordered_map<End, const Entry*, HashOfEnd> first_;  // heads of the lists; null: empty
 };
 
 }  // namespace guest

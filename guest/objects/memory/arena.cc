@@ -116,7 +116,7 @@ std::optional<Arena::Chunk> Arena::borrow(bool wait) {
   return chunks_[*index];
 }
 
-// A chunk that no thread holds and whose last use is over. If there is none, and `wait`, one that no thread holds.
+// A chunk that no thread holds and whose last use is over; else, with `wait`, any chunk that no thread holds.
 std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
   std::optional<std::uint32_t> in_use;
   for (const Chunk& chunk : chunks_) {

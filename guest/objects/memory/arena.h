@@ -1,14 +1,13 @@
-// The arena: the part of this process's slot that guest, worker and GPU all map. Pinned memory (cuMemHostAlloc) and the
-// staging chunks of pageable copies live here. The map of addresses (guest/objects/memory/addresses.h), and not the arena,
-// knows which blocks a program may name. A block that free_after() frees has left that map already, while its room here
-// is still taken.
+// The arena: the part of this process's slot that guest, worker and GPU all map. It holds pinned memory
+// (cuMemHostAlloc) and the staging chunks of pageable copies. The map of addresses (guest/objects/memory/addresses.h)
+// decides which blocks a program may name. A block passed to free_after() has left that map, but its space is not yet
+// free here.
 //
 // All bookkeeping is in private memory. Any thread may call it.
 //
-// After a wait was given up (guest/session/channel.cc) the GPU or the worker may still use memory that its holder
-// returns. The arena does not hand such memory out before the record that uses it has been executed: a chunk remembers
-// that record, and a block is freed by free_after(). A registration whose outcome is unknown is asked for again in the
-// same form.
+// After a wait was given up (guest/session/channel.cc), the GPU or the worker may still use memory that its holder
+// returns. The arena does not reuse that memory until the record that uses it has been executed. A chunk remembers that
+// record, and free_after() frees a block. A registration with an unknown outcome is requested again in the same form.
 #pragma once
 
 #include <array>
@@ -33,19 +32,19 @@ class Arena {
   static constexpr std::uint32_t chunk_count = 8;
   static constexpr std::uint64_t staging_bytes = chunk_bytes * chunk_count;
 
-  // `pinned`: the bytes at its start that are registered already, staging included. `may_join`: see
+  // `pinned`: the bytes at the start that are already registered, staging included. `may_join`: see
   // guest/objects/copy/segments.h.
   Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask,
         Executed executed = nothing_under_way);
 
-  // A block of pinned memory, aligned to a page. Null: the arena is full, or no more of it can be registered.
+  // A page-aligned block of pinned memory. Null: the arena is full, or no more of it can be registered.
   std::byte* allocate(std::uint64_t bytes);
   bool free(const void* start);
-  // Makes a block longer where it lies. False: what lies behind it is not free.
+  // Extends a block in place. False: the space after it is not free.
   bool extend(const std::byte* start, std::uint64_t bytes);
-  // The same for a block that a record still in a ring names: its room is free once that record was executed.
+  // Frees a block that a record in a ring still names, once that record was executed.
   bool free_after(const void* start, Use last);
-  // The bytes left for blocks, and the largest block that allocate() could give now.
+  // The bytes left for blocks, and the largest block that allocate() could return now.
   struct Room {
     std::uint64_t bytes, largest;
   };
@@ -54,14 +53,14 @@ class Arena {
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t offset(const std::byte* at) const { return static_cast<std::uint64_t>(at - base_); }
 
-  // A staging chunk that no other thread holds. Its last use may not be over, so call await_chunk()
-  // (guest/calls/copy/chunk.h) before touching its bytes. Only a thread that holds no chunk may `wait` for one, or threads
-  // could wait for each other. borrow() prefers a chunk whose last use is over; without `wait` it lends no other.
+  // A staging chunk that no other thread holds. Its last use may not be over: call await_chunk()
+  // (guest/calls/copy/chunk.h) before touching its bytes. Only a thread without a chunk may set `wait`, or threads
+  // could deadlock. Without `wait`, borrow() returns only chunks whose last use is over.
   struct Chunk {
     std::uint32_t index = 0;
     std::byte* at = nullptr;
-    std::uint64_t last = 0;         // Use, packed: the record that used it last
-    Context* unfinished = nullptr;  // the context of a copy that may outlast that record
+    std::uint64_t last = 0;         // the record that used it last, as a packed Use
+    Context* unfinished = nullptr;  // context of a copy that may outlast that record
   };
   std::optional<Chunk> borrow(bool wait);
   void give_back(const Chunk& chunk);
@@ -80,7 +79,7 @@ class Arena {
   mutable std::mutex mutex_;
   Segments segments_;
   std::map<std::uint64_t, std::uint64_t> blocks_;       // offset -> bytes
-  std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks to be freed once their last use was executed
+  std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks to free once their last use was executed
   std::mutex staging_mutex_;
   std::condition_variable returned_;
   std::array<Chunk, chunk_count> chunks_{};

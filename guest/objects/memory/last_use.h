@@ -1,10 +1,10 @@
-// What an object remembers for the order of host threads (guest/session/order.h): the last posted call that named it, and
-// whether calls that do not name it may use it.
+// An object's state for the order of host threads (guest/session/order.h): the last posted call that named the object,
+// and whether graphs may use it unnamed.
 //
-// Thread-safety: any thread, no lock, and all accesses are relaxed. The word itself orders no memory. A program that
-// uses an object from two threads has ordered them itself, so the second thread sees the first one's use. Whether the
-// use was executed stands in another word (`executed`, edge X in host/untrusted/channel.cc). Covered by: the model
-// order and the explorer's scenario order (docs/models.md).
+// Thread-safety: any thread, no lock. All accesses are relaxed: the word orders no memory. A program that uses an
+// object from two threads orders them itself, so the second thread sees the first one's use. Another word shows whether
+// the use was executed (`executed`, edge X in host/untrusted/channel.cc). Covered by: the model order and the
+// explorer's scenario order (docs/models.md).
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace guest {
 
-// The place of a posted call: its channel, and its record's position in it. Position 0: none.
+// A posted call: its channel, and its record's position there. Position 0: none.
 struct Use {
   std::uint32_t channel = 0;
   std::uint64_t position = 0;
@@ -24,23 +24,23 @@ struct Use {
   }
 };
 
-// Says whether the record of a use has been executed (guest/session/order.h).
+// Whether the record of a use has been executed (guest/session/order.h).
 using Executed = bool (*)(Use);
-// For objects without a session: nothing is under way.
+// For objects without a session.
 inline bool nothing_under_way(Use) { return true; }
 
 class LastUse {
  public:
-  // Stands for several uses, of which the guest does not know whether they are executed: a wait for one of them was
-  // given up. A call that names the object then waits for every channel.
+  // Stands for several uses, not known to be executed, because a wait for one of them was given up. A call that names
+  // the object then waits for every channel.
   static constexpr std::uint32_t any_channel = 0xfe;
   static constexpr std::uint64_t several = Use{any_channel, 0}.packed();
 
   // From now on launches of graphs may use the object without naming it, so its last use is unknown.
   void used_by_graphs() { word_.fetch_or(by_graphs, std::memory_order_relaxed); }
 
-  // Waits until the last use by another channel than `mine` was executed, which may be any use by any_channel. `await`:
-  // bool(Use), which waits; this returns false if it does.
+  // Waits until the last use by a channel other than `mine` was executed; any_channel stands for every use. `await`:
+  // bool(Use), waits. Returns false if it does.
   template <class Await>
   bool await_others(std::uint32_t mine, Await await) const {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
@@ -49,9 +49,9 @@ class LastUse {
     return await(Use::of(last));
   }
 
-  // Remembers a use. Two threads may use an object at the same time, in either order, but it remembers one use. So the
-  // other channel's use is awaited before it is forgotten, and a later wait for the remembered use covers both. If that
-  // wait is given up, the object remembers `several`.
+  // Remembers a use. Two threads may use an object at the same time, but the object remembers one use. This function
+  // therefore awaits the other channel's use; a later wait for the remembered use covers both. If that wait is given
+  // up, the object remembers `several`.
   template <class Await>
   void remember(Use use, Await await) {
     std::uint64_t word = word_.load(std::memory_order_relaxed), next;
@@ -67,7 +67,7 @@ class LastUse {
     } while (!word_.compare_exchange_weak(word, next, std::memory_order_relaxed, std::memory_order_relaxed));
   }
 
-  // The packed use, for a comparison with a later one. `several` if the next use may not change it.
+  // The packed use, to compare with a later one. `several` if the next use may not change the word.
   std::uint64_t now() const {
     return unless_by_graphs(word_.load(std::memory_order_relaxed), ring::Mutant::graphs_known_done);
   }
@@ -81,7 +81,7 @@ class LastUse {
     return (word & by_graphs) != 0 && !ring::wrong(mutant) ? several : word & ~by_graphs;
   }
 
-  std::atomic<std::uint64_t> word_{0};  // Use::packed, and perhaps by_graphs; 0: none
+  std::atomic<std::uint64_t> word_{0};  // Use::packed, with or without by_graphs; 0: none
 };
 
 }  // namespace guest

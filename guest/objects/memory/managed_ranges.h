@@ -1,8 +1,8 @@
-// What the program has said about its managed memory: advice, and where it was prefetched to. Nothing follows from it,
-// since host and GPU share the memory where it lies; it is kept for cuMemRangeGetAttribute.
+// The program's advice about its managed memory, and where it prefetched that memory. Only cuMemRangeGetAttribute uses
+// it: host and GPU share the memory where it lies.
 //
-// Any thread may call it. Ranges are taken in whole pages. What is kept is a line of steps: each holds from its page up
-// to the next step. So its size is bounded by the pages of the arena.
+// Any thread may call it. Ranges are whole pages, stored as sorted steps: each step holds from its page to the next
+// step. The arena's pages bound their number.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,14 @@ struct Advice {
 class ManagedRanges {
  public:
   void change(std::uint64_t start, std::uint64_t bytes, const std::function<void(Advice&)>& change);
-  // Forgets what was said of memory that is given out anew.
+  // Forgets the advice about memory that is allocated anew.
   void forget(std::uint64_t start, std::uint64_t bytes);
-  // That of each part of the range, in order. Not empty. Preconditions: `bytes` is not 0.
+  // The advice for each section of the range, in order; never empty. Preconditions: `bytes` is not 0.
   std::vector<Advice> of(std::uint64_t start, std::uint64_t bytes) const;
 
  private:
   using Steps = std::map<std::uint64_t, Advice>;
-  Steps::iterator step_at(std::uint64_t page);  // makes one that begins there
+  Steps::iterator step_at(std::uint64_t page);  // makes a step that begins there
 
   mutable std::mutex mutex_;
   Steps steps_{{0, {}}};

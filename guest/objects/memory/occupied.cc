@@ -15,9 +15,9 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t chunk = std::uint64_t{32} << 20;  // the driver takes so many addresses at a time
+constexpr std::uint64_t chunk = std::uint64_t{32} << 20;  // the driver reserves this many addresses at a time
 
-// A list of mappings, whose lines begin with "start-end " and ascend.
+// A list of mappings in ascending order, whose lines begin with "start-end ".
 class Lines {
  public:
   explicit Lines(int file) : file_(file) {}
@@ -39,7 +39,7 @@ class Lines {
     }
     return static_cast<unsigned char>(bytes_[at_++]);
   }
-  // A hexadecimal number and what ends it.
+  // Reads a hexadecimal number and the character after it.
   bool number(std::uint64_t& into, char end) {
     constexpr std::string_view digits = "0123456789abcdef";
     into = 0;
@@ -59,7 +59,7 @@ class Lines {
 
 bool overlap(const Stretch& a, const Stretch& b) { return a.start < b.end && b.start < a.end; }
 
-// Whole huge pages of it, and so many as a record may name, around the place where `what` begins.
+// Rounds `run` to whole huge pages, and cuts it to a record's limit around the start of `what`.
 Stretch fit_for_a_record(Stretch run, const Stretch& what) {
   constexpr std::uint64_t half = api::max_avoided_range / 2;
   run.start = std::max(run.start / ring::huge_page * ring::huge_page, std::uint64_t{ring::huge_page});

@@ -1,7 +1,7 @@
-// Where this process has mappings, told to the worker when new device memory collides with one, so that the driver places
-// no more there (docs/design/004-reservation.md).
+// The guest reports its mappings to the worker when new device memory collides with one. The worker then keeps the
+// driver from those addresses (docs/design/004-reservation.md).
 //
-// Trust: the kernel's list of this process's mappings is believed. Thread-safety: any thread.
+// Trust: the kernel's list of this process's mappings. Thread-safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@ struct Stretch {
   std::uint64_t start, end;
 };
 
-// The mappings at `what`, and those beside them as far as no chunk of the driver's fits in between. `maps` is a file as
-// /proc/self/maps, read from where it stands. Empty: none of these is at `what`.
+// The mappings that overlap `what`, and adjacent ones with gaps too small for a chunk of the driver's. `maps`: a file
+// like /proc/self/maps, read from its current offset. Empty: no mapping overlaps `what`.
 Stretch mappings_around(int maps, Stretch what);
 
 class Occupied {
  public:
-  // What to tell the worker of a collision at [start, start + bytes): whole huge pages, as many as a record may name.
-  // Nothing: all of it was told before, or enough.
+  // The range to report for a collision at [start, start + bytes): whole huge pages, up to a record's limit. Nothing:
+  // it was reported before, or the limit of ranges is reached.
   std::optional<Stretch> around(std::uint64_t start, std::uint64_t bytes);
 
  private:
-  bool is_told(const Stretch& what) const;  // the mutex is held
+  bool is_told(const Stretch& what) const;  // the caller holds the mutex
 
   std::mutex mutex_;
   std::vector<Stretch> told_;

@@ -52,7 +52,7 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// A userfaultfd. Its end wakes every thread that sleeps at a fault.
+// A userfaultfd. Closing it wakes every thread that sleeps at a fault.
 class Faults {
  public:
   explicit Faults(std::uint64_t features)
@@ -79,19 +79,19 @@ class Faults {
     uffdio_writeprotect range{.range = {word(at), bytes}, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0UL};
     return raw_ioctl(fd_, UFFDIO_WRITEPROTECT, &range) == 0;
   }
-  // Whoever sleeps at a page of the range looks again.
+  // Wakes threads that sleep at a page of the range; they fault again.
   void wake(const std::byte* at, std::size_t bytes) const {
     uffdio_range range{word(at), bytes};
     raw_ioctl(fd_, UFFDIO_WAKE, &range);
   }
-  // False: the kernel has no page left. What the program has unmapped meanwhile needs none.
+  // Fills missing pages. False: the kernel has no page left. Ranges that the program has unmapped meanwhile need none.
   bool fill(const std::byte* at, std::size_t bytes, const std::byte* from) const {
     std::size_t done = 0;
     while (done < bytes) {
       uffdio_copy copy{.dst = word(at) + done, .src = word(from) + done, .len = bytes - done, .mode = 0, .copy = 0};
       const long result = raw_ioctl(fd_, UFFDIO_COPY, &copy);
       if (copy.copy > 0) done += static_cast<std::size_t>(copy.copy);
-      if (result == 0 || result == -EAGAIN) continue;  // EAGAIN: the reader has not read yet
+      if (result == 0 || result == -EAGAIN) continue;  // EAGAIN: MoveReader has not read the event yet
       if (copy.copy <= 0 && result == -EEXIST) done += ring::page;
       if (result == -ENOMEM) return false;
       if (result != -EEXIST) return true;
@@ -103,7 +103,7 @@ class Faults {
   int fd_;
 };
 
-// The kernel lets a move of watched pages return when somebody has read that they moved. This thread reads it.
+// A move of watched pages returns only when a thread has read the move's event. This thread reads it.
 class MoveReader {
  public:
   explicit MoveReader(int fd) : fd_(fd), runs_(pthread_create(&thread_, nullptr, run, this) == 0) {
@@ -141,7 +141,7 @@ class MoveReader {
   const bool runs_;
 };
 
-// Whether this thread's stack, as far as it is in use here, lies in the piece.
+// Whether the part of this thread's stack that is in use here lies in the range.
 bool holds_this_stack(const Piece& piece) {
   constexpr std::uint64_t below = 16 << 10, above = 64 << 10;
   const std::uint64_t here = word(__builtin_frame_address(0)), start = word(piece.at);
@@ -163,8 +163,8 @@ std::byte* private_pages(std::size_t bytes) {
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
-// A page that was never touched has nothing to protect yet. The byte that is read is of no use, so another thread may
-// write it meanwhile.
+// An untouched page has nothing to protect yet, so this touches each. The bytes read are unused, so another thread may
+// write them meanwhile.
 void touch_pages(const std::byte* at, std::size_t bytes) {
   std::byte unused{};
   for (std::size_t i = 0; i < bytes; i += ring::page) raw_copy(&unused, at + i, 1);
@@ -191,7 +191,7 @@ Swapped fill_and_replace(const Piece& piece, const std::byte* block, std::byte* 
   return raw_replace(piece.at, piece.bytes, filled) ? Swapped::Yes : Swapped::No;
 }
 
-// `fresh` is empty: whoever touches it waits. `filled` gets what the block holds then, and takes its place.
+// `fresh` is empty: its faults wait. `filled` gets the block's contents and replaces `fresh`.
 Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte* fresh, std::byte* filled,
                           unsigned helpers) {
   const Faults faults(UFFD_FEATURE_EVENT_REMAP);
@@ -210,8 +210,8 @@ Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte*
   }
   const bool done = faults.fill(piece.at, piece.bytes, block);
   uffdio_range range{word(piece.at), piece.bytes};
-  raw_ioctl(faults.fd(), UFFDIO_UNREGISTER, &range);  // wakes, too; the threads' ends may need memory of the piece
-  // The kernel had no page left. What was not filled would read as zeros.
+  raw_ioctl(faults.fd(), UFFDIO_UNREGISTER, &range);  // wakes sleepers, too; the threads' ends may need this memory
+  // The kernel had no page left: the unfilled pages would read as zeros.
   if (!done) raw(SYS_kill, static_cast<unsigned long>(raw(SYS_getpid)), SIGBUS);
   munmap(filled, piece.bytes);
   return Swapped::Yes;

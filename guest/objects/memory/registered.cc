@@ -15,8 +15,8 @@ std::uint64_t page_of(std::uint64_t at) { return at / ring::page * ring::page; }
 
 bool starts_with(const std::string& text, std::string_view with) { return text.compare(0, with.size(), with) == 0; }
 
-// What the driver can register and we cannot is Unfit; what it cannot is Absent. Shared memory without a file in a file
-// system has a file's name all the same.
+// Unfit: the driver can register this mapping, but the guest cannot. Absent: the driver cannot, either. Even shared
+// memory without a file on a file system has a file name.
 Outcome judge_one(const Mapping& m, bool read_only) {
   if (!m.readable || (!m.writable && !read_only)) return Outcome::Absent;
   const bool file = m.file != "00:00 0";
@@ -33,7 +33,7 @@ Outcome judge_one(const Mapping& m, bool read_only) {
 
 }  // namespace
 
-// Whether the piece maps its bytes of the cover's block.
+// Whether the mapping shows its bytes of the cover's block.
 bool Registered::is_ours(const Mapping& piece, const Covers::value_type& cover) {
   if (arena_mapping_.end == 0) {
     const auto base = reinterpret_cast<std::uint64_t>(arena_.at(0));
@@ -50,8 +50,8 @@ bool Registered::is_registered(std::uint64_t start, std::uint64_t bytes) const {
   return next != registrations_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > start;
 }
 
-// The pages of [start, start + bytes) of which no registration has a byte. Preconditions: none has a byte of the range
-// itself, so only the first and the last page are in question.
+// The pages of [start, start + bytes) that overlap no registration. Preconditions: no registration overlaps the range
+// itself, so only the first and the last page matter.
 Registered::Pages Registered::own_pages(std::uint64_t start, std::uint64_t bytes) const {
   Pages pages{page_of(start), page_of(start + bytes - 1) + ring::page};
   if (is_registered(pages.start, ring::page)) pages.start += ring::page;
@@ -59,7 +59,7 @@ Registered::Pages Registered::own_pages(std::uint64_t start, std::uint64_t bytes
   return pages;
 }
 
-// Whether all pages fit. Collects the pieces that have to be put in the block: all but those that lie in it.
+// Whether all pages fit. Collects the mappings to move into the block: all except those already there.
 Outcome Registered::judge(const Pages& pages, Covers::const_iterator cover, bool read_only,
                           std::vector<Mapping>& pieces) {
   Outcome worst = Outcome::Done;
@@ -76,8 +76,7 @@ Outcome Registered::judge(const Pages& pages, Covers::const_iterator cover, bool
   return at == pages.end ? worst : Outcome::Absent;
 }
 
-// Makes the block reach over these pages, or makes one. The addresses on the device are consecutive, so one block has
-// them all.
+// Extends the block over these pages, or makes one. Device addresses are consecutive, so one block holds all pages.
 Outcome Registered::reach(const Pages& pages, Covers::iterator& cover) {
   if (cover == covers_.end()) {
     const std::uint64_t bytes = pages.end - pages.start;
@@ -129,7 +128,7 @@ void Registered::drop_if_unused(Covers::iterator cover) {
   covers_.erase(cover);
 }
 
-// Tries again to put back what could not go back before.
+// Retries to restore pages that could not be restored before.
 void Registered::sweep() {
   for (auto at = covers_.begin(); at != covers_.end();) {
     const auto cover = at++;
@@ -144,7 +143,7 @@ Registered::Added Registered::add(std::uint64_t start, std::uint64_t bytes, bool
   if (is_registered(start, bytes)) return {Outcome::Already};
   if (lingering_ != 0) sweep();
   const Pages pages{page_of(start), page_of(start + bytes - 1) + ring::page};
-  auto cover = covers_.lower_bound(pages.end);  // the last one that has any of these pages
+  auto cover = covers_.lower_bound(pages.end);  // the last cover that has any of these pages
   if (cover == covers_.begin() || std::prev(cover)->first + std::prev(cover)->second.bytes <= pages.start)
     cover = covers_.end();
   else
@@ -158,7 +157,7 @@ Registered::Added Registered::add(std::uint64_t start, std::uint64_t bytes, bool
   if (cover->second.registrations++ == 0 && cover->second.lingers) cover->second.lingers = false, --lingering_;
   const auto registration = registrations_.emplace(start, Registration{bytes, owner}).first;
   if (outcome == Outcome::Done) return {outcome, cover->second.block + (start - cover->first)};
-  end(registration);  // puts back what was put in
+  end(registration);  // restores the moved pages
   return {outcome};
 }
 
@@ -224,7 +223,7 @@ void Registered::before_fork() {
   }
 }
 
-// In the child nothing may be allocated before these pages are its own: the heap may lie there.
+// The child must not allocate before these pages are its own: the heap may lie there.
 void Registered::after_fork_in_child() {
   for (const Piece& piece : partial_) copy_out(piece, piece.at);
   mutex_.unlock();

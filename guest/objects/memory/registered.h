@@ -1,13 +1,13 @@
-// Registered memory: a block of the arena lies under the program's own pages, which keep their addresses and contents,
-// so that the program and the GPU use the same bytes (docs/design/025-registered-memory.md). This is the mechanism,
-// without CUDA: the map of addresses (guest/objects/memory/addresses.h) says what a call may name.
+// Registered memory: a block of the arena is mapped under the program's own pages, which keep their addresses and
+// contents. Program and GPU then use the same bytes (docs/design/025-registered-memory.md). This class is the
+// mechanism, without CUDA: the map of addresses (guest/objects/memory/addresses.h) decides what a call may name.
 //
-// Registrations hold disjoint bytes; two may share a page. A block covers whole pages, so the bytes beside a registration
-// on its first and last page, a neighbour's on the heap, lie in the block as long as it does. A page goes back to private
-// memory with the last registration that has a byte of it, the block when none has a byte of any.
+// Registrations hold disjoint bytes; two may share a page. A block covers whole pages, so it also holds neighbouring
+// bytes, a heap neighbour's for example, on the first and last page. A page returns to private memory with the last
+// registration that overlaps it, and the block with the last registration of all.
 //
-// Invariant: a page is ours if it maps its block's bytes, and the kernel is asked for that each time, since the program
-// may have unmapped it. A page that cannot go back keeps its block. Any thread may call it.
+// Invariant: a page is ours if it maps its block's bytes. The kernel is asked each time, since the program may have
+// unmapped the page. A page that cannot be restored keeps its block. Any thread may call it.
 #pragma once
 
 #include <cstddef>
@@ -27,32 +27,32 @@ namespace guest {
 
 class Registered {
  public:
-  // Maps [offset, offset + bytes) of the arena once more, writable, anywhere. Null: that is impossible.
+  // Maps [offset, offset + bytes) of the arena again, writable, anywhere. Null: the mapping failed.
   using MapAgain = std::function<std::byte*(std::uint64_t offset, std::size_t bytes)>;
-  // `helpers`: threads that help to copy large registrations, each time.
+  // `helpers`: threads that help to copy each large registration.
   Registered(Arena& arena, MapAgain map_again, unsigned helpers)
       : arena_(arena), map_again_(std::move(map_again)), helpers_(helpers) {}
 
-  // Absent: some page is not mapped, cannot be read or written, or is of a file that is shared. Unfit: a stack, a private
-  // file, or shared memory. Apart: it shares a page with a registration whose block cannot reach over it. ThreadsRun:
-  // guest/objects/memory/page_swap.h.
+  // Absent: a page is not mapped, cannot be read or written, or belongs to a shared file. Unfit: a stack, a private
+  // file, or shared memory. Apart: it shares a page with a registration whose block cannot be extended over it.
+  // ThreadsRun: see guest/objects/memory/page_swap.h.
   enum class Outcome : std::uint8_t { Done, Already, Absent, Unfit, Apart, NoRoom, ThreadsRun, Failed };
   struct Added {
     Outcome outcome;
     std::byte* block_at = nullptr;  // the first byte in the arena
   };
-  // Preconditions: bytes is not 0, and start + bytes does not overflow. `read_only`: pages that cannot be written fit.
-  // It ends with its owner.
+  // Registers a range until its owner ends. Preconditions: bytes is not 0, and start + bytes does not overflow.
+  // `read_only`: read-only pages fit, too.
   Added add(std::uint64_t start, std::uint64_t bytes, bool read_only, const void* owner = nullptr);
   // Ends the registration that starts there. False: there is none. Preconditions: the GPU no longer uses it.
   bool remove(std::uint64_t start);
   bool has_of(const void* owner);
   void remove_of(const void* owner);
-  // Ends all. False: some pages stay in the arena.
+  // Ends all registrations. False: some pages stay in the arena.
   bool remove_all();
 
-  // Around a fork, so that it comes between two registrations. In the child the pages that it would share with bytes
-  // that were not registered become its own; whole pages of a registration stay the parent's and the child's together.
+  // Around a fork: no registration is half done then. Pages with unregistered bytes become the child's own; parent and
+  // child share whole pages of a registration.
   void before_fork();
   void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child();
@@ -67,7 +67,7 @@ class Registered {
     std::uint64_t bytes = 0;  // of whole pages
     std::byte* block = nullptr;
     std::uint32_t registrations = 0;
-    bool lingers = false;  // it has no registration, and a page could not go back
+    bool lingers = false;  // without a registration, but a page could not be restored
   };
   using Covers = std::map<std::uint64_t, Cover>;
   struct Pages {
@@ -91,10 +91,10 @@ class Registered {
   const unsigned helpers_;
   std::mutex mutex_;
   std::uint32_t lingering_ = 0;  // covers that linger
-  Mapping arena_mapping_;        // the arena's first page; end is 0 before it was asked for
+  Mapping arena_mapping_;        // the arena's first page; end is 0 until it was looked up
   Registrations registrations_;  // by the first byte's address
   Covers covers_;                // by the first page's address
-  std::vector<Piece> partial_;   // for the child of a fork: pages with bytes that are not registered
+  std::vector<Piece> partial_;   // for a forked child: pages with unregistered bytes
 };
 
 }  // namespace guest

@@ -1,6 +1,5 @@
 // The address ranges of device memory, which this process's own mappings must not use (docs/design/004-reservation.md).
-// A reserved range stays reserved: that costs nothing, and the driver gives the same addresses again. Any thread may
-// call it.
+// A range stays reserved: that costs nothing, and the driver reuses the addresses. Any thread may call it.
 #pragma once
 
 #include <cstdint>

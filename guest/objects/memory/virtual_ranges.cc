@@ -9,7 +9,7 @@ void VirtualRanges::add(std::uint64_t start, std::uint64_t bytes) {
   ranges_[start] = {start, bytes, next_number_++};
 }
 
-// Under mutex_.
+// The caller holds mutex_.
 std::map<std::uint64_t, VirtualRange>::const_iterator VirtualRanges::holder_of(std::uint64_t inside) const {
   auto at = ranges_.upper_bound(inside);
   if (at == ranges_.begin()) return ranges_.end();
@@ -32,7 +32,7 @@ std::optional<VirtualRange> VirtualRanges::find(std::uint64_t inside) const {
 std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                                  std::uint64_t object, std::uint32_t device) {
   const std::optional<VirtualRange> in = find(start);
-  if (!in) return {};  // another thread has ended the reservation meanwhile
+  if (!in) return {};  // another thread has freed the reservation
   switch (range) {
     case api::Range::Stays:
     case api::Range::Made: break;

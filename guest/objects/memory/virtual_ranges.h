@@ -1,5 +1,5 @@
-// The address ranges that the program has reserved (cuMemAddressReserve), and what becomes of them. What is mapped there stands in the
-// map of addresses (guest/objects/memory/addresses.h), piece by piece.
+// The address ranges that the program has reserved (cuMemAddressReserve), and their mappings. The map of addresses
+// (guest/objects/memory/addresses.h) holds each mapped section.
 //
 // Any thread may call it. Reserved ranges do not overlap, and end with no context.
 #pragma once
@@ -18,7 +18,7 @@ namespace guest {
 
 struct VirtualRange {
   std::uint64_t start = 0, bytes = 0;
-  std::uint32_t number = 0;  // no other reservation of the process has it
+  std::uint32_t number = 0;  // unique among the process's reservations
 };
 
 class VirtualRanges {
@@ -26,11 +26,11 @@ class VirtualRanges {
   VirtualRanges(Addresses& mapped, std::atomic<std::uint64_t>& next_id) : mapped_(mapped), next_id_(next_id) {}
 
   void add(std::uint64_t start, std::uint64_t bytes);
-  // Whether one reservation has all of [start, start + bytes).
+  // Whether one reservation contains all of [start, start + bytes).
   bool holds(std::uint64_t start, std::uint64_t bytes) const;
   std::optional<VirtualRange> find(std::uint64_t inside) const;
-  // A call has made this of [start, start + bytes). Preconditions: one reservation holds it. `object`: the memory object,
-  // if it was mapped there, and `device` where it lies. Returns the objects of mappings that have ended, one for each.
+  // Records the result of a call on [start, start + bytes). Preconditions: one reservation contains it. `object`: the
+  // memory object that was mapped there, on `device`. Returns the objects of ended mappings, one for each.
   std::vector<std::uint64_t> settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                     std::uint64_t object = 0, std::uint32_t device = 0);
 
