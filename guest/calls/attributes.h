@@ -1,5 +1,5 @@
-// Attributes of streams and of kernel nodes. cuda.h has one union for the values of both, which crosses by the lines of the launch
-// attributes (ring/api/launch_attributes.h).
+// Attributes of streams and kernel nodes. One union in cuda.h has the values of both; they cross by the lines of the
+// launch attributes (ring/api/launch_attributes.h).
 #pragma once
 
 #include <cstring>
@@ -22,7 +22,7 @@ CUresult set_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag
   return cross(c, record, {&attribute, 1}).result;
 }
 
-// The same. Writes as much of `value` as the attribute uses.
+// The same for reading. Writes only the members of `value` that the attribute uses.
 template <class Record>
 CUresult get_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag, CUlaunchAttributeValue* value) {
   record.tag = static_cast<std::uint32_t>(tag);

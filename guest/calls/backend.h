@@ -1,9 +1,9 @@
-// Connects this library to the tables of functions in ring/abi, which ask it for what only a libcuda can answer.
+// Connects this library to the function tables in ring/abi, which call back for data that only a libcuda has.
 #pragma once
 
 namespace guest::calls {
 
-// Makes the tables ask this library. Call it once, before a program can get one of them.
+// Called once, before a program can get one of the tables.
 void install_backend();
 
 }  // namespace guest::calls

@@ -1,7 +1,7 @@
-// The calls that have a function of their own in the guest: the LOCAL lines of the table, which the guest answers by
-// itself, and the guest's half of the CUSTOM lines. Each is declared from the table, with the type that cuda.h gives
-// it. A call is defined in the file named like the part of the table that has its line (ring/api/), or like the work
-// that several calls share. NARROW lines have no function of their own: guest/calls/narrow.h.
+// The calls that need a function in the guest: LOCAL lines, which the guest answers itself, and the guest's half of
+// CUSTOM lines. The table declares each with its type in cuda.h. A call's file is named after the part of the table
+// that has its line (ring/api/), or after the work that several calls share. NARROW lines need no function:
+// guest/calls/narrow.h.
 #pragma once
 
 #include "ring/api/cuda.h"

@@ -1,5 +1,4 @@
-// Functions and kernels by their handles, and a question that is asked of both. For calls that the guest answers by
-// itself.
+// Finds functions and kernels by their handles, for calls that the guest answers itself.
 #pragma once
 
 #include "guest/process/process.h"

@@ -1,4 +1,4 @@
-// A stream by its handle. For calls that the guest answers by itself.
+// Finds a stream by its handle, for calls that the guest answers itself.
 #pragma once
 
 #include "guest/marshal/order.h"
@@ -6,7 +6,7 @@
 
 namespace guest {
 
-// Finds the stream's object. Else the error that CUDA gives for such a handle.
+// Finds the stream's object, or returns CUDA's error for the handle.
 inline CUresult find_stream(CUstream stream, StreamRef& ref) {
   Context* context = nullptr;
   if (const CUresult r = enter(context, {stream}); r != CUDA_SUCCESS) return r;

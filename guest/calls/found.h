@@ -1,4 +1,4 @@
-// Graphs and nodes that a reply names: the worker chooses the ids of those that the driver finds.
+// Graphs and nodes in a reply: the worker chooses the ids of objects that the driver finds.
 #pragma once
 
 #include <cstring>
@@ -17,13 +17,13 @@ inline Object* found_node(std::uint64_t id, const Object* graph) {
   return node;
 }
 
-// Whether an edge is of another kind than forms without edge data know.
+// Whether an edge needs edge data, which older forms of calls cannot express.
 inline bool has_data(const CUgraphEdgeData& data) {
   constexpr CUgraphEdgeData usual{};
   return std::memcmp(&data, &usual, sizeof data) != 0;
 }
 
-// For a reply that names what no correct worker names.
+// For a reply with an id that no correct worker sends.
 inline CUresult lose_to_unsound_reply() {
   session()->lose("a reply names a graph that cannot be one");
   return CUDA_ERROR_DEVICE_UNAVAILABLE;

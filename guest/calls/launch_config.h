@@ -1,4 +1,4 @@
-// The configuration of a launch, a parameter of cuLaunchKernelEx and of questions about occupancy.
+// The configuration of a launch, a parameter of cuLaunchKernelEx and of occupancy queries.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace guest {
 
-// Checks that everything in a configuration can cross the boundary.
+// Checks that the worker serves everything in a configuration.
 inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
   if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;
@@ -24,7 +24,7 @@ inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
   return CUDA_SUCCESS;
 }
 
-// A word's member, out of the program's value into that which is sent. Zeros stay.
+// Copies one described member from the program's value to the sent value. Zero members stay zero.
 template <class V, class W>
 void keep(V& to, const V& from, const W& word) {
   std::memcpy(&api::member_of(to, word.member), &api::member_of(from, word.member),
@@ -33,7 +33,7 @@ void keep(V& to, const V& from, const W& word) {
 template <class V, class M>
 void keep(V&, const V&, const api::field::Zero<M>&) {}
 
-// An attribute as it is sent: what its line describes, and zeros. What else the program's union holds stays here.
+// The attribute to send: the members that its line describes, and zeros. Other bytes of the program's union stay here.
 template <class Lines = api::LaunchAttributes>
 CUlaunchAttribute described(const CUlaunchAttribute& given) {
   CUlaunchAttribute sent{};
@@ -48,7 +48,7 @@ CUlaunchAttribute described(const CUlaunchAttribute& given) {
   return sent;
 }
 
-// The first id in the attributes that `is_known(handle, kind)` denies is the error that the driver gives at once.
+// Returns the driver's immediate error for the first id in the attributes that `is_known(handle, kind)` rejects.
 template <class Lines = api::LaunchAttributes, class F>
 CUresult check_ids(std::span<const CUlaunchAttribute> attributes, F is_known) {
   bool known = true;

@@ -1,5 +1,5 @@
-// The guest's functions for the NARROW lines: CUDA 3's forms, with addresses and sizes of 32 bits, by their newer forms
-// (ring/abi/narrow.h). In a context of the old cuCtxCreate a form whose newer form is not served refuses as that one does.
+// The guest's functions for the NARROW lines: CUDA 3's forms with 32-bit addresses and sizes, served by their newer
+// forms (ring/abi/narrow.h). In a context of the old cuCtxCreate, a form refuses if its newer form does.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace newer {
 #include "ring/api/driver.def"
 }  // namespace newer
 
-// The checks at the start of such a call. The version is looked at before a fault.
+// The checks at the start of a NARROW call. The driver checks the version before a fault.
 inline CUresult enter_old_context(bool needs_one) {
   Context* context = nullptr;
   const CUresult entered = enter(context);
@@ -33,7 +33,7 @@ inline CUresult enter_old_context(bool needs_one) {
   return entered;
 }
 
-// F: the type that cuda.h gives the form; `line` and `newer_line`: the lines of both forms in api::entry_points.
+// F: the form's type in cuda.h; `line` and `newer_line`: the lines of both forms in api::entry_points.
 template <class F, auto newer, std::size_t line, std::size_t newer_line>
 struct Narrow;
 template <class... P, auto newer, std::size_t line, std::size_t newer_line>

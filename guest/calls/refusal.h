@@ -1,4 +1,4 @@
-// Calls that the guest knows and refuses: the table's REFUSED lines. Each reports the reason once in the log.
+// Calls that the guest knows and refuses: the table's REFUSED lines. Each logs its reason once.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ consteval std::size_t refusal_of(std::string_view symbol) {
   return line;
 }
 
-// Returns `answer`, the result that a GPU without the capability would give. Logs the reason at the first call of each
-// line. Safe from any thread.
+// Returns `answer`, the result of a GPU without the capability. Logs the reason at the first call of each line. Safe
+// from any thread.
 CUresult refuse(std::size_t line, CUresult answer = CUDA_ERROR_NOT_SUPPORTED);
 
 }  // namespace guest::calls

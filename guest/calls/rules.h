@@ -1,5 +1,5 @@
-// What the guest knows about single CALL lines beyond the table: errors that CUDA reports at once, before anything is
-// sent (refuses), and what the guest remembers from a success so that it can answer or check later calls (learn).
+// The guest's rules for single CALL lines beyond the table. refuses() finds errors that CUDA reports at once, before
+// anything is sent. learn() keeps data of successful calls that later calls need.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ bool is_null_reference(T p) {
 
 template <int Id>
 struct Rules {
-  // Errors that hold in any state of the context, and even without one.
+  // Errors that come first, in any state of the context and even without one.
   template <class... P>
   static CUresult refuses_always(P... p) {
     return (is_null_reference(p) || ...) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
@@ -43,7 +43,7 @@ struct Rules<api::id_of::cuMipmappedArrayDestroy> : Rules<0> {
   }
 };
 
-// A capture has begun in the stream, which the driver has found.
+// Records that a capture has begun in the stream, which the driver has found.
 inline void note_capture(CUstream stream) {
   StreamRef ref;
   if (find_stream(stream, ref) == CUDA_SUCCESS) session()->captures.began(*ref.object);
@@ -57,13 +57,13 @@ inline CUresult refuse_no_device(CUdevice device) {
   return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The external flags are for captured streams. Elsewhere the driver refuses them.
+// The external flags are for captured streams. The driver refuses them in other streams.
 inline CUresult refuse_external(unsigned flags, unsigned external) {
   if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
   return flags == external && !session()->captures.any() ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
-// Whether the event may be one of a capture. Then a wait for it may fail at once, even after the capture's end.
+// Marks an event that may belong to a capture. A wait for it may then fail at once, even after the capture's end.
 inline void note_recorded(CUevent event) {
   if (Object* const object = session()->objects.find(event, api::Handle::Event))
     object->in_capture.store(session()->captures.any(), std::memory_order_relaxed);
@@ -119,7 +119,7 @@ struct Rules<api::id_of::cuEventCreate> : Rules<0> {
   static void learn(Object*, CUevent*, unsigned) {}
 };
 
-// An event is recorded in streams of its own context.
+// An event can be recorded only in streams of its own context.
 inline CUresult refuse_across(CUevent event, CUstream stream) {
   const Object* e = session()->objects.find(event, api::Handle::Event);
   const bool special = api::special_stream(reinterpret_cast<std::uint64_t>(stream));
@@ -156,7 +156,7 @@ struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
 };
 
 inline CUresult refuse_wait(unsigned flags) {
-  if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // it is about peer devices
+  if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // concerns peer devices
   return flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 template <class Word>
@@ -179,30 +179,30 @@ struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
 
-// One operation of a batch, but for its address, which the marshalling checks.
+// Checks one operation of a batch except its address, which the marshalling checks.
 inline CUresult refuse_operation(const CUstreamBatchMemOpParams& op) {
   switch (api::operation_of(op)) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
     case CU_STREAM_MEM_OP_WAIT_VALUE_64: return refuse_wait(op.waitValue.flags);
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      return refuse_unknown(op.writeValue.flags, 0U);  // other than a single write, which may go without a barrier
+      return refuse_unknown(op.writeValue.flags, 0U);  // unlike a single write, which may omit the barrier
     case CU_STREAM_MEM_OP_BARRIER: return refuse_unknown(op.memoryBarrier.flags, CU_STREAM_MEMORY_BARRIER_TYPE_GPU);
-    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;  // as the flag of a wait
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;  // like the flag of a wait
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 template <>
 struct Rules<api::id_of::cuStreamBatchMemOp_v2> : Rules<0> {
   static CUresult refuses(CUstream, unsigned count, CUstreamBatchMemOpParams* ops, unsigned flags) {
-    constexpr unsigned most = 255;  // of the driver
+    constexpr unsigned most = 255;  // the driver's limit
     if (flags != 0 || count > most || (count != 0 && ops == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     CUresult refused = CUDA_SUCCESS;
     for (unsigned i = 0; i < count && refused == CUDA_SUCCESS; ++i) refused = refuse_operation(ops[i]);
     return refused;
   }
 };
-// To these, no array is a wrong value, and so is a device that there is not.
+// These calls return INVALID_VALUE for a null array and for an unknown device.
 template <class Handle>
 CUresult refuse_none(Handle handle) {
   return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -225,7 +225,7 @@ struct Rules<api::id_of::cuArrayGetMemoryRequirements> : RequirementRules<CUarra
 template <>
 struct Rules<api::id_of::cuMipmappedArrayGetMemoryRequirements> : RequirementRules<CUmipmappedArray> {};
 
-// What a pool of managed memory gives could not be reached by the program, so there is none.
+// The program could not reach memory from a pool of managed memory, so none can be created.
 inline CUresult refuse_managed(CUmemAllocationType type) {
   return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
@@ -244,13 +244,13 @@ struct Rules<api::id_of::cuMemGetMemPool> : Rules<0> {
   static CUresult refuses(CUmemoryPool*, CUmemLocation*, CUmemAllocationType type) { return refuse_managed(type); }
 };
 
-// A device that there is not is a wrong value to these two, and no device to cuDeviceGetDefaultMemPool.
+// These two return INVALID_VALUE for an unknown device; cuDeviceGetDefaultMemPool returns INVALID_DEVICE.
 template <>
 struct Rules<api::id_of::cuDeviceGetMemPool> : Rules<0> {
   static CUresult refuses(CUmemoryPool*, CUdevice device) { return refuse_no_device(device); }
 };
 
-// The pool from which cuMemAllocAsync takes memory on a device. The driver goes back to the default one when it ends.
+// Sets the pool from which cuMemAllocAsync allocates on a device. When the pool ends, the default pool replaces it.
 template <>
 struct Rules<api::id_of::cuDeviceSetMemPool> : Rules<0> {
   static CUresult refuses(CUdevice device, CUmemoryPool) { return refuse_no_device(device); }
@@ -270,7 +270,7 @@ struct Rules<api::id_of::cuMemPoolDestroy> : Rules<0> {
   static void learn(Object*, CUmemoryPool pool) { session()->forget_pool(api::number_of(pool)); }
 };
 
-// cuStreamGetPriority is answered in the guest.
+// The guest answers cuStreamGetPriority.
 template <>
 struct Rules<api::id_of::cuStreamCopyAttributes> : Rules<0> {
   static void learn(Object*, CUstream to, CUstream from) {
@@ -295,7 +295,7 @@ struct Rules<api::id_of::cuStreamBeginCaptureToGraph> : Rules<0> {
 };
 template <>
 struct Rules<api::id_of::cuStreamIsCapturing> : Rules<0> {
-  // While no capture is open the guest knows the answer.
+  // While no capture is open, the guest knows the answer.
   static std::optional<CUresult> answer(CUstream stream, CUstreamCaptureStatus* status) {
     if (session()->captures.any()) return std::nullopt;
     StreamRef ref;
@@ -341,7 +341,7 @@ template <>
 struct Rules<api::id_of::cuGraphExecEventWaitNodeSetEvent> : Rules<0> {
   static CUresult refuses_always(CUgraphExec, CUgraphNode, CUevent event) { return refuse_no_event(event); }
 };
-// The driver looks whether a capture forbids the call before it looks at the executable.
+// The driver checks whether a capture forbids the call before it checks the executable.
 template <>
 struct Rules<api::id_of::cuGraphExecDestroy> : Rules<0> {
   static CUresult refuses_always(CUgraphExec exec) { return exec == nullptr ? disturb_captures() : CUDA_SUCCESS; }
@@ -366,7 +366,7 @@ struct Rules<api::id_of::cuMemFreeAsync> : Rules<0> {
   static CUresult refuses(CUdeviceptr, CUstream stream) { return refuse_memory_node(stream); }
 };
 
-// A launch is checked against the limit that the program has set.
+// Launches are checked against the limit that the program has set.
 inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
   if (function != nullptr && function->function != nullptr &&
       attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)

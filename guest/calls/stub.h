@@ -1,12 +1,12 @@
-// The guest's function for a CALL line: stubs.cc has all of them, so that what names one does not compile it.
+// The guest's function for a CALL line. stubs.cc defines all of them, so that their users need not compile them.
 #pragma once
 
 #include "ring/api/call.h"
 
 namespace guest {
 
-// The function behind a symbol of libcuda.so. F is the type that cuda.h gives the symbol, so a parameter that does not
-// fit does not compile.
+// The function behind a symbol of libcuda.so. F is the symbol's type in cuda.h, so a parameter that does not fit does
+// not compile.
 template <int Id, class F = typename api::Call<Id>::Function>
 struct Stub;
 template <int Id, class... P>

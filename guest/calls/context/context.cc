@@ -1,7 +1,7 @@
-// Contexts that a program creates, each thread's stack of current contexts, and questions about contexts.
+// Contexts that a program creates, each thread's stack of current contexts, and queries about contexts.
 //
-// The worker makes and ends the driver's contexts. Only the guest knows which context is current, and how often each
-// was attached.
+// The worker creates and destroys the driver's contexts. Only the guest knows which context is current, and how often
+// each was attached.
 #include "guest/process/context.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@
 namespace guest::calls {
 namespace {
 
-// `handle`, or the current context for NULL, whether it lives or not.
+// Finds the context of `handle`, or the current context for NULL, alive or not.
 CUresult find(CUcontext handle, Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   context = handle == nullptr ? current_context() : find_context(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
-// The same for a question that the driver answers only about a living context.
+// The same for queries that the driver answers only about a living context.
 CUresult find_living(CUcontext handle, Context*& context) {
   if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
   return state_of(*context);
@@ -46,7 +46,7 @@ struct Affinities {
   int count = 0;
 };
 
-// Only one kind of affinity exists, so more than one entry is an error. A negative count counts as 0.
+// Only one kind of affinity exists, so more than one entry is an error. A negative count means 0.
 CUresult check(const Affinities& a) {
   if (a.count <= 0) return CUDA_SUCCESS;
   if (a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -69,7 +69,7 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   Context* current = current_context();
   if (current == nullptr || !current->lives()) current = &primary(ordinal);
   const Sent sent = cross({.call = api::id_of::cuCtxCreate_v4, .context = *current}, record);
-  // If the wait for the reply was given up, the worker may have created the context. Its number then stays taken.
+  // If the guest gave up waiting for the reply, the worker may have created the context. Its number then stays in use.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
   context->flags = created_flags(flags);
   context->api_version = api_version;
@@ -101,7 +101,7 @@ CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinities, int cou
   return create(out, {affinities, count}, flags, device, 3020);
 }
 
-// CIG contexts share a queue with a graphics API, of which a guest has none.
+// A CIG context shares a queue with a graphics API. A guest has no graphics API.
 CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned flags, CUdevice device) {
   if (params == nullptr) return create(out, {}, flags, device, 3020);
   if (params->cigParams != nullptr) {
@@ -117,7 +117,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = find_context(handle);
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver gives this for any unknown handle
-  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // primary and green ones end by other calls
+  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // other calls end primary and green contexts
   std::lock_guard lock(context->mutex);
   return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -197,11 +197,11 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags =
-      context->home->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // primary contexts always have it
+      context->home->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // always set for primary contexts
   return CUDA_SUCCESS;
 }
 
-// The worker decides how its threads wait. The program only reads its own flags back.
+// The worker decides how its threads wait. The program can only read its own flags back.
 CUresult cuCtxSetFlags(unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;

@@ -24,7 +24,7 @@ Sent end_context(Context& context, int call, std::optional<api::Way> way) {
   Session& s = *session();
   if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(context.handle);
-  if (s.registered->has_of(&context)) way.reset();  // its pages go back when the GPU no longer uses them
+  if (s.registered->has_of(&context)) way.reset();  // its pages return when the GPU no longer uses them
   const std::vector<Context*> greens = greens_of(context);
   if (!greens.empty()) way.reset();  // their numbers are free when this returns
   const Sent sent =

@@ -1,23 +1,23 @@
-// The flags of a context: which are valid, and what becomes of them.
+// The flags of a context: which are valid, and which the driver changes.
 #pragma once
 
 #include "ring/api/cuda.h"
 
 namespace guest {
 
-// True if the flags name at most one way of waiting, and nothing unknown.
+// True if the flags name at most one way of waiting, and no unknown flag.
 inline bool valid_flags(unsigned flags) {
   const unsigned way = flags & CU_CTX_SCHED_MASK;
   return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 && (way & (way - 1)) == 0;
 }
 
-// The flags that cuCtxGetFlags gives for a context created with these. The driver reports a core dump that users
-// trigger as a core dump.
+// The flags that cuCtxGetFlags returns for a context created with these. The driver reports a user-triggered core dump
+// as a plain one.
 inline unsigned created_flags(unsigned flags) {
   constexpr unsigned dumps = CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
   return (flags & dumps) == 0 ? flags : (flags & ~dumps) | CU_CTX_COREDUMP_ENABLE;
 }
-// Those of the flags that cuCtxSetFlags changes.
+// The flags that cuCtxSetFlags can change.
 inline unsigned changed_flags(unsigned flags) {
   return flags & (CU_CTX_SCHED_MASK | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS);
 }

@@ -1,4 +1,4 @@
-// Settings of core dumps, which this library keeps by itself: a worker writes no file for a guest (ring/abi/coredump.h).
+// Core dump settings, which this library only stores: a worker writes no file for a guest (ring/abi/coredump.h).
 #include "ring/abi/coredump.h"
 
 #include "guest/calls/calls.h"
@@ -6,7 +6,7 @@
 
 namespace guest::calls {
 
-// Nowhere to put a length is refused before anything else, as by the driver.
+// Like the driver, refuses a null `size` before any other error.
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
   if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;

@@ -1,4 +1,4 @@
-// Questions about devices. The guest answers them from the device page.
+// Queries about devices. The guest answers them from the device page.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace {
 
 const ring::DeviceInfo& info(CUdevice device) { return device_info(static_cast<std::uint32_t>(device)); }
 
-// Copies a text of the device page. The worker wrote it and may have left out its NUL.
+// Copies a text of the device page. The worker may have omitted its NUL.
 template <std::size_t size>
 CUresult copy_text(char* to, int room, const char (&from)[size]) {
   if (to == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +30,7 @@ CUresult copy_text(char* to, int room, const char (&from)[size]) {
   return CUDA_SUCCESS;
 }
 
-// domain:bus:device.function; domain and function may be missing.
+// domain:bus:device.function; domain and function are optional.
 using BusPlace = std::array<unsigned, 4>;
 std::optional<BusPlace> parse_bus_id(const char* text) {
   BusPlace p{};
@@ -114,7 +114,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 
-// No device of a session can reach another device's memory, and no device is its own peer.
+// No device of a session can access another device's memory, and no device is its own peer.
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (value == nullptr || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
@@ -159,7 +159,7 @@ CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
 
 CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  constexpr int least = sizeof "0000:00:00.0";  // in less room the driver writes nothing
+  constexpr int least = sizeof "0000:00:00.0";  // into a smaller buffer the driver writes nothing
   return length < least ? CUDA_ERROR_INVALID_VALUE : copy_text(id, length, info(device).bus_id);
 }
 
@@ -175,7 +175,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-// The devices of a session are not each other's peers.
+// A session's devices are not each other's peers.
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;

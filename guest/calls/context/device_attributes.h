@@ -1,4 +1,4 @@
-// Device attributes whose value in the guest differs from the driver's, because the transport cannot keep what they
+// Device attributes whose value in the guest differs from the driver's, because the transport cannot keep their
 // promise. Each has the guest's value and the reason. All other attributes have the driver's value.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Green contexts, and the splitting of what they are made of.
+// Green contexts, and the splitting of their resources.
 //
-// The worker makes and ends the driver's green contexts, and keeps the driver's resources. Here a green context is a
-// context with a second handle, and a part of its device's primary one.
+// The worker creates and destroys the driver's green contexts, and keeps the driver's resources. Here a green context
+// is a Context with a second handle, attached to its device's primary context.
 #include <algorithm>
 
 #include "guest/calls/calls.h"
@@ -35,7 +35,7 @@ CUresult create(CUgreenCtx* out, CUdevResourceDesc description, std::uint32_t or
                                              .flags = flags,
                                              .pad = 0};
   const Sent sent = cross({.call = api::id_of::cuGreenCtxCreate, .context = *context->home}, record);
-  // If the wait for the reply was given up, the worker may have created it. Its number then stays taken.
+  // If the guest gave up waiting for the reply, the worker may have created it. Its number then stays in use.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
   begin(*context);
   *out = context->green;
@@ -53,7 +53,7 @@ CUresult end_green(Context& green, bool& ended) {
   return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS : sent.result;  // a fault does not keep it from ending
 }
 
-// What a split has brought, in the program's memory. False: the worker says otherwise than it was asked.
+// Copies the result of a split to the program's memory. False: the reply does not fit the request.
 bool take(const RepliedBy<api::SplitResourceReply>& replied, std::uint32_t room, unsigned* groups,
           CUdevResource* result, CUdevResource* rest) {
   const std::vector<CUdevResource>& parts = replied.behind.resources;
@@ -67,7 +67,7 @@ bool take(const RepliedBy<api::SplitResourceReply>& replied, std::uint32_t room,
 
 }  // namespace
 
-// The device's primary context is in use for as long as its green ones are.
+// The device's primary context stays in use while its green contexts live.
 CUresult cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc description, CUdevice device, unsigned flags) {
   if (const CUresult r = check_creation(out, description, device, flags); r != CUDA_SUCCESS) return r;
   CUcontext primary = nullptr;
@@ -97,7 +97,7 @@ CUresult cuCtxFromGreenCtx(CUcontext* out, CUgreenCtx handle) {
   return CUDA_SUCCESS;
 }
 
-// Without a handle: of the current context.
+// A null handle means the current context.
 CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long* id) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;

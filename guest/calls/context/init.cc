@@ -1,4 +1,4 @@
-// The library as a whole: its start, its version, the names of errors, and the profiler, which is not served.
+// Start and version of the library, names of errors, and the profiler, which is not served.
 #include "guest/calls/calls.h"
 #include "guest/process/process.h"
 #include "ring/abi/error_text.h"
@@ -9,8 +9,8 @@ CUresult cuInit(unsigned flags) { return initialize(flags); }
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // The version of the API that this library serves. Programs ask for it before cuInit, and hash it, so it must never
-  // change while a program runs.
+  // The API version that this library serves. Programs query it before cuInit and hash it, so it must never change
+  // while a program runs.
   *version = CUDA_VERSION;
   return CUDA_SUCCESS;
 }
@@ -33,7 +33,7 @@ CUresult cuProfilerStart() {
   return enter(context);
 }
 
-// Refused by every driver since CUDA 12, as cudaProfiler.h says.
+// Every driver since CUDA 12 refuses this call, as cudaProfiler.h says.
 CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 CUresult cuProfilerStop() {

@@ -1,5 +1,5 @@
-// The driver's log of errors, and its notifications about a device. The guest has no log of NVIDIA's: its own is that of
-// docs/troubleshooting.md. So a program may register functions, which are never called, and reads a log that is empty.
+// The driver's error log, and its notifications about a device. The guest has its own log (docs/troubleshooting.md),
+// not NVIDIA's. Functions that a program registers are never called, and the log that it reads is empty.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 namespace guest::calls {
 namespace {
 
-// Numbers of registered functions, which are handles to the program.
+// Numbers of registered functions, which the program uses as handles.
 template <class Handle>
 Handle next_handle() {
   static std::atomic<std::uint64_t> last{0};
@@ -31,7 +31,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle) {
   return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// The driver takes any flags here and in the next two.
+// The driver accepts any flags in this call and the next two.
 CUresult cuLogsCurrent(CUlogIterator* place, unsigned) {
   if (place == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *place = 0;

@@ -19,7 +19,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Context& p = primary_of(device);
   std::lock_guard lock(p.mutex);
-  // After a fault no context begins. A living one can still be retained.
+  // After a fault no context can begin, but a living one can still be retained.
   if (const CUresult fault = session()->fault(); fault != CUDA_SUCCESS && p.uses.load(std::memory_order_relaxed) == 0)
     return fault;
   p.uses.fetch_add(1, std::memory_order_relaxed);
@@ -32,7 +32,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   Context& p = primary_of(device);
   std::lock_guard lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  // The last release is posted, since programs make it on their way out and no thread needs the result.
+  // The last release is posted: programs make it when they exit, and no thread needs the result.
   const bool last = p.uses.load(std::memory_order_relaxed) == 1;
   const CUresult result =
       last ? end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2, api::Posted).result : CUDA_SUCCESS;

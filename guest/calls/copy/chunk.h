@@ -1,8 +1,8 @@
 // Waits until a staging chunk is no longer in use.
 //
-// The last holder of a chunk may have given up its wait (guest/session/channel.cc). The GPU may then still read or
-// write the chunk. The chunk remembers what there is to wait for, and passes that on to its next holders. No holder
-// touches its bytes before that wait has succeeded.
+// The last holder of a chunk may have given up its wait (guest/session/channel.cc). The GPU may then still use the
+// chunk. The chunk stores the pending use and passes it on to its next holders. No holder touches its bytes before the
+// wait for that use has succeeded.
 #pragma once
 
 #include "guest/objects/memory/arena.h"
@@ -10,8 +10,7 @@
 
 namespace guest {
 
-// CUDA_SUCCESS: the chunk is the holder's alone. On an error the chunk is unchanged, and the holder gives it back as it
-// is.
+// CUDA_SUCCESS: only the holder uses the chunk. On an error the chunk is unchanged, and the holder returns it unused.
 CUresult await_chunk(Arena::Chunk& chunk);
 
 }  // namespace guest

@@ -1,9 +1,9 @@
 // Copies between host and device. They are CUSTOM because the host's side is guest memory. A record names pinned memory
-// by its place in the arena; small pageable copies travel in the record or the reply, large ones through staging chunks
+// by its place in the arena. Small pageable copies travel in the record or the reply, large ones through staging chunks
 // (staged_copy.h).
 //
 // The caller sees CUDA's semantics. A synchronous copy is complete when it returns. An asynchronous copy from pageable
-// memory has read the bytes when it returns; one to pageable memory is complete.
+// memory has read the bytes when it returns; an asynchronous copy to pageable memory is complete.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -18,13 +18,13 @@
 namespace guest::calls {
 namespace {
 
-// The most bytes that travel in a record or reply. Up to here one more copy in the cache is cheaper than a chunk's
-// bookkeeping.
+// The most bytes that travel in a record or reply. Up to this size, one more copy in the cache is cheaper than a
+// chunk's bookkeeping.
 constexpr std::size_t inline_limit = 32 << 10;
 
 Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.context, .stream = &c.ref}; }
 
-// Pinned memory: the driver copies from or to these pages themselves.
+// Pinned memory: the driver copies from or to these pages directly.
 CUresult copy_pinned(const Copy& c) {
   Session& s = *session();
   const auto there = s.device_view(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
@@ -44,8 +44,8 @@ CUresult copy_inline(const Copy& c) {
   return cross(crossing(c), record, {}, read).result;
 }
 
-// The address of the host's side is device memory, or a managed variable, which lies with the driver. CUDA goes by the
-// addresses and not by the name of the call.
+// The host's side is device memory, or a managed variable, whose bytes the driver holds. CUDA goes by the addresses and
+// not by the name of the call.
 CUresult copy_on_device(const Copy& c) {
   const auto host = reinterpret_cast<CUdeviceptr>(c.host);
   const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;
@@ -83,7 +83,7 @@ CUresult copy(Copy c) {
   const bool in_arena = s.in_arena(reinterpret_cast<std::uint64_t>(c.host));
   if (host == Place::Kind::Device || (host == Place::Kind::Managed && !in_arena)) return copy_on_device(c);
   if (host == Place::Kind::Pinned || host == Place::Kind::Managed) return copy_pinned(c);
-  // CUDA knows some of these bytes, and not all as one range.
+  // Some of these bytes are CUDA's, but not all of them as one range.
   if (s.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (c.async && is_captured(c.stream)) return capture_pageable(in_rows(c), c.stream);
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
@@ -91,7 +91,7 @@ CUresult copy(Copy c) {
   return copy_staged(c);
 }
 
-// Managed memory is the GPU's as much as the program's.
+// Managed memory counts as device memory, too.
 bool is_on_device(CUdeviceptr at) {
   const Place::Kind kind = session()->addresses.find(at).kind;
   return kind == Place::Kind::Device || kind == Place::Kind::Managed;
@@ -155,7 +155,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
                .ref = {}});
 }
 
-// Each address may be device memory, pinned memory or the program's own memory. The map of addresses knows which.
+// Each address may be device memory, pinned memory or the program's own memory. The map of addresses decides.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   const bool to_device = is_on_device(to), from_device = is_on_device(from);

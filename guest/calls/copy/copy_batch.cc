@@ -1,9 +1,9 @@
-// Batches of copies. All copies of a batch are checked before the first is made; then each is made as a copy of its own,
-// so that the stream keeps their order. The driver may reorder and overlap them, and need not.
+// Batches of copies. All copies of a batch are checked before the first is made. Each is then made as a copy of its
+// own, so that the stream keeps their order. The driver may reorder and overlap them, but need not.
 //
-// The access orders of a source: the GPU reads its own memory, and pinned memory, when the stream comes to the copy, so a
-// source that must be read during the call has the call wait for the stream. The program's own memory is read during the
-// call in any order, since nothing in a stream writes there later than its own call.
+// Access orders of a source: the GPU reads its own and pinned memory when the stream reaches the copy. A source that
+// must be read during the call therefore makes the call wait for the stream. The program's own memory is always read
+// during the call, since no work in a stream writes there after its own call.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t no_copy = SIZE_MAX;
 
-// How a batch ended, and the copy that was refused; no_copy: the result is of the whole batch.
+// A batch's result and the refused copy; no_copy: the result concerns the whole batch.
 struct End {
   CUresult result = CUDA_SUCCESS;
   std::size_t copy = no_copy;
@@ -29,8 +29,8 @@ bool is_sound(CUmemcpySrcAccessOrder order, unsigned flags) {
          (flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0;
 }
 
-// Makes a batch of `count` copies: `judge(i)` and `make(i)` return a copy's error, `reads_late(i)` whether its source
-// must be read during the call and is not.
+// Makes a batch of `count` copies. `judge(i)` and `make(i)` return a copy's error; `reads_late(i)`: its source must be
+// read during the call, but the GPU reads it later.
 template <class Judge, class Make, class ReadsLate>
 End make_all(std::size_t count, CUstream stream, Judge judge, Make make, ReadsLate reads_late) {
   bool waits = false;
@@ -43,10 +43,10 @@ End make_all(std::size_t count, CUstream stream, Judge judge, Make make, ReadsLa
   return {waits ? Stub<api::id_of::cuStreamSynchronize>::call(stream) : CUDA_SUCCESS};
 }
 
-// The forms of CUDA 12 take 0 for the thread's own stream where the caller's 0 means that; those of CUDA 13 take no 0.
+// CUDA 12's forms accept stream 0 where it means the thread's own stream; CUDA 13's forms refuse 0.
 enum class Zero : bool { Refused, ThreadsOwn };
 
-// Finds the error of the stream, else runs the batch, and tells the caller which copy was refused.
+// Returns the stream's error, or runs the batch and reports the refused copy to the caller.
 template <class Batch>
 CUresult run(CUstream stream, Zero zero, std::size_t* fail, Batch batch) {
   StreamRef ref;
@@ -59,7 +59,7 @@ CUresult run(CUstream stream, Zero zero, std::size_t* fail, Batch batch) {
 
 // ---- ranges --------------------------------------------------------------------------------------------------------
 
-// The copies, and their attributes: the k-th are for the copies from first[k] on.
+// The copies, and their attributes: attribute k is for the copies from first[k] on.
 struct Ranges {
   const CUdeviceptr *to, *from;
   const std::size_t* sizes;
@@ -99,7 +99,7 @@ End copy_ranges(const Ranges& r, CUstream stream) {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-// The bytes of an array's texel. 0: of a format whose texels cannot be copied one by one.
+// The bytes of an array's texel. 0: the format's texels cannot be copied individually.
 std::size_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   switch (static_cast<unsigned>(array.Format)) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -129,7 +129,7 @@ std::size_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR& array) {
 
 bool is_array(const CUmemcpy3DOperand& side) { return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY; }
 
-// The bytes of an element of the copy: a texel of its arrays, or 1 without any.
+// The bytes of an element of the copy: a texel of its arrays; 1 without arrays.
 CUresult find_element(const CUDA_MEMCPY3D_BATCH_OP& op, std::size_t& bytes) {
   std::size_t texel = 0;
   for (const CUmemcpy3DOperand* side : {&op.src, &op.dst}) {
@@ -145,7 +145,7 @@ CUresult find_element(const CUDA_MEMCPY3D_BATCH_OP& op, std::size_t& bytes) {
   return CUDA_SUCCESS;
 }
 
-// A length in elements as one in bytes.
+// Converts a length in elements to bytes.
 struct InBytes {
   std::size_t element;
   bool fits = true;
@@ -157,7 +157,7 @@ struct InBytes {
   }
 };
 
-// A side as CUDA_MEMCPY3D describes it.
+// A side of a copy as CUDA_MEMCPY3D describes it.
 struct Side {
   CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
   std::size_t x = 0, y = 0, z = 0;
@@ -180,7 +180,7 @@ bool describe(const CUmemcpy3DOperand& side, const CUextent3D& extent, InBytes& 
   return true;
 }
 
-// One copy of a batch as cuMemcpy3DAsync takes it; else its error.
+// Converts one copy of a batch for cuMemcpy3DAsync, or returns its error.
 CUresult described(const CUDA_MEMCPY3D_BATCH_OP& op, CUDA_MEMCPY3D& c) {
   if (op.extent.width == 0 || op.extent.height == 0 || op.extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!is_sound(op.srcAccessOrder, op.flags)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,5 @@
-// Copies of rows between contexts of one device: both see the same memory, so these are copies as in one context. The
-// synchronous form comes after all work of both contexts and before all that follows there, so it waits for either.
+// Copies of rows between contexts of one device. Both contexts see the same memory, so these are copies in one context.
+// The synchronous form is ordered after all earlier and before all later work of both contexts, so it waits for both.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -11,14 +11,14 @@
 namespace guest::calls {
 namespace {
 
-// A side's context is looked at where it has device memory. NULL is the current one.
+// Checks a side's context if the side is device memory. NULL is the current context.
 CUresult check_side(CUmemorytype type, CUcontext handle) {
   if (type != CU_MEMORYTYPE_DEVICE || handle == nullptr) return CUDA_SUCCESS;
   const Context* context = find_context(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
 
-// The same copy without its contexts, and without levels, which the driver does not look at.
+// The same copy without its contexts, and without levels, which the driver ignores.
 CUDA_MEMCPY3D in_one_context(const CUDA_MEMCPY3D_PEER& c) {
   CUDA_MEMCPY3D copy;
   std::memset(&copy, 0, sizeof copy);
@@ -41,7 +41,7 @@ CUresult judge(const CUDA_MEMCPY3D_PEER* c, CUstream stream) {
   return judge_copy(in_one_context(*c), stream);
 }
 
-// All work of the current context, and of those that the copy names.
+// Waits for all work of the current context, and of the contexts that the copy names.
 CUresult await_contexts(const CUDA_MEMCPY3D_PEER& c) {
   const CUcontext dst = c.dstMemoryType == CU_MEMORYTYPE_DEVICE ? c.dstContext : nullptr;
   const CUcontext src = c.srcMemoryType == CU_MEMORYTYPE_DEVICE ? c.srcContext : nullptr;

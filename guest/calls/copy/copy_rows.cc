@@ -1,6 +1,6 @@
-// Copies of rows: cuMemcpy2D, cuMemcpy3D and their variants, all in the three-dimensional form, and the copies of one row
-// of an array. They are CUSTOM because each side may be an array, device memory, pinned memory or the program's own
-// memory. The host knows the first three. The program's own memory goes through a staging chunk, a piece at a time.
+// Copies of rows: cuMemcpy2D, cuMemcpy3D and their variants, all in the three-dimensional form, and copies of one row
+// of an array. They are CUSTOM because each side may be an array, device memory, pinned memory or the program's own.
+// The host knows the first three. The program's own memory goes through a staging chunk, one block at a time.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -33,8 +33,8 @@ struct Described {
   CUarray array;
 };
 
-// One side, resolved: the address of its first byte, in this process if it is pageable, else as the host sees it; or the
-// id of an array and a place there.
+// A resolved side. Memory: the address of its first byte, in this process if pageable, else as the host sees it. An
+// array: its id and a place in it.
 struct Side {
   bool pageable = false;
   std::uint64_t start = 0;
@@ -71,8 +71,8 @@ bool lay_out(const Described& d, const Shape& shape, Side& side) {
   return base != 0 || shape.empty();
 }
 
-// Finds out which memory a side that is no array is. False: its address is neither device memory nor the program's own
-// memory.
+// Finds the kind of memory of a side that is no array. False: its address is neither device memory nor the program's
+// own.
 bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   const bool host = d.type == CU_MEMORYTYPE_HOST, unified = d.type == CU_MEMORYTYPE_UNIFIED;
   if (!host && !unified && d.type != CU_MEMORYTYPE_DEVICE) return false;
@@ -83,7 +83,7 @@ bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   if (const auto seen = session()->device_view(side.start, *span)) return side.start = *seen, true;
   side.pageable = true;
   return (host || unified) &&
-         !session()->addresses.touch(side.start, *span);  // not past the end of memory that CUDA knows
+         !session()->addresses.touch(side.start, *span);  // must not overlap memory that CUDA knows
 }
 
 CUresult resolve(const Described& d, const Shape& shape, Side& side) {
@@ -112,7 +112,7 @@ std::size_t rows_of(const Side& s) { return s.pitch == 0 ? 0 : s.slice / s.pitch
 api::TexelsSide texels_side(const Side& s) {
   return {.array = s.array, .x = s.x, .y = s.y, .z = s.z, .address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
 }
-// With an array on a side at least. Only the driver knows whether the copy lies in the array, so its answer is awaited.
+// At least one side is an array. Only the driver can check the array's bounds, so the guest awaits its answer.
 Sent send_texels(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   const api::CopyTexelsRecord record{.to = texels_side(to),
                                      .from = texels_side(from),
@@ -152,7 +152,7 @@ class Staged {
     const Shape& all = copy_.shape;
     const std::size_t width = std::min(all.width, Arena::chunk_bytes);
     const std::size_t height = std::max<std::size_t>(Arena::chunk_bytes / all.width, 1);
-    // The last piece comes first: if all of it lies in an array, the rest does, and no copy that is refused has begun.
+    // The last block comes first: if it lies in the array, so does the rest, and a refused copy has not begun.
     for (std::size_t z = all.depth; z-- > 0;)
       for (std::size_t y = last(all.height, height);; y -= height) {
         for (std::size_t x = last(all.width, width);; x -= width) {
@@ -166,7 +166,7 @@ class Staged {
   }
 
  private:
-  // Where the last of the pieces of `step` begins.
+  // The start of the last block of `step`.
   static std::size_t last(std::size_t all, std::size_t step) { return (all - 1) / step * step; }
 
   CUresult piece(const Shape& shape, std::size_t x, std::size_t y, std::size_t z) {
@@ -185,7 +185,7 @@ class Staged {
     const Sent sent = copy_.to.pageable ? send(copy_, here, there, shape) : send(copy_, there, here, shape);
     note_use(sent);
     if (sent.result != CUDA_SUCCESS) return sent.result;
-    if (copy_.async)  // the chunk is used again at once
+    if (copy_.async)  // the next block reuses the chunk
       if (const CUresult r = synchronize(copy_); r != CUDA_SUCCESS) return r;
     chunk_.last = 0, chunk_.unfinished = nullptr;
     if (copy_.to.pageable)
@@ -196,7 +196,7 @@ class Staged {
     return CUDA_SUCCESS;
   }
 
-  // Notes the use with which the chunk is given back, unless this call sees the end of the copy.
+  // Records the use with which the chunk is returned, unless this call sees the end of the copy.
   void note_use(const Sent& sent) {
     if (copy_.async ? sent.use.position == 0 : !sent.unanswered) return;
     chunk_.last = sent.use.packed();
@@ -215,13 +215,13 @@ CUresult copy_here(const Rows& c) {
   return CUDA_SUCCESS;
 }
 
-// An array's level has an array of its own; elsewhere the number of a level means nothing.
+// An array's level has its own array; elsewhere a level's number has no meaning.
 bool names_a_level(const CUDA_MEMCPY3D& c) {
   return (c.dstLOD != 0 && c.dstMemoryType == CU_MEMORYTYPE_ARRAY) ||
          (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
 }
 
-// Finds what is wrong with the copy; else describes it as `rows`.
+// Returns the copy's error, or describes the copy in `rows`.
 CUresult prepare(const CUDA_MEMCPY3D* c, Rows& rows) {
   if (const CUresult r = enter(rows.context, {rows.stream}); r != CUDA_SUCCESS) return r;
   if (c == nullptr || names_a_level(*c)) return CUDA_ERROR_INVALID_VALUE;
@@ -268,7 +268,7 @@ CUresult copy(const CUDA_MEMCPY2D* c, CUstream stream, bool async) {
   return copy(&all, stream, async);
 }
 
-// Copies of one row: a side is an array from an offset on, or memory.
+// Copies of one row: each side is an array from an offset on, or memory.
 struct RowSide {
   CUmemorytype type;
   const void* host = nullptr;
@@ -282,7 +282,7 @@ RowSide of(CUarray array, std::size_t offset) {
 RowSide host(const void* at) { return {.type = CU_MEMORYTYPE_HOST, .host = at}; }
 RowSide device(CUdeviceptr at) { return {.type = CU_MEMORYTYPE_DEVICE, .device = at}; }
 
-// A copy of nothing looks at neither side.
+// A copy of 0 bytes checks neither side.
 CUresult copy_row(const RowSide& to, const RowSide& from, std::size_t bytes, CUstream stream, bool async) {
   CUDA_MEMCPY3D c;
   std::memset(&c, 0, sizeof c);

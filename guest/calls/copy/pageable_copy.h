@@ -1,6 +1,6 @@
-// Copies between the GPU and the program's own memory that are part of a graph: the bytes are read and written each time that the
-// graph runs. They lie in a block of the arena meanwhile, and a function of this library moves them, which the driver has called by a
-// node of its own (docs/design/050-pageable-copies-in-graphs.md).
+// Copies between the GPU and the program's own memory inside a graph: each run of the graph reads and writes the bytes
+// anew. Between, the bytes lie in a block of the arena. The driver calls a function of this library, by a node of its
+// own, which moves them (docs/design/050-pageable-copies-in-graphs.md).
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace guest {
 
-// The program's side of a copy, and the block that stands for it. It lives until its token ends.
+// The program's side of a copy, and the block that stands in for it. Lives until its token ends.
 struct PageableCopy {
   CUDA_MEMCPY3D as_given;
   bool to_device = false;
-  std::byte* program = nullptr;  // its first byte there
+  std::byte* program = nullptr;  // the first byte in the program
   std::uint64_t pitch = 0, slice = 0;
   std::byte* block = nullptr;
   std::uint64_t width = 0, height = 0, depth = 0;
@@ -26,11 +26,11 @@ struct PageableCopy {
   static void end(const Callback& callback);
 };
 
-// Describes a copy whose one side is the program's own memory, and issues the token for it. CUDA_ERROR_NOT_SUPPORTED: both are.
-// Preconditions: a context is current.
+// Describes a copy with the program's own memory on one side, and issues its token. CUDA_ERROR_NOT_SUPPORTED: both
+// sides are. Preconditions: a context is current.
 CUresult describe_pageable(const CUDA_MEMCPY3D& c, api::PageableCopyRecord& record);
 
-// Sends a record of the session's own that describe_pageable() has filled. The token ends here if nothing was sent.
+// Sends a SESSION record that describe_pageable() has filled. Ends the token if nothing was sent.
 template <class Record, class Read = decltype(read_nothing)>
 Sent send_with_token(int call, const Context& context, const Record& record, Read read = read_nothing,
                      std::span<const Part> parts = {}) {
@@ -43,7 +43,7 @@ Sent send_with_token(int call, const Context& context, const Record& record, Rea
 bool is_pageable(const CUDA_MEMCPY3D& c);
 
 namespace calls {
-// Puts such a copy into a captured stream.
+// Adds the copy to a captured stream.
 CUresult capture_pageable(const CUDA_MEMCPY3D& c, CUstream stream);
 }  // namespace calls
 

@@ -1,7 +1,7 @@
-// A copy is cut into pieces, which use the chunks in turn. To the device, a piece is copied into its chunk, then its
-// record is posted. From the device, the record is posted first, and the chunk is copied out afterwards. The copying
-// threads work `lag_` pieces ahead of the caller's thread, so that all of them are busy while the caller waits for one
-// piece.
+// A copy is cut into blocks, which use the chunks in rotation. To the device, a block is copied into its chunk, then
+// its record is posted. From the device, the record is posted first, and the chunk is copied out afterwards. The
+// copying threads work `lag_` blocks ahead of the caller's thread, so that all stay busy while the caller waits for one
+// block.
 #include "guest/calls/copy/staged_copy.h"
 
 #include <algorithm>
@@ -49,15 +49,15 @@ class Pipeline {
   const std::size_t piece_bytes_, pieces_;
   std::array<Turn, Arena::chunk_count> turns_;
   std::size_t held_ = 0, lag_ = 0;
-  std::size_t posted_ = 0;    // pieces whose record has been sent
-  std::size_t emptying_ = 0;  // pieces that the threads have been given to copy out
+  std::size_t posted_ = 0;    // blocks whose record has been sent
+  std::size_t emptying_ = 0;  // blocks that the threads were ordered to copy out
   CUresult error_ = CUDA_SUCCESS;
 };
 
-// Bytes. A smaller copy is over, or nearly over, before a sleeping thread has woken up.
+// Bytes. A smaller copy is nearly over before a sleeping thread has woken up.
 constexpr std::size_t worth_threads = 1 << 20;
 
-// A copy of a few chunks is cut into smaller pieces, so that it overlaps, too. A piece below 128 KiB costs more than
+// A copy of a few chunks is cut into smaller blocks, so that it overlaps, too. A block below 128 KiB costs more than
 // the overlap saves.
 std::size_t piece_size(std::size_t bytes) {
   constexpr std::size_t least = 128 << 10;
@@ -83,7 +83,7 @@ Pipeline::~Pipeline() {
   }
 }
 
-// The copying threads do it if they work ahead; else this thread does it at once.
+// The copying threads copy if they work ahead; else this thread copies at once.
 void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
   if (lag_ > 0)
     copiers().start(turn.job, to, from, bytes, streamed);
@@ -114,7 +114,7 @@ CUresult Pipeline::post_filled() {
 CUresult Pipeline::from_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
     Turn& turn = turn_of(piece);
-    if (piece >= held_) {  // the chunk still holds an earlier piece, which must be copied out first
+    if (piece >= held_) {  // the chunk still holds an earlier block, which must be copied out first
       while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
         if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
       copiers().finish(turn.job);
@@ -131,7 +131,7 @@ CUresult Pipeline::from_device() {
 CUresult Pipeline::start_emptying() {
   Turn& turn = turn_of(emptying_);
   if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
-  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // nothing was copied into the chunk
+  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // else nothing was copied into the chunk
   move(turn, host_of(emptying_), turn.chunk.at, length_of(emptying_), false);
   ++emptying_;
   return CUDA_SUCCESS;
@@ -150,10 +150,10 @@ CUresult Pipeline::post(std::size_t piece) {
   return CUDA_SUCCESS;
 }
 
-// Waits until the GPU no longer uses a chunk. A piece's record counts as executed only when its copy is complete.
+// Waits until the GPU no longer uses a chunk. A block's record counts as executed only when its copy is complete.
 CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
 
-// A piece's record is posted, so its error is a deferred one. The error is kept here, so that no later piece hides it.
+// A posted record's error is deferred. It is kept here, so that no later block hides it.
 CUresult Pipeline::error() {
   if (error_ == CUDA_SUCCESS) error_ = session()->fault();
   if (error_ == CUDA_SUCCESS) {

@@ -1,5 +1,5 @@
-// A large copy between pageable memory and the device, through staging chunks of the arena in a pipeline: while the GPU
-// copies from or to some chunks, others are filled or emptied by several threads (guest/objects/copy/copiers.h).
+// A large copy between pageable memory and the device, through staging chunks of the arena in a pipeline. While the GPU
+// uses some chunks, several threads fill or empty others (guest/objects/copy/copiers.h).
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Copy {
   StreamRef ref;
 
   int call() const;
-  // The record of the piece [offset, offset + length). `arena`: the arena offset of the piece's host side.
+  // The record of the block [offset, offset + length). `arena`: the arena offset of the block's host side.
   api::CopyRecord record(std::uint64_t arena, std::size_t offset, std::size_t length) const {
     return {.device = device_at + offset,
             .arena = arena,
@@ -33,9 +33,8 @@ struct Copy {
   }
 };
 
-// Returns when the copy is complete. That holds for an asynchronous copy, too, since no thread would move the rest of
-// the bytes later. Preconditions: the addresses are checked, and the caller has waited for what the copy must not
-// overtake.
+// Returns when the copy is complete, even an asynchronous one, since no thread would move the remaining bytes later.
+// Preconditions: the addresses are checked, and the caller has waited for the calls that the copy must not overtake.
 CUresult copy_staged(const Copy& copy);
 
 }  // namespace guest

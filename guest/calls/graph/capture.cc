@@ -1,4 +1,4 @@
-// Capture of streams. The driver captures; the guest knows in which streams a capture was begun (guest/objects/captures.h).
+// Stream capture. The driver captures; the guest knows which streams began a capture (guest/objects/captures.h).
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -39,11 +39,11 @@ CUresult await_context(const Context& context) {
 namespace calls {
 namespace {
 
-// What the driver says of a stream's capture.
+// The driver's information about a stream's capture.
 struct Info {
   api::CaptureInfoReply reply{};
   Captures::Dependencies dependencies;
-  bool has_data = false;  // some dependency is of another kind than the usual
+  bool has_data = false;  // a dependency has edge data
 };
 
 CUresult ask(const StreamRef& ref, CUstream stream, Info& info) {
@@ -109,7 +109,7 @@ CUresult cuStreamBeginCapture(CUstream stream) {
   return Stub<api::id_of::cuStreamBeginCapture_v2>::call(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
-// The driver writes NULL where it has no graph to give.
+// The driver writes NULL if it returns no graph.
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
@@ -124,7 +124,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return sent.result;
 }
 
-// What else a form asks for has no meaning without a capture.
+// Without a capture the other outputs have no meaning.
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* number) {
   return capture_info(stream, {.status = status, .number = number});
 }
@@ -146,7 +146,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, 
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver takes any number
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver accepts any number
   unsigned wanted = 0;
   std::memcpy(&wanted, mode, sizeof wanted);
   const unsigned before = std::exchange(this_thread().capture_mode, wanted);

@@ -1,5 +1,5 @@
-// Graphs: what the lines of the table cannot say. Lists come by pages (ring/api/graph_records.h), and the forms without edge data
-// are answered through those with it.
+// Graph calls that need more than the table's lines. Lists come in pages (ring/api/graph_records.h). Forms without edge
+// data call the forms with it.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace guest::calls {
 namespace {
 
-// Where a list of the driver's goes. `from` or `to` alone: the nodes of a list without edges.
+// The outputs for a list from the driver. `from` or `to` alone: the nodes of a list without edges.
 struct Lists {
   CUgraphNode *from = nullptr, *to = nullptr;
   CUgraphEdgeData* data = nullptr;
@@ -24,7 +24,7 @@ struct Element {
   CUgraphEdgeData data{};
 };
 
-// Of which kind a list is: what each of its elements has.
+// The members that each element of the list has.
 struct Form {
   bool pairs, data;
 };
@@ -51,12 +51,13 @@ CUresult read_whole(int call, const Form& form, Record record, std::vector<Eleme
     };
     if (const CUresult r = cross({.call = call, .context = *context}, record, {}, read).result; r != CUDA_SUCCESS)
       return r;
-    if (came == 0) break;  // another thread has made the list shorter meanwhile
+    if (came == 0) break;  // another thread has shortened the list
   } while (elements.size() < all);
   return CUDA_SUCCESS;
 }
 
-// The driver's rules: without a place the count alone; what is left of a place becomes zero; a place of no elements is wrong.
+// The driver's rules: without arrays it returns the count alone; spare elements become zero; a capacity of 0 is an
+// error.
 CUresult put(const std::vector<Element>& elements, const Form& form, const Lists& to) {
   const bool wants_nodes = to.from != nullptr;
   if (!wants_nodes && to.data == nullptr) return *to.count = elements.size(), CUDA_SUCCESS;
@@ -195,7 +196,7 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRA
 CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log, std::size_t room) {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   const CUresult result = calls::cuGraphInstantiateWithParams(exec, graph, &params);
-  if (error_node != nullptr) *error_node = nullptr;  // as the driver, which tells it by the newest form alone
+  if (error_node != nullptr) *error_node = nullptr;  // the driver reports it only in the newest form
   if (log != nullptr && room != 0) *log = '\0';
   return result;
 }
@@ -228,7 +229,7 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_n
   CUgraphExecUpdateResultInfo info{};
   const CUresult updated = calls::cuGraphExecUpdate_v2(exec, graph, &info);
   if (error_node != nullptr) *error_node = info.errorNode;
-  // This form does not tell a changed topology from what is not supported.
+  // This form reports a changed topology as "not supported".
   if (info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED)
     info.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
   if (result != nullptr) *result = info.result;

@@ -1,4 +1,5 @@
-// Nodes of graphs that call functions of the program's. Each has a token, until the driver has forgotten it (guest/session/callbacks.h).
+// Graph nodes that call the program's functions. Each has a token until the driver drops it
+// (guest/session/callbacks.h).
 #include "guest/calls/calls.h"
 #include "guest/calls/graph/nodes.h"
 #include "guest/session/callbacks.h"
@@ -11,7 +12,7 @@ CUresult call_node(const Callback& callback, CUresult) {
   return CUDA_SUCCESS;
 }
 
-// A token for the node's function, until the worker ends it. 0: there can be none.
+// A token for the node's function, until the worker ends it. 0: none can be issued.
 std::uint64_t token_of(const CUDA_HOST_NODE_PARAMS& p) {
   return session()->callbacks().issue({.function = call_node,
                                        .argument = p.userData,
@@ -19,7 +20,7 @@ std::uint64_t token_of(const CUDA_HOST_NODE_PARAMS& p) {
                                        .of_program = reinterpret_cast<void (*)()>(p.fn)});
 }
 
-// `send(token)`: hands the token to the worker, which ends it where the driver refuses.
+// `send(token)`: sends the token to the worker, which ends it if the driver refuses.
 template <class Send>
 CUresult with_token(const CUDA_HOST_NODE_PARAMS* p, Send send) {
   if (p == nullptr || p->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Kernel nodes of graphs. They are CUSTOM because of the kernel's parameters, as launches are.
+// Graph nodes that launch kernels. They are CUSTOM because of the kernel's parameters, like launches.
 #include "guest/calls/attributes.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/graph/nodes.h"
@@ -19,7 +19,7 @@ Lent<KernelArguments>& kernel_arguments() {
   return *lent;
 }
 
-// The node's parameters as they cross: `packed` has the kernel's, and is the caller's to keep.
+// Translates the node's parameters. `packed` gets the kernel's; the caller keeps it until the record is sent.
 CUresult pack_kernel(const CUDA_KERNEL_NODE_PARAMS_v2* p, api::KernelNodeParams& record,
                      std::vector<std::byte>& packed) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -41,8 +41,8 @@ CUresult pack_kernel(const CUDA_KERNEL_NODE_PARAMS_v2* p, api::KernelNodeParams&
   return CUDA_SUCCESS;
 }
 
-// The function of a node, which the driver may have made of a kernel without the program's asking for it: then it ends with the
-// kernel, and is launched as that is.
+// Adopts a node's function. The driver may have made it from a kernel unasked: then it ends with the kernel, and has
+// the kernel's layout.
 bool knows_function(std::uint64_t function, std::uint64_t kernel, Context* context) {
   Objects& objects = session()->objects;
   if (function == 0 || objects.find(reinterpret_cast<const void*>(function), api::Handle::Function) != nullptr)

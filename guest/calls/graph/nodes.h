@@ -1,4 +1,4 @@
-// What the calls about nodes of graphs share (kernel_node.cc, copy_node.cc, host_node.cc, any_node.cc).
+// Shared by the calls about graph nodes (kernel_node.cc, copy_node.cc, host_node.cc, any_node.cc).
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace guest::calls {
 
-// What the driver lends a program of a node, until it is asked about the node again. By the node's place in the table of objects,
-// so that there is no more of it than of these.
+// Memory that a call returns pointers to, until the next query about the node. Keyed by places of the object table,
+// which bound its size.
 template <class T>
 class Lent {
  public:
@@ -33,7 +33,7 @@ inline Object* graph_object(CUgraph graph) { return session()->objects.find(grap
 inline Object* node_object(CUgraphNode node) { return session()->objects.find(node, api::Handle::GraphNode); }
 inline Object* exec_object(CUgraphExec exec) { return session()->objects.find(exec, api::Handle::GraphExec); }
 
-// The nodes that a new one depends on.
+// The nodes that a new node depends on.
 struct Dependencies {
   const CUgraphNode* nodes;
   std::size_t count;
@@ -47,14 +47,14 @@ struct Dependencies {
   Part part() const { return {nodes, count * sizeof *nodes}; }  // a handle is an id
 };
 
-// Where a node runs: the program's word, or the current context.
+// The context where a node runs: `handle`, or the current context.
 inline CUresult enter_for(CUcontext handle, Context*& context) {
   if (const CUresult r = enter(context); r != CUDA_SUCCESS || handle == nullptr) return r;
   context = find_context(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
 
-// Adds a node by a record that tells its graph and its dependencies, by `send(parts, read)`.
+// Adds a node by a record with its graph and dependencies, sent by `send(parts, read)`.
 template <class Record, class Send>
 CUresult add_by(Record& record, CUgraphNode* out, CUgraph graph, const Dependencies& dependencies,
                 const Part& parameters, Send send) {
@@ -81,7 +81,7 @@ CUresult add(int call, Context& context, Record& record, CUgraphNode* out, CUgra
   });
 }
 
-// The driver's types with members of version 2 begin as those without.
+// The driver's types of version 2 begin with the members of the older version.
 template <class To, class From>
 To first_of(const From& from) {
   To to;

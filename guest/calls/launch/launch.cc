@@ -1,9 +1,7 @@
-// Launches. They are CUSTOM because the sizes of a kernel's parameters are a property of the kernel, which the reply to
-// its lookup brought. The parameters travel as the packed block that the driver itself takes through
-// CU_LAUNCH_PARAM_BUFFER_POINTER.
+// Launches. They are CUSTOM because the sizes of parameters are a property of the kernel, which the reply to its lookup
+// contained. The parameters travel as the packed block that the driver accepts through CU_LAUNCH_PARAM_BUFFER_POINTER.
 //
-// Errors that CUDA reports at once (a grid of 0, a block too large, too much shared memory) are found here, by the
-// device's limits.
+// The guest itself finds errors that CUDA reports at once (a grid of 0, a block or shared memory too large).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -36,9 +34,9 @@ bool fits_device(const ring::DeviceInfo& info, Dims grid, Dims block) {
   return threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-// Whether the launch is known to be accepted. Only the driver knows a kernel's own demands on its block (.reqntid), and
-// limits set through another handle. CUDA reports these errors at once. So a launch of an unknown shape waits for its
-// reply; in effect that is the first launch with each shape.
+// Whether the driver is known to accept the launch. Only the driver knows a kernel's demands on its block (.reqntid),
+// and limits set through another handle. CUDA reports these errors at once. A launch with an unknown shape therefore
+// waits for its reply: the first launch with each shape.
 bool is_certain(const FunctionInfo& f, Dims block, unsigned shared) {
   const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
   return threads <= f.max_threads && shared <= f.max_dynamic_shared.load(std::memory_order_relaxed) &&
@@ -89,8 +87,8 @@ bool must_wait(const Launch& l, const FunctionInfo& f) {
   return sent;
 }
 
-// The objects that the attributes name: events that the launch records. It must not overtake their last use, and is
-// their last use from then on.
+// The events that a launch records through its attributes. The launch must not overtake their last use, and becomes
+// their last use.
 class Named {
  public:
   explicit Named(std::span<const CUlaunchAttribute> attributes) {
@@ -116,7 +114,7 @@ class Named {
   std::size_t count_ = 0;
 };
 
-// Apart from the others, so that a launch without attributes does not pay for it.
+// Not inlined, so that a launch without attributes does not pay for it.
 [[gnu::noinline]] CUresult send_with_attributes(const Crossing& c, const api::LaunchRecord& record, const Launch& l,
                                                 FunctionInfo& f, const Part& packed) {
   const Named named(l.attributes);
@@ -128,14 +126,14 @@ class Named {
   return sent.result;
 }
 
-// Waits for the kernel that was launched, and returns its error. A thread without a current context cannot name the NULL
-// stream, so it waits for the whole context.
+// Waits for the launched kernel, and returns its error. A thread without a current context cannot name the NULL stream,
+// so it waits for the whole context.
 [[gnu::noinline]] CUresult await_kernel(CUstream stream, const Context& context) {
   if (current_context() == nullptr) return calls::cuCtxSynchronize_v2(context.handle);
   return Stub<api::id_of::cuStreamSynchronize>::call(stream);
 }
 
-// The driver ends a capture for a launch that it refuses, and says of one that has ended only that.
+// A refused launch ends the stream's capture, as in the driver, which reports an ended capture before any error.
 [[gnu::noinline]] CUresult end_captured(CUstream stream, CUresult why) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status) != CUDA_SUCCESS) return why;
@@ -152,7 +150,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   FunctionInfo& f = *function->function;
   const bool captures = session()->captures.any();
   const bool fits = fits_device(device_info(context->device), l.grid, l.block);
-  if (!fits && !captures) return CUDA_ERROR_INVALID_VALUE;  // else the driver ends a capture for it
+  if (!fits && !captures) return CUDA_ERROR_INVALID_VALUE;  // else the driver must end the capture
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
@@ -178,7 +176,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
                                  .used_extra = l.extra != nullptr ? 1U : 0U};
   Crossing crossing{.call = call, .context = *context, .stream = &stream};
   if (!fits || must_wait(l, f)) crossing.way = api::Way::Waited;
-  // The driver may refuse a launch into the NULL stream beside any capture.
+  // During any capture the driver may refuse a launch into the NULL stream.
   crossing.known_accepted = captures && switches().known_accepted && !api::special_stream(record.stream);
   crossed = true;
   const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result

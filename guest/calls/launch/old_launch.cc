@@ -1,4 +1,4 @@
-// The launches of CUDA 3: a function keeps its block, shared memory and parameters until it is launched as any other.
+// The launches of CUDA 3: a function stores its block, shared memory and parameters until an ordinary launch.
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
 #include "guest/process/process.h"

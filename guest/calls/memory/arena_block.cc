@@ -38,7 +38,7 @@ CUresult free_block(std::uint64_t start, Place::Kind kind, const Context* curren
   if (user != nullptr && user->lives())
     if (const CUresult r = await_context(*user); r != CUDA_SUCCESS) return r;
   if (!s.addresses.take(start, kind)) return CUDA_ERROR_INVALID_VALUE;
-  s.arena->free(reinterpret_cast<const void*>(start));  // another block may take its room from here on
+  s.arena->free(reinterpret_cast<const void*>(start));  // another block may use its space from here on
   return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
-// The end of an array. It is CUSTOM because the call does nothing to a level of a mipmapped array. The other calls about arrays are
-// CALL lines.
+// Destroys an array. CUSTOM, because the call ignores a level of a mipmapped array. All other array calls are CALL
+// lines.
 #include "guest/calls/calls.h"
 #include "guest/calls/module/load.h"
 #include "guest/marshal/custom.h"
@@ -12,7 +12,7 @@ CUresult cuArrayDestroy(CUarray array) {
   if (const CUresult r = enter_call<api::id_of::cuArrayDestroy>(context, array); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(array, api::Handle::Array);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (object->owner != 0) return CUDA_SUCCESS;  // a level goes with its owner, and the driver says no more of it
+  if (object->owner != 0) return CUDA_SUCCESS;  // its owner destroys a level; the driver ignores the call, too
   return unload(api::id_of::cuArrayDestroy, *context, *object);
 }
 

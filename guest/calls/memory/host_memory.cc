@@ -44,7 +44,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (device_at == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const Place place = place_of(at);
-  // CUDA takes a mapping of virtual memory for memory of both sides.
+  // CUDA treats a mapping of virtual memory as memory of both sides.
   if (place.kind != Place::Kind::Pinned && place.reservation == 0) return CUDA_ERROR_INVALID_VALUE;
   *device_at = session()->addresses.on_device(place, reinterpret_cast<CUdeviceptr>(at));
   return CUDA_SUCCESS;
@@ -56,7 +56,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Place block = place_of(at);
   if (block.kind != Place::Kind::Pinned && block.kind != Place::Kind::Managed) return CUDA_ERROR_INVALID_VALUE;
-  // Every block is portable and mapped, but the driver reports only the latter; of registered memory also the former.
+  // Every block is portable and mapped, but the driver reports "portable" only for registered memory.
   const unsigned reported = block.registered_at == 0 ? CU_MEMHOSTALLOC_WRITECOMBINED : CU_MEMHOSTREGISTER_PORTABLE;
   *flags = (block.flags & reported) | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
-// Registered memory: the program's own pages, put into a block of the arena where they are (guest/objects/memory/registered.h).
-// The map of addresses has such memory twice, at the program's addresses and at the block's.
+// Registered memory: the program's own pages become part of a block of the arena in place
+// (guest/objects/memory/registered.h). The map of addresses holds it twice, at the program's addresses and the block's.
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/log.h"
@@ -54,7 +54,7 @@ CUresult result_of(Outcome outcome, std::size_t bytes) {
   return outcome == Outcome::NoRoom ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// Another thread may end the same registration: one of them takes the places.
+// Two threads may end the same registration: only one of them finds the place.
 bool end_registration(const Place& place) {
   Session& s = *session();
   if (!s.addresses.take(place.registered_at, Place::Kind::Pinned)) return false;
@@ -88,7 +88,7 @@ CUresult cuMemHostUnregister(void* at) {
   const Place place = session()->addresses.find(start);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (place.registered_at != start) return CUDA_ERROR_INVALID_VALUE;
-  // The copies and kernels under way may still use the block.
+  // Running copies and kernels may still use the block.
   if (place.context->lives())
     if (const CUresult r = await_context(*place.context); r != CUDA_SUCCESS) return r;
   return end_registration(place) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

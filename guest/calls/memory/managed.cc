@@ -1,5 +1,5 @@
-// Calls that allocate managed memory and say where it should be. Program, worker and GPU share it where it lies, so
-// there is nothing to move or to order: what is said is checked and kept (guest/objects/memory/managed_ranges.h).
+// Calls that allocate managed memory and advise on its location. Program, worker and GPU share the memory in place, so
+// nothing is moved or ordered: advice is checked and stored (guest/objects/memory/managed_ranges.h).
 #include "guest/calls/memory/managed.h"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ bool is_node(int number) {
   return number == 0 || (number > 0 && access(path, F_OK) == 0);
 }
 
-// Older and newer forms differ in what they call a device that there is not.
+// Older and newer forms return different errors for an unknown device.
 CUresult advise(CUdeviceptr start, std::size_t bytes, CUmem_advise advice, const CUmemLocation& place,
                 CUresult no_device) {
   Context* context = nullptr;
@@ -42,7 +42,7 @@ CUresult advise(CUdeviceptr start, std::size_t bytes, CUmem_advise advice, const
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
       return change([&](Advice& a) { a.read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY; });
     case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-      // A node of the host is told as the host.
+      // A NUMA node of the host counts as the host.
       if (no_place != CUDA_SUCCESS) return no_place;
       return change([&](Advice& a) { a.preferred = host ? CUmemLocation{CU_MEM_LOCATION_TYPE_HOST, 0} : place; });
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = {}; });
@@ -83,7 +83,7 @@ CUdevice number_of_place(const CUmemLocation& place) {
   return place.type == CU_MEM_LOCATION_TYPE_DEVICE ? place.id : CU_DEVICE_CPU;
 }
 
-// Managed memory is zero at first, as the driver's is.
+// Managed memory starts as zeros, like the driver's.
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
@@ -99,7 +99,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned fla
   if (block == nullptr) return no_block();
   std::memset(block, 0, bytes);
   *address = reinterpret_cast<CUdeviceptr>(block);
-  s.managed.forget(*address, bytes);  // what was said of a block that has ended
+  s.managed.forget(*address, bytes);  // drops the advice about an earlier block
   return CUDA_SUCCESS;
 }
 
@@ -125,7 +125,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr start, std::size_t bytes, CUdevice devic
   return calls::cuMemPrefetchAsync_v2(start, bytes, place_of_number(device), 0, stream);
 }
 
-// Which stream uses it is no matter either. No memory belongs to the NULL stream alone.
+// A stream's use of the memory has no effect, either. No memory can belong to the NULL stream alone.
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr start, std::size_t bytes, unsigned flags) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

@@ -1,4 +1,4 @@
-// Managed memory as calls name it: blocks of the arena, which program and GPU have at one address.
+// Managed memory in calls: blocks of the arena, which program and GPU use at one address.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace guest::calls {
 
-// Whether all of the range is managed memory of one allocation.
+// Whether the whole range is managed memory of one allocation.
 bool is_managed_range(CUdeviceptr start, std::size_t bytes);
 
-// Says whether there is such a place; a device that there is not is called INVALID_DEVICE, anything else INVALID_VALUE.
+// Whether the place exists: INVALID_DEVICE for an unknown device, INVALID_VALUE for any other unknown place.
 CUresult judge_place(const CUmemLocation& place);
 
-// A place as the older calls name it: a device's number, or CU_DEVICE_CPU.
+// The place that an older call names: a device's number, or CU_DEVICE_CPU.
 CUmemLocation place_of_number(CUdevice number);
-CUdevice number_of_place(const CUmemLocation& place);  // the other way; CU_DEVICE_INVALID for none
+CUdevice number_of_place(const CUmemLocation& place);  // the reverse; CU_DEVICE_INVALID for none
 
 }  // namespace guest::calls

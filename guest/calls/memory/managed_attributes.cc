@@ -1,4 +1,4 @@
-// Calls that ask what was said of managed memory. A range has an attribute if all of it has.
+// Queries for the advice on managed memory. A range has an attribute if every section of it has the attribute.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@ using Parts = std::vector<Advice>;
 
 bool same(const CUmemLocation& a, const CUmemLocation& b) { return a.type == b.type && a.id == b.id; }
 
-// The place that all parts have in common; none if there is no such.
+// The place that all sections share; INVALID if they differ.
 CUmemLocation common(const Parts& parts, CUmemLocation Advice::*place) {
   const CUmemLocation& first = parts.front().*place;
   for (const Advice& part : parts)
@@ -29,7 +29,7 @@ CUresult put(void* data, std::size_t bytes, std::int32_t value) {
   return CUDA_SUCCESS;
 }
 
-// As many numbers as there is room for, the host's last, and then numbers of no device.
+// Writes as many device numbers as fit, the host's last, and fills the rest with CU_DEVICE_INVALID.
 CUresult put_accessors(void* data, std::size_t bytes, const Parts& parts) {
   if (bytes == 0 || bytes % sizeof(CUdevice) != 0) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t accessors = ~std::uint64_t{0};

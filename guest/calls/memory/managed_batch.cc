@@ -1,4 +1,4 @@
-// Calls that say the same of many ranges of managed memory at once.
+// Calls that give the same advice on many ranges of managed memory.
 #include <algorithm>
 
 #include "guest/calls/calls.h"
@@ -8,7 +8,7 @@
 namespace guest::calls {
 namespace {
 
-// The ranges of a call, and the places: the k-th is for the ranges from first[k] on.
+// The ranges of a call, and the places: place k is for the ranges from first[k] on.
 struct Batch {
   const CUdeviceptr* starts;
   const std::size_t* sizes;
@@ -43,7 +43,7 @@ void prefetch(const Batch& b) {
 
 enum class Prefetches : bool { No, Yes };
 
-// Discarded memory holds anything, so it may hold what it held before.
+// Discarded memory may hold any value, so the old contents stay.
 CUresult run(const Batch& batch, Prefetches prefetches, unsigned long long flags, CUstream stream) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

@@ -1,7 +1,7 @@
-// Device memory. What the driver allocates must lie where this process has nothing else (guest/marshal/new_memory.h).
+// Device memory. The driver's allocations must not overlap other memory of this process (guest/marshal/new_memory.h).
 //
-// A wait for a reply may be given up (guest/session/channel.cc). An allocation then stays on the host, unknown to the
-// program, until the context is reset or the session ends. A free has then been executed, or will be.
+// The guest may give up waiting for a reply (guest/session/channel.cc). An allocation then stays on the host, unknown
+// to the program, until the context is reset or the session ends. A free is executed sooner or later.
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/calls/memory/arena_block.h"
@@ -20,12 +20,12 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
       .result;
 }
 
-// Small pieces come from blocks of 2 MiB, first fit, so one that collides again may have come from what is left of a
-// block. Plugs of half the size each time fill that: one that fits shows that no block where others collide has room for
-// its like.
+// Fills up the driver's blocks. Small allocations come from blocks of 2 MiB, first fit. One that collides twice may
+// come from the rest of one block. Fillers of half the size each time use up that rest. A filler that fits shows that
+// no colliding block has space for another filler of its size.
 class Plugs {
  public:
-  // Uses up pieces of the next size that collide. An error is left for the call itself to meet.
+  // Allocates fillers of the next size until one fits. The caller's own allocation will report any error.
   void fill(NewMemory& fitting, Context& context) {
     if (bytes_ < least_) return;
     const api::AllocateRecord record{.bytes = bytes_, .height = 0, .element_bytes = 0, .pad = 0};
@@ -38,7 +38,7 @@ class Plugs {
   }
 
  private:
-  static constexpr std::uint64_t least_ = 512;  // the driver's step
+  static constexpr std::uint64_t least_ = 512;  // the driver's granularity
   std::uint64_t bytes_ = NewMemory::least_large / 2;
 };
 
@@ -99,7 +99,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   const Sent sent =
       cross({.call = api::id_of::cuMemFree_v2, .context = *allocation->context}, api::FreeRecord{.address = address});
-  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent, so the allocation lives on
+  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent, so the allocation stays
   return sent.result;
 }
 

@@ -1,4 +1,4 @@
-// Questions about an address, and the one attribute that can be set.
+// Queries about an address, and the only attribute that a program can set.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -10,14 +10,14 @@
 namespace guest::calls {
 namespace {
 
-// Truth values are written as 32 bits, since cudart reads 32.
+// Boolean values have 32 bits, since cudart reads 32.
 template <class T>
 CUresult give(void* to, T value) {
   std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   return CUDA_SUCCESS;
 }
 
-// The range to which a place belongs: of a mapped piece its reservation.
+// The range that a place belongs to: its reservation, for a mapped section.
 VirtualRange range_of(const Place& place) {
   if (place.reservation == 0) return {.start = place.start, .bytes = place.bytes};
   return session()->reserved.find(place.start).value_or(VirtualRange{});
@@ -68,8 +68,8 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
   }
 }
 
-// An answer of cuPointerGetAttributes about memory that CUDA does not know. Such memory has its own address, and
-// nothing else.
+// The answer of cuPointerGetAttributes about memory that CUDA does not know. Such memory has an address and no other
+// attribute.
 CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, int{CU_DEVICE_INVALID});
@@ -99,7 +99,7 @@ CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdevicept
 }  // namespace
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdeviceptr at) {
-  if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // the caller asks for nothing
+  if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // the caller requests nothing
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   const Place place = session()->addresses.find(at);
@@ -134,8 +134,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return CUDA_SUCCESS;
 }
 
-// Pinned and managed memory are the arena's: to the driver they are no allocations of their own, and copies from and to
-// them wait anyway.
+// The driver knows pinned and managed memory only as parts of the arena, and copies from and to them wait anyway.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr at) {
   constexpr int call = api::id_of::cuPointerSetAttribute;
   Context* context = nullptr;

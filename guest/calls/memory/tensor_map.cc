@@ -1,5 +1,5 @@
-// Tensor maps. The driver makes their bytes, which kernels read; it also judges all of the numbers. They are CUSTOM because
-// the lengths of their arrays are the rank, the rank less one, and the rank less two.
+// Tensor maps. The driver makes their bytes, which kernels read, and checks all numbers. They are CUSTOM because the
+// lengths of their arrays are the rank, the rank less one, and the rank less two.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t most_dimensions = api::TensorMapRecord::most_dimensions;
 
-// The part that all three encoders have. False: there is nothing to send.
+// The parameters that all three encoders share. False: there is nothing to send.
 struct Tensor {
   CUtensorMapDataType type;
   cuuint32_t rank;

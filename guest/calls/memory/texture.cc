@@ -1,8 +1,8 @@
 // Texture and surface objects, and rows of texels for texture references. Creating an object is CUSTOM because its
-// descriptors are unions with handles and addresses. The guest answers by itself what a program has said of an object
+// descriptors are unions with handles and addresses. The guest itself returns the descriptions that a program gave
 // (guest/objects/textures.h).
 //
-// Trust: the arguments are the program's. The worker's number is handed on to the program, and only looked up here.
+// Trust: the arguments are the program's. The worker's number is passed on to the program, and is only looked up here.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -22,7 +22,7 @@ std::uint32_t bits_of(float value) {
   return bits;
 }
 
-// The id of an array that a descriptor names.
+// The id of an array in a descriptor.
 CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* object = session()->objects.find(handle, kind);
@@ -31,7 +31,7 @@ CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
   return CUDA_SUCCESS;
 }
 
-// The host's address of the memory that a record's resource names.
+// Translates the address of a record's resource to the host's.
 CUresult place_memory(CUdeviceptr start, api::CreateTextureRecord& record) {
   const auto seen = session()->device_view(start, api::CreateTextureRecord::span(record));
   if (!seen) return CUDA_ERROR_INVALID_VALUE;
@@ -64,7 +64,7 @@ bool any_set(const Word (&reserved)[count]) {
   return std::any_of(std::begin(reserved), std::end(reserved), [](Word word) { return word != 0; });
 }
 
-// As the driver keeps it: an object that reads integers has no border colour.
+// The description as the driver stores it: an object that reads integers has no border colour.
 CUDA_TEXTURE_DESC kept(const CUDA_TEXTURE_DESC& given) {
   CUDA_TEXTURE_DESC d = given;
   if ((d.flags & CU_TRSF_READ_AS_INTEGER) != 0) std::fill(std::begin(d.borderColor), std::end(d.borderColor), 0.0F);
@@ -97,7 +97,7 @@ api::TextureView described(const CUDA_RESOURCE_VIEW_DESC& d) {
           .pad = 0};
 }
 
-// Sends a record that makes an object, and remembers by its number what the program has said of it.
+// Sends a record that creates an object, and stores the program's description under the object's number.
 template <class Record>
 CUresult create(int call, api::Handle kind, Context& context, Record& record, TextureEntry entry,
                 unsigned long long* number) {
@@ -123,7 +123,7 @@ CUresult destroy(unsigned long long number) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<call>(context); r != CUDA_SUCCESS) return r;
   const auto entry = session()->textures.find(number, kind);
-  if (!entry) return CUDA_SUCCESS;  // it is gone
+  if (!entry) return CUDA_SUCCESS;  // already destroyed
   Object* object = session()->objects.find(reinterpret_cast<const void*>(entry->id), kind);
   return object == nullptr ? CUDA_SUCCESS : unload(call, *context, *object);
 }
@@ -212,7 +212,7 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUsurfObject numbe
 
 namespace {
 
-// The other calls of references are CALL lines.
+// The other calls for texture references are CALL lines.
 template <int call>
 CUresult bind_rows(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr start, std::size_t pitch) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;

@@ -1,4 +1,4 @@
-// Reads a file of the program's. The guest reads it, since only the guest has it.
+// Reads a file of the program. The worker cannot reach the guest's files.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace guest {
 
-// The file's bytes and a NUL, which ends PTX text. Empty: the file could not be read, and `error` says why.
+// The file's bytes and a NUL, which ends PTX text. Empty: reading failed, and `error` says why.
 std::vector<char> file_bytes(const char* path, CUresult& error);
 
 }  // namespace guest

@@ -1,4 +1,4 @@
-// Questions about functions that this library answers by itself.
+// Queries about functions that this library answers itself.
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
 #include "guest/process/process.h"
@@ -11,7 +11,7 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (api::Id::of(object->owner).kind == api::Handle::Module)
     return *module = reinterpret_cast<CUmodule>(object->owner), CUDA_SUCCESS;
-  // The function of a kernel belongs to the module of the kernel's library.
+  // A kernel's function belongs to the module of the kernel's library.
   const Object* kernel = session()->objects.find(reinterpret_cast<const void*>(object->owner), api::Handle::Kernel);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return calls::cuLibraryGetModule(module, reinterpret_cast<CUlibrary>(kernel->owner));

@@ -1,9 +1,8 @@
-// The image that a module or library is loaded from, and how its bytes reach the worker. Only load.cc and
-// send_image.h call this.
+// The image of a module or library, and how its bytes reach the worker. Only load.cc and send_image.h call this.
 //
-// Invariant: the arena does not reuse the room of a staged image before the record that names it was executed. Trust:
-// an image is the program's own, in this process's memory. Its headers are believed about its length, as the driver
-// believes them.
+// Invariant: the arena does not reuse the space of a staged image before the record that names it was executed. Trust:
+// an image is the program's own, in this process's memory. Like the driver, the guest believes the lengths in its
+// headers.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +14,17 @@
 
 namespace guest {
 
-// The parts of an image that are sent.
+// The sections of an image to send.
 struct Image {
   api::ImageForm form = api::ImageForm::Plain;
   std::vector<Part> parts;
   std::size_t bytes = 0;  // padded sum
 };
 
-// Finds the parts. False: the image contradicts itself.
+// Finds the sections. False: the image contradicts itself.
 bool gather(const void* at, Image& image);
 
-// A copy of an image in the arena, the only memory that this process and the worker share beside the ring. Not ok: the
-// arena has no room.
+// A copy of an image in the arena, which this process and the worker share. Not ok: the arena has no space.
 class StagedImage {
  public:
   explicit StagedImage(const Image& image);
@@ -36,7 +34,7 @@ class StagedImage {
 
   bool ok() const { return at_ != nullptr; }
   std::uint64_t offset() const { return session()->arena->offset(at_); }
-  // Call it when the wait for the record's reply was given up. The copy then stays until the record was executed.
+  // Called when the guest gave up waiting for the record's reply. The copy then stays until the record was executed.
   void keep_until(Use use) { late_reader_ = use; }
 
  private:

@@ -1,4 +1,4 @@
-// Loads code from a file of the program's. The guest reads the file, since only the guest has it, and loads it as any
+// Loads code from a file of the program. The guest reads the file, since the worker cannot, and loads it like any
 // image.
 #include <vector>
 

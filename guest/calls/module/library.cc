@@ -1,5 +1,5 @@
 // Libraries and their kernels. A library is a module that belongs to no context. The calls are CUSTOM for the same
-// reasons as those of modules (guest/calls/module/module.cc).
+// reasons as the calls of modules (guest/calls/module/module.cc).
 //
 // Invariant: a library and its kernels need no context. Its module, its globals and the functions of its kernels do.
 // Trust: as in module.cc.
@@ -22,7 +22,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
   for (unsigned i = 0; i < option_count; ++i)
     if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) {
       return CUDA_ERROR_INVALID_VALUE;
-    } else if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker has its own copy in any case
+    } else if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker keeps its own copy anyway
       log(Level::Warn, "library option %d is not served yet", static_cast<int>(options[i]));
       return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -98,7 +98,7 @@ CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-// The C++ runtime asks when the program starts, before any context is made.
+// The C++ runtime calls this when the program starts, before any context exists.
 CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuLibraryGetManaged>(context); r != CUDA_SUCCESS) return r;
@@ -108,7 +108,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary
   return find_global(api::id_of::cuLibraryGetManaged, *context, *owner, address, bytes, name);
 }
 
-// Its like is in libraries that are loaded with CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE alone, and none is.
+// Unified functions need CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE, which is not served, so no library has any.
 CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* name) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;

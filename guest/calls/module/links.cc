@@ -6,7 +6,7 @@
 namespace guest {
 namespace {
 
-// Leaked: calls come until the process's end.
+// Never destroyed: calls come until the process ends.
 struct Links {
   std::mutex mutex;
   std::map<std::uint64_t, std::shared_ptr<Link>> by_id;

@@ -1,10 +1,9 @@
-// Loads an image as a module or a library, and unloads it with everything that has come from it. The entry points of
+// Loads an image as a module or a library, and unloads it with everything that was found in it. The entry points of
 // modules and libraries call this.
 //
-// Invariant: an unloaded object takes along each handle that was looked up in it, and each that was looked up in those.
-// Their ids are used again once the unloading was executed. The id of a load whose wait was given up is never used
-// again. Trust: the worker gives a result and the options' values. It gives no handle, since the guest has chosen the
-// id.
+// Invariant: unloading an object retires each handle that was looked up in it, recursively. Their ids are reused once
+// the unloading was executed. The id of a load whose wait was given up is never reused. Trust: the worker returns a
+// result and the options' values, but no handle, since the guest has chosen the id.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Names of functions and variables, as lookups send them: behind the record or, where they are longer than a record, through
-// the arena. Templates make long ones, and CUDA bounds none. Only lookup.cc uses this.
+// Names of functions and variables in lookups: after the record or, if too long for a record, through the arena.
+// Templates make long ones, and CUDA sets no bound. Only lookup.cc uses this.
 //
-// Invariant: between the record that brings a name and its lookup no thread sends another lookup by this channel.
+// Invariant: between a record with a name and its lookup no thread sends another lookup through this channel.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace guest {
 
 class SentName {
  public:
-  // Sends a long name ahead. Preconditions: the caller sends its lookup in `context`, and before this object ends.
+  // Sends a long name ahead. Preconditions: the caller sends its lookup in `context` while this object lives.
   SentName(const char* name, Context& context);
   SentName(const SentName&) = delete;
   SentName& operator=(const SentName&) = delete;
 
-  // The error that the call returns; CUDA_SUCCESS: the lookup can be sent.
+  // The error for the call; CUDA_SUCCESS: the lookup can be sent.
   CUresult result() const { return result_; }
-  // For the lookup: its bytes, and what follows it.
+  // For the lookup's record: the name's length, and the bytes after the record.
   std::uint64_t bytes() const { return part_.bytes; }
   std::span<const Part> parts() const { return {&part_, part_.bytes == 0 ? 0U : 1U}; }
 
@@ -35,8 +35,8 @@ class SentName {
   CUresult result_ = CUDA_SUCCESS;
 };
 
-// Asks for the name of a function or a kernel that was found in a list, where the reply had no room for it. Empty: it did
-// not come.
+// Fetches the name of a function or kernel that was found in a list, if the reply had no space for it. Empty: the fetch
+// failed.
 std::string ask_for_name(std::uint64_t id, api::Handle kind, Context& context);
 
 }  // namespace guest

@@ -26,13 +26,13 @@ FunctionInfo* info_of(const api::FunctionReply& reply, Behind& behind, const Obj
   return info;
 }
 
-// Settles a lookup. The object found is the proposed one, or one that an earlier lookup of the same thing has made.
+// Records a lookup's result: the proposed object, or the object of an earlier lookup of the same function.
 template <api::Handle kind>
 Object* settle_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
   RepliedBy<api::FunctionReplyOf<kind>> replied(r);
   Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
   if (found == nullptr || !r.ok()) return r.fail(), nullptr;
-  // An earlier lookup whose wait was given up may have made the object. It gets its description now.
+  // If the wait for an earlier lookup was given up, its object exists without a description, and gets it now.
   if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);
   return found;
 }
@@ -64,12 +64,12 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   return sent.result;
 }
 
-// The one object of this kind that an owner has in the context, if it was found before. Libraries ask for a kernel's function
-// before each use of the kernel.
+// Finds the only object of this kind that an owner has in the context, if it was looked up before. Libraries look up a
+// kernel's function before each use of the kernel.
 Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   Session& s = *session();
   const Context* const home = keeper(kind, context);
-  std::lock_guard one_at_a_time(s.lookups);  // then what is found is complete
+  std::lock_guard one_at_a_time(s.lookups);  // then each object found is complete
   for (Object* const part : s.objects.owned_by(owner)) {
     const std::uint64_t id = part->id.load(std::memory_order_acquire);
     const bool is_whole = kind != api::Handle::Function || part->function != nullptr;
@@ -78,7 +78,7 @@ Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   return nullptr;
 }
 
-// A reply has no name where it has no room for one. `find`: gives the name. Another thread may find the same function.
+// Completes a name that had no space in the reply. `find` returns it. Another thread may find the same function.
 template <class Find>
 void keep_name(FunctionInfo& info, Find find) {
   {
@@ -90,7 +90,7 @@ void keep_name(FunctionInfo& info, Find find) {
   if (info.name.empty()) info.name = std::move(name);
 }
 
-// Remembers a global: memory that the module or library owns, and that ends with it.
+// Records a global: memory that the module or library owns, and that ends with it.
 CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Context& context, const char* name) {
   Session& s = *session();
   Place place{.kind = Place::Kind::Device,
@@ -112,7 +112,7 @@ CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Con
   return CUDA_SUCCESS;
 }
 
-// An older worker's reply does not say what is managed.
+// An older worker's reply does not contain `managed`.
 api::GlobalReply read_global(ring::SharedReader& r) {
   api::GlobalReply reply{.address = r.slot(), .bytes = r.slot(), .managed = 0};
   if (r.left() != 0) reply.managed = r.slot();
@@ -149,7 +149,7 @@ CUresult look_up_part(int call, api::Handle kind, Context& context, const Object
 
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name) {
-  // The driver clears both before it looks, so a global that is not there has size 0.
+  // The driver clears both outputs before its search, so a missing global has size 0.
   if (address != nullptr) *address = 0;
   if (bytes != nullptr) *bytes = 0;
   const SentName sent_name(name, context);

@@ -12,7 +12,7 @@ namespace {
 
 using Outcome = Variables::Outcome;
 
-// One sentence: what is wrong, and what helps.
+// The problem and the remedy, in one sentence.
 const char* words_for(Outcome outcome) {
   switch (outcome) {
     case Outcome::TooMany: return "a process may have 1 MiB of them; memory of cuMemAllocManaged has no such bound";
@@ -34,8 +34,7 @@ Sent mirror(Context& context, const Variables::Piece& piece) {
 
 }  // namespace
 
-// What a variable has here stays if the worker refuses one of its pieces: the worker mirrors the others until the owner
-// ends.
+// If the worker refuses one section, the others stay, and the worker shadows them until the owner ends.
 CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name) {
   Session& s = *session();
   const std::lock_guard lock(s.lookups);

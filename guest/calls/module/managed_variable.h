@@ -1,5 +1,5 @@
-// Variables in managed memory, which a program looks up in a module or a library and then uses by their address, as a
-// kernel does.
+// Variables in managed memory. A program looks them up in a module or library, and then uses their address like a
+// kernel.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace guest {
 
-// Puts pages under a variable that the worker has found, and has the worker mirror it there. `owner`: the library, or the
-// module of none. The errors are in the log.
+// Maps pages under a variable that the worker has found, and makes the worker shadow it there. `owner`: the library, or
+// the module if no library owns it. Errors go into the log.
 CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name);
 
 }  // namespace guest

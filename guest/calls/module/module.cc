@@ -1,8 +1,8 @@
-// Modules. The calls are CUSTOM because an image contains its own length, JIT options come with buffers, and the reply
-// to a lookup brings what the guest needs to check and pack launches.
+// Modules. The calls are CUSTOM because an image contains its own length and JIT options come with buffers. The reply
+// to a lookup holds the data to check and pack launches.
 //
 // Invariant: errors that CUDA reports at once are found before anything is sent. Trust: the arguments are the
-// program's; load.h and lookup.h check what the worker says.
+// program's; load.h and lookup.h check the worker's replies.
 #include "guest/calls/calls.h"
 #include "guest/calls/module/load.h"
 #include "guest/calls/module/lookup.h"
@@ -12,7 +12,7 @@
 namespace guest::calls {
 namespace {
 
-// A texture or surface reference, by its name.
+// Finds a texture or surface reference by its name.
 template <int call, api::Handle kind, class Reference>
 CUresult find_reference(Reference* reference, CUmodule module, const char* name) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;

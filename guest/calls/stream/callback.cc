@@ -1,5 +1,5 @@
-// Functions of the program's that the driver calls in a stream's order. The function and its argument stay here under a token
-// (guest/session/callbacks.h); the worker's driver calls the worker, and the worker has the token called.
+// Functions of the program that the driver calls in a stream's order. The guest keeps function and argument under a
+// token (guest/session/callbacks.h). The driver calls the worker, which makes the guest call the function.
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/marshal/custom.h"
@@ -19,7 +19,7 @@ CUresult call_stream_callback(const Callback& callback, CUresult status) {
   return CUDA_SUCCESS;
 }
 
-// The worker takes a token that it was sent, whatever becomes of the record.
+// Once the token is sent, the worker owns it, whatever happens to the record.
 CUresult put(int call, CUstream stream, const Callback& callback) {
   if (callback.of_program == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
@@ -34,7 +34,7 @@ CUresult put(int call, CUstream stream, const Callback& callback) {
   return sent.result;
 }
 
-// The driver's object has ended, and the guest's ends with it.
+// The driver's object has ended, and the guest's object ends with it.
 CUresult call_destructor(const Callback& callback, CUresult) {
   Objects& objects = session()->objects;
   if (Object* const object = objects.find(reinterpret_cast<const void*>(callback.object), api::Handle::UserObject))
@@ -45,9 +45,9 @@ CUresult call_destructor(const Callback& callback, CUresult) {
 
 }  // namespace
 
-// Of a captured one, the graph's executables call it until they have ended.
+// In a captured stream, the graph's executables call the function until they end.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
-  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver says so even before cuInit
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver returns this even before cuInit
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   return put(api::id_of::cuLaunchHostFunc, stream,
              {.function = call_host_function,

@@ -1,4 +1,4 @@
-// Questions about streams that this library answers by itself.
+// Queries about streams that this library answers itself.
 #include <algorithm>
 
 #include "guest/calls/calls.h"
@@ -11,7 +11,7 @@
 
 namespace guest {
 
-// Each stream has a number of its own, which is never used again: libraries use it as a key for their workspaces.
+// Each stream has a unique number, which is never reused: libraries use it as a key for their workspaces.
 CUresult stream_number(CUstream stream, std::uint64_t* number) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
@@ -29,7 +29,7 @@ CUresult stream_number(CUstream stream, std::uint64_t* number) {
 namespace guest::calls {
 namespace {
 
-// The driver answers no question of this kind about a captured stream, and ends the capture for it. A query is such a one.
+// For a captured stream the driver refuses this query and ends the capture. cuStreamQuery has the same effect.
 CUresult refuse_captured(CUstream stream) {
   if (!session()->captures.any()) return CUDA_SUCCESS;
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -44,7 +44,7 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // The driver clamps the priority that the program asked for into its range.
+  // The driver clamps the requested priority into its range.
   const ring::DeviceInfo& info = device_info(ref.context->device);
   *priority = std::max(std::min(ref.object->priority, info.least_priority), info.greatest_priority);
   return CUDA_SUCCESS;
@@ -83,7 +83,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-// The driver looks at `green` before anything else.
+// The driver checks `green` first.
 CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
   if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamRef ref;
@@ -92,7 +92,7 @@ CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
   return CUDA_SUCCESS;
 }
 
-// A stream of a green context has two contexts. A thread has no stream of its own in a green one, cuda.h says.
+// A stream of a green context has two contexts. By cuda.h, a thread has no own stream in a green one.
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

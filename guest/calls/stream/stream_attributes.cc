@@ -5,7 +5,7 @@
 
 namespace guest::calls {
 
-// What names an object, or does not cross, is for launches alone.
+// Attributes that name an object, or do not cross, are for launches alone.
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstreamAttrValue* value) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
@@ -14,7 +14,7 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstrea
       .stream = reinterpret_cast<std::uint64_t>(stream), .attributes = 0, .pad = 0};
   const Crossing crossing{.call = api::id_of::cuStreamSetAttribute, .context = *ref.context, .stream = &ref};
   const CUresult result = set_attribute(crossing, record, tag, *value);
-  // cuStreamGetPriority is answered here.
+  // The guest answers cuStreamGetPriority.
   if (result == CUDA_SUCCESS && tag == CU_LAUNCH_ATTRIBUTE_PRIORITY) ref.object->priority = value->priority;
   return result;
 }
