@@ -1,10 +1,10 @@
-// The questions that the tables in ring/abi/ ask the library they are linked into.
+// The functions that the tables in ring/abi/ call in the library that links them.
 //
-// The library fills one Backend, whose lifetime is the process's, and installs it before a program can get at a table
-// (at its first exported call at the latest).
+// The library fills one Backend, never destroys it, and installs it before a program can get a table (in its first
+// exported call at the latest).
 //
-// Every function may be called from any thread, before cuInit and after a fork. While `ready` returns anything but
-// CUDA_SUCCESS, nothing else is called. None of them may call back into ring/abi/.
+// Any thread may call these functions, before cuInit and after a fork. While `ready` returns an error, the tables call
+// no other function. No function may call back into ring/abi/.
 //
 // The namespace is cuabi because C++'s own <cxxabi.h> owns the name abi.
 //
@@ -37,27 +37,27 @@ struct Backend {
   int (*driver_version)();
   int (*device_count)();
   CUresult (*device_identity)(int ordinal, DeviceIdentity* out);
-  // The handle that cuDevicePrimaryCtxRetain will return, neither retained nor made active.
+  // The handle that cuDevicePrimaryCtxRetain will return. Neither retains nor activates it.
   CUresult (*primary_context)(CUcontext* out, CUdevice device);
-  // The calling thread's current context; NULL when there is none.
+  // The calling thread's current context, or NULL.
   CUcontext (*current_context)();
-  // True if this is a context that can hold storage (a destroyed one cannot).
+  // Whether this is a context that can hold storage. A destroyed one cannot.
   bool (*context_exists)(CUcontext context);
-  // As cuCtxGetId and cuStreamGetId. NULL names the current context, and 0, 1 and 2 the special streams.
+  // Like cuCtxGetId and cuStreamGetId. NULL means the current context; 0, 1 and 2 mean the special streams.
   CUresult (*context_id)(CUcontext context, std::uint64_t* id);
   CUresult (*stream_id)(CUcontext context, CUstream stream, std::uint64_t* id);
-  // As cuModuleLoadData.
+  // Like cuModuleLoadData.
   CUresult (*load_module)(CUmodule* out, const void* image);
-  // Writes up to `room` functions of the module and returns how many it has.
+  // Writes up to `room` functions of the module and returns their total number.
   std::size_t (*module_functions)(CUmodule module, CUfunction* out, std::size_t room);
   // One line, without its newline, for a person who debugs a program: "export table 2131 slot 7 was called, which ...".
   void (*log)(const char* line);
 };
 
-// Not before the library is able to answer; once. `backend` is kept, not copied.
+// Called once, when the library can answer. Keeps the pointer, and copies nothing.
 void install(const Backend* backend);
 
-// The installed one, or null.
+// The installed backend, or null.
 const Backend* backend();
 
 }  // namespace cuabi

@@ -1,12 +1,12 @@
-// The list of entries is only ever appended to; an entry that is no longer used is written anew by a later put. Readers
-// hold an entry's sequence number against a writer's work on it:
+// The list of entries only grows; a later put rewrites an unused entry. Readers check an entry's sequence number
+// against a concurrent rewrite:
 //
-//   A  a writer makes the number odd and then releases each field; a reader acquires the fields. A reader that saw any
-//      of the new ones sees the odd number, too, when it looks at the number again.
-//   B  a writer makes it even after the last field (release); a reader's first look acquires the fields.
+//   A  a writer makes the number odd, then stores each field with release; a reader acquires the fields. A reader that
+//      saw any new field also sees the odd number at its second look.
+//   B  a writer makes the number even after the last field (release); a reader's first look acquires the fields.
 //   C  a new entry is linked after it is filled (release); a reader follows the link with acquire.
 //
-// Entries are never freed: their number is the largest number that was ever in use at once.
+// Entries are never freed: their number is the largest number that was ever used at once.
 #include "ring/abi/context_storage.h"
 
 #include <atomic>
@@ -21,10 +21,10 @@ namespace {
 
 struct Entry {
   std::atomic<std::uint32_t> sequence{0};
-  std::atomic<CUcontext> context{nullptr};  // NULL: not used
+  std::atomic<CUcontext> context{nullptr};  // NULL: unused
   std::atomic<void*> key{nullptr};
   std::atomic<void*> value{nullptr};
-  StorageDestructor destructor = nullptr;  // writers' only
+  StorageDestructor destructor = nullptr;  // for writers only
   Entry* next = nullptr;                   // constant once linked
 };
 
@@ -63,7 +63,7 @@ bool append_locked(CUcontext context, void* key, void* value, StorageDestructor 
   return true;
 }
 
-// The context that a caller means. A NULL result goes with the error to return.
+// Resolves a caller's context. Null: returns the error in `error`.
 CUcontext meant(CUcontext context, CUresult* error) {
   const Backend* b = backend();
   *error = b == nullptr ? CUDA_ERROR_NOT_INITIALIZED : b->ready();
@@ -121,7 +121,7 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
 }
 
 void storage_release(CUcontext context) {
-  // One at a time and outside the lock: a destructor may come back here.
+  // One at a time and outside the lock: a destructor may call these functions.
   for (;;) {
     void* key = nullptr;
     void* value = nullptr;

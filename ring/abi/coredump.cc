@@ -12,7 +12,7 @@
 namespace cuabi {
 namespace {
 
-constexpr std::size_t most_text = 1024;  // with its NUL
+constexpr std::size_t most_text = 1024;  // NUL included
 
 std::string host_name() {
   char name[256] = "";
@@ -38,7 +38,7 @@ Settings& settings() {
   return all;
 }
 
-// How many bytes a value has; 0: there is no such setting.
+// The bytes of a value; 0: there is no such setting.
 std::size_t size_of(CUcoredumpSettings which) {
   switch (which) {
     case CU_COREDUMP_ENABLE_ON_EXCEPTION:
@@ -52,7 +52,7 @@ std::size_t size_of(CUcoredumpSettings which) {
   }
 }
 
-// Of a text all that is there; of another value its size, no more and no less.
+// A text is written with its NUL; any other value needs exactly its size.
 CUresult put_text(void* value, std::size_t room, const char* text) {
   const std::size_t bytes = std::strlen(text) + 1;
   if (room < bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -66,7 +66,7 @@ CUresult put(void* value, std::size_t room, const T& from) {
   return CUDA_SUCCESS;
 }
 
-// What a name's %h, %p and %t stand for: the host, the process and the time. Another letter stays.
+// Replaces a name's %h, %p and %t by host, process and time. Keeps any other letter.
 std::string filled_in(std::string_view name) {
   std::string out;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -102,7 +102,7 @@ CUresult set(Settings& now, CUcoredumpSettings which, const void* value, std::si
     case CU_COREDUMP_FILE: return take_text(now.file, value, bytes);
     case CU_COREDUMP_PIPE: return take_text(now.pipe, value, bytes);
     case CU_COREDUMP_GENERATION_FLAGS: std::memcpy(&now.flags, value, sizeof now.flags); return CUDA_SUCCESS;
-    default: return truth(value) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;  // the two that ask for dumps
+    default: return truth(value) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;  // the two settings that request dumps
   }
 }
 
@@ -132,7 +132,7 @@ CUresult coredump_set(CUcoredumpSettings which, const void* value, const std::si
   const std::size_t bytes = size_of(which);
   const bool text = which == CU_COREDUMP_FILE || which == CU_COREDUMP_PIPE;
   if (size == nullptr || bytes == 0 || (text ? *size == 0 : *size < bytes)) return CUDA_ERROR_INVALID_VALUE;
-  if (value == nullptr) return CUDA_SUCCESS;  // it changes nothing
+  if (value == nullptr) return CUDA_SUCCESS;  // changes nothing
   const std::lock_guard lock(mutex);
   return set(settings(), which, value, *size);
 }

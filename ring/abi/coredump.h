@@ -1,8 +1,8 @@
 // Settings of GPU core dumps.
 //
-// No library of this tree writes such a dump: the host may not write files for a guest, and the simulated GPU has
-// nothing to dump. So the settings are kept and reported. A program that asks for dumps is refused, so that it does not
-// wait for a file that never comes.
+// No library of this tree writes a core dump: the host may not write files for a guest, and the simulated GPU has
+// nothing to dump. The settings are stored and reported. A request for dumps is refused, so that no program waits for a
+// file that never comes.
 //
 // One set serves the process and all its contexts. Any thread may call. Errors are the driver's.
 //
@@ -23,7 +23,7 @@ namespace cuabi {
 
 CUresult coredump_get(CUcoredumpSettings which, void* value, std::size_t* size);
 CUresult coredump_set(CUcoredumpSettings which, const void* value, const std::size_t* size);
-// The same for a context: what must be set before there is one is refused.
+// The same for a context: refuses settings that must be made before a context exists.
 CUresult coredump_set_of_context(CUcoredumpSettings which, const void* value, const std::size_t* size);
 
 }  // namespace cuabi

@@ -1,11 +1,11 @@
 // Opens descriptors for a library in a program that is not ours.
 //
-// The program may have closed descriptors 0 to 2 and print on: a file of the library at such a number would receive
-// that text. So the library keeps its descriptors at 3 and above, and the caller closes them. Errors are -1 or null,
-// with errno. Any thread may call. tools/boundary-check holds guest/ to these functions.
+// The program may have closed descriptors 0 to 2 and print anyway: a file of the library at these numbers would receive
+// that text. The library therefore keeps its descriptors at 3 and above, and the caller closes them. Errors are -1 or
+// null, with errno. Any thread may call. tools/boundary-check holds guest/ to these functions.
 //
-// A new descriptor may lie below 3 between two system calls. A thread that prints to a closed output just then writes
-// to it.
+// A new descriptor may lie below 3 between two system calls. A thread that prints to a closed output at that moment
+// writes to it.
 //
 // ```cpp
 // int open_device(const char* node) {
@@ -43,7 +43,7 @@ inline int open_below(int folder, const char* name, int flags) {
   return above_standard(openat(folder, name, flags | O_CLOEXEC));
 }
 
-// Null on failure, and errno says why.
+// Null on failure, with errno.
 inline DIR* open_folder(const char* path) {
   const int fd = open_file(path, O_RDONLY | O_DIRECTORY);
   DIR* const folder = fd >= 0 ? fdopendir(fd) : nullptr;

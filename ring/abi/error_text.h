@@ -12,7 +12,7 @@
 
 namespace cuabi {
 
-// Null for a number that cuda.h 13.0 does not name. The text stays valid for ever.
+// Null for a number that cuda.h 13.0 does not name. The text is never freed.
 const char* error_name(CUresult code);
 const char* error_string(CUresult code);
 

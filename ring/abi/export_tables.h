@@ -1,7 +1,7 @@
 // The export tables that NVIDIA's runtime and libraries ask for (cuGetExportTable).
 //
-// Source: their requests and calls, watched from outside; ids, sizes and slots are listed in export_tables.cc. A table
-// belongs to the library and lives as long as the process. Any thread may ask.
+// Source: their requests and calls, watched from outside; export_tables.cc lists ids, sizes and slots. A table belongs
+// to the library and lives as long as the process. Any thread may ask.
 //
 // ```cpp
 // bool has_table(const CUuuid& id) {
@@ -15,7 +15,7 @@
 
 namespace cuabi {
 
-// As cuGetExportTable: an unknown id is INVALID_VALUE with NULL. Serves before cuInit: the runtime asks that early.
+// Like cuGetExportTable: an unknown id gives INVALID_VALUE and NULL. The runtime calls it before cuInit, too.
 CUresult export_table(const void** table, const CUuuid* id);
 
 }  // namespace cuabi

@@ -1,4 +1,4 @@
-// Reads headers out of memory whose end only they know: field by field into copies, sums checked before they are made.
+// Reads headers from memory whose size only they contain: copies each field, and checks each sum before it is computed.
 #include "ring/abi/image.h"
 
 #include <elf.h>
@@ -9,7 +9,7 @@
 namespace cuabi {
 namespace {
 
-// The memory that an image lies in: its bytes as far as they may be read. In a program the end is not known.
+// The memory that holds an image, with the number of readable bytes. In a program that number is unknown.
 constexpr std::size_t unbounded = SIZE_MAX;
 
 struct Memory {
@@ -31,7 +31,7 @@ std::size_t container_size(const Memory& image) {
   return image.holds(header.header_size, header.size) ? header.header_size + header.size : 0;
 }
 
-// Raises `end` to that of [offset, offset+size); false if there is no such place.
+// Raises `end` to the end of [offset, offset+size). False: the range lies outside the image.
 bool reach(const Memory& image, std::size_t& end, std::uint64_t offset, std::uint64_t size) {
   if (!image.holds(offset, size)) return false;
   end = std::max<std::size_t>(end, offset + size);
@@ -45,8 +45,7 @@ bool reach_tables(const Memory& image, const Elf64_Ehdr& header, std::size_t& en
          (header.e_phnum == 0 || reach(image, end, header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)));
 }
 
-// The furthest that the header tables, the sections or the segments reach. (A cubin of the CUDA compilers ends with one
-// of its header tables.)
+// The end of the header tables, sections and segments. (A cubin of the CUDA compilers ends with a header table.)
 std::size_t elf_size(const Memory& image) {
   Elf64_Ehdr header;
   if (!image.read(0, header) || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
@@ -67,13 +66,13 @@ std::size_t elf_size(const Memory& image) {
 
 std::size_t text_size(const Memory& image) {
   if (image.bytes == unbounded) return std::strlen(reinterpret_cast<const char*>(image.at)) + 1;
-  if (image.bytes == 0) return 0;  // nothing, of which the address may be null
+  if (image.bytes == 0) return 0;  // the address may be null
   const std::size_t length = strnlen(reinterpret_cast<const char*>(image.at), image.bytes);
   return length < image.bytes ? length + 1 : 0;
 }
 
 ImageKind kind_of(const Memory& image) {
-  // Byte by byte: text may be shorter than a magic number.
+  // Byte by byte: a text may be shorter than a magic number.
   std::uint32_t magic = 0;
   for (unsigned i = 0; i < 4 && i < image.bytes; ++i) {
     const auto byte = static_cast<unsigned char>(image.at[i]);

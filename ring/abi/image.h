@@ -1,9 +1,9 @@
-// The forms in which device code reaches a driver, and the length of each: cuModuleLoadData and its kin pass none.
+// The forms of device code that a driver loads, and the length of each: cuModuleLoadData and similar calls pass none.
 //
 // Trust: the bytes come from a program and carry their own length. image_size reads headers only, up to the lengths in
-// them, and its arithmetic cannot overflow. In a program, no check can show that the memory is there; a caller that has
-// got an image from elsewhere knows its end and asks with a span: then nothing behind that is read. Sizes are bytes,
-// all functions are pure, and nothing is copied.
+// them, and its arithmetic cannot overflow. In a program, no check can show that the memory exists. A caller that got
+// an image from elsewhere knows its end and passes a span: then nothing after the span is read. Sizes are bytes, all
+// functions are pure, and nothing is copied.
 //
 // ```cpp
 // std::span<const std::byte> one_image(std::span<const std::byte> received) {
@@ -41,7 +41,7 @@ struct ContainerHeader {
 };
 static_assert(sizeof(ContainerHeader) == 16);
 
-// Entries follow the container's header without a gap; strings may follow the fixed part of an entry's header.
+// Entries follow the container's header without a gap. Strings may follow the fixed part of an entry's header.
 struct EntryHeader {
   std::uint16_t kind;
   std::uint16_t version;
@@ -62,23 +62,23 @@ enum EntryKind : std::uint16_t { entry_ptx = 1, entry_cubin = 2, entry_lto = 8 }
 
 inline constexpr std::uint64_t entry_lz4 = 0x2000;      // a raw block
 inline constexpr std::uint64_t entry_zstd = 0x8000;     // one frame
-inline constexpr std::uint64_t entry_exact = 0x100000;  // an "a" target: this processor and no other
+inline constexpr std::uint64_t entry_exact = 0x100000;  // an "a" target: for this processor only
 inline constexpr std::uint64_t entry_family = 0x200000;
 
 enum class ImageKind { Wrapper, Container, Elf, Text };
 
-// By the first four bytes; an image that is none of the others is taken for text.
+// Decides by the first four bytes; an unknown image counts as text.
 ImageKind image_kind(const void* image);
 ImageKind image_kind(std::span<const std::byte> image);
 
-// Bytes from `image` to its end, by its own headers. Text: through its NUL. A wrapper: its own 24 bytes; the images
-// that it points to have lengths of their own. 0 if the headers contradict themselves.
+// The bytes from `image` to its end, by its own headers. Text: NUL included. A wrapper: its own 24 bytes, without the
+// images that it points to. 0: the headers contradict themselves.
 std::size_t image_size(const void* image);
-// 0 as well when the image reaches beyond the span, or is a text without its NUL there.
+// Also 0 if the image is longer than the span, or is a text without a NUL there.
 std::size_t image_size(std::span<const std::byte> image);
 
-// The largest size that a container's compressed entry claims to have once it is unpacked: a driver unpacks the one
-// that fits its GPU. 0: none is compressed, or it is no container.
+// The largest size that a container's compressed entry claims after unpacking: a driver unpacks the entry that fits its
+// GPU. 0: no entry is compressed, or this is no container.
 std::uint64_t largest_unpacked(std::span<const std::byte> image);
 
 }  // namespace cuabi

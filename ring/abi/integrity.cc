@@ -1,4 +1,4 @@
-// MD2 and HMAC after their RFCs, and the message that the runtime hashes, byte for byte.
+// MD2 and HMAC by their RFCs, and the exact bytes that the runtime hashes.
 #include "ring/abi/integrity.h"
 
 #include <algorithm>

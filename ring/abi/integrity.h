@@ -23,13 +23,13 @@ using Digest = std::array<std::uint8_t, 16>;
 Digest md2(std::span<const std::uint8_t> message);
 Digest hmac_md2(std::span<const std::uint8_t> key, std::span<const std::uint8_t> message);
 
-// The parts that the digest covers beside the devices, in the order of the message.
+// The hashed data besides the devices, in the order of the message.
 struct IntegrityFacts {
   std::uint32_t driver_version;
   std::uint32_t version;                                            // the runtime's version plus 0, 1 or 2
   std::uint32_t process;                                            // getpid()
   std::uint32_t thread;                                             // low half of pthread_self()
-  std::uint64_t cudart_table, integrity_table, integrity_function;  // addresses as handed out
+  std::uint64_t cudart_table, integrity_table, integrity_function;  // addresses as returned to the runtime
   std::uint64_t unix_seconds;
 };
 

@@ -1,8 +1,8 @@
-// Arguments that the driver misses before it looks at anything else.
+// Missing arguments that the driver reports before any other error.
 //
-// Most calls ask first whether CUDA is initialised and whether a context is current and well. These look at some of
-// their arguments before that, and so answer a null pointer (or an address of 0) alike in every state. Source: the real
-// driver, tests/contract/golden/, groups nothing_*. All functions are pure.
+// Most calls first check whether CUDA is initialised and whether a context is current and healthy. These calls check
+// some arguments before that, and so give a null pointer (or an address of 0) the same answer in every state. Source:
+// the real driver, tests/contract/golden/, groups nothing_*. All functions are pure.
 //
 // ```cpp
 // struct GetName { static constexpr std::string_view name = "cuFuncGetName"; };
@@ -27,10 +27,10 @@ struct Missing {
   std::string_view call;
   std::size_t parameter;
   CUresult code;
-  bool once_initialised = false;  // cuInit is asked for first
+  bool once_initialised = false;  // cuInit is checked first
 };
 
-// A call's lines stand together, in the order of the checks.
+// The lines of a call are adjacent, in the order of the checks.
 inline constexpr Missing missing_arguments[] = {
     {"cuDeviceGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuDevicePrimaryCtxGetState", 1, CUDA_ERROR_INVALID_VALUE},
@@ -135,7 +135,7 @@ inline constexpr Missing missing_arguments[] = {
     {"cuOccupancyMaxPotentialClusterSize", 0, CUDA_ERROR_INVALID_VALUE},
 };
 
-// The table's lines for a symbol, its _ptsz form included: first and count.
+// The table's lines for a symbol, or for the symbol without _ptsz: first and count.
 constexpr std::pair<std::size_t, std::size_t> missing_lines(std::string_view symbol) {
   if (symbol.ends_with("_ptsz")) symbol.remove_suffix(5);
   std::size_t first = 0, count = 0;
@@ -144,7 +144,7 @@ constexpr std::pair<std::size_t, std::size_t> missing_lines(std::string_view sym
   return {first, count};
 }
 
-// A call's answer to a missing argument; CUDA_SUCCESS: none is missing. Symbol::name is the call's symbol; `ready`
+// A call's error for a missing argument; CUDA_SUCCESS: none is missing. Symbol::name is the call's symbol; `ready`
 // returns whether cuInit has been called.
 template <class Symbol, class Ready, class... P>
 CUresult missing_argument(Ready ready, P... p) {

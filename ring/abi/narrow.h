@@ -1,9 +1,9 @@
-// CUDA 3's forms of calls, whose device addresses and sizes have 32 bits: the table's NARROW lines. A library checks the
-// context (narrow_works_in, but first narrow_answer), and makes the call by its newer form: call_newer widens each argument, and narrows what the newer
-// form gives back. What the parameters are follows from the two types that cuda.h gives the forms.
+// CUDA 3's forms of calls, with 32-bit device addresses and sizes: the table's NARROW lines. A library calls
+// narrow_answer, then narrow_works_in for the context, then call_newer. That widens each argument, makes the call by
+// its newer form, and narrows each result, by the types of both forms in cuda.h.
 //
-// An address beyond 4 GiB cannot be given back: nothing is written then, and the call fails. A size is at most all that
-// 32 bits hold, as the driver has it.
+// An address beyond 4 GiB does not fit: the call then fails and writes nothing. A size is clamped to 32 bits, as in the
+// driver.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +19,13 @@
 
 namespace cuabi {
 
-// Whether these forms work in a context of this version (cuCtxGetApiVersion): the old cuCtxCreate makes contexts of 3010.
+// Whether these forms work in a context of this version (cuCtxGetApiVersion): the old cuCtxCreate makes version 3010.
 constexpr bool narrow_works_in(unsigned api_version) { return api_version <= 3010; }
 
-// Whether a form needs a current context: one that frees does not, since the address names the device.
+// Whether a form needs a current context. cuMemFree does not, since the address names the device.
 constexpr bool narrow_needs_context(std::string_view form) { return form != "cuMemFree"; }
 
-// Forms that allocate device memory. The newer form's memory is freed again if its address does not fit.
+// Forms that allocate device memory. If an address does not fit, its memory is freed again.
 constexpr bool narrow_allocates(std::string_view form) { return form == "cuMemAlloc" || form == "cuMemAllocPitch"; }
 
 // ---- before the context --------------------------------------------------------------------------------------------
@@ -47,11 +47,11 @@ bool is_null_pointer(P given) {
     return true;
 }
 
-// The answer of a form that does not depend on the context, whose `state` is a result. Nothing: it depends on that. A form
-// that asks about an object looks for a null handle first, one that asks about an array even before cuInit.
+// The answer of a form in any context; `state` is the context's state. Nothing: it depends on the context. A form that
+// queries an object first checks for a null handle, for arrays even before cuInit.
 template <class... P>
 std::optional<CUresult> narrow_answer(std::string_view form, CUresult state, P... given) {
-  if (form == "cuMemGetAddressRange" && (is_null_pointer(given) && ...)) return CUDA_SUCCESS;  // nothing is asked
+  if (form == "cuMemGetAddressRange" && (is_null_pointer(given) && ...)) return CUDA_SUCCESS;  // nothing to do
   const bool looks_first =
       form.starts_with("cuArray") || (!form.starts_with("cuMemcpy") && state != CUDA_ERROR_NOT_INITIALIZED);
   if (looks_first && (is_null_handle(given) || ...)) return CUDA_ERROR_INVALID_HANDLE;
@@ -158,7 +158,7 @@ inline bool narrow(const CUDA_ARRAY3D_DESCRIPTOR& from, CUDA_ARRAY3D_DESCRIPTOR_
 
 // ---- parameters ----------------------------------------------------------------------------------------------------
 
-// A parameter of the old form, N, that the newer one has as W: the same, or a number of more bits.
+// A parameter with type N in the old form and W in the newer one: the same type, or a wider number.
 template <class N, class W>
 class NarrowArgument {
  public:
@@ -174,7 +174,7 @@ class NarrowArgument {
   N given_;
 };
 
-// What the caller describes.
+// A struct from the caller.
 template <class N, class W>
 requires(!std::is_same_v<N, W>) class NarrowArgument<const N*, const W*> {
  public:
@@ -193,7 +193,7 @@ requires(!std::is_same_v<N, W>) class NarrowArgument<const N*, const W*> {
   W wide_{};
 };
 
-// What the call gives back.
+// A result for the caller.
 template <class N, class W>
 requires(!std::is_same_v<N, W> && !std::is_const_v<N>) class NarrowArgument<N*, W*> {
  public:
@@ -213,7 +213,7 @@ requires(!std::is_same_v<N, W> && !std::is_const_v<N>) class NarrowArgument<N*, 
   W wide_{};
 };
 
-// Makes the call by its newer form. `free`: of a form that allocates, what frees memory of the newer form; else null.
+// Makes the call by its newer form. `free`: frees memory of a form that allocates; else null.
 template <class... W, class... N>
 CUresult call_newer(CUresult (*newer)(W...), CUresult (*free)(CUdeviceptr), N... given) {
   static_assert(sizeof...(W) == sizeof...(N), "a NARROW line and its newer form have the same parameters");

@@ -1,8 +1,8 @@
-// A function's next launch as a program describes it by the calls of CUDA 3 (cuFuncSetBlockShape, cuParamSetv, ...),
-// until it launches by cuLaunch and its kin.
+// A function's next launch, as a program describes it by the calls of CUDA 3 (cuFuncSetBlockShape, cuParamSetv, ...)
+// before cuLaunch, cuLaunchGrid or cuLaunchGridAsync.
 //
-// Each function has one, kept beside it by the library that serves these calls. Any thread may call. Sizes are bytes,
-// errors are the driver's.
+// Each function has one, owned by the library that serves these calls. Any thread may call. Sizes are bytes, errors are
+// the driver's.
 //
 // ```cpp
 // CUresult describe(cuabi::OldLaunch& next, int value) {
@@ -27,11 +27,11 @@ class OldLaunch {
  public:
   static constexpr std::size_t most_bytes = 4096;  // of parameters
 
-  // A launch as it is asked for now.
+  // A snapshot of the described launch.
   struct Asked {
     int block[3] = {1, 1, 1};
     unsigned shared = 0, bytes = 0;
-    std::vector<std::byte> parameters;  // as long as anything was ever set
+    std::vector<std::byte> parameters;  // up to the last byte ever set
   };
 
   CUresult set_block(int x, int y, int z) {
@@ -62,7 +62,7 @@ class OldLaunch {
     return CUDA_SUCCESS;
   }
 
-  // `launch` is cuLaunchKernel's part: it gets the block, the shared memory and `extra`.
+  // `launch` does cuLaunchKernel's work with the block, the shared memory and `extra`.
   template <class F>
   CUresult launch(int width, int height, F&& launch) const {
     if (width < 1 || height < 1) return CUDA_ERROR_INVALID_VALUE;

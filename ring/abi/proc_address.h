@@ -1,6 +1,6 @@
-// cuGetProcAddress: the symbol that a base name means, given a version and a stream variant.
+// cuGetProcAddress: finds the symbol for a base name, a version and a stream variant.
 //
-// The library brings the table (every entry point of cuda.h, served or not); the rules are here. The table's owner
+// The library provides the table (every entry point of cuda.h, served or not); the rules are here. The table's owner
 // keeps it alive and unchanged; any thread may then search it. Versions count as in CUDA: 12040 is 12.4.
 //
 // ```cpp
@@ -26,7 +26,7 @@ enum class Variant : std::uint8_t { Legacy, PerThread };
 struct ProcEntry {
   std::string_view name;  // without suffixes: "cuMemcpyHtoD"
   Variant variant;
-  int since;       // CUDA version in which this form came
+  int since;       // the CUDA version that introduced this form
   void* function;  // null: this library does not serve it
 };
 
@@ -37,12 +37,12 @@ struct ProcName {
 };
 ProcName split_symbol(std::string_view symbol);
 
-// Sorts in place, once, so that proc_address can search.
+// Sorts in place, once, for proc_address.
 void sort_entries(std::span<ProcEntry> entries);
 
-// As cuGetProcAddress_v2, and with a null `status` as cuGetProcAddress. `entries` as sort_entries left them. A name
-// that is not found, or not served, is CUDA_SUCCESS with a NULL function: programs probe for features by presence, and
-// an older form of the same name may have another signature, so it is no substitute.
+// Like cuGetProcAddress_v2; with a null `status`, like cuGetProcAddress. `entries`: sorted by sort_entries. A name that
+// is unknown or not served gives CUDA_SUCCESS and a NULL function: programs probe for features by presence. An older
+// form of the name is no substitute, since its signature may differ.
 CUresult proc_address(std::span<const ProcEntry> entries, int driver_version, const char* symbol, void** function,
                       int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status);
 

@@ -27,8 +27,8 @@ std::string text_of(const Uuid& uuid) {
   return text;
 }
 
-// The text behind "GPU-"; nothing if the element is no UUID. Text behind a whole UUID counts as little as letters
-// behind a number do.
+// The text after "GPU-"; nothing if the element is no UUID. Text after a whole UUID is ignored, like letters after a
+// number.
 std::optional<std::string> uuid_in(std::string_view element) {
   for (const std::string_view prefix : prefixes) {
     if (!element.starts_with(prefix)) continue;
@@ -39,7 +39,7 @@ std::optional<std::string> uuid_in(std::string_view element) {
   return std::nullopt;
 }
 
-// A beginning is enough, if it is one device's alone.
+// A prefix of the UUID suffices if it fits only one device.
 std::optional<std::uint32_t> device_of_uuid(std::string_view beginning, std::span<const Uuid> devices) {
   std::optional<std::uint32_t> found;
   for (std::uint32_t i = 0; i < devices.size() && !beginning.empty(); ++i) {
@@ -50,7 +50,7 @@ std::optional<std::uint32_t> device_of_uuid(std::string_view beginning, std::spa
   return found;
 }
 
-// As strtol reads it, cut to 32 bits: blanks, a sign and leading zeros are allowed, text behind the digits is ignored.
+// Parsed by strtol and cut to 32 bits: blanks, a sign and leading zeros are allowed; text after the digits is ignored.
 std::optional<std::int32_t> index_in(std::string_view element) {
   const std::string text(element);
   char* end = nullptr;
@@ -85,7 +85,7 @@ CUresult visible_devices(const char* list, std::span<const Uuid> devices, std::v
     const auto uuid = uuid_in(element);
     if (uuid.has_value() != by_uuid) break;
     const auto device = by_uuid ? device_of_uuid(*uuid, devices) : device_of_index(element, devices.size());
-    if (!device) break;  // the first that names no device ends the list
+    if (!device) break;  // the first element without a device ends the list
     if (std::find(visible.begin(), visible.end(), *device) != visible.end()) return CUDA_ERROR_INVALID_DEVICE;
     visible.push_back(*device);
   }

@@ -22,15 +22,15 @@ namespace cuabi {
 
 using Uuid = std::array<std::uint8_t, 16>;
 
-// The devices that a program sees, in their order: indices into `devices`, the UUIDs of all, in the machine's order.
-// `list` is the variable's value, null if it is not set. CUDA_ERROR_NO_DEVICE: none is left. CUDA_ERROR_INVALID_DEVICE:
-// one is named twice.
+// The devices that a program sees, in its order: indices into `devices`, the UUIDs of all, in the machine's order.
+// `list`: the variable's value, or null. CUDA_ERROR_NO_DEVICE: none is left. CUDA_ERROR_INVALID_DEVICE: a device is
+// named twice.
 CUresult visible_devices(const char* list, std::span<const Uuid> devices, std::vector<std::uint32_t>& visible);
 
-// True if such a list could name a device of any machine. If it cannot, cuInit gives CUDA_ERROR_NO_DEVICE.
+// Whether this list could name a device of any machine. If not, cuInit returns CUDA_ERROR_NO_DEVICE.
 bool may_name_a_device(const char* list);
 
-// CUDA_DEVICE_ORDER. Invalid: cuInit gives CUDA_ERROR_INVALID_DEVICE.
+// CUDA_DEVICE_ORDER. Invalid: cuInit returns CUDA_ERROR_INVALID_DEVICE.
 enum class DeviceOrder : std::uint8_t { FastestFirst, PciBusId, Invalid };
 DeviceOrder device_order(const char* value);
 
