@@ -1,7 +1,7 @@
-// The way of one argument of a driver call across the boundary.
+// How one argument of a driver call crosses to the worker.
 //
-// Everything here is data: it names a direction and an extent, and does nothing. guest/marshal/marshal.h and
-// host/untrusted/marshal/unmarshal.h each read it once, so no line of the table can make the two sides disagree.
+// Everything here is data: a direction and an extent. Guest (guest/marshal/marshal.h) and host
+// (host/untrusted/marshal/unmarshal.h) read the same data, so they cannot disagree about a line of the table.
 //
 // ```cpp
 // // The words of cuMemcpyHtoD(device, source, bytes): an address, and memory to read, both of argument 2's length.
@@ -21,30 +21,30 @@ enum class Dir : std::uint8_t {
   In,        // the guest's memory, read by the call
   Out,       // the guest's memory, written by the call
   Creates,   // pointer to a handle that the call makes; the guest has chosen its id, so the call can be posted
-  Finds,     // pointer to a handle that the driver has already or finds; the worker chooses its id
-  Knows,     // pointer to a handle that the call gives back: of an object that the session has
+  Finds,     // pointer to a handle that the driver has or finds; the worker chooses its id
+  Knows,     // pointer to a handle that the call returns: of an object of the session
   Device,    // a device address by value; the host checks that it and the bytes after it are the session's
-  Frees,     // the start of an allocation, which ends with the call; 0: there is nothing to do
+  Frees,     // the start of an allocation, which the call frees; 0: nothing to free
   Reserved,  // an address by value; it and the bytes after it lie in one reservation of the session
   Inside,    // an address by value; it lies in memory or in a reservation of the session
-  Ids,       // handles in the guest's memory, which another argument counts; NULL where there are none
-  Memory,    // pointer to a device address; the driver chooses the address of new memory or of a new reservation
+  Ids,       // handles in the guest's memory, counted by another argument; or NULL
+  Memory,    // pointer to a device address, which the driver chooses for new memory or a new reservation
 };
 
 enum class Extent : std::uint8_t {
   One,      // one object of the pointee type
-  Counted,  // another argument holds the element count (of bytes, for void and char)
-  Row,      // as many objects as `count` says
-  String,   // through the NUL
-  Valued,   // another argument is an enum that says how long the value is (ring/api/structs.h)
-  Rows,     // of memory: other arguments hold the pitch in bytes, the elements of a row, and the rows
+  Counted,  // another argument is the number of elements (bytes, for void and char)
+  Row,      // `count` objects
+  String,   // NUL included
+  Valued,   // another argument is an enum that determines the length (ring/api/structs.h)
+  Rows,     // of memory: other arguments are the pitch in bytes, the elements of a row, and the rows
 };
 
-// What becomes of a reserved range once the call has succeeded.
+// The state of a reserved range after the call's success.
 enum class Range : std::uint8_t {
   Stays,
-  Mapped,    // it has memory, as one piece
-  Unmapped,  // none of its pieces has memory any more
+  Mapped,    // has memory, as one mapped section
+  Unmapped,  // no section has memory any more
   Freed,     // the reservation has ended
   Made,      // it is a new reservation
 };
@@ -52,20 +52,20 @@ enum class Range : std::uint8_t {
 struct Arg {
   Dir dir = Dir::Value;
   Extent extent = Extent::One;
-  std::int8_t count = -1;             // which argument, when Counted, Valued or Rows; the number itself, when Row
-  std::int8_t pitch = -1, rows = -1;  // which arguments, when Rows
-  std::uint8_t bytes = 1;             // Device: of each of the `count` elements, or of the one
-  Handle kind{};                      // of a handle that cuda.h gives an integer's type; else None
+  std::int8_t count = -1;             // Counted, Valued, Rows: an argument's index; Row: the number itself
+  std::int8_t pitch = -1, rows = -1;  // Rows: the arguments' indices
+  std::uint8_t bytes = 1;             // Device: of each of the `count` elements, or of the single one
+  Handle kind{};                      // of a handle with an integer type in cuda.h; else None
   Range range = Range::Stays;
   bool closes = false;  // the handle passed here is dead once the call succeeds
   // Out, and In with a count of 0: the call allows NULL. Device: 0 is no memory. A context: NULL is the current one.
   bool may_be_null = false;
-  bool removes = false;       // closes: the handle's object may have an owner, which goes on without it
-  bool optional = false;      // In: NULL where the program says nothing
-  bool some = false;          // Counted: one at least; drivers do not look for none
+  bool removes = false;       // closes: the object may have an owner, which lives on without it
+  bool optional = false;      // In: NULL means that the program specifies nothing
+  bool some = false;          // Counted: at least one; drivers do not check for none
   bool ordinal = false;       // a device: the program's ordinal here, the host's on the wire
-  bool is_number = false;     // of a type that may also mean an address, an object or a handle
-  bool judged_later = false;  // Device: in a captured stream any address will do until the graph is instantiated
+  bool is_number = false;     // of a type that may also hold an address, an object or a handle
+  bool judged_later = false;  // Device: in a captured stream any address is accepted until the graph is instantiated
 
   consteval Arg operator()(int count_arg, int element_bytes = 1) const {
     Arg a = *this;
@@ -86,8 +86,8 @@ struct Arg {
   }
 };
 
-// The words of the table. A by-value argument needs none (`_`), but for an unsigned long long, which cuda.h uses for
-// device addresses, texture objects and handles as well; the meaning of a pointer is always written down.
+// The words of the table. A by-value argument needs none (`_`), except an unsigned long long, which cuda.h also uses
+// for device addresses, texture objects and handles. A pointer always has a word.
 inline constexpr Arg _{};
 inline constexpr Arg in{.dir = Dir::In};
 inline constexpr Arg maybe_in{.dir = Dir::In, .may_be_null = true};
@@ -101,9 +101,9 @@ inline constexpr Arg closes{.closes = true};
 inline constexpr Arg removes{.closes = true, .removes = true};
 inline constexpr Arg ids{.dir = Dir::Ids};
 inline constexpr Arg optional_in{.dir = Dir::In, .may_be_null = true, .optional = true};
-inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
-inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
-// Memory that is filled. The driver captures a fill of any address, and refuses a bad one when it instantiates the graph.
+inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): for integers in cuda.h
+inline constexpr Arg device{.dir = Dir::Device};  // device(n): argument n counts the bytes; device(n, 4): words
+// Memory to fill. The driver captures a fill of any address, and refuses a bad one when it instantiates the graph.
 inline constexpr Arg filled{.dir = Dir::Device, .judged_later = true};
 consteval Arg filled_rows(int pitch, int width, int rows, int element_bytes) {
   Arg a = filled(width, element_bytes);
@@ -112,31 +112,31 @@ consteval Arg filled_rows(int pitch, int width, int rows, int element_bytes) {
   a.rows = static_cast<std::int8_t>(rows);
   return a;
 }
-// Memory that kernels alone read, or 0: the first byte is the session's, and the driver judges the length.
+// Memory that only kernels read, or 0: the first byte is the session's, and the driver checks the length.
 inline constexpr Arg bound{.dir = Dir::Device, .may_be_null = true};
 inline constexpr Arg ordinal{.ordinal = true};
 inline constexpr Arg or_current{.may_be_null = true};
 inline constexpr Arg number{.is_number = true};
 inline constexpr Arg frees{.dir = Dir::Frees};
 inline constexpr Arg inside{.dir = Dir::Inside};
-// The argument n counts the bytes of these.
+// Argument n counts their bytes.
 inline constexpr Arg reserved{.dir = Dir::Reserved};
 inline constexpr Arg maps{.dir = Dir::Reserved, .range = Range::Mapped};
 inline constexpr Arg unmaps{.dir = Dir::Reserved, .range = Range::Unmapped};
 inline constexpr Arg reserves{.dir = Dir::Memory, .range = Range::Made};
 inline constexpr Arg memory{.dir = Dir::Memory};
 inline constexpr Arg unreserves{.dir = Dir::Reserved, .range = Range::Freed};
-// The length follows from the enum in argument n.
+// The enum in argument n determines the length.
 consteval Arg in_value(int n) {
   return {.dir = Dir::In, .extent = Extent::Valued, .count = static_cast<std::int8_t>(n)};
 }
 consteval Arg out_value(int n) {
   return {.dir = Dir::Out, .extent = Extent::Valued, .count = static_cast<std::int8_t>(n)};
 }
-// So many objects.
+// n objects; word(bytes): one word.
 consteval Arg in_row(int n) { return {.dir = Dir::In, .extent = Extent::Row, .count = static_cast<std::int8_t>(n)}; }
 consteval Arg out_row(int n) { return {.dir = Dir::Out, .extent = Extent::Row, .count = static_cast<std::int8_t>(n)}; }
-consteval Arg word(int bytes) { return {.dir = Dir::Device, .bytes = static_cast<std::uint8_t>(bytes)}; }  // one there
+consteval Arg word(int bytes) { return {.dir = Dir::Device, .bytes = static_cast<std::uint8_t>(bytes)}; }
 inline constexpr Extent string = Extent::String;
 
 enum class Way : std::uint8_t { Local, Posted, Waited };
@@ -144,28 +144,28 @@ using enum Way;
 
 // The posted calls of other threads that a call must not overtake.
 enum class Order : std::uint8_t {
-  Own,   // the last use of each handle it names; with a stream, the NULL stream's rules
+  Own,   // the last use of each handle that it names; with a stream, the NULL stream's rules
   Null,  // it runs on the NULL stream
   All,   // every channel
 };
 
-// A call that asks whether work is done, or waits until it is, and changes nothing.
+// Whether a call queries or awaits completed work, and changes nothing.
 enum class Asks : std::uint8_t { Nothing, Query, Wait };
 
-// Where the driver refuses a call because some stream is being captured (docs/design/021-prohibited-in-capture.md).
+// When the driver refuses a call because a stream is being captured (docs/design/021-prohibited-in-capture.md).
 enum class InCapture : std::uint8_t {
-  Allowed,       // it depends at most on the stream or event that the call names
+  Allowed,       // depends at most on the stream or event that the call names
   Unsafe,        // CUDA's "potentially unsafe" calls: the capture mode decides
-  WholeContext,  // refused always, since it concerns all streams of the context
+  WholeContext,  // always refused, since it concerns all streams of the context
 };
 
-// The order, and the other peculiarities of a call: "own | contextless".
+// The order and the traits of a call: "own | contextless".
 struct Manner {
   Order order = Order::Own;
-  bool contextless = false;  // can be made without a context, and after a fault
+  bool contextless = false;  // needs no context, and works after a fault
   Asks asks = Asks::Nothing;
-  bool submits = false;   // puts a command into a stream, so that the GPU has something to do
-  bool compiles = false;  // the driver may run a compiler in it, and so compute for long
+  bool submits = false;   // puts a command into a stream, which gives the GPU work
+  bool compiles = false;  // the driver may run a compiler in it, which takes long
   InCapture in_capture = InCapture::Allowed;
 
   bool operator==(const Manner&) const = default;
@@ -185,7 +185,7 @@ consteval Manner operator|(Manner manner, Trait trait) {
   }
   return manner;
 }
-// A call that asks changes nothing, so it may neither submit nor compile.
+// A query or wait changes nothing, so it may neither submit nor compile.
 consteval bool sound(Manner m) { return m.asks == Asks::Nothing || (!m.submits && !m.compiles); }
 inline constexpr Manner own{.order = Order::Own};
 inline constexpr Manner null{.order = Order::Null};

@@ -28,18 +28,18 @@
 
 namespace api {
 
-// void and char are counted in bytes.
+// void and char count as bytes.
 template <class P>
 using Pointee = std::conditional_t<std::is_void_v<std::remove_pointer_t<P>>, std::byte,
                                    std::remove_const_t<std::remove_pointer_t<P>>>;
 
-// The kind of the handle that a parameter is, or points to.
+// The kind of handle that a parameter is, or points to.
 template <class P, Arg A>
 inline constexpr Handle kind_of_param =
     A.kind != Handle::None                                                                     ? A.kind
     : A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows || A.dir == Dir::Ids ? handle_of<Pointee<P>>
                                                                                                : handle_of<P>;
-// A parameter as a number: a handle, which cuda.h may give an integer's type, a number, or a float by its bits.
+// A parameter as a number: a handle (a pointer or an integer in cuda.h), a number, or the bits of a float.
 template <class T>
 std::uint64_t number_of(T handle) {
   if constexpr (std::is_pointer_v<T>)
@@ -59,8 +59,8 @@ T from_number(std::uint64_t number) {
     return static_cast<T>(number);
 }
 
-// The bytes from a Device argument's address to the end of what the call uses there; 0: it uses none. Nothing: there is no such
-// memory, or its rows overlap. `slot(n)` is argument n as a number.
+// The bytes from a Device argument's address to the end of the call's access; 0: it accesses none. Nothing: no memory
+// has that shape, or its rows overlap. `slot(n)` is argument n as a number.
 template <Arg A, class Slot>
 constexpr std::optional<std::uint64_t> device_bytes(Slot slot) {
   if constexpr (A.extent == Extent::Rows) {
@@ -118,11 +118,11 @@ consteval void check_arg() {
   }
 }
 
-// The facts about a call that marshalling needs. Calls alike in these are marshalled by the same instantiation.
+// The facts about a call that marshalling needs. Calls with equal facts share one instantiation.
 template <class F, Arg... A>
 struct Shape;
 
-// Whether arguments of a type say how long a value is.
+// Whether arguments of this type determine the length of a value.
 template <class T>
 inline constexpr bool says_length = requires(T t) {
   value_bytes(t);

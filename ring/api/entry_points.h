@@ -1,4 +1,4 @@
-// The table as data, for code that needs no declaration of cuda.h: names, numbers, ways and manners. All constant.
+// The table as data, for code without cuda.h's declarations: names, numbers, ways and manners. All constant.
 //
 // ```cpp
 // constexpr const api::EntryPoint& launch = api::entry_points[api::line_of("cuLaunchKernel")];
@@ -16,7 +16,7 @@
 
 namespace api {
 
-// The manner in which an entry point is answered, by its line in ring/api/driver.def.
+// How an entry point is served, by its line in ring/api/driver.def.
 enum class Line : std::uint8_t { Call, Custom, Local, Refused, Narrow, Variant, Absent };
 
 struct EntryPoint {
@@ -25,8 +25,8 @@ struct EntryPoint {
   Line line;
   std::uint16_t id = 0;       // Call, Custom; else 0
   Way way = Way::Local;       // Call, Custom
-  Manner manner = {};         // Call, Custom; of Local and Narrow its traits
-  std::string_view of = {};   // Variant, Narrow: which entry point it is a form of
+  Manner manner = {};         // Call, Custom; the traits of Local and Narrow
+  std::string_view of = {};   // Variant, Narrow: the entry point of which this is a form
   std::string_view why = {};  // Refused, Absent
 
   constexpr bool crosses() const { return line == Line::Call || line == Line::Custom; }
@@ -43,14 +43,14 @@ inline constexpr EntryPoint entry_points[] = {
 #include "ring/api/driver.def"
 };
 
-// The index of a symbol's line. Asking for a symbol that the table lacks does not compile.
+// The index of a symbol's line. An unknown symbol does not compile.
 consteval std::size_t line_of(std::string_view symbol) {
   std::size_t line = 0;
   while (entry_points[line].name != symbol) ++line;
   return line;
 }
 
-// A record that crosses and is no driver call.
+// A record that crosses but is no driver call.
 struct SessionCall {
   std::string_view name;
   std::uint16_t id;

@@ -1,4 +1,4 @@
-// Walks a list of fields (ring/api/fields.h), and reads a member by it. All functions are constant or pure.
+// Iterates over a list of fields (ring/api/fields.h), and reads members by it. All functions are constant or pure.
 //
 // ```cpp
 // template <class Record>
@@ -28,7 +28,7 @@ template <class R, class C, class S, class T>
 constexpr auto& member_of(R& record, InnerMember<C, S, T> member) {
   return record.*member.outer.*member.inner;
 }
-// A length: that of a member, or what a function says of the record, which may be nothing that memory can have.
+// A length: a member's value, or a function's result for the record. Nothing: no memory can have that length.
 template <class R, class L>
 constexpr std::optional<std::uint64_t> length_of(const R& record, L length) {
   if constexpr (std::is_invocable_v<L, const R&> && !std::is_member_pointer_v<L>)
@@ -37,12 +37,12 @@ constexpr std::optional<std::uint64_t> length_of(const R& record, L length) {
     return std::uint64_t{member_of(record, length)};
 }
 
-// Calls `f(word)` for each word of a record's list, in its order.
+// Calls `f(word)` for each word of a record's list, in order.
 template <class R, class F>
 constexpr void each_field(F f) {
   std::apply([&](const auto&... word) { (f(word), ...); }, R::fields);
 }
-// The same with the word's place in the list.
+// The same with the word's index in the list.
 template <class R, class F>
 constexpr void each_field_at(F f) {
   std::apply(
@@ -60,7 +60,7 @@ inline constexpr bool names_id = false;
 template <class M>
 inline constexpr bool names_id<field::Id<M>> = true;
 
-// Whether a word means bytes that follow a reply.
+// Whether a word stands for bytes that follow a reply.
 template <class W>
 inline constexpr bool follows_reply_v = false;
 template <class M>
@@ -78,7 +78,7 @@ constexpr std::size_t count_runs(const std::tuple<W...>*) {
 template <class R>
 inline constexpr std::size_t runs_behind = count_runs(static_cast<std::remove_const_t<decltype(R::fields)>*>(nullptr));
 
-// What a record or a reply without fields is.
+// A record or reply without fields.
 struct Nothing {
   static constexpr std::tuple<> fields{};
 };

@@ -1,4 +1,4 @@
-// Writes the words of ring/api/fields.h down in a list. A record's struct has one list, `fields`, behind its members.
+// Makes the words of ring/api/fields.h for a list. A record's struct has one list, `fields`, after its members.
 //
 // ```cpp
 // #include <tuple>

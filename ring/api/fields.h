@@ -1,10 +1,10 @@
-// The words for the meaning of a record's fields. Each record has one list of them beside its struct
-// (ring/api/records.h). The worker reads the record by that list, `ivgpu trace` prints by it, and the fuzzers make
-// records by it. The parts of the payload that follow the struct are in the list as well, behind the fields.
+// Words that describe a record's fields. Each struct of ring/api/records.h contains one list of words. By that list the
+// worker reads the record, `ivgpu trace` prints it, and the fuzzers make records. The list also has the payload after
+// the struct, after the fields.
 //
-// Each word is a type. Worker, trace and fuzzers each have an overload for every word, so a new word does not compile
-// before all of them know it. The name is for `ivgpu trace`, which leaves out fields without a name.
-// ring/api/field_makers.h writes the words down, ring/api/field_list.h walks a list.
+// Each word is a type. Worker, trace and fuzzers have an overload for every word, so a new word compiles only when all
+// of them know it. `ivgpu trace` prints fields that have a name. ring/api/field_makers.h makes the words,
+// ring/api/field_list.h iterates over a list.
 //
 // ```cpp
 // template <class Record, class Member>
@@ -28,7 +28,7 @@ struct InnerMember {
   bool operator==(const InnerMember&) const = default;
 };
 
-// Where a kernel's packed parameters have one of them.
+// The place of a parameter in a kernel's packed parameters.
 struct ParameterPlace {
   std::uint32_t offset, size;
 };
@@ -42,14 +42,14 @@ struct Number {
   const char* name;
   M member;
 };
-// A number from `least` to `most`. Any other breaks the protocol.
+// A number from `least` to `most`. Any other number breaks the protocol.
 template <class M>
 struct Between {
   const char* name;
   M member;
   std::uint64_t least, most;
 };
-// A number that must not be below the function's value for the record. A smaller one breaks the protocol.
+// A number that is at least the function's value for the record. A smaller one breaks the protocol.
 template <class M, class F>
 struct AtLeast {
   const char* name;
@@ -66,7 +66,7 @@ template <class M>
 struct Zero {
   M member;
 };
-// Flags. A bit outside of the mask breaks the protocol.
+// Flags. A bit outside the mask breaks the protocol.
 template <class M>
 struct Bits {
   const char* name;
@@ -80,7 +80,7 @@ struct OnlyIf {
   M member;
   C condition;
 };
-// A device, as the host counts.
+// A device, by the host's ordinal.
 template <class M>
 struct Ordinal {
   const char* name;
@@ -93,7 +93,7 @@ struct Pages {
   M member;
   bool is_offset;
 };
-// Numbers in a row: one for each dimension, or words whose meaning only the driver knows.
+// Consecutive numbers: one for each dimension, or words that only the driver interprets.
 template <class M>
 struct Triple {
   const char* name;
@@ -102,30 +102,30 @@ struct Triple {
 
 // ---- addresses -----------------------------------------------------------------------------------------------------
 
-// A device address. The bytes from there are the session's: as many as a member or a function of the record says.
+// A device address. The session owns the bytes from there; a member or a function of the record gives their number.
 template <class M, class L>
 struct Address {
   const char* name;
   M member;
   L length;
 };
-// The same, or 0 where the length is 0: the record names no memory there.
+// The same, or 0 if the length is 0: the record names no memory there.
 template <class M, class L>
 struct MaybeAddress {
   const char* name;
   M member;
   L length;
 };
-// The length where the first byte alone must be the session's, and the driver judges the rest: of memory that the call
-// does not touch. A kernel that uses it may reach every address of its context without a record.
+// The length if only the first byte must be the session's, and the driver checks the rest: for memory that the call
+// does not access. A kernel may access every address of its context without a record anyway.
 inline constexpr auto first_byte = [](const auto&) -> std::uint64_t { return 1; };
-// The start of an allocation, which ends with the call.
+// The start of an allocation, which the call frees.
 template <class M>
 struct Frees {
   const char* name;
   M member;
 };
-// Where the bytes are when they are not in the arena.
+// The place of the bytes if they are not in the arena.
 enum class Otherwise : std::uint8_t { Nowhere, InRecord, InReply };
 // An offset in the arena, with a length; or ring::absent.
 template <class M, class L>
@@ -135,7 +135,7 @@ struct Place {
   L length;
   Otherwise otherwise;
 };
-// A device address in a reply. The bytes from there are the session's from then on.
+// A device address in a reply. The session owns the bytes from there, from then on.
 template <class M, class L>
 struct Memory {
   const char* name;
@@ -163,28 +163,28 @@ struct Id {
   M member;
   Handle kind;
 };
-// The same, or 0: no object. What the call makes is not owned by it.
+// The same, or 0: no object. It does not own what the call makes.
 template <class M>
 struct MaybeId {
   const char* name;
   M member;
   Handle kind;
 };
-// The id of an object that the call ends, with everything that it owns.
+// The id of an object that the call destroys, with everything that it owns.
 template <class M>
 struct Closes {
   const char* name;
   M member;
   Handle kind;
 };
-// The id that the guest has chosen for the object that the call makes. The first id of the record names its owner.
+// The guest's id for the object that the call makes. The first id of the record names its owner.
 template <class M>
 struct Proposed {
   const char* name;
   M member;
   Handle kind;
 };
-// In a reply: the proposed id, or the one that the object already had.
+// In a reply: the proposed id, or the id that the object already had.
 template <class M>
 struct Made {
   const char* name;
@@ -198,7 +198,7 @@ struct CreatedContext {
   const char* name;
   M member;
 };
-// A number that the guest has chosen for a context that is made.
+// The guest's number for a context that the call makes.
 template <class M>
 struct NewContext {
   const char* name;
@@ -207,7 +207,7 @@ struct NewContext {
 
 // ---- what follows the struct ---------------------------------------------------------------------------------------
 
-// Characters and their only NUL.
+// Characters and a single NUL, at the end.
 template <class M>
 struct Text {
   const char* name;
@@ -219,13 +219,13 @@ struct Characters {
   const char* name;
   M length;
 };
-// In a reply: words of 64 bits, as many as fill so many bytes.
+// In a reply: 64-bit words; `length` is their size in bytes.
 template <class M>
 struct Words {
   const char* name;
   M length;
 };
-// In a reply: a ParameterPlace for each of a kernel's parameters. Each lies inside of so many bytes.
+// In a reply: a ParameterPlace for each of a kernel's parameters. Each lies within `bytes` bytes.
 template <class M>
 struct Layout {
   const char* name;
@@ -237,14 +237,14 @@ struct Parameters {
   const char* name;
   M length;
 };
-// So many ids (u64).
+// `count` ids (u64).
 template <class M>
 struct Ids {
   const char* name;
   M count;
   Handle kind;
 };
-// CUjit_option, a u64 each; and as many values (u64).
+// `count` CUjit_option, a u64 each, then their values (u64).
 template <class M>
 struct JitOptions {
   M count;
@@ -254,13 +254,13 @@ template <class M>
 struct Attributes {
   M count;
 };
-// The length of each part of an image (u64).
+// The length of each section of an image (u64).
 template <class M>
 struct PartSizes {
   const char* name;
   M count;
 };
-// The parts themselves, each padded to 8; in the arena, where the member is a place there.
+// The sections themselves, each padded to 8. In the arena if the member is an offset there.
 template <class M, class C>
 struct Parts {
   M arena;

@@ -9,7 +9,7 @@
 
 namespace api {
 
-// The graph's id is 0 where there is none. `over`: the stream is captured no more. The reply also comes with an error.
+// The graph's id is 0 if there is none. `over`: the stream is no longer captured. A reply with an error has these, too.
 struct EndCaptureReply {
   std::uint64_t graph;
   std::uint64_t over;
@@ -24,7 +24,7 @@ struct EndCaptureRecord {
   using Reply = EndCaptureReply;
 };
 
-// Two words for each dependency follow: a node's id, and the edge's data (CUgraphEdgeData).
+// For each dependency two words follow: a node's id, and the edge's data (CUgraphEdgeData).
 struct CaptureInfoReply {
   std::uint64_t status, number, graph, bytes;
 
@@ -39,17 +39,17 @@ struct CaptureInfoRecord {
   using Reply = CaptureInfoReply;
 };
 
-// How many elements of a list the worker puts into one reply, at most.
+// The most elements of a list in one reply.
 inline constexpr std::uint64_t list_page = 2048;
 
-// `all`: how many elements the list has. Some of them follow: a node's id; with edges one more id and the data.
+// `all`: the number of elements in the list. Some of them follow: a node's id; with edges, a second id and the data.
 struct ListReply {
   std::uint64_t all, bytes;
 
   static constexpr std::tuple fields{field::number("all", &ListReply::all),
                                      field::words("elements", &ListReply::bytes)};
 };
-// A page of a list, which begins with element `first`.
+// A page of a list, from element `first` on.
 struct GraphListRecord {
   std::uint64_t graph, first;
 
@@ -65,8 +65,8 @@ struct NodeListRecord {
   using Reply = ListReply;
 };
 
-// cuUserObjectCreate: the guest's name for the destructor and its argument (ring/queue/lane.h). The object ends when the driver
-// calls it.
+// cuUserObjectCreate. `token`: the guest's name for the destructor and its argument (ring/queue/lane.h). The object
+// ends when the driver calls the destructor.
 struct UserObjectRecord {
   std::uint64_t object, token;
   std::uint32_t references, flags;
@@ -76,7 +76,7 @@ struct UserObjectRecord {
       field::number("references", &UserObjectRecord::references), field::number("flags", &UserObjectRecord::flags)};
 };
 
-// Of cuGraphInstantiateWithParams. The reply also comes with an error. A node's id is 0 where there is none.
+// For cuGraphInstantiateWithParams. A reply with an error has these, too. A node's id is 0 if there is none.
 struct InstantiateReply {
   std::uint64_t result, node;
 
@@ -94,7 +94,7 @@ struct InstantiateRecord {
   using Reply = InstantiateReply;
 };
 
-// The reply also comes with an error.
+// A reply with an error has these, too.
 struct ExecUpdateReply {
   std::uint64_t result, node, from;
 
@@ -118,8 +118,8 @@ struct NodeReply {
   static constexpr std::tuple fields{field::made(Handle::GraphNode, &NodeReply::node)};
 };
 
-// A kernel node: as a launch, without a stream. Its packed parameters follow. The driver runs the function, or the kernel where there
-// is no function, and tells both.
+// A kernel node: like a launch, without a stream. Its packed parameters follow. The driver runs the function, or
+// without one the kernel, and reports both.
 struct KernelNodeParams {
   std::uint64_t function, kernel;
   std::uint32_t grid[3], block[3];
@@ -181,7 +181,7 @@ struct GetNodeRecord {
   using Reply = KernelNodeReply;
 };
 
-// Attributes of kernel nodes, as a stream's (ring/api/stream_records.h).
+// Attributes of kernel nodes, like a stream's (ring/api/stream_records.h).
 struct SetNodeAttributeRecord {
   std::uint64_t node;
   std::uint32_t attributes, pad;
@@ -201,7 +201,7 @@ struct GetNodeAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
-// A host node: the guest's name for the function and its argument (ring/queue/lane.h).
+// A host node. `token`: the guest's name for the function and its argument (ring/queue/lane.h).
 struct AddHostNodeRecord {
   std::uint64_t graph, dependencies, token;
 
@@ -244,8 +244,8 @@ struct ConditionalNodeReply {
   static constexpr std::tuple fields{field::made(Handle::GraphNode, &ConditionalNodeReply::node),
                                      field::words("bodies", &ConditionalNodeReply::bytes)};
 };
-inline constexpr std::uint64_t max_bodies = 1024;  // of a node; the driver has no bound of its own
-// cuGraphAddNode_v2 of a conditional node. Other kinds cross as the calls of their own.
+inline constexpr std::uint64_t max_bodies = 1024;  // of a node; the driver has no bound
+// cuGraphAddNode_v2 for a conditional node. Other kinds cross as their own calls.
 struct AddConditionalNodeRecord {
   std::uint64_t graph, dependencies, handle;
   std::uint32_t type, bodies;

@@ -1,4 +1,4 @@
-// The records of green contexts and of the resources that they are made of. Part of ring/api/records.h, which includes it.
+// The records of green contexts and their resources. Part of ring/api/records.h, which includes it.
 #pragma once
 
 #include "ring/api/records.h"
@@ -6,7 +6,7 @@
 namespace api {
 
 namespace field {
-// A word of theirs alone, in a reply: so many CUdevResource, as the program gets them (ring/api/structs.h).
+// A word that only these records use, in a reply: `count` CUdevResource, as the program gets them (ring/api/structs.h).
 template <class M>
 struct Resources {
   const char* name;
@@ -20,11 +20,10 @@ constexpr Resources<M> resources(const char* name, M count) {
 template <class M>
 inline constexpr bool follows_reply_v<field::Resources<M>> = true;
 
-// cuGreenCtxCreate: the context gets the number that the guest has chosen, as in cuCtxCreate. The driver makes one from no
-// description as well.
+// cuGreenCtxCreate: the context gets the guest's number, as in cuCtxCreate. The driver accepts a missing description.
 struct CreateGreenContextRecord {
   std::uint64_t description;
-  std::uint32_t number, device;  // the device: as the host counts
+  std::uint32_t number, device;  // device: by the host's ordinal
   std::uint32_t flags, pad;
 
   static constexpr std::tuple fields{
@@ -38,12 +37,12 @@ struct DestroyGreenContextRecord : EndContextRecord {
   static constexpr std::tuple fields{field::created_context("number", &EndContextRecord::number)};
 };
 
-// A group has one multiprocessor at least, and no GPU has so many.
+// A group has at least one multiprocessor, and no GPU has this many.
 inline constexpr std::uint64_t max_split_groups = 256;
 
 struct SplitResourceReply {
   std::uint32_t groups;
-  std::uint32_t resources;  // which follow: the groups, then the rest, as far as they are wanted
+  std::uint32_t resources;  // which follow if wanted: the groups, then the rest
 
   static constexpr std::tuple fields{field::number("groups", &SplitResourceReply::groups),
                                      field::resources("resources", &SplitResourceReply::resources)};
@@ -53,9 +52,9 @@ struct SplitResourceRecord {
   static constexpr std::uint32_t wants_groups = 1, wants_rest = 2;
 
   std::uint64_t input;
-  std::uint32_t groups;  // room for so many
+  std::uint32_t groups;  // the most groups that fit
   std::uint32_t least, flags;
-  std::uint32_t wants;  // without wants_groups: how many there would be
+  std::uint32_t wants;  // without wants_groups: only the number of possible groups
 
   static constexpr std::tuple fields{field::id(Handle::Resource, &SplitResourceRecord::input),
                                      field::between("groups", &SplitResourceRecord::groups, 0, max_split_groups),

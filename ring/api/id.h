@@ -1,5 +1,5 @@
-// Ids: a guest's handles, on the wire and in the program. The guest chooses an id when it sends the call that creates,
-// so that this call can be posted. The host keeps a table and accepts only ids in it.
+// Ids: a guest's handles, on the wire and in the program. The guest chooses the id in a call that creates an object, so
+// that the call can be posted. The host keeps a table and accepts only ids in it.
 //
 //   bits 0-3     0, so that an id is never one of CUDA's special streams (0, 1, 2)
 //   bits 4-25    index into the session's table, from 1
@@ -7,8 +7,8 @@
 //   bits 42-46   kind (api::Handle)
 //
 // An id is below 2^47, so that it looks like a pointer to programs that check. The guest chooses from the lower half of
-// the indices. The worker chooses from the upper half, for objects that the driver finds and no call of the guest has
-// made. So neither side waits for the other to choose.
+// the indices. The worker chooses from the upper half, for objects that the driver finds and no call made. Neither side
+// waits for the other's choice.
 //
 // ```cpp
 // bool is_stream(std::uint64_t from_a_guest) {
@@ -55,7 +55,7 @@ struct Id {
   }
 };
 
-// CUDA's special streams, which are no objects: 0 (NULL, whose meaning depends on the entry point), 1 (legacy), 2
+// CUDA's special streams, which are no objects: 0 (NULL; its meaning depends on the entry point), 1 (legacy), 2
 // (per-thread).
 constexpr bool special_stream(std::uint64_t value) { return value <= 2; }
 

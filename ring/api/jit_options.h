@@ -1,5 +1,4 @@
-// The JIT options that cross the boundary. Guest and worker both check, and neither relies on the other's check. All
-// functions are pure.
+// The JIT options that cross to the worker. Guest and worker both check, independently. All functions are pure.
 //
 // ```cpp
 // #include <span>
@@ -21,7 +20,7 @@ namespace api {
 inline constexpr std::uint32_t max_jit_options = 32;
 inline constexpr std::size_t max_jit_log = 16 << 10;  // bytes of each log; a reply holds both logs
 
-// True for an option whose value is a number, or a log buffer that each side replaces by one of its own.
+// True for an option whose value is a number, or a log buffer that each side replaces by its own.
 constexpr bool crosses_boundary(CUjit_option option) {
   switch (option) {
     case CU_JIT_MAX_REGISTERS:
@@ -61,7 +60,7 @@ constexpr bool is_log_size(CUjit_option option) {
   return option == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
 }
 
-// True for an option of a whole link, which the driver does not take for one of its inputs: its report and its target.
+// True for an option of a whole link, which the driver does not accept for a single input: its report and its target.
 constexpr bool is_of_whole_link(CUjit_option option) {
   return is_log_buffer(option) || is_log_size(option) || option == CU_JIT_WALL_TIME || option == CU_JIT_TARGET ||
          option == CU_JIT_TARGET_FROM_CUCONTEXT;

@@ -1,9 +1,9 @@
-// The launch attributes that cross the boundary: a line each, with its tag and the members of its value. The members
-// are a list, as those of a record are (ring/api/fields.h). The guest library writes a value by its list and takes no
-// other byte of the program's union with it, the worker reads it, `ivgpu trace` prints it, and the fuzzers make it.
+// The launch attributes that cross to the worker: one line for each, with its tag and the members of its value. The
+// members are a list, like a record's (ring/api/fields.h). By it the guest copies a value out of the program's union,
+// the worker reads it, `ivgpu trace` prints it, and the fuzzers make it.
 //
-// Each reader is one function for all attributes, which it gets from with_attribute(): a tag that has no line is an
-// error of the driver's in the guest, and the session's end in the worker. Numbers are the driver's to judge.
+// Each reader is one function for all attributes, passed to with_attribute(). An unknown tag is an error of the
+// driver's in the guest, and ends the session in the worker. The driver checks the numbers.
 //
 // ```cpp
 // const char* name_of(CUlaunchAttributeID tag) {
@@ -29,7 +29,7 @@ inline constexpr std::uint32_t max_launch_attributes = 16;
 
 // ---- values, as they lie in cuda.h's union -------------------------------------------------------------------------
 
-// An enumeration is a number, too: the other side may send one that is none of its values.
+// An enumeration is a number, too: the sender may use one outside the enumeration.
 template <class T>
 struct NumberValue {
   T number;
@@ -48,7 +48,7 @@ struct DomainMapValue {
                                      field::number("remote", &DomainMapValue::remote)};
 };
 
-// Events that the launch records. The driver judges how they were made.
+// Events that the launch records. The driver checks how they were made.
 struct ProgrammaticEventValue {
   std::uint64_t event;
   std::int32_t flags, at_block_start;
@@ -67,14 +67,14 @@ struct CompletionEventValue {
                                      field::zero(&CompletionEventValue::pad)};
 };
 
-// CUaccessPolicyWindow, which is advice to the GPU's cache. A window of no bytes is none.
+// CUaccessPolicyWindow, a hint to the GPU's cache. A window of 0 bytes means none.
 struct WindowValue {
   std::uint64_t start, bytes;
   std::uint32_t ratio;  // the bits of a float
   std::int32_t hits, misses;
   std::uint32_t pad;
 
-  // As field::first_byte.
+  // Like field::first_byte.
   static constexpr std::uint64_t span(const WindowValue& v) { return v.bytes == 0 ? 0 : 1; }
   static constexpr std::tuple fields{
       field::address("window", &WindowValue::start, span), field::number("bytes", &WindowValue::bytes),
@@ -85,7 +85,7 @@ struct WindowValue {
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
 inline constexpr std::int64_t every_number = std::numeric_limits<std::uint32_t>::max();
-// Only the driver knows whether several blocks fit on the GPU together, or whether it takes a value.
+// Only the driver knows whether several blocks fit on the GPU together, or whether it accepts a value.
 inline constexpr std::int64_t at_once = -1;
 
 template <class V>
@@ -94,14 +94,14 @@ struct LaunchAttribute {
 
   CUlaunchAttributeID tag;
   const char* name;
-  // The driver takes the numbers from 0 to this one. A launch with another waits for its reply, so that the program gets
-  // the error at once.
+  // The driver accepts the numbers from 0 to this one. A launch with another number waits for its reply, so that the
+  // program gets the error at once.
   std::int64_t accepted = every_number;
 
-  // How much of the union is used.
+  // The used bytes of the union.
   static constexpr std::size_t bytes = std::is_empty_v<V> ? 0 : sizeof(V);
 };
-// The third argument is the union's member, whose size the value must have.
+// The third argument is the union's member; the value must have its size.
 template <class V, class M>
 constexpr LaunchAttribute<V> attribute(CUlaunchAttributeID tag, const char* name, M CUlaunchAttributeValue::*,
                                        std::int64_t accepted = every_number) {
@@ -142,7 +142,7 @@ struct LaunchAttributes {
 
 // ---- how they are read ---------------------------------------------------------------------------------------------
 
-// Calls `f(line)` for the line with this tag. False: none has it.
+// Calls `f(line)` for the line with this tag. False: no line has it.
 template <class Lines, class F>
 constexpr bool with_attribute(int tag, F f) {
   return std::apply(
@@ -154,7 +154,7 @@ constexpr bool crosses_boundary(CUlaunchAttributeID tag) {
   return with_attribute<Lines>(static_cast<int>(tag), [](const auto&) {});
 }
 
-// Whether the driver may answer a launch with this attribute by an error, so that the launch waits for its reply.
+// Whether the driver may refuse a launch with this attribute, so that the launch waits for its reply.
 template <class Lines = LaunchAttributes>
 bool is_answered_at_once(const CUlaunchAttribute& attribute) {
   std::int64_t accepted = every_number;
@@ -164,7 +164,7 @@ bool is_answered_at_once(const CUlaunchAttribute& attribute) {
   return number > accepted;
 }
 
-// Whether a stream may have the attribute. One that names an object is a launch's alone.
+// Whether a stream may have the attribute. Attributes that name an object are for launches only.
 template <class Lines = LaunchAttributes>
 constexpr bool is_streams(CUlaunchAttributeID tag) {
   bool fits = false;
@@ -176,7 +176,7 @@ constexpr bool is_streams(CUlaunchAttributeID tag) {
   return fits;
 }
 
-// A line's value out of an attribute, and into one.
+// Reads a line's value from an attribute, and writes one.
 template <class V>
 V value_of(const LaunchAttribute<V>& line, const CUlaunchAttribute& attribute) {
   V value{};

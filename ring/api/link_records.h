@@ -1,8 +1,8 @@
-// The records of the JIT linker. ring/api/records.h includes this, and says what records are.
+// The records of the JIT linker. Part of ring/api/records.h, which explains records.
 //
-// A link's options cross once, when it is created. The replies of all four calls then end with what the driver has made
-// of them, as a load's do (LoadRecord): the values (u64 each), then for the info and the error log its length (u64) and
-// its characters.
+// A link's options cross once, when it is created. The replies of all four calls end with the options as the driver has
+// changed them, like a load's (LoadRecord). These are the values (u64 each), then for the info and the error log its
+// length (u64) and its characters.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace api {
 
-// cuLinkCreate. After it: as many JIT options as it says (u64 each), and their values (u64 each).
+// cuLinkCreate. `options` JIT options (u64 each) follow, and their values (u64 each).
 struct CreateLinkRecord {
   std::uint64_t id;
   std::uint32_t options, pad;
@@ -24,8 +24,8 @@ struct CreateLinkRecord {
                                      field::jit_options(&CreateLinkRecord::options)};
 };
 
-// cuLinkAddData. The input is an image of one part; `id` names the link. After it: as after a LoadRecord, then the
-// input's name.
+// cuLinkAddData. The input is an image of one section; `id` names the link. After it: the same as after a LoadRecord,
+// then the input's name.
 struct AddToLinkRecord : LoadRecord {
   std::uint32_t type;   // CUjitInputType
   std::uint32_t named;  // 0: the program gave no name
@@ -52,9 +52,9 @@ struct CompleteLinkRecord {
 
   static constexpr std::tuple fields{field::id(Handle::Link, &CompleteLinkRecord::id)};
 };
-inline constexpr std::uint64_t max_image_piece = 32 << 10;  // of one reply
+inline constexpr std::uint64_t max_image_piece = 32 << 10;  // in one reply
 
-// Bytes of the image that a link's cuLinkComplete has made, from `offset` on: at most `room`, none behind its end.
+// Bytes of the image that cuLinkComplete has made, from `offset` on: at most `room`, up to the image's end.
 struct TakeImageReply {
   std::uint64_t length;
 

@@ -1,7 +1,7 @@
-// The records of lookups: in modules, libraries and kernels, and of the arrays within arrays. ring/api/records.h includes
-// this, and says what records are.
+// The records of lookups: in modules, libraries and kernels, and of the arrays within arrays. Part of
+// ring/api/records.h, which explains records.
 //
-// The guest proposes the id of what it looks up; the reply has this id, or that of an earlier lookup of the same thing.
+// The guest proposes an id; the reply has this id, or the id of an earlier lookup of the same thing.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace api {
 
-// What the guest needs so that launches are checked and packed there. Where the parameters lie and the name follow. The name
-// is empty where the lookup gave it, and where the reply has no room for it.
+// The data by which the guest checks and packs launches. The places of the parameters follow, and the name. The name is
+// empty if the lookup gave it, or if it does not fit into the reply.
 struct FunctionReply {
-  std::uint64_t id;  // the one proposed, or that of an earlier lookup: one function has one handle
+  std::uint64_t id;  // proposed, or of an earlier lookup: one function has one handle
   std::uint32_t params, param_bytes;
   std::uint32_t max_threads, static_shared, max_dynamic_shared, name_bytes;
 };
@@ -25,8 +25,8 @@ struct FunctionReplyOf : FunctionReply {
                                      field::text("name", &FunctionReply::name_bytes)};
 };
 
-// A name of more bytes than this, its NUL included, does not follow its lookup. The record bring_name, which the same
-// channel sends before, says where it lies in the arena, and the lookup says 0 bytes.
+// A name with more bytes than this, NUL included, does not follow its lookup. Instead the same channel first sends the
+// record bring_name with the name's place in the arena, and the lookup says 0 bytes.
 inline constexpr std::uint64_t max_inline_name = 32 << 10;
 inline constexpr std::uint64_t max_name = 1 << 20;  // the worker keeps one for each channel
 
@@ -39,15 +39,15 @@ struct BringNameRecord {
       field::place("arena", &BringNameRecord::arena, &BringNameRecord::bytes, field::Otherwise::Nowhere)};
 };
 
-inline constexpr std::uint64_t max_name_piece = 32 << 10;  // of one reply
+inline constexpr std::uint64_t max_name_piece = 32 << 10;  // in one reply
 
 struct TakeNameReply {
   std::uint64_t length;
 
   static constexpr std::tuple fields{field::characters("name", &TakeNameReply::length)};
 };
-// take_name: what the name of a function or of a kernel has from `offset` on, without its NUL: at most `room` bytes. For one
-// that was found in a list, where the reply had no room for it.
+// take_name: the name of a function or kernel from `offset` on, without its NUL: at most `room` bytes. For names of
+// list elements that did not fit into the reply.
 struct TakeNameRecord {
   std::uint64_t function, kernel;  // one of them is 0
   std::uint64_t offset, room;
@@ -71,12 +71,12 @@ struct LookupOf : LookupRecord {
   using Reply = R;
 };
 
-// cuKernelGetFunction, cuLibraryGetModule: the one object that the owner has.
+// cuKernelGetFunction, cuLibraryGetModule: the owner's only object of the kind.
 struct DeriveRecord {
   std::uint64_t from, id;
 };
 struct DeriveReply {
-  std::uint64_t id;  // the one proposed, or an earlier one
+  std::uint64_t id;  // proposed, or of an earlier lookup
 };
 template <Handle kind>
 struct DeriveReplyOf : DeriveReply {
@@ -88,7 +88,7 @@ struct DeriveOf : DeriveRecord {
   using Reply = R;
 };
 
-// One of the things that an owner has, by its place among them.
+// One of an owner's objects of a kind, by its index.
 struct PartRecord {
   std::uint64_t from, id;
   std::uint64_t which;
@@ -102,7 +102,7 @@ struct PartOf : PartRecord {
 
 struct GlobalReply {
   std::uint64_t address, bytes;
-  std::uint64_t managed;  // 1: a variable in managed memory; a worker that serves none sends a reply without it
+  std::uint64_t managed;  // 1: a variable in managed memory; an older worker's reply ends before this member
 
   static constexpr std::tuple fields{field::memory("address", &GlobalReply::address, &GlobalReply::bytes),
                                      field::number("bytes", &GlobalReply::bytes),
@@ -119,11 +119,11 @@ struct GlobalOf : GlobalRecord {
   using Reply = GlobalReply;
 };
 
-// The bytes of all managed variables that a process may have: they are compared again and again.
+// The most bytes of all managed variables of a process, since they are compared again and again.
 inline constexpr std::uint64_t max_mirrored_bytes = 1 << 20;
 
-// mirror_variable: a managed variable that was looked up, or a part of it, is kept alike in the arena's bytes from `arena`
-// on, which the guest has mapped at the same address (docs/design/027-managed-variables.md).
+// mirror_variable: the worker keeps a managed variable, or a section of it, equal to the arena's bytes from `arena` on.
+// The guest has mapped these at the variable's address (docs/design/027-managed-variables.md).
 struct MirrorRecord {
   std::uint64_t address, bytes, arena;
 
@@ -135,7 +135,7 @@ struct MirrorRecord {
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
 using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
-// A reference's reply has nothing but its id.
+// A reference's reply only has its id.
 using FindTextureReferenceRecord =
     LookupOf<Handle::Module, Handle::TextureReference, DeriveReplyOf<Handle::TextureReference>>;
 using FindSurfaceReferenceRecord =

@@ -1,9 +1,9 @@
-// The records of CUSTOM lines and of the session's own calls: calls that are more than a row of parameters.
+// The records of CUSTOM lines and SESSION lines: calls that are more than a list of parameters.
 //
 // Records are plain bytes, 8-aligned, in the sender's memory or in a private copy. Each has its list of fields
-// (ring/api/fields.h), with what follows it in its payload, and its reply. The host copies a record out and then checks
-// every field by that list. Where calls share a struct but not what its fields mean, each has a type of its own without
-// further members.
+// (ring/api/fields.h), with the rest of its payload and its reply. The host copies a record out and then checks every
+// field by that list. If calls share a struct but not the meaning of its fields, each has its own type without further
+// members.
 //
 // ```cpp
 // void write_pin(ring::Writer& writer, std::uint64_t offset, std::uint64_t bytes) {
@@ -31,22 +31,22 @@
 namespace api {
 
 struct HelloReply {
-  std::uint64_t arena_address;  // where the worker, and so the GPU, sees the arena
+  std::uint64_t arena_address;  // the arena's address in the worker, and hence on the GPU
 
   static constexpr std::tuple fields{field::arena("arena", &HelloReply::arena_address)};
 };
 // First record of a session, on channel 0.
 struct HelloRecord {
-  std::uint64_t window;     // index of the arena window that the guest has mapped; window_count: none fitted
-  std::uint64_t pin_bytes;  // how much of the arena's start is to be registered with the GPU at once
+  std::uint64_t window;     // index of the arena window that the guest has mapped; window_count: none was free
+  std::uint64_t pin_bytes;  // bytes at the arena's start to register with the GPU at once
 
   static constexpr std::tuple fields{field::between("window", &HelloRecord::window, 0, ring::window_count),
                                      field::pages("pin_bytes", &HelloRecord::pin_bytes)};
   using Reply = HelloReply;
 };
 
-// Registers [offset, offset + bytes) of the arena with the GPU; both are multiples of ring::huge_page. join_arena makes
-// one registration in place of all inside the range; if it fails, none of these is left.
+// Registers [offset, offset + bytes) of the arena with the GPU; both are multiples of ring::huge_page. join_arena
+// replaces all registrations inside the range by one; if it fails, none of them is left.
 struct PinArenaRecord {
   std::uint64_t offset, bytes;
 
@@ -54,17 +54,17 @@ struct PinArenaRecord {
                                      field::pages("bytes", &PinArenaRecord::bytes)};
 };
 
-// disturb: the guest serves a call by itself that a driver refuses while a stream is being captured. The worker asks the driver
-// in the thread's mode, so that it refuses, and ends the captures that it would. await_context: waits for all work of the
-// record's context, but for that of captured streams.
+// disturb: the guest serves a call itself that a driver refuses while a stream is being captured. The worker makes a
+// driver call in the thread's mode, which is refused and ends the same captures. await_context: waits for all work of
+// the record's context, except that of captured streams.
 struct PlainRecord {
   std::uint64_t pad;
 
   static constexpr std::tuple fields{field::zero(&PlainRecord::pad)};
 };
 
-// avoid: the guest's process has something in [start, start + bytes), so the driver shall place no memory there from now
-// on. Both are multiples of ring::huge_page, and the range ends at most where a process's addresses do
+// avoid: the guest's process has mappings in [start, start + bytes), so the driver must place no memory there from now
+// on. Both are multiples of ring::huge_page, and the range ends at end_of_addresses at the latest
 // (docs/design/004-reservation.md).
 struct AvoidRecord {
   std::uint64_t start, bytes;
@@ -74,20 +74,20 @@ struct AvoidRecord {
 };
 inline constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t max_avoided_range = std::uint64_t{1} << 36;
-inline constexpr std::uint64_t max_avoided_bytes = std::uint64_t{1} << 40;  // of a session's ranges together
+inline constexpr std::uint64_t max_avoided_bytes = std::uint64_t{1} << 40;  // of all ranges of a session
 inline constexpr std::size_t max_avoided_ranges = 64;
 
-inline constexpr std::uint64_t max_output = 32 << 10;  // of one reply
+inline constexpr std::uint64_t max_output = 32 << 10;  // in one reply
 inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 
-// The length of the text that follows; 0: there is no more. If the simulated GPU reports a fault or a bad image, a
-// second length (u64, at most max_diagnosis) and text of that length follow: lines for the guest's log.
+// The length of the text that follows; 0: no text is left. After a fault or a bad image on the simulated GPU, a second
+// length (u64, at most max_diagnosis) and its text follow: lines for the guest's log.
 struct TakeOutputReply {
   std::uint64_t length;
 
   static constexpr std::tuple fields{field::characters("text", &TakeOutputReply::length)};
 };
-// Takes the output of kernels, from the oldest on, at most `room` bytes.
+// Takes output of kernels, oldest first, at most `room` bytes.
 struct TakeOutputRecord {
   std::uint64_t room;
 
@@ -133,7 +133,7 @@ struct FreeRecord {
 };
 
 // All copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
-// record (to the device) or stand in the reply (from the device). `then_wait` is 1 for asynchronous copies from or to
+// record (to the device) or are in the reply (from the device). `then_wait` is 1 for asynchronous copies from or to
 // staging chunks, which count as executed only when the stream has done them; else 0.
 struct CopyRecord {
   std::uint64_t device, arena, bytes, stream;
@@ -147,7 +147,7 @@ struct CopyRecord {
                       field::flag(&CopyRecord::then_wait)};
   }
 };
-// To the device, and from it. An asynchronous copy's reply would be sent before the bytes are there.
+// Both directions. The reply to an asynchronous copy would come before the bytes.
 struct CopyToDeviceRecord : CopyRecord {
   static constexpr auto fields = fields_of_copy("to", "from", field::Otherwise::InRecord, "");
 };
@@ -161,12 +161,12 @@ struct CopyFromDeviceAsyncRecord : CopyRecord {
   static constexpr auto fields = fields_of_copy("from", "to", field::Otherwise::Nowhere, "stream");
 };
 
-// The product, computed alike on both sides. Nothing if it does not fit into 64 bits.
+// The product, computed equally on both sides. Nothing if it does not fit into 64 bits.
 constexpr std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
   std::uint64_t all = 0;
   return __builtin_mul_overflow(a, b, &all) ? std::nullopt : std::optional(all);
 }
-// The bytes from the first of such rows to the end of the last.
+// The bytes from the first row to the end of the last.
 constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::uint64_t height, std::uint64_t pitch,
                                                     std::uint64_t depth = 1, std::uint64_t slice = 0) {
   if (width == 0 || height == 0 || depth == 0) return 0;
@@ -177,8 +177,8 @@ constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::ui
   return all;
 }
 
-// cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides by
-// their device address, which pinned memory and staging chunks have, too.
+// cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides are
+// device addresses, which pinned memory and staging chunks have, too.
 struct RowsSide {
   std::uint64_t address, pitch, rows;  // a slice is `rows` times `pitch`
 };
@@ -188,7 +188,7 @@ struct CopyRowsRecord {
 };
 template <bool asynchronous>
 struct CopyRowsOf : CopyRowsRecord {
-  // Of a side. Nothing if there are no rows, or more than memory can have.
+  // The bytes of a side. Nothing if there are no rows, or more than memory can have.
   static constexpr std::optional<std::uint64_t> span(const CopyRowsRecord& r, const RowsSide& side) {
     const auto slice = product(side.pitch, side.rows);
     const auto all = slice ? span_of_rows(r.width, r.height, side.pitch, r.depth, *slice) : std::nullopt;
@@ -196,7 +196,7 @@ struct CopyRowsOf : CopyRowsRecord {
   }
   static constexpr std::optional<std::uint64_t> span_of_to(const CopyRowsRecord& r) { return span(r, r.to); }
   static constexpr std::optional<std::uint64_t> span_of_from(const CopyRowsRecord& r) { return span(r, r.from); }
-  // Rows and slices do not overlap: to the driver a pitch or height of 0 would mean that of the copy, not 0.
+  // Rows and slices do not overlap. To the driver a pitch or height of 0 would mean the copy's own, not 0.
   static constexpr std::uint64_t least_pitch(const CopyRowsRecord& r) { return r.width; }
   static constexpr std::uint64_t least_rows(const CopyRowsRecord& r) { return r.depth > 1 ? r.height : 0; }
 
@@ -214,12 +214,12 @@ struct CopyRowsOf : CopyRowsRecord {
 };
 
 // cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. After it: `attributes` CUlaunchAttribute, then
-// `param_bytes` of packed parameters, as CU_LAUNCH_PARAM_BUFFER_POINTER takes them.
+// `param_bytes` of packed parameters, in the form of CU_LAUNCH_PARAM_BUFFER_POINTER.
 struct LaunchRecord {
   std::uint64_t function, stream;
   std::uint32_t grid[3], block[3];
   std::uint32_t shared, param_bytes, attributes;
-  std::uint32_t used_extra;  // 1: the program gave its parameters by `extra`; a captured launch keeps them so
+  std::uint32_t used_extra;  // 1: the program passed its parameters by `extra`; a captured launch keeps that form
 
   static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
                                      field::stream(&LaunchRecord::stream),
@@ -236,7 +236,7 @@ struct ClustersReply {
 
   static constexpr std::tuple fields{field::number("clusters", &ClustersReply::clusters)};
 };
-// cuOccupancyMaxActiveClusters. The launch that is asked about, without parameters.
+// cuOccupancyMaxActiveClusters, for a launch without parameters.
 struct ClustersRecord : LaunchRecord {
   static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
                                      field::stream(&LaunchRecord::stream),
@@ -249,21 +249,21 @@ struct ClustersRecord : LaunchRecord {
   using Reply = ClustersReply;
 };
 
-// How the worker builds an image from its parts.
+// How the worker builds an image from its sections.
 enum class ImageForm : std::uint32_t {
-  Plain,     // one part: PTX text with its NUL, a cubin or a fat binary container
-  Wrapper,   // one part: the container of a version-1 wrapper
+  Plain,     // one section: PTX text with its NUL, a cubin or a fat binary container
+  Wrapper,   // one section: the container of a version-1 wrapper
   Prelinked  // the device-linked container of a version-2 wrapper, then its relocatable containers
 };
 inline constexpr std::uint32_t max_image_parts = 4096;
 inline constexpr std::uint64_t max_image_bytes = 1ULL << 30;  // the largest seen in NVIDIA's libraries is 59 MB
 
-// cuModuleLoadData(Ex), cuLibraryLoadData. The image is in the arena, or follows the record: `parts` runs of bytes,
-// each padded to 8. Before it: `parts` sizes (u64), `options` JIT options (u64 each) and as many values (u64 each).
-// Reply, also of a load that failed: the options' values (u64 each), then for the info and the error log its length
-// (u64) and its characters.
+// cuModuleLoadData(Ex), cuLibraryLoadData. The image is in the arena, or follows the record: `parts` sections, each
+// padded to 8. Before it: `parts` sizes (u64), `options` JIT options (u64 each) and as many values (u64 each). Reply,
+// even of a failed load: the options' values (u64 each), then for the info and the error log its length (u64) and its
+// characters.
 struct LoadRecord {
-  std::uint64_t id;     // the guest's choice for what is loaded
+  std::uint64_t id;     // the guest's id for the loaded object
   std::uint64_t arena;  // offset in the arena, or ring::absent
   std::uint32_t form;   // ImageForm
   std::uint32_t parts;
@@ -271,7 +271,7 @@ struct LoadRecord {
 };
 template <Handle kind>
 struct LoadOf : LoadRecord {
-  // The sizes behind the record say how long the image is.
+  // The sizes after the record give the image's length.
   static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
   static constexpr std::tuple fields{field::proposed(kind, &LoadRecord::id),
                                      field::place("image", &LoadRecord::arena, not_yet, field::Otherwise::InRecord),
@@ -292,11 +292,11 @@ struct CloseOf : CloseRecord {
   static constexpr std::tuple fields{field::closes(kind, &CloseRecord::id)};
 };
 
-// cuCtxCreate in all forms: the context gets the number that the guest has chosen (ring/wire/record.h).
+// cuCtxCreate in all forms: the context gets the guest's number (ring/wire/record.h).
 struct CreateContextRecord {
-  std::uint32_t number, device;  // the device: as the host counts
+  std::uint32_t number, device;  // device: by the host's ordinal
   std::uint32_t flags;
-  std::uint32_t affinities;  // 1: so many multiprocessors are asked for
+  std::uint32_t affinities;  // 1: sm_count multiprocessors are requested
   std::uint32_t sm_count, pad;
 
   static constexpr std::tuple fields{
@@ -308,7 +308,7 @@ struct CreateContextRecord {
       field::zero(&CreateContextRecord::pad)};
 };
 
-// A primary context is named by its device, another one by its number.
+// A primary context is named by its device, a created one by its number.
 struct EndContextRecord {
   std::uint64_t number;
 };

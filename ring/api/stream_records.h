@@ -9,7 +9,7 @@
 
 namespace api {
 
-// An attribute of a stream, as a launch's: cuda.h has one union for both.
+// An attribute of a stream, in a launch's form: cuda.h has one union for both.
 struct SetStreamAttributeRecord {
   std::uint64_t stream;
   std::uint32_t attributes, pad;
@@ -33,7 +33,7 @@ struct GetStreamAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
-// cuLaunchHostFunc and cuStreamAddCallback: the guest's name for the function and its argument (ring/queue/lane.h).
+// cuLaunchHostFunc and cuStreamAddCallback. `token`: the guest's name for function and argument (ring/queue/lane.h).
 struct HostFunctionRecord {
   std::uint64_t stream, token;
 

@@ -1,6 +1,6 @@
-// The members of a struct that may not cross as bytes, and the length of a value that an enum describes.
+// Visits struct members that may not cross as bytes, and computes the length of a value that an enum describes.
 //
-// A visitor changes the struct in place, so visit a private copy. All functions are pure otherwise.
+// A visitor changes the struct in place, so visit a private copy. All other functions are pure.
 //
 // ```cpp
 // static_assert(api::visited<CUmemAllocationProp> && !api::visited<CUuuid>);
@@ -16,13 +16,13 @@
 
 namespace api {
 
-// visit(s, v) calls for each member of `s` that may not cross as it is:
-//   v.location(l)  it names a device by its ordinal
+// visit(s, v) makes one call for each member of `s` that may not cross as bytes:
+//   v.location(l)  names a device by its ordinal
 //   v.unused(p)    a pointer that only other systems use: NULL on the wire and for the driver
 //   v.word(a, n)   the address of a word of n bytes
 //   v.range(a, n)  the address of n bytes, or of more than memory can have
-//   v.unknown()    nobody knows what the struct means
-//   v.resource(r)  it has bytes of the driver's own, which never cross: an id stands in their place
+//   v.unknown()    the struct's meaning is unknown
+//   v.resource(r)  has bytes of the driver's own, which never cross: an id replaces them
 inline void visit(CUmemLocation& s, auto& v) { v.location(s); }
 inline void visit(CUmemAccessDesc& s, auto& v) { v.location(s.location); }
 inline void visit(CUmemPoolProps& s, auto& v) {
@@ -34,7 +34,7 @@ inline void visit(CUmemAllocationProp& s, auto& v) {
   v.unused(s.win32HandleMetaData);
 }
 
-// The words of one operation of a batch, and no byte behind them: the driver has members of its own there.
+// Keeps the known members of one operation of a batch; the driver has private members after them.
 template <class Word>
 void keep_word(Word& to, const Word& from, bool wide, auto& v) {
   to.address = from.address;
@@ -45,7 +45,7 @@ void keep_word(Word& to, const Word& from, bool wide, auto& v) {
   to.flags = from.flags;
   v.word(to.address, wide ? sizeof to.value64 : sizeof to.value);
 }
-// The kind of an operation, which may be none that cuda.h has.
+// The kind of an operation, which may be unknown to cuda.h.
 inline unsigned operation_of(const CUstreamBatchMemOpParams& s) {
   unsigned operation = 0;
   std::memcpy(&operation, &s, sizeof operation);
@@ -73,7 +73,7 @@ inline void visit(CUstreamBatchMemOpParams& s, auto& v) {
 }
 inline void visit(CUdevResource& s, auto& v) { v.resource(s); }
 
-// The driver judges the rest.
+// The driver checks the rest.
 inline void visit(CUDA_MEMSET_NODE_PARAMS& s, auto& v) {
   std::uint64_t row = 0, all = 0;
   const std::uint64_t pitch = s.height > 1 ? s.pitch : 0;
@@ -113,7 +113,7 @@ constexpr std::size_t value_bytes(CUgraphMem_attribute attribute) {
              ? sizeof(cuuint64_t)
              : 0;
 }
-// The bytes behind a `void*` beside the enum. 0: the driver has no such value.
+// The bytes of the value behind a `void*` that the enum describes. 0: the driver has no such value.
 constexpr std::size_t value_bytes(CUmemPool_attribute attribute) {
   switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:

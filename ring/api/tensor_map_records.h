@@ -14,8 +14,8 @@ struct TensorMapReply {
 
   static constexpr std::tuple fields{field::triple("", &TensorMapReply::map)};
 };
-// cuTensorMapEncodeTiled and the im2col forms: each uses what it has parameters for, and leaves zeros in the rest. Programs
-// describe tensors that are larger than their memory and never touch the rest.
+// cuTensorMapEncodeTiled and the im2col forms: each fills the members of its parameters, and leaves the rest zero.
+// Programs describe tensors that are larger than their memory and never touch the rest.
 struct TensorMapRecord {
   static constexpr std::uint32_t most_dimensions = 5;
 

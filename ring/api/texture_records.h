@@ -1,7 +1,7 @@
-// The records of CUSTOM lines about arrays, textures and surfaces. ring/api/records.h explains records.
+// The records of CUSTOM lines about arrays, textures and surfaces. Part of ring/api/records.h, which explains records.
 //
-// A texture or surface object is a number that the driver gives and kernels hold. It crosses as the id of an object that
-// the guest has chosen; the reply to its creation brings the number.
+// The driver gives each texture or surface object a number, which kernels use. The guest chooses the object's id on the
+// wire; the reply to its creation has the number.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace api {
 
 // ---- textures and surfaces -----------------------------------------------------------------------------------------
 
-// The bytes of a texel, as far as plain memory can have it; nothing for a format of another kind.
+// The bytes of a texel in plain memory; nothing for a format without such texels.
 constexpr std::optional<std::uint64_t> texel_bytes(std::uint32_t format, std::uint32_t channels) {
   if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
   switch (format) {
@@ -30,20 +30,20 @@ constexpr std::optional<std::uint64_t> texel_bytes(std::uint32_t format, std::ui
     case CU_AD_FORMAT_UNORM_INT_101010_2: return 4 * channels;
     default: break;
   }
-  // Four groups of formats of 1, 2 and 4 channels: 8 bits, 16 bits, and the same with a sign.
+  // Four groups of formats of 1, 2 and 4 channels: 8 bits, 16 bits, and both with a sign.
   if (format < CU_AD_FORMAT_UNORM_INT8X1 || format > CU_AD_FORMAT_SNORM_INT16X4) return std::nullopt;
   const bool wide = (format - CU_AD_FORMAT_UNORM_INT8X1) / 3 % 2 == 1;
   return wide ? 2 * channels : channels;
 }
 
-// The members of CUDA_RESOURCE_DESC that its type uses; the others are 0. `width` is in texels of rows, and in bytes of
+// The members of CUDA_RESOURCE_DESC that its type uses; the rest is 0. `width` is in texels for rows, and in bytes for
 // linear memory.
 struct TextureResource {
   std::uint64_t array, mipmapped_array;
   std::uint64_t address, width, height, pitch;
   std::uint32_t type, format, channels, pad;
 };
-// CUDA_TEXTURE_DESC, floats by their bits.
+// CUDA_TEXTURE_DESC, with floats as bits.
 struct TextureSampling {
   std::uint32_t address_mode[3], filter_mode;
   std::uint32_t flags, max_anisotropy, mipmap_filter_mode, level_bias;
@@ -70,7 +70,7 @@ struct TextureRecord {
   TextureView view;
   std::uint64_t has_view;
 
-  // As field::first_byte. Arrays are no memory that has an address.
+  // Like field::first_byte. Arrays have no address.
   static constexpr std::uint64_t span(const TextureRecord& r) {
     const bool memory = r.resource.type == CU_RESOURCE_TYPE_LINEAR || r.resource.type == CU_RESOURCE_TYPE_PITCH2D;
     return memory ? 1 : 0;
@@ -133,7 +133,7 @@ struct CreateTextureRecord : TextureRecord {
   using Reply = TextureReply;
 };
 
-// cuSurfObjectCreate, of an array.
+// cuSurfObjectCreate, for an array.
 struct CreateSurfaceRecord {
   std::uint64_t id, array;
 
@@ -150,7 +150,7 @@ struct BindRowsRecord {
   std::uint64_t address, width, height, pitch;
   std::uint32_t format, channels;
 
-  // As field::first_byte. At address 0 is no memory.
+  // Like field::first_byte. Address 0 means no memory.
   static constexpr std::uint64_t span(const BindRowsRecord& r) { return r.address == 0 ? 0 : 1; }
   static constexpr std::tuple fields{field::id(Handle::TextureReference, &BindRowsRecord::reference),
                                      field::maybe_address("address", &BindRowsRecord::address, span),
@@ -163,13 +163,13 @@ struct BindRowsRecord {
 
 // ---- copies --------------------------------------------------------------------------------------------------------
 
-// A side: an array with a place in it, or memory by its device address, as in RowsSide.
+// A side: an array with a place in it, or memory by its device address, like RowsSide.
 struct TexelsSide {
   std::uint64_t array;
   std::uint64_t x, y, z;
   std::uint64_t address, pitch, rows;
 };
-// All copies with an array on a side: `depth` slices of `height` rows of `width` bytes.
+// All copies with an array on at least one side: `depth` slices of `height` rows of `width` bytes.
 struct CopyTexelsRecord {
   TexelsSide to, from;
   std::uint64_t width, height, depth, stream;
@@ -183,7 +183,7 @@ struct CopyTexelsRecord {
     const auto all = slice ? span_of_rows(r.width, r.height, s.pitch, r.depth, *slice) : std::nullopt;
     return all != std::uint64_t{0} ? all : std::nullopt;
   }
-  // As in CopyRowsOf.
+  // The same as in CopyRowsOf.
   template <TexelsSide Record::*side>
   static constexpr std::uint64_t least_pitch(const Record& r) {
     return (r.*side).array != 0 ? 0 : r.width;
@@ -211,7 +211,7 @@ struct CopyTexelsRecord {
                                      field::number("depth", &Record::depth), field::stream(&Record::stream, stream)});
   }
 };
-// A copy as a node of a graph.
+// A copy as a graph node.
 struct CopyNodeRecord : CopyTexelsRecord {
   static constexpr auto with(auto... ids) { return std::tuple_cat(std::tuple{ids...}, fields_of_copy("")); }
 };
@@ -238,8 +238,8 @@ struct ExecCopyNodeRecord : CopyNodeRecord {
   static constexpr auto fields = with(field::id(Handle::GraphExec, &ExecCopyNodeRecord::exec),
                                       field::id(Handle::GraphNode, &ExecCopyNodeRecord::node));
 };
-// A copy from or to the program's own memory, whose bytes lie in a block of the arena meanwhile. The guest moves them by the function
-// behind the token: before the copy to the device, behind the copy from it (docs/design/050-pageable-copies-in-graphs.md).
+// A copy from or to the program's own memory, through a block of the arena. The token's function in the guest moves the
+// bytes: before a copy to the device, after a copy from it (docs/design/050-pageable-copies-in-graphs.md).
 struct PageableCopyRecord : CopyNodeRecord {
   std::uint64_t token, to_device;
 
@@ -271,13 +271,13 @@ struct ExecPageableRecord : PageableCopyRecord {
   static constexpr auto fields = with("", field::id(Handle::GraphExec, &ExecPageableRecord::exec),
                                       field::id(Handle::GraphNode, &ExecPageableRecord::node));
 };
-// What the driver says of a copy: the words of CopyNode follow.
+// The driver's description of a copy, sent as words.
 struct CopyNode {
   TexelsSide to, from;
   std::uint64_t width, height, depth;
   std::uint64_t to_type, from_type;  // CUmemorytype
 };
-// `token`: that of a copy of the program's own memory, which the guest knows; else 0.
+// `token`: of a copy of the program's own memory, which the guest knows; else 0.
 struct CopyNodeReply {
   std::uint64_t token, bytes;
 

@@ -1,4 +1,4 @@
-// The meaning of cuda.h's types at the boundary: handles, and structs that are plain bytes. All constant.
+// What cuda.h's types mean on the wire: handles, and structs that are plain bytes. All constant.
 //
 // ```cpp
 // static_assert(api::handle_of<CUstream> == api::Handle::Stream && api::plain<CUuuid>);
@@ -14,13 +14,13 @@
 
 namespace api {
 
-// Texture and surface objects are numbers that kernels hold, so a program has the driver's own. Guest and worker know each
+// Kernels use texture and surface objects by number, so a program gets the driver's numbers. Guest and worker know each
 // as an object of these types, which cuda.h does not have.
 using TextureHandle = struct TextureObject*;
 using SurfaceHandle = struct SurfaceObject*;
 
-// A resource of a device is a struct with bytes of the driver's own, which only the worker keeps. The program's copy has an
-// id of this kind in place of them (ring/api/structs.h).
+// A device's resource is a struct with bytes of the driver's own, which only the worker keeps. The program's copy has
+// an id of this kind instead (ring/api/structs.h).
 using ResourceHandle = struct KeptResource*;
 
 // Handles cross as ids (ring/api/id.h), which only the host's table can turn into the driver's pointers. Their kinds
@@ -35,7 +35,7 @@ enum class Handle : std::uint8_t {
 enum class Life : std::uint8_t { of_process, of_context, of_green_context };
 using enum Life;
 
-// How often the driver gives an object's handle.
+// How often the driver returns an object's handle.
 enum class Given : std::uint8_t { once, again, counted };
 using enum Given;
 
@@ -64,7 +64,7 @@ inline constexpr unsigned handle_kinds = std::size(handle_table);
 constexpr const HandleKind& kind_of(Handle kind) { return handle_table[static_cast<unsigned>(kind) % handle_kinds]; }
 constexpr bool ends_with_context(Handle kind) { return kind_of(kind).life != of_process; }
 constexpr bool ends_with_green_context(Handle kind) { return kind_of(kind).life == of_green_context; }
-// Handles that cross as the number of a context (ring/wire/record.h).
+// Handles that cross as a context's number (ring/wire/record.h).
 constexpr bool crosses_as_number(Handle kind) { return kind == Handle::Context || kind == Handle::GreenContext; }
 constexpr bool may_own(Handle owner, Handle kind) { return (kind_of(kind).owners & owned_by(owner)) != 0; }
 // True if objects of this kind own others, or are owned.
@@ -74,7 +74,7 @@ constexpr bool has_family(Handle kind) {
   return kind_of(kind).owners != 0 || (owners & owned_by(kind)) != 0;
 }
 
-// The place of a type where cuda.h makes a handle an unsigned long long. A line says which kind such a parameter is.
+// Tag type for handles that cuda.h declares as `unsigned long long`. A line gives the kind of each such parameter.
 template <int>
 struct Integer;
 
@@ -85,13 +85,13 @@ inline constexpr Handle handle_of = Handle::None;
   inline constexpr Handle handle_of<type> = Handle::kind;
 #include "ring/api/handles.def"
 
-// The driver takes a CUkernel wherever it takes a CUfunction: cudart passes one to cuLaunchKernel.
+// The driver accepts a CUkernel as a CUfunction: cudart passes one to cuLaunchKernel.
 constexpr bool accepts(Handle wanted, Handle given) {
   return wanted == given || (wanted == Handle::Function && given == Handle::Kernel);
 }
 
-// True for types that may cross as bytes. A struct is listed here after somebody has checked that it holds no pointer, or has
-// written down in ring/api/structs.h what becomes of it.
+// True for types that may cross as bytes. Before a struct is listed here, check that it holds no pointer, or describe
+// its pointers in ring/api/structs.h.
 template <class T>
 inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <>
@@ -108,22 +108,22 @@ template <>
 inline constexpr bool plain<CUDA_ARRAY_MEMORY_REQUIREMENTS> = true;
 
 template <>
-inline constexpr bool plain<CUmemLocation> = true;  // the ordinal in it: ring/api/structs.h
+inline constexpr bool plain<CUmemLocation> = true;  // with an ordinal: ring/api/structs.h
 template <>
 inline constexpr bool plain<CUmemAccessDesc> = true;
 template <>
-inline constexpr bool plain<CUstreamBatchMemOpParams> = true;  // the addresses in it: ring/api/structs.h
+inline constexpr bool plain<CUstreamBatchMemOpParams> = true;  // with addresses: ring/api/structs.h
 template <>
 inline constexpr bool plain<CUmemPoolProps> = true;
 template <>
 inline constexpr bool plain<CUmemAllocationProp> = true;
 template <>
-inline constexpr bool plain<CUdevResource> = true;  // the bytes of the driver's own in it: ring/api/structs.h
+inline constexpr bool plain<CUdevResource> = true;  // with bytes of the driver's own: ring/api/structs.h
 
 template <>
 inline constexpr bool plain<CUgraphEdgeData> = true;
 template <>
-inline constexpr bool plain<CUDA_MEMSET_NODE_PARAMS> = true;  // the address in it: ring/api/structs.h
+inline constexpr bool plain<CUDA_MEMSET_NODE_PARAMS> = true;  // with an address: ring/api/structs.h
 
 template <class T>
 inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;
