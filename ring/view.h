@@ -30,7 +30,7 @@ class SlotView {
   SlotView(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
 
   Shared<SlotHeader> header() const { return shared_at<SlotHeader>(base_, 0); }
-  // Of the header what its worker has filled before it stores the magic, and changes no more: the first line.
+  // Copies the header's first cache line, which the worker fills before it stores the magic and never changes.
   SlotHeader copy_terms() const {
     SlotHeader terms{};
     SharedBytes(base_, offsetof(SlotHeader, fault)).copy_out(&terms, 0, offsetof(SlotHeader, fault));
@@ -47,7 +47,7 @@ class SlotView {
   }
   SharedBytes reply(std::uint32_t channel) const { return {base_ + reply_offset(channel), reply_bytes}; }
 
-  // The extent's address: to map it elsewhere, to unmap it, and for tests, which are the other side.
+  // The extent's address: to map it elsewhere, to unmap it, and for tests, which play the other side.
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
   std::size_t arena_bytes() const { return bytes_ > arena_offset ? bytes_ - arena_offset : 0; }

@@ -44,10 +44,10 @@ inline constexpr std::uint32_t request_bytes = IVGPU_REQUEST_BYTES;
 inline constexpr std::uint32_t max_record = IVGPU_MAX_RECORD;
 inline constexpr std::uint32_t reply_bytes = IVGPU_REPLY_BYTES;
 
-// Nobody polls for longer than this, whatever the other side says.
+// The limit for any polling, whatever the other side has written.
 inline constexpr std::uint32_t longest_spin_us = 10'000;
-// The guest polls for so much longer than its worker, and for twice that where its waits are as long: a thread that waits
-// for a GPU polls natively, too, all the time.
+// The guest polls this many times longer than its worker, or twice that if its waits last so long. Without ivgpu, a
+// thread that waits for a GPU polls all the time.
 inline constexpr std::uint32_t guest_spin_factor = 8;
 inline constexpr int heartbeat_ms = 1000;
 
@@ -64,7 +64,7 @@ using ChannelControl = ::IvgpuChannelControl;
 
 // ---- the region ----------------------------------------------------------------------------------------------------
 
-// IvgpuSlotState says who may make which step.
+// IvgpuSlotState lists who may make which step.
 enum class SlotState : std::uint8_t {
   Empty = IVGPU_SLOT_EMPTY,
   Starting = IVGPU_SLOT_STARTING,
@@ -74,7 +74,7 @@ enum class SlotState : std::uint8_t {
   Dead = IVGPU_SLOT_DEAD
 };
 
-// SlotEntry::state, taken apart.
+// The parts of SlotEntry::state.
 struct SlotWord {
   static constexpr std::uint32_t states = 1u << IVGPU_SLOT_STATE_BITS, epochs = 1u << IVGPU_SLOT_EPOCH_BITS;
 
@@ -85,12 +85,12 @@ struct SlotWord {
   constexpr std::uint32_t word() const { return epoch * states | static_cast<std::uint32_t>(state); }
   constexpr SlotWord with(SlotState s) const { return {epoch, s}; }
   constexpr SlotWord next() const { return {(epoch + 1) % epochs, SlotState::Empty}; }
-  // Somebody's, whether its worker lives or not.
+  // Held by a process, whether its worker lives or not.
   constexpr bool held() const { return state == SlotState::Claimed || state == SlotState::Dead; }
 };
 
-// ivshmem peers. The host appears as several peers, so that a guest can ring one worker and nobody else wakes up:
-// the doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell: `rung` stands in for it.
+// ivshmem peers. The host appears as several peers, so that a guest can ring one worker and wake no other thread: the
+// doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell and uses `rung` instead.
 inline constexpr std::uint32_t peer_broker = 0;
 constexpr std::uint32_t peer_of_slot(std::uint32_t slot) { return 1 + slot; }
 constexpr std::uint32_t first_guest_peer = 1 + max_slots;
@@ -118,7 +118,7 @@ constexpr std::size_t channel_offset(std::uint32_t channel) { return first_chann
 constexpr std::size_t request_offset(std::uint32_t channel) { return channel_offset(channel) + control_bytes; }
 constexpr std::size_t reply_offset(std::uint32_t channel) { return request_offset(channel) + request_bytes; }
 
-// The words `guest_asleep` and `callbacks_asleep`: whether a guest sleeps, and how it is woken.
+// The values of `guest_asleep` and `callbacks_asleep`: whether a guest sleeps, and how to wake it.
 enum class Asleep : std::uint32_t {
   No = 0,
   ByFutex = IVGPU_ASLEEP_BY_FUTEX,
@@ -132,12 +132,12 @@ enum class LaneKind : std::uint32_t {
   Forget = IVGPU_LANE_FORGET,
 };
 
-// SlotHeader::opened: a channel's bit, and those of the first n channels.
+// SlotHeader::opened: a channel's bit, and the bits of the first n channels.
 constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_t{1} << channel; }
 constexpr std::uint64_t first_channels(std::uint32_t n) { return n < 64 ? channel_bit(n) - 1 : ~std::uint64_t{0}; }
 
-// How a region of a given size is divided. Slots are multiples of huge_page; what is left over at the end is unused.
-// The least arena is what a guest needs to start: its staging chunks, and a huge page of pinned memory.
+// Divides a region into slots. Slots are multiples of huge_page; the rest at the end is unused. The least arena lets a
+// guest start: its staging chunks, and a huge page of pinned memory.
 inline constexpr std::size_t min_arena_bytes = 5 * huge_page;
 inline constexpr std::size_t min_slot_bytes = arena_offset + min_arena_bytes;
 constexpr std::size_t slot_bytes_for(std::size_t region_bytes, std::uint32_t slots) {

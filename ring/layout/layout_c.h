@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR Apache-2.0
-// The shared region on one page: what lies where in the memory that a VM's guest, its workers and the GPU all map.
-// Plain C11, so that a kernel's module can include it; C++ includes ring/layout/layout.h, which gives all of it a name there.
+// The shared region on one page: the layout of the memory that a VM's guest, its workers and the GPU all map. Plain
+// C11, so that a kernel module can include it; C++ includes ring/layout/layout.h, which gives everything a C++ name.
 //
 //   region     one for each VM: BAR2 of its ivshmem device, and one sealed memfd on the host, granted to the VM.
 //   slot       one for each guest process (session): a page-disjoint extent of the region, and all that its worker maps.
 //   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
-//   lane       one of a few places of a slot by which its worker has the guest call a function of the program's.
+//   lane       one of the slot's callback slots, by which its worker calls a function of the program in the guest.
 //   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
-//   front      what belongs to no slot: the region's header, the directory, and ring/layout/vm_page_c.h's two structs.
+//   front      the header area, outside all slots: the region's header, the directory, and ring/layout/vm_page_c.h's structs.
 //   common     an extent that all of the VM's processes and workers may share. No region has one yet.
 //
 //   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
@@ -24,10 +24,10 @@
 //   ...                  channel max_channels-1
 //   slot + arena_offset  arena             to the end of the slot
 //
-// Who writes what is said at each field; nobody believes a field that the other side can write. A guest can write every
-// byte here (it is its memory), so a reader on the host reads once, copies, then checks. The structs are plain; C++
-// reaches them through ring/shared/shared.h alone, which makes each word an atomic one. An ordering that a comment names is
-// part of the protocol.
+// Each field names its writer; no reader trusts a field that the other side can write. A guest can write every byte
+// here (it is its memory), so a reader on the host reads once, copies, then checks. The structs are plain; C++ reaches
+// them only through ring/shared/shared.h, which makes each word atomic. An ordering that a comment names is part of the
+// protocol.
 //
 // Everything is little-endian and 64-bit: both sides are x86-64 Linux. A change of any offset raises
 // IVGPU_LAYOUT_VERSION. Offsets and sizes are bytes.
@@ -61,16 +61,16 @@
 
 #define IVGPU_PAGE 4096
 #define IVGPU_LINE 64            // a cache line: words with different writers never share one
-#define IVGPU_HUGE_PAGE 2097152  // slots start on one, so that a huge-page memfd works, too
+#define IVGPU_HUGE_PAGE 2097152  // slots start on one, so that a huge-page memfd works
 
 #define IVGPU_MAX_SLOTS 64
 #define IVGPU_BELL_WORDS (IVGPU_MAX_SLOTS / 64 + 1)  // a bit for each of the host's peers
-#define IVGPU_MAX_CHANNELS 64                        // a bit each in `opened`
+#define IVGPU_MAX_CHANNELS 64                        // one bit each in `opened`
 #define IVGPU_MAX_LANES 8
 #define IVGPU_MAX_DEVICES 16
 
-// A record may carry a launch with 32,764 bytes of parameters (the most that CUDA allows) and the calls' inline bulk
-// data. A record is at most half a ring, so that one plus the padding at the wrap always fits in an empty ring.
+// A record may carry a launch with 32,764 bytes of parameters (CUDA's limit) and the calls' inline bulk data. A record
+// is at most half a ring, so that one plus the padding at the wrap always fits in an empty ring.
 #define IVGPU_REQUEST_BYTES (128 << 10)
 #define IVGPU_MAX_RECORD (IVGPU_REQUEST_BYTES / 2)
 #define IVGPU_REPLY_BYTES (64 << 10)
@@ -83,44 +83,44 @@
 // ---- the region ----------------------------------------------------------------------------------------------------
 
 struct IvgpuRegionHeader {
-  uint64_t magic;         // stored last, with release: a reader who sees it sees the rest
+  uint64_t magic;         // stored last, with release: a reader that sees it sees the rest
   uint32_t version;       // IVGPU_LAYOUT_VERSION
   uint32_t slot_count;    // 1..IVGPU_MAX_SLOTS
-  uint64_t generation;    // random at each start of the broker: tells a region from its successor
+  uint64_t generation;    // random at each start of the broker: distinguishes a region from its successor
   uint64_t region_bytes;  // a power of two, as an ivshmem BAR must be
   uint64_t first_slot;    // offset of slot 0
   uint64_t slot_bytes;    // extent of each slot
   char vm[64];            // the VM's name in the broker's configuration, NUL-terminated
-  uint32_t no_doorbell;   // 1: an ivshmem-plain or persistent memory; guests ring through `rung`
-  // broker: how many interrupts the device has for its guest; the worker of slot k raises number k % guest_vectors for a
-  // guest that sleeps by IVGPU_ASLEEP_BY_DOORBELL. 0: nobody does
+  uint32_t no_doorbell;   // 1: ivshmem-plain or persistent memory; guests ring through `rung`
+  // broker: the number of the device's interrupts. The worker of slot k raises number k % guest_vectors for a guest
+  // that sleeps by IVGPU_ASLEEP_BY_DOORBELL. 0: no worker raises any
   uint32_t guest_vectors;
-  // broker: counts up whenever a guest rings it, and every heartbeat_ms while a slot is held
+  // broker: incremented whenever a guest rings, and every heartbeat_ms while a slot is held
   // (docs/design/011-heartbeat.md)
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t heartbeat;
-  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t wanted;  // guests: counts up when a slot is wanted and none is Ready
-  // guests: bit p % 64 of word p / 64 rings the host's peer p, set with release; the broker takes all bits of a word at
-  // once, with acquire.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t wanted;  // guests: incremented when a slot is wanted and none is Ready
+  // guests: bit p % 64 of word p / 64 rings host peer p, set with release. The broker takes all bits of a word at once,
+  // with acquire.
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t rung[IVGPU_BELL_WORDS];
-  // broker: its release, such as "0.1.0", NUL-terminated. All 0: one from before it said so.
+  // broker: its release, for example "0.1.0", NUL-terminated. All 0: an older broker.
   IVGPU_ALIGNAS(IVGPU_LINE) char release[32];
-  uint64_t common_offset;  // broker: where the common extent begins, from the region's start
-  uint64_t common_bytes;   // broker: its size; 0: there is none
-  // broker: its port of vsock, where a program that has no doorbell gets a bell channel (ring/layout/bells.h). 0: it has none, or
-  // is from before it said so.
+  uint64_t common_offset;  // broker: the start of the common extent, from the region's start
+  uint64_t common_bytes;   // broker: its size; 0: no common extent
+  // broker: its vsock port, where a program without a doorbell gets a doorbell channel (ring/layout/bells.h). 0: none,
+  // or an older broker.
   uint32_t bell_port;
-  // guests: counts up when a program asks of the VM's GPUs, which then rings peer 0 (ring/layout/vm_page_c.h)
+  // guests: incremented with each question about the VM's GPUs, before a ring of peer 0 (ring/layout/vm_page_c.h)
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t gpu_questions;
 };
 
-// What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
-// it changes by compare-and-swap only. Who may make which step:
+// The state of a slot. The word also holds an epoch, so that no process mistakes a slot for its predecessor. It changes
+// by compare-and-swap only. Who may make which step:
 //   broker  Empty -> Starting -> Ready         a worker is being started; it has the driver initialised
 //   guest   Ready -> Claimed                   a process takes it, then writes `owner` and rings peer 0
 //   guest   Claimed | Dead -> Released         the process ends; or a claimer finds the owner dead
 //   broker  Claimed -> Dead                    the worker has gone; the guest's calls return errors
-//   broker  Released | Starting | Ready -> Empty, epoch + 1    after the worker has gone and the extent was wiped
-// The low bits are the state, those above them the epoch.
+//   broker  Released | Starting | Ready -> Empty, epoch + 1    after the worker has gone and the slot was scrubbed
+// The low bits are the state, the bits above them the epoch.
 #define IVGPU_SLOT_STATE_BITS 8
 #define IVGPU_SLOT_EPOCH_BITS 24
 enum IvgpuSlotState {
@@ -132,23 +132,23 @@ enum IvgpuSlotState {
   IVGPU_SLOT_DEAD
 };
 
-// Who holds a claimed slot: enough for another process of the same pid namespace to find out that it has died.
+// The holder of a claimed slot, so that another process of the same pid namespace can find out that it has died.
 struct IvgpuSlotOwner {
   uint64_t boot;        // hash of /proc/sys/kernel/random/boot_id
   uint64_t pid_space;   // inode of /proc/self/ns/pid
   uint64_t start_time;  // field 22 of /proc/PID/stat
   uint32_t pid;
-  uint32_t peer;  // ivshmem id of the guest: which connection of the broker it came by
+  uint32_t peer;  // ivshmem id of the guest: its connection to the broker
 };
 
 struct IvgpuSlotEntry {
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t state;  // epoch and IvgpuSlotState
-  // guest kernel: 1 while its kernel or a device still uses pages of the slot, which nobody may wipe or give away then
-  // (docs/design/033-guest-module.md); written before Released, and taken back with a ring of peer 0. The broker looks at
-  // it in a Released slot alone, and makes it 0 before Empty, and when the guest's connection has ended.
+  // guest kernel: 1 while its kernel or a device still uses pages of the slot, which may not be scrubbed or reused then
+  // (docs/design/033-guest-module.md). Set before Released, cleared with a ring of peer 0. The broker reads it only in
+  // a Released slot, and clears it before Empty and after the guest's connection has ended.
   uint32_t pinned;
-  struct IvgpuSlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
-  char program[24];             // so is this: the claimer's name, cut and NUL-terminated; "" where it has none
+  struct IvgpuSlotOwner owner;  // written by the claimer after its compare-and-swap; an untrusted hint
+  char program[24];             // also by the claimer: its name, cut and NUL-terminated; "": no name
 };
 
 // ---- a slot --------------------------------------------------------------------------------------------------------
@@ -158,28 +158,28 @@ struct IvgpuSlotEntry {
 struct IvgpuSlotHeader {
   uint64_t magic;         // worker: stored last, when everything below and the device page are filled
   uint32_t version;       // IVGPU_LAYOUT_VERSION
-  uint32_t channels;      // how many of IVGPU_MAX_CHANNELS this worker serves
+  uint32_t channels;      // the number of channels that this worker serves
   uint64_t arena_offset;  // from the slot's start
   uint64_t arena_bytes;
-  uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this, or twice that
-  // worker: the highest ids of calls that it knows (ring/api/known_ids.h). 0: one from before it said so.
+  uint32_t spin_us;  // its guest may poll ring::guest_spin_factor times this, or twice that
+  // worker: its highest ids of calls (ring/api/known_ids.h). 0: an older worker.
   uint16_t driver_calls, session_calls;
-  // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
+  // worker: the context's sticky error (a CUresult); 0: none. Every later call of the guest returns it.
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t fault;
-  // worker: 1 while text that kernels have printed, or that explains an error, waits to be fetched (take_output); set
-  // before the reply that ends a wait, and before `fault`.
+  // worker: 1 while text that kernels have printed, or that explains an error, waits for take_output. Set before the
+  // reply that ends a wait, and before `fault`.
   uint32_t output;
-  // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
-  // worker start that channel's thread.
+  // guest: one bit per channel in use. A new bit and a ring of the slot's doorbell make the worker start that channel's
+  // thread.
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t opened;
-  // guest: an IvgpuAsleep while its callback thread sleeps (or is about to) for want of a filled lane.
+  // guest: an IvgpuAsleep while its callback thread sleeps (or is about to) because no callback slot is filled.
   uint32_t callbacks_asleep;
-  // worker: counts up whenever its guest rings it, and every few milliseconds while it has no broker
-  // (docs/design/041-workers-answer.md). 0: one from before it did so.
+  // worker: incremented whenever its guest rings, and every few milliseconds while it has no broker
+  // (docs/design/041-workers-answer.md). 0: an older worker.
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t heartbeat;
 };
 
-// What never changes while a worker lives, so that a program's start costs no round trip. Filled from the driver.
+// Constant while a worker lives, so that a program's start costs no round trip. Filled from the driver.
 #define IVGPU_MAX_ATTRIBUTES 256
 #define IVGPU_MAX_LIMITS 16
 
@@ -201,35 +201,35 @@ struct IvgpuDeviceInfo {
 struct IvgpuDevicePage {
   uint32_t driver_version;  // cuDriverGetVersion of the driver behind the worker
   uint32_t device_count;
-  uint32_t init_result;  // CUresult of the driver's cuInit: not 0 where the host has no usable GPU
-  uint32_t simulated;    // 1: the simulated GPU answers
+  uint32_t init_result;  // CUresult of the driver's cuInit: not 0 if the host has no usable GPU
+  uint32_t simulated;    // 1: the driver is the simulated GPU
   struct IvgpuDeviceInfo device[IVGPU_MAX_DEVICES];
 };
 
-// One function of the program's that the worker wants called (ring/queue/lane.h).
-//   A lane is free while `done` equals `sequence`; at first both are 0. The worker fills a free one: token and kind,
+// A worker's call of one function of the program (ring/queue/lane.h).
+//   A lane is free while `done` equals `sequence`; at first both are 0. The worker fills a free lane: token and kind,
 //   then `sequence`, one more than before, with release. The guest's callback thread finds a `sequence` that differs
 //   from `done` (acquire), makes the call, and answers: `result`, then the same number in `done`, with release.
-// The token means something to the guest alone, which looks it up among those that it has given out. The worker takes
-// no `done` for an answer but the number that it waits for.
+// Only the guest can interpret the token, and looks it up among its issued tokens. The worker accepts no value of
+// `done` but the number that it waits for.
 enum IvgpuLaneKind {
   IVGPU_LANE_HOST_FUNCTION = 1,    // call the program's function (CUhostFn)
   IVGPU_LANE_STREAM_CALLBACK = 2,  // call the program's function with `status` (CUstreamCallback)
-  IVGPU_LANE_FORGET = 3,           // do not expect that call any more: the driver will not make it
+  IVGPU_LANE_FORGET = 3,           // end the token without a call: the driver will not make it
 };
 
 struct IvgpuLaneControl {
-  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: which call, as the guest has named it
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: the call, by the guest's name for it
   uint32_t kind;                             // worker: an IvgpuLaneKind
-  int32_t status;                            // worker: of a stream callback, the CUresult that it gets
+  int32_t status;                            // worker: the CUresult for a stream callback
   uint64_t sequence;                         // worker, last: the number of this use of the lane
-  uint32_t worker_asleep;                    // worker: 1 while it sleeps (or is about to) for want of the answer
-  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t done;   // guest, last: the use that has been answered
+  uint32_t worker_asleep;                    // worker: 1 while it sleeps (or is about to) until the answer comes
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t done;   // guest, last: the use that it has answered
   int32_t result;                            // guest: CUresult
 };
 
-// How a guest sleeps, and so how its worker wakes it: the worker makes the word 0 first. A guest that only naps, because
-// neither reaches it, says nothing.
+// How a guest sleeps, and therefore how its worker wakes it: the worker first sets the word to 0. A guest with timed
+// sleeps, because neither way reaches it, announces nothing.
 enum IvgpuAsleep {
   IVGPU_ASLEEP_BY_FUTEX = 1,     // on this machine's kernel: FUTEX_WAKE on the word
   IVGPU_ASLEEP_BY_DOORBELL = 2,  // in a VM with the kernel module: an interrupt (RegionHeader's guest_vectors)
@@ -239,25 +239,24 @@ enum IvgpuAsleep {
 
 struct IvgpuChannelControl {
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t tail;  // guest: bytes ever published, free-running
-  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t head;  // worker: bytes ever taken, free-running
-  // worker: 1 while it sleeps (or is about to) for want of records. The guest's ring makes it look again.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t head;  // worker: bytes ever consumed, free-running
+  // worker: 1 while it sleeps (or is about to) because the ring is empty. The guest's ring makes it look again.
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t worker_asleep;
-  // worker: records executed, i.e. whose driver call has returned. What another channel waits for (order across
-  // threads).
+  // worker: records whose driver call has returned. Another channel waits for this number (order across threads).
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t executed;
-  // worker: the reply mailbox. One reply is outstanding at most, since the thread waits for it.
-  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t reply_position;  // stored last: which record this answers
+  // worker: the reply mailbox. At most one reply is outstanding, since the thread waits for it.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t reply_position;  // stored last: the record that this answers
   uint32_t reply_length;                              // bytes of the reply's payload
   int32_t reply_result;                               // CUresult
-  // guest: an IvgpuAsleep while it sleeps for want of a reply or of an executed record; the worker wakes it only when
-  // `executed` has come to `guest_awaits`, which the guest writes before.
+  // guest: an IvgpuAsleep while it waits for a reply or for an executed record. The worker wakes it only when
+  // `executed` has reached `guest_awaits`, which the guest writes first.
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t guest_asleep;
   uint64_t guest_awaits;
-  // worker: errors of posted calls that the context did not keep (a fault is sticky, see the slot's `fault`).
+  // worker: errors of posted calls that are not sticky (the slot's `fault` is).
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t deferred_count;
-  uint32_t deferred_result;  // CUresult of the latest
-  uint32_t unused;           // 0; a worker of before 0.9 said here that it waits for a GPU
-  // GPU or worker: what a stream has reached, one word per stream that is being waited for.
+  uint32_t deferred_result;  // CUresult of the latest error
+  uint32_t unused;           // 0; workers before 0.9 reported here that they waited for a GPU
+  // GPU or worker: the progress of a stream, one word for each stream that a thread waits for.
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t completion[IVGPU_MAX_COMPLETIONS];
 };
 
@@ -268,10 +267,10 @@ struct IvgpuChannelControl {
 #define IVGPU_HEADER_BYTES (IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE)  // header, directory and VM page
 #define IVGPU_VM_GPUS_OFFSET IVGPU_HEADER_BYTES
 #define IVGPU_VM_GPUS_BYTES (IVGPU_MAX_DEVICES << 10)
-#define IVGPU_FRONT_BYTES (IVGPU_VM_GPUS_OFFSET + IVGPU_VM_GPUS_BYTES)  // the region's front: all of these
+#define IVGPU_FRONT_BYTES (IVGPU_VM_GPUS_OFFSET + IVGPU_VM_GPUS_BYTES)  // the header area
 #define IVGPU_FIRST_SLOT_OFFSET IVGPU_HUGE_PAGE
 
-// In a slot, from its start; the arena's is a huge page's multiple.
+// Offsets in a slot, from its start; the arena's is a multiple of a huge page.
 #define IVGPU_DEVICE_PAGE_OFFSET IVGPU_PAGE
 #define IVGPU_DEVICE_PAGE_BYTES (56 << 10)
 #define IVGPU_LANES_OFFSET (60 << 10)
@@ -283,8 +282,8 @@ struct IvgpuChannelControl {
 #define IVGPU_CHANNEL_BYTES (IVGPU_CONTROL_BYTES + IVGPU_REQUEST_BYTES + IVGPU_REPLY_BYTES)
 
 // Guest and worker map a slot's arena at the same address, so that a pinned host pointer means the same in guest,
-// worker and GPU. These windows suit plain, ASan, TSan and MSan programs; the guest takes the first that is free in its
-// process and says which in its hello.
+// worker and GPU. These windows suit plain, ASan, TSan and MSan programs. The guest takes the first window that is free
+// in its process, and reports it in hello.
 #define IVGPU_WINDOW_COUNT 4
 #define IVGPU_WINDOW_BYTES (64ULL << 30)
 #define IVGPU_FIRST_WINDOW 0x7e8000000000ULL

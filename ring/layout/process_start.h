@@ -1,8 +1,8 @@
 // The start of each program of this project: main() calls start_process() first, while it has one thread.
 //
-// The process that starts a program may have closed descriptors, ignored signals or blocked them, and a program
-// inherits all of that. A library must not call it, since the process is not ours (ring/abi/descriptor.h). It cannot
-// fail: where /dev/null is missing, it opens the root folder without any right to read or write.
+// A process that starts a program may have closed descriptors, or ignored or blocked signals, and the program inherits
+// all of that. A library must not call this, since the process is not ours (ring/abi/descriptor.h). It cannot fail:
+// without /dev/null, it opens the root folder with no right to read or write.
 //
 // ```cpp
 // int main_of_a_program(int argc, char** argv, int (*run)(int argc, char** argv)) {
@@ -19,17 +19,17 @@
 
 namespace ring {
 
-// Opens those of the descriptors 0 to 2 that are closed, so that no other file gets their numbers. A read from such an input
-// ends at once, a write to such a standard output fails, and one to such a standard error vanishes. exec closes them again.
+// Opens each of the descriptors 0 to 2 that is closed, so that no other file gets its number. Reads from them end at
+// once, writes to standard output fail, and writes to standard error vanish. exec closes them again.
 inline void hold_standard_descriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
     const int flags = (fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC;
-    if (open("/dev/null", flags) < 0) open("/", O_PATH | O_CLOEXEC);  // no lower number is free, so it is this one
+    if (open("/dev/null", flags) < 0) open("/", O_PATH | O_CLOEXEC);  // no lower number is free, so it is fd
   }
 }
 
-// Lets the kernel keep how children end, has a write beyond the limit of a file's size fail with EFBIG, and unblocks all signals.
+// Keeps exit statuses of children, makes writes beyond the file size limit fail with EFBIG, and unblocks all signals.
 inline void reset_signals() {
   std::signal(SIGCHLD, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -29,7 +29,7 @@ enum class Fact : std::uint8_t {
 #include "ring/nvml/undefine_facts.h"
 };
 
-// Their names, by their numbers.
+// The facts' names, by their numbers.
 inline constexpr const char* fact_names[] = {
 #define NUMBER(fact, function) #fact,
 #define OF_KIND(fact, function, kind) #fact,

@@ -35,12 +35,12 @@ enum : nvmlReturn_t {
   NVML_ERROR_UNKNOWN = 999,
 };
 
-// In place of a number of bytes or of an instance: there is none.
+// Stands for an unknown number of bytes, and for no instance.
 inline constexpr unsigned long long nvml_value_not_available = ~0ULL;
 inline constexpr unsigned nvml_no_instance = ~0U;
 
 struct nvmlMemory_t {
-  unsigned long long total, free, used;  // bytes; `used` has what is reserved, too
+  unsigned long long total, free, used;  // bytes; `used` includes reserved memory
 };
 struct nvmlMemory_v2_t {
   unsigned version;
@@ -89,7 +89,7 @@ struct nvmlFieldValue_t {
 
 inline constexpr int nvml_value_unsigned = 1;  // nvmlFieldValue_t::valueType
 
-// The version that a struct of this type names: its size, and the number of its form.
+// The version of a struct of this type: its size, and the number of its form.
 template <class T>
 constexpr unsigned nvml_version(unsigned form) {
   return static_cast<unsigned>(sizeof(T)) | form << 24;
