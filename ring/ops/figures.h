@@ -1,10 +1,10 @@
-// The figures that ivgpud reports, each described once.
+// The metrics that ivgpud reports, each described once.
 //
-// The broker says where each is read (host/broker/ops/figures.h), and makes the status document and the metrics of
-// them; `ivgpu status` and `ivgpu top` show them. They are here because these agree on them. All are constants.
+// The broker collects each (host/broker/ops/figures.h) and makes the status document and Prometheus metrics of them;
+// `ivgpu status` and `ivgpu top` show them. All of them include this file. All are constants.
 //
 // A key is a field of the status document and, with its unit written out, the end of a metric's name: "throttled_s" of
-// a VM's workers is ivgpu_vm_workers_throttled_seconds_total. So a key ends as its unit says.
+// a VM's workers is ivgpu_vm_workers_throttled_seconds_total. Hence a key ends with its unit.
 //
 // ```cpp
 // static_assert(ring::figures::calls.kind == ring::FigureKind::Counter);
@@ -27,16 +27,16 @@ enum class Unit : std::uint8_t {
 };
 
 enum class FigureKind : std::uint8_t {
-  Counter,  // only grows while what it is about lives
-  Gauge,    // what is now
+  Counter,  // only grows while its object lives
+  Gauge,    // the current value
 };
 
 struct Figure {
   const char* key;
-  const char* metric;  // in place of the key, where that says too little without its neighbours; "": the key
+  const char* metric;  // replaces the key if that is unclear without its neighbours; "": the key
   Unit unit;
   FigureKind kind;
-  const char* title;  // above its column, or in a line of words; "": it has neither
+  const char* title;  // heads its column or its line of text; "": none
   const char* help;   // one sentence
 };
 
@@ -60,7 +60,7 @@ using enum FigureKind;
   inline constexpr Figure key{#key, __VA_ARGS__}; \
   static_assert(ends_as_its_unit_says(key), #key)
 
-// What a worker has done, and all workers of a VM that there have been.
+// Work of one worker, and of all workers that a VM has had.
 IVGPU_FIGURE(calls, "", Number, Counter, "calls",
              "Driver calls that reached a worker; those that the guest's library answers are not among them.");
 IVGPU_FIGURE(posted, "posted_calls", Number, Counter, "posted", "Calls that the guest did not wait for.");
@@ -74,11 +74,11 @@ IVGPU_FIGURE(spun, "polled_waits", Number, Counter, "spun", "Waits for a record 
 IVGPU_FIGURE(parked, "parked_waits", Number, Counter, "parked", "Waits for a record that ended in sleep.");
 IVGPU_FIGURE(woken, "guest_wakeups", Number, Counter, "woken", "How often a worker has woken its guest.");
 
-// What a session has.
+// A session's resources.
 IVGPU_FIGURE(device_memory_bytes, "", Bytes, Gauge, "GPU memory", "Memory of the GPU that is held.");
 IVGPU_FIGURE(claimed_s, "", Seconds, Gauge, "", "How long a program has held the slot.");
 
-// A VM's.
+// A VM's resources.
 IVGPU_FIGURE(connections, "", Number, Gauge, "", "Connections to the VM's socket.");
 IVGPU_FIGURE(region_bytes, "", Bytes, Gauge, "", "Memory that the VM shares with its workers.");
 IVGPU_FIGURE(gpus_missing, "", Number, Gauge, "",
@@ -86,7 +86,7 @@ IVGPU_FIGURE(gpus_missing, "", Number, Gauge, "",
 IVGPU_FIGURE(used_bytes, "", Bytes, Gauge, "", "GPU memory that the VM's programs hold.");
 IVGPU_FIGURE(total_bytes, "", Bytes, Gauge, "", "Memory of the VM's GPUs; 0: no worker has reported it yet.");
 
-// Of a VM on one GPU.
+// A VM's memory on one GPU.
 namespace on_gpu {
 IVGPU_FIGURE(quota_bytes, "", Bytes, Gauge, "", "Memory of the GPU that the VM may hold; 0: no bound.");
 IVGPU_FIGURE(used_bytes, "charged_bytes", Bytes, Gauge, "",
@@ -94,7 +94,7 @@ IVGPU_FIGURE(used_bytes, "charged_bytes", Bytes, Gauge, "",
 IVGPU_FIGURE(peak_bytes, "charged_peak_bytes", Bytes, Gauge, "", "The most that has counted against the quota so far.");
 }  // namespace on_gpu
 
-// Of the time of a VM's GPUs, on all of these together.
+// A VM's GPU time, on all of its GPUs together.
 namespace gpu_time {
 IVGPU_FIGURE(weight, "", Number, Gauge, "", "The VM's weight.");
 IVGPU_FIGURE(had_s, "", Seconds, Counter, "",
@@ -106,7 +106,7 @@ IVGPU_FIGURE(preempted, "preempted_leases", Number, Counter, "", "Leases of the 
 // A column of `ivgpu top`.
 IVGPU_FIGURE(gpu_time_s, "", Seconds, Counter, "GPU time", "Time that a VM's processes have had of its GPUs.");
 
-// Of a VM's workers together, in their control group.
+// All workers of a VM together, in their control group.
 IVGPU_FIGURE(memory_max_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers may have; 0: no bound.");
 IVGPU_FIGURE(memory_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers have.");
 IVGPU_FIGURE(oom_kills, "", Number, Counter, "", "Workers of the VM killed because they wanted more memory.");
@@ -123,7 +123,7 @@ IVGPU_FIGURE(killed_by_broker, "", Number, Counter, "killed by the broker",
 IVGPU_FIGURE(signal, "", Number, Counter, "by another signal", "By a signal that the broker did not send.");
 IVGPU_FIGURE(other_code, "", Number, Counter, "with another exit code", "With another exit code.");
 
-// The broker's own.
+// The broker itself.
 IVGPU_FIGURE(up_s, "", Seconds, Gauge, "", "How long the broker has run.");
 IVGPU_FIGURE(turns, "", Number, Counter, "", "Turns of the broker's event loop.");
 IVGPU_FIGURE(turns_over_50_ms, "long_turns", Number, Counter, "",

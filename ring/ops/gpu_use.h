@@ -2,12 +2,12 @@
 //
 // The broker makes both for one worker. No guest maps them, nor does another worker.
 //
-//   orders   4 KiB    the scheduler writes; the worker maps it to be read only
+//   orders   4 KiB    the scheduler writes; the worker maps it read-only
 //   use      132 KiB  the worker writes, and a guest may control its worker: the scheduler copies a word once, and
-//                     a wrong one costs the worker's own VM its share, and no other VM
+//                     a wrong word costs only the worker's own VM its share
 //
-// All words are relaxed: each is a figure of its own, and the scheduler looks again. Counts run free. Each channel's
-// thread counts its own submissions; any thread of the scheduler may read.
+// All words are relaxed: each is independent, and the scheduler looks again. Counters wrap. Each channel's thread
+// counts its own submissions; any thread of the scheduler may read.
 //
 // ```cpp
 // bool wants_gpu(const ring::UsePage& use, std::size_t device) {
@@ -27,9 +27,9 @@
 namespace ring {
 
 struct alignas(2 * line) DeviceOrders {
-  // A worker that submits rings once for each number but 0: the scheduler sleeps.
+  // Not 0: the scheduler sleeps. A worker that submits rings once for each new number.
   std::atomic<std::uint32_t> wake;
-  // 1: the VM's channels are off, so a wait for the GPU may sleep until this changes. The scheduler wakes it by its futex.
+  // 1: the VM's channels are off, so a wait for the GPU may sleep until this changes. The scheduler wakes its futex.
   std::atomic<std::uint32_t> off;
 };
 struct alignas(page) OrdersPage {
@@ -38,22 +38,22 @@ struct alignas(page) OrdersPage {
 
 struct alignas(2 * line) DeviceUse {
   std::atomic<std::uint64_t> submitted;  // calls that have given the GPU work, without those of `submitted_apart`
-  // Of each of the first channels: a word that one thread alone writes needs no locked instruction.
+  // One for each of the first channels: a word with a single writer needs no locked instruction.
   static constexpr std::size_t counted_apart = 3;
   std::atomic<std::uint64_t> submitted_apart[counted_apart];
-  std::atomic<std::uint64_t> settled;  // the number of submissions before the newest wait that has returned
+  std::atomic<std::uint64_t> settled;  // the number of submissions before the newest wait that returned
   std::atomic<std::uint64_t> waits;    // waits that have returned
 };
 
-// The channels of a process on one GPU. `version` changes with each change: odd while the table is written.
+// The channels of a process on one GPU. `version` changes with each change, and is odd during a write.
 struct ChannelTable {
   static constexpr std::size_t most = 1023;  // 127 contexts
   struct Channel {
-    std::atomic<std::uint32_t> handle;  // the driver's, of the worker's own client
-    std::atomic<std::uint32_t> serial;  // of this process: another channel with the same handle has another
+    std::atomic<std::uint32_t> handle;  // the driver's number, in the worker's own client
+    std::atomic<std::uint32_t> serial;  // unique in this process, even if handles are reused
   };
   std::atomic<std::uint32_t> version;
-  std::atomic<std::uint32_t> count;  // more than `most`: the rest is not told
+  std::atomic<std::uint32_t> count;  // if greater than `most`, the rest is not listed
   Channel channel[most];
 };
 static_assert(sizeof(ChannelTable) == 8192);
@@ -61,13 +61,13 @@ static_assert(sizeof(ChannelTable) == 8192);
 struct alignas(page) UsePage {
   DeviceUse device[max_devices];       // by the guest's ordinals
   ChannelTable channels[max_devices];  // by the driver's numbers of GPUs
-  // Begins and ends of calls of each channel's thread: odd inside a call.
+  // Begins and ends of calls, counted by each channel's thread: odd inside a call.
   std::atomic<std::uint64_t> steps[max_channels];
 };
 
 static_assert(sizeof(OrdersPage) == page);
 
-// Each channel's thread counts its own.
+// Called by each channel's thread, for its own channel.
 inline void count_submission(DeviceUse& words, std::size_t channel) {
   if (channel >= words.counted_apart) {
     words.submitted.fetch_add(1, std::memory_order_relaxed);
@@ -76,7 +76,7 @@ inline void count_submission(DeviceUse& words, std::size_t channel) {
   std::atomic<std::uint64_t>& own = words.submitted_apart[channel];
   own.store(own.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
-// Of all channels. Each word is read once; none of an honest worker's goes back, and so the sum does not.
+// The sum of all channels. Reads each word once. An honest worker's words never decrease, nor does their sum.
 inline std::uint64_t submissions(const DeviceUse& words) {
   std::uint64_t sum = words.submitted.load(std::memory_order_relaxed);
   for (const std::atomic<std::uint64_t>& one : words.submitted_apart) sum += one.load(std::memory_order_relaxed);

@@ -1,5 +1,4 @@
-// The levels of IVGPU_LOG by their names, for the library that has them and the commands that list them. Pure
-// functions.
+// The levels of IVGPU_LOG by their names, for the library that logs and the commands that list them. Pure functions.
 //
 // ```cpp
 // ring::LogLevel level_of(const char* variable) {
@@ -18,7 +17,7 @@ enum class LogLevel { Off, Error, Warn, Info, Debug, Trace };  // Trace: a line 
 
 inline constexpr const char* log_level_names = "off, error, warn, info, debug or trace";
 
-// Nothing if there is no level of that name.
+// Nothing if no level has that name.
 constexpr std::optional<LogLevel> log_level_of(std::string_view name) {
   constexpr std::string_view names[] = {"off", "error", "warn", "info", "debug", "trace"};
   for (int level = 0; level < 6; ++level)

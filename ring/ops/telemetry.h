@@ -1,22 +1,22 @@
-// A worker's account of itself: counters, and a trace of its calls. One sealed memfd per worker, made by the broker;
-// the worker maps it whole and closes the descriptor, the broker maps the counters, `ivgpu trace` gets a descriptor
-// that only reads. No guest maps it: it is no part of the region, and is here because these three agree on it.
+// A worker's report on itself: counters, and a trace of its calls. The broker makes one sealed memfd per worker. The
+// worker maps all of it and closes the descriptor, the broker maps the counters, and `ivgpu trace` gets a read-only
+// descriptor. No guest maps it. It is not part of the region, but these three programs share it.
 //
 //   0       TelemetryPage                         12 KiB   the worker writes the counters, the broker `tracing`
-//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that are not
-//                                                          touched cost nothing
+//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes while tracing is on; untouched pages
+//                                                          cost nothing
 //
-// Trust: a guest may control its worker, so every reader takes this for hostile: copied once, then checked, never
-// believed. Two words count for something: `taken`, up to the bytes that the broker has lent the worker, and under MPS
-// `fault`, which a guest could as well cause (host/broker/mps/mps.h). A worker itself reads only `tracing`, and the
-// worst that a wrong value does is a trace that nobody asked for.
+// Trust: a guest may control its worker, so every reader copies this once, checks it, and does not believe it. Two
+// words have an effect. `taken` counts up to the bytes that the broker has reserved for the worker. `fault` counts
+// under MPS, where a guest could cause a fault anyway (host/broker/mps/mps.h). A worker itself reads only `tracing`,
+// where a wrong value at worst causes an unwanted trace.
 //
-// Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: it overwrites entries
-// that a reader is too late for, and the reader counts them as lost. Two edges:
+// Ordering. A channel's cells have one writer, the channel's thread, which never waits for a reader. It overwrites
+// entries that a slow reader has missed, and the reader counts them as lost. Two edges:
 //   W  write -> read       an entry's words are written before `written` and its cell's sequence show it
-//   O  overwrite -> read   a cell's sequence is odd before the first of its words changes: a reader of a word of the
-//                          next entry sees, looking at the sequence again, that it has changed
-// Covered by: tests/unit/ring/telemetry_test.cc, under ThreadSanitizer, too.
+//   O  overwrite -> read   a cell's sequence is odd before its first word changes: a reader that saw a word of the next
+//                          entry sees at its second look at the sequence that it has changed
+// Covered by: tests/unit/ring/telemetry_test.cc, also under ThreadSanitizer.
 //
 // ```cpp
 // std::uint64_t watch(std::byte* mapped, std::uint32_t channel, void (*show)(const ring::TraceEntry&)) {
@@ -43,18 +43,18 @@ namespace ring {
 
 inline constexpr std::uint32_t telemetry_version = 4;
 
-// Each word has one writer, so that counting is a load, an addition and a store without a locked instruction.
+// Each word has one writer, so counting needs no locked instruction.
 struct alignas(2 * line) ChannelCounters {
   std::atomic<std::uint64_t> calls;         // records executed
-  std::atomic<std::uint64_t> waited;        // of these, how many the guest waited for; the others were posted
-  std::atomic<std::uint64_t> submitted;     // of these, how many put a command into a stream, as the table says
+  std::atomic<std::uint64_t> waited;        // of these, calls that the guest waited for; the rest was posted
+  std::atomic<std::uint64_t> submitted;     // of these, calls that put a command into a stream, by the table
   std::atomic<std::uint64_t> record_bytes;  // through the request ring
   std::atomic<std::uint64_t> reply_bytes;   // into the mailbox
-  std::atomic<std::uint64_t> to_device;     // bytes that copies have moved, wherever the host's side lay
+  std::atomic<std::uint64_t> to_device;     // bytes moved by copies, wherever the host's side was
   std::atomic<std::uint64_t> from_device;
-  std::atomic<std::uint64_t> spun;     // waits for a record that polling has covered
+  std::atomic<std::uint64_t> spun;     // waits for a record that ended while polling
   std::atomic<std::uint64_t> parked;   // waits that ended in sleep
-  std::atomic<std::uint64_t> woken;    // how often the guest was woken by this channel
+  std::atomic<std::uint64_t> woken;    // how often this channel woke the guest
   std::atomic<std::uint64_t> written;  // trace entries ever written
 };
 
@@ -63,23 +63,23 @@ inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
 }
 
 struct TelemetryPage {
-  alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while somebody watches
+  alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while a client watches
   alignas(line) std::atomic<std::uint64_t> device_memory;  // worker: bytes that the session has allocated and not freed
   std::atomic<std::uint32_t>
       fault;  // worker: the last fault of a context, or loss of an MPS server, a CUresult; 0: none
-  // worker: bytes of each device that it counts against what the broker has lent it (host/session/memory/device_memory.h)
+  // worker: bytes of each device charged against the broker's reservation (host/session/memory/device_memory.h)
   alignas(line) std::atomic<std::uint64_t> taken[max_devices];
   ChannelCounters channel[max_channels];
 };
 
-// One call, as its worker saw it. Times are CLOCK_MONOTONIC of the host.
+// One call, as seen by its worker. Times are CLOCK_MONOTONIC of the host.
 struct TraceEntry {
   static constexpr std::size_t most_payload = 144, most_reply = 64;
 
   std::uint64_t begin_ns, end_ns;  // around the driver's call
   std::uint64_t position;          // of the record in its channel
   std::uint16_t call, flags;       // of the record's header
-  std::uint32_t payload_bytes;     // of the record, not of the part that is kept here
+  std::uint32_t payload_bytes;     // of the whole record, not only of the bytes kept here
   std::int32_t result;             // CUresult
   std::uint32_t reply_bytes;
   std::byte payload[most_payload];  // the first bytes of each
@@ -92,16 +92,16 @@ struct alignas(line) TraceCell {
   std::atomic<std::uint64_t> word[words];
 };
 
-// Per channel; a power of two. A second's worth of calls at the rate of a busy program is more: the reader is quicker.
+// Per channel; a power of two. A busy program makes more calls in a second, but the reader is faster.
 inline constexpr std::uint32_t trace_cells = 8192;
-// Behind the counters, in pages.
+// After the counters, page-aligned.
 inline constexpr std::size_t trace_offset = (sizeof(TelemetryPage) + page - 1) / page * page;
 constexpr std::size_t trace_offset_of(std::uint32_t channel) {
   return trace_offset + std::size_t{channel} * trace_cells * sizeof(TraceCell);
 }
 inline constexpr std::size_t telemetry_bytes = trace_offset_of(max_channels);
 
-// One channel's trace, written by the channel's thread. `cells`: a power of two of them.
+// One channel's trace, written by the channel's thread. The number of `cells` is a power of two.
 class TraceWriter {
  public:
   TraceWriter(std::atomic<std::uint64_t>& written, std::span<TraceCell> cells) : written_(written), cells_(cells) {}
@@ -125,7 +125,7 @@ class TraceWriter {
 
 enum class Taken : std::uint8_t { Nothing, Entry, Lost };
 
-// Reads it, beginning with the next entry to be written. A call ends after one cell, however the writer behaves.
+// Reads a trace from the next entry on. A call ends after one cell, whatever the writer does.
 class TraceReader {
  public:
   TraceReader(const std::atomic<std::uint64_t>& written, std::span<const TraceCell> cells)
@@ -133,7 +133,7 @@ class TraceReader {
 
   Taken take(TraceEntry& into) {
     const std::uint64_t ready = written_.load(std::memory_order_acquire) - next_;  // W
-    if (ready == 0 || ready >> 63 != 0) return Taken::Nothing;  // it went backwards: no writer of ours
+    if (ready == 0 || ready >> 63 != 0) return Taken::Nothing;  // it decreased: not one of our writers
     if (ready > cells_.size()) {
       lost_ += ready - cells_.size();
       next_ += ready - cells_.size();

@@ -1,11 +1,11 @@
 // The messages between `ivgpu trace` and the broker.
 //
-// A client sends one TraceRequest. The broker then sends news of the sessions that it asks for, until either hangs up.
-// A second request may narrow the first to one process, and has no answer. A session's first message carries a
-// descriptor of its telemetry (ring/ops/telemetry.h), which can only be read and which the receiver closes.
+// A client sends one TraceRequest. The broker then reports the requested sessions, until either side hangs up. A second
+// request may narrow the first to one process, and has no answer. A session's first message carries a read-only
+// descriptor of its telemetry (ring/ops/telemetry.h), which the receiver closes.
 //
-// Trust: the socket's permissions decide who may connect; the broker checks a request as a stranger's. The owner in a
-// message is the guest's own account of itself. Texts are NUL-padded; a refusal's text is one sentence.
+// Trust: the socket's permissions decide who may connect; the broker does not trust a request. The owner in a message
+// is the guest's own claim. Texts are NUL-padded; a refusal's text is one sentence.
 //
 // ```cpp
 // ring::TraceRequest request_for(std::string_view vm) {
@@ -28,20 +28,20 @@ namespace ring {
 inline constexpr std::uint32_t trace_magic = 0x3143'5254;  // "TRC1"
 inline constexpr std::uint32_t any_slot = ~0U;
 
-// Magic and version stand first in every version, in both directions.
+// Magic and version come first in every version, in both directions.
 struct TraceRequest {
   std::uint32_t magic;
   std::uint32_t version;  // telemetry_version
-  std::uint32_t slot;     // any_slot: of all
-  std::uint32_t process;  // as its guest counts; 0: any
-  char vm[64];            // NUL-padded; empty: of all
+  std::uint32_t slot;     // any_slot: all slots
+  std::uint32_t process;  // by its guest's numbers; 0: any
+  char vm[64];            // NUL-padded; empty: all VMs
 };
 
 enum class TraceNews : std::uint32_t {
   Refused,  // `text` is the reason; the last message
-  Begins,   // a worker is there, maybe not claimed yet: `text` is its VM's name; with the descriptor
+  Begins,   // a worker runs, claimed or not: `text` is its VM's name; with the descriptor
   Claimed,  // by `process` of `peer`
-  Ended,    // the worker has gone, and its telemetry is complete
+  Ended,    // the worker has ended, and its telemetry is complete
   Listed,   // all present sessions have been listed; the next ones are new
 };
 
@@ -50,13 +50,13 @@ struct TraceMessage {
   std::uint32_t version;
   TraceNews news;
   std::uint32_t slot;
-  std::uint64_t session;  // never used twice by one broker
+  std::uint64_t session;  // never reused by one broker
   std::uint32_t worker, process, peer, reserved;
   char text[128];  // NUL-terminated
 };
 static_assert(sizeof(TraceRequest) == 80 && sizeof(TraceMessage) == 168);
 
-// Beside the VMs' sockets; no VM's has this name.
+// In the folder of the VMs' sockets; no VM may have this name.
 inline constexpr const char* trace_socket_name = "ivgpud.trace";
 
 }  // namespace ring
