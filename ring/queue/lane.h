@@ -1,16 +1,16 @@
-// A call from the worker to the program, on one lane of the slot: the worker's half and the guest's half.
+// A call from the worker to the program, in one callback slot (lane): the worker's half and the guest's half.
 //
-// Ordering. There are two edges, and each line below that releases or acquires one names it:
+// Ordering. Two edges; each line below that releases or acquires one names it:
 //   L fill -> call token, kind and status, and the memory that the function may read, are written before `sequence`
 //   D call -> answer the result, and everything that the function has written, are written before `done`
-// D also covers the next use: a lane is filled again only after its answer was seen, also where no thread waits for the
-// answer (host/untrusted/lanes/lane_pool.h). ring/queue/parking.h is how both sides sleep and wake. Covered by: the
-// model lanes, the explorer's scenario lanes (docs/models.md), and ThreadSanitizer under tests/loopback/lanes.cc.
+// D also covers the next use: a lane is filled again only after its answer was seen, even if no thread waits for the
+// answer (host/untrusted/lanes/lane_pool.h). ring/queue/parking.h describes how both sides sleep and wake. Covered by:
+// the model lanes, the explorer's scenario lanes (docs/models.md), and ThreadSanitizer under tests/loopback/lanes.cc.
 //
-// Trust. Each side counts the uses of a lane in private memory, only ever publishes that count, and checks the other's
-// number against it. An honest peer can show one of two numbers; any other is Peer::Broken. So an answer that is given
-// twice shows the number of a use that is over, or of one that has not begun. Token and kind mean nothing until the
-// guest has looked them up.
+// Trust. Each side counts the uses of a lane in private memory, only publishes that count, and checks the other side's
+// number against it. An honest peer shows one of two numbers; any other number is Peer::Broken. A duplicate answer has
+// the number of a finished use, or of a use not yet begun. Token and kind mean nothing until the guest has looked them
+// up.
 //
 // ```cpp
 // void serve(ring::LaneCallee& lane, std::int32_t (*call_by_token)(std::uint64_t token)) {
@@ -39,7 +39,7 @@ class LaneCaller {
   LaneCaller() = default;
   explicit LaneCaller(Shared<LaneControl> lane) : lane_(lane) {}
 
-  // Fills the lane. Peer::Wait: its last use has not been answered, and nothing is changed.
+  // Fills the lane. Peer::Wait: its last use is unanswered, and nothing changes.
   Peer post(std::uint32_t kind, std::uint64_t token, std::int32_t status = 0) {
     if (const Peer last = look(); last != Peer::Ok && !wrong(Mutant::lane_refilled)) return last;
     if (wrong(Mutant::lane_early)) publish();
@@ -49,7 +49,7 @@ class LaneCaller {
     if (!wrong(Mutant::lane_early)) publish();
     return Peer::Ok;
   }
-  // Peer::Ok: the last use has been answered, or there was none.
+  // Peer::Ok: the last use was answered, or there was none.
   Peer look() const {
     const std::uint64_t done = lane_[&LaneControl::done].load(std::memory_order_acquire);  // D
     if (done == sequence_) return Peer::Ok;
@@ -87,14 +87,14 @@ class LaneCallee {
     call.status = lane_[&LaneControl::status].load(std::memory_order_relaxed);
     return Peer::Ok;
   }
-  // Preconditions: take() has returned Ok, and this use has not been answered.
+  // Preconditions: take() has returned Ok, and this use is unanswered.
   void answer(std::int32_t result) {
     if (wrong(Mutant::answer_early)) publish();
     lane_[&LaneControl::result].store(result, std::memory_order_relaxed);
     if (!wrong(Mutant::answer_early)) publish();
   }
 
-  // True if take() would find something. For parking: it needs no ordering of its own.
+  // True if take() would find a call. For parking: needs no ordering of its own.
   bool anything() const { return lane_[&LaneControl::sequence].load(std::memory_order_relaxed) != done_; }
 
  private:

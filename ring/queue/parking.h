@@ -6,22 +6,21 @@
 //   look once more                         look at `asleep`
 //   nothing there? sleep                   set? asleep = 0, then wake
 //
-// S is a pair of sequentially consistent fences: at least one side sees the other's store. Leave either out and both
-// may look before the other's store is visible: the sleeper sleeps, the waker does not wake, and the call hangs.
+// S is a pair of sequentially consistent fences: at least one side sees the other's store. Without either fence, both
+// may look before the other's store is visible: the sleeper sleeps, the waker does not wake it, and the call hangs.
 //
-// A sleeper that waits for one thing of many names it before it announces its sleep, and is woken for that alone. S
-// covers this, too: a waker that does not see the awaited thing now has published before the sleeper's second look.
+// A sleeper that waits for one event of many names it before it announces its sleep, and is woken only for that event.
+// S covers this, too: a waker that does not see the awaited event has published before the sleeper's second look.
 //
-// The word says how its owner sleeps (Asleep): on a futex of this machine, or in a VM's kernel, which looks at the word
-// again when an interrupt comes (docs/design/033-guest-module.md). Both sleep while the word holds what it announces,
-// so the waker clears it first. A worker always sleeps on a futex.
+// The word states how its owner sleeps (Asleep). A worker always sleeps on a futex. A guest sleeps on a futex of this
+// machine, or in a VM's kernel, which checks the word at each interrupt (docs/design/033-guest-module.md). Both sleep
+// while the word holds the announced value, so the waker clears it first.
 //
 // Covered by: the models parking, awaited and bell, and the explorer's scenario parking (docs/models.md).
 //
-// Both words can be scribbled on by the peer; the worst that follows is a needless wake-up, or a sleep of the
-// scribbler's own session: the guest's ends with a time-out, the worker's with the session. A value that is no Asleep
-// counts as ByFutex, which wakes the thread that waits for the word to change, needs no descriptor, and raises no
-// interrupt.
+// The peer can overwrite both words. At worst it causes a needless wake-up, or hangs its own session: a guest's sleep
+// ends with a time-out, a worker's with the session. A value that is no Asleep counts as ByFutex: that wakes a thread
+// that waits for the word to change, without descriptor or interrupt.
 //
 // ```cpp
 // void wait(ring::Parking self, bool (*anything)(), void (*sleep_while)(ring::Shared<std::uint32_t> word)) {
@@ -47,8 +46,8 @@ class Parking {
  public:
   explicit Parking(Shared<std::uint32_t> asleep) : asleep_(asleep) {}
 
-  // Sleeper. Announces the sleep and looks once more: `anything` returns whether there is work. True: sleep now (and
-  // then call woke()); false: there is work, the announcement is taken back. Sleep only while the word holds `how`.
+  // Sleeper. Announces the sleep and looks again: `anything` returns whether there is work. True: sleep now while the
+  // word holds `how`, then call woke(). False: there is work, and the announcement is withdrawn.
   template <class Anything>
   bool may_sleep(Anything anything, Asleep how = Asleep::ByFutex) {
     asleep_.store(static_cast<std::uint32_t>(how), std::memory_order_relaxed);
@@ -59,8 +58,8 @@ class Parking {
   }
   void woke() { asleep_.store(0, std::memory_order_relaxed); }
 
-  // Waker. Returns how to wake the peer: once for each sleep at most, No otherwise. Ask after publishing. `awaited`
-  // returns whether the peer sleeps for the thing that was published; it is called only if the peer sleeps.
+  // Waker. Called after publishing. Returns how to wake the peer, at most once for each sleep; else No. `awaited`
+  // returns whether the peer sleeps for the published event; it is called only if the peer sleeps.
   template <class Awaited>
   Asleep must_wake(Awaited awaited) {
     const bool early = !wrong(Mutant::awaited_early) || awaited();
@@ -73,8 +72,8 @@ class Parking {
     return must_wake([] { return true; });
   }
 
-  // For a thread that wakes on another's behalf (the worker's bell thread), before it wakes: a peer that has announced
-  // its sleep, but does not sleep yet, will not.
+  // For the worker's bell thread, which wakes on another thread's behalf; called before it wakes. A peer that has
+  // announced its sleep, but does not sleep yet, stays awake.
   void call_off() {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // S
     if (!wrong(Mutant::bell_clear)) woke();

@@ -1,4 +1,4 @@
-// The state in which one side of shared memory finds the other's words.
+// The result of checking the other side's words in shared memory.
 //
 // ```cpp
 // bool must_end_session(ring::Peer found) { return found == ring::Peer::Broken; }

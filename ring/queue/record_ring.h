@@ -1,21 +1,21 @@
-// The request ring: one guest thread publishes variable-length records, one worker thread takes them. In place: no
-// heap, no lock, no system call on a record's way.
+// The request ring: one guest thread publishes variable-length records, one worker thread consumes them. In place: a
+// record needs no heap, no lock and no system call.
 //
-// Ordering. Two edges carry everything, and each line below that makes or takes one names it:
+// Ordering. Two edges; each line below that releases or acquires one names it:
 //   P  publish -> take   a record's bytes are written before `tail` covers them
 //   F  take -> reserve   a record's bytes are read before `head` gives them back
-// Sleeping and waking is ring/queue/parking.h. Covered by: the model ring, the explorer's scenario ring
+// ring/queue/parking.h describes sleeping and waking. Covered by: the model ring, the explorer's scenario ring
 // (docs/models.md), and ThreadSanitizer under tests/unit/ring/queue_test.cc.
 //
-// Trust. `tail` and `head` lie where the other side can write them. So each side keeps its own position privately, only
-// ever publishes it, and range-checks the other's by one subtraction: a nonsensical one is Peer::Broken, never an index
-// into memory. The taker copies a record out once and checks the copy; it never looks at the ring's bytes again.
+// Trust. The other side can write `tail` and `head`. Each side therefore keeps its own position privately and only
+// publishes it. It range-checks the other's position by one subtraction: a wrong one is Peer::Broken, never an index
+// into memory. The consumer copies a record out once and checks the copy; it never looks at the ring's bytes again.
 //
-// Speed. Each side keeps the other's position as last seen, and looks again only when that does not suffice. So the
-// words' cache lines do not pass to and fro with every record.
+// Speed. Each side caches the other's position, and reads it again only when the cached one does not suffice. Hence the
+// words' cache lines do not move with every record.
 //
-// Positions are byte counts that run free modulo 2^32; the ring's size is a power of two. A record is contiguous: where
-// the rest of the ring is too short, a padding record fills it. Neither side owns the memory.
+// Positions are byte counts that wrap at 2^32; the ring's size is a power of two. A record is contiguous: if the rest
+// of the ring is too short, a padding record fills it. Neither side owns the memory.
 //
 // ```cpp
 // ring::Peer post(ring::Producer& producer, const ring::RecordHeader& header) {  // and consumer.take(buffer, record)
@@ -54,8 +54,8 @@ class Producer {
  public:
   explicit Producer(RingView ring) : ring_(ring), size_(ring.size()) {}
 
-  // Room for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: `at` is where it is to be written,
-  // then publish(). The bytes are the peer's to scribble on from the start; write them, never read them.
+  // Makes room for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: write it at `at`, then
+  // publish(). The peer can overwrite the bytes from the start: write them, never read them.
   Peer reserve(std::uint32_t bytes, std::byte*& at) {
     const std::uint32_t offset = tail_ & (size_ - 1);
     const std::uint32_t to_end = size_ - offset;
@@ -70,7 +70,7 @@ class Producer {
     return Peer::Ok;
   }
 
-  // Preconditions: reserve() said Ok and the record, header included, has been written.
+  // Preconditions: reserve() returned Ok and the record, header included, has been written.
   void publish() {
     tail_ += reserved_;
     reserved_ = 0;
@@ -101,8 +101,8 @@ class Consumer {
  public:
   explicit Consumer(RingView ring) : ring_(ring), size_(ring.size()) {}
 
-  // Copies the next record into `into` (at least max_record bytes, 8-aligned). Ok: `record` is the part of `into` it
-  // fills, its header checked against the ring, its room given back. The payload means nothing yet.
+  // Copies the next record into `into` (at least max_record bytes, 8-aligned). Ok: `record` is the filled part of
+  // `into`; its header was checked against the ring, and its space freed. The payload is unchecked.
   Peer take(std::span<std::byte> into, std::span<const std::byte>& record) {
     for (;;) {
       if (seen_tail_ == head_)
@@ -110,7 +110,7 @@ class Consumer {
       const std::uint32_t ready = seen_tail_ - head_;
       const std::uint32_t offset = head_ & (size_ - 1);
       RecordHeader header;
-      ring_.bytes.copy_out(&header, offset, sizeof header);  // read once; from here on only the copy counts
+      ring_.bytes.copy_out(&header, offset, sizeof header);  // read once; only the copy is used afterwards
       if (!fits(header.bytes, ready, size_ - offset)) return Peer::Broken;
       if (header.call == padding_call) {
         if (header.bytes != size_ - offset) return Peer::Broken;
@@ -128,7 +128,7 @@ class Consumer {
     }
   }
 
-  // True if take() would find something. For parking: it needs no ordering of its own.
+  // True if take() would find a record. For parking: needs no ordering of its own.
   bool anything() const { return seen_tail_ != head_ || ring_.tail.load(std::memory_order_relaxed) != head_; }
 
  private:

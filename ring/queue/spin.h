@@ -1,14 +1,14 @@
 // The time to poll before parking: bounded by the operator's `spin_us`, and adapted to the length of recent waits.
 //
-// A wait that ends while polling costs its own length; one that outlasts the polling costs that, a sleep and a wake-up.
-// So polling pays where waits are shorter than the bound and is lost where they are longer: each wait that polling
-// could have covered doubles the share of the bound that is polled, each other one halves it. A program that computes
-// between its calls stops polling within six waits, and one that waits for small kernels polls again as soon.
+// A wait that ends while polling costs its own length; a longer wait costs the polling, a sleep and a wake-up. Polling
+// pays if waits are shorter than the bound, and is wasted if they are longer. Each wait that polling could have covered
+// doubles the polled share of the bound; each longer one halves it. A program that computes between its calls stops
+// polling within six waits, and a program that waits for small kernels resumes polling as fast.
 //
-// Waits that are a little longer than the bound cost most: all the polling, and the sleep as well. A side that asks for
-// it polls for twice the bound where its waits are that long, and no longer for others.
+// Waits a little longer than the bound cost most: all the polling, and the sleep. On request, a side polls for twice
+// the bound if its waits have that length, and no longer for other waits.
 //
-// Threads share it without a lock: a lost step changes nothing that matters. Any unit of time will do.
+// Threads share it without a lock: a lost step does no harm. Any unit of time will do.
 //
 // ```cpp
 // bool poll(ring::AdaptiveSpin& spin, std::uint64_t bound_ns, bool (*has_come_within)(std::uint64_t ns)) {
@@ -36,8 +36,8 @@ class AdaptiveSpin {
     return halvings < 0 ? 2 * bound : bound >> halvings;
   }
 
-  // A wait ended: while polling, or after `waited` altogether (the bound's unit), the sleep included. Up to twice the
-  // bound counts as a wait that polling would have covered, since waking up takes long, too.
+  // Reports the end of a wait: while polling, or after `waited` in total (in the bound's unit), sleep included. Up to
+  // twice the bound counts as a wait that polling would have covered, since waking up takes long, too.
   void ended_polling() {
     if (halvings_.load(std::memory_order_relaxed) > 0) step(-1);
   }

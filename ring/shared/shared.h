@@ -1,10 +1,10 @@
-// Memory that the other side can write at any moment: the only way to it.
+// The only access to memory that the other side can write at any moment.
 //
-// Shared<T> is a place in such memory. It gives out values and takes values; no reference or pointer into the memory
-// leaves it. So a checked value cannot change behind the check: to look again, the code has to call load() or
-// copy_out() again, and the fuzzers change the memory between any two of these (ring/shared/observed.h).
+// Shared<T> is a place in such memory. It returns and accepts values; no reference or pointer into the memory leaves
+// it. Hence a checked value cannot change after the check: to look again, code must call load() or copy_out() again.
+// The fuzzers change the memory between any two such calls (ring/shared/observed.h).
 //
-//   Shared<uint32_t> and the like   one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
+//   Shared<uint32_t> or similar     one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
 //   Shared<Struct>                  a struct of ring/layout/layout_c.h: [&Struct::member] is the member's place;
 //                                   copy_out and copy_in for all of it, which is not atomic
 //   Shared<T[n]>                    [i] is an element's place
@@ -14,9 +14,9 @@
 // place is a pointer: copy it freely, and unmap the memory only when no copy is used again. It checks no index: offsets
 // are constants of the layout, or were checked. Nothing here fails, and any thread may use a place. Sizes are bytes.
 //
-// Exceptions, each with a name that says so, and each at one kind of place: write_only() for records that are built in
-// the ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
-// tools/boundary-check lists the files that may use them.
+// Three named exceptions, for one kind of place each: write_only() for records that are built in the ring, for_driver()
+// for the arena's bytes that a driver copies, futex_word() for the kernel. tools/boundary-check lists the files that
+// may use them.
 //
 // ```cpp
 // struct Mailbox { std::uint32_t ready, length; };
@@ -44,7 +44,7 @@ namespace ring {
 
 using words::Order, words::Site;
 
-// The compiler neither reads the source of a copy a second time, nor puts off a copy into shared memory.
+// Keeps the compiler from reading a copy's source again, and from delaying a copy into shared memory.
 inline void copied(const void* at) { asm volatile("" ::"r"(at) : "memory"); }
 
 // Bytes of shared memory.
@@ -73,7 +73,7 @@ class SharedBytes {
 
   // A place to write to, never to read.
   std::byte* write_only(std::size_t offset) const { return at_ + offset; }
-  // For a driver, which copies from here and to here by itself.
+  // For a driver, which copies from and to these bytes itself.
   void* for_driver() const { return at_; }
   bool there() const { return at_ != nullptr; }
 
@@ -112,13 +112,13 @@ requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
     observe_read(at_, sizeof(T));
     return words::fetch_or(at_, value, order, site);
   }
-  // On failure `expected` becomes the value found.
+  // On failure `expected` becomes the current value.
   bool compare_exchange(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
     return words::compare_exchange(at_, expected, desired, order, site);
   }
 
-  // The word for the kernel to sleep on.
+  // The word for futex calls.
   T* futex_word() const { return at_; }
 
  private:
@@ -176,7 +176,7 @@ requires(std::is_class_v<T>&& std::is_trivially_copyable_v<T>) class Shared<T> {
   T* at_ = nullptr;
 };
 
-// The place of a T at an offset of memory that the caller has mapped, offset and size checked.
+// The place of a T at an offset in mapped memory; the caller has checked offset and size.
 template <class T>
 Shared<T> shared_at(std::byte* base, std::size_t offset) {
   return Shared<T>(reinterpret_cast<T*>(base + offset));

@@ -1,6 +1,6 @@
-// Asks, where a fence, a second look or an exact bound is, whether a test tries that mistake now.
+// Whether a test tries a deliberate mistake now: left-out fences, second looks and exact bounds ask this.
 //
-// As shipped the answer is a constant false and leaves nothing in the program. The tests of tests/models/ and the
+// As shipped the answer is a constant false and leaves no code in the program. The tests of tests/models/ and the
 // fuzzers are built with IVGPU_MUTANTS, try one mistake after the other, and must catch each (docs/models.md). Set
 // tried_mutant only while one thread runs.
 //

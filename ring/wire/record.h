@@ -1,12 +1,12 @@
-// A record: the message that travels in a request ring, and its payload's form.
+// A record: the message in a request ring, and the form of its payload.
 //
 //   RecordHeader            16 bytes
 //   one 8-byte slot for each parameter of the call, in the order of cuda.h
 //   the bytes that the slots describe, each run padded to 8
 //
-// So everything but the payload has an offset known when the call is compiled. Writer and Reader remember a failure
-// instead of throwing: ask ok() once, at the end. Neither owns its memory, and one thread uses each. A Reader runs over
-// private memory only: copy a record out first. Sizes are bytes.
+// The offsets of all slots are thus known at compile time. Writer and Reader remember a failure instead of throwing:
+// ask ok() once, at the end. Neither owns its memory, and one thread uses each. A Reader reads private memory only:
+// copy a record out first. Sizes are bytes.
 //
 // ```cpp
 // bool write_text(std::span<std::byte> payload, const char* text, std::size_t length) {
@@ -29,24 +29,24 @@
 namespace ring {
 
 struct RecordHeader {
-  std::uint32_t bytes = 0;  // of the whole record, this header included; a multiple of 16
-  std::uint16_t call = 0;   // an id of ring/api/driver.def; 0 is padding to the ring's end
+  std::uint32_t bytes = 0;  // of the whole record, with this header; a multiple of 16
+  std::uint16_t call = 0;   // an id of ring/api/driver.def; 0: padding to the ring's end
   std::uint16_t flags = 0;
-  std::uint64_t position = 0;  // 1 for a channel's first record; padding has none
+  std::uint64_t position = 0;  // 1 for a channel's first record; 0 for padding
 };
 static_assert(sizeof(RecordHeader) == 16);
 
 inline constexpr std::uint16_t padding_call = 0;
-inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits: answer in the mailbox
-inline constexpr std::uint16_t flag_per_thread = 2;   // the _ptsz or _ptds form: stream 0 means the thread's own
+inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits for an answer in the mailbox
+inline constexpr std::uint16_t flag_per_thread = 2;   // a _ptsz or _ptds form: stream 0 means the thread's own stream
 // Bits 2-3: the calling thread's capture mode. Global is 0, which every worker knows.
 inline constexpr unsigned capture_mode_at = 2;
 constexpr std::uint16_t capture_mode_flags(unsigned mode) {
   return static_cast<std::uint16_t>((mode & 3) << capture_mode_at);
 }
 constexpr unsigned capture_mode_of(std::uint16_t flags) { return flags >> capture_mode_at & 3; }
-// Bits 8-13: the number of the context that is current in the calling thread. Those below max_devices are the devices'
-// primary contexts; the others are for contexts that a program has created, by the numbers that the guest has chosen.
+// Bits 8-13: the number of the calling thread's current context. Numbers below max_devices are the devices' primary
+// contexts; higher ones are the guest's numbers for contexts that a program has created.
 inline constexpr unsigned context_at = 8;
 inline constexpr unsigned max_contexts = 64;
 inline constexpr unsigned first_created_context = max_devices;
@@ -65,12 +65,12 @@ constexpr std::uint32_t record_size(std::size_t payload) {
   return static_cast<std::uint32_t>((sizeof(RecordHeader) + payload + 15) & ~std::size_t{15});
 }
 
-// Writes into memory it does not own: a ring's tail, or a reply.
+// Writes into memory of the caller: a ring's tail, or a reply.
 class Writer {
  public:
   explicit Writer(std::span<std::byte> buffer) : buffer_(buffer) {}
 
-  // The padding is zero: what lay in the buffer before is nobody else's to read. The n bytes are the caller's to fill.
+  // Returns n bytes to fill, and zeroes the padding: no reader may see the buffer's old bytes.
   std::byte* reserve(std::size_t n) {
     if (!ok_ || n > buffer_.size() - used_ || padded(n) > buffer_.size() - used_) {
       ok_ = false;
@@ -78,7 +78,7 @@ class Writer {
     }
     std::byte* at = buffer_.data() + used_;
     used_ += padded(n);
-    // The last word whole, before its first bytes are written: one store, none where n is a constant without padding.
+    // Zeroes the last word before its first bytes are written: one store, or none for a constant n without padding.
     if (n != padded(n)) std::memset(at + padded(n) - 8, 0, 8);
     return at;
   }
@@ -102,7 +102,7 @@ class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // n bytes, aligned to 8 within the payload; null once anything failed.
+  // n bytes, aligned to 8 within the payload; null after any failure.
   const std::byte* take(std::size_t n) {
     if (!ok_ || n > bytes_.size() - used_ || padded(n) > bytes_.size() - used_) {
       ok_ = false;

@@ -1,4 +1,4 @@
-// Reads a reply where it lies, in a mailbox that the other side can write: each byte once, into private memory.
+// Reads a reply in place, in a mailbox that the other side can write: copies each byte once into private memory.
 //
 // Check a value before using it; it cannot be read a second time. A reader remembers a failure instead of throwing: ask
 // ok() once, at the end. It owns nothing, and one thread uses it, under the lock of the mailbox's channel.
@@ -26,7 +26,7 @@ class SharedReader {
  public:
   explicit SharedReader(SharedBytes bytes) : bytes_(bytes) {}
 
-  // The next n bytes, aligned to 8 within the payload. False once anything failed; nothing is copied then.
+  // Copies the next n bytes, aligned to 8 within the payload. False after any failure; then nothing is copied.
   bool copy(void* to, std::size_t n) {
     const std::size_t at = used_;
     if (!skip(n)) return false;
