@@ -25,7 +25,7 @@ inline bool has_data(const CUgraphEdgeData& data) {
 
 // For a reply with an id that no correct worker sends.
 inline CUresult lose_to_unsound_reply() {
-  session()->lose("a reply names a graph that cannot be one");
+  session()->liveness().lose("a reply names a graph that cannot be one");
   return CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 

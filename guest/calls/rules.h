@@ -46,7 +46,7 @@ struct Rules<api::id_of::cuMipmappedArrayDestroy> : Rules<0> {
 // Records that a capture has begun in the stream, which the driver has found.
 inline void note_capture(CUstream stream) {
   StreamRef ref;
-  if (find_stream(stream, ref) == CUDA_SUCCESS) session()->captures.began(*ref.object);
+  if (find_stream(stream, ref) == CUDA_SUCCESS) session()->graphs.captures.began(*ref.object);
 }
 
 inline CUresult refuse_unknown(unsigned flags, unsigned known) {
@@ -60,16 +60,16 @@ inline CUresult refuse_no_device(CUdevice device) {
 // The external flags are for captured streams. The driver refuses them in other streams.
 inline CUresult refuse_external(unsigned flags, unsigned external) {
   if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
-  return flags == external && !session()->captures.any() ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+  return flags == external && !session()->graphs.captures.any() ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
 // Marks an event that may belong to a capture. A wait for it may then fail at once, even after the capture's end.
 inline void note_recorded(CUevent event) {
   if (Object* const object = session()->objects.find(event, api::Handle::Event))
-    object->in_capture.store(session()->captures.any(), std::memory_order_relaxed);
+    object->in_capture.store(session()->graphs.captures.any(), std::memory_order_relaxed);
 }
 
-inline void note_used_by_graphs() { session()->graphs_use_events.store(true, std::memory_order_relaxed); }
+inline void note_used_by_graphs() { session()->graphs.use_events.store(true, std::memory_order_relaxed); }
 
 inline void note_recorded_by_graphs(CUevent event) {
   note_used_by_graphs();
@@ -255,19 +255,19 @@ template <>
 struct Rules<api::id_of::cuDeviceSetMemPool> : Rules<0> {
   static CUresult refuses(CUdevice device, CUmemoryPool) { return refuse_no_device(device); }
   static void learn(Object*, CUdevice device, CUmemoryPool pool) {
-    session()->set_pool(static_cast<std::uint32_t>(device), api::number_of(pool));
+    session()->memory.pools.set(static_cast<std::uint32_t>(device), api::number_of(pool));
   }
 };
 template <>
 struct Rules<api::id_of::cuMemSetMemPool> : Rules<0> {
   static void learn(Object*, const CUmemLocation* at, CUmemAllocationType, CUmemoryPool pool) {
     if (at->type == CU_MEM_LOCATION_TYPE_DEVICE)
-      session()->set_pool(static_cast<std::uint32_t>(at->id), api::number_of(pool));
+      session()->memory.pools.set(static_cast<std::uint32_t>(at->id), api::number_of(pool));
   }
 };
 template <>
 struct Rules<api::id_of::cuMemPoolDestroy> : Rules<0> {
-  static void learn(Object*, CUmemoryPool pool) { session()->forget_pool(api::number_of(pool)); }
+  static void learn(Object*, CUmemoryPool pool) { session()->memory.pools.forget(api::number_of(pool)); }
 };
 
 // The guest answers cuStreamGetPriority.
@@ -297,7 +297,7 @@ template <>
 struct Rules<api::id_of::cuStreamIsCapturing> : Rules<0> {
   // While no capture is open, the guest knows the answer.
   static std::optional<CUresult> answer(CUstream stream, CUstreamCaptureStatus* status) {
-    if (session()->captures.any()) return std::nullopt;
+    if (session()->graphs.captures.any()) return std::nullopt;
     StreamRef ref;
     if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -73,7 +73,7 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
                            ? wait_for_all(channel)
                            : c.stream == nullptr || wait_for_stream(*c.stream, channel);
   if (!ordered) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
-  const Captures& captures = session()->captures;
+  const Captures& captures = session()->graphs.captures;
   const bool is_judged = captures.any() && !(c.known_accepted && captures.accept_launches());
   const api::Way way = is_judged ? api::Way::Waited : c.way.value_or(line.way);
   Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Returned);

@@ -46,7 +46,7 @@ class DoneQuestion {
   static std::uint64_t sent() {
     Session& s = *session();
     std::uint64_t sum = 0;
-    for (std::uint32_t c = 0; c < s.open_channels(); ++c) sum += s.channel(c).posted();
+    for (std::uint32_t c = 0; c < s.channels().open(); ++c) sum += s.channels().at(c).posted();
     return sum;
   }
 

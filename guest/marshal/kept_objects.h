@@ -34,33 +34,33 @@ inline bool is_event_of_capture(const Object* object) {
 inline void close_object(Object& object, std::uint64_t id, Use last) {
   Objects& objects = session()->objects;
   const api::Handle kind = api::Id::of(id).kind;
-  if (kind == api::Handle::Stream) session()->captures.disturb(), session()->captures.over(object);
-  if (kind == api::Handle::GraphExec) session()->accepted_nodes.forget(id);
+  if (kind == api::Handle::Stream) session()->graphs.captures.disturb(), session()->graphs.captures.over(object);
+  if (kind == api::Handle::GraphExec) session()->graphs.accepted.forget(id);
   for (Object* owned : objects.owned_by(object)) objects.retire(*owned, last);
   if (kind == api::Handle::Module || kind == api::Handle::Library) {
-    session()->variables->drop_of(id, last);
-    session()->addresses.drop_owned(id);
+    session()->code.variables->drop_of(id, last);
+    session()->memory.addresses.drop_owned(id);
   }
   objects.close(object, id, last);
 }
 
 // The error of cuMemFreeAsync for an address that is no device memory.
 inline CUresult no_allocation(std::uint64_t at) {
-  const bool managed = session()->addresses.find(at).kind == Place::Kind::Managed;
+  const bool managed = session()->memory.addresses.find(at).kind == Place::Kind::Managed;
   return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Records new memory from a pool.
 inline void keep_allocation(std::uint64_t at, std::uint64_t bytes, std::uint64_t pool, std::uint32_t device,
                             Context& home) {
-  session()->addresses.add({.kind = Place::Kind::Device,
-                            .start = at,
-                            .bytes = bytes,
-                            .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
-                            .pool = pool,
-                            .pooled = true,
-                            .device = device,
-                            .context = &home});
+  session()->memory.addresses.add({.kind = Place::Kind::Device,
+                                   .start = at,
+                                   .bytes = bytes,
+                                   .id = session()->memory.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
+                                   .pool = pool,
+                                   .pooled = true,
+                                   .device = device,
+                                   .context = &home});
 }
 
 }  // namespace guest

@@ -39,8 +39,8 @@ DeviceArgument device_argument(CUdeviceptr p, const Params& params) {
   const bool aligned = p % a.bytes == 0;
   if (bytes == std::uint64_t{0} && (aligned || a.extent != api::Extent::Rows)) return {.nothing = true};
   if (!bytes || !aligned) return {.refused = CUDA_ERROR_INVALID_VALUE};
-  if (const auto at = session()->device_view(p, *bytes)) return {.at = *at};
-  if (a.judged_later && session()->captures.any()) return {.at = p};
+  if (const auto at = session()->memory.addresses.device_view(p, *bytes)) return {.at = *at};
+  if (a.judged_later && session()->graphs.captures.any()) return {.at = p};
   return {.refused = CUDA_ERROR_INVALID_VALUE};
 }
 

@@ -42,7 +42,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     refused_ = refused;
     each([&]<std::size_t I>() { check<I>(); });
     if (refused_ != CUDA_SUCCESS || nothing_) return refused_;
-    if (session()->captures.any() || std::ranges::any_of(objects_, is_event_of_capture)) way = api::Way::Waited;
+    if (session()->graphs.captures.any() || std::ranges::any_of(objects_, is_event_of_capture)) way = api::Way::Waited;
     Channel& channel = this_channel();
     std::optional<DoneQuestion> question = done_question(manner.asks);
     if (question && question->answered() && !channel.has_deferred_error()) return CUDA_SUCCESS;
@@ -120,10 +120,10 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (p == 0) nothing_ = true;
     } else if constexpr (a.dir == Dir::Reserved) {
       length_[I] = p;
-      if (!session()->reserved.holds(p, element_count<I>())) refuse(CUDA_ERROR_INVALID_VALUE);
+      if (!session()->memory.reserved.holds(p, element_count<I>())) refuse(CUDA_ERROR_INVALID_VALUE);
     } else if constexpr (a.dir == Dir::Inside) {
       length_[I] = to_slot(p);
-      if (!session()->knows_address(length_[I])) refuse(CUDA_ERROR_INVALID_VALUE);
+      if (!session()->memory.knows(length_[I])) refuse(CUDA_ERROR_INVALID_VALUE);
     } else if constexpr (a.dir == Dir::Ids) {
       length_[I] = ids_length(p, element_count<I>());
       if (const CUresult r = check_ids(p, element_count<I>(), kind<I>); r != CUDA_SUCCESS) return refuse(r);
@@ -174,7 +174,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (is_object<I>) {
         if (objects_[I] != stream_.object) alive = alive && wait_for_object(*objects_[I], channel);
         // A launch does not name the events that its graph uses.
-        if (kind<I> == Handle::GraphExec && session()->graphs_use_events.load(std::memory_order_relaxed))
+        if (kind<I> == Handle::GraphExec && session()->graphs.use_events.load(std::memory_order_relaxed))
           alive = alive && (ring::wrong(ring::Mutant::launch_overtakes) || wait_for_all(channel));
       }
     });
@@ -188,7 +188,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       created_ = session()->objects.create(kind<I>, keeper(kind<I>, where()));
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
     } else if constexpr (args[I].dir == Dir::Frees) {
-      freed_ = session()->addresses.take(length_[I], Place::Kind::Device);
+      freed_ = session()->memory.addresses.take(length_[I], Place::Kind::Device);
       if (!freed_) refused_ = no_allocation(length_[I]);
     }
   }
@@ -282,7 +282,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       *std::get<I>(params_) = made_;
       remember_memory<I>();
     } else if constexpr (args[I].dir == Dir::Frees) {
-      if (use_.position == 0 && freed_) session()->addresses.add(*freed_);  // nothing was sent: the memory lives on
+      if (use_.position == 0 && freed_)
+        session()->memory.addresses.add(*freed_);  // nothing was sent: the memory lives on
     } else if constexpr (args[I].dir == Dir::Reserved) {
       if (done_) settle_range<I>();
     } else if constexpr (is_object<I>) {
@@ -319,7 +320,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
           mapped = id, device = objects_[J]->device;
     });
     for (const std::uint64_t id :
-         session()->reserved.settle(args[I].range, length_[I], element_count<I>(), mapped, device))
+         session()->memory.reserved.settle(args[I].range, length_[I], element_count<I>(), mapped, device))
       if (Object* object = objects.find(reinterpret_cast<const void*>(id), Handle::Allocation))
         objects.close(*object, id, use_);
   }
@@ -336,7 +337,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void remember_memory() {
     if constexpr (args[I].range == api::Range::Made)
-      session()->reserved.add(made_, made_bytes());
+      session()->memory.reserved.add(made_, made_bytes());
     else if (made_ != 0)
       keep_allocation(made_, made_bytes(), pool_of_memory(), device_of_memory(), home_of_memory());
   }
@@ -361,7 +362,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
   // The pool that the call names; else the pool that the program has set for the device.
   std::uint64_t pool_of_memory() const {
-    std::uint64_t pool = session()->pool_of(home_of_memory().device);
+    std::uint64_t pool = session()->memory.pools.of(home_of_memory().device);
     each([&]<std::size_t I>() {
       if constexpr (kind<I> == Handle::MemPool) pool = to_slot(std::get<I>(params_));
     });
@@ -370,7 +371,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   std::optional<DoneQuestion> done_question(Asks asks) {
     using Question = std::optional<DoneQuestion>;
-    if (asks == Asks::Nothing || session()->captures.any()) return std::nullopt;
+    if (asks == Asks::Nothing || session()->graphs.captures.any()) return std::nullopt;
     if constexpr (sizeof...(P) == 0) return Question(std::in_place, asks, context_->done);
     if (stream_.null_stream) return Question(std::in_place, asks, objects_[0]->done);
     return objects_[0] == nullptr ? std::nullopt : Question(std::in_place, asks, *objects_[0]);

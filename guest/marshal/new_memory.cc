@@ -21,13 +21,13 @@ void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& 
 // Reports each place once: the worker keeps it from the driver until the session ends. A worker without this call gets
 // no report. A refusal changes nothing, since the guest asks the driver again anyway.
 void NewMemory::tell_worker(std::uint64_t start, std::uint64_t bytes) {
-  if (!session()->serves(api::id_of::avoid)) return;
-  const auto there = session()->occupied.around(start, bytes);
+  if (!session()->slot().serves(api::id_of::avoid)) return;
+  const auto there = session()->memory.occupied.around(start, bytes);
   if (there) send_slots<2>(api::id_of::avoid, context_, {there->start, there->end - there->start});
 }
 
 bool NewMemory::keep(std::uint64_t start, std::uint64_t bytes, CUresult& result) {
-  if (start == 0 || session()->addresses.reserve(start, bytes)) return true;
+  if (start == 0 || session()->memory.addresses.reserve(start, bytes)) return true;
   log(Level::Debug, "device memory at %llx collides with a mapping of this process",
       static_cast<unsigned long long>(start));
   ++count_;

@@ -33,7 +33,7 @@ inline CUresult no_such(const void* handle) {
 // Whether a call must not overtake any posted call: its line says so, or it names no stream while captures are open.
 // Launches into captures are posted, and change graphs that they do not name.
 inline bool follows_all(api::Order order, bool on_stream) {
-  return order == api::Order::All || (!on_stream && session()->captures.any());
+  return order == api::Order::All || (!on_stream && session()->graphs.captures.any());
 }
 
 // Waits for the calls that a call on this stream must not overtake. Work on the NULL stream waits for all blocking

@@ -38,7 +38,7 @@ void log_lines(std::span<char> text) {
 }  // namespace
 
 void print_output() {
-  if (ready() != CUDA_SUCCESS || !session()->usable()) return;
+  if (ready() != CUDA_SUCCESS || !session()->liveness().usable()) return;
   const Uncancelled here;
   for (std::size_t length = 1; length != 0;) {
     length = 0;

@@ -16,7 +16,7 @@ inline std::uint16_t record_flags(const Context& context, bool waits) {
   return static_cast<std::uint16_t>(
       ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
       (this_thread().per_thread ? ring::flag_per_thread : 0) |
-      (session()->captures.any() ? ring::capture_mode_flags(this_thread().capture_mode) : 0));
+      (session()->graphs.captures.any() ? ring::capture_mode_flags(this_thread().capture_mode) : 0));
 }
 
 // A posted call returns the error of an earlier posted call and is not made, which is CUDA's rule. A waited call
@@ -33,7 +33,7 @@ inline Sending sending(int call, api::Way way, const Context& context, std::size
 // Called with the result of each call of the program.
 inline void note_answer(CUresult result) {
   const bool refused = result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && result != CUDA_ERROR_NOT_FOUND;
-  if (refused) session()->captures.disturb();
+  if (refused) session()->graphs.captures.disturb();
 }
 
 }  // namespace guest

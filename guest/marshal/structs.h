@@ -29,12 +29,12 @@ struct ToHost {
   }
   void unused(void*& p) { p = nullptr; }
   void word(CUdeviceptr& at, std::size_t bytes) {
-    const auto seen = at % bytes == 0 ? session()->device_view(at, bytes) : std::nullopt;
+    const auto seen = at % bytes == 0 ? session()->memory.addresses.device_view(at, bytes) : std::nullopt;
     if (!seen) refused = CUDA_ERROR_INVALID_VALUE;
     at = seen.value_or(0);
   }
   void range(CUdeviceptr& at, std::uint64_t bytes) {
-    const auto seen = session()->device_view(at, bytes);
+    const auto seen = session()->memory.addresses.device_view(at, bytes);
     if (!seen) refused = CUDA_ERROR_INVALID_VALUE;
     at = seen.value_or(0);
   }

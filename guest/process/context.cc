@@ -134,12 +134,12 @@ void end(Context& context) {
 }
 
 CUresult state_of(const Context& context) {
-  return context.lives() ? session()->fault() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return context.lives() ? session()->slot().fault() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult enter(Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   context = current_context();
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
@@ -154,7 +154,7 @@ CUresult enter(Context*& context, std::initializer_list<const void*> named) {
 
 CUresult enter_without_context(Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   context = current_context();
   if (context == nullptr || !context->lives()) context = &primary(0);
   return CUDA_SUCCESS;

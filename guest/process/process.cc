@@ -52,16 +52,16 @@ bool ends_its_fork() {
 // An exit handler may fork, too. Its child must have no session either, or it would give the parent's slot back.
 void before_fork() {
   if (session() == nullptr) return;
-  session()->registered->before_fork();
+  session()->memory.registered->before_fork();
   forking.store(pthread_self(), std::memory_order_relaxed);
 }
 
 void after_fork_in_parent() {
-  if (ends_its_fork()) session()->registered->after_fork_in_parent();
+  if (ends_its_fork()) session()->memory.registered->after_fork_in_parent();
 }
 
 void after_fork_in_child() {
-  if (ends_its_fork()) session()->registered->after_fork_in_child();
+  if (ends_its_fork()) session()->memory.registered->after_fork_in_child();
   if (session() == nullptr) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
   session()->forget();
@@ -138,10 +138,13 @@ void write_statistics(Session& s) {
   const char* path = std::getenv("IVGPU_STATS");
   if (path == nullptr || *path == '\0') return;
   std::uint64_t posted = 0, waited = 0, bytes = 0;
-  for (std::uint32_t c = 0; c < s.open_channels(); ++c) {
-    posted += s.channel(c).posted_calls, waited += s.channel(c).waited_calls, bytes += s.channel(c).bytes;
+  for (std::uint32_t c = 0; c < s.channels().open(); ++c) {
+    const Channel::Counts& counts = s.channels().at(c).counts;
+    posted += counts.posted_calls;
+    waited += counts.waited_calls;
+    bytes += counts.bytes;
   }
-  bytes += s.staged_bytes;
+  bytes += s.memory.staged_bytes;
   char line[160];
   const int n =
       std::snprintf(line, sizeof line, "ivgpu-stats calls=%llu posted=%llu waited=%llu bytes=%llu\n",
@@ -197,7 +200,7 @@ CUresult check_device(CUdevice device) {
 }
 
 const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
-  return session()->devices().device[process().visible[ordinal]];
+  return session()->slot().devices().device[process().visible[ordinal]];
 }
 Context& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
 
@@ -209,9 +212,9 @@ void finish() {
   const Uncancelled here;
   write_statistics(*session());
   if (session()->ends_with_process()) return;
-  session()->variables->leave();
+  session()->code.variables->leave();
   // The slot's next process would see these bytes. If they cannot be removed, the process's end frees the slot.
-  if (session()->registered->remove_all()) session()->leave();
+  if (session()->memory.registered->remove_all()) session()->leave();
 }
 
 }  // namespace guest

@@ -67,7 +67,7 @@ Thread& this_thread() { return current != nullptr ? *current : start_thread(); }
 
 Channel& this_channel() {
   Thread& thread = this_thread();
-  if (thread.channel == nullptr) thread.channel = &session()->acquire_channel();
+  if (thread.channel == nullptr) thread.channel = &session()->channels().acquire();
   return *thread.channel;
 }
 

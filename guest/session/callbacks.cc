@@ -70,7 +70,7 @@ void Callbacks::stop() {
 
 // The caller holds the mutex. The thread takes no signals: the program's handlers expect the program's own threads.
 bool Callbacks::start() {
-  for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot_.view().lane(k));
+  lanes_.open(slot_.view());
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -105,13 +105,11 @@ void Callbacks::serve(Lock& lock) {
 }
 
 ring::LaneCallee* Callbacks::find_call(ring::LaneCall& call) {
-  for (std::size_t k = 0; k < lanes_.size(); ++k) {
-    ring::LaneCallee& lane = lanes_[++last_lane_ % lanes_.size()];
-    const ring::Peer peer = lane.take(call);
-    if (peer == ring::Peer::Ok) return nap_ns_ = 0, &lane;
-    if (peer == ring::Peer::Broken) return liveness_.lose("a lane's number makes no sense"), nullptr;
-  }
-  return nullptr;
+  ring::Peer peer = ring::Peer::Wait;
+  ring::LaneCallee* const lane = lanes_.take(call, peer);
+  if (lane != nullptr) nap_ns_ = 0;
+  if (peer == ring::Peer::Broken) liveness_.lose("a lane's number makes no sense");
+  return lane;
 }
 
 void Callbacks::make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock) {
@@ -139,7 +137,7 @@ void Callbacks::make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& l
 
 void Callbacks::answer(ring::LaneCallee& lane, CUresult result) {
   lane.answer(result);
-  const auto k = static_cast<std::uint32_t>(&lane - lanes_.data());
+  const std::uint32_t k = lanes_.index_of(lane);
   ring::Parking waiter(slot_.view().lane(k)[&ring::LaneControl::worker_asleep]);
   if (waiter.must_wake() != ring::Asleep::No) bell_.wake(waiter.word());
 }
@@ -181,10 +179,6 @@ void Callbacks::park(Lock& lock) {
   if (!ours && !forgotten()) liveness_.lose_slot();
   lock.lock();
   if (!over()) parking.woke();
-}
-
-bool Callbacks::anything() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const ring::LaneCallee& lane) { return lane.anything(); });
 }
 
 }  // namespace guest

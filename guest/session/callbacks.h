@@ -13,6 +13,7 @@
 // thread that it does not have may hold the mutex.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -31,6 +32,35 @@
 #include "ring/queue/spin.h"
 
 namespace guest {
+
+// The session's callback slots, as the guest's thread reads them.
+class CalleeLanes {
+ public:
+  // Preconditions: the slot is mapped and checked.
+  void open(const ring::SlotView& slot) {
+    for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot.lane(k));
+  }
+  // Takes the next call. Null: `peer` says whether there is none, or a lane whose number makes no sense.
+  ring::LaneCallee* take(ring::LaneCall& call, ring::Peer& peer) {
+    for (std::size_t k = 0; k < lanes_.size(); ++k) {
+      ring::LaneCallee& lane = lanes_[++last_ % lanes_.size()];
+      peer = lane.take(call);
+      if (peer == ring::Peer::Ok) return &lane;
+      if (peer == ring::Peer::Broken) return nullptr;
+    }
+    return nullptr;
+  }
+  bool anything() const {
+    return std::any_of(lanes_.begin(), lanes_.end(), [](const ring::LaneCallee& lane) { return lane.anything(); });
+  }
+  std::uint32_t index_of(const ring::LaneCallee& lane) const {
+    return static_cast<std::uint32_t>(&lane - lanes_.data());
+  }
+
+ private:
+  std::array<ring::LaneCallee, ring::max_lanes> lanes_;
+  std::size_t last_ = 0;  // the search for a call starts after this lane
+};
 
 class Callbacks {
  public:
@@ -69,7 +99,7 @@ class Callbacks {
   bool poll(Lock& lock, std::uint64_t end);
   void sleep(Lock& lock);
   void park(Lock& lock);
-  bool anything() const;
+  bool anything() const { return lanes_.anything(); }
   bool over() const { return stopped_ || liveness_.lost(); }
   bool forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   ring::Parking self() const { return ring::Parking(slot_.view().header()[&ring::SlotHeader::callbacks_asleep]); }
@@ -84,8 +114,7 @@ class Callbacks {
   std::mutex mutex_;
   std::condition_variable issued_, ended_;
   Tokens tokens_;
-  std::array<ring::LaneCallee, ring::max_lanes> lanes_;
-  std::size_t last_lane_ = 0;  // the search for a call starts after this lane
+  CalleeLanes lanes_;
   std::uint64_t nap_ns_ = 0;
   ring::AdaptiveSpin spin_;
   bool running_ = false, stopped_ = false;

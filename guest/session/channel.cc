@@ -40,34 +40,33 @@ Channel::Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, const S
       control_(slot.view().control(index)),
       mailbox_(slot.view().reply(index)),
       producer_(slot.view().requests(index)),
-      worker_(control_[&Control::worker_asleep]),
-      self_(control_[&Control::guest_asleep]) {}
+      parked_{ring::Parking(control_[&Control::worker_asleep]), ring::Parking(control_[&Control::guest_asleep])} {}
 
 CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
   if (!liveness_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // a lost slot may be another process's
   if (!slot_.serves(call)) return slot_.refuse_unserved(call);
   if (!fits(payload)) return CUDA_ERROR_INVALID_VALUE;
-  record_bytes_ = ring::record_size(payload);
-  record_call_ = static_cast<std::uint16_t>(call);
+  record_.bytes = ring::record_size(payload);
+  record_.call = static_cast<std::uint16_t>(call);
   ring::Peer peer = ring::Peer::Wait;
-  const auto has_room = [&] { return (peer = producer_.reserve(record_bytes_, record_)) != ring::Peer::Wait; };
+  const auto has_room = [&] { return (peer = producer_.reserve(record_.bytes, record_.at)) != ring::Peer::Wait; };
   if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (peer == ring::Peer::Broken)
     return liveness_.lose("the worker's ring index makes no sense"), CUDA_ERROR_DEVICE_UNAVAILABLE;
-  writer = ring::Writer({record_ + sizeof(ring::RecordHeader), ring::padded(payload)});
+  writer = ring::Writer({record_.at + sizeof(ring::RecordHeader), ring::padded(payload)});
   return CUDA_SUCCESS;
 }
 
 std::uint64_t Channel::publish(std::uint16_t flags) {
   const std::uint64_t position = posted_.load(std::memory_order_relaxed) + 1;
-  const ring::RecordHeader header{.bytes = record_bytes_, .call = record_call_, .flags = flags, .position = position};
-  std::memcpy(record_, &header, sizeof header);
+  const ring::RecordHeader header{.bytes = record_.bytes, .call = record_.call, .flags = flags, .position = position};
+  std::memcpy(record_.at, &header, sizeof header);
   producer_.publish();
   posted_.store(position, std::memory_order_relaxed);
-  auto& counter = (flags & ring::flag_wants_reply) ? waited_calls : posted_calls;
+  auto& counter = (flags & ring::flag_wants_reply) ? counts.waited_calls : counts.posted_calls;
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  bytes.store(bytes.load(std::memory_order_relaxed) + record_bytes_, std::memory_order_relaxed);
-  if (worker_.must_wake() != ring::Asleep::No) bell_.wake(worker_.word());
+  counts.bytes.store(counts.bytes.load(std::memory_order_relaxed) + record_.bytes, std::memory_order_relaxed);
+  if (parked_.worker.must_wake() != ring::Asleep::No) bell_.wake(parked_.worker.word());
   return position;
 }
 
@@ -82,7 +81,7 @@ Reply Channel::await_reply(std::uint64_t position) {
     return {.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   }
   if (ring::wrong(ring::Mutant::reply_twice)) length = control_[&Control::reply_length].load(std::memory_order_relaxed);
-  bytes.store(bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
+  counts.bytes.store(counts.bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
   const std::int32_t result = control_[&Control::reply_result].load(std::memory_order_relaxed);
   return {.came = true, .result = static_cast<CUresult>(result), .payload = mailbox_.sub(0, length)};
 }
@@ -146,9 +145,9 @@ bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
 template <class Done>
 Channel::Slept Channel::park(Done done, std::uint64_t awaited) {
   control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
-  if (!self_.may_sleep(done, sleeper_.how())) return Slept::Done;
-  if (!sleeper_.sleep(self_.word(), longest_sleep_ns)) return Slept::SlotGone;
-  self_.woke();
+  if (!parked_.self.may_sleep(done, sleeper_.how())) return Slept::Done;
+  if (!sleeper_.sleep(parked_.self.word(), longest_sleep_ns)) return Slept::SlotGone;
+  parked_.self.woke();
   return Slept::LookAgain;
 }
 

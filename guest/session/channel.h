@@ -81,8 +81,10 @@ class Channel {
   // How long the next wait polls before it sleeps.
   std::uint64_t polling_nanoseconds() const;
 
-  // Statistics of this channel: calls and bytes.
-  std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
+  struct Counts {
+    std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
+  };
+  Counts counts;
 
  private:
   static constexpr bool fits(std::size_t payload) { return payload <= ring::max_record - sizeof(ring::RecordHeader); }
@@ -106,12 +108,18 @@ class Channel {
   const ring::Shared<ring::ChannelControl> control_;
   const ring::SharedBytes mailbox_;
   ring::Producer producer_;
-  ring::Parking worker_, self_;
+  struct Parked {
+    ring::Parking worker, self;
+  };
+  Parked parked_;
   ring::AdaptiveSpin spin_{ring::AdaptiveSpin::Most::TwiceTheBound};
   std::mutex mutex_;
-  std::byte* record_ = nullptr;
-  std::uint32_t record_bytes_ = 0;
-  std::uint16_t record_call_ = 0;
+  struct PendingRecord {  // between begin() and publish()
+    std::byte* at = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint16_t call = 0;
+  };
+  PendingRecord record_;
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint32_t> deferred_seen_{0};
 };

@@ -8,8 +8,8 @@ namespace guest {
 namespace {
 
 bool await_all(Session& s) {
-  for (std::uint32_t c = 0; c < s.open_channels(); ++c)
-    if (!s.channel(c).await_executed(s.channel(c).posted())) return false;
+  for (std::uint32_t c = 0; c < s.channels().open(); ++c)
+    if (!s.channels().at(c).await_executed(s.channels().at(c).posted())) return false;
   return true;
 }
 
@@ -19,8 +19,8 @@ bool await_all(Session& s) {
 bool await_executed(Use use) {
   Session& s = *session();
   if (use.channel == LastUse::any_channel) return await_all(s);
-  while (use.channel >= s.open_channels()) __builtin_ia32_pause();
-  return s.channel(use.channel).await_executed(use.position);
+  while (use.channel >= s.channels().open()) __builtin_ia32_pause();
+  return s.channels().at(use.channel).await_executed(use.position);
 }
 
 }  // namespace
@@ -43,9 +43,9 @@ void remember(Object& object, Use use) {
 
 bool wait_for_all(const Channel& mine) {
   Session& s = *session();
-  const std::uint32_t open = switches().order ? s.open_channels() : 0;
+  const std::uint32_t open = switches().order ? s.channels().open() : 0;
   for (std::uint32_t c = 0; c < open; ++c)
-    if (c != mine.index() && !s.channel(c).await_executed(s.channel(c).posted())) return false;
+    if (c != mine.index() && !s.channels().at(c).await_executed(s.channels().at(c).posted())) return false;
   return true;
 }
 

@@ -43,7 +43,7 @@ std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool rese
     s->unmap_slot();
     if (entered == Entered::Refused) return nullptr;
     log(Level::Info, "session slot %u was spoilt by somebody: another is tried", s->claim_.slot());
-    region = std::move(s->region_);
+    region = std::move(s->place_.region);
   }
   log(Level::Error, "%u session slots were spoilt, one after the other", tries);
   return nullptr;
@@ -51,15 +51,14 @@ std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool rese
 
 Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device)
     : objects(executed),
+      memory(reserve_device),
       textures(objects),
-      addresses(reserve_device),
-      region_(std::move(region)),
-      checked_(checked),
-      heartbeat_(*region_, checked_),
-      claim_(*region_, checked_, heartbeat_),
-      liveness_(*region_, claim_, heartbeat_),
-      bell_(*region_, claim_),
-      sleeper_(*region_),
+      place_{std::move(region), checked},
+      heartbeat_(*place_.region, place_.checked),
+      claim_(*place_.region, place_.checked, heartbeat_),
+      liveness_(*place_.region, claim_, heartbeat_),
+      bell_(*place_.region, claim_),
+      sleeper_(*place_.region),
       channels_(liveness_, slot_, bell_, sleeper_),
       binding_(liveness_, slot_, channels_),
       callbacks_(liveness_, slot_, bell_, sleeper_) {}
@@ -67,25 +66,28 @@ Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, b
 Session::~Session() { leave(); }
 
 Entered Session::enter_slot() {
-  if (const Entered mapped = slot_.map(*region_, checked_, claim_.slot()); mapped != Entered::Yes) return mapped;
+  if (const Entered mapped = slot_.map(*place_.region, place_.checked, claim_.slot()); mapped != Entered::Yes)
+    return mapped;
   heartbeat_.ask_worker(slot_.view(), claim_.slot());
-  sleeper_.begin(checked_, claim_.slot(), slot_.view().base());
-  const std::uint64_t arena_start = checked_.start_of(claim_.slot()) + ring::arena_offset;
-  if (!binding_.map(*region_, arena_start, checked_.slot_bytes - ring::arena_offset)) return Entered::Refused;
-  if (!binding_.bind()) return lost() ? Entered::Spoilt : Entered::Refused;
-  arena = binding_.make();
+  sleeper_.begin(place_.checked, claim_.slot(), slot_.view().base());
+  const std::uint64_t arena_start = place_.checked.start_of(claim_.slot()) + ring::arena_offset;
+  if (!binding_.map(*place_.region, arena_start, place_.checked.slot_bytes - ring::arena_offset))
+    return Entered::Refused;
+  if (!binding_.bind()) return liveness_.lost() ? Entered::Spoilt : Entered::Refused;
+  memory.arena = binding_.make();
   const auto map_again = [this, arena_start](std::uint64_t offset, std::size_t bytes) {
-    return map_for_program(*region_, arena_start + offset, bytes);
+    return map_for_program(*place_.region, arena_start + offset, bytes);
   };
-  registered = std::make_unique<Registered>(*arena, map_again, copiers().threads());
-  const auto reserve = [this](std::uint64_t at, std::uint64_t bytes) { return addresses.reserve(at, bytes); };
-  variables = std::make_unique<Variables>(*arena, region_->same_address_space(), map_again, reserve);
-  addresses.set_arena(reinterpret_cast<std::uint64_t>(arena->at(0)), binding_.device_address(), arena->bytes());
+  memory.registered = std::make_unique<Registered>(*memory.arena, map_again, copiers().threads());
+  const auto reserve = [this](std::uint64_t at, std::uint64_t bytes) { return memory.addresses.reserve(at, bytes); };
+  code.variables = std::make_unique<Variables>(*memory.arena, place_.region->same_address_space(), map_again, reserve);
+  memory.addresses.set_arena(reinterpret_cast<std::uint64_t>(memory.arena->at(0)), binding_.device_address(),
+                             memory.arena->bytes());
   return Entered::Yes;
 }
 
 void Session::unmap_slot() {
-  if (region_->same_address_space()) return;
+  if (place_.region->same_address_space()) return;
   binding_.unmap();
   slot_.unmap();
 }

@@ -50,12 +50,12 @@ class Captured : public testing::Test {
   }
   // That a capture works, and that none is counted as open any more.
   void expect_that_captures_work() {
-    EXPECT_FALSE(guest::session()->captures.any());
+    EXPECT_FALSE(guest::session()->graphs.captures.any());
     const CUgraph graph = captured(77);
     const CUgraphExec exec = instantiated(graph);
     EXPECT_EQ(cu::cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
     EXPECT_EQ(word(), 77U);
-    EXPECT_FALSE(guest::session()->captures.any());
+    EXPECT_FALSE(guest::session()->graphs.captures.any());
   }
 
   InProcess loopback_{backend()};
@@ -118,7 +118,7 @@ TEST_F(Captured, AContextThatEndsTakesItsCapturesAlong) {
   ASSERT_EQ(cu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cu::cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
   ASSERT_EQ(cu::cuCtxDestroy_v2(other), CUDA_SUCCESS);
-  EXPECT_FALSE(guest::session()->captures.any());
+  EXPECT_FALSE(guest::session()->graphs.captures.any());
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
 }
 
@@ -298,7 +298,7 @@ class Accepted : public Captured {
   // How many of the calls are waited for.
   template <class F>
   static std::uint64_t waits_of(F calls) {
-    auto& waited = guest::this_channel().waited_calls;
+    auto& waited = guest::this_channel().counts.waited_calls;
     const std::uint64_t before = waited.load();
     calls();
     return waited.load() - before;

@@ -57,7 +57,7 @@ testing::AssertionResult comes_back() {
 testing::AssertionResult stays_lost() {
   for (int i = 0; i < 25; ++i, pause_ms(10))
     if (cu::cuCtxSynchronize() != CUDA_ERROR_DEVICE_UNAVAILABLE) return testing::AssertionFailure() << "call " << i;
-  return testing::AssertionResult(guest::session()->lost());
+  return testing::AssertionResult(guest::session()->liveness().lost());
 }
 
 std::thread gate_opens_after(int ms) {
@@ -349,7 +349,7 @@ TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
     loopback_.mark_dead();
   });
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
   end.join();
 }
 
@@ -490,9 +490,9 @@ TEST_F(ComingBack, NothingIsKnownToBeDoneByAWaitThatFailed) {
     EXPECT_EQ(wait(stream_, event), CUDA_ERROR_DEVICE_UNAVAILABLE);
     come_back();
     std::thread opener = gate_opens_after(50);
-    const std::uint64_t asked = guest::this_channel().waited_calls;
+    const std::uint64_t asked = guest::this_channel().counts.waited_calls;
     EXPECT_EQ(wait(stream_, event), CUDA_SUCCESS);
-    EXPECT_EQ(guest::this_channel().waited_calls, asked + 1) << "it was not asked";
+    EXPECT_EQ(guest::this_channel().counts.waited_calls, asked + 1) << "it was not asked";
     opener.join();
   }
 }
@@ -503,13 +503,13 @@ TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
   ASSERT_NE(object, nullptr);
   object->last_use.remember({3, 9}, [](guest::Use) { return true; });
   object->last_use.remember({4, 1}, [](guest::Use) { return false; });
-  const std::uint64_t asked = guest::this_channel().waited_calls;
+  const std::uint64_t asked = guest::this_channel().counts.waited_calls;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  EXPECT_EQ(guest::this_channel().waited_calls, asked + 3);
+  EXPECT_EQ(guest::this_channel().counts.waited_calls, asked + 3);
   EXPECT_EQ(cu::cuMemsetD32Async(device_, 1, 1, stream_), CUDA_SUCCESS);  // and the next post is the last again
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  EXPECT_EQ(guest::this_channel().waited_calls, asked + 4);
+  EXPECT_EQ(guest::this_channel().counts.waited_calls, asked + 4);
 }
 
 // ---- staging -------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Diagnosis : public testing::Test {
     fake_driver().close_gate();
     EXPECT_EQ(cu::cuMemsetD8Async(device_, 1, 1, nullptr), CUDA_SUCCESS);
     while (!fake_driver().somebody_waits()) std::this_thread::yield();
-    guest::Channel& channel = guest::session()->channel(0);
+    guest::Channel& channel = guest::session()->channels().at(0);
     const std::uint64_t next = channel.posted() + 1;
     const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
     std::thread liar([&] {
@@ -87,7 +87,7 @@ TEST_F(Diagnosis, OfAPostedCallIsThereWhenTheFaultIsSeen) {
   say("a fault");
   fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_ILLEGAL_ADDRESS);
   ASSERT_EQ(cu::cuMemsetD32Async(device_, 1, 1, nullptr), CUDA_SUCCESS);
-  while (guest::session()->fault() == CUDA_SUCCESS) std::this_thread::yield();
+  while (guest::session()->slot().fault() == CUDA_SUCCESS) std::this_thread::yield();
   EXPECT_EQ(logged(), "ivgpu: simulated GPU: a fault\n");
 }
 
@@ -109,35 +109,35 @@ TEST_F(Diagnosis, SteersNoTerminal) {
 // No text at all, and lines that are empty: nothing is logged, and nothing is wrong.
 TEST_F(Diagnosis, MayBeEmpty) {
   EXPECT_EQ(logged_from({0, 8, word_of("\n\nwords\n")}), "ivgpu: simulated GPU: words\n");
-  EXPECT_TRUE(guest::session()->usable());
+  EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
 TEST_F(Diagnosis, OfNoLengthIsNone) {
   EXPECT_EQ(logged_from({0, 0}), "");
-  EXPECT_TRUE(guest::session()->usable());
+  EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
 // An older worker's reply.
 TEST_F(Diagnosis, MayBeMissing) {
   EXPECT_EQ(logged_from({0}), "");
-  EXPECT_TRUE(guest::session()->usable());
+  EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
 TEST_F(Diagnosis, LongerThanItsReplyEndsTheSession) {
   EXPECT_EQ(logged_from({0, 16, word_of("a fault\n")}).find("simulated"), std::string::npos);
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
 TEST_F(Diagnosis, LongerThanAnyEndsTheSession) {
   std::vector<std::uint64_t> reply(2 + api::max_diagnosis / 8 + 1, word_of("a fault\n"));
   reply[0] = 0, reply[1] = api::max_diagnosis + 1;
   EXPECT_EQ(logged_from(reply).find("simulated"), std::string::npos);
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
 TEST_F(Diagnosis, OfAnAbsurdLengthEndsTheSession) {
   EXPECT_EQ(logged_from({0, ~std::uint64_t{0}, 0}).find("simulated"), std::string::npos);
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
 }  // namespace

@@ -238,7 +238,7 @@ TEST_P(Lanes, AnAnswerThatNobodyWaitsForEndsTheWorker) {
 TEST_P(Lanes, ANumberThatSkipsOneEndsTheGuestsSession) {
   fill(3, 1, 2);
   issue(counted_.until_ended());
-  EXPECT_TRUE(before_deadline([] { return guest::session()->lost(); }));
+  EXPECT_TRUE(before_deadline([] { return guest::session()->liveness().lost(); }));
   EXPECT_EQ(done(3), 0u);
   EXPECT_EQ(counted_.calls, 0);
   EXPECT_EQ(callbacks().issue(counted_.once()), 0u);

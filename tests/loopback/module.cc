@@ -98,7 +98,7 @@ TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "ivgpu: the session with the host is lost: the ivshmem device was taken away\n");
   unplugger.join();
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
   CUdeviceptr more = 0;
   EXPECT_EQ(cu::cuMemAlloc_v2(&more, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -112,7 +112,7 @@ class Ended : public WithModule {
   void expect_lost() {
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "ivgpu: the session with the host is lost: its slot was taken away\n");
-    EXPECT_TRUE(guest::session()->lost());
+    EXPECT_TRUE(guest::session()->liveness().lost());
     EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
   }
 };
@@ -160,7 +160,7 @@ TEST_F(Ended, StagedRowsNeither) {
 TEST_F(Ended, ThatTheDeviceHasGoneIsTheReason) {
   module().unplug();
   testing::internal::CaptureStderr();
-  guest::session()->lose("a reply is shorter than its call's");
+  guest::session()->liveness().lose("a reply is shorter than its call's");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "ivgpu: the session with the host is lost: the ivshmem device was taken away\n");
 }

@@ -63,7 +63,7 @@ TEST(Release, NoWayOfSendingPassesTheNumber) {
   EXPECT_EQ(cu::cuStreamCreate(&stream, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_TRUE(guest::session()->usable());
+  EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
 // Of the session's own calls: it is done without.
@@ -75,15 +75,15 @@ TEST(Release, AnOlderWorkerIsNotAskedToJoinTheArena) {
   ASSERT_EQ(cu::cuMemFreeHost(pinned), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{64} << 20, 0), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{50} << 20, 0), CUDA_SUCCESS);
-  EXPECT_TRUE(guest::session()->usable());
+  EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
 TEST(Release, AWorkerThatSaysNothingKnowsWhatSuchWorkersKnew) {
   InProcess loopback(backend(), with_worker_of<0, 0>());
   ASSERT_TRUE(loopback.ok());
   EXPECT_EQ(make_a_cluster_question(), CUDA_SUCCESS);
-  EXPECT_FALSE(guest::session()->serves(api::id_of::join_arena));
-  EXPECT_FALSE(guest::session()->serves(api::silent_workers_ids.driver + 1));
+  EXPECT_FALSE(guest::session()->slot().serves(api::id_of::join_arena));
+  EXPECT_FALSE(guest::session()->slot().serves(api::silent_workers_ids.driver + 1));
 }
 
 // The other way round: a worker that knows more, or that says nonsense.

@@ -230,7 +230,7 @@ TEST(LoopbackWithout, Spinning) {
   setenv("IVGPU_OFF", "spin", 1);
   InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 50});
   ASSERT_TRUE(loopback.ok());
-  EXPECT_EQ(guest::session()->spin_nanoseconds(), 0u);
+  EXPECT_EQ(guest::session()->slot().spin_nanoseconds(), 0u);
   CUdeviceptr device = 0;
   ASSERT_EQ(cu::cuMemAlloc_v2(&device, (33u << 20) + 1), CUDA_SUCCESS);
   round_trips(device);
@@ -254,7 +254,7 @@ TEST(LoopbackWithout, Parking) {
 TEST(LoopbackSpin, AWorkersWordIsBounded) {
   InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 0xffff'ffff});
   ASSERT_TRUE(loopback.ok());
-  EXPECT_EQ(guest::session()->spin_nanoseconds(), ring::longest_spin_us * 1000u);
+  EXPECT_EQ(guest::session()->slot().spin_nanoseconds(), ring::longest_spin_us * 1000u);
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------
@@ -518,7 +518,7 @@ TEST_F(Loopback, ChannelsAreGivenBack) {
       loopback::use_device();
       EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
     }).join();
-  EXPECT_LT(guest::session()->open_channels(), 4u);
+  EXPECT_LT(guest::session()->channels().open(), 4u);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class Strict : public testing::Test {
   void post_an_error(CUresult error = CUDA_ERROR_INVALID_VALUE) {
     fake_driver().fail_next("cuMemsetD32Async", error);
     ASSERT_EQ(post(), CUDA_SUCCESS);
-    ASSERT_TRUE(guest::session()->channel(0).await_executed(guest::session()->channel(0).posted()));
+    ASSERT_TRUE(guest::session()->channels().at(0).await_executed(guest::session()->channels().at(0).posted()));
   }
   // The worker's channel 0 stands in a driver call until the gate opens.
   void block_worker() {
@@ -70,7 +70,7 @@ class Strict : public testing::Test {
     fails([&] { return cu::cuMemcpyDtoH_v2(&byte, device_, 1); });
     fails([&] { return cu::cuMemHostAlloc(&pinned, 1, 0); });
     fails([&] { return cu::cuMemsetD8Async(device_, 1, 1, nullptr); });
-    EXPECT_EQ(guest::session()->lost(), questions == 0);
+    EXPECT_EQ(guest::session()->liveness().lost(), questions == 0);
   }
   void TearDown() override { fake_driver().open_gate(); }
 
@@ -87,7 +87,8 @@ class StrictWithASilentHost : public Strict {
   bool alive_for(unsigned questions) {
     const std::uint32_t last = loopback_.asked() + questions;
     bool alive = true;
-    return before_deadline([&] { return !(alive = guest::session()->host_alive()) || loopback_.asked() == last; }) &&
+    return before_deadline(
+               [&] { return !(alive = guest::session()->liveness().host_alive()) || loopback_.asked() == last; }) &&
            alive;
   }
 };
@@ -305,7 +306,7 @@ TEST_F(Strict, AWorkerThatDiesWhileTheRingIsFull) {
   loopback_.mark_dead();
   poster.join();
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
 TEST_F(StrictWithASilentHost, AHostThatDoesNotAnswerWhoWaits) {
@@ -386,7 +387,7 @@ TEST(Claim, ABrokerThatAnswersMayTakeItsTimeToStartAWorker) {
 
 TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   block_worker();
-  guest::Channel& channel = guest::session()->channel(0);
+  guest::Channel& channel = guest::session()->channels().at(0);
   const std::uint64_t next = channel.posted() + 1;
   const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   std::thread liar([&] {
@@ -398,13 +399,13 @@ TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   char byte = 0;
   EXPECT_EQ(cu::cuMemcpyDtoH_v2(&byte, device_, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
   liar.join();
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
 // A reply that is shorter than what was asked for: nothing is read past its end, and nothing is believed any more.
 TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   block_worker();
-  guest::Channel& channel = guest::session()->channel(0);
+  guest::Channel& channel = guest::session()->channels().at(0);
   const std::uint64_t next = channel.posted() + 1;
   const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   std::thread liar([&] {
@@ -416,7 +417,7 @@ TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   char bytes[16] = {};
   EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes, device_, sizeof bytes), CUDA_ERROR_DEVICE_UNAVAILABLE);
   liar.join();
-  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
 // ---- the end -------------------------------------------------------------------------------------------------------
@@ -447,7 +448,7 @@ TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
 // ---- what is known to be done --------------------------------------------------------------------------------------
 
 // How many calls of this thread the worker has answered.
-std::uint64_t asked() { return guest::this_channel().waited_calls; }
+std::uint64_t asked() { return guest::this_channel().counts.waited_calls; }
 
 template <class F>
 std::uint64_t asked_by(F f) {
@@ -532,7 +533,7 @@ TEST_F(Strict, NoErrorIsHiddenByWhatIsKnown) {
   ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
   ASSERT_EQ(cu::cuMemsetD32Async(device_, 1, 1, other), CUDA_SUCCESS);
-  ASSERT_TRUE(guest::session()->channel(0).await_executed(guest::session()->channel(0).posted()));
+  ASSERT_TRUE(guest::session()->channels().at(0).await_executed(guest::session()->channels().at(0).posted()));
   EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_SUCCESS);
 }
@@ -555,7 +556,7 @@ TEST(StrictWithout, KnownDone) {
 
 TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   guest::Channel& channel = guest::this_channel();
-  const std::uint64_t bound = guest::session()->spin_nanoseconds();
+  const std::uint64_t bound = guest::session()->slot().spin_nanoseconds();
   const ring::Shared<std::uint32_t> asleep = asleep_at(channel.index());
   ASSERT_GT(bound, 0u);
   // From twice the bound, which a slow start may have led to.
@@ -577,7 +578,7 @@ std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   InProcess loopback(backend(), {.guest_spin_us = bound_us / ring::guest_spin_factor});
   EXPECT_TRUE(loopback.ok());
   guest::Channel& channel = guest::this_channel();
-  const std::uint64_t bound = guest::session()->spin_nanoseconds();
+  const std::uint64_t bound = guest::session()->slot().spin_nanoseconds();
   EXPECT_EQ(bound, bound_us * 1000);
   const auto asleep = loopback.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
   CUdeviceptr device = 0;
@@ -629,7 +630,7 @@ TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
   CUresult last = CUDA_SUCCESS;
   for (std::size_t i = 0; last == CUDA_SUCCESS && i < ring::request_bytes / 16; ++i) last = post();  // until it looks
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
-  EXPECT_TRUE(guest::session()->lost()) << "it waited for a silent host instead";
+  EXPECT_TRUE(guest::session()->liveness().lost()) << "it waited for a silent host instead";
 }
 
 TEST_F(Strict, AScribbledTailEndsTheWorker) {
@@ -726,7 +727,7 @@ TEST_P(NumberOfChannels, ServesEveryThread) {
       for (++served; served < threads;) std::this_thread::yield();
     });
   for (std::thread& t : all) t.join();
-  EXPECT_LE(guest::session()->open_channels(), ring::max_channels);
+  EXPECT_LE(guest::session()->channels().open(), ring::max_channels);
 }
 INSTANTIATE_TEST_SUITE_P(Told, NumberOfChannels,
                          testing::Values(tell_channels<0>, tell_channels<1>, tell_channels<ring::max_channels + 1>,

@@ -37,8 +37,8 @@ CUresult check_creation(CUcontext* out, unsigned flags, CUdevice device) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (out == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  return session()->fault();
+  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  return session()->slot().fault();
 }
 
 struct Affinities {
@@ -85,8 +85,8 @@ CUresult destroy(Context& context) {
   end(context);
   auto& stack = this_thread().contexts;
   if (!stack.empty() && stack.back() == &context) stack.pop_back();
-  return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS
-                                            : sent.result;  // a fault does not keep a context from ending
+  return session()->slot().fault() != CUDA_SUCCESS ? CUDA_SUCCESS
+                                                   : sent.result;  // a fault does not keep a context from ending
 }
 
 }  // namespace

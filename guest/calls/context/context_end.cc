@@ -11,9 +11,9 @@ void retire_objects(const Context& context, Use last) {
   Session& s = *session();
   for (Object* o : s.objects.of_context(context)) {
     const std::uint64_t id = o->id.load(std::memory_order_relaxed);
-    s.addresses.drop_owned(id);  // the globals of a module
-    s.variables->drop_of(id, last);
-    s.captures.over(*o);
+    s.memory.addresses.drop_owned(id);  // the globals of a module
+    s.code.variables->drop_of(id, last);
+    s.graphs.captures.over(*o);
     s.objects.retire_with_context(*o, last);
   }
 }
@@ -22,9 +22,9 @@ void retire_objects(const Context& context, Use last) {
 
 Sent end_context(Context& context, int call, std::optional<api::Way> way) {
   Session& s = *session();
-  if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  if (!s.liveness().attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(context.handle);
-  if (s.registered->has_of(&context)) way.reset();  // its pages return when the GPU no longer uses them
+  if (s.memory.registered->has_of(&context)) way.reset();  // its pages return when the GPU no longer uses them
   const std::vector<Context*> greens = greens_of(context);
   if (!greens.empty()) way.reset();  // their numbers are free when this returns
   const Sent sent =
@@ -36,9 +36,9 @@ Sent end_context(Context& context, int call, std::optional<api::Way> way) {
     retire_objects(*green, sent.use);
     if (green->lives()) cuabi::storage_release(green->handle), end(*green);
   }
-  if (!sent.unanswered) s.registered->remove_of(&context);
-  for (const std::uint64_t block : s.addresses.drop_context(context))
-    s.arena->free_after(reinterpret_cast<const void*>(block), sent.use);
+  if (!sent.unanswered) s.memory.registered->remove_of(&context);
+  for (const std::uint64_t block : s.memory.addresses.drop_context(context))
+    s.memory.arena->free_after(reinterpret_cast<const void*>(block), sent.use);
   return sent;
 }
 

@@ -87,7 +87,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   const auto index = static_cast<unsigned>(attribute);
   if (value == nullptr || index >= ring::max_attributes) return CUDA_ERROR_INVALID_VALUE;
-  const bool managed = session()->addresses.arena_is_at_one_address();  // else cuMemAllocManaged refuses
+  const bool managed = session()->memory.addresses.arena_is_at_one_address();  // else cuMemAllocManaged refuses
   if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !managed) return *value = 0, CUDA_SUCCESS;
   if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && (!managed || managed_is_exclusive()))
     return *value = 0, CUDA_SUCCESS;

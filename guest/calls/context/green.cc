@@ -22,8 +22,8 @@ CUresult check_creation(const CUgreenCtx* out, CUdevResourceDesc description, CU
   constexpr api::Handle kind = api::Handle::ResourceDesc;
   if (description != nullptr && session()->objects.find(description, kind) == nullptr)
     return api::kind_of(kind).unknown;
-  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  return session()->fault();
+  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  return session()->slot().fault();
 }
 
 CUresult create(CUgreenCtx* out, CUdevResourceDesc description, std::uint32_t ordinal, unsigned flags) {
@@ -50,7 +50,8 @@ CUresult end_green(Context& green, bool& ended) {
   if (sent.use.position == 0) return sent.result;
   end(green);
   ended = true;
-  return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS : sent.result;  // a fault does not keep it from ending
+  return session()->slot().fault() != CUDA_SUCCESS ? CUDA_SUCCESS
+                                                   : sent.result;  // a fault does not keep it from ending
 }
 
 // Copies the result of a split to the program's memory. False: the reply does not fit the request.

@@ -16,11 +16,12 @@ Context& primary_of(CUdevice device) { return primary(static_cast<std::uint32_t>
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Context& p = primary_of(device);
   std::lock_guard lock(p.mutex);
   // After a fault no context can begin, but a living one can still be retained.
-  if (const CUresult fault = session()->fault(); fault != CUDA_SUCCESS && p.uses.load(std::memory_order_relaxed) == 0)
+  if (const CUresult fault = session()->slot().fault();
+      fault != CUDA_SUCCESS && p.uses.load(std::memory_order_relaxed) == 0)
     return fault;
   p.uses.fetch_add(1, std::memory_order_relaxed);
   *context = p.handle;

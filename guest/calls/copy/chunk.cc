@@ -7,7 +7,7 @@ namespace guest {
 CUresult await_chunk(Arena::Chunk& chunk) {
   if (chunk.last != 0) {
     const Use use = Use::of(chunk.last);
-    if (!session()->channel(use.channel).await_executed(use.position)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (!session()->channels().at(use.channel).await_executed(use.position)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     chunk.last = 0;
   }
   if (chunk.unfinished == nullptr || !chunk.unfinished->lives()) return CUDA_SUCCESS;

@@ -27,10 +27,10 @@ Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.conte
 // Pinned memory: the driver copies from or to these pages directly.
 CUresult copy_pinned(const Copy& c) {
   Session& s = *session();
-  const auto there = s.device_view(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
+  const auto there = s.memory.addresses.device_view(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
   if (!there) return CUDA_ERROR_INVALID_VALUE;  // another thread has just freed it
   const Sent sent = cross(crossing(c), c.record(*there - s.device_address(0), 0, c.bytes));
-  s.staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
+  s.memory.staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
   return sent.result;
 }
 
@@ -76,15 +76,15 @@ CUresult copy(Copy c) {
   if (c.bytes == 0) return CUDA_SUCCESS;
   if (c.host == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();
-  const auto device_at = s.device_view(c.device_at, c.bytes);
+  const auto device_at = s.memory.addresses.device_view(c.device_at, c.bytes);
   if (!device_at) return CUDA_ERROR_INVALID_VALUE;
   c.device_at = *device_at;
-  const Place::Kind host = s.addresses.kind_of(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
-  const bool in_arena = s.in_arena(reinterpret_cast<std::uint64_t>(c.host));
+  const Place::Kind host = s.memory.addresses.kind_of(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
+  const bool in_arena = s.memory.in_arena(reinterpret_cast<std::uint64_t>(c.host));
   if (host == Place::Kind::Device || (host == Place::Kind::Managed && !in_arena)) return copy_on_device(c);
   if (host == Place::Kind::Pinned || host == Place::Kind::Managed) return copy_pinned(c);
   // Some of these bytes are CUDA's, but not all of them as one range.
-  if (s.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (s.memory.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (c.async && is_captured(c.stream)) return capture_pageable(in_rows(c), c.stream);
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
@@ -93,7 +93,7 @@ CUresult copy(Copy c) {
 
 // Managed memory counts as device memory, too.
 bool is_on_device(CUdeviceptr at) {
-  const Place::Kind kind = session()->addresses.find(at).kind;
+  const Place::Kind kind = session()->memory.addresses.find(at).kind;
   return kind == Place::Kind::Device || kind == Place::Kind::Managed;
 }
 
@@ -101,7 +101,7 @@ std::byte* writable(const void* host) { return static_cast<std::byte*>(const_cas
 
 // Whether all of it is memory of one kind: CUDA's, or the program's own.
 bool is_whole(CUdeviceptr at, std::size_t bytes) {
-  const Addresses& addresses = session()->addresses;
+  const Addresses& addresses = session()->memory.addresses;
   return at != 0 && bytes <= UINT64_MAX - at &&
          (addresses.kind_of(at, bytes) != Place::Kind::Unknown || !addresses.touch(at, bytes));
 }
@@ -112,7 +112,9 @@ CUresult judge_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   return is_whole(to, bytes) && is_whole(from, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool gpu_reads(CUdeviceptr from, std::size_t bytes) { return session()->device_view(from, bytes).has_value(); }
+bool gpu_reads(CUdeviceptr from, std::size_t bytes) {
+  return session()->memory.addresses.device_view(from, bytes).has_value();
+}
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, std::size_t bytes) {
   return copy({.direction = Direction::ToDevice,

@@ -80,10 +80,10 @@ bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   if (shape.empty()) return true;
   const auto span = api::span_of_rows(shape.width, shape.height, side.pitch, shape.depth, side.slice);
   if (!span) return false;
-  if (const auto seen = session()->device_view(side.start, *span)) return side.start = *seen, true;
+  if (const auto seen = session()->memory.addresses.device_view(side.start, *span)) return side.start = *seen, true;
   side.pageable = true;
   return (host || unified) &&
-         !session()->addresses.touch(side.start, *span);  // must not overlap memory that CUDA knows
+         !session()->memory.addresses.touch(side.start, *span);  // must not overlap memory that CUDA knows
 }
 
 CUresult resolve(const Described& d, const Shape& shape, Side& side) {
@@ -142,8 +142,8 @@ Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
 // A copy with the program's own memory on one side. Rows are packed into a chunk, or unpacked from one.
 class Staged {
  public:
-  explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->arena->borrow(true)) {}
-  ~Staged() { session()->arena->give_back(chunk_); }
+  explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->memory.arena->borrow(true)) {}
+  ~Staged() { session()->memory.arena->give_back(chunk_); }
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
@@ -172,7 +172,7 @@ class Staged {
   CUresult piece(const Shape& shape, std::size_t x, std::size_t y, std::size_t z) {
     Session& s = *session();
     const Side here{.pageable = false,
-                    .start = s.device_address(s.arena->offset(chunk_.at)),
+                    .start = s.device_address(s.memory.arena->offset(chunk_.at)),
                     .pitch = shape.width,
                     .slice = shape.width * shape.height,
                     .array = 0};
@@ -192,7 +192,7 @@ class Staged {
       for (std::size_t row = 0; row < shape.height; ++row)
         std::memcpy(pageable.bytes(x, y + row, z), chunk_.at + row * shape.width, shape.width);
     if (!this_channel().read_is_good()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    s.staged_bytes.fetch_add(shape.width * shape.height, std::memory_order_relaxed);
+    s.memory.staged_bytes.fetch_add(shape.width * shape.height, std::memory_order_relaxed);
     return CUDA_SUCCESS;
   }
 
@@ -359,7 +359,7 @@ CUresult describe_pageable(const CUDA_MEMCPY3D& c, api::PageableCopyRecord& reco
   Session& s = *session();
   const calls::Shape& shape = rows.shape;
   calls::Side& theirs = rows.from.pageable ? rows.from : rows.to;
-  std::byte* const block = s.arena->allocate(shape.width * shape.height * shape.depth);
+  std::byte* const block = s.memory.arena->allocate(shape.width * shape.height * shape.depth);
   if (block == nullptr) return calls::no_block();
   auto* const copy = new PageableCopy{.as_given = c,
                                       .to_device = rows.from.pageable,
@@ -376,10 +376,11 @@ CUresult describe_pageable(const CUDA_MEMCPY3D& c, api::PageableCopyRecord& reco
                                       .life = Callback::Life::UntilEnded});
   if (record.token == 0) {
     PageableCopy::end({.argument = copy});
-    return s.lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
+    return s.liveness().lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
   }
-  theirs = {
-      .start = s.device_address(s.arena->offset(block)), .pitch = shape.width, .slice = shape.width * shape.height};
+  theirs = {.start = s.device_address(s.memory.arena->offset(block)),
+            .pitch = shape.width,
+            .slice = shape.width * shape.height};
   record.to = calls::texels_side(rows.to), record.from = calls::texels_side(rows.from);
   record.width = shape.width, record.height = shape.height, record.depth = shape.depth;
   record.stream = 0, record.to_device = copy->to_device ? 1 : 0;

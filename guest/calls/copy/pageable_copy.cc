@@ -20,7 +20,7 @@ CUresult PageableCopy::move(const Callback& callback, CUresult) {
 
 void PageableCopy::end(const Callback& callback) {
   auto* const copy = static_cast<PageableCopy*>(callback.argument);
-  session()->arena->free(copy->block);
+  session()->memory.arena->free(copy->block);
   delete copy;
 }
 

@@ -69,7 +69,7 @@ Pipeline::Pipeline(const Copy& copy)
     : copy_(copy), piece_bytes_(piece_size(copy.bytes)), pieces_((copy.bytes + piece_bytes_ - 1) / piece_bytes_) {
   const std::size_t depth = switches().copy_pipeline ? std::min<std::size_t>(pieces_, Arena::chunk_count) : 1;
   while (held_ < depth) {
-    const auto chunk = session()->arena->borrow(held_ == 0);
+    const auto chunk = session()->memory.arena->borrow(held_ == 0);
     if (!chunk) break;
     turns_[held_++].chunk = *chunk;
   }
@@ -79,7 +79,7 @@ Pipeline::Pipeline(const Copy& copy)
 Pipeline::~Pipeline() {
   for (std::size_t i = 0; i < held_; ++i) {
     copiers().finish(turns_[i].job);
-    session()->arena->give_back(turns_[i].chunk);
+    session()->memory.arena->give_back(turns_[i].chunk);
   }
 }
 
@@ -139,13 +139,13 @@ CUresult Pipeline::start_emptying() {
 
 CUresult Pipeline::post(std::size_t piece) {
   Arena::Chunk& chunk = turn_of(piece).chunk;
-  api::CopyRecord record = copy_.record(session()->arena->offset(chunk.at), offset_of(piece), length_of(piece));
+  api::CopyRecord record = copy_.record(session()->memory.arena->offset(chunk.at), offset_of(piece), length_of(piece));
   record.then_wait = copy_.async ? 1 : 0;
   const Sent sent =
       cross({.call = copy_.call(), .context = *copy_.context, .stream = &copy_.ref, .way = api::Way::Posted}, record);
   if (sent.use.position == 0) return sent.result;
   chunk.last = sent.use.packed();
-  session()->staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
+  session()->memory.staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
   ++posted_;
   return CUDA_SUCCESS;
 }
@@ -155,7 +155,7 @@ CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
 
 // A posted record's error is deferred. It is kept here, so that no later block hides it.
 CUresult Pipeline::error() {
-  if (error_ == CUDA_SUCCESS) error_ = session()->fault();
+  if (error_ == CUDA_SUCCESS) error_ = session()->slot().fault();
   if (error_ == CUDA_SUCCESS) {
     Channel& channel = this_channel();
     std::lock_guard lock(channel.mutex());

@@ -15,21 +15,21 @@
 namespace guest {
 
 bool is_captured(CUstream stream) {
-  if (!session()->captures.any()) return false;
+  if (!session()->graphs.captures.any()) return false;
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   return Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 CUresult disturb_captures() {
-  if (!session()->captures.any()) return CUDA_SUCCESS;
+  if (!session()->graphs.captures.any()) return CUDA_SUCCESS;
   const Context* current = current_context();
   const Context& context = current != nullptr && current->lives() ? *current : primary(0);
   return send_own(api::id_of::disturb, context, api::PlainRecord{}).result;
 }
 
 CUresult await_context(const Context& context) {
-  if (!session()->serves(api::id_of::await_context)) {
+  if (!session()->slot().serves(api::id_of::await_context)) {
     const Sending how{.call = api::id_of::cuCtxSynchronize, .flags = record_flags(context, true)};
     return send(this_channel(), how, write_nothing, read_nothing).result;
   }
@@ -87,7 +87,7 @@ CUresult capture_info(CUstream stream, const Wanted& wanted) {
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (wanted.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Info info;
-  if (session()->captures.any())
+  if (session()->graphs.captures.any())
     if (const CUresult r = ask(ref, stream, info); r != CUDA_SUCCESS) return r;
   const bool is_active = info.reply.status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (is_active && info.has_data && wanted.nodes != nullptr && wanted.edges == nullptr) return CUDA_ERROR_LOSSY_QUERY;
@@ -97,7 +97,7 @@ CUresult capture_info(CUstream stream, const Wanted& wanted) {
   if (wanted.graph != nullptr) *wanted.graph = reinterpret_cast<CUgraph>(info.reply.graph);
   if (wanted.count != nullptr) *wanted.count = info.dependencies.nodes.size();
   if (wanted.nodes == nullptr && wanted.edges == nullptr) return CUDA_SUCCESS;
-  const auto& kept = session()->captures.keep(*ref.object, std::move(info.dependencies));
+  const auto& kept = session()->graphs.captures.keep(*ref.object, std::move(info.dependencies));
   if (wanted.nodes != nullptr) *wanted.nodes = kept.nodes.empty() ? nullptr : kept.nodes.data();
   if (wanted.edges != nullptr) *wanted.edges = kept.edges.empty() ? nullptr : kept.edges.data();
   return CUDA_SUCCESS;
@@ -118,7 +118,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   const api::EndCaptureRecord record{.stream = reinterpret_cast<std::uint64_t>(stream)};
   const Crossing crossing{.call = api::id_of::cuStreamEndCapture, .context = *ref.context, .stream = &ref};
   const Sent sent = cross(crossing, record, {}, read);
-  if (reply.over != 0) session()->captures.over(*ref.object);
+  if (reply.over != 0) session()->graphs.captures.over(*ref.object);
   if (reply.graph != 0 && found_graph(reply.graph) == nullptr) return lose_to_unsound_reply();
   if (graph != nullptr && sent.use.position != 0) *graph = reinterpret_cast<CUgraph>(reply.graph);
   return sent.result;

@@ -216,7 +216,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
   api::ExecUpdateReply reply{};
   const auto read = [&](CUresult, ring::SharedReader& r) { reply = r.read<api::ExecUpdateReply>(); };
   const api::ExecUpdateRecord record{.exec = api::number_of(exec), .graph = api::number_of(graph)};
-  session()->accepted_nodes.forget(record.exec);
+  session()->graphs.accepted.forget(record.exec);
   const Sent sent = cross({.call = api::id_of::cuGraphExecUpdate_v2, .context = *context}, record, {}, read);
   if (sent.use.position == 0 || sent.unanswered || info == nullptr) return sent.result;
   info->result = static_cast<CUgraphExecUpdateResult>(reply.result);

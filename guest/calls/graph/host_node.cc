@@ -25,7 +25,7 @@ template <class Send>
 CUresult with_token(const CUDA_HOST_NODE_PARAMS* p, Send send) {
   if (p == nullptr || p->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t token = token_of(*p);
-  if (token == 0) return session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
+  if (token == 0) return session()->liveness().lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
   return send(token);
 }
 

@@ -115,7 +115,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, c
   if (const CUresult r = pack_kernel(p, record, packed); r != CUDA_SUCCESS) return r;
   record.exec = api::number_of(exec), record.node = api::number_of(node);
   if (!wait_for_object(*object, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  AcceptedNodes& accepted = session()->accepted_nodes;
+  AcceptedNodes& accepted = session()->graphs.accepted;
   const bool is_known = switches().known_accepted && accepted.has(record, context->number);
   const Part parameters{packed.data(), packed.size()};
   const Sent sent = cross({.call = api::id_of::cuGraphExecKernelNodeSetParams_v2,

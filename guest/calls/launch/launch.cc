@@ -148,7 +148,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   const Object* function = session()->objects.find(l.function, api::Handle::Function);
   if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   FunctionInfo& f = *function->function;
-  const bool captures = session()->captures.any();
+  const bool captures = session()->graphs.captures.any();
   const bool fits = fits_device(device_info(context->device), l.grid, l.block);
   if (!fits && !captures) return CUDA_ERROR_INVALID_VALUE;  // else the driver must end the capture
   const StreamRef stream = resolve_stream(l.stream, *context);
@@ -188,7 +188,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
 CUresult launch(int call, const Launch& l) {
   bool crossed = false;
   const CUresult result = make_launch(call, l, crossed);
-  if (crossed || session() == nullptr || !session()->captures.any()) [[likely]]
+  if (crossed || session() == nullptr || !session()->graphs.captures.any()) [[likely]]
     return result;
   return end_captured(l.stream, result);
 }

@@ -8,18 +8,18 @@ namespace guest::calls {
 
 std::byte* allocate_block(Place::Kind kind, std::size_t bytes, unsigned flags, Context& context) {
   Session& s = *session();
-  std::byte* at = s.arena->allocate(bytes);
+  std::byte* at = s.memory.arena->allocate(bytes);
   if (at != nullptr) {
-    s.addresses.add({.kind = kind,
-                     .flags = flags,
-                     .start = reinterpret_cast<std::uint64_t>(at),
-                     .bytes = bytes,
-                     .id = s.arena->offset(at) | 1ULL << 62,  // differs from every id of device memory
-                     .context = context.home});
+    s.memory.addresses.add({.kind = kind,
+                            .flags = flags,
+                            .start = reinterpret_cast<std::uint64_t>(at),
+                            .bytes = bytes,
+                            .id = s.memory.arena->offset(at) | 1ULL << 62,  // differs from every id of device memory
+                            .context = context.home});
     return at;
   }
-  if (!s.usable()) return nullptr;
-  const Arena::Room room = s.arena->room();
+  if (!s.liveness().usable()) return nullptr;
+  const Arena::Room room = s.memory.arena->room();
   log(Level::Warn,
       "no room for %zu bytes of %s memory: %llu bytes of this session's arena are free, the largest piece has %llu; "
       "give the VM a larger region_size, or fewer slots",
@@ -28,17 +28,19 @@ std::byte* allocate_block(Place::Kind kind, std::size_t bytes, unsigned flags, C
   return nullptr;
 }
 
-CUresult no_block() { return session()->usable() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_DEVICE_UNAVAILABLE; }
+CUresult no_block() {
+  return session()->liveness().usable() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
 
 CUresult free_block(std::uint64_t start, Place::Kind kind, const Context* current) {
   Session& s = *session();
-  const Place block = s.addresses.find(start);
+  const Place block = s.memory.addresses.find(start);
   if (block.kind != kind || block.start != start) return CUDA_ERROR_INVALID_VALUE;
   const Context* const user = current == nullptr ? block.context : current;
   if (user != nullptr && user->lives())
     if (const CUresult r = await_context(*user); r != CUDA_SUCCESS) return r;
-  if (!s.addresses.take(start, kind)) return CUDA_ERROR_INVALID_VALUE;
-  s.arena->free(reinterpret_cast<const void*>(start));  // another block may use its space from here on
+  if (!s.memory.addresses.take(start, kind)) return CUDA_ERROR_INVALID_VALUE;
+  s.memory.arena->free(reinterpret_cast<const void*>(start));  // another block may use its space from here on
   return CUDA_SUCCESS;
 }
 

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned known_host_flags =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 
-Place place_of(const void* at) { return session()->addresses.find(reinterpret_cast<std::uint64_t>(at)); }
+Place place_of(const void* at) { return session()->memory.addresses.find(reinterpret_cast<std::uint64_t>(at)); }
 
 }  // namespace
 
@@ -46,7 +46,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned
   const Place place = place_of(at);
   // CUDA treats a mapping of virtual memory as memory of both sides.
   if (place.kind != Place::Kind::Pinned && place.reservation == 0) return CUDA_ERROR_INVALID_VALUE;
-  *device_at = session()->addresses.on_device(place, reinterpret_cast<CUdeviceptr>(at));
+  *device_at = session()->memory.addresses.on_device(place, reinterpret_cast<CUdeviceptr>(at));
   return CUDA_SUCCESS;
 }
 

@@ -21,11 +21,11 @@ void add_places(std::uint64_t start, std::size_t bytes, unsigned flags, std::byt
               .bytes = bytes,
               .registered_at = start,
               .block_at = reinterpret_cast<std::uint64_t>(block_at),
-              .id = s.arena->offset(block_at) | 1ULL << 62,  // differs from every id of device memory
+              .id = s.memory.arena->offset(block_at) | 1ULL << 62,  // differs from every id of device memory
               .context = context.home};
-  s.addresses.add(place);
+  s.memory.addresses.add(place);
   place.start = place.block_at;
-  s.addresses.add(place);
+  s.memory.addresses.add(place);
 }
 
 const char* why_not(Outcome outcome) {
@@ -57,9 +57,9 @@ CUresult result_of(Outcome outcome, std::size_t bytes) {
 // Two threads may end the same registration: only one of them finds the place.
 bool end_registration(const Place& place) {
   Session& s = *session();
-  if (!s.addresses.take(place.registered_at, Place::Kind::Pinned)) return false;
-  s.addresses.take(place.block_at, Place::Kind::Pinned);
-  return s.registered->remove(place.registered_at);
+  if (!s.memory.addresses.take(place.registered_at, Place::Kind::Pinned)) return false;
+  s.memory.addresses.take(place.block_at, Place::Kind::Pinned);
+  return s.memory.registered->remove(place.registered_at);
 }
 
 }  // namespace
@@ -71,11 +71,11 @@ CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   const auto start = reinterpret_cast<std::uint64_t>(at);
   if (at == nullptr || bytes == 0 || bytes > ~start || (flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();
-  const Place known = s.addresses.find(start);
+  const Place known = s.memory.addresses.find(start);
   if (known.kind != Place::Kind::Unknown && known.registered_at == 0) return CUDA_ERROR_INVALID_VALUE;
-  const auto added = s.registered->add(start, bytes, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0, context);
+  const auto added = s.memory.registered->add(start, bytes, (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0, context);
   if (added.outcome == Outcome::Done) add_places(start, bytes, flags, added.block_at, *context);
-  if (!s.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // the worker could not register more of the arena
+  if (!s.liveness().usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // the worker could not register more of the arena
   return result_of(added.outcome, bytes);
 }
 
@@ -85,7 +85,7 @@ CUresult cuMemHostUnregister(void* at) {
   if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (at == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto start = reinterpret_cast<std::uint64_t>(at);
-  const Place place = session()->addresses.find(start);
+  const Place place = session()->memory.addresses.find(start);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   if (place.registered_at != start) return CUDA_ERROR_INVALID_VALUE;
   // Running copies and kernels may still use the block.

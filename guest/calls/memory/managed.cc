@@ -33,7 +33,7 @@ CUresult advise(CUdeviceptr start, std::size_t bytes, CUmem_advise advice, const
   const CUresult no_place = judged == CUDA_ERROR_INVALID_DEVICE ? no_device : judged;
   const bool host = place.type != CU_MEM_LOCATION_TYPE_DEVICE, node = host && place.type != CU_MEM_LOCATION_TYPE_HOST;
   const auto change = [&](auto&& f) {
-    session()->managed.change(start, bytes, f);
+    session()->memory.managed.change(start, bytes, f);
     return CUDA_SUCCESS;
   };
   const std::uint64_t accessor = host ? Advice::host : 1ULL << (place.id & 63);
@@ -60,7 +60,7 @@ CUresult advise(CUdeviceptr start, std::size_t bytes, CUmem_advise advice, const
 }  // namespace
 
 bool is_managed_range(CUdeviceptr start, std::size_t bytes) {
-  return bytes != 0 && session()->addresses.kind_of(start, bytes) == Place::Kind::Managed;
+  return bytes != 0 && session()->memory.addresses.kind_of(start, bytes) == Place::Kind::Managed;
 }
 
 CUresult judge_place(const CUmemLocation& place) {
@@ -91,7 +91,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned fla
   const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
   if (address == nullptr || bytes == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();
-  if (!s.addresses.arena_is_at_one_address()) {
+  if (!s.memory.addresses.arena_is_at_one_address()) {
     log(Level::Warn, "cuMemAllocManaged is refused: this process's arena could not be mapped where the GPU has it");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -99,7 +99,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned fla
   if (block == nullptr) return no_block();
   std::memset(block, 0, bytes);
   *address = reinterpret_cast<CUdeviceptr>(block);
-  s.managed.forget(*address, bytes);  // drops the advice about an earlier block
+  s.memory.managed.forget(*address, bytes);  // drops the advice about an earlier block
   return CUDA_SUCCESS;
 }
 
@@ -117,7 +117,7 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr start, std::size_t bytes, CUmemLocati
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (flags != 0 || !is_managed_range(start, bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = judge_place(place); r != CUDA_SUCCESS) return r;
-  session()->managed.change(start, bytes, [&](Advice& a) { a.prefetched = place; });
+  session()->memory.managed.change(start, bytes, [&](Advice& a) { a.prefetched = place; });
   return CUDA_SUCCESS;
 }
 
@@ -130,7 +130,7 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr start, std::size_t 
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
-  const Place place = session()->addresses.find(start);
+  const Place place = session()->memory.addresses.find(start);
   if (!known || (flags == CU_MEM_ATTACH_SINGLE && ref.null_stream) || place.kind != Place::Kind::Managed ||
       start != place.start || (bytes != 0 && bytes != place.bytes))
     return CUDA_ERROR_INVALID_VALUE;

@@ -74,7 +74,7 @@ CUresult cuMemRangeGetAttributes(void** data, std::size_t* bytes, CUmem_range_at
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (data == nullptr || bytes == nullptr || attributes == nullptr || number == 0 || !is_managed_range(start, count))
     return CUDA_ERROR_INVALID_VALUE;
-  const Parts parts = session()->managed.of(start, count);
+  const Parts parts = session()->memory.managed.of(start, count);
   for (std::size_t i = 0; i < number; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult r = answer(parts, data[i], bytes[i], attributes[i]); r != CUDA_SUCCESS) return r;

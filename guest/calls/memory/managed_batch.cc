@@ -37,7 +37,7 @@ void prefetch(const Batch& b) {
   std::size_t k = 0;
   for (std::size_t i = 0; i < b.count; ++i) {
     while (k + 1 < b.place_count && b.first[k + 1] <= i) ++k;
-    session()->managed.change(b.starts[i], b.sizes[i], [&](Advice& a) { a.prefetched = b.places[k]; });
+    session()->memory.managed.change(b.starts[i], b.sizes[i], [&](Advice& a) { a.prefetched = b.places[k]; });
   }
 }
 

@@ -52,11 +52,11 @@ CUresult allocate(int call, Context& context, const api::AllocateRecord& record,
     result = allocate_once(call, context, record, reply);
   }
   if (result == CUDA_SUCCESS)
-    s.addresses.add({.kind = Place::Kind::Device,
-                     .start = reply.address,
-                     .bytes = reply.bytes,
-                     .id = s.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
-                     .context = context.home});
+    s.memory.addresses.add({.kind = Place::Kind::Device,
+                            .start = reply.address,
+                            .bytes = reply.bytes,
+                            .id = s.memory.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
+                            .context = context.home});
   return result;
 }
 
@@ -94,12 +94,13 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
-  if (s.addresses.find(address).kind == Place::Kind::Managed) return free_block(address, Place::Kind::Managed, context);
-  const auto allocation = s.addresses.take(address, Place::Kind::Device);
+  if (s.memory.addresses.find(address).kind == Place::Kind::Managed)
+    return free_block(address, Place::Kind::Managed, context);
+  const auto allocation = s.memory.addresses.take(address, Place::Kind::Device);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   const Sent sent =
       cross({.call = api::id_of::cuMemFree_v2, .context = *allocation->context}, api::FreeRecord{.address = address});
-  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent, so the allocation stays
+  if (sent.use.position == 0) s.memory.addresses.add(*allocation);  // nothing was sent, so the allocation stays
   return sent.result;
 }
 

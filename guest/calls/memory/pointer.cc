@@ -20,7 +20,7 @@ CUresult give(void* to, T value) {
 // The range that a place belongs to: its reservation, for a mapped section.
 VirtualRange range_of(const Place& place) {
   if (place.reservation == 0) return {.start = place.start, .bytes = place.bytes};
-  return session()->reserved.find(place.start).value_or(VirtualRange{});
+  return session()->memory.reserved.find(place.start).value_or(VirtualRange{});
 }
 
 std::uint32_t device_of(const Place& place, const Context& owner) {
@@ -44,7 +44,8 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, place.reservation == 0 ? owner.handle : CUcontext{});
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, CUdeviceptr{session()->addresses.on_device(place, at)});
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return give(data, CUdeviceptr{session()->memory.addresses.on_device(place, at)});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return pinned || managed ? give(data, reinterpret_cast<void*>(place.in_program(at))) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, place.sync_memops ? 1u : 0u);
@@ -102,7 +103,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdevic
   if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // the caller requests nothing
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  const Place place = session()->addresses.find(at);
+  const Place place = session()->memory.addresses.find(at);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_NOT_FOUND;
   if (start != nullptr) *start = place.start;
   if (bytes != nullptr) *bytes = place.bytes;
@@ -112,14 +113,14 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdevic
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Place place = session()->addresses.find(at);
+  const Place place = session()->memory.addresses.find(at);
   return place.kind == Place::Kind::Unknown ? CUDA_ERROR_INVALID_VALUE : known_attribute(data, attribute, at, place);
 }
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr at) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Place place = session()->addresses.find(at);
+  const Place place = session()->memory.addresses.find(at);
   for (unsigned i = 0; i < count; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUresult result;
@@ -142,12 +143,12 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
   if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
   unsigned given = 0;
   std::memcpy(&given, value, sizeof given);
-  const Place place = session()->addresses.find(at);
+  const Place place = session()->memory.addresses.find(at);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
   const api::SetPointerRecord record{.address = at, .sync_memops = given != 0};
   if (place.kind == Place::Kind::Device)
     if (const CUresult r = cross({.call = call, .context = *context}, record).result; r != CUDA_SUCCESS) return r;
-  session()->addresses.set_sync_memops(at, given != 0);
+  session()->memory.addresses.set_sync_memops(at, given != 0);
   return CUDA_SUCCESS;
 }
 
@@ -159,7 +160,8 @@ CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr at, std::size_t
   const bool known = type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD &&
                      (flags & ~static_cast<unsigned long long>(CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE)) == 0;
   const bool pages = bytes != 0 && at % page == 0 && bytes % page == 0;
-  if (handle == nullptr || !known || !pages || !session()->device_view(at, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (handle == nullptr || !known || !pages || !session()->memory.addresses.device_view(at, bytes))
+    return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuMemGetHandleForAddressRange"));
 }
 

@@ -33,7 +33,7 @@ CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
 
 // Translates the address of a record's resource to the host's.
 CUresult place_memory(CUdeviceptr start, api::CreateTextureRecord& record) {
-  const auto seen = session()->device_view(start, api::CreateTextureRecord::span(record));
+  const auto seen = session()->memory.addresses.device_view(start, api::CreateTextureRecord::span(record));
   if (!seen) return CUDA_ERROR_INVALID_VALUE;
   record.resource.address = *seen;
   return CUDA_SUCCESS;
@@ -229,7 +229,7 @@ CUresult bind_rows(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdevicep
                              .format = static_cast<std::uint32_t>(d->Format),
                              .channels = d->NumChannels};
   if (start != 0) {
-    const auto seen = session()->device_view(start, api::BindRowsRecord::span(record));
+    const auto seen = session()->memory.addresses.device_view(start, api::BindRowsRecord::span(record));
     if (!seen) return CUDA_ERROR_INVALID_VALUE;
     record.address = *seen;
   }

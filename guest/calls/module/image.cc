@@ -32,7 +32,7 @@ bool gather(const void* at, Image& image) {
 }
 
 StagedImage::StagedImage(const Image& image) {
-  at_ = session()->arena->allocate(image.bytes);
+  at_ = session()->memory.arena->allocate(image.bytes);
   std::byte* to = at_;
   for (const Part& part : image.parts) {
     if (at_ == nullptr) return;
@@ -44,9 +44,9 @@ StagedImage::StagedImage(const Image& image) {
 StagedImage::~StagedImage() {
   if (at_ == nullptr) return;
   if (late_reader_.position == 0)
-    session()->arena->free(at_);
+    session()->memory.arena->free(at_);
   else
-    session()->arena->free_after(at_, late_reader_);
+    session()->memory.arena->free_after(at_, late_reader_);
 }
 
 }  // namespace guest

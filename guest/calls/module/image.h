@@ -33,7 +33,7 @@ class StagedImage {
   StagedImage& operator=(const StagedImage&) = delete;
 
   bool ok() const { return at_ != nullptr; }
-  std::uint64_t offset() const { return session()->arena->offset(at_); }
+  std::uint64_t offset() const { return session()->memory.arena->offset(at_); }
   // Called when the guest gave up waiting for the record's reply. The copy then stays until the record was executed.
   void keep_until(Use use) { late_reader_ = use; }
 

@@ -148,7 +148,8 @@ CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {
   const Sent sent = cross({.call = api::id_of::cuLinkComplete, .context = *context}, record, {}, read);
   if (sent.result != CUDA_SUCCESS) return sent.result;
   std::vector<char> made;
-  if (!fetch(record.id, size, made)) return session()->usable() ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!fetch(record.id, size, made))
+    return session()->liveness().usable() ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_DEVICE_UNAVAILABLE;
   const std::vector<char>& kept = link->keep(std::move(made));
   *image = const_cast<char*>(kept.data());
   if (bytes != nullptr) *bytes = kept.size();

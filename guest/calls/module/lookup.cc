@@ -49,7 +49,7 @@ template <class Record>
 CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, Record record,
              std::span<const Part> parts, Object*& found) {
   Session& s = *session();
-  std::lock_guard one_at_a_time(s.lookups);
+  std::lock_guard one_at_a_time(s.code.lookups);
   Object* proposed = s.objects.create(kind, keeper(kind, context));
   if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
@@ -69,7 +69,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
 Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   Session& s = *session();
   const Context* const home = keeper(kind, context);
-  std::lock_guard one_at_a_time(s.lookups);  // then each object found is complete
+  std::lock_guard one_at_a_time(s.code.lookups);  // then each object found is complete
   for (Object* const part : s.objects.owned_by(owner)) {
     const std::uint64_t id = part->id.load(std::memory_order_acquire);
     const bool is_whole = kind != api::Handle::Function || part->function != nullptr;
@@ -82,11 +82,11 @@ Object* known_part(api::Handle kind, Context& context, const Object& owner) {
 template <class Find>
 void keep_name(FunctionInfo& info, Find find) {
   {
-    const std::lock_guard lock(session()->lookups);
+    const std::lock_guard lock(session()->code.lookups);
     if (!info.name.empty()) return;
   }
   std::string name = find();
-  const std::lock_guard lock(session()->lookups);
+  const std::lock_guard lock(session()->code.lookups);
   if (info.name.empty()) info.name = std::move(name);
 }
 
@@ -96,19 +96,20 @@ CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Con
   Place place{.kind = Place::Kind::Device,
               .start = reply.address,
               .bytes = reply.bytes,
-              .id = s.next_buffer_id.fetch_add(1),
+              .id = s.memory.next_buffer_id.fetch_add(1),
               .owner = owner.id.load(std::memory_order_relaxed),
               .context = s.objects.context_in(owner, context.home)};
   if (reply.managed != 0) {
     if (owner.owner != 0) place.owner = owner.owner;  // of a library's module
     if (const CUresult r = share_variable(context, place.owner, reply, name); r != CUDA_SUCCESS) return r;
-    if (s.addresses.find(place.start).kind != Place::Kind::Managed) s.managed.forget(place.start, place.bytes);
+    if (s.memory.addresses.find(place.start).kind != Place::Kind::Managed)
+      s.memory.managed.forget(place.start, place.bytes);
     place.kind = Place::Kind::Managed;
     place.flags = CU_MEM_ATTACH_GLOBAL;
-  } else if (!s.addresses.reserve(reply.address, reply.bytes)) {
+  } else if (!s.memory.addresses.reserve(reply.address, reply.bytes)) {
     log(Level::Warn, "the device's global %s lies where this process has something else", name);
   }
-  s.addresses.add(place);
+  s.memory.addresses.add(place);
   return CUDA_SUCCESS;
 }
 

@@ -37,9 +37,9 @@ Sent mirror(Context& context, const Variables::Piece& piece) {
 // If the worker refuses one section, the others stay, and the worker shadows them until the owner ends.
 CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name) {
   Session& s = *session();
-  const std::lock_guard lock(s.lookups);
+  const std::lock_guard lock(s.code.lookups);
   std::vector<Variables::Piece> pieces;
-  const Outcome outcome = s.variables->add(variable.address, variable.bytes, owner, pieces);
+  const Outcome outcome = s.code.variables->add(variable.address, variable.bytes, owner, pieces);
   if (outcome != Outcome::Done) {
     log(Level::Warn, "the managed variable %s of %llu bytes cannot be used: %s", name,
         static_cast<unsigned long long>(variable.bytes), words_for(outcome));

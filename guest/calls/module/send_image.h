@@ -27,7 +27,7 @@ Sent send_image(int call, Context& context, Record record, const Image& image, c
   record.arena = ring::absent;
   if (in_record) return cross({.call = call, .context = context}, record, parts, read);
   StagedImage staged(image);
-  if (!staged.ok() && !session()->usable()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  if (!staged.ok() && !session()->liveness().usable()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   if (!staged.ok()) {
     log(Level::Error, "an image of %zu bytes does not fit into the arena: give the VM a larger region", image.bytes);
     return {CUDA_ERROR_OUT_OF_MEMORY, {}};

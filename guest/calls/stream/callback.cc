@@ -27,7 +27,7 @@ CUresult put(int call, CUstream stream, const Callback& callback) {
   const StreamRef ref = resolve_stream(stream, *context);
   if (ref.object == nullptr) return no_such(stream);
   const std::uint64_t token = session()->callbacks().issue(callback);
-  if (token == 0) return session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
+  if (token == 0) return session()->liveness().lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_OUT_OF_MEMORY;
   const api::HostFunctionRecord record{.stream = reinterpret_cast<std::uint64_t>(stream), .token = token};
   const Sent sent = cross({.call = call, .context = *context, .stream = &ref}, record);
   if (sent.use.position == 0) session()->callbacks().end(token);

@@ -31,7 +31,7 @@ namespace {
 
 // For a captured stream the driver refuses this query and ends the capture. cuStreamQuery has the same effect.
 CUresult refuse_captured(CUstream stream) {
-  if (!session()->captures.any()) return CUDA_SUCCESS;
+  if (!session()->graphs.captures.any()) return CUDA_SUCCESS;
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult asked = Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status);
   if (asked == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE) return CUDA_SUCCESS;
