@@ -50,7 +50,7 @@ void EventLoop::forget(Id& id) {
 
 void EventLoop::dispatch(const Waiter::Event& event) {
   const auto found = watches_.find(event.id);
-  if (found == watches_.end()) return;  // forgotten since
+  if (found == watches_.end()) return;
   const auto callback = found->second.callback;
   (*callback)(event.events);
   const auto still = watches_.find(event.id);
@@ -58,7 +58,8 @@ void EventLoop::dispatch(const Waiter::Event& event) {
 }
 
 void EventLoop::run_timers() {
-  // Those that are due now, not those that the callbacks add: a timer of zero must not starve the descriptors.
+  // Run only the timers that were due on entry: a callback may add a timer of zero, which must not starve the
+  // descriptors.
   const Clock::time_point now = Clock::now();
   const Id first_new = next_;
   for (auto timer = timers_.begin(); timer != timers_.end() && timer->first.first <= now && !stopped_;) {
@@ -70,7 +71,7 @@ void EventLoop::run_timers() {
     timer_times_.erase(timer->first.second);
     timers_.erase(timer);
     callback();
-    timer = timers_.begin();  // the callback may have forgotten any other
+    timer = timers_.begin();  // the callback may have cancelled other timers
   }
 }
 

@@ -1,9 +1,8 @@
-// The broker's one thread waits here for everything: sockets, eventfds, pidfds, pipes, time.
+// The broker's event loop. The broker's single thread waits in it for sockets, eventfds, pidfds, pipes and timers.
 //
-// Callbacks run one at a time inside run(); each may watch, forget and set timers freely, its own included. A watch is
-// level-triggered: it calls back as long as the descriptor is ready, until forgotten. Where the kernel gives io_uring
-// it is used (one system call submits and waits); where it is switched off, as in many containers, epoll serves the
-// same.
+// run() calls the callbacks one at a time. A callback may add and forget watches and timers, including its own. A watch
+// is level-triggered: it calls back as long as the descriptor is ready, until forget(). The loop uses io_uring where
+// the kernel offers it (one system call submits and waits), and epoll elsewhere, as in many containers.
 #pragma once
 
 #include <chrono>
@@ -18,7 +17,7 @@ namespace host::broker {
 
 using Clock = std::chrono::steady_clock;
 
-// A moment as records for the next broker have it, and what they have as a moment: nanoseconds of CLOCK_MONOTONIC.
+// Records for the next broker hold a moment as nanoseconds of CLOCK_MONOTONIC.
 inline std::uint64_t in_nanoseconds(Clock::time_point moment) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(moment.time_since_epoch()).count());
@@ -27,24 +26,24 @@ inline Clock::time_point moment_of(std::uint64_t nanoseconds) {
   return Clock::time_point(std::chrono::nanoseconds(nanoseconds));
 }
 
-// The loop waits for descriptors by this: one shot each, named by a number that is never used twice.
+// Waits for descriptors on behalf of the loop. Each wait is one-shot and has an id that is never used twice.
 class Waiter {
  public:
   struct Event {
     std::uint64_t id;
-    short events;  // poll's bits; POLLERR where the wait itself failed
+    short events;  // poll's bits; POLLERR if the wait itself failed
   };
   virtual ~Waiter() = default;
   virtual const char* name() const = 0;
   virtual void arm(std::uint64_t id, int fd, short events) = 0;
   virtual void disarm(std::uint64_t id, int fd) = 0;
-  // Waits until something happens or `timeout` (if there is one) passes; appends to `events`.
+  // Waits until a descriptor is ready or `timeout` passes (null: no timeout), and appends to `events`.
   virtual void wait(const std::chrono::nanoseconds* timeout, std::vector<Event>& events) = 0;
 };
 
-std::unique_ptr<Waiter> make_uring_waiter();  // null where the kernel refuses
+std::unique_ptr<Waiter> make_uring_waiter();  // null if the kernel refuses io_uring
 std::unique_ptr<Waiter> make_epoll_waiter();
-std::unique_ptr<Waiter> make_waiter();  // the first of the two that there is
+std::unique_ptr<Waiter> make_waiter();  // io_uring if available, else epoll
 
 class EventLoop {
  public:
@@ -54,22 +53,22 @@ class EventLoop {
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // The descriptor is the caller's; it stays open until forget().
+  // The caller owns the descriptor, and keeps it open until forget().
   Id watch(int fd, short events, std::function<void(short)> callback);
   Id after(Clock::duration delay, std::function<void()> callback);
-  // Stops a watch or a timer and sets `id` to 0. Nothing is called back afterwards. 0 is allowed.
+  // Stops a watch or a timer and sets `id` to 0; its callback is not called afterwards. 0 is allowed.
   void forget(Id& id);
 
   void run();  // until stop()
   void stop() { stopped_ = true; }
 
-  // The cost of the loop since it began: it answers nobody during a turn, so the longest turn is the longest time that
-  // others waited for the processor's sake. Waiting is part of a turn and takes none of its time. In a virtual machine,
-  // processor time that its own host takes counts as if the broker had used it.
+  // Processor time of the loop's iterations since it began. The loop serves no other VM during an iteration, so the
+  // longest iteration bounds the delay that one VM can cause. Time spent waiting is not counted. In a virtual machine,
+  // steal time counts as the broker's.
   struct Turns {
-    static constexpr std::chrono::milliseconds bound{50};  // processor time that one VM may cost the others
+    static constexpr std::chrono::milliseconds bound{50};  // processor time of one iteration that is worth reporting
     std::uint64_t count = 0;
-    std::uint64_t beyond = 0;  // those longer than `bound`
+    std::uint64_t beyond = 0;  // iterations longer than `bound`
     std::chrono::nanoseconds longest{};
   };
   const Turns& turns() const { return turns_; }
@@ -79,7 +78,7 @@ class EventLoop {
   struct Watch {
     int fd;
     short events;
-    std::shared_ptr<std::function<void(short)>> callback;  // shared: it may forget its own watch while it runs
+    std::shared_ptr<std::function<void(short)>> callback;  // shared: a callback may forget its own watch while it runs
   };
   void turn(std::vector<Waiter::Event>& events);
   void run_timers();

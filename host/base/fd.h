@@ -1,4 +1,3 @@
-// A descriptor that closes itself.
 #pragma once
 
 #include <unistd.h>

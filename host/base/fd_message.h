@@ -1,4 +1,4 @@
-// What the broker sends and receives on sockets: at once or not at all, whatever the flags of the socket are.
+// Non-blocking send and receive on the broker's sockets, whatever the flags of the socket are.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,20 +10,21 @@
 
 namespace host::broker {
 
-// As send() tells.
+// Returns what send() returns.
 inline ssize_t send_now(int socket, const void* bytes, std::size_t length) {
   return send(socket, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
-// As recv() tells.
+// Returns what recv() returns.
 inline ssize_t receive_now(int socket, void* bytes, std::size_t length) {
   return recv(socket, bytes, length, MSG_DONTWAIT);
 }
-// As recvmsg() tells.
+// Returns what recvmsg() returns.
 inline ssize_t receive_now(int socket, msghdr& message) {
   return recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 }
 
-// One message with a descriptor beside it, as sendmsg() tells. `fd`: stays the caller's; below 0: none is sent.
+// Sends one message with a descriptor attached, and returns what sendmsg() returns. The caller keeps `fd`; a negative
+// `fd` attaches none.
 inline ssize_t send_with_fd(int socket, const void* bytes, std::size_t length, int fd) {
   iovec data{const_cast<void*>(bytes), length};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
@@ -38,7 +39,7 @@ inline ssize_t send_with_fd(int socket, const void* bytes, std::size_t length, i
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The descriptor beside a message for which recvmsg() had room for one; none where none came.
+// Returns the descriptor attached to a message that recvmsg() has received, or an empty Fd.
 inline Fd fd_beside(const msghdr& message) {
   int fd = -1;
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);

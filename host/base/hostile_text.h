@@ -1,5 +1,5 @@
-// Splits the text that a worker writes into lines fit for a log. A worker may be under its guest's control: its text
-// can be endless, can pretend to be a line of ours, can carry a terminal's control sequences.
+// Splits the text that a worker writes into lines fit for a log. A guest may control its worker: the text can be
+// endless, imitate the broker's log lines, or carry terminal control sequences.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace host::broker {
 
-// Printable ASCII as it is, everything else as \xNN.
+// Keeps printable ASCII, and writes every other byte as \xNN.
 std::string escaped(std::string_view text);
 
 // Cuts a stream of bytes into lines of bounded length.
@@ -16,9 +16,9 @@ class LineCutter {
  public:
   static constexpr std::size_t longest_line = 400;
 
-  // The lines that are complete now, escaped. A longer one is cut and its rest dropped.
+  // Returns the lines completed by `bytes`, escaped. It cuts a line at `longest_line` and drops the rest.
   std::vector<std::string> add(std::string_view bytes);
-  // The rest without an end of line, when the stream is over.
+  // Returns the unfinished last line when the stream has ended.
   std::vector<std::string> finish();
 
  private:

@@ -1,5 +1,5 @@
-// A line of the log that a guest or a client can cause as often as it likes: written once a second at most, or so many
-// times, and then with how many were left out since. The time is passed in, so that it is tested without waiting.
+// Limits a log line that a guest or a client can cause at will. It admits `lines` lines a second, one by default, and
+// counts the lines that it drops. The caller passes the time, so tests need not wait.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ class LogLimiter {
 
   explicit LogLimiter(int lines = 1) : lines_(lines) {}
 
-  // Nothing if the line is to be left out. Else the words that end it: "", or the number of lines left out before.
+  // Returns nothing if the line is to be dropped. Else returns the line's ending: "", or the number dropped since the
+  // last.
   std::optional<std::string> admit(Time now = std::chrono::steady_clock::now()) {
     if (!first_ || now - *first_ >= between) {
       first_ = now;
@@ -35,8 +36,8 @@ class LogLimiter {
   }
 
  private:
-  const int lines_;            // that a second may have
-  std::optional<Time> first_;  // when the second began that `written_` counts
+  const int lines_;            // lines admitted per second
+  std::optional<Time> first_;  // start of the second that `written_` counts
   int written_ = 0;
   std::uint64_t left_out_ = 0;
 };

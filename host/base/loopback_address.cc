@@ -59,7 +59,7 @@ std::string in_words(const LoopbackAddress& address) {
 Fd bind_to(const LoopbackAddress& address) {
   Fd socket(::socket(address.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket;
-  // Connections of a broker before this one may linger; they keep nobody from listening.
+  // Connections of an earlier broker may linger in TIME_WAIT; they must not prevent this bind.
   const int yes = 1;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   const bool bound = address.v6 ? bind_v6(socket.get(), address.port) : bind_v4(socket.get(), address.port);

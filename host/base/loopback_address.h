@@ -1,5 +1,5 @@
-// An address on which this machine alone can connect to itself, as the configuration writes it: "127.0.0.1:9910" or
-// "[::1]:9910". Others are no such address: what is served there has no permissions.
+// A loopback address as the configuration writes it: "127.0.0.1:9910" or "[::1]:9910". Other addresses are refused,
+// because the servers that use this check no permissions.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ struct LoopbackAddress {
   std::uint16_t port = 0;
 };
 
-// Nothing where the text is no such address with a port from 1 to 65535.
+// Returns nothing unless the text is a loopback address with a port from 1 to 65535.
 std::optional<LoopbackAddress> parse_loopback(std::string_view text);
 
 std::string in_words(const LoopbackAddress& address);
 
-// A bound socket, close-on-exec and non-blocking; empty on failure, and errno says why.
+// Returns a bound socket, close-on-exec and non-blocking. On failure it is empty, and errno has the reason.
 Fd bind_to(const LoopbackAddress& address);
 
 }  // namespace host::broker

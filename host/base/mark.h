@@ -1,4 +1,4 @@
-// A number that is another where a text is another: of what the next broker compares and need not read.
+// A hash of a text that the next broker needs to compare but not to read.
 #pragma once
 
 #include <cstdint>

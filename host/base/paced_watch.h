@@ -1,5 +1,5 @@
-// A watch of a descriptor that the other side can keep readable for ever: it calls back so often a second at most, and
-// lets the loop serve others meanwhile.
+// A rate-limited watch, for a descriptor that its peer can keep readable for ever. Between callbacks the loop serves
+// other clients.
 #pragma once
 
 #include <poll.h>
@@ -17,10 +17,10 @@ class PacedWatch {
   struct Pace {
     double per_second, burst;
   };
-  // More than any program rings: one that sleeps and wakes for each call makes some 10,000 calls a second.
+  // More doorbells than any program sends: one that sleeps and wakes for each call makes some 10,000 calls a second.
   static constexpr Pace of_bells = {20'000, 200};
 
-  // `readable` takes what there is; it may destroy this object. The descriptor stays open as long as this lives.
+  // `readable` reads what is available, and may destroy this object. `fd` must stay open as long as this object lives.
   PacedWatch(EventLoop& loop, int fd, std::function<void()> readable, Pace pace = of_bells)
       : loop_(loop), fd_(fd), readable_(std::move(readable)), bucket_(pace.per_second, pace.burst, Clock::now()) {
     watch();
@@ -32,7 +32,7 @@ class PacedWatch {
   PacedWatch(const PacedWatch&) = delete;
   PacedWatch& operator=(const PacedWatch&) = delete;
 
-  // From within `readable`, which has left what there is: it is called again after `wait`.
+  // Called by `readable` when it leaves data unread: the watch calls it again after `wait`.
   void pause(Span wait) {
     loop_.forget(watch_);
     pause_ = loop_.after(wait, [this] {
@@ -47,7 +47,7 @@ class PacedWatch {
   }
   void ready() {
     if (const Span wait = bucket_.take(Clock::now()); wait > Span::zero()) return pause(wait);
-    const auto readable = readable_;  // it outlives this object
+    const auto readable = readable_;  // a copy, because `readable` may destroy this object
     readable();
   }
 

@@ -1,5 +1,5 @@
-// A limit on how often workers are started: a bucket that fills with time, and a pause that grows with failures. The
-// time is passed in, so that both are tested without waiting.
+// Two limits on how often workers are started: a token bucket, and a pause that grows with failures. The caller passes
+// the time, so tests need not wait.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class TokenBucket {
   TokenBucket(double per_second, double burst, Time now)
       : per_second_(per_second), burst_(burst), tokens_(burst), last_(now) {}
 
-  // Zero: taken. Otherwise nothing was taken, and it is worth asking again after this long.
+  // Takes a token and returns zero. If there is none, returns the time after which to ask again.
   Span take(Time now) {
     tokens_ = std::min(burst_, tokens_ + std::chrono::duration<double>(now - last_).count() * per_second_);
     last_ = now;
@@ -41,7 +41,7 @@ class Backoff {
     until_ = now + pause_;
   }
   void succeeded() { pause_ = Span::zero(), until_ = Time::min(); }
-  // Zero: go on. Otherwise how long to wait.
+  // Returns zero if the caller may go on, else the time left to wait.
   Span left(Time now) const { return until_ <= now ? Span::zero() : until_ - now; }
 
  private:

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-// After sys/socket.h, which it needs.
+// After sys/socket.h, on which it depends.
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
@@ -26,12 +26,12 @@ std::string in_words(int error) {
   return std::strerror(error);
 }
 
-// What the kernel keeps for each connection, where it would be 256 KiB: bells are single bytes.
+// The kernel's buffer for each connection, instead of 256 KiB: doorbells are single bytes.
 constexpr std::uint64_t buffer_bytes = 4096;
 
 }  // namespace
 
-// At every CID of this machine: its own as a host is there only once the first VM has its device.
+// Binds to VMADDR_CID_ANY, because this machine has its host CID only once the first VM has a vsock device.
 BoundVsock bind_vsock(std::uint32_t port) {
   Fd made = make_socket();
   sockaddr_vm address{};

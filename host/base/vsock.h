@@ -1,5 +1,5 @@
-// vsock, by which programs of a VM reach this machine without a network: a VM has a number there, its CID, which its
-// kernel's own connections carry and which it cannot choose. All that knows the address family stands here.
+// vsock: programs in a VM reach this machine without a network. The VM's kernel puts the VM's CID on every connection,
+// and programs cannot choose it. No other file knows this address family.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace host::broker {
 inline constexpr std::uint32_t vsock_host = 2;  // every host's CID, to its own VMs
 inline constexpr std::uint32_t vsock_local = 1;
 
-// A bound socket, close-on-exec and non-blocking. Empty on failure, and `error` is half a sentence with the remedy; `is_taken`:
-// another has the port, who may let go of it.
+// A bound socket, close-on-exec and non-blocking. If it is empty, `error` is half a sentence with the remedy;
+// `is_taken` means that another program holds the port and may release it.
 struct BoundVsock {
   Fd socket;
   bool is_taken = false;
@@ -22,13 +22,13 @@ struct BoundVsock {
 };
 BoundVsock bind_vsock(std::uint32_t port);
 
-// Whether it is a socket of vsock that is bound to this port.
+// True if `socket` is a vsock socket bound to this port.
 bool is_at_vsock(int socket, std::uint32_t port);
 
-// Why this process has no vsock, with the remedy; "" where it has.
+// Why this process cannot use vsock, with the remedy; "" if it can.
 std::string vsock_missing();
 
-// The CID of a connection's other end; nothing where it is no connection of vsock, or the kernel does not tell any more.
+// Returns the CID of the peer. Nothing if the socket is no vsock connection, or the kernel does not know it any more.
 std::optional<std::uint32_t> cid_of_peer(int socket);
 
 }  // namespace host::broker

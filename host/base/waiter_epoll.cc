@@ -1,4 +1,4 @@
-// Waiting through epoll, where io_uring is switched off (a sysctl, a container's filter).
+// The Waiter over epoll, where io_uring is disabled (by a sysctl or a container's filter).
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -54,12 +54,12 @@ class EpollWaiter final : public Waiter {
   int milliseconds(const std::chrono::nanoseconds* timeout) const {
     if (!failed_.empty()) return 0;
     if (timeout == nullptr) return -1;
-    // Rounded up: a timer that wakes early would be waited for again and again.
+    // Rounded up: a wait that ends before the timer is due would be repeated at once.
     return static_cast<int>(std::min<std::int64_t>((timeout->count() + 999'999) / 1'000'000, INT_MAX));
   }
 
   int fd_;
-  std::vector<Event> failed_;  // watches that epoll refused: reported at the next wait
+  std::vector<Event> failed_;  // watches that epoll refused; the next wait reports them
 };
 
 }  // namespace

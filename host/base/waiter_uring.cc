@@ -1,4 +1,4 @@
-// Waiting through io_uring. Requests are queued while callbacks run and go to the kernel with the next wait.
+// The Waiter over io_uring. arm() and disarm() queue requests, and the next wait submits them.
 #include <liburing.h>
 #include <poll.h>
 
@@ -7,11 +7,11 @@
 namespace host::broker {
 namespace {
 
-// Enough for a busy VM's round; a full queue is submitted early, and the kernel keeps completions beyond its own.
+// Enough for an iteration of a busy VM. A full queue is submitted early; the kernel keeps completions that overflow.
 constexpr unsigned queue_entries = 256;
-// Then the timers have their turn, as with epoll: 4096 connections may close at once.
+// Then the loop runs its timers, as with epoll: 4096 connections may close at once.
 constexpr std::size_t most_events = 64;
-constexpr std::uint64_t unawaited = 0;  // user data of cancellations, whose completion is not awaited
+constexpr std::uint64_t unawaited = 0;  // user data of cancellations, whose completions are ignored
 
 class UringWaiter final : public Waiter {
  public:

@@ -1,4 +1,4 @@
-// A line taken apart into words, and a word read as a number.
+// Splits a line into words, and reads a word as a number.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace host::broker {
 
-// Takes the first word off the line, and the space behind it.
+// Removes the first word and the space after it from the line, and returns the word.
 inline std::string_view first_word(std::string_view& line) {
   const std::size_t end = std::min(line.find(' '), line.size());
   const std::string_view first = line.substr(0, end);
@@ -17,7 +17,7 @@ inline std::string_view first_word(std::string_view& line) {
   return first;
 }
 
-// Nothing where the text is anything but such a number.
+// Nothing unless the whole text is a number in this base.
 template <class T>
 std::optional<T> number_of(std::string_view text, int base = 10) {
   T value = 0;

@@ -39,7 +39,7 @@ ChildSetup::~ChildSetup() {
 
 void ChildSetup::pass(int fd, int number) {
   if (fd < 0) return;
-  // First out of the way of all numbers, for one descriptor may have another's.
+  // Duplicate to a number above all targets first: a later dup2 must not close a descriptor that is still to be passed.
   constexpr int above = 32;
   const int moved = moved_.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, above)).get();
   failed_ = failed_ || moved < 0 || posix_spawn_file_actions_adddup2(&files_, moved, number) != 0;

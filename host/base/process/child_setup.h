@@ -1,10 +1,9 @@
-// How the broker makes a process: by posix_spawn() and not by fork, since a copy of the broker's page tables would make
-// it take a fault for each page that it writes to next, and each of these waits for the machine's other processors. The
-// broker stands still until the child has become its program, so work that can wait is done there (for workers:
-// host/worker/place.h).
+// Starts a child process by posix_spawn(). fork() would copy the broker's page tables. The broker would then fault on
+// each page that it writes, and every fault waits for the machine's other processors. posix_spawn() blocks the broker
+// until the child has executed its program. Setup that can wait is therefore done in the child (host/worker/place.h).
 //
-// The child has the descriptors that it is passed, /dev/null as its standard input unless one is passed, no blocked
-// signal, and a process group of its own: a terminal's signals are the broker's to understand.
+// The child gets the passed descriptors, no blocked signals, and /dev/null as standard input unless one is passed. It
+// has its own process group, so that a terminal's signals reach the broker alone.
 #pragma once
 
 #include <spawn.h>
@@ -19,15 +18,15 @@ namespace host::broker {
 
 class ChildSetup {
  public:
-  // The child's descriptors from `first_free` on are closed.
+  // The child closes its descriptors from `first_free` on.
   explicit ChildSetup(int first_free);
   ~ChildSetup();
   ChildSetup(const ChildSetup&) = delete;
   ChildSetup& operator=(const ChildSetup&) = delete;
 
-  // `fd` is open as `number` there and stays the caller's; -1 is not passed.
+  // Opens `fd` as `number` in the child. The caller keeps `fd`; -1 is ignored.
   void pass(int fd, int number);
-  // 0, or an error number. The first argument is the program's path; `environment` is all of it, NAME=value.
+  // Returns 0 or an error number. The first argument is the program's path; `environment` is complete (NAME=value).
   int start(pid_t& pid, const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
 
  private:

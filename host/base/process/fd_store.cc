@@ -31,8 +31,8 @@ std::vector<std::string> cut_at_colons(std::string_view text) {
 
 }  // namespace
 
-// Not only closed: the manager has a copy, for as long as it takes to tell it, and a worker that its guest controls may not
-// end by itself.
+// Closing is not enough: the manager still holds a copy until it has read the request, and a hostile worker may not
+// exit by itself.
 void end_what_it_names(int fd) {
   shutdown(fd, SHUT_RDWR);
   send_signal(fd, SIGKILL);

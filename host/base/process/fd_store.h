@@ -1,9 +1,9 @@
-// Descriptors that outlive the broker: the service manager holds a copy of each from when it is made until it is gone, and
-// passes all of them to the next broker (sd_notify(3): FDSTORE, FDSTOREREMOVE, and LISTEN_FDS). So whatever the other end
-// of a socket or a pipe is, it sees no end while one broker follows another (docs/design/034-restart.md).
+// Descriptors that outlive the broker. The service manager holds a copy of each and passes them to the next broker
+// (sd_notify(3): FDSTORE, FDSTOREREMOVE, LISTEN_FDS). The peer of a socket or pipe therefore sees no end while one
+// broker follows another (docs/design/034-restart.md).
 //
-// Each has a name of its own: "VM/region", "VM/3/control". Trust: the manager is trusted, and what it passes was made by a
-// broker; but by which, and whether all of it is there, whoever takes a descriptor has to look at.
+// Each descriptor has a unique name: "VM/region", "VM/3/control". Trust: the manager is trusted, and a broker made
+// every descriptor that it passes. The set may be old or incomplete, so each user checks what it takes.
 #pragma once
 
 #include <functional>
@@ -19,31 +19,32 @@ namespace host::broker {
 
 class FdStore {
  public:
-  // Takes over what an earlier broker has left, by LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, and takes these out of the
-  // environment: the broker's children are passed none of it.
+  // Takes over an earlier broker's descriptors. Removes LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES from the environment,
+  // so that child processes do not see them.
   explicit FdStore(ServiceManager& manager);
   FdStore(const FdStore&) = delete;
   FdStore& operator=(const FdStore&) = delete;
 
-  // From now on a copy of it is held, unless too many wait for the manager. Nothing else has this name.
+  // Has the manager hold a copy, unless too many requests wait for the manager. `name` must be unused.
   void keep(const std::string& name, int fd);
   void forget(const std::string& name);
-  // What an earlier broker has left under this name; empty: nothing. It is held on.
+  // Returns the descriptor that an earlier broker left under this name, or an empty Fd. The manager still holds its
+  // copy.
   Fd take(const std::string& name);
   bool has(const std::string& name) const { return left_.contains(name); }
-  // The same without taking it. Precondition: has(name).
+  // Returns the descriptor without taking it. Precondition: has(name).
   const Fd& peek(const std::string& name) const { return left_.at(name); }
-  // The names that begin so, of what is left.
+  // Names of untaken descriptors that begin with `beginning`.
   std::set<std::string> left(const std::string& beginning) const;
-  // Everything whose name begins so, taken or not, is held no more. Connections that nobody
-  // has taken end. Processes that nobody has taken are killed, or end_processes_by() ends them.
+  // Releases every descriptor whose name begins with `beginning`, taken or not. Untaken connections end. Untaken
+  // processes are killed, or passed to the function of end_processes_by().
   void forget_all(const std::string& beginning);
-  // What nobody has taken.
+  // Releases all untaken descriptors.
   void forget_left();
-  // Who ends the processes among these, by their pidfds; null: they are killed.
+  // Sets the function that ends processes, by pidfd; null: kill them.
   void end_processes_by(std::function<void(Fd)> end) { end_process_ = std::move(end); }
   void end_process(Fd process);
-  // Sends what the manager is to be told, as far as it reads within a moment, for a caller that goes on once it has let go.
+  // Waits briefly until the manager has read the queued requests, for a caller that needs the descriptors released.
   void tell_now() { manager_.finish(); }
 
  private:
@@ -55,10 +56,10 @@ class FdStore {
   std::set<std::string> held_;
 };
 
-// Ends a connection for all who have its descriptor, and kills the process of a pidfd.
+// Ends a connection for all holders of its descriptor, or kills the process of a pidfd.
 void end_what_it_names(int fd);
 
-// A VM's part of it, whose names it completes. One without a store keeps nothing, and finds nothing.
+// A VM's part of the store: it prepends the VM's name. Without a store it keeps and finds nothing.
 class VmStore {
  public:
   VmStore() = default;
@@ -74,7 +75,7 @@ class VmStore {
   }
   Fd take(const std::string& name) const { return store_ != nullptr ? store_->take(beginning_ + name) : Fd(); }
   bool has(const std::string& name) const { return store_ != nullptr && store_->has(beginning_ + name); }
-  // Without the VM's own beginning.
+  // The names lack the VM's prefix.
   std::set<std::string> left(const std::string& beginning = "") const;
   void forget_all() const {
     if (store_ != nullptr) store_->forget_all(beginning_);

@@ -75,7 +75,7 @@ bool Helper::spawn(const Command& command, std::string& error) {
   child.pass(child_input.get(), STDIN_FILENO);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) child.pass(child_output.get(), number);
   if (const int why = child.start(pid_, command.arguments, command.environment); why != 0) return fail(why);
-  // It is not reaped before on_exit(), so its number is still its own here.
+  // on_exit() reaps the child, so its process ID is still valid here.
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), command.priority);
   process_ = open_process(pid_);
   return process_ ? true : fail(errno);
@@ -89,11 +89,11 @@ Helper::~Helper() {
     signal(SIGKILL);
   else if (pid_ > 0)
     kill(pid_, SIGKILL);
-  // Not waited for: a call into the GPU's kernel driver may not end.
+  // Do not wait: a call into the GPU's kernel driver may never return.
   if (pid_ > 0) waitpid(pid_, nullptr, WNOHANG);
 }
 
-// By the descriptor: the number of a process that is no child may be another's by now.
+// Signals by pidfd: the process ID of a process that is no child may have been reused.
 void Helper::signal(int number) const {
   if (!reaped_) send_signal(process_.get(), number);
 }
@@ -110,17 +110,17 @@ void Helper::on_exit() {
   siginfo_t info{};
   const bool is_child = pid_ > 0;
   const bool told = is_child && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
-  if (told && info.si_pid == 0) return;  // it runs still
+  if (told && info.si_pid == 0) return;  // still running
   reaped_ = true;
-  // What it has written last; its own children may hold the pipe, so the end of it is not waited for.
+  // Read its last output. Do not wait for the end of the pipe, which the helper's own children may hold.
   read_output();
   loop_.forget(output_watch_);
   loop_.forget(exit_watch_);
   const std::string how = told       ? how_it_ended(info)
-                          : is_child ? "ended, and how is not known"  // ECHILD: the kernel has not kept it
+                          : is_child ? "ended, and how is not known"  // ECHILD: the kernel has not kept the status
                                      : "has ended";
   const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, how, kept_};
-  const auto gone = gone_;  // its own copy: the callee may destroy this object
+  const auto gone = gone_;  // a copy: the callee may destroy this object
   gone(exit);
 }
 

@@ -1,8 +1,8 @@
-// A program of this machine that the broker runs beside itself and believes, as NVIDIA's MPS control: it gets a text as
-// its input, the beginning of its output is kept, and its end is reported. One that an earlier broker has started is gone on
-// with (docs/design/034-restart.md): its end shows as well, and how it ended nobody tells.
+// A trusted program that the broker runs beside itself, as NVIDIA's MPS control daemon. The broker writes its input,
+// keeps the beginning of its output, and reports its exit. The broker can also adopt a helper that an earlier broker
+// started (docs/design/034-restart.md); the exit status of an adopted helper is unknown.
 //
-// Threads: the broker's one. Nothing here waits for the program.
+// Threads: the broker's event loop only. Nothing here blocks on the program.
 #pragma once
 
 #include <sys/types.h>
@@ -21,32 +21,32 @@ class Helper {
  public:
   struct Command {
     std::vector<std::string> arguments;    // the first is the program's path
-    std::vector<std::string> environment;  // NAME=value, all of it
-    std::string input;                     // longest_input bytes at most
+    std::vector<std::string> environment;  // complete, NAME=value
+    std::string input;                     // at most longest_input bytes
     int priority = 0;                      // as nice(1) counts
-    std::vector<int> passed = {};          // open there as 3, 4, and so on; they stay the caller's
+    std::vector<int> passed = {};          // open in the child as 3, 4, ...; the caller keeps them
   };
   struct Exit {
     bool good = false;   // exit code 0
     std::string how;     // "exited with code 1", "was killed by signal 9"
-    std::string output;  // both outputs, longest_output bytes at most
+    std::string output;  // stdout and stderr, at most longest_output bytes
   };
   using Gone = std::function<void(const Exit&)>;
-  static constexpr std::size_t longest_input = 2048;  // a pipe takes it without a reader
+  static constexpr std::size_t longest_input = 2048;  // fits into a pipe without a reader
   static constexpr std::size_t longest_output = 4096;
 
-  // Null when no process could be made, and `error` is one sentence. `gone` is the last call, never made in start() or
-  // signal(); the object may be destroyed in it.
+  // Null if no process could be made, and `error` is one sentence. `gone` is called once, last, and never within
+  // start() or signal(); it may destroy the object.
   static std::unique_ptr<Helper> start(EventLoop& loop, const Command& command, Gone gone, std::string& error);
-  // One that runs already: its output and its pidfd.
+  // Takes over a running helper by its output pipe and pidfd.
   static std::unique_ptr<Helper> adopt(EventLoop& loop, Fd output, Fd process, Gone gone);
-  // Kills it if it still runs, without waiting for it; `gone` is not called any more.
+  // Kills the helper if it still runs, without waiting for it; `gone` is not called any more.
   ~Helper();
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
   void signal(int number) const;
-  // It ends by itself, and nobody is told.
+  // Leaves the helper running: the destructor does not kill it, and `gone` is not called.
   void leave() { reaped_ = true; }
   int output_fd() const { return output_.get(); }
   int process_fd() const { return process_.get(); }
@@ -61,13 +61,13 @@ class Helper {
   EventLoop& loop_;
   Gone gone_;
   Fd output_, process_;
-  pid_t pid_ = -1;  // of one that is no child it is not known
+  pid_t pid_ = -1;  // -1 for an adopted helper, which is no child
   EventLoop::Id output_watch_ = 0, exit_watch_ = 0;
   std::string kept_;
   bool reaped_ = false;
 };
 
-// The first line of what a helper says, fit for a log, behind a colon; "" where it says nothing.
+// The first line of a helper's output, escaped, after a colon; "" if there is none.
 std::string first_words(const std::string& output);
 
 }  // namespace host::broker

@@ -1,16 +1,16 @@
-// How a worker notices that it has no broker any more, and how long it goes on without one.
+// Detects that the worker's broker has gone, and bounds how long the worker serves without one.
 //
-// Every broker that lets its workers outlive it (docs/design/034-restart.md) holds the writing end of a pipe, alone, and
-// its workers have the reading end: the pipe's end is the broker's. The control socket does not end then, since the service
-// manager holds a copy of its other end. The next broker sends the reading end of its own pipe by that socket. Where none
-// comes in time the worker ends, and so it does as soon as the control socket ends. Meanwhile nobody may ring the worker
-// (host/broker/transport/bell_line.h), so it looks by itself.
+// A broker whose workers may outlive it (docs/design/034-restart.md) alone holds the write end of a pipe; its workers
+// hold the read end. The pipe closes when the broker ends. The control socket does not, because the service manager
+// holds a copy of the broker's end. The next broker sends the read end of its own pipe over that socket. The worker
+// ends if no broker comes in time, or if the control socket closes. Until then the worker polls its slot: without a
+// broker no process may forward doorbells (host/broker/transport/bell_line.h).
 //
-// A broker that stalls rings nobody either, and one that was killed may take seconds until its pipe ends. So a worker that its
-// broker rings, and a guest uses, looks now and then in any case: soon enough that its guest does not take it for gone
+// A stalled broker forwards no doorbells either, and the pipe of a killed broker may take seconds to close. A claimed
+// worker without a doorbell of its own therefore also polls, often enough that its guest does not consider it dead
 // (guest/session/slot/heartbeat.cc).
 //
-// Thread-safety: the bell thread's alone.
+// Thread-safety: only the doorbell thread uses it.
 #pragma once
 
 #include <poll.h>
@@ -30,10 +30,10 @@ class LifeLine {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds between_looks{5};           // without a broker
-  static constexpr std::chrono::milliseconds between_looks_anyway{200};  // with one that rings it
+  static constexpr std::chrono::milliseconds between_looks_anyway{200};  // with a broker that forwards doorbells
 
-  // `fd`: the pipe's reading end, from now on this object's; -1: the kernel ends the worker with its broker. `rung_by_broker`:
-  // the guest has no doorbell.
+  // `fd`: the pipe's read end, owned by this object; -1: the kernel kills the worker with its broker. `rung_by_broker`:
+  // the guest has no doorbell, so the broker wakes the worker.
   LifeLine(int fd, std::chrono::milliseconds patience, bool rung_by_broker = false)
       : fd_(fd), patience_(patience), rung_by_broker_(rung_by_broker) {}
   ~LifeLine() { replace(-1); }
@@ -42,13 +42,13 @@ class LifeLine {
 
   // For poll(), which ignores a descriptor of -1.
   pollfd to_poll() const { return {fd_, POLLIN, 0}; }
-  // How long until the next look. `is_used`: by a guest; a spare worker has nothing to look at.
+  // Time until the next poll, for poll(); -1: none. `is_used`: a guest has claimed the worker.
   int timeout_ms(bool is_used = true) const {
     if (!since_) return rung_by_broker_ && is_used ? static_cast<int>(between_looks_anyway.count()) : -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*since_ + patience_ - Clock::now());
     return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), between_looks).count());
   }
-  // What poll() has found of it.
+  // Takes the events that poll() reported for to_poll().
   void found(short events) {
     if (events == 0) return;
     replace(-1);
@@ -57,7 +57,7 @@ class LifeLine {
   bool is_alone() const { return since_.has_value(); }
   bool is_over() const { return since_ && Clock::now() - *since_ >= patience_; }
 
-  // The next message of the control socket, as recvmsg() tells; a descriptor beside it is the line of another broker.
+  // Receives the next control message as recvmsg() does. An attached descriptor is the pipe of a new broker.
   ssize_t receive(int control, MemoryMessage& message) {
     iovec data{&message, sizeof message};
     alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
@@ -86,7 +86,7 @@ class LifeLine {
   int fd_;
   const std::chrono::milliseconds patience_;
   const bool rung_by_broker_;
-  std::optional<Clock::time_point> since_;  // it has had no broker
+  std::optional<Clock::time_point> since_;  // since when the worker has had no broker
 };
 
 }  // namespace host::worker

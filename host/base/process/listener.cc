@@ -20,16 +20,17 @@ namespace host::broker {
 
 namespace {
 
-constexpr int accepts_per_wakeup = 16;  // then the others have their turn
+constexpr int accepts_per_wakeup = 16;  // then the loop serves other clients
 
-// Which file it is. No other can have its number while a socket that is bound to it is kept. "": no socket is there.
+// Identifies the socket file by device and inode, which stay unique while its socket is kept. "": no socket at the
+// path.
 std::string file_in_words(const std::string& path) {
   struct stat there {};
   if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode)) return "";
   return fmt::format("{}{:x}-{:x}-", kept_listener, there.st_dev, there.st_ino);
 }
 
-// Another one where the file or what the configuration says of it is another.
+// The name in the store. It changes with the file and with the configured permissions.
 std::string kept_name(const ListenerOptions& options) {
   const auto& [mode, owner, group] = options.access;
   const std::string file = file_in_words(options.path);
@@ -108,19 +109,19 @@ bool Listener::start(std::string& error) {
   return true;
 }
 
-// The kernel's queue, in which the loop's last look at the socket may still be, holds it open for a moment, and whoever hears
-// that the door is shut shall find it shut. One that the service manager keeps stays open: shut down, it would serve nobody.
+// shutdown() refuses clients at once: the loop's io_uring request may hold the socket open for a moment. A socket that
+// the service manager keeps is not shut down, because the next broker serves it.
 Listener::~Listener() {
   if (kept_as_.empty() && socket_) shutdown(socket_.get(), SHUT_RDWR);
   loop_.forget(watch_);
   loop_.forget(timer_);
   if (!kept_as_.empty()) options_.store->forget(kept_as_);
   if (bound_) unlink(options_.path.c_str());
-  // While the lock is held: a process that locked the old file meanwhile finds that it is not the one at the path.
+  // Unlink while the lock is held: a process that then locks the old file sees that the path has another inode.
   if (lock_) unlink((options_.path + ".lock").c_str());
 }
 
-// One broker per socket: the lock lies beside it and goes with the process, however that ends.
+// One broker per socket. The kernel releases the lock when the process ends, for whatever reason.
 bool Listener::lock(std::string& error) {
   const std::string path = options_.path + ".lock";
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -158,7 +159,7 @@ bool Listener::adopt_socket() {
   const std::string name = options_.store != nullptr ? kept_name(options_) : "";
   if (name.empty() || !options_.store->has(name)) return false;
   if (!is_listening(options_.store->peek(name))) {
-    options_.store->forget(name);  // nothing keeps the file's number from the next one
+    options_.store->forget(name);  // frees the file's inode number for the next socket
     return false;
   }
   socket_ = options_.store->take(name);
@@ -186,10 +187,10 @@ bool Listener::bind_socket(std::string& error) {
       error = fmt::format("{}: is in the way and no socket", options_.path);
       return false;
     }
-    unlink(options_.path.c_str());  // a dead broker's: a living one would hold the lock
+    unlink(options_.path.c_str());  // left by a dead broker; a live one would hold the lock
   }
   socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // No client may connect before the permissions are those of the configuration.
+  // No client may connect before the configured permissions are set.
   const mode_t before = umask(0177);
   bound_ = socket_ && bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   const int why = errno;
@@ -216,8 +217,8 @@ bool Listener::set_permissions(std::string& error) {
     if (!found) return fail("group", group, "there is no such group");
     gid = *found;
   }
-  // One by one, so that the right key is named. The group first: a process that has given the file away may not change
-  // it any more.
+  // One call for each key, so that the error names the right key. The group first: after giving the file to another
+  // user this process may not change its group.
   if (!group.empty() && lchown(options_.path.c_str(), static_cast<uid_t>(-1), gid) != 0)
     return fail("group", group, std::strerror(errno));
   if (chmod(options_.path.c_str(), mode) != 0) return fail("mode", fmt::format("{:04o}", mode), std::strerror(errno));
@@ -240,13 +241,13 @@ void Listener::on_connection() {
       continue;
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-    // No descriptors or memory left: the connection stays in the queue and would wake us again at once.
+    // Out of descriptors or memory. The connection stays in the queue, and would wake the loop again at once.
     spdlog::warn("{}: accept: {}", options_.path, std::strerror(errno));
     return pause(std::chrono::seconds(1));
   }
 }
 
-// `owes`: the last client was let in before there was a token for it.
+// `owes`: the last client was accepted before the bucket had a token for it.
 void Listener::pause(Clock::duration time, bool owes) {
   loop_.forget(watch_);
   timer_ = loop_.after(time, [this, owes] {

@@ -1,9 +1,9 @@
-// A listening socket at a path that nobody else serves: bound under a lock, with the permissions of the configuration,
-// and gone with its lock when this object goes. Or one that is bound already, which has none of these. Its clients are
-// handed out as they come, or so many a second.
+// A listening Unix socket with a lock, so that no second broker serves its path. It has the configured permissions, and
+// the destructor removes socket and lock. It can also serve a socket that the caller has bound, without lock and
+// permissions. Clients are handed out as they come, or at a limited rate.
 //
-// With a store it listens on while one broker follows another, and whoever connects meanwhile waits for the next. That one
-// takes it if it is the socket at the path still, with the permissions of the configuration; else it makes another.
+// With a store the socket keeps listening while one broker follows another, and new clients wait for the next broker.
+// The next broker takes it over if it is still the socket at the path, with the configured permissions.
 #pragma once
 
 #include <functional>
@@ -23,48 +23,47 @@ namespace host::broker {
 struct ListenerOptions {
   std::string path;  // a lock file lies beside it
   FileAccess access;
-  std::string keys = "socket";  // the beginning of its keys in the configuration
-  FdStore* store = nullptr;     // which keeps it for the next broker; null: it ends with this one
-  // Clients that come faster wait in the socket's queue, and those that find it full are refused.
+  std::string keys = "socket";  // prefix of its keys in the configuration
+  FdStore* store = nullptr;     // keeps the socket for the next broker; null: it ends with this broker
+  // Faster clients wait in the socket's queue; the kernel refuses clients when the queue is full.
   std::optional<TokenBucket> pace = {};
 };
 
-// Of a VM's socket. Each client that is let in is two messages to the service manager, which serves all VMs. A program
-// connects once, and needs a worker: `starts_per_second` lets 20 a second begin by default. The burst lets all clients
-// that a VM may have by default (`connections`) come back at once.
+// The pace for a VM's socket. Each accepted client costs two messages to the service manager, which all VMs share.
+// Programs start at most 20 a second by default (`starts_per_second`). The burst lets all clients of a VM's default
+// `connections` reconnect at once.
 inline TokenBucket pace_of_guests() { return {200, 200, Clock::now()}; }
 
-// One that is bound already, of a family without paths.
+// A socket that the caller has bound, of an address family without paths.
 struct BoundSocket {
   Fd socket;
-  std::string name;          // what sentences call it
-  FdStore* store = nullptr;  // which keeps it for the next broker, as `kept_as`; null: it ends with this one
+  std::string name;          // its name in messages
+  FdStore* store = nullptr;  // keeps it for the next broker under `kept_as`; null: it ends with this broker
   std::string kept_as = {};
-  bool is_kept = false;  // it is an earlier broker's, and listens
+  bool is_kept = false;  // an earlier broker left it, already listening
 };
 
-// How the names begin by which the store has them. No VM's descriptor: these have a slash.
+// Prefix of sockets in the store. Names of VMs' descriptors contain a slash, so they never collide.
 inline constexpr const char* kept_listener = "listen-";
 bool is_listening(const Fd& fd);
-// Sockets that an earlier broker has left and this one did not take: what is still at their paths is removed.
+// Removes the files of sockets that an earlier broker left and this broker did not take.
 void remove_left_sockets(const FdStore& store);
 
-// True if a socket can have this path; else `error` is one sentence.
+// True if the path is short enough for a socket; else `error` is one sentence.
 bool socket_path_fits(const std::string& path, std::string& error);
-// The remedy that lets this user make files in a folder, to follow an error of it: "; user 1000 may not ..."; "" for
-// other errors.
+// The remedy to append to an error of making a file in a folder: "; user 1000 may not ..."; "" for other errors.
 std::string folder_remedy(const std::string& folder, int error);
 
 class Listener {
  public:
   using Accepted = std::function<void(Fd client)>;  // close-on-exec, non-blocking
 
-  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is no socket's, ...
+  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is not a socket, ...
   static std::unique_ptr<Listener> open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
                                         std::string& error);
   static std::unique_ptr<Listener> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
                                         std::string& error);
-  // `pace`: as of ListenerOptions.
+  // `pace` as in ListenerOptions.
   static std::unique_ptr<Listener> open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
                                         Accepted accepted, std::string& error);
   ~Listener();
@@ -85,13 +84,13 @@ class Listener {
   void pause(Clock::duration time, bool owes = false);
 
   EventLoop& loop_;
-  const ListenerOptions options_;  // of one that was bound already: the path is its name
+  const ListenerOptions options_;  // `path` holds the name of a socket that was already bound
   const Accepted accepted_;
   Fd lock_, socket_;
   std::optional<TokenBucket> pace_;
   EventLoop::Id watch_ = 0, timer_ = 0;
   bool bound_ = false;
-  std::string kept_as_;  // "": it is not kept
+  std::string kept_as_;  // "": not kept
 };
 
 }  // namespace host::broker

@@ -1,4 +1,4 @@
-// Processes by descriptors of them (pidfds), which mean no other process once theirs has ended.
+// Processes by pidfd, which never refers to another process after the end of its own.
 #pragma once
 
 #include <sys/syscall.h>
@@ -9,10 +9,10 @@
 
 namespace host::broker {
 
-// Precondition: the number is the process's still. Empty on failure, and errno says why.
+// Precondition: the number still belongs to the process. Empty on failure, and errno has the reason.
 inline Fd open_process(pid_t process) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0))); }
 
-// `number` 0 only asks. False where the process has been asked after to its end (ESRCH), or it is no pidfd.
+// `number` 0 only tests the process. False if it has ended and was reaped (ESRCH), or `process` is no pidfd.
 inline bool send_signal(int process, int number) {
   return syscall(SYS_pidfd_send_signal, process, number, nullptr, 0) == 0;
 }

@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto retry_after = std::chrono::milliseconds(20);
 
-// Takes a variable out of the environment; "" where there is none.
+// Removes a variable from the environment and returns its value; "" if unset.
 std::string take_environment(const char* name) {
   const char* value = std::getenv(name);
   std::string text = value != nullptr ? value : "";
@@ -33,7 +33,7 @@ std::string take_environment(const char* name) {
   return text;
 }
 
-// 0 unless all of it is a number.
+// 0 unless the whole text is a number.
 std::int64_t number_in(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -52,7 +52,7 @@ ServiceManager::ServiceManager(EventLoop& loop) : loop_(loop) {
   const std::string path = take_environment("NOTIFY_SOCKET"), period = take_environment("WATCHDOG_USEC"),
                     watched = take_environment("WATCHDOG_PID");
   if (!path.empty()) connect_to(path.c_str());
-  // Another process is watched where the variables were meant for the one that has started this one.
+  // The variables are meant for another process if WATCHDOG_PID names its parent, for example.
   if (watched.empty() || number_in(watched) == getpid()) watchdog_ = std::chrono::microseconds(number_in(period));
 }
 
@@ -70,7 +70,7 @@ void ServiceManager::connect_to(const char* path) {
     socket_.reset();
     spdlog::warn("NOTIFY_SOCKET={}: {}; the service manager is not told that ivgpud serves", path, why);
   };
-  // '@' begins the name of a socket that is no file, and stands for a NUL.
+  // '@' begins the name of an abstract socket, and stands for NUL.
   if ((path[0] != '/' && path[0] != '@') || length < 2) return give_up("neither a path nor @ and a name");
   if (length >= sizeof address.sun_path) return give_up("too long");
   std::memcpy(address.sun_path, path, length);
@@ -86,12 +86,12 @@ void ServiceManager::ready(const std::string& status) {
   if (watchdog_timer_ == 0) keep_watchdog();
 }
 
-// The time lets the manager tell this reload from one that it asked for before (Type=notify-reload).
+// The time lets the manager match this reload with its own request (Type=notify-reload).
 void ServiceManager::reloading() { say({fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us())}); }
 
 void ServiceManager::stopping() { say({"STOPPING=1"}); }
 
-// By itself the manager would let go of a descriptor whose other end has gone, and the next broker would miss it.
+// FDPOLL=0: otherwise the manager drops a descriptor whose peer has closed, and the next broker would miss it.
 bool ServiceManager::keep(const std::string& name, int fd) {
   if (!socket_) return false;
   Fd copy(to_keep_.size() < most_waiting ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1);
@@ -134,7 +134,7 @@ void ServiceManager::send_waiting() {
   }
 }
 
-// False: it has no room, and will be tried again; or it is not told anything any more.
+// False if the socket is full, and a timer retries, or if the connection has failed.
 bool ServiceManager::send_next() {
   static constexpr std::string_view alive = "WATCHDOG=1";
   const std::string_view text = watchdog_is_due_ ? alive : waiting_.front().text;
@@ -168,7 +168,7 @@ void ServiceManager::finish() {
   }
 }
 
-// One that waits says as much as many.
+// One pending watchdog message is enough.
 void ServiceManager::keep_watchdog() {
   if (!socket_ || watchdog_ <= std::chrono::microseconds(0)) return;
   watchdog_is_due_ = true;

@@ -1,10 +1,9 @@
-// What ivgpud says to the service manager that has started it, systemd: that it serves, reads its file again, lives, and
-// ends, and which descriptors the manager shall hold (sd_notify(3): a datagram to $NOTIFY_SOCKET). Started otherwise, it
-// says nothing.
+// Notifies systemd, or another service manager, that ivgpud is ready, reloads, lives and stops, and passes it
+// descriptors to hold (sd_notify(3): datagrams to $NOTIFY_SOCKET). Without a manager it does nothing.
 //
-// The manager is trusted. One that does not read must not stop the broker, so a datagram that has no room waits. What waits
-// is bounded, though guests cause most of it: a descriptor that is forgotten before it was sent is not sent at all, and so
-// many descriptors wait at most. The watchdog's message goes before everything that waits.
+// The manager is trusted, but a manager that does not read must not block the broker: datagrams then wait in a queue.
+// The queue is bounded, although guests cause most of it. A descriptor forgotten before it was sent is removed from the
+// queue, and at most `most_waiting` descriptors wait. The watchdog's message goes first.
 #pragma once
 
 #include <chrono>
@@ -20,42 +19,42 @@ namespace host::broker {
 
 class ServiceManager {
  public:
-  // Of NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, which it takes out of the environment: the broker's children are
-  // not to speak in its name.
+  // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them from the environment, so that child processes
+  // cannot notify in the broker's name.
   explicit ServiceManager(EventLoop& loop);
   ~ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  // At the start, and at the end of each reload. `status` is one line for `systemctl status`. From the first on, the
-  // manager hears twice in each of its watchdog's periods that the loop turns.
+  // Called at the start and at the end of each reload. `status` is one line for `systemctl status`. The first call
+  // starts the watchdog messages, two in each period.
   void ready(const std::string& status);
   void reloading();
   void stopping();
 
-  // As many as the unit's FileDescriptorStoreMax (tools/host/ivgpud.service.in): the manager holds no more.
+  // FileDescriptorStoreMax of the unit (tools/host/ivgpud.service.in): the manager holds no more.
   static constexpr std::size_t most_waiting = 16384;
 
-  // Whether there is one that can be told.
+  // True if a manager is connected.
   bool is_there() const { return static_cast<bool>(socket_); }
-  // Has the manager hold a copy of it under a name, of which it holds none. False: it will not, because too many wait.
+  // Has the manager hold a copy under an unused name. False if too many requests wait.
   bool keep(const std::string& name, int fd);
-  // Has the manager hold it no more (host/base/process/fd_store.h).
+  // Has the manager release it (host/base/process/fd_store.h).
   void forget(const std::string& name);
-  // What the manager has passed this process, from descriptor 3 on: taken out of the environment, too.
+  // Descriptors that the manager has passed, from 3 on. Removes the variables from the environment.
   struct Passed {
     int count = 0;
-    std::string names;  // with colons between them
+    std::string names;  // separated by colons
   };
   static Passed take_passed();
-  // What waits is said, as far as the manager reads within a moment: this process is about to end.
+  // Sends the queue as far as the manager reads it within a moment, because this process is about to end.
   void finish();
 
  private:
   struct Datagram {
     std::string text;
-    std::string name = {};  // of the descriptor to be held; "": none
-    Fd fd = {};             // sent beside it
+    std::string name = {};  // of the descriptor to hold; "": none
+    Fd fd = {};             // attached to the datagram
   };
   void connect_to(const char* path);
   void say(Datagram datagram);
@@ -67,7 +66,8 @@ class ServiceManager {
   EventLoop& loop_;
   Fd socket_;
   std::list<Datagram> waiting_;
-  std::unordered_map<std::string, std::list<Datagram>::iterator> to_keep_;  // those that wait and hold a descriptor
+  std::unordered_map<std::string, std::list<Datagram>::iterator>
+      to_keep_;  // queued datagrams with a descriptor, by its name
   bool watchdog_is_due_ = false;
   LogLimiter too_many_;
   std::chrono::microseconds watchdog_{0};  // 0: none
