@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto between = milliseconds(500);
-// Who has more than he may is looked at again before the second is over.
+// A worker over its limit is measured again after this time, so that it ends within a second.
 constexpr auto to_be_sure = milliseconds(250);
 
 std::string mebibytes(std::uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
@@ -95,7 +95,7 @@ void GpuAccounts::plan() {
   for (auto& [key, gpu] : accounts_) plan(gpu);
 }
 
-// Without quotas, or with more promised than there is by the operator's wish, nothing bounds the others.
+// Nothing bounds the VMs without a quota if no VM has one, or if the operator allows overcommit.
 void GpuAccounts::plan(GpuAccount& gpu) {
   std::uint64_t promised = 0;
   for (const MemoryLeases* leases : leases_) promised += leases->promised(gpu);
@@ -126,7 +126,7 @@ void GpuAccounts::measure_after(Clock::duration delay) {
 void GpuAccounts::measure() {
   std::set<std::string> wanted;
   for (MemoryLeases* leases : leases_) leases->before_measuring(wanted);
-  if (wanted.empty()) return;  // the next worker has it go on
+  if (wanted.empty()) return;  // watch() starts the measuring again
   const std::vector<std::string> names(wanted.begin(), wanted.end());
   if (!usage_->ask(names, [this](const GpuUses& uses) { measured(uses); })) measure_after(between);
 }
@@ -147,7 +147,7 @@ void GpuAccounts::measured(const GpuUses& uses) {
   measure_after(doubtful ? to_be_sure : between);
 }
 
-// ---- the file's quotas ---------------------------------------------------------------------------------------------
+// ---- quotas of the configuration -----------------------------------------------------------------------------------
 
 namespace {
 

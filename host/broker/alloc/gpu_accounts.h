@@ -1,9 +1,8 @@
-// The memory of the host's GPUs as the broker gives it out (docs/design/029-memory-quotas.md): how much each has, what is
-// promised of it, and what of it programs without a promise may have together. It also asks, twice a second, who holds
-// what, while some VM has a quota and a worker.
+// The broker's account of GPU memory (docs/design/029-memory-quotas.md): each GPU's size, the quotas promised of it,
+// and the rest, which the VMs without a quota share. While a VM is bounded and has a worker, it measures twice a second
+// how much each worker holds.
 //
-// Invariant: unless the operator allows more (`overcommit`), what VMs may have of a GPU is together no more than it has,
-// as soon as somebody has told how much that is.
+// Invariant: once a GPU's size is known, the VMs' quotas do not exceed it together, unless `overcommit` allows it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ namespace host::broker {
 
 class MemoryLeases;
 
-// A bound, if there is one, and what is given of it.
+// An amount of memory with an optional limit.
 struct Pot {
   std::optional<std::uint64_t> limit;
   std::uint64_t given = 0;
@@ -35,13 +34,13 @@ struct Pot {
 };
 
 struct GpuAccount {
-  std::string name;           // a UUID, or where the kernel knows none a PCI address
-  std::uint64_t total = 0;    // 0: nobody has told it yet
-  std::uint64_t context = 0;  // what a worker takes before its session begins: as measured last, or as estimated
+  std::string name;           // the UUID, or the PCI address if the kernel knows no UUID
+  std::uint64_t total = 0;    // bytes; 0: not known yet
+  std::uint64_t context = 0;  // memory of a worker before its session begins: last measured, or estimated
   bool context_measured = false;
-  std::string missing;  // why nobody measures who holds what of it; "": it is measured
+  std::string missing;  // why the workers' use of it cannot be measured; "": it is measured
   bool missing_told = false, unread_told = false, overcommitted_told = false;
-  Pot rest;  // of the VMs without a quota, together
+  Pot rest;  // shared by the VMs without a quota
 };
 
 class GpuAccounts {
@@ -51,25 +50,25 @@ class GpuAccounts {
   GpuAccounts(const GpuAccounts&) = delete;
   GpuAccounts& operator=(const GpuAccounts&) = delete;
 
-  // `first_context`: what a worker takes of a GPU of which nothing has been measured.
+  // `first_context`: the estimate for a GPU on which no worker has been measured.
   void measure_by(std::unique_ptr<GpuUsage> usage, std::uint64_t first_context);
   void allow_overcommit(bool allowed);
-  // Asks, and waits for the answer, where some VM has a quota. For a broker that serves nobody yet.
+  // Queries the GPUs of VMs with a quota, and blocks until the answer. Only for a broker that serves no VM yet.
   void look_first(const Config& config, const std::vector<VmGpus>& gpus);
-  // What somebody has told of GPUs, at the start for one.
+  // Takes over the sizes of GPUs from a measurement.
   void learn(const GpuUses& uses);
   void learn_total(GpuAccount& gpu, std::uint64_t total);
 
-  // It stays where it is. "GPU-..." and "MIG-..." of one UUID are the same.
+  // The reference stays valid. "GPU-..." and "MIG-..." of one UUID name the same account.
   GpuAccount& named(const std::string& name);
   const std::map<std::string, GpuAccount>& all() const { return accounts_; }
 
-  // A VM's part, as long as the VM is served.
+  // Adds or removes a VM's leases while the broker serves the VM.
   void join(MemoryLeases& leases);
   void leave(MemoryLeases& leases);
-  // Works out again what may be given: a quota is another, or somebody has joined.
+  // Recomputes the limits, after a quota has changed or a VM has joined.
   void plan();
-  // Sees to it that somebody measures, where there is something to measure.
+  // Starts the periodic measurement; it stops by itself when there is nothing to measure.
   void watch();
 
  private:
@@ -82,19 +81,19 @@ class GpuAccounts {
   std::unique_ptr<GpuUsage> usage_;
   std::uint64_t first_context_ = 0;
   bool overcommit_ = false;
-  std::map<std::string, GpuAccount> accounts_;  // by the letters of their names that count
+  std::map<std::string, GpuAccount> accounts_;  // by key_of() of their names
   std::vector<MemoryLeases*> leases_;
   EventLoop::Id timer_ = 0;
 };
 
-// The names by which GPUs are asked for and shown, and by which the scheduler knows them: the same for all VMs.
+// The name of a GPU in queries, in output and for the scheduler: the same for all VMs.
 std::string name_of(const Gpu& gpu);
-// The letters of a name that count: the same for "GPU-..." and "MIG-..." of one UUID.
+// The UUID without its prefix, so that "GPU-..." and "MIG-..." of one UUID are equal; other names as they are.
 std::string key_of(const std::string& name);
 std::string uuid_in_words(const std::uint8_t (&uuid)[16]);
 
-// Whether the quotas of all VMs fit into their GPUs, as far as it is told how much these have, and are not below what a
-// worker takes. `gpus`: of each VM. False if not, and `error` is one sentence.
+// True if the quotas of all VMs fit into their GPUs, as far as their sizes are known, and each quota holds a context.
+// `gpus` has an entry per VM. If false, `error` is one sentence.
 bool quotas_fit(const Config& config, const std::vector<VmGpus>& gpus, const std::map<std::string, GpuAccount>& known,
                 std::string& error);
 

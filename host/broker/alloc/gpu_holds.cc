@@ -17,7 +17,7 @@ struct Name {
   sockaddr_un address{};
   socklen_t length;
 
-  // A first byte of 0: in no folder.
+  // A leading NUL makes an abstract socket, which is in no folder.
   explicit Name(const std::string& uuid) {
     const std::string text = std::string(1, '\0') + "ivgpud-gpu/" + uuid;
     address.sun_family = AF_UNIX;

@@ -1,9 +1,9 @@
-// One broker at a time gives out a GPU by leases, by quotas or by MPS: two would not know of each other, and neither could keep
-// what it has promised. Who does so holds a name of the machine for each GPU, an abstract UNIX socket. The kernel takes
-// the name back when the process ends, however it ends.
+// A machine-wide lock for each GPU. Only one broker at a time may divide a GPU by leases, quotas or MPS, since two
+// would not know each other's promises. The lock is an abstract Unix socket, which the kernel releases when the process
+// ends.
 //
-// Trust: any process of the machine may take such a name, and keep a broker from starting with it; the sentence says
-// which process that is.
+// Trust: any process of the machine may take the socket's name and so keep a broker from starting. The error names that
+// process.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ namespace host::broker {
 
 class GpuHolds {
  public:
-  // Holds these, too, until this object ends. Nobody holds those without a UUID, which the kernel does not know yet, nor
-  // simulated ones, which every process has for itself. False: another process holds one of them, or the kernel refuses;
-  // `error` is one sentence, and what was held before is held.
+  // Locks these GPUs as well, until this object ends. It skips GPUs without a UUID, which the kernel does not know yet,
+  // and simulated GPUs, which every process has for itself. False if another process holds a lock or the kernel
+  // refuses; `error` is one sentence, and earlier locks stay.
   bool take(const std::vector<Gpu>& gpus, std::string& error);
-  // The same of all GPUs of these VMs (`gpus`: of each), where the file shares them so.
+  // Locks the GPUs of all VMs (`gpus` has an entry per VM), if the configuration divides them that way.
   bool take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
 
  private:

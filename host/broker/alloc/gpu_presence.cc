@@ -9,7 +9,7 @@
 namespace host::broker {
 namespace {
 
-// The kernel's list has it, unless it had disappeared before the broker started.
+// The kernel lists the GPU, unless it had disappeared before the broker started.
 std::string words_for(const std::string& key, const std::vector<Gpu>& host) {
   const auto gpu = std::ranges::find(host, key, [](const Gpu& one) { return key_of(one.uuid); });
   return gpu != host.end() ? in_words(*gpu) : "GPU-" + key;
@@ -29,13 +29,14 @@ std::vector<std::string> GpuPresence::missed(const VmGpus& gpus, const std::set<
   std::vector<std::string> missing;
   if (gpus.all) {
     seen_.insert(found.begin(), found.end());
-    if (seen_.size() > ring::max_devices) seen_ = found;  // no worker has so many
+    if (seen_.size() > ring::max_devices)
+      seen_ = found;  // more than any worker has: the workers have lied, or GPUs were exchanged
     for (const std::string& key : seen_)
       if (!found.contains(key)) missing.push_back(words_for(key, gpus.list));
     if (seen_.empty()) missing.emplace_back("any GPU");
     return missing;
   }
-  // A MIG device's old name has no UUID of its own, so only a number that is too small says that something is missing.
+  // A MIG device's old name has no UUID, so names cannot be compared; only too small a count shows that one is missing.
   if (found.size() >= std::min<std::size_t>(gpus.list.size(), ring::max_devices)) return missing;
   for (const Gpu& gpu : gpus.list)
     if (!found.contains(key_of(gpu.uuid))) missing.push_back(in_words(gpu));

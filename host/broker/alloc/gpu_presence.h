@@ -1,8 +1,8 @@
-// Which of a VM's GPUs its workers find. A GPU may disappear while the broker runs, and come back: the kernel driver loses
-// it, or the operator takes it away.
+// Tracks the GPUs of a VM that its workers do not find. A GPU may disappear while the broker runs, and come back: the
+// kernel driver loses it, or the operator removes it.
 //
-// Trust: a worker says what it finds before a guest has it. It is read as one that a guest controls all the same: its words
-// count for its own VM alone, and their number is bounded. Thread: the broker's.
+// Trust: a worker reports its GPUs before a guest can use it, but the report is still read as hostile. It affects its
+// own VM alone, and the number of GPUs is bounded. Thread: the broker's event loop.
 #pragma once
 
 #include <set>
@@ -16,16 +16,16 @@ namespace host::broker {
 
 class GpuPresence {
  public:
-  // What a worker that has just started finds of the VM's GPUs. True: others are missing than the last one missed.
+  // Takes the report of a new worker. True if the set of missing GPUs has changed.
   bool heard(const VmGpus& gpus, const worker::ReadyMessage& said);
-  // What the last one missed, in words; empty: nothing. Where a VM has all GPUs that the driver shows, what one of its workers
-  // has found before.
+  // GPUs that the last worker did not find, as text. If the VM has every GPU that the driver shows, these are GPUs that
+  // an earlier worker of the VM has found.
   const std::vector<std::string>& missing() const { return missing_; }
 
  private:
   std::vector<std::string> missed(const VmGpus& gpus, const std::set<std::string>& found);
 
-  std::set<std::string> seen_;  // by key_of() of their names, where the VM has all that the driver shows
+  std::set<std::string> seen_;  // key_of() of the GPUs found, if the VM has every GPU that the driver shows
   std::vector<std::string> missing_;
 };
 

@@ -17,7 +17,7 @@
 namespace host::broker {
 namespace {
 
-// "GPU-1d450fd4-12e9-...": its 32 digits; "" for another form.
+// The 32 hex digits of "GPU-1d450fd4-12e9-..."; "" for another form.
 std::string digits_of(const std::string& uuid) {
   std::string digits;
   for (const char c : uuid.starts_with("GPU-") ? uuid.substr(4) : std::string())
@@ -35,7 +35,7 @@ GpuTimeHelper::GpuTimeHelper(EventLoop& loop, scheduler::Scheduler& scheduler, O
   start();
 }
 
-// With the socket's end the helper switches everything on and ends.
+// When the socket closes, the helper enables all channels and exits.
 GpuTimeHelper::~GpuTimeHelper() {
   scheduler_.set_switcher(nullptr);
   if (helper_) helper_->leave();

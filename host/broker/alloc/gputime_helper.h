@@ -1,7 +1,7 @@
-// Keeps a Switcher with the scheduler: for NVIDIA's driver the process ivgpu-gputime, which is started again where it ends or
-// answers no more, for the simulated GPU its file, else none.
+// Provides the scheduler's Switcher. For NVIDIA's driver it is the process ivgpu-gputime, which is restarted when it
+// ends or stops answering. For the simulated GPU it is a file; for other drivers there is none.
 //
-// Threads: the broker's one.
+// Threads: the broker's event loop only.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class GpuTimeHelper {
   GpuTimeHelper(const GpuTimeHelper&) = delete;
   GpuTimeHelper& operator=(const GpuTimeHelper&) = delete;
 
-  // Why nothing is switched now; "": it is.
+  // Why GPU time cannot be switched now; "" if it can.
   const std::string& missing() const { return missing_; }
 
  private:
@@ -44,7 +44,7 @@ class GpuTimeHelper {
   EventLoop& loop_;
   scheduler::Scheduler& scheduler_;
   const Options options_;
-  std::vector<Gpu> named_;  // those that the helper was started with
+  std::vector<Gpu> named_;  // the GPUs that the helper was started with
   std::unique_ptr<Helper> helper_;
   Fd socket_;
   EventLoop::Id hello_ = 0, lost_ = 0, timer_ = 0;

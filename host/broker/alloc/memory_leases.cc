@@ -10,7 +10,7 @@ namespace {
 
 using worker::MemoryMessage, worker::MemoryWord;
 
-// No GPU has so much, and sums of some of these do not overflow.
+// More than any GPU has; sums of a few of these do not overflow.
 constexpr std::uint64_t absurd = std::uint64_t{1} << 56;
 
 std::uint64_t mebi(std::uint64_t bytes) { return bytes >> 20; }
@@ -33,14 +33,14 @@ MemoryLeases::~MemoryLeases() {
   accounts_.leave(*this);
 }
 
-// ---- pots ----------------------------------------------------------------------------------------------------------
+// ---- budgets -------------------------------------------------------------------------------------------------------
 
 void MemoryLeases::bound(std::uint64_t quota, const VmGpus& gpus) {
   const bool had = quota_ != 0, has = quota != 0;
   gpus_ = gpus;
   for (auto& [gpu, share] : shares_) share.is_seen = false;
   for (const Gpu& gpu : gpus.list) share_of(accounts_.named(name_of(gpu))).is_seen = true;
-  // What was given of the others' pot is given of the VM's own now, or the other way round.
+  // Memory granted from the shared rest now counts against the VM's own quota, or the other way round.
   for (auto& [gpu, share] : shares_) {
     if (had && !has) gpu->rest.given += share.own.given;
     if (!had && has) gpu->rest.given -= share.own.given;
@@ -88,7 +88,7 @@ void MemoryLeases::take_back(Share& share, std::uint64_t bytes) {
   if (quota_ == 0) share.gpu->rest.given -= bytes;
 }
 
-// What a worker claims beyond its lease is not its own to claim.
+// Bounds the worker's own account of its use by its lease.
 std::uint64_t MemoryLeases::taken_of(std::uint32_t slot, unsigned device) const {
   return std::min(acts_.taken(slot, device), workers_[slot].held[device].lent);
 }
@@ -126,7 +126,7 @@ std::uint64_t MemoryLeases::context_bytes() const {
 
 bool MemoryLeases::may_start(bool wanted) {
   Share& share = first_share();
-  // An estimate keeps no VM from its first worker: that tells how much it is.
+  // An estimate must not prevent a VM's first worker, which gives the measured value.
   const bool to_be_tried = !share.gpu->context_measured && share.own.given == 0;
   if (share.gpu->context <= room(share) || to_be_tried) return true;
   start_wanted_ = start_wanted_ || (wanted && begin_round(share, std::nullopt));
@@ -157,7 +157,7 @@ void MemoryLeases::started(std::uint32_t slot, pid_t process) {
   accounts_.watch();
 }
 
-// The driver may show a worker its GPUs in another order than the kernel.
+// Moves the charge to the right GPU: the driver may order GPUs differently from the kernel.
 void MemoryLeases::ready(std::uint32_t slot, const worker::ReadyMessage& said) {
   Worker& w = workers_[slot];
   w.is_ready = true;
@@ -200,7 +200,7 @@ std::uint64_t MemoryLeases::lent(std::uint32_t slot, unsigned device) const {
   return device < workers_[slot].devices ? workers_[slot].held[device].lent : 0;
 }
 
-// It has what it was lent, whether there is room for it or not.
+// An adopted worker keeps its lease, even if there is no room for it.
 void MemoryLeases::adopt(std::uint32_t slot, pid_t process, const worker::ReadyMessage& said,
                          const std::uint64_t (&lent)[ring::max_devices]) {
   started(slot, process);
@@ -213,7 +213,7 @@ void MemoryLeases::adopt(std::uint32_t slot, pid_t process, const worker::ReadyM
   }
 }
 
-// ---- words of workers ----------------------------------------------------------------------------------------------
+// ---- messages of workers -------------------------------------------------------------------------------------------
 
 bool MemoryLeases::heard(std::uint32_t slot, const MemoryMessage& message) {
   const Worker& w = workers_[slot];
@@ -234,7 +234,7 @@ bool MemoryLeases::heard(std::uint32_t slot, const MemoryMessage& message) {
   }
 }
 
-// A worker that asks again does not wait for the first answer any more.
+// A worker that asks again has stopped waiting for the first answer.
 void MemoryLeases::drop_question(std::uint32_t slot) {
   std::erase_if(questions_, [slot](const Question& q) { return q.slot == slot; });
 }
@@ -252,7 +252,8 @@ bool MemoryLeases::try_to_lend(std::uint32_t slot, const MemoryMessage& asked) {
   const std::uint64_t there = room(*held.share);
   if (there < asked.bytes) return false;
   const std::uint64_t bytes = std::min(rounded_up(asked.bytes, chunk_of(*held.share)), there);
-  if (!acts_.send(slot, answer_to(asked, MemoryWord::Lend, bytes))) return true;  // it does not read: its own loss
+  if (!acts_.send(slot, answer_to(asked, MemoryWord::Lend, bytes)))
+    return true;  // the worker does not read: the grant is dropped
   held.lent += bytes;
   give(*held.share, bytes);
   see_peak(*held.share);
@@ -263,7 +264,7 @@ void MemoryLeases::refuse(std::uint32_t slot, const MemoryMessage& asked) {
   acts_.send(slot, answer_to(asked, MemoryWord::Lend, 0));
 }
 
-// What others have and do not use can be had, too. What the asking worker itself does not use it adds by itself.
+// Memory that other workers have leased and do not use counts as available. The requester adds its own unused lease.
 void MemoryLeases::tell_room(std::uint32_t slot, const MemoryMessage& asked) {
   const Share& share = *workers_[slot].held[asked.device].share;
   std::uint64_t free = room(share);
@@ -295,7 +296,7 @@ bool MemoryLeases::returned(std::uint32_t slot, const MemoryMessage& said) {
 
 // ---- rounds --------------------------------------------------------------------------------------------------------
 
-// Asks the workers that do not use all that they were lent of a GPU. False: there are none, or they are being asked.
+// Asks workers for the unused part of their leases. False if no worker has any, or if a round is in progress.
 bool MemoryLeases::begin_round(Share& share, std::optional<std::uint32_t> for_slot) {
   if (round_) return false;
   if (++sequence_ == 0) ++sequence_;
@@ -314,7 +315,7 @@ bool MemoryLeases::begin_round(Share& share, std::optional<std::uint32_t> for_sl
   return true;
 }
 
-// All have answered, or have had the time to: who has not, uses what it has.
+// Called when all workers have answered or the time is up. A worker that did not answer is assumed to use its lease.
 void MemoryLeases::round_over() {
   if (!round_) return;
   const Share& asked = *round_->share;
@@ -323,7 +324,7 @@ void MemoryLeases::round_over() {
   if (std::exchange(start_wanted_, false)) acts_.more_room();
 }
 
-// `collected`: whose workers have just been asked. A question about another GPU has a round of its own.
+// `collected`: the share whose workers have just answered. A question about another GPU starts its own round.
 void MemoryLeases::answer_questions(const Share& collected) {
   while (!questions_.empty()) {
     const Question next = questions_.front();
@@ -334,8 +335,6 @@ void MemoryLeases::answer_questions(const Share& collected) {
     if (!lent) refuse(next.slot, next.message);
   }
 }
-
-// ---- for the operator ----------------------------------------------------------------------------------------------
 
 std::vector<QuotaStatus> MemoryLeases::status() {
   std::vector<QuotaStatus> all;

@@ -1,17 +1,17 @@
-// What the workers of one VM may hold of GPUs' memory: lent to each as it asks, bounded by the VM's quota, and held
-// against what is measured (docs/design/029-memory-quotas.md).
+// The GPU memory that one VM's workers may hold. Each worker leases memory as it needs it, within the VM's quota, and
+// the broker compares that with measurements (docs/design/029-memory-quotas.md).
 //
-// A worker has of each GPU what it was lent, which its own account keeps within, and what its driver takes beside: the
-// overhead, which the broker measures, or estimates where nobody measures. Both are given of the VM's pot. When there is
-// not enough for a question, the VM's other workers are asked for what they do not use, and the question waits for them,
-// 100 ms at most.
+// A worker is charged its lease, within which its own account stays, and its overhead, which its driver uses besides.
+// The broker measures the overhead, or estimates it. If a request does not fit, the broker asks the VM's other workers
+// for the unused parts of their leases. The request waits for their answers, at most 100 ms.
 //
-// Trust: a worker's words are hostile. Its numbers are held against what it was lent; it has one question open at most;
-// its own account (`taken`) is believed in one direction only: what it claims to hold beyond its lease does not count, and
-// what it claims not to hold is counted as overhead. What it holds by measurement beyond lease and overhead, twice in a
-// row, ends it.
+// Trust: a worker's messages are hostile. The broker checks every number against the lease, and keeps one open request
+// per worker. It trusts the worker's own account (`taken`) in one direction only. Use claimed beyond the lease does not
+// count; use that is not claimed counts as overhead. A worker that measurably exceeds lease plus overhead twice in a
+// row is ended.
 //
-// Invariant: of each GPU, the sum of leases and overheads is what the pot has given. A worker's part comes back when its
+// Invariant: for each GPU the budget's `given` equals the sum of leases and overheads. A worker's part returns to the
+// budget only when its process has ended.
 // process has gone, and not before.
 #pragma once
 
@@ -34,31 +34,31 @@ namespace host::broker {
 
 struct QuotaStatus {
   std::string gpu;
-  std::uint64_t quota = 0, used = 0, peak = 0;  // bytes; a quota of 0: there is none
-  std::string missing;                          // as GpuAccount's
+  std::uint64_t quota = 0, used = 0, peak = 0;  // bytes; a quota of 0: none
+  std::string missing;                          // GpuAccount::missing
 };
 
-// A GPU that neither the kernel nor a worker has named yet.
+// Stands for a GPU that neither the kernel nor a worker has named yet.
 inline constexpr const char* unknown_gpu = "unknown";
 
 class MemoryLeases {
  public:
-  // What it has done to workers; `slot` names one.
+  // Actions on the workers; `slot` identifies a worker.
   struct Acts {
     std::function<bool(std::uint32_t slot, const worker::MemoryMessage&)> send;
     std::function<void(std::uint32_t slot, const std::string& why)> end;
-    // By its own account.
+    // Bytes in use by the worker's own account.
     std::function<std::uint64_t(std::uint32_t slot, unsigned device)> taken;
-    // No program has it yet.
+    // True if no program uses the worker yet.
     std::function<bool(std::uint32_t slot)> is_spare;
-    // Call round_over() after so long; each takes the place of the one before.
+    // Calls round_over() after this time; each call replaces the one before.
     std::function<void(Clock::duration)> wake;
-    // There is more room than there was.
+    // Called when memory has become available.
     std::function<void()> more_room;
   };
-  static constexpr std::uint64_t chunk = std::uint64_t{64} << 20;           // lent at once where there is room
-  static constexpr std::uint64_t unbounded_chunk = std::uint64_t{1} << 30;  // the same, of a VM that nothing bounds
-  // Beside what a worker's driver holds, so much may it take before it is measured again: a kernel's code, say.
+  static constexpr std::uint64_t chunk = std::uint64_t{64} << 20;           // granted at once if there is room
+  static constexpr std::uint64_t unbounded_chunk = std::uint64_t{1} << 30;  // the same for a VM without a limit
+  // How much a driver may grow before the next measurement, for a kernel's code for example.
   static constexpr std::uint64_t headroom = std::uint64_t{64} << 20;
   static constexpr auto answer_patience = std::chrono::milliseconds(100);
 
@@ -67,63 +67,62 @@ class MemoryLeases {
   MemoryLeases(const MemoryLeases&) = delete;
   MemoryLeases& operator=(const MemoryLeases&) = delete;
 
-  // The VM's quota of each GPU, 0 for none, and its GPUs. Takes nothing away from workers that have more.
+  // Sets the VM's quota of each GPU (0: none) and its GPUs. Workers that hold more keep it.
   void bound(std::uint64_t quota, const VmGpus& gpus);
   std::uint64_t promised(const GpuAccount& gpu) const;
 
-  // Whether another worker may be started. `wanted`: a program waits for it, so the others are asked for what they do not
-  // use, and more_room() is called if that helps.
+  // True if another worker may start. `wanted`: a program waits for it, so the broker asks the other workers for unused
+  // memory, and calls more_room() if they return some.
   bool may_start(bool wanted);
-  // Why not, for the log.
+  // Why may_start() refused, for the log.
   std::string why_not() const;
-  // Of the GPU on which a worker makes its first context.
+  // A worker's memory on the GPU where it makes its first context.
   std::uint64_t context_bytes() const;
 
-  // A worker's life.
+  // Events in a worker's life, in this order.
   void started(std::uint32_t slot, pid_t process);
   void ready(std::uint32_t slot, const worker::ReadyMessage& said);
-  // False: no worker says that.
+  // False if the message breaks the protocol.
   bool heard(std::uint32_t slot, const worker::MemoryMessage& message);
   void gone(std::uint32_t slot);
-  // What it was lent of a device, for the next broker's adopt().
+  // The worker's lease of a device, which the next broker passes to adopt().
   std::uint64_t lent(std::uint32_t slot, unsigned device) const;
-  // Instead of started() and ready(): it was an earlier broker's, which has lent it this much of each device.
+  // Replaces started() and ready() for an earlier broker's worker; `lent` is its lease of each device.
   void adopt(std::uint32_t slot, pid_t process, const worker::ReadyMessage& said,
              const std::uint64_t (&lent)[ring::max_devices]);
 
   void round_over();
 
-  // The names of the GPUs whose use counts here.
+  // Adds the GPUs that must be measured to `wanted`.
   void before_measuring(std::set<std::string>& wanted);
-  // True: somebody has more than he may, which is to be looked at again soon.
+  // True if a worker exceeds its limit and must be measured again soon.
   bool measured(const GpuUses& uses);
 
   std::vector<QuotaStatus> status();
-  // What the worker of each slot has of a GPU, in bytes.
+  // Bytes of a GPU that the worker of each slot holds.
   std::vector<std::uint64_t> held(const std::string& gpu) const;
 
  private:
-  // A VM's part of a GPU.
+  // The VM's share of a GPU.
   struct Share {
     GpuAccount* gpu = nullptr;
     Pot own;
     std::uint64_t peak = 0;
-    bool is_seen = false;  // the VM's guests see the GPU
+    bool is_seen = false;  // the GPU is visible to the VM's guests
   };
-  // A worker's part of a device.
+  // A worker's use of a device.
   struct Held {
     Share* share = nullptr;
     std::uint64_t lent = 0, overhead = 0;
-    std::optional<std::uint64_t> holds;  // as measured last; nothing: it was not named
-    std::uint64_t taken_before = 0;      // before measuring, by its own account
-    std::array<std::uint64_t, 4>
-        recent{};  // the overheads that were measured last: an allocation may lie between two looks
+    std::optional<std::uint64_t> holds;     // last measurement; nothing: the worker was not listed
+    std::uint64_t taken_before = 0;         // bytes in use before measuring, by the worker's own account
+    std::array<std::uint64_t, 4> recent{};  // last overheads: a measurement may miss an allocation
     std::size_t next = 0;
-    unsigned above = 0;  // how often in a row it was above what it may have
+    unsigned above = 0;  // consecutive measurements above the limit
   };
   struct Worker {
-    pid_t process = 0;                         // 0: there is none
-    bool is_ready = false, was_ready = false;  // the latter: when measuring began
+    pid_t process = 0;                         // 0: no worker
+    bool is_ready = false, was_ready = false;  // was_ready: ready when measuring began
     std::array<Held, ring::max_devices> held;
     unsigned devices = 0;
   };
@@ -131,7 +130,7 @@ class MemoryLeases {
     std::uint32_t slot;
     worker::MemoryMessage message;
   };
-  // The workers that are asked for what they do not use.
+  // A round asks workers for the unused parts of their leases.
   struct Round {
     Share* share;
     std::uint32_t sequence;
@@ -178,7 +177,7 @@ class MemoryLeases {
   std::deque<Question> questions_;
   std::optional<Round> round_;
   std::uint32_t sequence_ = 0;
-  bool start_wanted_ = false;  // a round was begun for a worker that a program waits for
+  bool start_wanted_ = false;  // a waiting program's worker needs what this round returns
 };
 
 }  // namespace host::broker

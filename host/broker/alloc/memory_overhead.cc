@@ -1,5 +1,5 @@
-// Of host/broker/alloc/memory_leases.h the part that measures: what workers' drivers hold beside what was lent, and who holds more
-// than it may.
+// The measuring part of MemoryLeases (host/broker/alloc/memory_leases.h): computes what workers' drivers use beyond
+// their leases, and ends workers that exceed their limit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void MemoryLeases::before_measuring(std::set<std::string>& wanted) {
   }
 }
 
-// Calls f(slot, device) for each worker's part of a GPU of which `uses` tells who holds what.
+// Calls f(slot, device, use) for each worker's part of a GPU whose use was measured.
 template <class F>
 void MemoryLeases::each_measured(const GpuUses& uses, F f) {
   for (std::uint32_t slot = 0; slot < workers_.size(); ++slot)
@@ -36,7 +36,7 @@ void MemoryLeases::each_measured(const GpuUses& uses, F f) {
     }
 }
 
-// What drivers hold beside is given before what is left becomes room for them to grow.
+// Overheads are charged first, for all workers; only the rest becomes headroom.
 bool MemoryLeases::measured(const GpuUses& uses) {
   each_measured(uses, [&](auto slot, auto device, const GpuUse& use) { note(slot, device, use); });
   each_measured(uses, [&](auto slot, auto device, const GpuUse&) { cover_overhead(slot, device); });
@@ -46,7 +46,7 @@ bool MemoryLeases::measured(const GpuUses& uses) {
   return doubtful;
 }
 
-// What it holds beyond its own account is overhead.
+// Use beyond the worker's own account is overhead.
 void MemoryLeases::note(std::uint32_t slot, unsigned device, const GpuUse& use) {
   const Worker& w = workers_[slot];
   Held& held = workers_[slot].held[device];
@@ -62,8 +62,8 @@ void MemoryLeases::note(std::uint32_t slot, unsigned device, const GpuUse& use) 
   if (w.was_ready && device == 0 && acts_.is_spare(slot)) gpu.context = *held.holds, gpu.context_measured = true;
 }
 
-// The most of the last looks: between the two halves of a look an allocation may be counted and not made, or made and not
-// counted.
+// Returns the largest of the recent overheads. The account and the measurement are not read at one moment, so a single
+// overhead may miss an allocation.
 std::uint64_t MemoryLeases::overhead_of(std::uint32_t slot, const Held& held) const {
   const std::uint64_t most = *std::max_element(held.recent.begin(), held.recent.end());
   return workers_[slot].is_ready ? most : std::max(most, held.share->gpu->context);  // its context is being made
@@ -79,7 +79,7 @@ void MemoryLeases::cover_overhead(std::uint32_t slot, unsigned device) {
     acts_.more_room();
   } else if (held.overhead < overhead) {
     grow(held, overhead);
-    if (held.overhead < overhead) begin_round(*held.share, std::nullopt);  // its own lease may have what it lacks
+    if (held.overhead < overhead) begin_round(*held.share, std::nullopt);  // its own unused lease may cover the rest
   }
 }
 
@@ -95,7 +95,7 @@ void MemoryLeases::grow(Held& held, std::uint64_t wanted) {
   held.overhead += more;
 }
 
-// Whether it holds what could not be given to it. Twice in a row ends it.
+// True if the worker holds more than it was charged. The second time in a row ends it.
 bool MemoryLeases::is_above(std::uint32_t slot, unsigned device) {
   Held& held = workers_[slot].held[device];
   see_peak(*held.share);

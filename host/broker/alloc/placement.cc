@@ -27,7 +27,7 @@ class Placement {
     }
   }
 
-  // Of `candidates`; null where none has room, and `error` is one sentence.
+  // Returns one of `candidates`; null if none has room, and `error` is one sentence.
   const Gpu* choose(const VmOptions& vm, const std::vector<Gpu>& candidates, std::string& error) const {
     const Gpu* best = nullptr;
     std::string full;
@@ -50,7 +50,7 @@ class Placement {
     return load == loads_.end() ? Load() : load->second;
   }
 
-  // 0: nobody has told it yet.
+  // 0: not known yet.
   std::uint64_t total_of(const Gpu& gpu) const {
     const auto account = known_.find(key_of(name_of(gpu)));
     return account == known_.end() ? 0 : account->second.total;
@@ -66,7 +66,7 @@ class Placement {
     return static_cast<std::uint64_t>(vm.gpu_memory) <= left_of(gpu);
   }
 
-  // Of equals the first one stays.
+  // Strict, so that the first of equal GPUs is kept.
   bool comes_before(const VmOptions& vm, const Gpu& gpu, const Gpu& other) const {
     const Load a = load_of(gpu), b = load_of(other);
     if (vm.placement == "packed") return a.vms > b.vms;
@@ -79,7 +79,7 @@ class Placement {
 
   const Config& config_;
   const std::map<std::string, GpuAccount>& known_;
-  std::map<std::string, Load> loads_;  // by the letters of the GPUs' names that count
+  std::map<std::string, Load> loads_;  // by key_of() of the GPUs' names
 };
 
 }  // namespace

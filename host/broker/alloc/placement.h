@@ -1,7 +1,7 @@
-// Which of the host's GPUs a VM gets that is to have one of several (the key `placement`), and whether what all VMs have
-// is possible together. The choice is made when the VM is added, and stays while it is served.
+// Chooses a GPU for each VM whose key `placement` asks for one of several, and checks that all VMs' needs fit together.
+// The choice is made when the VM is added, and holds while it is served.
 //
-// Pure: what is known comes in, and nothing is asked.
+// Pure: the result depends on the arguments alone.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace host::broker {
 
-// The VM has all GPUs that `gpus` says.
+// The VM gets all GPUs that its key `gpus` names.
 inline constexpr const char* fixed_placement = "fixed";
 
-// `gpus`: of each VM as find_gpus() found them; of those whose placement chooses, one is left. `kept`: by name, what served
-// VMs have and keep. `known`: how much memory GPUs have, as far as it is known. VMs choose one after the other in the order
-// of `config`, when those that do not choose have theirs. False where a VM finds no room, or quotas or MPS do not
-// fit, and `error` is one sentence.
+// `gpus`: each VM's GPUs as find_gpus() found them; a VM whose placement chooses is left with one. `kept`: the GPUs of
+// VMs already served, by name. `known`: sizes of GPUs, if known. VMs choose in the order of `config`, after all VMs
+// that do not choose have been counted. False if a VM finds no room, or quotas or MPS do not fit; `error` is one
+// sentence.
 bool settle_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
                  const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error);
 
