@@ -19,7 +19,7 @@
 namespace host::broker {
 namespace {
 
-constexpr std::int64_t worker_bytes = 1 << 30;   // a driver's own in a worker: 200 to 500 MB, more where it compiles
+constexpr std::int64_t worker_bytes = 1 << 30;   // for the driver: 200 to 500 MB, more if it compiles
 constexpr std::int64_t least_beside = 64 << 20;  // the simulated GPU's own need
 
 std::string as_written(const toml::node& node) {
@@ -41,7 +41,7 @@ std::string as_written(const toml::node& node) {
   return text;
 }
 
-// A sentence may quote a text that has ends of lines itself.
+// A quoted value may contain line ends.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -52,7 +52,7 @@ constexpr const char* no_vm = "there is no VM; add a table [vm.NAME], which may 
 constexpr const char* names_of_vms =
     "a VM's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with a letter or digit";
 
-// The broker's file first, then the files of single VMs, which its [defaults] hold for as well.
+// Parses the broker's file first, then the drop-in files of single VMs. Its [defaults] apply to both.
 class Parser {
  public:
   Parser(std::string file, unsigned cores, Config& config)
@@ -74,7 +74,7 @@ class Parser {
            overlay("vm", "defaults", defaults, defaults_) && vms(root["vm"].as_table()) && users(defaults);
   }
 
-  // False adds nothing.
+  // Adds the VM of a drop-in file. If false, nothing was added.
   bool add(const DropIn& drop_in, const toml::table& root) {
     file_ = drop_in.path;
     const toml::table* table = root["vm"].as_table();
@@ -104,7 +104,7 @@ class Parser {
   const std::string& error() const { return error_; }
 
  private:
-  // The table's defaults go through the same checks as the file.
+  // Runs the table's defaults through the same checks as the file.
   template <class Object>
   bool defaults_of(std::string_view which, Object& object) {
     for (const Key& key : all_keys()) {
@@ -142,7 +142,7 @@ class Parser {
     return true;
   }
 
-  // Keys of before, which are read for one release more and do nothing.
+  // Obsolete keys: they are accepted for one more release and have no effect.
   bool was_key(std::string_view which, std::string_view name, const std::string& title) {
     const bool known = which == "gpu" && (name == "quantum_us" || name == "longest_turn_ms");
     if (known)
@@ -164,7 +164,7 @@ class Parser {
     return true;
   }
 
-  // `file`: as in VmOptions.
+  // `file` as in VmOptions.
   bool vm(const std::string& name, const toml::node& node, const std::string& file) {
     VmOptions vm = defaults_;
     vm.name = name;
@@ -191,7 +191,7 @@ class Parser {
     if (vm.socket_group.empty()) vm.socket_group = broker.socket_group;
   }
 
-  // The table's order is that of the names; VMs are counted in the order of the file.
+  // toml++ sorts a table by name, but worker_uids counts VMs in the order of the file.
   bool users(const toml::table* defaults) {
     if (!config_.broker.worker_uids.empty() && defaults != nullptr && defaults->contains("worker_uid"))
       return say("[defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids");
@@ -215,7 +215,8 @@ class Parser {
                            bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
   }
 
-  // Each page of the region belongs to the process that touches it first, so its workers must be able to have them all.
+  // The kernel charges a page of the region to the process that touches it first, so the workers' limit must cover all
+  // of it.
   bool settle_memory(const std::string& title, VmOptions& vm) {
     if (vm.memory_max == automatic) vm.memory_max = vm.region_size + vm.slots * (vm.session_image_bytes + worker_bytes);
     if (vm.memory_max == 0 || vm.memory_max >= vm.region_size + least_beside) return true;
@@ -223,14 +224,14 @@ class Parser {
                            vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
   }
 
-  // A bound that nobody would keep is a mistake: who lowers it relies on it.
+  // Without MPS nothing would enforce the bound, and the operator would rely on it.
   bool has_share(const std::string& title, const VmOptions& vm) {
     if (vm.active_threads == 100 || config_.gpu.policy == "mps") return true;
     return say(fmt::format("[{}] active_threads = {} goes with policy = \"mps\" in [gpu], which says \"{}\"", title,
                            vm.active_threads, config_.gpu.policy));
   }
 
-  // Two VMs must not share one memory, and a key that is set without effect is a mistake.
+  // Rejects memory shared by two VMs, and keys without effect.
   bool good_file(const std::string& title, const VmOptions& vm) {
     if (vm.plain_file.empty()) return true;
     if (!opened_by_path(vm))
@@ -244,7 +245,7 @@ class Parser {
     return true;
   }
 
-  // The CID of a connection says which VM it is, so no two VMs share one.
+  // A connection's CID identifies its VM, so no two VMs share one.
   bool good_vsock(const std::string& title, const VmOptions& vm) {
     const auto wrong = [&](const std::string& why) { return say(fmt::format("[{}] {}", title, why)); };
     if (vm.vsock_cid == 0 && vm.vsock_port == 0) return true;
@@ -277,15 +278,15 @@ class Parser {
     return all;
   }
 
-  // Of a VM's user, in the order in which VMs are counted.
+  // The order in which VMs are given users.
   struct Wish {
-    std::size_t vm;  // of config_.vms
+    std::size_t vm;  // index into config_.vms
     std::uint32_t line;
     bool uid_given, gid_given;
   };
 
   const std::string broker_file_;
-  std::string file_;  // that is read now
+  std::string file_;  // the file being read
   const unsigned cores_;
   Config& config_;
   VmOptions defaults_;

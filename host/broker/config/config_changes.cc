@@ -19,7 +19,7 @@ std::string line_of(const Key& key, Reload reload, const Value& before, const Va
   }
 }
 
-// `may_change`: whether a key that needs no restart in general needs none now.
+// `may_change`: false if this key needs a restart in the present case, though it usually does not.
 template <class Object, class MayChange>
 Changes take_over_table(std::string_view table, Object& running, const Object& wanted, MayChange may_change) {
   Changes changes;
@@ -53,7 +53,7 @@ Changes take_over(BrokerOptions& running, const BrokerOptions& wanted) {
 }
 
 Changes take_over(GpuOptions& running, const GpuOptions& wanted) {
-  // MPS is there for a worker's whole life, or not at all.
+  // A worker runs under MPS for its whole life or not at all.
   const bool mps = running.policy == "mps" || wanted.policy == "mps";
   return take_over_table("gpu", running, wanted,
                          [&](const Key& key) { return !mps || std::string_view(key.name) != "policy"; });

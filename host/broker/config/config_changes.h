@@ -1,6 +1,5 @@
-// The differences between a configuration that was read again and the one that runs, found key by key by the table of
-// all keys, so that none can be forgotten. Each key has its own mark for when a change of it counts
-// (host/broker/config/config_keys.h).
+// The differences between the running configuration and a reloaded one. The table of all keys drives the comparison, so
+// that no key is forgotten; it also says when each key takes effect (host/broker/config/config_keys.h).
 #pragma once
 
 #include <string>
@@ -10,21 +9,21 @@
 
 namespace host::broker {
 
-// Of one table. `lines`: one for each key that is another, with both values where the new one counts without a restart:
+// The changes of one table. `lines` has one line per changed key, with both values if no restart is needed:
 // "session_objects 100 -> 200 for sessions that start from now on", "region_size needs a restart of ivgpud".
 struct Changes {
   std::vector<std::string> lines;
-  bool now = false, new_sessions = false;  // one of that kind is among them
+  bool now = false, new_sessions = false;  // some key has this effect
 };
 
-// The keys of a VM whose change needs a restart, with their values, a line each.
+// The VM's keys that need a restart, with their values, one per line.
 std::string restart_keys_in_words(const VmOptions& options);
 
-// Takes over into `running` the changes that count without a restart.
+// Copies into `running` the changes that need no restart.
 Changes take_over(BrokerOptions& running, const BrokerOptions& wanted);
 Changes take_over(GpuOptions& running, const GpuOptions& wanted);
-// The bound of the workers' memory stays where the region that it was worked out for does, and the GPUs stay where the VM
-// keeps those that it has (`keeps_gpus`).
+// Keeps memory_max unless the region stays the same, because its default depends on the region. Keeps the GPUs if
+// `keeps_gpus`.
 Changes take_over(VmOptions& running, const VmOptions& wanted, bool keeps_gpus = false);
 
 }  // namespace host::broker

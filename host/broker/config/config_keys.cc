@@ -16,14 +16,15 @@ using G = GpuOptions;
 using V = VmOptions;
 
 constexpr std::int64_t mebi = 1 << 20, tebi = mebi << 20;
-// The least region is the least power of two that has room for one slot. The texts say both sizes.
+// The smallest region is the smallest power of two that holds one slot. The help texts quote both sizes.
 constexpr std::int64_t least_region = 32 * mebi;
 static_assert(ring::min_slot_bytes == 26 * mebi);
 static_assert(ring::slot_bytes_for(least_region, 1) >= ring::min_slot_bytes &&
               ring::slot_bytes_for(least_region / 2, 1) < ring::min_slot_bytes);
-constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
+constexpr std::int64_t last_id = 4294967294;  // the kernel reads -1 as "none"
 
-// Each worker that polls has a guest that polls, too. With two cores or fewer these would only take turns.
+// Half of the cores, because each polling worker has a polling guest. With two cores or fewer they would only
+// alternate.
 std::int64_t half_of(unsigned cores) {
   return cores <= 2 ? 0 : std::clamp<std::int64_t>(cores / 2, 2, ring::max_slots);
 }

@@ -1,4 +1,4 @@
-// The table of ivgpud's keys: the name of each, the values that it takes, its meaning, and the place of its value.
+// The table of ivgpud's keys: name, allowed values, meaning, and the member that holds the value.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +17,31 @@ using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOpt
                             std::int64_t GpuOptions::*, bool GpuOptions::*, std::int64_t VmOptions::*,
                             std::string VmOptions::*, bool VmOptions::*, std::vector<std::string> VmOptions::*>;
 
-// The effect of a changed key when ivgpud reads its file again (SIGHUP).
+// When a changed key takes effect after a reload (SIGHUP).
 enum class Reload {
   Now,
-  NewSessions,  // for sessions that start from now on; workers that were started ahead are replaced
-  NewVms,       // for VMs that are added from now on
-  Restart,      // nothing, before ivgpud starts anew
+  NewSessions,  // for sessions that start later; spare workers are replaced
+  NewVms,       // for VMs added later
+  Restart,      // after a restart of ivgpud
 };
 
 struct Key {
-  const char* table;  // broker, gpu; vm stands for [defaults] and every [vm.NAME]
+  const char* table;  // broker or gpu; vm stands for [defaults] and every [vm.NAME]
   const char* name;
   KeyKind kind;
-  const char* fallback;  // the default as it would stand in the file; in words where `by_cores` gives it
+  const char* fallback;  // the default in TOML; a description if `by_cores` computes it
   std::int64_t (*by_cores)(unsigned cores);
-  std::int64_t least, most;  // of numbers
+  std::int64_t least, most;  // for numbers
   const char* allowed;       // completes "KEY takes ..."
   const char* help;
   Reload reload;
   Member member;
 };
 
-// Every key there is, table by table.
+// All keys, table by table.
 std::span<const Key> all_keys();
 
-// The default as it would stand in the file of a machine with so many processors.
+// The default in TOML on a machine with this many processors.
 std::string fallback_of(const Key& key, unsigned cores);
 
 }  // namespace host::broker

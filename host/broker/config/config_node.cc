@@ -34,7 +34,7 @@ std::optional<std::int64_t> to_size(std::string_view text) {
   return std::nullopt;
 }
 
-// "2.5" in thousandths: at most three digits behind the point.
+// "2.5" in thousandths: at most three digits after the point.
 std::optional<std::int64_t> to_thousandths(std::string_view text) {
   const std::size_t point = std::min(text.find('.'), text.size());
   std::string digits(text.substr(0, point));
@@ -45,9 +45,9 @@ std::optional<std::int64_t> to_thousandths(std::string_view text) {
   return to_number(digits, 10);
 }
 
-// True if a text is one of those that `allowed` names in quotes.
+// True if `allowed` lists the text in quotes.
 bool is_choice(const char* allowed, const std::string& text) {
-  if (text.find('"') != std::string::npos) return false;  // else two of them and the words between would count as one
+  if (text.find('"') != std::string::npos) return false;  // else two choices and the text between them would match
   return std::string_view(allowed).find('"' + text + '"') != std::string_view::npos;
 }
 
@@ -55,7 +55,7 @@ bool begins_with_slash(const Key& key) {
   return std::string_view(key.allowed).find("beginning with /") != std::string_view::npos;
 }
 
-// A text without NUL that a file can be named by.
+// True if the text can be a file's path: no NUL, limited length.
 bool fits_a_path(const std::string& text) { return text.find('\0') == std::string::npos && text.size() <= 4000; }
 
 bool is_address(const std::string& text) {
@@ -74,13 +74,13 @@ std::optional<Value> in_range(const Key& key, std::optional<std::int64_t> number
   return Value(*number);
 }
 
-// With a least value of -1, "" is that.
+// If the key's minimum is -1, "" yields -1.
 std::optional<Value> to_mode(const Key& key, const std::string& text) {
   if (text.empty() || text[0] == '-') return text.empty() ? in_range(key, -1) : std::nullopt;
   return in_range(key, to_number(text, 8));
 }
 
-// Texts and numbers, of which there is at least one. The one word that is allowed instead is the empty list.
+// A non-empty list of texts and numbers. The choice in `allowed` yields the empty list.
 std::optional<Value> to_list(const Key& key, const toml::node& node) {
   if (const auto word = node.is_string() ? node.value<std::string>() : std::nullopt)
     return is_choice(key.allowed, *word) ? std::optional<Value>(List()) : std::nullopt;
@@ -96,7 +96,7 @@ std::optional<Value> to_list(const Key& key, const toml::node& node) {
   return list;
 }
 
-// A bound, where a word may stand for one.
+// A limit that may be given as a word.
 std::optional<Value> check_limit(const Key& key, const std::optional<std::string>& text) {
   if (!text) return std::nullopt;
   if (*text == "none") return Value(std::int64_t{0});

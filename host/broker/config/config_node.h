@@ -1,4 +1,4 @@
-// One value of the file: checked against its key, and converted.
+// Checks a TOML value against its key, and converts it.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace host::broker {
 
-// Nothing if the key does not take it.
+// Nothing if the key does not allow the value.
 std::optional<Value> value_of(const Key& key, const toml::node& node);
 
 }  // namespace host::broker

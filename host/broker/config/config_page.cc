@@ -1,4 +1,4 @@
-// Prints docs/configuration.md from the table of keys (config_keys.cc). A test holds the page to this.
+// Prints docs/configuration.md from the table of keys (config_keys.cc). A test checks that the page is current.
 #include <fmt/format.h>
 
 #include "host/broker/config/config.h"
@@ -165,7 +165,7 @@ swapped out for a VM with a `memory_max`. When the whole machine is short of mem
 
 constexpr const char *title_broker = "[broker]", *title_gpu = "[gpu]", *title_vm = "[defaults] and each [vm.NAME]";
 
-// A page would take <this> for a tag.
+// Markdown would read <this> as a tag.
 std::string escaped(std::string text) {
   for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos; at += 4) text.replace(at, 1, "&lt;");
   return text;

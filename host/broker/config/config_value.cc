@@ -27,7 +27,7 @@ Value loaded(const Key& key, const Class& object) {
   return value;
 }
 
-// In the largest unit that has it whole.
+// In the largest unit without a remainder.
 std::string size_in_the_file(std::int64_t bytes) {
   static constexpr std::pair<const char*, int> units[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}};
   for (const auto& [unit, shift] : units)

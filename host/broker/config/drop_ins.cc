@@ -24,7 +24,7 @@ void look_into(const fs::path& folder, DropIns& found) {
   if (failed) found.refused.push_back({"", fmt::format("{}: cannot be read: {}", folder.string(), failed.message())});
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
-    // To open a pipe would be to wait for its other end.
+    // Opening a pipe would block until it has a writer.
     if (fs::is_regular_file(file, failed))
       found.files.push_back({file.stem().string(), file.string()});
     else

@@ -1,9 +1,9 @@
-// Files of single VMs, beside the broker's own: NAME.toml with the table [vm.NAME] and nothing else. Those of the
-// operator lie in vms.d beside the broker's file; those that are added while the machine runs, as by libvirt's hook, in
-// vms.d in its runtime_dir.
+// Drop-in files of single VMs: NAME.toml with the table [vm.NAME] and nothing else. The operator's files are in vms.d
+// beside the broker's file. Files added while the machine runs, by libvirt's hook for example, are in vms.d in the
+// runtime_dir.
 //
-// Such a file concerns its VM alone. Where it has a mistake, or asks for what is not possible beside the others, the other
-// VMs are served, and a VM that is served already stays as it is.
+// A drop-in file affects its VM alone. A mistake in it, or a conflict with other VMs, leaves those and a VM that is
+// already served as they are.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,20 @@ struct DropIn {
 };
 
 struct DropIns {
-  std::vector<DropIn> files;  // the operator's first, each folder's by name
+  std::vector<DropIn> files;  // the operator's folder first; sorted by name within a folder
   std::vector<RefusedFile> refused;
-  int folders = 0;  // that are there
+  int folders = 0;  // that exist
 };
 
-// In the folders of the broker's file at `path`. Whatever is not called *.toml is none, nor is a hidden file.
+// Searches both folders; `path` is the broker's file. Ignores hidden files and names that do not end in .toml.
 DropIns find_drop_ins(const std::string& path, const std::string& runtime_dir);
 
-// True if this configuration can be served; else `error` is one sentence. `gpus`: of each VM, empty before.
+// True if the configuration can be served; else `error` is one sentence. Fills `gpus`, empty before, with each VM's
+// GPUs.
 using Possible = std::function<bool(Config&, std::vector<VmGpus>& gpus, std::string& error)>;
 
-// Asks whether the configuration is possible. Where it is not, VMs with files of their own are added to the others one
-// by one, and those that do not fit become refused ones. False if it is not possible without them either.
+// If the configuration is not possible, adds VMs with drop-in files one by one, and moves those that do not fit to
+// `refused`. False if it is not possible without them either.
 bool take_possible(Config& config, std::vector<VmGpus>& gpus, const Possible& possible, std::string& error);
 
 }  // namespace host::broker

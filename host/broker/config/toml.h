@@ -1,5 +1,5 @@
-// toml++, the one place where it is included. Its assumptions about a text are checked here while it reads, and a text
-// that breaks one is an error of that text: compiled as it comes, with NDEBUG, these would be promises to the compiler.
+// Includes toml++, which no other file does. TOML_ASSERT throws on a text that breaks toml++'s assumptions. Unchanged
+// and with NDEBUG, toml++ would turn its assertions into promises to the compiler.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TomlSurprised : std::runtime_error {
 }  // namespace host::broker
 
 #define TOML_ASSERT(what) ((what) ? static_cast<void>(0) : ::host::broker::toml_surprised(#what))
-#define TOML_MAX_NESTED_VALUES 8  // arrays and tables in a value: no key takes one
+#define TOML_MAX_NESTED_VALUES 8  // nested arrays and tables; no key takes one
 
 #pragma push_macro("NDEBUG")
 #undef NDEBUG

@@ -6,14 +6,14 @@
 namespace host::broker {
 namespace {
 
-// A VM's name has 63 letters. toml++ remembers 127.
+// A VM's name has at most 63 letters; toml++ remembers 127.
 constexpr std::ptrdiff_t most_underscores = 63;
-// The function that ends a table calls itself for each table in it, and a key may make one with each of its dots.
+// toml++ ends a table by recursion into each nested table, and each dot of a key may create one.
 constexpr std::ptrdiff_t most_dots = 100;
 
 bool beyond_ascii(char c) { return static_cast<unsigned char>(c) >= 0x80; }
 
-// toml++ steps over a word as one that may be a date, and only these characters end it.
+// toml++ scans a word that may be a date; only these characters end the word.
 bool ends_a_word(char c) { return c == ' ' || c == '\t' || c == '.' || c == ','; }
 
 bool has_a_long_word(std::string_view line) {

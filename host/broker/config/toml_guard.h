@@ -1,7 +1,7 @@
-// Keeps texts from toml++ 3.3 for which it has undefined behaviour: letters beyond ASCII in a table of blanks that lets
-// them through to a place held for unreachable, a date with so many underscores that it steps back further than it
-// remembers, tables so deep that ending them takes the whole stack. No configuration needs any of this. Strings of
-// several lines are kept out, too: with them, a comment could not be recognised line by line.
+// Rejects texts on which toml++ 3.3 has undefined behaviour. Non-ASCII letters reach code that it marks unreachable. A
+// date with many underscores makes it step back beyond its buffer. Deeply nested tables exhaust the stack. No
+// configuration needs these. Multi-line strings are rejected, too, because they would hide comments from a line-by-line
+// scan.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,11 @@
 namespace host::broker {
 
 struct Unfit {
-  std::size_t line;  // from 1
+  std::size_t line;  // counts from 1
   const char* why;
 };
 
-// Makes a text one that toml++ may read: of comments, letters beyond ASCII become blanks. Returns nothing, or the part
-// that toml++ must not read.
+// Replaces non-ASCII letters in comments by blanks. Returns nothing if toml++ may read the text, else the reason.
 std::optional<Unfit> prepare_for_toml(std::string& text);
 
 }  // namespace host::broker

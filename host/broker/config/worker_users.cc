@@ -11,8 +11,8 @@
 namespace host::broker {
 namespace {
 
-constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
-constexpr std::int64_t nobody = 65534;        // whom other programs may run as, too
+constexpr std::int64_t last_id = 4294967294;  // the kernel reads -1 as "none"
+constexpr std::int64_t nobody = 65534;        // other programs may run as this user, too
 
 std::optional<std::int64_t> to_id(std::string_view text) {
   std::int64_t id = 0;
@@ -42,7 +42,7 @@ bool may_give_users(const BrokerOptions& broker, std::string& error) {
 bool give_users(const std::string& text, const std::vector<UserWish>& wishes, std::string& error) {
   if (text.empty()) return true;
   const UserRange range = *to_user_range(text);
-  // One that the file names and that the range gives to another VM would be shared unseen.
+  // An ID both named in the file and given from the range would be shared without notice.
   const auto taken = [&](const UserWish& wish, const char* key, bool given, std::int64_t id) {
     if (!given || !range.has(id)) return false;
     error = fmt::format("[vm.{}] {} = {} is one of [broker] worker_uids = \"{}\", which ivgpud gives to VMs by itself",
@@ -67,7 +67,7 @@ bool give_users(const std::string& text, const std::vector<UserWish>& wishes, st
 
 namespace {
 
-// Both numbers, where they are the range's.
+// Sets the group as well if it is from the range.
 void set_user(VmOptions& vm, const UserRange& range, std::int64_t uid) {
   if (range.has(vm.worker_gid)) vm.worker_gid = uid;
   vm.worker_uid = uid;
