@@ -37,7 +37,7 @@ void GpuFactCache::serve_later() {
   });
 }
 
-// A callback may ask again, or forget another question.
+// A callback may ask again, or cancel another question.
 void GpuFactCache::serve() {
   std::set<std::string> wanted;
   std::vector<Id> answered;

@@ -1,7 +1,7 @@
-// What guests may know of the host's GPUs, kept for a second: VMs that share a GPU ask of the same one, and their programs ask
-// often. Nobody is asked before a guest asks.
+// Caches for a second what guests may know of the host's GPUs, since VMs share GPUs and their programs ask often. It
+// queries nothing before a guest asks.
 //
-// Threads: the broker's one.
+// Threads: the broker's event loop only.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace host::broker {
 
 class GpuFactCache {
  public:
-  // What nobody tells is not asked for again so soon: the helper may take seconds to say so.
+  // Missing facts are cached longer, because the helper may take seconds to report that there are none.
   static constexpr auto fresh = std::chrono::seconds(1), missing_fresh = std::chrono::seconds(10);
 
   GpuFactCache(EventLoop& loop, std::unique_ptr<GpuUsage> usage) : loop_(loop), usage_(std::move(usage)) {}
@@ -27,12 +27,12 @@ class GpuFactCache {
   GpuFactCache& operator=(const GpuFactCache&) = delete;
 
   using Id = std::uint64_t;
-  // `told` is called in the loop, as soon as what is known of these GPUs is fresh, or came after this call. Where it is not
-  // of one of them, all of them are asked for.
+  // Calls `told` in the loop once the facts of these GPUs are fresh or newer than this call. If any GPU's are not, all
+  // GPUs of the question are queried.
   Id ask(std::vector<std::string> gpus, std::function<void()> told);
-  // Its `told` is not called any more, and `id` becomes 0. 0 is allowed.
+  // Cancels the question: its `told` is not called any more, and `id` becomes 0. 0 is allowed.
   void forget(Id& id);
-  // Null where nobody has told anything, or the last answer was that nobody does.
+  // Null if no query has returned facts, or the last one reported that there are none.
   const GpuFacts* of(const std::string& gpu) const;
 
  private:

@@ -8,7 +8,7 @@
 namespace host::broker {
 namespace {
 
-constexpr std::size_t longest_text = 95;  // as the longest of a GPU's page
+constexpr std::size_t longest_text = 95;  // as in the GPU's page
 
 struct Text {
   std::string_view name;

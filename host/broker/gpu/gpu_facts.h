@@ -1,7 +1,7 @@
-// What NVIDIA's management library tells of a GPU for the guests' own such library (docs/design/044-nvml.md), and the lines in
-// which ivgpu-nvml says it to the broker.
+// Facts about a GPU from NVIDIA's management library, for the guests' own such library (docs/design/044-nvml.md), and
+// their text form between ivgpu-nvml and the broker.
 //
-// Trust: the lines are a helper's words. What is no line of these forms changes nothing; a text is made fit for a page.
+// Trust: the lines come from a helper. A malformed line changes nothing; texts are cut and escaped for the GPU's page.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@
 namespace host::broker {
 
 struct GpuFacts {
-  std::string name, bus_id, vbios, driver;  // the last is the driver's release; "": nobody tells
-  std::uint32_t cuda = 0;                   // as cuDriverGetVersion; 0: nobody tells
-  std::uint64_t total = 0, reserved = 0;    // bytes of the GPU's memory; a total of 0: nobody tells
+  std::string name, bus_id, vbios, driver;  // `driver` is the driver's release; "": unknown
+  std::uint32_t cuda = 0;                   // as cuDriverGetVersion returns; 0: unknown
+  std::uint64_t total = 0, reserved = 0;    // bytes of the GPU's memory; a total of 0: unknown
   std::array<std::optional<std::uint32_t>, ring::facts> fact;
 
   std::optional<std::uint32_t>& operator[](ring::Fact which) { return fact[ring::number_of(which)]; }
   const std::optional<std::uint32_t>& operator[](ring::Fact which) const { return fact[ring::number_of(which)]; }
 };
 
-// The lines, each with a kind before and a GPU's name as its second word, are
+// Each line starts with its kind and the GPU's name:
 //   "text GPU name|bus_id|vbios|driver TEXT", "cuda GPU NUMBER", "memory GPU TOTAL RESERVED", "fact GPU FACT NUMBER".
-// `rest`: what stands behind the GPU. False: it is none of these.
+// `rest` is the text after the GPU's name. False if the line has none of these forms.
 bool take_fact_line(std::string_view kind, std::string_view rest, GpuFacts& facts);
 std::string fact_lines(const std::string& gpu, const GpuFacts& facts);
 

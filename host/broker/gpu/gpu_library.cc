@@ -19,10 +19,10 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, failed);
 }
 
-// ivgpu's own folder for guests, which the loader's configuration names where this machine is itself a VM with a device.
+// ivgpu's folder for guests. The loader's configuration names it if this machine is itself a VM with our device.
 bool is_guests(std::string_view folder) { return folder.ends_with("/ivgpu/guest"); }
 
-// The folders of the loader's configuration, then those of the distributions and of containers.
+// Folders of the loader's configuration, then those of distributions and containers.
 std::vector<fs::path> library_folders() {
   std::vector<fs::path> folders;
   std::error_code failed;

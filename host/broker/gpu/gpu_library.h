@@ -1,4 +1,4 @@
-// The libcuda.so.1 that the workers load. The broker only finds it: a driver in the one process with privileges would
+// Finds the libcuda.so.1 that the workers load. The broker does not load it: a driver in the privileged process would
 // be a risk for every VM.
 #pragma once
 

@@ -17,7 +17,7 @@
 namespace host::broker {
 namespace {
 
-// As the simulated GPU reads its variables; it refuses what makes no sense.
+// Parses a size as the simulated GPU does, which rejects invalid values itself.
 std::uint64_t simulated_size(const char* text, std::uint64_t fallback) {
   if (text == nullptr) return fallback;
   char* unit = nullptr;
@@ -25,7 +25,7 @@ std::uint64_t simulated_size(const char* text, std::uint64_t fallback) {
   return value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0);
 }
 
-// What an H200 tells, as the simulated GPU would: what its libcuda says, too, and a load that never changes.
+// The simulated GPU's facts: those of an H200, consistent with its libcuda, under a constant load.
 GpuFacts simulated_facts(int device) {
   using ring::Fact;
   GpuFacts facts;
@@ -150,7 +150,7 @@ bool take_usage_line(const std::string& line, GpuUses& uses) {
   const auto bytes = number_of<std::uint64_t>(rest);
   if (kind != "use" || !first || *first > INT32_MAX || !bytes) return false;
   std::uint64_t& held = use.processes[static_cast<pid_t>(*first)];
-  held += std::min(*bytes, ~std::uint64_t{0} - held);  // named for each instance of a GPU, and for managed memory
+  held += std::min(*bytes, ~std::uint64_t{0} - held);  // several lines per process are possible
   return true;
 }
 

@@ -18,7 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view folder_of_gpus = "/proc/driver/nvidia/gpus";
-// Device files that all GPUs share: the driver opens these first. nvidia-modeset is for displays, nvidia-caps for MIG.
+// Device files shared by all GPUs, which the driver opens first. nvidia-modeset (displays) and nvidia-caps (MIG) are
+// left out.
 constexpr const char* shared_devices[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
 
 std::string_view trimmed(std::string_view text) {
@@ -27,7 +28,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-// The value of a line "NAME: value"; empty where there is none.
+// The value of the line "NAME: value"; empty if missing.
 std::string_view field(std::string_view text, std::string_view name) {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -41,7 +42,7 @@ std::string_view field(std::string_view text, std::string_view name) {
 
 using Address = std::array<unsigned, 4>;  // domain, bus, device, function
 
-// "0000:81:00.0", "00000000:81:00.0", "81:00.0", "81:00": the forms that nvidia-smi, lspci and people write.
+// "0000:81:00.0", "00000000:81:00.0", "81:00.0", "81:00": the forms of nvidia-smi, lspci and operators.
 std::optional<Address> parse_address(std::string_view text) {
   Address address{};
   if (const std::size_t dot = text.find('.'); dot != std::string_view::npos) {
@@ -77,7 +78,7 @@ void number_by_address(std::vector<Gpu>& gpus) {
 
 constexpr std::string_view gpu_prefix = "GPU-", mig_prefix = "MIG-";
 
-// A sentence stays one line even if the text that it quotes has several.
+// Replaces line ends and other unprintable letters, so that the message stays one line.
 std::string quoted(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -92,7 +93,7 @@ std::string what_there_is(const std::vector<Gpu>& host) {
   return text;
 }
 
-// It goes into an environment variable whose elements stand between commas.
+// The name goes into an environment variable that separates its elements by commas.
 bool good_mig_name(const std::string& name) {
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '/';
@@ -100,7 +101,7 @@ bool good_mig_name(const std::string& name) {
   return name.size() > mig_prefix.size() && name.size() <= 80 && std::all_of(name.begin(), name.end(), fits);
 }
 
-// All that an element may mean; false where it is none of the three forms.
+// Collects all GPUs that the element may name. False if it has none of the three forms.
 bool meant_by(const std::string& element, const std::vector<Gpu>& host, std::vector<const Gpu*>& meant) {
   const auto index = number_of<unsigned>(element, 10);
   const auto address = parse_address(element);
@@ -127,7 +128,7 @@ bool can_be_given(const Gpu& gpu, std::string& error) {
   return false;
 }
 
-// Null where it names none, and `error` is one sentence.
+// Null if the element names no GPU, and `error` is one sentence.
 const Gpu* find(const std::string& element, const std::vector<Gpu>& host, std::string& error) {
   std::vector<const Gpu*> meant;
   if (!meant_by(element, host, meant)) {
@@ -175,7 +176,7 @@ bool add(const std::string& element, const std::vector<Gpu>& host, VmGpus& chose
 
 bool is_mig(const Gpu& gpu) { return !gpu.index; }
 
-// Of a MIG device the kernel does not show which device files are its own.
+// The kernel does not show which device files belong to a MIG device, so its VM's list stays empty.
 void name_devices(VmGpus& gpus) {
   if (std::any_of(gpus.list.begin(), gpus.list.end(), is_mig)) return;
   gpus.devices.assign(std::begin(shared_devices), std::end(shared_devices));
@@ -198,7 +199,7 @@ std::optional<Gpu> parse_gpu(std::string_view information) {
   Gpu gpu;
   gpu.pci = pci;
   gpu.node = "/dev/nvidia" + std::to_string(*minor);
-  // Before a GPU is used for the first time, question marks stand there.
+  // The kernel shows question marks until the GPU is first used.
   if (uuid.starts_with(gpu_prefix) && uuid.find('?') == std::string_view::npos) gpu.uuid = uuid;
   return gpu;
 }
@@ -219,7 +220,7 @@ std::vector<Gpu> gpus_of_machine(const std::string& root) {
 std::vector<Gpu> simulated_gpus(const char* count) {
   const int devices = number_of<int>(count == nullptr ? "1" : count, 10).value_or(0);
   std::vector<Gpu> gpus;
-  if (devices > simgpu::max_devices) return gpus;  // the library refuses such a number with a reason
+  if (devices > simgpu::max_devices) return gpus;  // the library rejects this number with a reason
   for (int i = 0; i < devices; ++i) {
     Gpu gpu;
     char pci[16];

@@ -14,14 +14,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Some 40,000 mappings. A worker has some hundreds, whose list takes a millisecond.
+// Some 40,000 mappings. A worker has some hundreds, which take a millisecond to read.
 constexpr std::size_t longest_list = std::size_t{4} << 20;
 constexpr auto longest_look = 500ms;
 
-// The name may have other folders before it, in a namespace with mounts of its own. The sister file for tools counts, too.
+// In another mount namespace more folders may precede the name. The device file for tools matches, too.
 constexpr std::string_view device_file = "/nvidia-uvm";
 
-// "BEGIN-END ..." of a line, in hexadecimal digits; 0 where it is none.
+// Length of the mapping "BEGIN-END ...", which is in hexadecimal; 0 if malformed.
 std::uint64_t length_of(std::string_view line) {
   std::uint64_t begin = 0, end = 0;
   const char* const last = line.data() + line.size();
@@ -56,7 +56,7 @@ Mapped managed_memory_of(pid_t process) {
   std::ifstream maps(path);
   const int error = errno;
   if (maps) return managed_in(maps, MapsClock::now() + longest_look);
-  // /proc may hide a process that is there.
+  // /proc may hide a process that still runs.
   const bool has_ended = (error == ENOENT || error == ESRCH) && kill(process, 0) != 0 && errno == ESRCH;
   return has_ended ? Mapped{} : unread(path, error);
 }
@@ -85,7 +85,7 @@ std::map<pid_t, ManagedMemory::Held> ManagedMemory::look(const std::set<pid_t>& 
   return all;
 }
 
-// It goes round, so that one whose list is slow keeps nobody from being read.
+// Reads the processes in turn, so that a slow list delays the others only once.
 void ManagedMemory::run() {
   pid_t last = 0;
   std::unique_lock lock(mutex_);

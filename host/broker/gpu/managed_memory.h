@@ -1,13 +1,13 @@
-// How much managed memory processes have: the kernel module nvidia-uvm gives it on whichever GPU touches it, and NVIDIA's
-// management library names it to nobody.
+// Measures the managed memory of processes. The kernel module nvidia-uvm places it on whichever GPU touches it, and
+// NVIDIA's management library does not report it.
 //
-// Source: tests/probes/managed.cc on an H100 and an H200, driver 580.159.04: a process maps the module's device file for
-// managed memory, to the byte in pieces of 2 MiB, and 2 MiB for each context; for no other way of taking memory. Managed
-// memory goes with its mapping.
+// Source: tests/probes/managed.cc on an H100 and an H200, driver 580.159.04. A process maps the module's device file
+// for its managed memory, to the byte in pieces of 2 MiB, and 2 MiB for each context. Other memory makes no such
+// mapping, and the mapping goes when the memory is freed.
 //
-// Trust: a process chooses how long its list is and, by its threads, how long the kernel takes for it. So each list has a
-// bound in bytes and in time, and whoever waits for the lists waits for a bounded time. Names in a list can only add to
-// what their own process has.
+// Trust: a process controls the length of its list and, by its threads, how long the kernel takes for it. Each list is
+// therefore bounded in bytes and time, and callers wait for a bounded time. Names in a list can only raise the total of
+// their own process.
 #pragma once
 
 #include <sys/types.h>
@@ -26,12 +26,12 @@
 
 namespace host::broker {
 
-// What one look at a process's list found.
+// The result of reading one process's list of mappings.
 struct Mapped {
   enum class End : std::uint8_t {
     Whole,
-    TooLong,  // an honest process's is far shorter: something may lie behind
-    TooSlow,  // what was read so far tells nothing
+    TooLong,  // longer than that of any honest process: it may hide mappings
+    TooSlow,  // the bytes read so far mean nothing
     Unread,   // `why`
   };
   End end = End::Whole;
@@ -40,28 +40,28 @@ struct Mapped {
 };
 
 using MapsClock = std::chrono::steady_clock;
-// `maps`: a text as /proc/PID/maps; read until its end, for 4 MiB, or until then.
+// `maps` has the format of /proc/PID/maps. Stops at its end, after 4 MiB, or at `until`.
 Mapped managed_in(std::istream& maps, MapsClock::time_point until);
-// Of a process of this machine; nothing of one that has ended.
+// Reads the list of a process of this machine; 0 bytes if it has ended.
 Mapped managed_memory_of(pid_t process);
 
-// Reads the lists of many in a thread of its own, one after the other. Calls: one thread's.
+// Reads the lists of many processes, one after another, in a thread of its own. Only one thread may call it.
 class ManagedMemory {
  public:
   using Read = std::function<Mapped(pid_t)>;
   explicit ManagedMemory(Read read = managed_memory_of);
-  ~ManagedMemory();  // waits for the list that is being read
+  ~ManagedMemory();  // waits for the list being read
   ManagedMemory(const ManagedMemory&) = delete;
   ManagedMemory& operator=(const ManagedMemory&) = delete;
 
   struct Held {
-    std::optional<std::uint64_t> bytes;  // nothing: more than anybody has, as far as is known
-    std::string unread;                  // why it is not known now; `bytes` is what was known before
+    std::optional<std::uint64_t> bytes;  // nothing: assume more than any process has
+    std::string unread;                  // why it is unknown now; `bytes` is then the last known value
   };
-  // What each of these has. Waits for `patience` at most: of those that it has not come to by then the last answer counts.
+  // What each process holds. Blocks for `patience` at most, and then uses the last known values of those not yet read.
   std::map<pid_t, Held> look(const std::set<pid_t>& processes, std::chrono::milliseconds patience);
 
-  // So often in a row may a list be too slow before its process counts as one that hides something.
+  // After this many slow lists in a row the process counts as hiding memory.
   static constexpr int most_slow = 8;
 
  private:

@@ -14,7 +14,7 @@ using host::broker::GpuFacts, ring::Fact;
 constexpr unsigned memory_version = nvml_version<nvmlMemory_v2_t>(2);
 constexpr unsigned memory_temperature_field = 82;
 
-// Far more than a GPU is shared by; a list that is longer is asked for again.
+// More processes than normally share a GPU. A longer list is requested again, with more space.
 constexpr unsigned usual_processes = 256, most_processes = 1U << 16;
 
 }  // namespace
@@ -43,7 +43,7 @@ std::unique_ptr<Library> Library::load(const std::string& path, std::string& why
     why = dlerror();
     return nullptr;
   }
-  // On a host that is itself a guest the loader may find the guest's library, which would ask another broker, or this one.
+  // If the host is itself a guest, the loader may find the guest's library, which would query this broker or another.
   if (dlsym(handle, "ivgpu_guest_library") != nullptr) {
     why = path + " is a guest's library of ivgpu: name NVIDIA's, or install it";
     dlclose(handle);
@@ -111,7 +111,7 @@ bool Library::processes(Device device, std::vector<Process>& all, std::string& w
 
 namespace {
 
-// A function of the library's by name; null where it has none.
+// Calls a function of the library by name; NVML_ERROR_FUNCTION_NOT_FOUND if it has none.
 template <class... A>
 nvmlReturn_t ask(void* library, const char* name, A... arguments) {
   const auto function = reinterpret_cast<nvmlReturn_t (*)(A...)>(dlsym(library, name));

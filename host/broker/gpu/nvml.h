@@ -1,7 +1,6 @@
-// What NVIDIA's management library (libnvidia-ml.so.1) tells of GPUs. For ivgpu-nvml and the probe; the broker itself loads no
-// driver.
+// NVIDIA's management library (libnvidia-ml.so.1), for ivgpu-nvml and the probe; the broker loads no driver library.
 //
-// The library is taken by path or by the loader, and its types are ring/nvml/types.h's.
+// It is loaded by path or through the loader; ring/nvml/types.h has its types.
 #pragma once
 
 #include <sys/types.h>
@@ -19,25 +18,25 @@ namespace nvml {
 struct Process {
   unsigned pid = 0;
   std::uint64_t bytes = 0;
-  bool told = false;  // false: the library does not say how much it holds
+  bool told = false;  // false: the library does not report how much the process holds
 };
 
 class Library {
  public:
-  // Null where it cannot be loaded or does not start, and `why` is one sentence.
+  // Null if it cannot be loaded or initialised, and `why` is one sentence.
   static std::unique_ptr<Library> load(const std::string& path, std::string& why);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
   using Device = nvmlDevice_t;
-  // By "GPU-...", "MIG-..." or a PCI address. Null: it does not know it.
+  // By "GPU-...", "MIG-..." or PCI address. Null if the library does not know it.
   Device find(const std::string& gpu, std::string& why) const;
-  // The bytes that programs can have of it; 0, and `why`, where it does not say.
+  // Bytes that programs can have of the device; 0, and `why`, if the library does not report them.
   std::uint64_t memory(Device device, std::string& why) const;
-  // All processes that compute on it. False where it does not say.
+  // All compute processes on the device. False if the library does not report them.
   bool processes(Device device, std::vector<Process>& all, std::string& why) const;
-  // What guests may know of it; all that the library does not say is left out.
+  // The facts that guests may know; those that the library does not report are left out.
   host::broker::GpuFacts facts(Device device) const;
 
  private:

@@ -1,11 +1,10 @@
-// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, or what guests may know of them, by NVIDIA's management library.
+// ivgpu-nvml: queries NVIDIA's management library for the broker: GPU memory and who holds it, or the facts for guests.
 //
-// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once a guest asks of its
-// GPUs, asked once a second at most. It is a process of its own since a call of that library can take as
-// long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
-// For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu/gpu_usage.h, those of
-// host/broker/gpu/gpu_facts.h among them, and "end".
-// It ends with its input, or with its broker.
+// Process model: ivgpud starts one instance when a VM has a quota, and asks it twice a second. It starts another when a
+// guest asks for facts, and asks it at most once a second. It is a separate process because a call of that library can
+// block for ever in the GPU's kernel driver, and because its crash must cost no VM. Each input line names
+// GPUs. The answer is lines as in host/broker/gpu/gpu_usage.h and host/broker/gpu/gpu_facts.h, and then "end". It exits
+// when its input or its broker ends.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -37,7 +36,7 @@ void say_use(const std::string& gpu, pid_t process, std::uint64_t bytes) {
   std::printf("use %s %d %llu\n", gpu.c_str(), process, static_cast<unsigned long long>(bytes));
 }
 
-// The processes that NVML names of a GPU, by a question's GPUs.
+// The processes that NVML lists on a GPU.
 struct Listed {
   std::set<pid_t> processes;
   std::uint64_t total = 0;
@@ -61,11 +60,11 @@ void tell(const nvml::Library& library, const std::string& gpu, AllListed& liste
   listed[gpu] = std::move(here);
 }
 
-// Managed memory may lie on any of its process's GPUs, so it counts for each of them.
+// Managed memory may be on any of the process's GPUs, so it counts on each.
 void tell_managed(const AllListed& listed) {
-  static auto& managed = *new host::broker::ManagedMemory;  // its thread may stand in the kernel when the process ends
+  static auto& managed = *new host::broker::ManagedMemory;  // leaked: its thread may block in the kernel at exit
   constexpr std::chrono::seconds patience{2};
-  constexpr std::uint64_t more_than_any = std::uint64_t{1} << 56;  // of a GPU whose memory is not told
+  constexpr std::uint64_t more_than_any = std::uint64_t{1} << 56;  // for a GPU of unknown size
   std::set<pid_t> all;
   for (const auto& [gpu, here] : listed) all.insert(here.processes.begin(), here.processes.end());
   if (all.empty()) return;

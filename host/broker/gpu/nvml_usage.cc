@@ -1,5 +1,5 @@
-// The broker's side of ivgpu-nvml: one question at a time, by pipes. A process that ends, or does not answer, makes the
-// answer that nothing is told; the next question after a while starts another.
+// The broker's side of ivgpu-nvml: one question at a time. If the process ends or does not answer, the answer is that
+// nothing is known; a later question starts another process.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -22,8 +22,7 @@
 namespace host::broker {
 namespace {
 
-constexpr auto patience =
-    std::chrono::seconds(10);  // GPUs that nobody uses take seconds to be asked for the first time
+constexpr auto patience = std::chrono::seconds(10);  // the first query of an unused GPU takes seconds
 
 class NvmlUsage : public GpuUsage {
  public:
@@ -72,7 +71,7 @@ class NvmlUsage : public GpuUsage {
     return true;
   }
 
-  // Sends it. The reason where that cannot be.
+  // Sends the question; returns the reason if that fails.
   std::string question(const std::vector<std::string>& gpus, const char* kind) {
     uses_.clear();
     std::string line = kind;
@@ -93,7 +92,7 @@ class NvmlUsage : public GpuUsage {
     if (started_ != Clock::time_point() && now - started_ < between_starts_) return "ivgpu-nvml has ended";
     started_ = now;
     int in[2], out[2];
-    // A socket, to which can be written without a signal when nobody reads.
+    // A socket, because send() can suppress SIGPIPE when the reader has gone.
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) != 0)
       return fmt::format("ivgpu-nvml: socketpair: {}", std::strerror(errno));
     const Fd child_in(in[0]);
@@ -115,7 +114,7 @@ class NvmlUsage : public GpuUsage {
     return fmt::format("{}: {}", program_, std::strerror(failed));
   }
 
-  // Ends the process. It is not waited for, since a call into the GPU's kernel driver may not end.
+  // Kills the process without waiting for it, since a call into the GPU's kernel driver may not return.
   void end() {
     loop_.forget(watch_);
     loop_.forget(timer_);
@@ -171,7 +170,7 @@ class NvmlUsage : public GpuUsage {
   std::string program_;
   const Clock::duration between_starts_;
   pid_t pid_ = -1;
-  std::vector<pid_t> ended_;  // that have not been reaped
+  std::vector<pid_t> ended_;  // not reaped yet
   Fd input_, output_;
   Clock::time_point started_{};
   LineCutter lines_;
