@@ -29,14 +29,14 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A GPU that nobody uses takes seconds to wake.
+// An idle GPU takes seconds to wake.
 constexpr auto start_patience = seconds(10);
 constexpr auto look_again = milliseconds(20);
-// `quit` waits for the server, which waits for its clients; the broker's workers have gone by then.
+// The command `quit` waits for the server, which waits for its clients; the broker's workers have gone by then.
 constexpr auto quit_patience = seconds(5), signal_patience = seconds(2);
 constexpr int last_patience_ms = 1000;
 
-// The daemon's name as the kernel shows it: 15 letters.
+// The daemon's name as the kernel shows it, cut to 15 letters.
 constexpr const char* daemon_comm = "nvidia-cuda-mps";
 
 std::string first_line(const std::string& path) {
@@ -46,13 +46,13 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// A process's number in a file whose folder is the workers' user's; "" where it has none. That user may put a link, a pipe or
+// Reads a process ID from a file; "" if there is none. The workers' user owns the folder, and may put a link, a pipe or
 // an endless file there.
 std::string process_named_by(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
-  char text[16];  // a number has 10 digits at most, and its line an end
+  char text[16];  // 10 digits at most, and a line end
   const ssize_t length = read(file.get(), text, sizeof text);
   const std::string_view all(text, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
   const std::string_view number = all.substr(0, all.find('\n'));
@@ -61,10 +61,10 @@ std::string process_named_by(const std::string& path) {
   return is_one ? std::string(number) : "";
 }
 
-// Of another user than the broker only root's folders can be.
+// Only root can give a folder to another user.
 std::string make_folder(const std::string& path, mode_t mode, uid_t uid, gid_t gid) {
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fmt::format("{}: {}", path, std::strerror(errno));
-  // Not through a link that the workers' user may have put here.
+  // lstat(): the workers' user may have put a link here.
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return path + ": this is no folder";
   if (chmod(path.c_str(), mode) != 0 || (geteuid() == 0 && lchown(path.c_str(), uid, gid) != 0))
@@ -72,7 +72,7 @@ std::string make_folder(const std::string& path, mode_t mode, uid_t uid, gid_t g
   return "";
 }
 
-// The first folder on the way that the user may not pass; "" if there is none.
+// The first folder of the path that the user may not enter; "" if there is none.
 std::string closed_folder(const fs::path& path, uid_t uid, gid_t gid) {
   if (geteuid() != 0) return "";
   fs::path way;
@@ -90,7 +90,7 @@ std::string closed_folder(const fs::path& path, uid_t uid, gid_t gid) {
 
 MpsFolders mps_folders(const std::string& runtime_dir, const std::string& gpu) {
   std::string name = gpu;
-  std::replace(name.begin(), name.end(), '/', '_');  // an older form of a MIG device's name has some
+  std::replace(name.begin(), name.end(), '/', '_');  // the older form of a MIG device's name contains slashes
   const std::string folder = runtime_dir + "/mps/" + name;
   return {folder, folder + "/pipe", folder + "/log"};
 }
@@ -111,10 +111,10 @@ MpsDaemon::~MpsDaemon() {
   poll(&gone, 1, last_patience_ms);
 }
 
-// ---- folders --------------------------------------------------------------------------------------------------------
+// ---- folders -------------------------------------------------------------------------------------------------------
 
-// The process of a daemon that lives in the folder already, as one that a killed broker has left; "" if there is none. One that
-// has ended and that its parent has not waited for yet has a name, but no command line any more.
+// The process of another daemon that runs in this folder, left by a killed broker for example; "" if there is none. A
+// zombie still has a name, but an empty command line.
 std::string MpsDaemon::living_other() const {
   const std::string process = process_named_by(folders_.pipe + "/nvidia-cuda-mps-control.pid");
   if (process.empty()) return "";
@@ -133,7 +133,7 @@ bool MpsDaemon::prepare(std::string& error) const {
         fmt::format("an MPS daemon, process {}, has {} already: end it by `echo quit | CUDA_MPS_PIPE_DIRECTORY={} {}`",
                     process, folders_.pipe, folders_.pipe, place_.program));
   std::error_code failed;
-  fs::remove_all(folders_.pipe, failed);  // the names that a daemon left which was killed
+  fs::remove_all(folders_.pipe, failed);  // sockets and pipes of a killed daemon
   constexpr mode_t passable = 0711, own = 0700;
   for (const std::string& path : {place_.runtime_dir + "/mps", folders_.gpu})
     if (const std::string why = make_folder(path, passable, geteuid(), getegid()); !why.empty()) return wrong(why);
@@ -146,7 +146,7 @@ bool MpsDaemon::prepare(std::string& error) const {
       place_.uid, closed, closed));
 }
 
-// ---- its life -------------------------------------------------------------------------------------------------------
+// ---- start and restart ---------------------------------------------------------------------------------------------
 
 Helper::Command MpsDaemon::command(std::vector<std::string> arguments, const std::string& input) const {
   arguments.insert(arguments.begin(), place_.program);
@@ -154,7 +154,7 @@ Helper::Command MpsDaemon::command(std::vector<std::string> arguments, const std
                                           "CUDA_VISIBLE_DEVICES=" + place_.gpu,
                                           "CUDA_MPS_PIPE_DIRECTORY=" + folders_.pipe,
                                           "CUDA_MPS_LOG_DIRECTORY=" + folders_.log};
-  // A container may have the driver's libraries where the loader does not look.
+  // In a container the driver's libraries may be outside the loader's folders.
   if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
     environment.push_back(std::string("LD_LIBRARY_PATH=") + libraries);
   return {std::move(arguments), std::move(environment), input, place_.priority};
@@ -172,7 +172,7 @@ Helper::Gone MpsDaemon::on_end() {
   return [this](const Helper::Exit& exit) { on_exit(exit); };
 }
 
-// In the foreground (-f), so that it stays its parent's child, whose end is seen.
+// In the foreground (-f): the daemon stays a child, whose exit the parent sees.
 std::unique_ptr<Helper> MpsDaemon::run(std::string& error) {
   return Helper::start(loop_, command({"-f"}, ""), on_end(), error);
 }
@@ -200,7 +200,7 @@ std::unique_ptr<Helper> MpsDaemon::run_kept(std::string& error) {
   return process;
 }
 
-// What has to be the same for it to be gone on with.
+// A daemon can be adopted only if this has not changed.
 std::uint64_t MpsDaemon::mark() const {
   return mark_of(fmt::format("{}\n{}\n{} {}\n", place_.gpu, folders_.pipe, place_.uid, place_.gid));
 }
@@ -212,7 +212,7 @@ bool MpsDaemon::adopt(std::string& why) {
   process_ = Helper::adopt(loop_, std::move(kept.output), std::move(kept.process), on_end());
   worker::MemoryMessage words{};
   words.kind = worker::adopt_kind;
-  // Of one that has ended the loop finds that out.
+  // If the keeper has ended, the loop sees that later.
   send_with_fd(control_.get(), &words, sizeof words, place_.life_fd);
   up_ = has_pipe();
   if (!up_) look_for_pipe(Clock::now() + start_patience);
@@ -226,7 +226,7 @@ void MpsDaemon::fail_later(const std::string& why) {
   });
 }
 
-// It listens once its pipe is there.
+// The daemon listens once its pipe exists.
 bool MpsDaemon::has_pipe() const {
   struct stat status {};
   return lstat((folders_.pipe + "/control").c_str(), &status) == 0;
@@ -258,7 +258,7 @@ void MpsDaemon::on_exit(const Helper::Exit& exit) {
   events_.down((given_up_.empty() ? how : given_up_) + first_words(exit.output), was_up);
 }
 
-// ---- what it is asked -----------------------------------------------------------------------------------------------
+// ---- questions -----------------------------------------------------------------------------------------------------
 
 void MpsDaemon::ask(const std::string& words, Clock::duration patience, Answer answer) {
   const std::uint64_t number = ++next_question_;
@@ -270,12 +270,12 @@ void MpsDaemon::ask(const std::string& words, Clock::duration patience, Answer a
     questions_.erase(number);
   };
   question.client = Helper::start(loop_, command({}, words), gone, error);
-  // Where there is no client, it is found missing in the loop's next turn, as any other answer.
+  // If the client did not start, the loop's next iteration reports the missing answer.
   const auto wait = question.client ? patience : Clock::duration::zero();
   question.timer = loop_.after(wait, [this, number] {
     Question& late = questions_[number];
     late.timer = 0;
-    if (late.client) late.client->signal(SIGKILL);  // it stays until it has gone
+    if (late.client) late.client->signal(SIGKILL);  // kept until it has gone
     answered(number, std::nullopt);
     if (const auto still = questions_.find(number); still != questions_.end() && !still->second.client)
       questions_.erase(still);
@@ -287,14 +287,14 @@ void MpsDaemon::leave() {
   questions_.clear();
 }
 
-// Once for each question.
+// At most once for each question.
 void MpsDaemon::answered(std::uint64_t question, const std::optional<std::string>& said) {
   Question& q = questions_[question];
   loop_.forget(q.timer);
   if (const auto answer = std::exchange(q.answer, nullptr)) answer(said);
 }
 
-// ---- its end --------------------------------------------------------------------------------------------------------
+// ---- end -----------------------------------------------------------------------------------------------------------
 
 void MpsDaemon::end(std::function<void()> done) {
   if (!process_) {

@@ -1,10 +1,10 @@
-// NVIDIA's MPS control daemon of one GPU: its folders, its life, and what it is asked through its own client program
-// (docs/design/031-mps.md). It is the broker's child; where sessions outlive the broker it is the child of a process that
-// does so as well (host/broker/mps/mps_keeper_main.cc), which the next broker goes on with (docs/design/034-restart.md).
+// NVIDIA's MPS control daemon of one GPU: its folders, its start and end, and queries through its client program
+// (docs/design/031-mps.md). It is the broker's child. If sessions outlive the broker, it is instead the child of a
+// keeper process (host/broker/mps/mps_keeper_main.cc), which the next broker adopts (docs/design/034-restart.md).
 //
-// Trust: the daemon is NVIDIA's and believed. Its folders belong to the workers' user, who may spoil what lies there.
+// Trust: NVIDIA's daemon is trusted. The workers' user owns its folders and may damage their contents.
 //
-// Threads: the broker's one. Only prepare() looks into the file system; no function waits for a process.
+// Threads: the broker's event loop only. Only prepare() uses the file system; no function waits for a process.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@
 
 namespace host::broker {
 
-// The folders below the broker's runtime_dir; they are the same for daemon and workers.
+// Folders below the broker's runtime_dir, the same for daemon and workers.
 struct MpsFolders {
   std::string gpu, pipe, log;
 };
@@ -33,52 +33,52 @@ class MpsDaemon {
   struct Place {
     std::string program;      // the path of nvidia-cuda-mps-control
     std::string runtime_dir;  // the broker's
-    std::string gpu;          // a UUID
-    uid_t uid = 0;            // the workers'; only root gives its folders away
+    std::string gpu;          // UUID
+    uid_t uid = 0;            // of the workers; only root gives them its folders
     gid_t gid = 0;
     int priority = 0;  // as nice(1) counts
-    // Where it outlives the broker; null: it does not.
+    // The daemon outlives the broker through this; null: it does not.
     FdStore* store = nullptr;
-    std::string keeper = {};  // the path of ivgpu-mps
-    int life_fd = -1;         // ends with the broker
+    std::string keeper = {};  // path of ivgpu-mps
+    int life_fd = -1;         // closes with the broker
     std::uint32_t outlive_ms = 0;
-    bool waits = false;  // for one that lives in its folder to end
+    bool waits = false;  // wait for another daemon in the folder to end
   };
   struct Events {
     std::function<void()> up;
-    // It has ended, or does not start: why, and whether it was up before.
+    // The daemon has ended or did not start. `was_up`: it had been up.
     std::function<void(const std::string& why, bool was_up)> down;
   };
   using Answer = std::function<void(const std::optional<std::string>&)>;
 
   MpsDaemon(EventLoop& loop, Place place, Events events);
-  // Ends it, with a second's patience, where end() was not called or is not done.
+  // Ends the daemon within a second, unless end() has done so.
   ~MpsDaemon();
   MpsDaemon(const MpsDaemon&) = delete;
   MpsDaemon& operator=(const MpsDaemon&) = delete;
 
-  // Goes on with the one of an earlier broker, which is up, or `up` follows. False where there is none, and `why` is empty
-  // then, or where it cannot be gone on with: it ends, and `why` is half a sentence.
+  // Adopts an earlier broker's daemon, which is up, or `up` follows. False with an empty `why` if there is none. False
+  // with half a sentence in `why` if it cannot be adopted; the daemon then ends.
   bool adopt(std::string& why);
-  // Whether one that is not this broker's lives in the folder, and is waited for.
+  // True while another broker's daemon runs in the folder, and this one waits for its end.
   bool is_in_use() const { return place_.waits && !living_other().empty(); }
-  // Makes its folders anew. False where they cannot be had, as where another daemon lives there, and `error` is one
+  // Makes the folders anew. False if that fails, because another daemon runs there for example; `error` is one
   // sentence.
   bool prepare(std::string& error) const;
-  // Calls `up` or `down` later. Preconditions: it does not run, and prepare() was true.
+  // Calls `up` or `down` later. Precondition: it does not run, and prepare() returned true.
   void start();
   bool runs() const { return process_ != nullptr; }
   bool is_up() const { return up_; }
 
-  // Passes `words` to it, and calls back with what it says: nothing where it says none, within `patience`.
+  // Sends `words` to the daemon and passes its answer to `answer`: nothing if none comes within `patience`.
   void ask(const std::string& words, Clock::duration patience, Answer answer);
-  // By `quit`, then SIGTERM, then SIGKILL; calls `done` once it has gone, at once where it does not run. `down` is not
-  // called any more.
+  // Ends the daemon by `quit`, then SIGTERM, then SIGKILL, and calls `done` when it has gone, at once if it does not
+  // run. `down` is not called any more.
   void end(std::function<void()> done);
 
-  // Before the broker ends and it goes on: nobody waits for answers any more.
+  // Lets the daemon go on when the broker ends; open questions are dropped.
   void leave();
-  // What the next broker gets to know.
+  // The state that the next broker reads.
   SavedMps& saved() { return store_.saved(); }
 
   const Place& place() const { return place_; }
@@ -110,14 +110,14 @@ class MpsDaemon {
   const MpsFolders folders_;
   const Events events_;
   MpsStore store_;
-  Fd control_;  // its keeper's, where it has one
+  Fd control_;  // to the keeper, if there is one
   std::unique_ptr<Helper> process_;
   std::map<std::uint64_t, Question> questions_;
   std::uint64_t next_question_ = 0;
   EventLoop::Id start_timer_ = 0, end_timer_ = 0;
-  std::string given_up_;  // why it is killed before it was up
+  std::string given_up_;  // why it was killed while starting
   bool up_ = false;
-  std::function<void()> ended_;  // while it ends
+  std::function<void()> ended_;  // called at its end
 };
 
 }  // namespace host::broker

@@ -19,9 +19,9 @@
 namespace host::broker {
 namespace {
 
-// This thread acts as another user while the object lives: the kernel tells whoever is connected to as whom the caller
-// came, and a daemon that is asked by root may obey. Real and saved user stay, so that nobody of that user can signal the
-// broker meanwhile. By the system call alone, since the C library would have all threads change.
+// While it lives, this thread acts as the given user: the kernel reports the caller's user to the daemon, and a daemon
+// might obey root. Only the effective IDs change, so that this user cannot signal the broker. The raw system call
+// changes one thread; the C library would change all.
 class AsUser {
  public:
   AsUser(uid_t uid, gid_t gid) : was_(geteuid()), group_(getegid()), dumpable_(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)) {
@@ -29,11 +29,11 @@ class AsUser {
     prctl(PR_GET_PDEATHSIG, &with_parent_, 0, 0, 0);
     is_ = syscall(SYS_setresgid, -1, gid, -1) == 0 && syscall(SYS_setresuid, -1, uid, -1) == 0;
   }
-  // A broker that is not itself again would do all else as a worker's user.
+  // Aborts if the user cannot be restored: the broker would go on as a worker's user.
   ~AsUser() {
     if (was_ != 0) return;
     if (syscall(SYS_setresuid, -1, was_, -1) != 0 || syscall(SYS_setresgid, -1, group_, -1) != 0) std::abort();
-    // What a change of user takes away.
+    // The kernel resets these when the user changes.
     if (dumpable_ == 1) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, with_parent_, 0, 0, 0);
   }
@@ -45,11 +45,12 @@ class AsUser {
   const uid_t was_;
   const gid_t group_;
   const int dumpable_;
-  int with_parent_ = 0;  // the signal that it gets when its parent ends
+  int with_parent_ = 0;  // PR_SET_PDEATHSIG's signal
   bool is_ = true;
 };
 
-// Without waiting: where the daemon takes nobody up, its queue is full after some, which is EAGAIN. Empty on failure, and errno says why.
+// Connects without blocking: EAGAIN if the queue of an unresponsive daemon is full. Empty on failure, and errno has the
+// reason.
 Fd connected_to(const std::string& path, uid_t uid, gid_t gid) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -60,11 +61,11 @@ Fd connected_to(const std::string& path, uid_t uid, gid_t gid) {
   if (!own || setsockopt(own.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return Fd();
   const AsUser user(uid, gid);
   if (!user || ::connect(own.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Fd();
-  fcntl(own.get(), F_SETFL, 0);  // its next owner waits for what the daemon says
+  fcntl(own.get(), F_SETFL, 0);  // blocking again, as its new owner expects
   return own;
 }
 
-// Whether the kernel knows this request of the descriptor: it then misses the one that is to be put in place.
+// True if the kernel supports this request: it then complains of the missing descriptor.
 bool hands_over(int listener) {
   seccomp_notif_addfd nothing{};
   nothing.srcfd = ~0U;
@@ -105,7 +106,7 @@ void MpsDoor::on_call() {
   waits_since_.reset();
 }
 
-// For a daemon whose queue is full.
+// True if a call may wait because the daemon's queue is full.
 bool MpsDoor::may_wait(int why) {
   if (why != EAGAIN) return false;
   const auto now = Clock::now();
@@ -113,12 +114,12 @@ bool MpsDoor::may_wait(int why) {
   return now - *waits_since_ < patience;
 }
 
-// The kernel has no request that takes a call without waiting for one. It does not wait where poll() has seen one: no one
-// else takes any, and one whose thread was killed since still counts.
+// Receives a call. The request blocks if there is none, but poll() has reported one: no other process takes calls, and
+// a call of a killed thread still counts.
 std::optional<MpsDoor::Call> MpsDoor::take() const {
   union {
     seccomp_notif call;
-    char room[1024] = {};  // a later kernel may tell more
+    char room[1024] = {};  // space for fields of a later kernel
   } taken;
   if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &taken) != 0) return std::nullopt;
   return Call{taken.call.id, static_cast<std::uint32_t>(taken.call.data.args[0])};
@@ -130,11 +131,11 @@ void MpsDoor::answer(const Fd& connection) const {
   seccomp_notif_resp answer{};
   answer.id = call->id;
   answer.error = connection && put_in_place(*call, connection) ? 0 : -ECONNREFUSED;
-  ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);  // fails where the thread has gone
+  ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);  // fails if the calling thread has gone
 }
 
-// The kernel looks whether that thread still waits in its call, so SECCOMP_IOCTL_NOTIF_ID_VALID would add nothing: no
-// memory of it is looked at.
+// The kernel itself checks that the thread still waits. SECCOMP_IOCTL_NOTIF_ID_VALID would add nothing, because the
+// broker reads no memory of the thread.
 bool MpsDoor::put_in_place(const Call& call, const Fd& connection) const {
   seccomp_notif_addfd given{};
   given.id = call.id;

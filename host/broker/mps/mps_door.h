@@ -1,16 +1,15 @@
-// The way of a jailed worker to the MPS daemon of its GPU, and to nothing else. NVIDIA's driver connects to the daemon
-// anew for each context that a program makes. The worker's filter has each of its connect() calls wait for the broker
-// here, by seccomp's user notification, and the broker acts in its place: it makes a connection of its own and puts it
-// where the worker's descriptor was. docs/design/031-mps.md has the reasons.
+// The connect proxy: lets a jailed worker connect to its GPU's MPS daemon, and to nothing else. NVIDIA's driver
+// connects again for each context that a program makes. The worker's seccomp filter suspends each connect() and
+// notifies the broker. The broker connects in the worker's place, and replaces the worker's descriptor by the connected
+// socket. docs/design/031-mps.md has the reasons.
 //
-// Trust: a guest may control the worker. Nothing of its call counts but the number of a descriptor, which is its own to
-// lose: neither the address that it names nor any other memory of it is read. So often a second and no oftener it is
-// answered, and waits otherwise.
+// Trust: a guest may control the worker. The broker uses only the descriptor's number, which is the worker's own to
+// lose. It reads neither the address in the call nor other memory of the worker. Calls are answered at a limited rate.
 //
-// A call is taken from the kernel once it can be answered, and not before: one that nobody has taken waits for the next
-// broker, which is passed the listener (docs/design/034-restart.md), and one that was taken and not answered would wait for ever.
+// A call is received from the kernel only when it can be answered. Calls not yet received wait for the next broker,
+// which gets the listener (docs/design/034-restart.md); a call received but not answered would wait for ever.
 //
-// Threads: the broker's one; no call here waits.
+// Threads: the broker's event loop only; no call here blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -30,22 +29,22 @@ namespace host::broker {
 
 class MpsDoor {
  public:
-  // More than a GPU makes contexts: one takes it tens of milliseconds.
+  // More contexts than a GPU can make: each takes tens of milliseconds.
   static constexpr PacedWatch::Pace pace = {100, 20};
 
-  // How long a call waits for a daemon whose queue is full, and between the tries.
+  // How long a call waits while the daemon's queue is full, and the time between attempts.
   static constexpr std::chrono::milliseconds patience{500}, between_tries{25};
 
   struct Place {
-    std::string daemon;  // the path of the socket by which it is reached
-    std::string worker;  // its name in the log
-    // As whom the daemon sees who connects: the worker's user. Only a root's broker becomes him for that moment.
+    std::string daemon;  // path of the daemon's socket
+    std::string worker;  // name in the log
+    // The workers' user, which the daemon sees as the peer. A broker without root keeps its own user.
     uid_t uid = 0;
     gid_t gid = 0;
   };
 
-  // `listener`: whatever a worker has passed. Null where it is no listener, or the kernel's put no descriptor in place
-  // (before Linux 5.9): it is closed then, and the worker's connect() fails.
+  // `listener`: any descriptor that a worker has passed. Null if it is no listener, or if the kernel cannot install
+  // descriptors (before Linux 5.9); the listener is then closed, and the worker's connect() fails.
   static std::unique_ptr<MpsDoor> open(EventLoop& loop, Fd listener, Place place);
   MpsDoor(const MpsDoor&) = delete;
   MpsDoor& operator=(const MpsDoor&) = delete;
@@ -55,7 +54,7 @@ class MpsDoor {
  private:
   struct Call {
     std::uint64_t id;
-    std::uint32_t number;  // of the worker's descriptor
+    std::uint32_t number;  // the worker's descriptor
   };
 
   MpsDoor(EventLoop& loop, Fd listener, Place place);
@@ -71,7 +70,7 @@ class MpsDoor {
   const Fd listener_;
   const Place place_;
   LogLimiter failures_;
-  std::optional<Clock::time_point> waits_since_;  // the call that is next, for a place
+  std::optional<Clock::time_point> waits_since_;  // since when the next call has waited
   std::unique_ptr<PacedWatch> watch_;
 };
 

@@ -15,14 +15,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto between_looks = milliseconds(250);
-// Of each of the two questions before a worker is killed. A client on an H200 was let go in less than 50 ms.
+// For each of the two requests before a worker is killed. On an H200 a client was released in under 50 ms.
 constexpr auto terminate_patience = milliseconds(500);
-// Of a keeper that ends its daemon in order (host/broker/mps/mps_keeper_main.cc).
+// For a keeper that ends its daemon in order (host/broker/mps/mps_keeper_main.cc).
 constexpr auto other_patience = seconds(10);
-// A daemon that ran for so long has nothing to do with the failures before.
+// After running this long a daemon starts with a clean failure count.
 constexpr auto long_run = seconds(60);
 
-// The servers that the daemon names, a number a line. One serves a user, and the folder is one user's.
+// Process IDs of the daemon's servers, one a line. There is one server per user, and the folder belongs to one user.
 std::vector<std::string> numbers_in(const std::string& said) {
   std::vector<std::string> numbers;
   std::istringstream words(said);
@@ -80,14 +80,14 @@ std::string MpsGpu::vms() const {
   return names.empty() ? "no VM now" : names;
 }
 
-// ---- after a restart --------------------------------------------------------------------------------------------------
+// ---- after a restart of the broker ---------------------------------------------------------------------------------
 
 void MpsGpu::adopted(pid_t worker) {
   started(worker);
   if (!is_adopted_) settle_later();
 }
 
-// Once all VMs are there.
+// Runs when all VMs have been added.
 void MpsGpu::settle_later() {
   if (settle_timer_ != 0) return;
   settle_timer_ = loop_.after(Clock::duration::zero(), [this] {
@@ -108,14 +108,14 @@ void MpsGpu::settle() {
   tell_ready();
 }
 
-// The one of before may take some seconds to end.
+// True while an earlier broker's daemon is still ending, which may take seconds.
 bool MpsGpu::waits_for_other() {
   if (Clock::now() > other_until_ || !daemon_.is_in_use()) return false;
   retry_later(milliseconds(50));
   return true;
 }
 
-// ---- the daemon ------------------------------------------------------------------------------------------------------
+// ---- the daemon ----------------------------------------------------------------------------------------------------
 
 void MpsGpu::on_up() {
   up_since_ = Clock::now();
@@ -147,7 +147,7 @@ void MpsGpu::retry_later(Clock::duration pause) {
   });
 }
 
-// Once the old clients have gone: the folders are made anew.
+// Restarts the daemon when its old clients have gone, with new folders.
 void MpsGpu::try_again() {
   if (daemon_.runs() || retry_timer_ != 0 || !lost_.empty() || ending_ || waits_for_other()) return;
   std::string error;
@@ -160,7 +160,7 @@ void MpsGpu::tell_ready() {
   for (const MpsSeat* seat : std::vector(seats_)) seat->acts_.ready();
 }
 
-// ---- its clients -----------------------------------------------------------------------------------------------------
+// ---- clients -------------------------------------------------------------------------------------------------------
 
 void MpsGpu::lose(const std::string& why) {
   if (ending_ || !lost_.empty() || clients_.empty()) return;
@@ -204,8 +204,7 @@ std::unique_ptr<MpsDoor> MpsGpu::open_door(Fd listener, const std::string& worke
                         .gid = daemon_.place().gid});
 }
 
-// A client that the server has let go of can be killed without harm to the others; one that is killed while the GPU
-// works for it ends them all.
+// Has the server release a client before it is killed. Killing a client while the GPU works for it ends all clients.
 void MpsGpu::terminate(pid_t worker, std::function<void()> then) {
   if (!daemon_.is_up()) return then();
   const auto has_servers = [this, worker, then = std::move(then)](const std::optional<std::string>& said) {

@@ -1,8 +1,8 @@
-// One GPU under MPS: its daemon, the VMs on it, and their workers, which share a fate (host/broker/mps/mps.h).
+// One GPU under MPS: its daemon, the VMs on it, and their workers (host/broker/mps/mps.h).
 //
-// Invariant: while `lost_` has workers, none starts; when its last has gone, the daemon is up or will be tried again.
-// A broker that goes on with workers of an earlier one (docs/design/034-restart.md) settles once all VMs are there: with the
-// daemon that they are clients of, or they are lost.
+// Invariant: while `lost_` is not empty, no worker starts. When its last worker has gone, the daemon is up or will be
+// restarted. A broker with an earlier broker's workers (docs/design/034-restart.md) decides when all VMs are there: it
+// adopts their daemon, or the workers are lost.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@ class MpsGpu {
   MpsGpu(const MpsGpu&) = delete;
   MpsGpu& operator=(const MpsGpu&) = delete;
 
-  // Starts the daemon for the first time, or goes on with that of an earlier broker. `has_clients`: that one's workers are
-  // gone on with. False on failure, and `error` is one sentence.
+  // Starts the daemon, or adopts an earlier broker's. `has_clients`: that broker's workers have been adopted. False on
+  // failure, and `error` is one sentence.
   bool start(bool has_clients, std::string& error);
   bool serves(const Mps::User& user, std::string& error) const;
   void end(std::function<void()> done);
@@ -34,7 +34,7 @@ class MpsGpu {
   void leave(const MpsSeat& seat);
   bool ready() const { return daemon_.is_up() && lost_.empty() && !ending_ && settle_timer_ == 0; }
   void started(pid_t worker) { clients_.insert(worker); }
-  // A worker of an earlier broker.
+  // Adds an earlier broker's worker.
   void adopted(pid_t worker);
   void gone(pid_t worker);
   void lose(const std::string& why);
@@ -57,13 +57,13 @@ class MpsGpu {
   EventLoop& loop_;
   MpsDaemon daemon_;
   std::vector<MpsSeat*> seats_;
-  std::set<pid_t> clients_;  // workers that live
-  std::set<pid_t> lost_;     // those of them that were there when all were lost
+  std::set<pid_t> clients_;  // running workers
+  std::set<pid_t> lost_;     // clients when the daemon or server failed
   Backoff backoff_;
   Clock::time_point up_since_{};
   EventLoop::Id retry_timer_ = 0, grace_timer_ = 0, look_timer_ = 0, settle_timer_ = 0;
-  std::string not_adopted_;          // why the daemon that was there is not gone on with
-  Clock::time_point other_until_{};  // so long one that ends is waited for
+  std::string not_adopted_;          // why an existing daemon could not be adopted
+  Clock::time_point other_until_{};  // deadline for the end of another broker's daemon
   bool is_adopted_ = false, ending_ = false;
 };
 

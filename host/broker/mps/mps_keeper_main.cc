@@ -1,9 +1,10 @@
-// ivgpu-mps: runs NVIDIA's MPS control daemon of one GPU for brokers that follow one another (docs/design/034-restart.md).
-// The daemon is its child, and knows no broker. This process does as a worker does (host/base/process/life_line.h): when it has
-// had no broker for as long as it was told, or when nobody holds the other end of its control socket any more, it ends the
-// daemon. It ends when the daemon has, and says how. It passes SIGTERM on; if it is killed, the kernel kills the daemon.
+// ivgpu-mps: the keeper, which runs a GPU's MPS control daemon for successive brokers (docs/design/034-restart.md). The
+// daemon is its child, and knows no broker. The keeper watches for brokers as a worker does
+// (host/base/process/life_line.h). It ends the daemon when the grace period passes without a broker, or when all
+// holders of the control socket's other end have closed it. It exits with the daemon and reports how that ended. It
+// forwards SIGTERM; if it is killed, the kernel kills the daemon.
 //
-// Trust: it believes its broker. The daemon has none of its descriptors but the outputs.
+// Trust: it trusts its broker. The daemon gets none of its descriptors but the outputs.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -32,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int control_fd = 3, life_fd = 4;
 constexpr int exit_usage = 2, exit_not_run = 127;
 
-// Workers end when nobody wants the daemon either, and get so long before it. The second is between SIGTERM and SIGKILL.
+// before_the_end: workers, which end for the same reason, go first. signal_patience: between SIGTERM and SIGKILL.
 constexpr auto before_the_end = 2s, signal_patience = 2s;
 constexpr int between_looks_ms = 50;
 
@@ -41,7 +42,7 @@ constexpr int between_looks_ms = 50;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (getppid() != keeper) _exit(exit_not_run);  // it has ended before
+  if (getppid() != keeper) _exit(exit_not_run);  // the keeper has ended
   execv(command[0], command);
   std::fprintf(stderr, "%s: %s\n", command[0], std::strerror(errno));
   _exit(exit_not_run);
@@ -52,7 +53,7 @@ class Keeper {
   Keeper(pid_t daemon, int signals, std::chrono::milliseconds outlive)
       : daemon_(daemon), signals_(signals), life_(life_fd, outlive) {}
 
-  // Until the daemon has ended.
+  // Returns when the daemon has ended.
   void run() {
     while (!has_ended()) {
       pollfd fds[3] = {{signals_, POLLIN, 0}, {has_control_ ? control_fd : -1, POLLIN, 0}, life_.to_poll()};
@@ -72,7 +73,7 @@ class Keeper {
     const std::string how = ended < 0             ? "ended, and how is not known"
                             : WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
                                                   : "exited with code " + std::to_string(WEXITSTATUS(status));
-    host::broker::send_now(control_fd, how.data(), how.size());  // the next broker may be the one that reads it
+    host::broker::send_now(control_fd, how.data(), how.size());  // the next broker may read it
     return true;
   }
   void pass_signal_on() const {

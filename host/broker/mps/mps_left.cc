@@ -15,10 +15,10 @@
 namespace host::broker {
 namespace {
 
-// As long as any worker has to end when it is asked to.
+// The time that a worker has to exit when asked.
 constexpr auto before_it_is_killed = std::chrono::seconds(2);
 
-// 0: it has ended, or is none.
+// 0: the process has ended, or the descriptor is no pidfd.
 pid_t process_of(const Fd& pidfd) {
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(pidfd.get()));
   constexpr std::string_view key = "Pid:\t";

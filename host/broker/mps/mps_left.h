@@ -1,8 +1,8 @@
-// Workers under MPS that an earlier broker has left and that this one does not go on with, as those of a VM that is in the
-// file no more. Their control sockets have ended, so they are about to end. One that does not is let go of by its server
-// before it is killed, since it would take the other clients of its GPU with it (docs/design/031-mps.md).
+// Ends MPS workers that an earlier broker left and this one does not adopt, such as those of a VM removed from the
+// file. Their control sockets are closed, so they should exit. If one does not, its server releases it before it is
+// killed; otherwise it would end the other clients of its GPU (docs/design/031-mps.md).
 //
-// Threads: the broker's one; nothing here waits.
+// Threads: the broker's event loop only; nothing here blocks.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ namespace host::broker {
 
 class MpsLeft {
  public:
-  // Has whichever server has this client let go of it, then calls `then`.
+  // Has the server of this client release it, then calls `then`.
   using LetGo = std::function<void(pid_t worker, std::function<void()> then)>;
 
   MpsLeft(EventLoop& loop, LetGo let_go) : loop_(loop), let_go_(std::move(let_go)) {}
@@ -26,7 +26,7 @@ class MpsLeft {
   MpsLeft(const MpsLeft&) = delete;
   MpsLeft& operator=(const MpsLeft&) = delete;
 
-  // `process`: a pidfd.
+  // `process`: pidfd of the worker.
   void end(Fd process);
   void kill_all();
 

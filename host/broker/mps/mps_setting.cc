@@ -92,14 +92,14 @@ void share_by_mps(const std::string& runtime_dir, const VmGpus& gpus, std::int64
                   std::vector<std::string>& environment) {
   const std::string& gpu = gpus.list.front().uuid;
   const MpsFolders folders = mps_folders(runtime_dir, gpu);
-  // By UUID on both sides: the daemon shows its clients one GPU, which it counts as 0, whatever its index is.
+  // Daemon and client both use the UUID: the daemon shows its clients one GPU as index 0.
   const std::array<std::pair<std::string_view, std::string>, 4> wanted = {
       {{"CUDA_VISIBLE_DEVICES=", gpu},
        {"CUDA_MPS_PIPE_DIRECTORY=", folders.pipe},
        {"CUDA_MPS_LOG_DIRECTORY=", folders.log},
        {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=", std::to_string(active_threads)}}};
   for (const auto& [variable_name, value] : wanted) {
-    const std::string_view name = variable_name;  // clang captures no structured binding
+    const std::string_view name = variable_name;  // clang cannot capture a structured binding
     std::erase_if(environment, [&](const std::string& variable) { return variable.starts_with(name); });
     environment.push_back(std::string(name) + value);
   }

@@ -22,7 +22,7 @@ namespace host::broker {
 namespace {
 
 constexpr std::uint64_t mps_magic = 0x3153'504d'5453'4749;  // "IGSTMPS1"
-// Of SavedMps, and of what a broker and an earlier one's keeper say to each other.
+// Version of SavedMps, and of the messages between a broker and an earlier broker's keeper.
 constexpr std::uint32_t mps_version = 1;
 static_assert(sizeof(SavedMps) == 40);
 
@@ -30,7 +30,7 @@ std::string mps_name(const char* what, const std::string& gpu) { return std::str
 
 constexpr const char* kept_of_daemon[] = {"control", "output", "process", "record"};
 
-// Of one that somebody has asked after there is no more to be told, and the descriptor is a process's still.
+// ESRCH: the process has been reaped, but the descriptor is still a pidfd.
 bool is_process(const Fd& fd) { return send_signal(fd.get(), 0) || errno == ESRCH; }
 
 bool has_ended(const Fd& process) {
@@ -38,10 +38,10 @@ bool has_ended(const Fd& process) {
   return poll(&end, 1, 0) != 0;
 }
 
-// Its keeper ends it in order, in some seconds.
+// The keeper ends its daemon in order, within seconds.
 void end_in_order(const Fd& control) { shutdown(control.get(), SHUT_WR); }
 
-// At once where its keeper can be killed: its clients are lost in any case.
+// Kills the keeper if possible: its clients are lost in any case.
 void end_now(const MpsStore::Kept& kept) {
   end_in_order(kept.control);
   send_signal(kept.process.get(), SIGKILL);
@@ -58,7 +58,7 @@ bool MpsStore::keep(std::uint64_t place, int control, int output, int process) {
   if (record_ == nullptr) return false;
   *record_ = {};
   record_->version = mps_version, record_->bytes = sizeof(SavedMps), record_->place = place;
-  std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
+  std::atomic_signal_fence(std::memory_order_release);  // a broker killed before this point leaves no record
   record_->magic = mps_magic;
   kept_ = true;
   const int fds[] = {control, output, process, memfd.get()};
@@ -96,7 +96,7 @@ bool MpsStore::take(std::uint64_t place, Kept& kept, std::string& why) {
   kept = {store_->take(mps_name("control", gpu_)), store_->take(mps_name("output", gpu_)),
           store_->take(mps_name("process", gpu_))};
   if (!find_record(place, why)) {
-    // That says why.
+    // `why` is set
   } else if (!kept.control || !kept.output || !kept.process) {
     why = "not all of its descriptors were kept (FileDescriptorStoreMax)";
   } else if (!is_process(kept.process)) {

@@ -1,8 +1,8 @@
-// What the next broker must have of an MPS daemon (docs/design/034-restart.md): the control socket, output and pidfd of its
-// keeper (host/broker/mps/mps_keeper_main.cc), and a record that the broker keeps current. All four have names of their own in
-// the store of descriptors, "mps-control-GPU" and so on: no VM's, since these have a slash.
+// The state of an MPS daemon that the next broker needs (docs/design/034-restart.md): its keeper's control socket,
+// output and pidfd (host/broker/mps/mps_keeper_main.cc), and a record that the broker updates. The store holds them as
+// "mps-control-GPU" and so on; names of VMs' descriptors contain a slash instead.
 //
-// Trust: as of a VM's record. It is taken as a whole or not at all.
+// Trust: as for a VM's record. The state is used as a whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace host::broker {
 struct SavedMps {
   std::uint64_t magic = 0;
   std::uint32_t version = 0, bytes = 0;
-  std::uint64_t place = 0;        // mark_of() its folders, its GPU and its clients' user
-  std::uint64_t up_since_ns = 0;  // CLOCK_MONOTONIC; 0: it is not up yet
-  std::uint64_t is_lost = 0;      // whether its clients are lost, and not all of them have gone
+  std::uint64_t place = 0;        // mark_of() folders, GPU and the clients' user
+  std::uint64_t up_since_ns = 0;  // CLOCK_MONOTONIC; 0: not up yet
+  std::uint64_t is_lost = 0;      // 1 while the clients are lost and some have not gone
 };
 
 class MpsStore {
@@ -28,7 +28,7 @@ class MpsStore {
     Fd control, output, process;
   };
 
-  // `store`: null keeps nothing, and finds nothing. `gpu`: as its folder is called.
+  // `store`: null keeps and finds nothing. `gpu`: as in its folder's name.
   MpsStore(FdStore* store, std::string gpu) : store_(store), gpu_(std::move(gpu)) {}
   ~MpsStore() { forget(); }
   MpsStore(const MpsStore&) = delete;
@@ -36,12 +36,12 @@ class MpsStore {
 
   explicit operator bool() const { return store_ != nullptr; }
   bool keep(std::uint64_t place, int control, int output, int process);
-  // It has ended.
+  // Called when the keeper has ended.
   void forget();
-  // What an earlier broker has left. False where there is nothing, and `why` is empty then, or where it cannot be gone by: the
-  // daemon ends then, which may take some seconds, and `why` is half a sentence.
+  // Takes the state of an earlier broker. False with an empty `why` if there is none. False with half a sentence in
+  // `why` if it is unusable; the daemon then ends, which may take seconds.
   bool take(std::uint64_t place, Kept& kept, std::string& why);
-  // Of one that is kept; for others nobody reads it.
+  // The record of a kept daemon; else a dummy that no broker reads.
   SavedMps& saved() { return record_ != nullptr ? *record_ : unkept_; }
 
  private:
@@ -55,10 +55,10 @@ class MpsStore {
   bool kept_ = false;
 };
 
-// What its keeper has said last, fit for the log: how the daemon ended; "" where it has said nothing.
+// The keeper's last message, fit for the log: how the daemon ended; "" if there is none.
 std::string last_word(int control);
 
-// Ends the daemons of an earlier broker that nobody has taken over.
+// Ends the daemons of an earlier broker that were not adopted.
 void end_left_mps(FdStore& store);
 
 }  // namespace host::broker
