@@ -11,7 +11,7 @@
 namespace host::broker {
 namespace {
 
-// Of a client with its request, and with its answer once that is complete.
+// Time to send the request, and to read the complete answer.
 constexpr auto patience = std::chrono::seconds(5);
 constexpr std::size_t most_clients = 16;
 
@@ -59,7 +59,7 @@ void AnswerServer::on_request(std::uint64_t number, std::size_t length) {
     say(number, protocol_.too_long);
     return end(number);
   }
-  const std::string request = client.request.substr(0, length);  // the client may go while it is answered
+  const std::string request = client.request.substr(0, length);  // copied: the client may go during the call
   asked_(request, Answer(*this, number));
 }
 

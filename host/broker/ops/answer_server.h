@@ -1,9 +1,8 @@
-// A socket whose clients ask once and are answered once: a client connects, says its request where the protocol has
-// one, gets the answer and the end of the connection. The status, `ivgpu end`, `ivgpu reload` and the metrics are served
-// so.
+// A socket with one request and one answer per connection. A client sends its request, if the protocol has one, reads
+// the answer and the end of the connection. The status, `ivgpu end`, `ivgpu reload` and the metrics use it.
 //
-// Trust: a client may be anybody whom the socket lets in. A request is bounded in length and in time, the reading of an
-// answer in time, and the number of clients at a time.
+// Trust: every client that the socket's permissions admit. Bounds hold for a request's length and time, the time to
+// read an answer, and the number of clients.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +19,27 @@
 namespace host::broker {
 
 struct Protocol {
-  std::size_t longest = 0;  // of a request with its end, in bytes; 0: clients say nothing, and are answered at once
-  // The length, without its end, of the request that `text` begins with; npos: it has not come to its end.
+  std::size_t longest = 0;  // bytes of a request with its end; 0: clients send nothing and are answered at once
+  // Length of the first request in `text`, without its end; npos: incomplete.
   std::size_t (*length_of)(std::string_view text) = nullptr;
-  std::string too_long;  // the answer to a longer one; "": none
+  std::string too_long;  // the answer to a longer request; "": none
 };
 
 class AnswerServer {
  public:
-  // The way back to one client; what is said to one that has gone is lost. Not used any more once the server has gone.
+  // Sends the answer to one client; dropped if the client has gone. Must not be used after the server's end.
   class Answer {
    public:
     Answer(AnswerServer& server, std::uint64_t client) : server_(&server), client_(client) {}
     void say(const std::string& text) const { server_->say(client_, text); }
-    // The connection ends once the client has read everything, or has not in time.
+    // Closes the connection when the client has read everything, or its time is up.
     void end() const { server_->end(client_); }
 
    private:
     AnswerServer* server_;
     std::uint64_t client_;
   };
-  // Called once for each request. The answer may be said in parts, and later.
+  // Called once for each request. The answer may be sent in parts, and later.
   using Asked = std::function<void(std::string_view request, Answer answer)>;
   using Address = std::variant<ListenerOptions, LoopbackAddress>;
 
@@ -55,7 +54,7 @@ class AnswerServer {
   struct Client {
     Fd socket;
     std::string request, text;
-    std::size_t sent = 0;  // of `text`
+    std::size_t sent = 0;  // bytes of `text`
     bool ends = false;
     EventLoop::Id watch = 0, timer = 0;
   };

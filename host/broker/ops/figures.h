@@ -1,5 +1,5 @@
-// Where each figure of ring/ops/figures.h is read. The status document (status.cc) and the metrics (metrics.cc) are made of
-// these lists, so a figure that is added to one of them is in both.
+// Reads each metric of ring/ops/figures.h from the status. The status document (status.cc) and the Prometheus metrics
+// (metrics.cc) are both made from these lists.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,23 @@ struct Reading {
 
 template <class Of>
 struct FigureGroup {
-  const char* key;     // of the object in the document that holds them; "": they stand beside each other in the owner's
-  const char* prefix;  // of their metrics, behind "ivgpu_"
+  const char* key;     // of the JSON object that holds them; "": the owner's own object
+  const char* prefix;  // of the Prometheus names, after "ivgpu_"
   std::span<const Reading<Of>> readings;
-  bool (*there)(const Of&);  // false: this one has none of them
+  bool (*there)(const Of&);  // false: the object has none of them
 };
 
 std::span<const FigureGroup<BrokerStatus>> groups_of_broker();
 std::span<const FigureGroup<VmStatus>> groups_of_vm();
 std::span<const FigureGroup<SlotStatus>> groups_of_slot();
 
-// Of a VM on one GPU.
+// A VM's memory on one GPU.
 std::span<const Reading<QuotaStatus>> quota_figures();
-// What workers have done: of one, or of all that a VM has had.
+// Work done by one worker, or by all workers that a VM has had.
 std::span<const Reading<Counters>> work_figures();
-// What a session has now.
+// Resources that a session holds.
 std::span<const Reading<Counters>> held_figures();
-// By the ways in which a worker can end.
+// Ended workers by cause.
 std::span<const Reading<WorkerEnds>> end_figures();
 
 }  // namespace host::broker

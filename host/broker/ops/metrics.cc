@@ -11,7 +11,7 @@ namespace {
 using ring::FigureKind;
 using Labels = MetricsText::Labels;
 
-// A metric has seconds where the document has milliseconds.
+// Metrics use seconds where the JSON document uses milliseconds.
 Number in_base_unit(const ring::Figure& figure, Number number) {
   if (figure.unit == ring::Unit::Milliseconds) return std::get<double>(number) / 1000;
   return number;
@@ -35,8 +35,8 @@ Labels with(Labels labels, std::string_view name, std::string value) {
   return labels;
 }
 
-// Metrics that are no figure of a list: those of words, whose value says nothing, and those that have a sample for each
-// way in which something can be.
+// Metrics outside the lists of figures: those whose labels are the information, and those with a sample per
+// alternative.
 struct Special {
   const char *name, *labels, *help;
   FigureKind kind = FigureKind::Gauge;
@@ -86,8 +86,8 @@ void add_slots(MetricsText& text, const std::vector<SlotStatus>& all, const Labe
   }
 }
 
-// Of a slot that a program holds. Its name has a metric of its own: it is whatever the program says, and every metric
-// that had it would be a new one with each name.
+// Metrics of a claimed slot. The program's name is a label of one metric alone: a guest chooses it, and with each new
+// name every metric that had it would become a new time series.
 void add_session(MetricsText& text, std::size_t index, const SlotStatus& slot, const Labels& vm) {
   if (!slot.word.held()) return;
   const Labels session = with(with(vm, "slot", std::to_string(index)), "process", std::to_string(slot.owner.pid));
@@ -109,7 +109,7 @@ void add_vm(MetricsText& text, const VmStatus& vm) {
   for (std::size_t k = 0; k < vm.slots.size(); ++k) add_session(text, k, vm.slots[k], labels);
 }
 
-// ---- in words ------------------------------------------------------------------------------------------------------
+// ---- documentation -------------------------------------------------------------------------------------------------
 
 constexpr const char *of_vm = "vm", *of_session = "vm, slot, process";
 

@@ -1,5 +1,5 @@
-// What the broker knows of its VMs and their sessions as Prometheus's text: the figures of host/broker/ops/figures.h, and
-// labels that say whose they are.
+// Prints the broker's state as Prometheus text: the metrics of host/broker/ops/figures.h, with labels that name VM and
+// session.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace host::broker {
 
 std::string metrics_as_text(const BrokerStatus& status);
 
-// A metric in words, for docs/metrics.md.
+// A metric as text, for docs/metrics.md.
 struct MetricInWords {
   std::string name, labels, help;  // labels: "vm, slot"
   ring::FigureKind kind;

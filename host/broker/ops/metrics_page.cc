@@ -1,4 +1,4 @@
-// Prints docs/metrics.md from the lists that make the metrics (metrics.cc). A test holds the page to this.
+// Prints docs/metrics.md from the lists that make the metrics (metrics.cc). A test checks that the page is current.
 #include <fmt/format.h>
 
 #include "host/broker/ops/metrics.h"

@@ -8,7 +8,7 @@
 namespace host::broker {
 namespace {
 
-constexpr std::size_t longest_request = 8192;  // Prometheus's has some three hundred bytes
+constexpr std::size_t longest_request = 8192;  // Prometheus sends some three hundred bytes
 constexpr auto fresh = std::chrono::milliseconds(200);
 
 constexpr const char* text_type = "text/plain; charset=utf-8";
@@ -21,7 +21,7 @@ std::string response(const char* status, const char* type, const std::string& bo
 
 std::string not_understood() { return response("400 Bad Request", text_type, "this is no request of HTTP/1\n"); }
 
-// The request's length without the empty line that ends it. Lines may end without a carriage return.
+// Length of the request without its final empty line. Lines may end without a carriage return.
 std::size_t length_of_head(std::string_view text) {
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
     const std::string_view rest = text.substr(at + 1);
@@ -36,7 +36,7 @@ struct RequestLine {
   explicit RequestLine(std::string_view line) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     const std::size_t first = line.find(' '), last = line.rfind(' ');
-    if (first == last) return;  // none, or one
+    if (first == last) return;  // no space, or only one
     method = line.substr(0, first);
     target = line.substr(first + 1, last - first - 1);
     version = line.substr(last + 1);

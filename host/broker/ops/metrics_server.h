@@ -1,9 +1,9 @@
-// GET /metrics, for Prometheus and whoever reads its format: a socket, or an address of the loopback, that answers one
-// request of HTTP/1 for each connection.
+// Serves GET /metrics to Prometheus and compatible readers: one HTTP/1 request per connection, on a Unix socket or a
+// loopback address.
 //
-// Trust: at an address of the loopback a client may be any user of this machine. A request is read as hostile, and its
-// first line alone counts; host/broker/ops/answer_server.h bounds the rest. However often it is asked, the page is made a few
-// times a second at most.
+// Trust: on a loopback address any user of this machine may connect. A request is parsed as hostile, and only its first
+// line is used; host/broker/ops/answer_server.h bounds the rest. The page is made a few times a second at most,
+// whatever the number of requests.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@
 
 namespace host::broker {
 
-// Of HTTP requests: all lines up to the empty one.
+// The protocol of HTTP requests: all lines up to the empty one.
 Protocol http_protocol();
-// The whole answer to a request; `page` is asked for where it is one for the metrics.
+// The complete answer to a request; calls `page` if the request is for the metrics.
 std::string http_answer(std::string_view request, const std::function<std::string()>& page);
 
 class MetricsServer {

@@ -27,7 +27,7 @@ std::string in_braces(const MetricsText::Labels& labels) {
   return text.empty() ? "" : '{' + text + '}';
 }
 
-// Fifteen digits are what a computed fraction has for certain.
+// A computed fraction has fifteen reliable digits.
 std::string in_digits(const Number& value) {
   const auto* whole = std::get_if<std::uint64_t>(&value);
   return whole != nullptr ? std::to_string(*whole) : fmt::format("{:.15g}", std::get<double>(value));

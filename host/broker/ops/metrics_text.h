@@ -1,5 +1,5 @@
-// The text that Prometheus reads, in its format 0.0.4: families of samples, each with its help and its type in front.
-// A family is named by its first sample, and its others may come in any order.
+// Builds text in Prometheus's format 0.0.4: families of samples, each after its help and type. The first sample of a
+// name creates its family; samples may come in any order.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace host::broker {
 
 class MetricsText {
  public:
-  // A label's value may be any text of anybody.
+  // A label's value may be any text.
   using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
-  // A name's help and kind are those of its first sample. Preconditions: name and labels' names are the format's words,
-  // and no two samples of a name have the same labels.
+  // The first sample of a name sets its help and kind. Precondition: name and label names are valid in the format, and
+  // no two samples of a name have equal labels.
   void add(const std::string& name, ring::FigureKind kind, const char* help, const Labels& labels, Number value);
   std::string text() const;
 
@@ -30,7 +30,7 @@ class MetricsText {
   std::unordered_map<std::string, std::size_t> places_;
 };
 
-// The metric of a figure: `prefix`, then its key with the unit in words.
+// The metric of a figure: `prefix`, then its key with the unit spelled out.
 std::string metric_name(std::string_view prefix, const ring::Figure& figure);
 
 }  // namespace host::broker

@@ -67,7 +67,7 @@ json ends_as_json(const WorkerEnds& ends) {
   return out;
 }
 
-// A place in the array is the guest's ordinal; with "all_gpus" these are the host's. A MIG device has a UUID alone.
+// The array is indexed by the guest's ordinals, with "all_gpus" by the host's. A MIG device has a UUID only.
 json gpus_as_json(const VmGpus& gpus) {
   json all = json::array();
   for (const Gpu& gpu : gpus.list) {
@@ -80,7 +80,7 @@ json gpus_as_json(const VmGpus& gpus) {
   return all;
 }
 
-// Without the figures of its control group.
+// Without the usage of its control group.
 json bounds_as_json(const BoundsStatus& b) {
   json out = {
       {"session_image_bytes", b.session_image_bytes}, {"session_objects", b.session_objects}, {"group", b.group}};
@@ -88,7 +88,7 @@ json bounds_as_json(const BoundsStatus& b) {
   return out;
 }
 
-// What a VM may hold of each GPU, and has held; a quota of null is none. `missing`: why nobody measures it.
+// The VM's limit and use of each GPU; a null quota means none. `missing`: why it is not measured.
 json quotas_as_json(const std::vector<QuotaStatus>& quotas) {
   json all = json::array();
   for (const QuotaStatus& q : quotas) {

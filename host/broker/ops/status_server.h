@@ -1,9 +1,8 @@
-// The socket of `ivgpu status` and `ivgpu top`: a client connects, says nothing, and gets a report.
+// The socket of `ivgpu status` and `ivgpu top`: a client connects, sends nothing, and gets a report.
 //
-// Trust: the socket's permissions decide who comes in. A report costs the event loop more than a connection costs its
-// client. So only so many reports are made a second, however many clients connect. A client for whom no report may be
-// made yet waits for the next one, which serves all that wait: a report is never older than its client's connection.
-// host/broker/ops/answer_server.h bounds the number of clients.
+// Trust: the socket's permissions decide who may connect. A report costs the loop more than a connection costs a
+// client, so the rate of reports is limited. Clients over the limit wait, and the next report answers all of them: a
+// report is never older than its client's connection. host/broker/ops/answer_server.h bounds the number of clients.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@ namespace host::broker {
 
 class StatusServer {
  public:
-  // Somebody who looks at the broker makes a handful of requests at once, and scripts that wait for a change some more.
+  // An operator makes a handful of requests at once; scripts that wait for a change make more.
   static constexpr double reports_per_second = 20, report_burst = 20;
 
   // Null on failure, and `error` is one sentence.
@@ -36,7 +35,7 @@ class StatusServer {
   const std::function<std::string()> report_;
   TokenBucket pace_{reports_per_second, report_burst, Clock::now()};
   std::vector<AnswerServer::Answer> waiting_;
-  EventLoop::Id timer_ = 0;  // until the next report may be made
+  EventLoop::Id timer_ = 0;  // until the next report is allowed
   std::unique_ptr<AnswerServer> server_;
 };
 

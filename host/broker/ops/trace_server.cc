@@ -72,7 +72,7 @@ void TraceServer::read_request(Clients::iterator client) {
   drop(client);
 }
 
-// Precondition: a whole request is there.
+// Precondition: a complete request is in the buffer.
 void TraceServer::understand(Clients::iterator client) {
   TraceRequest next;
   std::memcpy(&next, client->bytes.data(), sizeof next);
@@ -93,7 +93,7 @@ bool TraceServer::narrows(const TraceRequest& next, const TraceRequest& first) {
   return next.slot == first.slot && name_in(next) == name_in(first) && first.process == 0 && next.process != 0;
 }
 
-// Empty when the request makes sense.
+// Empty if the request is valid.
 std::string TraceServer::refusal(const TraceRequest& request) const {
   const std::string name = name_in(request);
   const auto has_slot = [&](const auto& vm) { return request.slot == ring::any_slot || request.slot < vm.second; };
@@ -133,7 +133,7 @@ bool TraceServer::wants(const Client& client, const Traced& traced) {
          (r.process == 0 || traced.process == 0 || r.process == traced.process);
 }
 
-// False when the client is to be dropped: it does not read, or its session's memory cannot be shown.
+// False if the client must be dropped: it does not read, or the session's memory cannot be passed.
 bool TraceServer::report(const Client& client, TraceNews news, Session session, const Traced& traced) {
   TraceMessage message = message_of(news, traced.vm);
   message.slot = traced.slot, message.session = session;
@@ -167,7 +167,7 @@ void TraceServer::claimed(Session session, std::uint32_t process, std::uint32_t 
   if (at == sessions_.end() || at->second.process != 0 || process == 0) return;
   const Traced before = at->second;
   at->second.process = process, at->second.peer = peer;
-  // Also those that wait for another process: it is none of theirs from now on.
+  // Clients that wait for another process are notified, too, since the session is no longer of interest to them.
   for (auto client = clients_.begin(); client != clients_.end();) {
     const bool dropped = wants(*client, before) && !report(*client, TraceNews::Claimed, session, at->second);
     client = dropped ? drop(client) : std::next(client);

@@ -1,8 +1,7 @@
-// The socket for `ivgpu trace` (ring/ops/trace_socket.h), and the list of watched sessions: a worker's trace is on while
-// any client watches, even if the client that began it has gone.
+// The socket of `ivgpu trace` (ring/ops/trace_socket.h), and the list of traced sessions. A worker traces while any
+// client watches it, even if the client that started the trace has gone.
 //
-// A client that does not read its messages is dropped, and so is one that sends a request without sense. The broker
-// waits for none.
+// A client that does not read or sends an invalid request is dropped. The broker never waits for a client.
 #pragma once
 
 #include <sys/types.h>
@@ -30,13 +29,13 @@ class TraceServer {
   TraceServer(const TraceServer&) = delete;
   TraceServer& operator=(const TraceServer&) = delete;
 
-  // False on failure, and `error` is one sentence. Sessions may begin before.
+  // False on failure, and `error` is one sentence. Sessions may begin earlier.
   bool listen(const ListenerOptions& socket, std::string& error);
 
-  // A request that names another VM or slot is refused.
+  // Makes a VM known: requests for unknown VMs or slots are refused.
   void add_vm(const std::string& name, std::uint32_t slots) { vms_[name] = slots; }
   void remove_vm(const std::string& name) { vms_.erase(name); }
-  // A worker's life. The telemetry stays the caller's, and stays until end().
+  // Events of a worker. The caller keeps the telemetry alive until end().
   Session begin(const std::string& vm, std::uint32_t slot, pid_t worker, const Telemetry& telemetry);
   void claimed(Session session, std::uint32_t process, std::uint32_t peer);
   void end(Session session);
@@ -50,9 +49,9 @@ class TraceServer {
   struct Client {
     Fd socket;
     std::array<std::byte, sizeof(ring::TraceRequest)> bytes;
-    std::size_t read = 0;          // of the next request
-    ring::TraceRequest request{};  // the last good one
-    bool listens = false;          // there was one
+    std::size_t read = 0;          // bytes of the next request
+    ring::TraceRequest request{};  // the last valid one
+    bool listens = false;          // it has sent a valid request
     EventLoop::Id watch = 0, timer = 0;
   };
   using Clients = std::list<Client>;
@@ -79,7 +78,6 @@ class TraceServer {
   LogLimiter failures_;
 };
 
-// The path of this socket.
 std::string trace_path(const std::string& runtime_dir);
 
 }  // namespace host::broker
