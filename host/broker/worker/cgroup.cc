@@ -25,7 +25,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// "" when it is written, else why not.
+// "" on success, else the reason.
 std::string write_to(const std::string& path, const std::string& text) {
   const Fd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return {};
@@ -33,7 +33,7 @@ std::string write_to(const std::string& path, const std::string& text) {
 }
 
 bool make_folder(const std::string& path) {
-  return mkdir(path.c_str(), 0755) == 0 || errno == EEXIST;  // one that a killed broker has left
+  return mkdir(path.c_str(), 0755) == 0 || errno == EEXIST;  // EEXIST: left by a killed broker
 }
 
 std::vector<std::string> words_of(std::string_view text, char separator = ' ') {
@@ -50,7 +50,7 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-// mountinfo writes blanks and the like as octal numbers.
+// mountinfo escapes blanks as octal numbers.
 std::string unescaped(const std::string& text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -64,14 +64,14 @@ std::string unescaped(const std::string& text) {
   return plain;
 }
 
-// A group's path below a mount that shows the tree from `root` on; nothing where it is not below that.
+// The group's path under a mount whose root is `root`; "" if the group is outside.
 std::string below(const std::string& mount, const std::string& root, const std::string& group) {
   if (root == "/") return group == "/" ? mount : mount + group;
   if (group == root) return mount;
   return group.starts_with(root + "/") ? mount + group.substr(root.size()) : "";
 }
 
-// "" where the group's children can be bounded.
+// "" if the group's children can have limits.
 std::string missing_controller(const std::string& path) {
   const std::string there = text_of(path + "/cgroup.controllers");
   for (const char* controller : controllers)
@@ -91,7 +91,7 @@ std::string own_group(std::string_view cgroup, std::string_view mountinfo) {
   for (const std::string& line : words_of(cgroup, '\n'))
     if (line.starts_with("0::/")) group = line.substr(3);
   if (group.empty()) return {};
-  // Number, parent, device, root, mount point, options, ..., "-", type, source, options.
+  // Fields: number, parent, device, root, mount point, options, ..., "-", type, source, options.
   for (const std::string& line : words_of(mountinfo, '\n')) {
     const std::vector<std::string> words = words_of(line);
     if (words.size() < 5 || line.find(" - cgroup2 ") == std::string::npos) continue;
@@ -100,7 +100,7 @@ std::string own_group(std::string_view cgroup, std::string_view mountinfo) {
   return {};
 }
 
-// The whole tree where it is mounted; in a container, the part of it that is there.
+// Tests the whole hierarchy if it is mounted, else the part that a container sees.
 std::string groups_missing_here() {
   const std::string mounts = text_of("/proc/self/mountinfo");
   const std::string root = own_group("0::/", mounts);
@@ -118,9 +118,9 @@ std::uint64_t number_of(std::string_view text, std::string_view key) {
   return 0;
 }
 
-// ---- the group of one VM -------------------------------------------------------------------------------------------
+// ---- the control group of a VM -------------------------------------------------------------------------------------
 
-// Its workers have ended. Processes that a killed broker left in the group end now.
+// The VM's workers have ended. cgroup.kill ends processes that a killed broker left.
 Group::~Group() {
   entrance_.reset();
   write_to(path_ + "/cgroup.kill", "1");
@@ -135,7 +135,7 @@ std::string Group::bound(const GroupLimits& limits) const {
        {std::pair("memory.max", number(limits.memory_bytes)), std::pair("pids.max", number(limits.pids)),
         std::pair("cpu.max", fmt::format("{} {}", cpu, period_us))})
     if (std::string why = write_to(fmt::format("{}/{}", path_, file), text); !why.empty()) return why;
-  // Memory beyond the bound must not fill the disk instead. A kernel without swap has no such file.
+  // Memory over the limit must not go to swap. A kernel without swap lacks this file.
   write_to(path_ + "/memory.swap.max", limits.memory_bytes != 0 ? "0" : "max");
   return {};
 }
@@ -161,7 +161,7 @@ std::string Groups::prepare() {
   path_ = own_group(text_of("/proc/self/cgroup"), text_of("/proc/self/mountinfo"));
   if (path_.empty()) return no_groups;
   if (const std::string missing = missing_controller(path_); !missing.empty()) return missing;
-  // The root of the tree is the one group that may have processes and bounded children.
+  // Only the root of the hierarchy may have both processes and children with limits.
   const bool root = access((path_ + "/cgroup.type").c_str(), F_OK) != 0;
   if (!root)
     if (const std::string why = enter_leaf(); !why.empty()) return why;

@@ -1,11 +1,11 @@
-// Bounds of the memory, threads and processor time that a VM's workers take together, by control groups of version 2.
+// Limits of memory, threads and processor time for all workers of a VM, by control groups (version 2).
 //
-// A broker whose own group is delegated to it (systemd: Delegate=yes) makes a group below it for each VM, and puts each
-// worker there before it runs. A group with children that are bounded may have no process of its own, so the broker
-// goes into a leaf beside them; at its end it goes back and removes what it made. Where no group can be made, missing()
-// says why, and sessions are bounded by their budgets alone (host/session/memory/budget.h).
+// If the broker's own group is delegated to it (systemd: Delegate=yes), it makes a child group for each VM, and each
+// worker joins it before it runs. A group whose children have limits may contain no process, so the broker moves into a
+// leaf beside them. At its end it moves back and removes what it made. If groups are impossible, missing() has the
+// reason, and only budgets bound sessions (host/session/memory/budget.h).
 //
-// Trust: the kernel writes these files; no worker can reach them (Landlock, and its user).
+// Trust: the kernel writes these files; Landlock and the user keep workers from them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace host::broker {
 
-// 0: no bound.
+// 0: unlimited.
 struct GroupLimits {
   std::int64_t memory_bytes = 0;
   std::int64_t pids = 0;
@@ -28,18 +28,18 @@ struct GroupUse {
   std::uint64_t memory_bytes = 0, oom_kills = 0, pids = 0, throttled_us = 0;
 };
 
-// The place of a process's own group in the file system; "" if it has none of version 2. The texts are those of
-// /proc/self/cgroup and /proc/self/mountinfo.
+// The path of a process's group; "" if it has none of version 2. The arguments are the contents of /proc/self/cgroup
+// and /proc/self/mountinfo.
 std::string own_group(std::string_view cgroup, std::string_view mountinfo);
 
-// Why no process of this machine can have groups below its own that bound memory, threads and processor time, as half a
-// sentence; "": some can. Asks and changes nothing.
+// Why control groups cannot limit memory, threads and processor time on this machine, as half a sentence; "" if they
+// can. Changes nothing.
 std::string groups_missing_here();
 
-// The number behind a key in a flat file of the kernel's ("oom_kill 3"); 0 where there is no such line.
+// The number after a key in a flat file of the kernel ("oom_kill 3"); 0 if missing.
 std::uint64_t number_of(std::string_view text, std::string_view key);
 
-// The group of one VM.
+// The control group of one VM.
 class Group {
  public:
   ~Group();
@@ -47,9 +47,9 @@ class Group {
   Group& operator=(const Group&) = delete;
 
   const std::string& path() const { return path_; }
-  // A process that writes "0" here goes into the group.
+  // A process that writes "0" here joins the group.
   int entrance() const { return entrance_.get(); }
-  // "" when they hold from now on, else why not. Memory beyond a lower bound is taken back first, as far as that goes.
+  // "" if the limits are in effect, else the reason. Memory over a lowered limit is reclaimed first if possible.
   std::string bound(const GroupLimits& limits) const;
   GroupUse use() const;
 
@@ -62,16 +62,16 @@ class Group {
 
 class Groups {
  public:
-  // Makes the broker's own group one that can have bounded children, where it may. Preconditions: no child yet.
+  // Prepares the broker's group for children with limits, if permitted. Precondition: it has no child yet.
   Groups();
   ~Groups();
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
-  // Why there are no groups, as half a sentence; "": there are.
+  // Why there are no groups, as half a sentence; "" if there are.
   const std::string& missing() const { return missing_; }
   const std::string& path() const { return path_; }
-  // Null on failure, and `error` is one sentence. Preconditions: nothing is missing().
+  // Null on failure, and `error` is one sentence. Precondition: missing() is empty.
   std::unique_ptr<Group> make(const std::string& vm, const GroupLimits& limits, std::string& error) const;
 
  private:
@@ -80,7 +80,7 @@ class Groups {
   void undo();
 
   std::string path_, missing_;
-  std::string leaf_;  // where the broker has put itself; "": it stayed
+  std::string leaf_;  // the broker's own leaf; "": it did not move
 };
 
 }  // namespace host::broker

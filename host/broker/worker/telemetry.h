@@ -1,9 +1,8 @@
-// A worker's telemetry as the broker has it: the memfd, its counters mapped, and the switch of its trace.
+// The broker's side of a worker's telemetry: the memfd, the mapped counters, and the trace switch.
 //
-// Trust: the worker writes this memory and may be controlled by its guest. Its size is sealed, so reading never faults.
-// The counters are numbers to show, copied once, and decide nothing; what it has taken of device memory is
-// believed up to what it was lent (host/broker/alloc/memory_leases.h). Trace entries are not read here: a client that
-// traces gets a descriptor and reads them itself.
+// Trust: the worker writes this memory, and a guest may control it. The size is sealed, so reading never faults.
+// Counters are copied once, are only shown, and decide nothing. Its use of device memory is trusted up to its lease
+// (host/broker/alloc/memory_leases.h). The broker reads no trace entries: a tracing client gets a descriptor for them.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@
 
 namespace host::broker {
 
-// A worker's own account of its work.
+// A worker's own counters.
 struct Counters {
   std::uint64_t calls = 0, waited = 0, submitted = 0, record_bytes = 0, reply_bytes = 0, to_device = 0, from_device = 0;
   std::uint64_t spun = 0, parked = 0, woken = 0;
-  std::uint64_t device_memory = 0;  // held now
+  std::uint64_t device_memory = 0;  // bytes in use
 
   Counters& operator+=(const Counters& other);
 };
@@ -29,25 +28,23 @@ class Telemetry {
  public:
   // Null on failure, and `error` is one sentence. `name` is shown in /proc.
   static std::unique_ptr<Telemetry> create(const std::string& name, std::string& error);
-  // The memfd of one that an earlier broker has made, and that seal() has not closed to this one. Null on failure.
+  // Takes the memfd of an earlier broker, which must be writable for this one. Null on failure.
   static std::unique_ptr<Telemetry> adopt(Fd memfd);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
   int memfd() const { return memfd_.get(); }
-  // From now on only the holders of a mapping write it: this broker and its worker. The holder of a descriptor cannot,
-  // root included. False if the kernel cannot do that.
-  // `kept`: the next broker is to map it, too, so what keeps holders from writing is the file's mode.
+  // Forbids writing except through the existing mappings, those of this broker and its worker, even to root. False if
+  // the kernel cannot do that. `kept`: the next broker must map it, too, so only the file's mode protects it.
   bool seal(bool kept = false) const;
-  // A descriptor of the same memory that cannot write it, and of which none but the broker's user can make one that
-  // does, until seal(); empty when there is none to be had.
+  // Returns a read-only descriptor, which until seal() only the broker's user can reopen for writing. Empty on failure.
   Fd read_only() const;
   void trace(bool on) const { page().tracing.store(on ? 1 : 0, std::memory_order_relaxed); }
   Counters counters() const;
-  // What it counts of a device against what it was lent. Preconditions: device < ring::max_devices.
+  // Bytes of a device in use, by the worker's own account. Precondition: device < ring::max_devices.
   std::uint64_t taken(unsigned device) const { return page().taken[device].load(std::memory_order_relaxed); }
-  // The fault that its session has had, as a CUresult; 0: none.
+  // The session's fault as a CUresult; 0: none.
   std::uint32_t fault() const { return page().fault.load(std::memory_order_relaxed); }
 
  private:

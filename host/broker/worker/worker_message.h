@@ -1,4 +1,4 @@
-// What a worker says by its control socket, as the broker reads it: bytes of a process that a guest may control.
+// Parses messages of a worker, a process that a guest may control.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace host::broker {
 
-// The first message of a worker, and every other; `flags` are recvmsg's. Anything else: nullopt.
+// Parses the first message, and later ones; `flags` are recvmsg's. nullopt if the message is malformed.
 std::optional<worker::ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags);
 std::optional<worker::MemoryMessage> parse_memory(const void* bytes, std::size_t length, int flags);
 

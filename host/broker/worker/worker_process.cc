@@ -22,11 +22,11 @@ namespace {
 
 using worker::ReadyMessage;
 
-// Generous for a driver that explains itself, and far below a number that would fill a disk or busy the broker.
+// Enough for a driver's diagnostics, and too little to fill a disk or keep the broker busy.
 constexpr int lines_per_second = 50;
-constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pipe's capacity
+constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: the capacity of a pipe
 
-// The child's descriptors: the lowest after standard input and outputs. Some have not all.
+// The child's descriptors, from 3 on. Some workers lack some of them.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
               child_orders = 8, child_use = 9, child_bell = 10, child_interrupt = 11, child_life = 12,
               child_first_free = 13;
@@ -110,7 +110,7 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
   arguments.insert(arguments.end(), {"--nice", std::to_string(command.priority)});
   errno = child.start(pid_, arguments, command.environment);
   if (errno != 0) return fail(command.program.c_str());
-  // The child is not reaped before on_exit(), so its number is still its own here.
+  // on_exit() reaps the child, so its process ID is still valid here.
   process_ = open_process(pid_);
   if (process_) return true;
   const int why = errno;
@@ -136,7 +136,7 @@ std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop& loop, Kept kept, 
   return adopted;
 }
 
-// True also of one that has ended: the loop finds that out.
+// True even if the worker has ended; the loop sees that later.
 bool WorkerProcess::tell_adopted(int life_fd) const {
   worker::MemoryMessage words{};
   words.kind = worker::adopt_kind;
@@ -144,7 +144,7 @@ bool WorkerProcess::tell_adopted(int life_fd) const {
          errno == ECONNRESET;
 }
 
-// By the descriptor: the number of a process that is no child may be another's by now.
+// Signals by pidfd: the process ID of a process that is no child may have been reused.
 void WorkerProcess::send_kill() const { send_signal(process_.get(), SIGKILL); }
 
 void WorkerProcess::watch_all() {
@@ -166,7 +166,7 @@ void WorkerProcess::end(Clock::duration patience) {
   asked_ = true;
   loop_.forget(control_watch_);
   loop_.forget(control_timer_);
-  // Not only closed: a wait for it that is still with the kernel would keep it open.
+  // Not just close(): a poll request in the kernel would keep the socket open.
   shutdown(control_.get(), SHUT_RDWR);
   if (kill_timer_ == 0) kill_timer_ = loop_.after(patience, [this] { kill_now("it did not end when asked to"); });
 }
@@ -187,13 +187,13 @@ void WorkerProcess::on_control() {
   std::array<char, sizeof(ReadyMessage) + 1> bytes;
   iovec data{bytes.data(), bytes.size()};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};  // without room for descriptors: the kernel discards any that are sent
+  msghdr header{};  // no space for descriptors: the kernel discards those sent
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   if (!ready_ && events_.listener) header.msg_control = room, header.msg_controllen = CMSG_LEN(sizeof(int));
   const ssize_t length = receive_now(control_.get(), header);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (length <= 0) {  // it is about to exit
+  if (length <= 0) {  // the worker is about to exit
     loop_.forget(control_watch_);
     return;
   }
@@ -216,7 +216,7 @@ bool WorkerProcess::on_message(const void* bytes, std::size_t length, int flags,
   return true;
 }
 
-// One that floods the broker is not read for a while: its socket fills, and it waits.
+// Stops reading a worker that sends too much: its socket fills, and it blocks.
 void WorkerProcess::pause_control(Clock::duration pause) {
   loop_.forget(control_watch_);
   control_timer_ = loop_.after(pause, [this] {
@@ -229,8 +229,8 @@ bool WorkerProcess::send(const worker::MemoryMessage& message) const {
   return send_now(control_.get(), &message, sizeof message) == sizeof message;
 }
 
-// With the share of its VM used up it has none of its own. Text that is read already is left out then, but for last
-// words.
+// A worker has no share of the log left when its VM's share is used up. Lines already read are then dropped, except as
+// last words.
 void WorkerProcess::log_line(const std::string& line) {
   last_words_ = line;
   if (lines_left_ > 0 && log_->lines.take(Clock::now()) != Span::zero()) lines_left_ = 0;
@@ -252,7 +252,7 @@ void WorkerProcess::read_output(std::size_t budget) {
   }
 }
 
-// A worker that prints more than its share is not read for the rest of the second: its pipe fills and it waits.
+// Stops reading a worker that prints too much until the second is over: its pipe fills, and it blocks.
 void WorkerProcess::pause_output() {
   loop_.forget(output_watch_);
   output_timer_ = loop_.after(std::chrono::seconds(1), [this] {
@@ -279,7 +279,7 @@ WorkerProcess::Exit WorkerProcess::exit_of(const siginfo_t& info) const {
   return {kind_of_end(info, killed_), pid_, info.si_status, how_it_ended(info), last_words_};
 }
 
-// For a process that is no child, and for a child whose end it has not kept, the kernel tells only that it has ended.
+// The kernel does not tell how a process ended that is no child, or a child whose status it has not kept.
 WorkerProcess::Exit WorkerProcess::unknown_exit() const {
   const End end = killed_ ? End::KilledByBroker : asked_ ? End::Orderly : End::OtherCode;
   std::string how = killed_ ? "was killed" : "ended, and how is not known";
@@ -290,7 +290,7 @@ WorkerProcess::Exit WorkerProcess::unknown_exit() const {
 void WorkerProcess::on_exit() {
   siginfo_t info{};
   const bool told = is_child_ && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
-  if (told && info.si_pid == 0) return;  // it runs still
+  if (told && info.si_pid == 0) return;  // still running
   reaped_ = true;
   for (EventLoop::Id* id :
        {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_, &control_timer_})
@@ -299,7 +299,7 @@ void WorkerProcess::on_exit() {
   read_output(output_budget);
   for (const std::string& line : lines_.finish()) log_line(line);
   const Exit exit = told ? exit_of(info) : unknown_exit();
-  const auto gone = events_.gone;  // its own copy: the callee may destroy this object
+  const auto gone = events_.gone;  // a copy: the callee may destroy this object
   gone(exit);
 }
 

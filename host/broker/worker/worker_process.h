@@ -1,8 +1,8 @@
-// One worker as the broker sees it: a process, its control socket, and the pipe of its output.
+// A worker as the broker sees it: a process, its control socket, and the pipe of its output.
 //
-// Trust: a worker may be controlled by its guest. Its messages are checked byte by byte and read so often and no oftener,
-// its text is escaped, bounded and rate-limited, descriptors that it might pass are refused, but for one beside its first
-// message where `listener` takes that, and no text of it can do more than end it.
+// Trust: a guest may control the worker. Its messages are checked byte by byte and read at a limited rate; its text is
+// escaped, bounded and rate-limited. Descriptors that it sends are refused, except one attached to its first message if
+// `listener` is set. No message can do more than end the worker.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@
 
 namespace host::broker {
 
-// The share of the log for all workers of a VM: a guest can make its workers write, and die, without end.
+// Log quota shared by a VM's workers: a guest can make workers write and die without end.
 struct WorkerLog {
   static constexpr int lines_per_second = 50, burst = 100;
   TokenBucket lines{lines_per_second, burst, Clock::now()};
@@ -34,37 +34,37 @@ struct WorkerLog {
 
 struct WorkerCommand {
   std::string program;
-  std::vector<std::string> arguments;    // after the program's name; the descriptors' numbers are added
-  std::vector<std::string> environment;  // NAME=value, all of it
-  int region_fd = -1;                    // passed on, stays the caller's
+  std::vector<std::string> arguments;    // after the program's name; descriptor numbers are appended
+  std::vector<std::string> environment;  // complete, NAME=value
+  int region_fd = -1;                    // passed on; the caller keeps it
   int doorbell_fd = -1;
-  int interrupt_fd = -1;  // interrupts its guest; -1: nothing does
+  int interrupt_fd = -1;  // interrupts the guest; -1: none
   int telemetry_fd = -1;
-  int orders_fd = -1, use_fd = -1, bell_fd = -1;  // of GPU time (ring/ops/gpu_use.h); -1: nobody schedules it
-  int priority = 0;                               // as nice(1) counts; the broker's own may be another
-  int life_fd = -1;                               // ends with the broker, and so does the worker; -1: it is killed then
-  int group_entrance = -1;  // of the control group that it goes into; -1: it stays in the broker's
-  WorkerLog* log;           // outlives the worker
+  int orders_fd = -1, use_fd = -1, bell_fd = -1;  // GPU time (ring/ops/gpu_use.h); -1: not scheduled
+  int priority = 0;                               // nice value; the broker's own may differ
+  int life_fd = -1;         // closes when the broker ends, and the worker ends; -1: the kernel kills the worker
+  int group_entrance = -1;  // of the control group to join; -1: it stays in the broker's
+  WorkerLog* log;           // must outlive the worker
 };
 
 class WorkerProcess {
  public:
   enum class End {
     Orderly,         // exit code 0
-    ProtocolBroken,  // by its guest, by its own account
+    ProtocolBroken,  // its guest broke the protocol, as the worker reports
     KilledByBroker,  // by kill_now()
-    Signal,          // that the broker has not sent: a fault, an assertion, the jail, the kernel short of memory
+    Signal,          // not sent by the broker: a fault, an assertion, the jail, or lack of memory
     OtherCode,
   };
   struct Exit {
     End end = End::OtherCode;
     pid_t worker = 0;
-    int number = 0;   // of the signal, or the exit code
+    int number = 0;   // signal number or exit code
     std::string how;  // "exited with code 4 (driver failed)", "was killed by signal 9"
     std::string last_words;
-    bool is_known = true;  // how it ended; of one that another broker has started it is not
+    bool is_known = true;  // false for a worker of another broker, whose exit status is unknown
   };
-  // Its message when it was ready; the text is escaped.
+  // The ready message; its text is escaped.
   struct Ready {
     std::uint32_t layers = 0;  // bits of jail::Layer
     std::string text;
@@ -72,38 +72,38 @@ class WorkerProcess {
   };
   struct Events {
     std::function<void(const Ready&)> ready;
-    // Before `ready`: what it has passed then, which may be any descriptor. Null: it may pass none.
+    // Called before `ready` with the descriptor that it passed, which may be any. Null: it may pass none.
     std::function<void(Fd)> listener = {};
-    // What it says about device memory. False: no worker says that. Null: none does.
+    // A message about device memory. Returns false if it breaks the protocol. Null: none is allowed.
     std::function<bool(const worker::MemoryMessage&)> memory;
-    std::function<void(const Exit&)> gone;  // the last call; the object may be destroyed in it
-    // Called before it is killed, but for the destructor's doing; it dies once `then` is called, whenever that is. Null:
-    // it is killed at once.
+    std::function<void(const Exit&)> gone;  // the last call; it may destroy the object
+    // Called before the worker is killed, except by the destructor; it is killed when `then` is called. Null: it is
+    // killed at once.
     std::function<void(std::function<void()> then)> before_kill = {};
   };
 
-  // What the next broker needs of it.
+  // Descriptors that the next broker needs.
   struct Kept {
     Fd control, output, process;
   };
 
-  // Null when no process could be made, and `error` is one sentence. `label` begins each line of its log.
+  // Null if no process could be made, and `error` is one sentence. `label` begins each line of its log.
   static std::unique_ptr<WorkerProcess> start(EventLoop& loop, const WorkerCommand& command, std::string label,
                                               Events events, std::string& error);
-  // One that an earlier broker has started, and that was ready then; `life_fd` is passed to it. Its exit code is another
-  // process's to know: it counts as orderly where the broker has asked for it. Null on failure; it is killed then.
+  // Takes over an earlier broker's worker that was ready; `life_fd` is sent to it. Its exit status will be unknown and
+  // counts as orderly if this broker has asked for the end. Null on failure; the worker is then killed.
   static std::unique_ptr<WorkerProcess> adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd, WorkerLog& log,
                                               std::string label, Events events);
-  // Kills it if it still runs; `gone` is not called any more.
+  // Kills the worker if it still runs; `gone` is not called any more.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  // Asks it to end by closing its socket, and kills it when it has not after `patience`.
+  // Asks the worker to end by closing its socket, and kills it after `patience`.
   void end(Clock::duration patience);
-  void kill_now(const char* why);  // once; later ones do nothing
+  void kill_now(const char* why);  // only the first call counts
   bool is_killed() const { return killed_; }
-  // False: it does not read, or has gone.
+  // False if the worker does not read, or has gone.
   bool send(const worker::MemoryMessage& message) const;
   pid_t pid() const { return pid_; }
   int control_fd() const { return control_.get(); }
@@ -137,13 +137,13 @@ class WorkerProcess {
   LineCutter lines_;
   std::string last_words_;
   int lines_left_, lines_left_out_ = 0;
-  // What it says costs the broker time: a few microseconds for each message.
+  // Each message costs the broker a few microseconds.
   static constexpr int messages_per_second = 200, message_burst = 100;
   TokenBucket messages_{messages_per_second, message_burst, Clock::now()};
   WorkerLog* log_ = nullptr;
   bool ready_ = false, killed_ = false, reaped_ = false;
-  bool is_child_ = true, asked_ = false;                              // it was asked to end
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what outlives this object
+  bool is_child_ = true, asked_ = false;                              // asked_: it was asked to end
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for callbacks that outlive this object
 };
 
 }  // namespace host::broker

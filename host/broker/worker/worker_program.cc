@@ -21,13 +21,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A worker's environment, made from scratch: the variables that it needs, those that the operator set for these, and
-// nothing else.
+// A worker's environment, built from nothing: what it needs, and the variables that an operator sets for it.
 std::vector<std::string> worker_environment() {
   std::vector<std::string> environment = {
       "PATH=/usr/bin:/bin", "LANG=C",
-      "CUDA_MODULE_LOADING=LAZY",  // code that a guest does not call is not loaded
-      "CUDA_CACHE_DISABLE=1",      // compiled code on disk would be shared between guests, and the jail refuses it
+      "CUDA_MODULE_LOADING=LAZY",  // loads only code that a guest calls
+      "CUDA_CACHE_DISABLE=1",      // a disk cache would be shared between guests, and the jail refuses it
   };
   static constexpr std::string_view kept[] = {"CUDA_MPS_PIPE_DIRECTORY=",
                                               "CUDA_MPS_LOG_DIRECTORY=",

@@ -1,4 +1,4 @@
-// The same for all workers of this host: the program, the driver behind it, their environment, and the GPUs of each VM.
+// Settings that all workers of this host share: program, driver library, environment, and the services of the broker.
 #pragma once
 
 #include <filesystem>
@@ -18,31 +18,31 @@ namespace host::broker {
 class GpuFactCache;
 
 struct WorkerProgram {
-  std::string path;     // of ivgpu-worker
-  std::string library;  // the libcuda.so.1 it drives
+  std::string path;     // path of ivgpu-worker
+  std::string library;  // the libcuda.so.1 to load
   std::vector<std::string> environment;
-  int priority = 0;                           // of workers, as nice(1) counts
-  std::string mps_control;                    // of nvidia-cuda-mps-control; "": the policy is another
-  std::string mps_keeper;                     // of ivgpu-mps
-  std::string gputime;                        // of ivgpu-gputime
-  GpuAccounts* accounts = nullptr;            // of which VMs get device memory; null: nobody counts it
-  const Groups* groups = nullptr;             // where VMs get theirs; null: nowhere
-  scheduler::Scheduler* scheduler = nullptr;  // of their GPU time; null: nobody schedules them
-  GpuFactCache* facts = nullptr;              // who tells their guests of the GPUs; null: nobody
-  FdStore* store = nullptr;                   // where VMs keep what the next broker goes on with; null: nowhere
-  int life_fd = -1;              // of the workers that may outlive the broker (host/base/process/life_line.h)
-  std::uint32_t outlive_ms = 0;  // by so much
-  Mps* mps = nullptr;            // whose clients workers are; null: nobody's
-  VmGpus gpus;                   // the VM's; `environment` shows its workers no others
+  int priority = 0;                           // nice value of workers
+  std::string mps_control;                    // path of nvidia-cuda-mps-control; "": other policy
+  std::string mps_keeper;                     // path of ivgpu-mps
+  std::string gputime;                        // path of ivgpu-gputime
+  GpuAccounts* accounts = nullptr;            // grants device memory; null: it is not counted
+  const Groups* groups = nullptr;             // makes control groups; null: none
+  scheduler::Scheduler* scheduler = nullptr;  // schedules GPU time; null: not scheduled
+  GpuFactCache* facts = nullptr;              // GPU facts for guests; null: none
+  FdStore* store = nullptr;                   // keeps state for the next broker; null: not kept
+  int life_fd = -1;                           // for workers that may outlive the broker (host/base/process/life_line.h)
+  std::uint32_t outlive_ms = 0;               // how long they may
+  Mps* mps = nullptr;                         // null: workers are no MPS clients
+  VmGpus gpus;                                // the VM's; `environment` hides others from its workers
 };
 
-// All but `accounts`, `groups`, `scheduler`, `facts`, `store` and the next two, `mps` and `gpus`. `own_folder`:
-// where ivgpud lies. False on failure, and `error` is one sentence.
+// Fills all but `accounts`, `groups`, `scheduler`, `facts`, `store`, `life_fd`, `outlive_ms`, `mps` and `gpus`.
+// `own_folder`: the folder of ivgpud. False on failure, and `error` is one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 
-// Those of each VM, in the order of `config.vms`; of one whose `placement` chooses, all of which it can have one
-// (settle_gpus() in host/broker/alloc/placement.h). False if a VM names one that does not exist, and `error` names it.
+// The GPUs of each VM, in the order of `config.vms`. A VM whose `placement` chooses gets all candidates (settle_gpus()
+// in host/broker/alloc/placement.h picks one). False if a VM names a missing GPU; `error` names it.
 bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
 
 }  // namespace host::broker

@@ -1,5 +1,5 @@
-// A worker's place with the scheduler of GPU time (host/scheduler/scheduler.h): its pages, and its membership for as long as
-// this object lives.
+// A worker's registration with the scheduler of GPU time (host/scheduler/scheduler.h), and its pages, while this object
+// lives.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ class WorkerSchedule {
   // Null on failure, and `error` is one sentence. `name` is shown in /proc. `kept`: the next broker may adopt it.
   static std::unique_ptr<WorkerSchedule> create(Scheduler& scheduler, Scheduler::Vm vm, const std::string& name,
                                                 bool kept, std::string& error);
-  // Of a worker that an earlier broker has started, by what that one kept of it.
+  // Registers an earlier broker's worker with the pages that were kept.
   static std::unique_ptr<WorkerSchedule> join(Scheduler& scheduler, Scheduler::Vm vm,
                                               std::shared_ptr<scheduler::WorkerPages> pages);
   ~WorkerSchedule() { scheduler_.remove(client_); }
@@ -31,7 +31,7 @@ class WorkerSchedule {
   WorkerSchedule& operator=(const WorkerSchedule&) = delete;
 
   const scheduler::WorkerPages& pages() const { return *pages_; }
-  // What the worker has said before it served a guest. `gpus`: those that it sees, by its ordinals.
+  // Takes the worker's ready message, sent before it serves a guest. `gpus`: those that it sees, by its ordinals.
   void ready(pid_t process, const worker::ReadyMessage& said, const std::vector<Gpu>& gpus);
 
  private:
@@ -43,7 +43,7 @@ class WorkerSchedule {
   Scheduler::Client client_ = 0;
 };
 
-// The scheduler's options, and a VM's share, out of the configuration.
+// The scheduler's options, and a VM's share, from the configuration.
 scheduler::Scheduler::Options scheduler_options(const GpuOptions& gpu);
 scheduler::Scheduler::Share share_of(const VmOptions& vm);
 
