@@ -5,7 +5,7 @@
 namespace host::broker {
 namespace {
 
-// Fletcher's sum of 64 bits over 32-bit words, as the kernel has it.
+// Fletcher's 64-bit checksum over 32-bit words, as the kernel computes it.
 std::uint64_t sum_of(const DaxLabel& label) {
   struct Words {
     std::uint32_t word[sizeof(DaxLabel) / 4];

@@ -12,7 +12,7 @@
 
 namespace host::broker {
 
-// Whole pages of a mapping. `begin` is 0 while the entry names none.
+// Whole pages of a mapping. `begin` is 0 while the entry is unused.
 struct GuardedMemory::Entry {
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::size_t> bytes{0};
@@ -25,7 +25,7 @@ struct GuardedMemory::Entry {
 
 class GuardedMemory::Handler {
  public:
-  // The process's one, which stays until its end.
+  // The process's handler, which lives until its end.
   static Handler& get() {
     static Handler handler;
     return handler;
@@ -53,19 +53,19 @@ class GuardedMemory::Handler {
     action.sa_sigaction = &Handler::on_signal;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
     sigaction(SIGBUS, &action, nullptr);
-    sigset_t only;  // a fault whose signal is blocked ends the process
+    sigset_t only;  // a fault while SIGBUS is blocked ends the process
     sigemptyset(&only);
     sigaddset(&only, SIGBUS);
     pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
   }
 
-  // In a signal handler: atomics and system calls alone.
+  // Runs in a signal handler: only atomics and system calls are allowed.
   static void on_signal(int number, siginfo_t* info, void*) {
     const int before = errno;
     const bool is_fault = info->si_code > 0;  // else a process sent it
     if (!is_fault || !get().replace(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
       signal(number, SIG_DFL);
-      if (!is_fault) raise(number);  // a fault comes again by itself
+      if (!is_fault) raise(number);  // a fault recurs by itself
     }
     errno = before;
   }
@@ -90,7 +90,7 @@ class GuardedMemory::Handler {
 std::unique_ptr<GuardedMemory> GuardedMemory::map(const Fd& memory, std::size_t from, std::size_t bytes) {
   struct stat status {};
   if (fstat(memory.get(), &status) != 0) return nullptr;
-  // A file of huge pages is mapped and unmapped by whole ones, whose size this is.
+  // On hugetlbfs mappings consist of whole huge pages, whose size is st_blksize.
   const auto page = static_cast<std::size_t>(status.st_blksize), skipped = from % page;
   const std::size_t whole = (skipped + bytes + page - 1) / page * page;
   Entry& entry = Handler::get().take();
@@ -103,7 +103,7 @@ std::unique_ptr<GuardedMemory> GuardedMemory::map(const Fd& memory, std::size_t 
   entry.is_lost.store(false, std::memory_order_relaxed);
   entry.bytes.store(whole, std::memory_order_relaxed);
   entry.begin.store(reinterpret_cast<std::uintptr_t>(at),
-                    std::memory_order_release);  // pairs with the handler's look
+                    std::memory_order_release);  // pairs with the handler
   return std::unique_ptr<GuardedMemory>(new GuardedMemory(entry, static_cast<std::byte*>(at) + skipped));
 }
 

@@ -1,12 +1,12 @@
-// Shared memory that another process can take away while the broker has it mapped: it shrinks the file, or frees pages
-// in a file system that is full. The kernel answers the next touch with SIGBUS, which would end the broker and with it
-// every VM. A GuardedMemory survives that: a signal handler puts zero pages of this process in the mapping's place and
-// marks it as lost, and the broker gives up the one VM whose memory it was (docs/design/046-lost-memory.md).
+// Shared memory whose pages another process can take away while the broker maps it, by truncating the file or by
+// filling its file system. The next access then raises SIGBUS, which would kill the broker and so end every VM.
+// GuardedMemory handles the signal: it replaces the mapping by private zero pages and marks it as lost. The broker then
+// gives up the VM that used the memory (docs/design/046-lost-memory.md).
 //
-// A SIGBUS outside these mappings, and one that a process sends, has its default action.
+// A SIGBUS outside these mappings, or sent by a process, has its default action.
 //
-// Threads: any. The handler takes no lock and allocates nothing. It finds mappings in a list that only grows, whose
-// entries are used again.
+// Threads: any. The handler takes no lock and allocates nothing. It searches a list that only grows; unused entries are
+// reused.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@ namespace host::broker {
 
 class GuardedMemory {
  public:
-  // Maps `bytes` of `memory` from `from` on, to be read and written. Null on failure, and errno says why.
+  // Maps `bytes` of `memory` from `from` on, for reading and writing. Null on failure, and errno has the reason.
   static std::unique_ptr<GuardedMemory> map(const Fd& memory, std::size_t from, std::size_t bytes);
   ~GuardedMemory();
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
   std::byte* base() const { return base_; }
-  // Its pages were gone at a touch. It has been zero pages of this process since then, which no other process shares.
+  // True after an access found the pages gone. Since then base() points to private zero pages.
   bool is_lost() const;
 
-  // Marks it as lost without a touch: its owner has seen that its pages are gone.
+  // Marks the memory as lost without an access, because its owner knows that the pages are gone.
   void give_up() const;
 
-  // Readable after a mapping was lost, until it is read. The descriptor stays this module's.
+  // Becomes readable when a mapping is lost; reading resets it. This module owns the descriptor.
   static int lost_fd();
 
  private:

@@ -16,7 +16,7 @@
 namespace host::broker {
 namespace {
 
-// The lock goes with the last process that has the memory: a killed broker's workers end a moment after it.
+// Retries, because a killed broker's workers hold the lock until they end a moment later.
 bool lock_soon(int fd) {
   for (int attempt = 0; attempt < 20; ++attempt) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
@@ -34,14 +34,15 @@ const char* kind_in_words(mode_t mode) {
                           : "a device";
 }
 
-// In /dev/shm any user can have the name first.
+// In /dev/shm any user can create the name first.
 std::string in_the_way(const struct stat& status) {
   return fmt::format(
       "{} of user {} is in the way: remove it, or name a file in a folder where nobody else may make any",
       kind_in_words(status.st_mode), user_in_words(status.st_uid));
 }
 
-// True: a file that a broker left when it was killed, or no file. False: something else, which must not be removed.
+// True if the path is free or holds a killed broker's file. False if another object is there, which must not be
+// removed.
 bool find_leftover(const std::string& path, Fd& old, std::string& error) {
   struct stat status {};
   const bool is_there = lstat(path.c_str(), &status) == 0;
@@ -76,7 +77,7 @@ bool remove_leftover(const std::string& path, std::string& error) {
   return false;
 }
 
-// Elsewhere a guest's memory would be written to a disk. `asked`: the result of statfs or fstatfs.
+// Refuses other file systems, which would write guest memory to a disk. `asked`: the result of statfs or fstatfs.
 bool lives_in_memory(int asked, const struct statfs& system, bool& huge, std::string& error) {
   if (asked != 0) return error = std::strerror(errno), false;
   huge = system.f_type == HUGETLBFS_MAGIC;
@@ -142,7 +143,7 @@ bool is_plain_file(const Fd& memory, const std::string& path, bool& huge) {
          lives_in_memory(fstatfs(memory.get(), &system), system, huge, error);
 }
 
-// Put in the place of the last one at once: QEMU never finds none there.
+// rename() replaces an old link atomically, so that QEMU always finds one.
 std::unique_ptr<MemoryLink> MemoryLink::make(const std::string& path, int memory, std::string& error) {
   const std::string target = fmt::format("/proc/{}/fd/{}", getpid(), memory), fresh = path + ".new";
   struct stat there {};
@@ -167,7 +168,7 @@ Fd reopened(const Fd& memory) {
   return Fd(open(fmt::format("/proc/self/fd/{}", memory.get()).c_str(), O_RDWR | O_CLOEXEC));
 }
 
-// The lease is held for no longer than the question takes: a process that opens the file meanwhile waits that long.
+// Takes a file lease only to test it: a process that opens the file meanwhile waits for its release.
 bool open_elsewhere(int fd) {
   if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return true;
   fcntl(fd, F_SETLEASE, F_UNLCK);

@@ -14,18 +14,18 @@ namespace host::broker {
 namespace {
 
 struct Room {
-  std::string folder, vms;  // the first's, and all names
+  std::string folder, vms;  // the first VM's, and all VMs' names
   std::uint64_t needed = 0, left = 0;
 };
 
 std::uint64_t bytes_left(const struct statfs& system) {
   const auto block = static_cast<std::uint64_t>(system.f_bsize);
   if (system.f_blocks != 0) return static_cast<std::uint64_t>(system.f_bavail) * block;
-  // Mounted without a limit: it ends with the machine's memory.
+  // Mounted without a size limit: the machine's memory is the limit.
   return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// One that a dead broker left is replaced, and its pages go with it.
+// The leftover of a dead broker will be replaced, which frees its pages.
 std::uint64_t bytes_of_leftover(const std::string& path) {
   struct stat old {};
   if (lstat(path.c_str(), &old) != 0 || !S_ISREG(old.st_mode)) return 0;

@@ -1,11 +1,10 @@
-// Checks that the files of all VMs with an ivshmem-plain device have room together. A file on tmpfs is sparse: its
-// pages are taken when a guest first writes them, and if there are none left the kernel sends SIGBUS to the process
-// that writes, which may be another VM's QEMU or worker.
+// Checks that the files of all ivshmem-plain VMs fit into their file systems together. A tmpfs file is sparse: a page
+// is allocated when a guest first writes it. If none is left, the kernel sends SIGBUS to the writer, which may be
+// another VM's QEMU or worker.
 //
-// The room is compared with the sum at the start and not reserved. Reserving (fallocate) would take all memory of all
-// regions at once, and wiping a slot gives its pages back, so it would have to be done again each time. Other files
-// that are written to the file system later can still use it up; one mounted for these files alone, or hugetlbfs, whose
-// pages are taken at the start, is safe from that.
+// The check compares sizes at the start and reserves nothing. fallocate() would take all memory of all regions at once,
+// and again after each scrub, which frees a slot's pages. Later files can still use up the space. A file system mounted
+// for these files alone is safe from that, and so is hugetlbfs, whose pages are taken at the start.
 #pragma once
 
 #include <string>
@@ -15,8 +14,8 @@
 
 namespace host::broker {
 
-// False if some do not fit, and `error` is one sentence. A file system that cannot be asked is no error here: making
-// the files will show it.
+// False if some files do not fit, and `error` is one sentence. A file system that cannot be queried is no error here:
+// making the file will fail.
 bool plain_files_fit(const std::vector<VmOptions>& vms, std::string& error);
 
 }  // namespace host::broker

@@ -29,8 +29,8 @@ Fd make_memfd(const VmOptions& vm) {
   return Fd(memfd_create(name.c_str(), flags));
 }
 
-// A process that gets the descriptor can neither resize the file under a mapping nor seal it against the broker's
-// wiping.
+// Seals the size: a process with the descriptor can neither resize the file nor add seals against the broker's
+// scrubbing.
 bool size_and_seal(int fd, std::size_t bytes) {
   return ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
          fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
@@ -53,7 +53,7 @@ std::string failed_at(const char* what) {
                      why == EFBIG ? "; `ulimit -f` bounds the size of files, as LimitFSIZE= of a service does" : "");
 }
 
-// Empty on failure, and `why` is half a sentence, as it is of the next ones.
+// Empty on failure, and `why` is half a sentence; the same holds for the next functions.
 Fd make_memory(const VmOptions& vm, const FileAccess& access, bool& huge, std::string& why) {
   if (!vm.plain_file.empty()) return make_plain_file(vm.plain_file, memory_bytes(vm), access, huge, why);
   Fd memfd = make_memfd(vm);
@@ -65,8 +65,8 @@ Fd make_memory(const VmOptions& vm, const FileAccess& access, bool& huge, std::s
   return opened;
 }
 
-// Huge pages are taken now: a guest that met an empty pool later would be killed by SIGBUS. Of others only those that the
-// broker itself touches are, for a full file system would not give them later.
+// Allocates huge pages now, because a guest that later found the pool empty would be killed by SIGBUS. Of small pages
+// it allocates those that the broker itself writes, because a full file system would not provide them later.
 bool take_pages(const Fd& memory, const VmOptions& vm, bool huge, std::string& why) {
   const auto take = [&](std::size_t from, std::size_t bytes) {
     return fallocate(memory.get(), 0, static_cast<off_t>(from), static_cast<off_t>(bytes)) == 0;
@@ -123,7 +123,7 @@ std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64
   if (!has_size(memfd, memory_bytes(vm))) return error = "its region is of another size", nullptr;
   if (vm.plain_file.empty() ? !is_sealed(memfd) : !is_plain_file(memfd, vm.plain_file, huge))
     return error = vm.plain_file.empty() ? "its region is not sealed" : "its plain_file is another by now", nullptr;
-  return over(std::move(memfd), vm, huge, generation, error);  // its VM may have ended, and left the label spoilt
+  return over(std::move(memfd), vm, huge, generation, error);  // its VM may have ended, and spoilt the label
 }
 
 std::unique_ptr<Region> Region::over(Fd memory, const VmOptions& vm, bool huge, std::uint64_t generation,
@@ -166,24 +166,24 @@ void Region::restore_header() const {
   std::string_view(ring::this_release).copy(release, sizeof release - 1);
   to[&Header::release].copy_in(release);
   put(&Header::common_offset, std::uint64_t{0});
-  put(&Header::common_bytes, std::uint64_t{0});  // there is none
+  put(&Header::common_bytes, std::uint64_t{0});  // there is no common memory
   put(&Header::bell_port, static_cast<std::uint32_t>(vm_.vsock_port));
   ring::RegionView(base_).vm_page()[&ring::VmPage::version].store(ring::vm_page_version, std::memory_order_relaxed);
-  // Pairs with the acquire of each process that opens the region.
+  // Pairs with the acquire load of each process that opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
 }
 
-// A reader that has copied while this writes sees another `sequence` afterwards.
+// A reader that copies during this write sees that `sequence` has changed.
 void Region::answer_question(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const {
   const ring::RegionView view(base_);
   const auto sequence = view.vm_page()[&ring::VmPage::sequence];
   const std::uint32_t writing = sequence.load(std::memory_order_relaxed) | 1u;
   sequence.store(writing, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // pairs with a reader's acquire fence, after what it has copied
+  std::atomic_thread_fence(std::memory_order_release);  // pairs with a reader's acquire fence after its copy
   for (std::uint32_t i = 0; i < gpus.size(); ++i) view.vm_gpu(i).copy_in(gpus[i]);
   page.sequence = writing;
   view.vm_page().copy_in(page);
-  sequence.store(writing + 1, std::memory_order_release);  // pairs with a reader's first look
+  sequence.store(writing + 1, std::memory_order_release);  // pairs with a reader's first load
 }
 
 std::uint32_t Region::answered() const {
@@ -197,7 +197,7 @@ void Region::label() const {
 }
 
 bool Region::touched(std::uint32_t slot) const {
-  if (huge_) return false;  // all of it is there from the start
+  if (huge_) return false;  // allocated at the start, so there is no hint
   const auto from = static_cast<off_t>(slot_offset(slot) + ring::huge_page);
   const off_t data = lseek(memfd_.get(), from, SEEK_DATA);
   return data >= 0 && data < static_cast<off_t>(slot_offset(slot) + slot_bytes_);
@@ -217,7 +217,7 @@ std::vector<Region::Range> Region::everything() const {
   return {{0, memory_bytes(vm_)}};
 }
 
-// The name may be another file's by now.
+// Unlinks only its own file: the name may belong to another file now.
 Region::~Region() {
   bool huge = false;
   if (!vm_.plain_file.empty() && is_plain_file(memfd_, vm_.plain_file, huge)) unlink(vm_.plain_file.c_str());
@@ -261,7 +261,7 @@ bool Region::wipe(const Range& range, std::string& error) const {
 
 bool Region::fill_with_zeros(const Range& range, std::string& error) const {
   const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
-  // Pages that another process has given away are taken again, or found missing, before they are touched.
+  // Allocates pages that another process has freed, or fails, before any access.
   const bool are_there = fallocate(memfd_.get(), FALLOC_FL_KEEP_SIZE, start, size) == 0;
   const auto pages = are_there ? GuardedMemory::map(memfd_, range.from, range.bytes) : nullptr;
   if (!pages) return error = std::strerror(errno), false;

@@ -32,7 +32,7 @@ void WipeQueue::remove(const Wiper& wiper) {
 }
 
 void WipeQueue::set_timer() {
-  if (working_) return;  // turn() sets it when it is over
+  if (working_) return;  // turn() sets it at its end
   loop_.forget(timer_);
   if (lanes_.empty() && failed_.empty()) return;
   auto delay = Clock::duration::zero();
@@ -67,7 +67,7 @@ void WipeQueue::retry_failed() {
   for (Wiper* wiper : again) add(*wiper);
 }
 
-// One step of the first wiper of the first lane, which is the last one after it.
+// Runs one step of the first lane's first scrubber, and moves the lane to the end.
 void WipeQueue::step() {
   lanes_.splice(lanes_.end(), lanes_, lanes_.begin());
   Wiper& wiper = *lanes_.back().waiting.front();
@@ -79,11 +79,11 @@ void WipeQueue::step() {
     wiper.retry_ = Clock::now() + after_failure;
     failed_.push_back(&wiper);
   } else if (const auto done = std::exchange(wiper.done_, nullptr)) {
-    done();  // may start, stop or end any wiper
+    done();  // may start, stop or destroy any scrubber
   }
 }
 
-// ---- a wiper -------------------------------------------------------------------------------------------------------
+// ---- a scrubber ----------------------------------------------------------------------------------------------------
 
 void Wiper::start(std::function<void()> done) {
   stop();

@@ -1,10 +1,10 @@
-// Gives memory of regions back to the machine, or fills huge pages with zeros, in small steps: 4 GiB take most of a second,
-// and neither another VM nor the heartbeat may wait that long. One queue serves all VMs of a broker. The VMs take turns at
-// it, step by step, so that one with much to wipe does not hold up another's slot; within a VM, the first to come is done
-// first. In one turn of the event loop the queue works for a few milliseconds at most, however much there is to do.
+// The page scrubber: frees memory of regions, or fills huge pages with zeros, in small steps. 4 GiB take most of a
+// second, and neither other VMs nor the heartbeat may wait that long. One queue serves all VMs round-robin, step by
+// step, so that a large range of one VM does not delay another VM's slot. Within a VM, ranges are scrubbed in order of
+// arrival. In each loop iteration the queue works for a few milliseconds at most.
 //
-// Used by the broker's one thread. Nothing is called after Wiper::stop() or the end of a Wiper. The queue outlives its
-// wipers.
+// Only the broker's event loop uses it. No callback follows Wiper::stop() or a Wiper's destructor. The queue outlives
+// its Wipers.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class Wiper;
 class WipeQueue {
  public:
   struct Pace {
-    // Less than a millisecond of work, and a whole page where these are huge.
+    // Less than a millisecond of work, and one whole huge page.
     std::size_t step = ring::huge_page;
-    // After this long no further step is begun in the same turn.
+    // No further step begins in the same loop iteration after this time.
     Clock::duration turn = std::chrono::milliseconds(2);
   };
 
@@ -53,26 +53,25 @@ class WipeQueue {
 
   EventLoop& loop_;
   const Pace pace_;
-  std::list<Lane> lanes_;  // the first is the next
+  std::list<Lane> lanes_;  // the first is next
   LogLimiter failures_;
-  std::vector<Wiper*> failed_;  // each waits for its second to pass
-  EventLoop::Id timer_ = 0;     // the only one
+  std::vector<Wiper*> failed_;  // each waits a second for its retry
+  EventLoop::Id timer_ = 0;     // the only timer
   bool working_ = false;
 };
 
-// One piece of a region that is wiped as a whole: a slot, or the memory that belongs to no slot.
+// Scrubs one part of a region as a whole: a slot, or the memory outside slots.
 class Wiper {
  public:
-  // `label` begins its lines in the log: "VM: slot 3". `region` outlives it.
+  // `label` begins its log lines: "VM: slot 3". `region` outlives this object.
   Wiper(WipeQueue& queue, const Region& region, std::vector<Region::Range> ranges, std::string label)
       : queue_(queue), region_(region), ranges_(std::move(ranges)), label_(std::move(label)) {}
   ~Wiper() { stop(); }
   Wiper(const Wiper&) = delete;
   Wiper& operator=(const Wiper&) = delete;
 
-  // Begins from the first byte, even where it was at work; nothing is wiped before it returns. A step that fails is
-  // logged and tried again each second, for `done` is a promise: it is called once, when all is wiped. Without `done` a
-  // failure is the end of it.
+  // Starts from the first byte, even if it was running; scrubs nothing before it returns. `done` is called once, when
+  // all is scrubbed: a failed step is logged and retried each second. Without `done` it gives up on failure.
   void start(std::function<void()> done = nullptr);
   void stop() { queue_.remove(*this); }
 
@@ -85,7 +84,7 @@ class Wiper {
   const Region& region_;
   const std::vector<Region::Range> ranges_;
   const std::string label_;
-  std::size_t range_ = 0, wiped_ = 0;  // of that range, in bytes
+  std::size_t range_ = 0, wiped_ = 0;  // bytes of the current range
   std::function<void()> done_;
   Clock::time_point retry_;
 };
