@@ -5,7 +5,7 @@
 namespace host::broker {
 namespace {
 
-constexpr auto busy_for = std::chrono::seconds(1);  // after the last ring
+constexpr auto busy_for = std::chrono::seconds(1);  // after the last doorbell
 
 }  // namespace
 
@@ -23,7 +23,7 @@ bool BellLine::take_all() {
   return any;
 }
 
-// Does not count as a ring for the pace: who says so rings without it, too.
+// Does not count for the pace: a process that requests a look sends doorbells anyway.
 void BellLine::look_now() { take_all(); }
 
 void BellLine::look() {
@@ -32,8 +32,8 @@ void BellLine::look() {
   look_again();
 }
 
-// A look sees everything that a guest did before it rang, because the guest sets its bit with release. The line is
-// written only when there is something to take, so that an idle look leaves it in the guest's cache.
+// The acquire pairs with the guest's release when it sets its bit: a look sees everything that the guest did before.
+// The word is written only if a bit is set, so that an idle look leaves its cache line with the guest.
 bool BellLine::take(std::uint32_t word) {
   const ring::Shared<std::uint64_t> line = header_[&ring::RegionHeader::rung][word];
   if (line.load(std::memory_order_relaxed) == 0) return false;

@@ -1,10 +1,9 @@
-// The bells of a VM that has an ivshmem-plain device: no doorbell reaches the host, so guests set bits in the region's
-// header (ring/layout/layout_c.h, `rung`), and the broker looks at them, for itself and for its workers. It looks often while
-// somebody rings and for a second after that, and rarely otherwise. This is the one timer that a VM without sessions has;
-// qemu-config/plain.md gives its cost.
+// The doorbell poller of an ivshmem-plain VM. Such a device has no doorbell: guests set bits in the region's header
+// (ring/layout/layout_c.h, `rung`), and the broker polls these for itself and for its workers. It polls often until a
+// second after the last doorbell, and rarely otherwise. A VM without sessions has no other timer; qemu-config/plain.md
+// gives its cost.
 //
-// Trust: a guest can set any bit at any time. It gets one call per bit and look, and bits of peers that are not there
-// are forgotten.
+// Trust: a guest can set any bit at any time. Each bit causes one call per look, and bits of unknown peers are ignored.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +19,11 @@ class BellLine {
   struct Pace {
     Clock::duration busy, idle;
   };
-  // `rung` is called for each peer below `peers` that was rung, `looked` after each look.
+  // Calls `rung` for each signalled peer below `peers`, and `looked` after each look.
   BellLine(EventLoop& loop, ring::Shared<ring::RegionHeader> header, std::uint32_t peers, Pace pace,
            std::function<void(std::uint32_t peer)> rung, std::function<void()> looked);
   ~BellLine();
-  // Looks at once: somebody says that bits are set.
+  // Looks at once, because a guest has reported that bits are set.
   void look_now();
   BellLine(const BellLine&) = delete;
   BellLine& operator=(const BellLine&) = delete;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char *port = "port/", *program = "program/";
 std::string name_of(std::uint64_t client, bool process) { return (process ? program : port) + std::to_string(client); }
-// 0: it has none.
+// 0: none.
 std::uint64_t number_in(const std::string& name, const char* beginning) {
   return std::strtoull(name.c_str() + std::strlen(beginning), nullptr, 10);
 }
@@ -28,8 +28,8 @@ TokenBucket pace_of_keeping(const std::optional<VsockDoor>& door) {
   return door ? TokenBucket(door->kept_per_second, door->kept_burst, Clock::now()) : TokenBucket(1, 0, Clock::now());
 }
 
-// A port is free again some moments later: the kernel still closes what a killed process had with io_uring, or the service
-// manager what it was told to let go of.
+// A port becomes free with a delay: the kernel still closes a killed process's io_uring, or the service manager has yet
+// to close its copy.
 constexpr auto between_tries = std::chrono::milliseconds(10), let_go_within = std::chrono::milliseconds(200);
 constexpr auto between_late_tries = std::chrono::milliseconds(500);
 
@@ -72,7 +72,7 @@ bool BellServer::open_vsock(std::string& error) {
   return vsock_ != nullptr;
 }
 
-// The loop goes on meanwhile. Programs that find nobody at the port nap.
+// Retries while the loop goes on. Programs that find no listener use timed sleeps.
 void BellServer::await_port(Clock::time_point since) {
   const bool is_late = Clock::now() - since >= let_go_within;
   port_timer_ = loop_.after(is_late ? between_late_tries : between_tries, [this, since, is_late] {
@@ -106,7 +106,7 @@ BellServer::~BellServer() {
   while (!clients_.empty()) drop(clients_.begin()->first);
 }
 
-// New numbers come behind those that slots name: none is taken for one that has gone.
+// New channels get numbers above those that slots name, so that none is mistaken for an old one.
 void BellServer::adopt_channels() {
   for (std::uint32_t k = 0; k < options_.channels.size() && k < slots_.size(); ++k) {
     slots_[k].client = options_.channels[k];
@@ -117,7 +117,7 @@ void BellServer::adopt_channels() {
   for (const std::string& name : options_.store.left(program))
     if (const ClientId id = number_in(name, program); !adopt_program(name, id)) lost.push_back(id);
   if (lost.empty()) return;
-  lost_timer_ = loop_.after(Clock::duration::zero(), [this, lost] {  // whoever hears of it is not up yet
+  lost_timer_ = loop_.after(Clock::duration::zero(), [this, lost] {  // deferred: the event's receiver is not ready yet
     lost_timer_ = 0;
     for (const ClientId id : lost) end_sessions_of(id);
   });
@@ -128,7 +128,7 @@ void BellServer::adopt_port(const std::string& name, ClientId id) {
   enter(id, options_.store.take(name), false, true);
 }
 
-// False if it is none of the VM's that has a slot; then it is ended.
+// False if it is not a connection of this VM that has a slot; the connection is then ended.
 bool BellServer::adopt_program(const std::string& name, ClientId id) {
   next_ = std::max(next_, id + 1);
   Fd socket = options_.store.take(name);
@@ -168,7 +168,7 @@ bool BellServer::make_interrupts() {
   return true;
 }
 
-// The one that an earlier broker has left, which its worker has, or a new one.
+// The eventfd of an earlier broker, which its worker has, or a new one.
 SharedFd BellServer::make_interrupt(std::uint32_t slot) const {
   const std::string name = name_of_interrupt(slot);
   if (Fd left = options_.store.take(name); left) return SharedFd(std::move(left));
@@ -201,7 +201,7 @@ void BellServer::enter(ClientId id, Fd socket, bool process, bool is_kept) {
                 process ? ", by vsock" : "");
 }
 
-// The socket of a program that connects by itself: of this VM, or else of another, or of this machine.
+// A program connects: of this VM, of another VM, or of this machine.
 void BellServer::admit_program(Fd socket) {
   const auto cid = options_.vsock->cid_of(socket.get());
   if (cid == options_.vsock->cid) return admit_own(std::move(socket));
@@ -214,7 +214,7 @@ void BellServer::admit_own(Fd socket) {
   if (!has_room()) return;
   const ClientId id = next_++;
   enter(id, std::move(socket), true, false);
-  wake(id);  // it is taken
+  wake(id);  // confirms the connection
   clients_[id].silence = loop_.after(options_.vsock->patience, [this, id] { on_silence(id); });
 }
 
@@ -237,11 +237,11 @@ void BellServer::on_bytes(ClientId id) {
   if (n <= 0) return on_end(id);
   Heard heard;
   for (ssize_t k = 0; k < n; ++k) take(id, bytes[k], heard);
-  if (heard.slot) wake(id);  // the worker may have rung before it was named
+  if (heard.slot) wake(id);  // the worker may have interrupted before the slot was named
   if (heard.look) events_.look();
 }
 
-// Sessions first: the next broker learns of the end as well, if this one is killed before they have ended.
+// Sessions first: if this broker is killed before they have ended, the next broker still sees the closed connection.
 void BellServer::on_end(ClientId id) {
   if (clients_[id].process) end_sessions_of(id);
   drop(id);
@@ -256,7 +256,7 @@ void BellServer::end_sessions_of(ClientId id) {
     }
 }
 
-// Not only closed: the service manager may have a copy.
+// shutdown(), because the service manager may have a copy.
 void BellServer::drop(ClientId id) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
     if (slots_[k].client == id) give(k, 0);
@@ -267,7 +267,7 @@ void BellServer::drop(ClientId id) {
   clients_.erase(id);
 }
 
-// A program's connection, once it has a slot. Others end with the broker.
+// Keeps a program's connection once it has named a slot. Others end with the broker.
 void BellServer::keep_program(ClientId id) {
   Client& client = clients_[id];
   if (!client.process || client.is_kept || keeping_.take(Clock::now()) > Span::zero()) return;
@@ -287,13 +287,13 @@ void BellServer::take(ClientId id, unsigned char byte, Heard& heard) {
   }
 }
 
-// Read whether or not there is somebody to hear it: a worker does not ring where it has not been heard yet.
+// Reads the interrupt even without a channel: a worker does not signal again before its last interrupt was read.
 void BellServer::on_interrupt(std::uint32_t slot) {
   slots_[slot].interrupt.drain();
   wake(slots_[slot].client);
 }
 
-// A channel that takes no byte has one that was not read yet.
+// A full socket already holds an unread byte.
 void BellServer::wake(ClientId id) const {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;

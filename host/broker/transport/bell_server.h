@@ -1,18 +1,17 @@
-// The bell channels of a VM whose region comes as persistent memory: QEMU connects a virtio-serial port of its to the
-// VM's socket, a port for each program that may sleep, or the VM's programs connect by themselves, by vsock (ring/layout/bells.h
-// has the bytes). A channel says that there are bits in the region's header, and passes a worker's interrupts on to the
-// program that has the worker's slot. With a connection by vsock the process ends that had it, so its slot is free then.
+// The doorbell channels of a VM whose region is persistent memory. QEMU connects a virtio-serial port to the VM's
+// socket for each program that may sleep, or the VM's programs connect by vsock (ring/layout/bells.h has the bytes). A
+// channel reports that bits are set in the region's header, and passes a worker's interrupts to the program that has
+// its slot. A vsock connection closes when its process ends, and the broker then frees the slot.
 //
-// Channels outlive the broker where there is a store, under the same numbers: a port does not tell its program to say its
-// slot once more, and QEMU may not connect again. So do connections by vsock that have named a slot, as far as there is
-// room. One that is not kept ends with the broker: its program naps from then on, and its session goes on.
+// With a store, channels outlive the broker under the same numbers: a virtio-serial port cannot ask its program to name
+// its slot again, and QEMU may not reconnect. vsock connections that have named a slot are kept if there is room. A
+// program whose channel is not kept uses timed sleeps from then on, and its session goes on.
 //
-// Trust: whoever connects to the socket is the VM, and so is who comes from its CID; and so is whoever writes. A byte of
-// it chooses nothing but which of the VM's own slots is woken where, and which is free when its writer ends: no more than
-// the VM can do in the directory. Each channel, and each worker, is read so often a second at most; so many connections by
-// vsock are taken and kept a second, and one that has no slot is ended after a time. What an earlier broker has left as a
-// connection by vsock is one if a slot names it and the kernel says that its other end is the VM; else it is ended, and so is
-// the session of a slot that names it.
+// Trust: a peer that connects to the socket, or from the VM's CID, is the VM. Its bytes only choose which of its own slots
+// is woken where, and which slot is freed when the connection closes. The VM can do as much in the directory. Reads of
+// each channel and worker, and new and kept vsock connections, are limited in rate. A connection that names no slot is
+// ended after a time. A vsock connection from an earlier broker is used if a slot names it and the kernel says that its
+// peer is the VM. Otherwise the connection and the session of its slot are ended.
 #pragma once
 
 #include <array>
@@ -33,17 +32,18 @@
 
 namespace host::broker {
 
-// Programs of the VM connect here by themselves.
+// The vsock port to which the VM's programs connect.
 struct VsockDoor {
-  BoundSocket socket;  // without a descriptor where another has the port: it is tried again
+  BoundSocket socket;  // empty while another program has the port, which is retried
   std::uint32_t port = 0, cid = 0;
   BoundVsock (*bind)(std::uint32_t port) = bind_vsock;
   std::optional<std::uint32_t> (*cid_of)(int socket) = cid_of_peer;
-  // A program waits for a slot for 20 s at most (guest/session/slot/claim.h), and names it then.
+  // A program waits for a slot for 20 s at most (guest/session/slot/claim.h), and then names it.
   Clock::duration patience = std::chrono::seconds(60);
-  // As many as starts_per_second lets begin at most.
+  // As many as the largest starts_per_second.
   double per_second = 1000, burst = 200;
-  // The service manager keeps this many a second at most. It keeps the others once they say their slot again, or after `patience`.
+  // Rate at which the service manager keeps connections. Others are kept when they next name their slot, or after
+  // `patience`.
   double kept_per_second = 200, kept_burst = 200;
 
   std::string in_words(const std::string& vm, const std::string& error) const;  // one sentence
@@ -56,16 +56,17 @@ class BellServer {
     std::string vm;  // for the log
     ListenerOptions socket;
     std::uint32_t slots = 0;
-    std::size_t connections = 0;  // the most that may exist
+    std::size_t connections = 0;  // limit
     std::optional<VsockDoor> vsock;
-    VmStore store;                   // where channels are kept for the next broker, as "port/N" and "program/N"
-    std::vector<ClientId> channels;  // of each slot, as `named` was told by an earlier broker; empty: none
+    VmStore store;  // keeps channels for the next broker, as "port/N" and "program/N"
+    std::vector<ClientId>
+        channels;  // the channel of each slot, as an earlier broker recorded from `named`; empty: none
   };
   struct Events {
-    std::function<void()> look;                     // a channel's byte asks for it
-    std::function<void(std::uint32_t slot)> ended;  // the process that has the slot
+    std::function<void()> look;                     // a channel's byte requests it
+    std::function<void(std::uint32_t slot)> ended;  // the process that holds the slot
     std::function<void(std::uint32_t slot, ClientId client)>
-        named;  // whose channel has a slot's interrupts; 0: nobody's
+        named;  // the channel that receives the slot's interrupts; 0: none
   };
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<BellServer> listen(EventLoop& loop, Options options, Events events, std::string& error);
@@ -73,25 +74,25 @@ class BellServer {
   BellServer(const BellServer&) = delete;
   BellServer& operator=(const BellServer&) = delete;
 
-  // The eventfd by which the worker of a slot interrupts its guest; it stays this object's.
+  // The eventfd by which a slot's worker interrupts its guest; this object owns it.
   int interrupt(std::uint32_t slot) const { return slots_[slot].interrupt.get(); }
   std::size_t connected() const { return clients_.size(); }
   void bound_connections(std::size_t most) { options_.connections = most; }
   void shut_door();
-  // Nobody has the slot any more: who named it has nothing to do with its next holder.
+  // Releases the slot: its channel must not receive the next holder's interrupts.
   void forget(std::uint32_t slot) { give(slot, 0); }
 
  private:
   struct Client {
     Fd socket;
     std::unique_ptr<PacedWatch> watch;
-    bool process = false;       // a process's own connection, by vsock
+    bool process = false;       // a program's vsock connection
     bool is_kept = false;       // by the store
-    EventLoop::Id silence = 0;  // its timer
+    EventLoop::Id silence = 0;  // ends the connection if it names no slot
   };
   struct Slot {
     SharedFd interrupt;
-    ClientId client = 0;  // whose channel was the last to name it
+    ClientId client = 0;  // the channel that named it last
     std::unique_ptr<PacedWatch> watch;
   };
 
@@ -133,8 +134,8 @@ class BellServer {
   std::vector<Slot> slots_;
   ClientId next_ = 1;
   TokenBucket keeping_;
-  EventLoop::Id lost_timer_ = 0;  // sessions of connections that ended before this broker end
-  EventLoop::Id port_timer_ = 0;  // until another lets go of vsock's port
+  EventLoop::Id lost_timer_ = 0;  // ends sessions whose connections closed before this broker started
+  EventLoop::Id port_timer_ = 0;  // retries a vsock port in use
   LogLimiter full_, nonsense_, strangers_;
 };
 

@@ -1,9 +1,8 @@
-// ivshmem-doorbell: QEMU, and programs of this machine, connect to the VM's socket and get the region, an eventfd for
-// each of the host's peers, and one for each interrupt of their own.
+// ivshmem-doorbell: QEMU, or a program on this machine, connects to the VM's socket. It gets the region, an eventfd for
+// each of the host's peers, and an eventfd for each of its own interrupts.
 //
-// An interrupt's eventfd is made with the transport and is the same for every client, so a worker need not hear who
-// connects. Trust: clients and workers of the VM read, write and fill it as they like, and change its flags. The broker
-// neither reads nor writes it.
+// All clients share the interrupts' eventfds, so a worker need not know its clients. Trust: clients and workers of the
+// VM may read, write and fill them, and change their flags. The broker neither reads nor writes them.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -60,7 +59,7 @@ class DoorbellTransport final : public Transport {
   }
 
  private:
-  // The one that an earlier broker has left under this name, or a new one.
+  // Takes the eventfd of an earlier broker, or makes one.
   SharedFd make(const std::string& name) const {
     if (Fd left = keep_.store.take(name); left) return SharedFd(std::move(left));
     SharedFd made = SharedFd::make_bell();
@@ -80,7 +79,7 @@ class DoorbellTransport final : public Transport {
     return made;
   }
 
-  // Preconditions: vectors > 0.
+  // Precondition: vectors > 0.
   bool make_interrupts(std::uint32_t vectors, ServerOptions& server) {
     for (std::uint32_t v = 0; v < vectors; ++v) {
       interrupts_.push_back(make(name_of_interrupt(v)));
@@ -115,10 +114,10 @@ class DoorbellTransport final : public Transport {
   const KeptTransport keep_;
   const Events events_;
   std::string socket_;
-  SharedFd broker_;                        // rings the broker
-  std::vector<SharedFd> doorbells_;        // ring the workers
+  SharedFd broker_;                        // signals the broker
+  std::vector<SharedFd> doorbells_;        // signal the workers
   std::vector<SharedFd> interrupts_;       // of the guest, by vector
-  std::unique_ptr<IvshmemServer> server_;  // after all of these: it lends them
+  std::unique_ptr<IvshmemServer> server_;  // after the descriptors above, which it uses
   Clock::time_point last_;
   EventLoop::Id watch_ = 0, pause_ = 0;
 };

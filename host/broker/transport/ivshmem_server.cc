@@ -19,16 +19,15 @@ namespace {
 
 constexpr std::int64_t protocol_version = 0;
 constexpr std::int64_t region_follows = -1;
-constexpr std::uint32_t last_peer = 65535;  // ids have 16 bits in the doorbell register
+constexpr std::uint32_t last_peer = 65535;  // the doorbell register holds 16-bit IDs
 
-// QEMU reads these messages while it starts and does nothing else: a client that has not read them in this time never
-// will.
+// QEMU reads these messages while it starts and does nothing else: a client that has not read them by then never will.
 constexpr auto setup_patience = std::chrono::seconds(5);
 
 enum class Sent { Yes, Later, Failed };
 
 Sent send_message(int socket, const Announcement& what) {
-  const std::int64_t value = what.value;  // little-endian, as x86-64 is
+  const std::int64_t value = what.value;  // x86-64 is little-endian, as the protocol is
   const ssize_t sent = send_with_fd(socket, &value, sizeof value, what.fd);
   if (sent == static_cast<ssize_t>(sizeof value)) return Sent::Yes;
   return sent < 0 && (errno == EAGAIN || errno == EINTR) ? Sent::Later : Sent::Failed;
@@ -72,7 +71,7 @@ IvshmemServer::~IvshmemServer() {
   while (!clients_.empty()) drop(clients_.begin()->first, nullptr);
 }
 
-// Numbers are not used again soon: a slot may still name the last holder.
+// Reuses numbers as late as possible, because a slot may still name its last holder.
 std::uint32_t IvshmemServer::free_peer() {
   while (clients_.count(next_peer_) != 0)
     next_peer_ = next_peer_ == last_peer ? ring::first_guest_peer : next_peer_ + 1;
@@ -99,7 +98,7 @@ void IvshmemServer::admit(Fd socket) {
   send_some(client);
 }
 
-// From now on its end is noticed, by its process's.
+// From now on the end of the client's process is noticed.
 IvshmemServer::Client& IvshmemServer::enter(std::uint32_t peer, Fd socket) {
   auto& place = clients_[peer];
   place = std::make_unique<Client>();
@@ -110,7 +109,7 @@ IvshmemServer::Client& IvshmemServer::enter(std::uint32_t peer, Fd socket) {
   if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) client.pid = credentials.pid;
   client.socket = std::move(socket);
   spdlog::debug("{}: process {} is peer {}", options_.socket.path, client.pid, peer);
-  // The process may be of another pid namespace (number 0) or gone: then its end shows by its connection alone.
+  // The process may be in another PID namespace (ID 0) or gone; then only the connection shows its end.
   client.process = client.pid > 0 ? open_process(client.pid) : Fd();
   if (client.process) {
     client.process_watch =
@@ -119,7 +118,7 @@ IvshmemServer::Client& IvshmemServer::enter(std::uint32_t peer, Fd socket) {
   return client;
 }
 
-// A client never speaks: data and the end of the connection mean the same.
+// A client never sends: data and the end of the connection both drop it.
 void IvshmemServer::watch(Client& client) {
   client.socket_watch = loop_.watch(client.socket.get(), POLLIN | POLLRDHUP,
                                     [this, peer = client.peer](short) { drop(peer, "its connection was closed"); });

@@ -1,20 +1,20 @@
-// A VM's ivshmem server: the socket to which QEMU's ivshmem-doorbell device and guest processes on this machine
-// connect.
+// A VM's ivshmem server: QEMU's ivshmem-doorbell device and guest processes on this machine connect to its socket.
 //
-// Each client gets, in messages of eight bytes with at most one descriptor: the protocol's version, its own id, the
-// region, the host's peers (the broker, then each slot) with the eventfds that ring them, and its own id once for each
-// of its interrupts, with the eventfd that raises it: the n-th such message is vector n - 1. Clients are not announced
-// to each other: the other users of a region are not their business.
+// Each client gets messages of eight bytes with at most one descriptor, in this order:
+// * the protocol version, the client's own ID, and the region;
+// * the ID of each host peer (the broker, then each slot), with the eventfd that signals it;
+// * its own ID once per interrupt, with the eventfd that raises it: the n-th message is vector n - 1.
 //
-// QEMU reports an error for each eventfd beyond its device's `vectors=` and closes it; a vector for which none comes is
+// Clients are not announced to each other, because they need not know the other users of a region.
+//
+// QEMU reports an error for each eventfd beyond its device's `vectors=` and closes it. A vector without an eventfd is
 // never raised.
 //
-// Trust: the socket's permissions decide which clients come in. A client that does not read, that sends anything, or is
-// one too many, is dropped. SO_PEERCRED names the process that connected; when that process is gone, or its connection
-// is, so is the peer.
+// Trust: the socket's permissions decide which clients may connect. A client that does not read, that sends anything,
+// or exceeds the limit, is dropped. SO_PEERCRED names its process; the peer ends with its process or its connection.
 //
-// A connection whose greeting is over outlives the broker where there is a store: QEMU cannot greet twice. The next broker
-// goes on with it under the same number.
+// With a store, a connection outlives the broker after the handshake, because QEMU cannot repeat it. The next broker
+// adopts it under the same number.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ namespace host::broker {
 
 struct Announcement {
   std::int64_t value;
-  int fd;  // -1: none; stays its owner's
+  int fd;  // -1: none; the caller keeps it
 };
 
 struct ServerOptions {
@@ -43,16 +43,16 @@ struct ServerOptions {
   std::size_t connections = 128;
   int memfd = -1;
   std::vector<Announcement> host_peers;
-  VmStore store;  // where its connections are kept for the next broker, as "peer/N"
+  VmStore store;  // keeps connections for the next broker, as "peer/N"
   std::uint32_t first_peer = ring::first_guest_peer;
-  std::vector<int> guest_interrupts;  // eventfds, the same for each client; they stay their owner's
+  std::vector<int> guest_interrupts;  // eventfds, the same for each client; the caller keeps them
 };
 
 class IvshmemServer {
  public:
   using PeerGone = std::function<void(std::uint32_t peer)>;
 
-  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is no socket's, ...
+  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is not a socket, ...
   static std::unique_ptr<IvshmemServer> listen(EventLoop& loop, ServerOptions options, PeerGone gone,
                                                std::string& error);
   ~IvshmemServer();
@@ -61,7 +61,7 @@ class IvshmemServer {
 
   std::size_t connected() const { return clients_.size(); }
   bool has(std::uint32_t peer) const { return clients_.count(peer) != 0; }
-  // From now on; clients that are connected stay.
+  // Changes the limit; clients that are connected stay.
   void bound_connections(std::size_t most) { options_.connections = most; }
   void shut_door() { listener_.reset(); }
 

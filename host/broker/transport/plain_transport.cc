@@ -1,7 +1,7 @@
-// ivshmem-plain: the VM has the memory and nothing else. The broker looks at the bits that guests set
-// (host/broker/transport/bell_line.h), rings workers for them, and asks the kernel whether the VM has the memory open. A VM with
-// persistent memory in the place of the device may have bell channels besides (host/broker/transport/bell_server.h); a guest
-// without one rings and is served all the same, and nobody wakes it.
+// ivshmem-plain: the VM has the memory and nothing else. The broker polls the bits that guests set
+// (host/broker/transport/bell_line.h), signals workers for them, and asks the kernel whether the VM has the memory
+// open. A VM with persistent memory may also have doorbell channels (host/broker/transport/bell_server.h). A guest
+// without a channel is served as well, but cannot be woken.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -22,11 +22,11 @@
 namespace host::broker {
 namespace {
 
-// Nothing announces the end of the VM, so the broker asks for it this often.
+// No event reports the VM's end, so the broker polls for it at this interval.
 constexpr auto between_vm_looks = std::chrono::milliseconds(500);
 
-// A worker's doorbell that the broker itself rings: a pipe, of which worker and broker have an opening each. The worker's
-// is for both ways: it rings itself, too.
+// A worker's doorbell that the broker signals: a pipe, which worker and broker have each opened. The worker opens it
+// for reading and writing, since it signals itself, too.
 struct Doorbell {
   SharedFd worker;
   Fd bell;
@@ -38,19 +38,20 @@ struct Doorbell {
     const Fd writing(ends[1]);
     return adopt(reading.own_opening());
   }
-  // By the worker's, which may be an earlier broker's.
+  // Takes over the worker's end, which an earlier broker may have made.
   bool adopt(Fd of_worker) {
     worker = SharedFd(std::move(of_worker));
     bell = worker.own_opening();
     return worker && bell;
   }
   void ring() const {
-    const char ring[8] = {1};                                              // as many bytes as a worker takes at once
-    [[maybe_unused]] const auto n = write(bell.get(), ring, sizeof ring);  // full: it is rung already
+    const char ring[8] = {1};  // the number of bytes that a worker reads at once
+    [[maybe_unused]] const auto n = write(bell.get(), ring, sizeof ring);  // if it is full, it is already signalled
   }
   void forget_rings() const {
     char rings[4096];
-    for (int pages = 0; pages < 16 && read(bell.get(), rings, sizeof rings) == sizeof rings;) ++pages;  // a pipe's room
+    for (int pages = 0; pages < 16 && read(bell.get(), rings, sizeof rings) == sizeof rings;)
+      ++pages;  // the capacity of a pipe
   }
 };
 
@@ -62,7 +63,7 @@ class PlainTransport final : public Transport {
 
   bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     doorbells_.resize(static_cast<std::size_t>(options.slots));
-    vm_seen_ = keep_.guests;  // a VM that has ended meanwhile is found to have gone
+    vm_seen_ = keep_.guests;  // if the VM has ended meanwhile, the next look finds that
     for (std::uint32_t k = 0; k < doorbells_.size(); ++k)
       if (!open(doorbells_[k], name_of_doorbell(k))) {
         error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
@@ -150,7 +151,7 @@ class PlainTransport final : public Transport {
     return true;
   }
 
-  // The one that an earlier broker has left, of whatever VM: nobody else can bind to its port while the store has it.
+  // Takes an earlier broker's socket, of whichever VM: no other process can bind its port while the store holds it.
   BoundSocket adopt(std::uint32_t port) const {
     FdStore* const store = keep_.store.all();
     BoundSocket made{Fd(), "vsock of " + name_, store, fmt::format("{}vsock-{}", kept_listener, port)};
@@ -179,7 +180,7 @@ class PlainTransport final : public Transport {
     events_.rung();
   }
 
-  // The VM is there while somebody has its memory open.
+  // The VM exists while a process has its memory open.
   void look_for_vm() {
     const auto now = Clock::now();
     if (now - vm_looked_ < between_vm_looks) return;
@@ -201,9 +202,9 @@ class PlainTransport final : public Transport {
   std::vector<Doorbell> doorbells_;
   std::unique_ptr<BellLine> bells_;
   std::string memory_;
-  std::unique_ptr<MemoryLink> link_;      // null: it is a file
+  std::unique_ptr<MemoryLink> link_;      // null: the memory is a file
   std::string socket_;                    // "": no channels
-  std::unique_ptr<BellServer> channels_;  // after what it calls
+  std::unique_ptr<BellServer> channels_;  // after the members that it calls
   bool vm_seen_ = false;
   Clock::time_point vm_looked_, last_;
   EventLoop::Id pause_ = 0;

@@ -1,9 +1,9 @@
-// The way of a VM's guests to the host, a kind for each form of its device (`transport` in the configuration): rings
-// for the broker and for its workers, and the presence of guests. doorbell_transport.cc has the ivshmem server and its
-// eventfds; plain_transport.cc, for a device that is memory and nothing else, has bits in the region's header and the
-// file's openings, and bell channels where the VM has them (bell_server.h).
+// Connects a VM's guests to the host, with a subclass for each form of the device (`transport` in the configuration).
+// It delivers doorbells to the broker and the workers, and detects guests. doorbell_transport.cc uses the ivshmem
+// server and its eventfds. plain_transport.cc, for a device that is memory only, uses bits in the region's header, the
+// file's openings, and doorbell channels if the VM has them (bell_server.h).
 //
-// Trust: a guest may ring without end, so a ring of the broker's is passed on once a millisecond.
+// Trust: a guest may send doorbells without end, so the broker's doorbell is handled once a millisecond at most.
 #pragma once
 
 #include <cstdint>
@@ -22,63 +22,62 @@ namespace host::broker {
 class Transport {
  public:
   struct Events {
-    std::function<void()> rung;                           // the broker is
+    std::function<void()> rung;                           // the broker was signalled
     std::function<void(std::uint32_t peer)> peer_gone;    // a connection has ended
-    std::function<void()> vm_gone;                        // the VM has, where it has no connection
+    std::function<void()> vm_gone;                        // a VM without connections has ended
     std::function<void(std::uint32_t slot)> holder_gone;  // the process that has the slot has ended
-    // The interrupts of a slot's worker go to this bell channel from now on.
+    // This doorbell channel now gets the interrupts of the slot's worker.
     std::function<void(std::uint32_t slot, std::uint64_t channel)> channel_named;
   };
   virtual ~Transport() = default;
 
-  // The descriptor that the worker of a slot waits on; it stays the transport's.
+  // The descriptor on which a slot's worker waits; the transport owns it.
   virtual int doorbell(std::uint32_t slot) const = 0;
-  // The descriptor by which the worker of a slot interrupts its guest; it stays the transport's. Slots may share one.
-  // -1: nothing interrupts a guest.
+  // The descriptor by which a slot's worker interrupts its guest, owned by the transport. Slots may share one. -1:
+  // guests cannot be interrupted.
   virtual int interrupt(std::uint32_t slot) const = 0;
-  // Rings that the slot's last worker has not taken, and who has held it: it is about to be another's.
+  // Discards unread doorbells and the last holder of the slot, before its next worker starts.
   virtual void forget_rings(std::uint32_t slot) = 0;
 
   virtual bool anybody() const = 0;
-  // Guests that are known one by one, by their connections. Not so where they have the memory and nothing else.
+  // True if connections identify the guests. False for a device that is memory only.
   virtual bool tells_peers() const = 0;
   virtual bool has(std::uint32_t peer) const = 0;
   virtual std::size_t connections() const = 0;
   virtual std::string socket() const = 0;  // its path, or ""
-  virtual std::string memory() const = 0;  // the path that QEMU opens; "": the region comes through the socket
+  virtual std::string memory() const = 0;  // the path that QEMU opens; "": the region is passed through the socket
 
-  // The most connections that may exist; those that exist stay.
+  // Limits the connections; existing ones stay.
   virtual void bound_connections(std::size_t most) = 0;
-  // Lets no new guest in; those that are connected stay.
+  // Accepts no new guest; connected guests stay.
   virtual void shut_door() = 0;
-  // Lets no new guest in and calls nothing back any more. Doorbells stay.
+  // Accepts no new guest and makes no more callbacks. Doorbells stay open.
   virtual void close() = 0;
 };
 
-// The path of a VM's socket, for QEMU, and of its memory where this is no file.
+// The path of a VM's socket, and of the link to its memory if that is a memfd.
 std::string socket_path(const std::string& runtime_dir, const std::string& vm);
 std::string memory_path(const std::string& runtime_dir, const std::string& vm);
 
-// Where a transport keeps its doorbells and connections for the next broker, and takes those of the one before.
+// Doorbells and connections that a transport keeps for the next broker, and takes over from an earlier one.
 struct KeptTransport {
   VmStore store;
-  std::uint32_t first_peer = ring::first_guest_peer;  // the number of the next connection at the least
-  std::vector<std::uint64_t> channels;                // of each slot, as Events::channel_named was told; empty: none
-  bool guests = false;                                // slots that an earlier broker's guests had
+  std::uint32_t first_peer = ring::first_guest_peer;  // lower bound for the next connection's number
+  std::vector<std::uint64_t> channels;  // the channel of each slot, as Events::channel_named reported; empty: none
+  bool guests = false;                  // guests of an earlier broker had slots
 };
 inline constexpr const char* name_of_broker_bell = "broker";
 std::string name_of_doorbell(std::uint32_t slot);
 std::string name_of_interrupt(std::uint32_t number);
-// The names of the descriptors without which the transport of an earlier broker cannot be gone on with.
+// The names of the descriptors without which an earlier broker's transport cannot be adopted.
 std::vector<std::string> kept_doorbells(const VmOptions& options);
 
-// The one that `options` names. Null on failure, and `error` is one sentence. `region` outlives it.
-// `keep`: what the next broker goes on with.
+// Makes the transport that `options` names. Null on failure, and `error` is one sentence. `region` outlives it. `keep`:
+// state for the next broker.
 std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                           const BrokerOptions& broker, const KeptTransport& keep,
                                           Transport::Events events, std::string& error);
 
-// Each kind by itself.
 std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                                    const BrokerOptions& broker, const KeptTransport& keep,
                                                    Transport::Events events, std::string& error);
@@ -86,7 +85,7 @@ std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& r
                                                 const BrokerOptions& broker, const KeptTransport& keep,
                                                 Transport::Events events, std::string& error);
 
-// A ring that comes too soon after the last is passed on later, once for all that came meanwhile.
+// Doorbells sooner than this after the last are merged into one, and handled later.
 inline constexpr auto between_rings = std::chrono::milliseconds(1);
 
 }  // namespace host::broker
