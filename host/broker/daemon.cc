@@ -23,7 +23,7 @@
 namespace host::broker {
 namespace {
 
-// Choices about GPUs that an operator may not expect go into the log.
+// Logs the choice of GPUs, which the operator may not expect.
 void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
   std::string list;
@@ -94,7 +94,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
 bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& error) {
   std::vector<VmOptions> together = options_of_vms();
   together.push_back(options);
-  // One that runs may still have the user that the file by now gives to another.
+  // A VM that still runs may have the user that the reloaded file gives to another VM.
   const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
   together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
   const bool fits = plain_files_fit(together, error);
@@ -164,7 +164,7 @@ bool Daemon::start_scheduler(std::string& error) {
   return scheduler_ != nullptr;
 }
 
-// Under MPS processes share one context, so that nobody's channels are its own.
+// Not under MPS: processes share one context there, so no VM has channels of its own.
 void Daemon::start_gputime() {
   if (mps_ != nullptr) return;
   const bool is_sim = gpu_.library == "sim";
@@ -183,7 +183,7 @@ bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {
   return false;
 }
 
-// Called once everything else is there: a broker that does not start reports its reason, and nothing else.
+// Called when everything else is ready: a broker that fails to start logs its reason alone.
 void Daemon::tell_groups() const {
   if (groups_ == nullptr) return;
   if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
@@ -201,7 +201,7 @@ bool Daemon::open_status(const BrokerOptions& broker, std::string& error) {
 }
 
 bool Daemon::open_metrics(std::string& error) {
-  metrics_.reset();  // the next may want its path
+  metrics_.reset();  // the new server may use the same path
   if (broker_.metrics.empty()) return true;
   AnswerServer::Address address = ListenerOptions{broker_.metrics, access_of(broker_), "socket", program_.store};
   if (const auto loopback = parse_loopback(broker_.metrics)) address = *loopback;
@@ -232,7 +232,7 @@ void Daemon::on_control(std::string_view line, AnswerServer::Answer answer) {
   answer.end();
 }
 
-// The answer to `ivgpu end`.
+// Returns the answer to `ivgpu end`.
 std::string Daemon::end_sessions(std::string_view line) {
   const auto request = parse_end(line);
   if (!request) return "error a VM's name is expected, or a name and a session as in VM/3";
@@ -295,7 +295,7 @@ void Daemon::stop(const char* why) {
   one_has_ended();
 }
 
-// Once all workers have gone, MPS has no clients any more.
+// When the last worker has gone, MPS has no clients left.
 void Daemon::one_has_ended() {
   if (--running_ > 0) return;
   if (mps_ == nullptr) return loop_.stop();

@@ -1,7 +1,6 @@
-// The Daemon serves all VMs of a configuration: it owns their regions and sockets, the broker's own sockets, and the
-// signals that end it (SIGTERM, SIGINT) or make it read its file again (SIGHUP; reload.cc). Where sessions are kept,
-// SIGTERM leaves them to the next broker, and SIGINT ends them (daemon_restart.cc). It has one thread and one
-// event loop; everything of it ends with this object.
+// Serves all VMs of a configuration: owns their regions and sockets, and the broker's own sockets. SIGTERM and SIGINT
+// end it, and SIGHUP makes it reload its file (reload.cc). If sessions are kept, SIGTERM leaves them to the next broker
+// and SIGINT ends them (daemon_restart.cc). One thread, one event loop; the destructor ends everything.
 #pragma once
 
 #include <functional>
@@ -35,39 +34,39 @@ namespace host::broker {
 
 class Daemon {
  public:
-  // `file` is read again at SIGHUP, for a machine of `cores` processors.
+  // `file` is read again on SIGHUP; the defaults are those of a machine with `cores` processors.
   Daemon(std::string file, unsigned cores) : file_(std::move(file)), cores_(cores) {}
 
-  // Where GPUs' memory is counted: to be told who measures it, before start().
+  // The caller sets who measures GPU memory before start().
   GpuAccounts& accounts() { return accounts_; }
   EventLoop& loop() { return loop_; }
-  // Takes these VMs' GPUs for this broker, where they are shared so that it must be alone with them.
+  // Locks these VMs' GPUs if the configuration requires that no other broker uses them.
   bool may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
-  // Who tells guests of their VM's GPUs: to be told before start().
+  // Sets the source of the GPU facts that guests may see; call it before start().
   void tell_facts_by(std::unique_ptr<GpuUsage> usage) {
     facts_ = std::make_unique<GpuFactCache>(loop_, std::move(usage));
   }
 
-  // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served does not keep others
-  // from being served: the log gives the reason, and it is tried again when the file is read again. It is a failure where
-  // the broker's file has VMs and none can be served.
+  // False on failure, and `error` is one sentence. `gpus` has an entry per VM. A VM that cannot be served does not stop
+  // the others: the log has the reason, and a reload retries. start() fails if the broker's file has VMs and none can
+  // be served.
   bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error);
   std::size_t served() const { return vms_.size(); }
 
-  // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
+  // Calls `ready` once every VM has its first worker, so that a program started then need not wait for a driver.
   void when_warm(const std::function<void()>& ready);
 
   const char* waiter() const { return loop_.waiter_name(); }
   BrokerStatus status() const;
 
-  // Runs until a signal, or until no process holds the other end of `stay_fd` any more.
+  // Runs until a signal, or until all holders of the other end of `stay_fd` have closed it.
   void run(int stay_fd);
-  // Whether run() has returned for the next broker to go on with what this one has kept. Then the process must end without
-  // this object's: that would end the sessions.
+  // True if run() returned so that the next broker can take over. The process must then exit without destroying this
+  // object, which would end the sessions.
   bool leaves() const { return leaving_all_; }
 
  private:
-  // The time that workers have to end by themselves.
+  // How long workers may take to exit by themselves.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
   bool start_scheduler(std::string& error);
@@ -116,25 +115,25 @@ class Daemon {
 
   const std::string file_;
   const unsigned cores_;
-  BrokerOptions broker_;  // as they run now, like the next two
+  BrokerOptions broker_;  // the values in effect, like the next two
   GpuOptions gpu_;
-  WorkerProgram program_;  // without the parts that are each VM's own
+  WorkerProgram program_;  // without the parts that differ by VM
   EventLoop loop_;
   ServiceManager manager_{loop_};
   FdStore store_{manager_};
   Fd life_, life_of_workers_;    // the ends of a pipe (host/base/process/life_line.h)
-  GpuAccounts accounts_{loop_};  // before the VMs, which get memory of it
+  GpuAccounts accounts_{loop_};  // before the VMs, which are charged there
   GpuHolds holds_;
-  std::unique_ptr<Groups> groups_;                   // before the VMs, whose groups lie in it
-  std::unique_ptr<scheduler::Scheduler> scheduler_;  // likewise
-  std::unique_ptr<Mps> mps_;                         // likewise, where the policy is this
-  std::unique_ptr<GpuFactCache> facts_;              // likewise; null: guests learn nothing of their GPUs
-  TraceServer traces_{loop_};                        // before the VMs: they report their workers to it
-  WipeQueue wipes_{loop_};                           // and their slots are wiped by this
+  std::unique_ptr<Groups> groups_;                   // before the VMs, whose control groups are inside
+  std::unique_ptr<scheduler::Scheduler> scheduler_;  // before the VMs
+  std::unique_ptr<Mps> mps_;                         // before the VMs; null unless the policy is "mps"
+  std::unique_ptr<GpuFactCache> facts_;              // before the VMs; null: guests see no facts
+  TraceServer traces_{loop_};                        // before the VMs, which register their workers here
+  WipeQueue wipes_{loop_};                           // before the VMs, whose slots it scrubs
   std::vector<std::unique_ptr<Vm>> vms_;
-  std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
-  std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs, whose workers it lets on when it starts
-  std::unique_ptr<StatusServer> status_;      // after the VMs: they ask them, as the next two do
+  std::vector<std::unique_ptr<Vm>> leaving_;  // removed; their workers or memory still exist
+  std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs: its start resumes their workers
+  std::unique_ptr<StatusServer> status_;      // these three after the VMs, which they query
   std::unique_ptr<AnswerServer> control_;
   std::unique_ptr<MetricsServer> metrics_;
   const Clock::time_point started_ = Clock::now();
@@ -142,12 +141,12 @@ class Daemon {
   EventLoop::Id signal_watch_ = 0, stay_watch_ = 0, lost_watch_ = 0;
   std::size_t running_ = 0, cold_ = 0;
   bool stopping_ = false, leaving_all_ = false;
-  // VMs to be added once those that leave have left: they may want the same names, files and users.
+  // VMs to add when those in `leaving_` have gone, since they may need the same names, files and users.
   std::vector<VmOptions> coming_;
   std::vector<VmGpus> coming_gpus_;
-  const char* reload_again_ = nullptr;  // who has asked for it meanwhile
+  const char* reload_again_ = nullptr;  // the requester of another reload meanwhile
   ReloadReport report_;
-  std::vector<const Vm*> gone_;  // of those that leave; destroyed in the loop's next turn
+  std::vector<const Vm*> gone_;  // from `leaving_`, to be destroyed in the loop's next iteration
   EventLoop::Id forget_timer_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the broker does so that its sessions outlive it (docs/design/034-restart.md).
+// Lets the broker's sessions outlive it (docs/design/034-restart.md).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -28,7 +28,7 @@ bool Daemon::keep_sessions(std::string& error) {
   return true;
 }
 
-// Of VMs that are not served any more, or whose sessions are kept no more.
+// Releases descriptors of VMs that are not served any more, or whose sessions are not kept any more.
 void Daemon::forget_left() {
   std::set<std::string> vms;
   for (const std::string& name : store_.left(""))
@@ -39,8 +39,8 @@ void Daemon::forget_left() {
   store_.forget_left();
 }
 
-// As little as one that is killed: the next one begins in the same way after both. What the next one cannot take over ends
-// now.
+// Cleans up as little as a kill would, so that the next broker starts alike after both. Ends only what the next broker
+// cannot take over.
 void Daemon::leave() {
   if (stopping_) return;
   stopping_ = leaving_all_ = true;

@@ -1,12 +1,12 @@
-// ivgpud: the host's part of every VM's virtual GPU, and the only part with privileges.
+// ivgpud: the host's part of every VM's virtual GPU, and the only privileged part.
 //
-// Process model: one process, one thread, one event loop. For each VM of its configuration it makes a region (a sealed
-// memfd), serves it over an ivshmem socket, and keeps workers: one process per guest process, started ahead, jailed,
-// each with its own slot of the region. It reads region headers and slot directories as hints from a stranger, and
-// never a ring, a slot's extent or a device page. It loads no driver; where a VM has a quota of device memory, a process
-// beside it asks NVIDIA's library (nvml_main.cc). When it ends, so do its workers: their socket
-// closes, and the kernel ends them (PR_SET_PDEATHSIG) if the broker was killed. As a service of systemd it leaves them to
-// the broker that is started next (docs/design/034-restart.md).
+// Process model: one process, one thread, one event loop. For each configured VM the broker makes a region (a sealed
+// memfd) and serves it over an ivshmem socket. It keeps workers: one jailed process per guest process, started ahead,
+// each with its own slot of the region. It reads region headers and slot directories as untrusted hints, and never a
+// ring, a slot's extent or a device page. It loads no driver; if a VM has a memory quota, a separate process queries
+// NVIDIA's library (nvml_main.cc). When the broker ends, its workers end: their socket closes, and PR_SET_PDEATHSIG
+// kills them if the broker was killed. As a systemd service it leaves them to the next broker
+// (docs/design/034-restart.md).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -62,15 +62,15 @@ void raise_limit(__rlimit_resource_t resource) {
   setrlimit(resource, &limit);
 }
 
-// The heartbeat must not wait its turn on a busy machine: programs that start would take the broker for dead. It needs next to no
-// time of the processor. Only root may ask for this, and workers do not keep it.
+// A late heartbeat on a busy machine would make starting programs consider the broker dead. It needs little processor
+// time. Only root may raise its priority, and workers do not inherit it.
 void come_first() { setpriority(PRIO_PROCESS, 0, -10); }
 
-// When memory is short, the broker, which serves all VMs, must not be killed for memory that one of them took. Only
-// root may ask for that.
+// When memory is short, the kernel must not kill the broker of all VMs for memory that one VM uses. Only root may ask
+// for that.
 void go_last_when_memory_is_short() { std::ofstream("/proc/self/oom_score_adj") << "-900"; }
 
-// A terminal that is closed meanwhile, or somebody's reload: understood once the VMs are there.
+// Blocks SIGHUP, from a closed terminal or a reload request, until the VMs exist and can handle it.
 void hold_hangups() {
   sigset_t hangup;
   sigemptyset(&hangup);
@@ -93,7 +93,7 @@ void tell_ready(int fd) {
   close(fd);
 }
 
-// Its socket has gone by now, and workers end after that.
+// Sends the last status after the status socket has gone and before the workers end.
 void tell_last_status(int fd, const BrokerStatus& status) {
   if (fd < 0) return;
   const std::string text = status_as_json(status);
@@ -107,11 +107,11 @@ void tell_last_status(int fd, const BrokerStatus& status) {
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-// Who measures GPUs' memory, which VM gets which GPU, and whether these are enough for what VMs are promised. `hold`: as
-// in GpuHolds; where it fails for VMs of the broker's own file, the start says so.
+// Sets who measures GPU memory, gives each VM its GPUs, and checks that the GPUs hold the quotas. `hold` locks GPUs as
+// GpuHolds does; if it fails for VMs of the broker's own file, the start fails.
 bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std::vector<VmGpus>& gpus,
                     const Possible& hold, std::string& error) {
-  // Of an H200; other GPUs take less.
+  // Measured on an H200; other GPUs need less.
   const std::uint64_t first_context = config.gpu.library == "sim" ? simulated_context() : std::uint64_t{523} << 20;
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
   accounts.look_first(config, gpus);
@@ -131,9 +131,9 @@ bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std:
 int serve(const Arguments& arguments, Config config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
   open_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGIO, SIG_IGN);      // sent if a VM's memory is opened while the kernel is asked about openings
-  raise_limit(RLIMIT_NOFILE);  // three descriptors per connection, five per worker: 1024 are few for several VMs
-  raise_limit(RLIMIT_FSIZE);   // a region is a file
+  signal(SIGIO, SIG_IGN);      // sent if a VM's memory is opened while the broker holds a file lease on it
+  raise_limit(RLIMIT_NOFILE);  // three descriptors per connection, five per worker: 1024 are too few
+  raise_limit(RLIMIT_FSIZE);   // a region counts as a file
   come_first();
   go_last_when_memory_is_short();
   for (const int fd : {arguments.ready_fd, arguments.stay_while_fd, arguments.last_status_fd})

@@ -1,7 +1,7 @@
-// SIGHUP and `ivgpu reload`: the file is read again, with those of single VMs. Changes that can count while sessions run
-// are taken over key by key (config_changes.h); VMs that are not there any more are removed, and new ones are added once
-// these have left. A mistake in the broker's file changes nothing, one in a VM's own file nothing of that VM. Each change
-// is one line of the log.
+// SIGHUP and `ivgpu reload` read the broker's file and the drop-in files again. Changes that running sessions allow are
+// applied key by key (config_changes.h). VMs that are missing are removed; new VMs are added when the removed ones have
+// gone. A mistake in the broker's file changes nothing, and a mistake in a drop-in file changes nothing of its VM. The
+// log has a line for each change.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -77,11 +77,11 @@ void Daemon::take_file_over() {
   add_vms();
 }
 
-// False where the broker's file has a mistake, and `error` is one sentence.
+// False if the broker's file has a mistake; `error` is one sentence.
 bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   if (!read_config(file_, cores_, wanted, error)) return false;
   keep_refused(wanted);
-  // What is there is not refused for what is new.
+  // VMs already served come first, so that a new VM is refused rather than a served one.
   std::stable_partition(wanted.vms.begin(), wanted.vms.end(),
                         [&](const VmOptions& vm) { return vm.file.empty() || serves(vm.name); });
   const Possible possible = [this](Config& config, auto& its, std::string& why) {
@@ -106,7 +106,7 @@ bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string&
   return true;
 }
 
-// A VM that is served is not removed for a mistake in its file. True if there is one.
+// Keeps a served VM whose file has a mistake. True if a file was refused.
 bool Daemon::keep_refused(Config& wanted) const {
   bool any = false;
   for (const RefusedFile& file : wanted.refused)
@@ -122,10 +122,10 @@ bool Daemon::serves(const std::string& name) const {
   return std::any_of(vms_.begin(), vms_.end(), [&](const auto& vm) { return vm->options().name == name; });
 }
 
-// A worker is the client of its GPU's daemon, and a choice holds for as long as the VM is served.
+// Under MPS a worker is bound to its GPU's daemon, and a chosen placement holds while the VM is served.
 bool Daemon::keeps_gpus(const Vm& vm) const { return mps_ != nullptr || vm.options().placement != fixed_placement; }
 
-// For VMs that are served, the placement that they have counts, and not the file's.
+// Served VMs keep their placement, whatever the file says.
 bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
   Config to_be = wanted;
   std::map<std::string, VmGpus> kept;
@@ -148,7 +148,7 @@ void Daemon::change_broker(const Config& wanted) {
   std::string error;
   if (broker_.metrics == metrics || open_metrics(error)) return;
   report_.error(error + "; there are no metrics");
-  broker_.metrics.clear();  // so that it is tried again
+  broker_.metrics.clear();  // the next reload retries
 }
 
 void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus) {
@@ -191,7 +191,7 @@ void Daemon::remove(std::unique_ptr<Vm> vm) {
   });
 }
 
-// Another process has taken the region's memory away (guarded_memory.h). The other VMs are served on.
+// Removes VMs whose region memory another process has truncated (guarded_memory.h). The other VMs are still served.
 void Daemon::remove_lost() {
   std::uint64_t losses = 0;
   [[maybe_unused]] const auto taken = read(GuardedMemory::lost_fd(), &losses, sizeof losses);
@@ -214,7 +214,7 @@ void Daemon::forget_removed() {
   if (const char* asked_by = std::exchange(reload_again_, nullptr)) reload(asked_by);
 }
 
-// Those that are not served yet, once those that leave have left.
+// Adds the VMs that are not served yet, when all removed ones have gone.
 void Daemon::add_vms() {
   if (!leaving_.empty()) return;
   for (std::size_t i = 0; i < coming_.size(); ++i) {

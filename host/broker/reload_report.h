@@ -1,4 +1,4 @@
-// What a reload changes, line by line: for the log, and for those who asked for it by `ivgpu reload`
+// The changes of a reload, one line each, for the log and for clients of `ivgpu reload`
 // (host/broker/ops/control_protocol.h).
 #pragma once
 
@@ -11,13 +11,13 @@ namespace host::broker {
 
 class ReloadReport {
  public:
-  // `asker` waits for the reload that begins next.
+  // `asker` waits for the next reload.
   void add(AnswerServer::Answer asker) { next_.push_back(asker); }
   void begin();
   void info(const std::string& line);
   void error(const std::string& line);
   void finish();
-  // The server that the askers are clients of goes.
+  // Forgets the askers, because their server is being destroyed.
   void forget_askers();
 
  private:

@@ -36,7 +36,7 @@ bool may_write(const fs::path& folder) {
   return fs::is_directory(folder) && faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-// True if a broker serves this folder already: then it has taken memory that would be free for the next.
+// True if a broker already serves this folder: the memory that it uses would be free for its successor.
 bool is_served(const std::string& runtime_dir) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -47,7 +47,7 @@ bool is_served(const std::string& runtime_dir) {
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EACCES;
 }
 
-// One check after the other, each with all that it finds.
+// Runs all checks and collects their findings.
 class Look {
  public:
   Look(const Config& config, std::string huge_pages) : config_(config), pools_(std::move(huge_pages)) {}
@@ -141,7 +141,7 @@ class Look {
 
   void room() {
     if (std::string error; !plain_files_fit(config_.vms, error)) wrong(error);
-    std::map<std::uint64_t, std::uint64_t> needed;  // by the pages' size
+    std::map<std::uint64_t, std::uint64_t> needed;  // by page size
     for (const VmOptions& vm : config_.vms)
       if (const std::uint64_t page = huge_page_of(vm); page != 0) needed[page] += (memory_bytes(vm) + page - 1) / page;
     for (const auto& [page, pages] : needed) {
@@ -153,7 +153,7 @@ class Look {
     }
   }
 
-  // 0: the VM's region has none.
+  // 0: the VM's region uses no huge pages.
   static std::uint64_t huge_page_of(const VmOptions& vm) {
     if (vm.huge_pages) return ring::huge_page;
     struct statfs system {};
@@ -162,7 +162,7 @@ class Look {
     return static_cast<std::uint64_t>(system.f_bsize);
   }
 
-  // Pages that are neither taken nor promised, and those that the kernel may still make.
+  // Pages neither used nor reserved, plus those that the kernel may still make.
   std::uint64_t free_pages(std::uint64_t page) const {
     const auto number = [&](const char* name) {
       std::uint64_t value = 0;

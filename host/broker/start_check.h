@@ -1,5 +1,5 @@
-// `ivgpud --check` finds the obstacles to serving for an ivgpud that this user would start now. It looks, as the start
-// does, at users and groups, control groups, sizes, huge pages and plain files; it makes nothing and changes nothing.
+// `ivgpud --check`: finds what would keep an ivgpud that this user starts now from serving. It checks users and groups,
+// control groups, sizes, huge pages and plain files, as the start does, and changes nothing.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 namespace host::broker {
 
 struct StartCheck {
-  std::vector<std::string> wrong;  // a sentence each: it would not start, or not serve a VM
-  std::vector<std::string> notes;  // effects that an operator may not expect, and checks that were not possible
+  std::vector<std::string> wrong;  // one sentence each: ivgpud would not start, or not serve a VM
+  std::vector<std::string> notes;  // surprising effects, and checks that were not possible
 };
 
-// `huge_pages`: where the kernel shows its pools. Preconditions: `config` is one that parse_config() took.
+// `huge_pages`: the kernel's folder of pools. Precondition: parse_config() accepted `config`.
 StartCheck check_start(const Config& config, const std::string& huge_pages = "/sys/kernel/mm/hugepages");
 
 }  // namespace host::broker

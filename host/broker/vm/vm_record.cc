@@ -50,7 +50,7 @@ std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t 
   saved->configuration = configuration;
   saved->generation = generation;
   saved->slots = slots;
-  std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
+  std::atomic_signal_fence(std::memory_order_release);  // a broker killed before this point leaves no record
   saved->magic = record_magic;
   return std::unique_ptr<VmRecord>(new VmRecord(std::move(memfd), saved));
 }
