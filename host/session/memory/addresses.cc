@@ -86,7 +86,7 @@ void Addresses::drop_context(std::uint32_t context) {
   publish();
 }
 
-// Under mutex_. Returns the next list.
+// Called under mutex_. Returns the next list.
 Addresses::Lists::iterator Addresses::drop(Lists::iterator list) {
   while (list->second != nullptr) end_allocation(entries_.find(list->second->start));
   return first_.erase(list);

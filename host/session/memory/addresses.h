@@ -1,17 +1,18 @@
-// The addresses that a guest process may name to the GPU. One map holds each range with its length, its kind of memory,
+// The addresses that a guest process may pass to the GPU. One map holds each range with its length, its kind of memory,
 // and the object or context with which it ends.
 //
-// It takes only checked values, and values of the driver. Invariant: ranges do not overlap, since the driver gives no
-// address twice. Thread-safe: lookups share a lock, changes take it alone. Each copy and fill asks whether it may name
-// its addresses, which costs one search. The ranges of one owner in one context are in a list, so the end of an owner or
-// of a context takes no search of the whole map.
+// Arguments must be checked values, or come from the driver. Invariant: ranges do not overlap, since the driver gives
+// no address twice. Thread-safe: lookups share a lock, changes take it exclusively. Each copy and fill looks its
+// addresses up, which costs one search. The ranges of one owner in one context form a list, so ending an owner or a
+// context needs no search of the whole map.
 //
-// A range must leave the map when its memory ends: the driver may give the address to the process for other use.
-// docs/design/045-addresses-that-are-gone.md says what ensures that.
+// A range must leave the map when its memory ends: the driver may reuse the address.
+// docs/design/045-addresses-that-are-gone.md says how that is ensured.
 //
-// Two ranges that touch stay two. The driver refuses a copy or a fill that reaches from one registration into the next
-// (docs/design/015-joined-registrations.md), and a program that runs over the end of an allocation has made a mistake,
-// whatever lies behind it. But programs copy across the mapped pieces of one reservation. So a range names its
+// Adjacent ranges stay separate. The driver refuses copies and fills across two registrations
+// (docs/design/015-joined-registrations.md), and a program that runs over the end of an allocation has a bug. But
+// programs may copy across the mapped pieces of one reservation, so a range names its reservation, and its pieces count
+// as joined.
 // reservation, and only ranges of one reservation count as joined.
 #pragma once
 
@@ -32,67 +33,65 @@ namespace host {
 // Device: an allocation, or a global. Pinned: a registered piece of the arena.
 enum class Memory : std::uint8_t { Device, Pinned };
 
-// In place of a context's number: of memory that ends with no context.
+// Replaces a context's number for memory that ends with no context.
 inline constexpr std::uint16_t no_context = 0xffff;
 
 struct Range {
   std::uint64_t start = 0, bytes = 0;
-  std::uint64_t owner = 0;        // the id of the module or library whose global it is; 0: none
-  std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
-  std::uint64_t object = 0;       // the id of the memory object of a mapped piece; 0: it is known no more
-  std::uint16_t context = 0;      // in which it was made, and with which it ends; or no_context
+  std::uint64_t owner = 0;        // id of the module or library of a global; 0: none
+  std::uint32_t reservation = 0;  // the reservation of a mapped piece; 0: none
+  std::uint64_t object = 0;       // id of the memory object of a mapped piece; 0: not known any more
+  std::uint16_t context = 0;      // the context in which it was made and with which it ends; or no_context
   Memory kind = Memory::Device;
-  // Of an allocation: what it has in the session's account (device_memory.h), and the pool that it is from (pools.h).
+  // For an allocation: its charge in the session's account (device_memory.h), and its pool (pools.h).
   unsigned device = 0;
   std::uint64_t charged = 0;
   std::uint32_t pool = 0;
 
-  // An allocation: a free names it by its address, and it counts as the session's memory.
+  // True for an allocation: a free names it by its address, and it counts as the session's memory.
   bool allocated() const { return kind == Memory::Device && owner == 0 && reservation == 0; }
 };
 
 class Addresses {
  public:
-  // `held`, if not null, is kept at the sum of the allocations' bytes. `ended` is called for an allocation that ends
-  // otherwise than by free(), once the driver has it back; it may not call this object.
+  // `held`, if not null, is kept at the sum of the allocations' bytes. `ended` is called when the driver has freed an
+  // allocation other than by free(); it must not call this object.
   explicit Addresses(std::atomic<std::uint64_t>* held = nullptr, std::function<void(const Range&)> ended = {})
       : held_(held), ended_(std::move(ended)) {}
-  // Adds a range; one that starts at the same address is replaced.
+  // Adds a range; it replaces a range with the same start.
   void add(const Range& range);
-  // Removes an allocation, before the driver has it back. Nothing: none starts there.
+  // Removes an allocation before the driver frees it. Nothing if none starts there.
   std::optional<Range> free(std::uint64_t start) { return remove(start, Memory::Device); }
-  // Removes a registered piece of the arena. False: none starts there.
+  // Removes a registered piece of the arena. False if none starts there.
   bool unpin(std::uint64_t start) { return remove(start, Memory::Pinned).has_value(); }
-  // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns their memory objects, one
-  // for each piece.
+  // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns the memory object of each.
   std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
   // Removes the global that starts there, if this owner has it.
   void drop_global(std::uint64_t start, std::uint64_t owner);
-  // Remove the ranges of an owner, and the allocations and globals in a context. The first takes time in proportion to the
-  // ranges removed, the second also looks at each list.
+  // Remove an owner's ranges, and a context's allocations and globals. Both take time in proportion to the ranges
+  // removed; drop_context() also visits each list.
   void drop_owned(std::uint64_t owner);
   void drop_context(std::uint32_t context);
 
-  // Whether a call may name [start, start + bytes): it lies in one range, or in touching pieces of one reservation. If
-  // `bytes` is 0, `start` may also be the end of a range.
+  // True if a call may name [start, start + bytes): it is inside one range, or inside adjacent pieces of one
+  // reservation. If `bytes` is 0, `start` may also be the end of a range.
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
-  // The registered pieces that have a byte of [start, start + bytes), in order.
+  // The registered pieces that overlap [start, start + bytes), in order.
   std::vector<Range> pinned_in(std::uint64_t start, std::uint64_t bytes) const;
-  // Whether the address lies in a range.
+  // True if the address is inside a range.
   bool knows(std::uint64_t at) const { return contains(at, 1); }
-  // The number of ranges.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // The things with which a range of device memory ends, whichever ends first.
+  // The owner and the context of a range of device memory, which ends with the first of them.
   struct End {
     std::uint64_t owner;  // 0: none
     std::uint32_t context;
     auto operator<=>(const End&) const = default;
   };
   static End end_of(const Range& range) { return {range.owner, range.context}; }
-  // A range in the map. Device memory is linked to the ranges that end with the same owner and context; pinned memory is
-  // not, since unpin() names it by its address.
+  // A range in the map. Device memory is linked to ranges with the same owner and context. Pinned memory is not, since
+  // unpin() finds it by address.
   struct Entry : Range {
     explicit Entry(const Range& range) : Range(range) {}
     mutable const Entry* next = nullptr;
@@ -115,7 +114,7 @@ class Addresses {
 
   mutable std::shared_mutex mutex_;
   Entries entries_;
-  Lists first_;  // of each list; null: it is empty
+  Lists first_;  // head of each list; null: empty
   std::uint64_t allocated_ = 0;
   std::atomic<std::uint64_t> count_{0};  // of entries_
   std::atomic<std::uint64_t>* const held_;

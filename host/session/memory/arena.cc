@@ -16,8 +16,8 @@ constexpr unsigned register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGI
 
 bool Arena::bind(std::uint64_t window) {
   if (window >= ring::window_count || bytes_ > ring::window_bytes) return false;
-  // The move may only replace the worker's own empty reservation, which was made before the driver was loaded. A move
-  // that fails has still removed the reservation, and another mapping may take its place. So each window is tried once.
+  // The move may only replace the worker's own empty reservation, which was made before the driver was loaded. A failed
+  // move has still removed the reservation, and another mapping may take its place. Each window is therefore tried once.
   const std::uint32_t bit = 1u << window;
   if ((windows_ & bit) == 0) return false;
   windows_ &= ~bit;
@@ -57,8 +57,8 @@ CUresult Arena::register_piece(std::uint64_t offset, std::uint64_t bytes) {
   return result;
 }
 
-// Under mutex_. The session forgets the registration even if the driver reports an error: in a context with a fault the
-// driver reports only the fault.
+// Called under mutex_. The session forgets the registration even if the driver reports an error: in a context with a
+// fault the driver reports only the fault.
 CUresult Arena::unregister_piece(std::uint64_t offset, std::uint64_t bytes) {
   addresses_.unpin(address() + offset);
   return driver_.cuMemHostUnregister(bytes_at(offset, bytes).for_driver());

@@ -43,7 +43,7 @@ class Arena {
 
   // Registers [offset, offset + bytes) with the GPU. Preconditions: the range lies in the arena.
   CUresult pin(std::uint64_t offset, std::uint64_t bytes);
-  // The same, in place of all registrations inside the range. On failure none of these is left.
+  // Registers the range in place of all registrations inside it. On failure none of these is left.
   // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a registration reaches out of the range, and nothing has changed.
   CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
 

@@ -9,7 +9,7 @@
 namespace host {
 namespace {
 
-// The driver asks for so much address space at a time; what it gives out are whole multiples of ring::huge_page.
+// The driver reserves address space in chunks of this size, and hands out multiples of ring::huge_page.
 constexpr std::uint64_t chunk = std::uint64_t{32} << 20;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -32,7 +32,7 @@ bool Avoided::take(std::uint64_t start, std::uint64_t bytes) {
   return true;
 }
 
-// Where the worker has something in the range, the rest is taken in smaller pieces.
+// If the worker has a mapping in the range, takes the rest in smaller pieces.
 void Avoided::take_what_is_free(std::uint64_t start, std::uint64_t bytes, std::uint64_t piece) {
   if (take(start, bytes) || bytes <= ring::huge_page) return;
   for (std::uint64_t done = 0; done < bytes; done += piece)

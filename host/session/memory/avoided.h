@@ -1,9 +1,10 @@
-// Address ranges that the driver must keep clear of, since the guest's process has something there
-// (docs/design/004-reservation.md). The driver places memory as Linux places a mapping, so the worker maps what is free
-// of such a range, without rights: that takes addresses, and no memory. It lasts as long as the session.
+// The excluded ranges: addresses that the driver must not use, since the guest's process has other mappings there
+// (docs/design/004-reservation.md). The driver places memory like any Linux mapping. The worker therefore maps the free
+// parts of these ranges without access rights, which uses addresses but no memory. The mappings last as long as the
+// session.
 //
-// Trust: the guest names the ranges. They are bounded, and never lie over what the worker has. A nonsensical one takes
-// addresses from its own session only.
+// Trust: the guest names the ranges. They are bounded in number and size, and never replace the worker's mappings. A
+// bogus range only takes addresses from its own session.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -24,7 +25,7 @@ class Avoided {
   Avoided(const Avoided&) = delete;
   Avoided& operator=(const Avoided&) = delete;
 
-  // Takes what is free of [start, start + bytes). CUDA_ERROR_OUT_OF_MEMORY: the session has named too much.
+  // Excludes the free parts of [start, start + bytes). CUDA_ERROR_OUT_OF_MEMORY if the session has excluded too much.
   // Preconditions: both are multiples of ring::huge_page, and the range ends below api::end_of_addresses.
   CUresult add(std::uint64_t start, std::uint64_t bytes);
 
@@ -36,7 +37,7 @@ class Avoided {
   void take_what_is_free(std::uint64_t start, std::uint64_t bytes, std::uint64_t piece);
 
   std::mutex mutex_;
-  std::vector<Piece> taken_;  // what follows on another is one with it
+  std::vector<Piece> taken_;  // adjacent pieces are merged
   std::size_t ranges_ = 0;
   std::uint64_t bytes_ = 0;
 };

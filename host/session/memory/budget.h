@@ -1,7 +1,7 @@
-// A bound on a session's use of its worker's memory: a bounded sum, and shares of it that are given back automatically.
+// Limits a session's use of its worker's memory: a bounded sum, with shares that return to it automatically.
 //
-// A share is taken before the memory is allocated, so that all channels together stay below the bound. Any thread may
-// call this. The sum is relaxed, since it orders no other memory.
+// A share is taken before the allocation, so that all channels together stay below the limit. Any thread may call this.
+// The sum is relaxed, since it orders no other memory.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // False: less than `amount` is left, and nothing was taken.
+  // False if less than `amount` is left; then nothing was taken.
   bool take(std::uint64_t amount) {
     std::uint64_t used = used_.load(std::memory_order_relaxed);
     do {
@@ -26,7 +26,7 @@ class Budget {
     } while (!used_.compare_exchange_weak(used, used + amount, std::memory_order_relaxed));
     return true;
   }
-  // Preconditions: the amount was taken.
+  // Precondition: the amount was taken.
   void give_back(std::uint64_t amount) { used_.fetch_sub(amount, std::memory_order_relaxed); }
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
 
@@ -35,7 +35,7 @@ class Budget {
   std::atomic<std::uint64_t> used_{0};
 };
 
-// A part of a budget for as long as this object lives. An empty one holds nothing.
+// Holds a part of a budget while it lives. An empty share holds nothing.
 class Share {
  public:
   Share() = default;
@@ -48,14 +48,14 @@ class Share {
     return *this;
   }
 
-  // False: the budget has less than `amount` left. Preconditions: this share is empty.
+  // False if the budget has less than `amount` left. Precondition: this share is empty.
   bool take(Budget& budget, std::uint64_t amount) {
     if (!budget.take(amount)) return false;
     budget_ = &budget;
     amount_ = amount;
     return true;
   }
-  // Takes over what another share of the same budget holds.
+  // Takes over the amount of another share of the same budget.
   void join(Share other) {
     budget_ = std::exchange(other.budget_, nullptr);
     amount_ += std::exchange(other.amount_, 0);
@@ -70,10 +70,10 @@ class Share {
   std::uint64_t amount_ = 0;
 };
 
-// The shares of loaded images, by their ids.
+// The shares of loaded images, by id.
 class Shares {
  public:
-  // False: the id has a share already.
+  // False if the id already has a share.
   bool keep(std::uint64_t id, Share share) {
     std::lock_guard lock(mutex_);
     return kept_.try_emplace(id, std::move(share)).second;

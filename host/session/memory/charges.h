@@ -1,5 +1,5 @@
-// The parts of the account that belong to objects of a session, by their ids: what an array, a memory object or a
-// context's limit has taken of a GPU's memory.
+// Charges to the memory account by the id of their object: the GPU memory of an array, a memory object or a context's
+// limit.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -20,7 +20,7 @@ class Charges {
     const std::lock_guard lock(mutex_);
     kept_[id] = std::move(charge);
   }
-  // Gives back what an id has taken, if it has.
+  // Gives back the charge of an id, if it has one.
   void drop(std::uint64_t id) {
     const std::lock_guard lock(mutex_);
     kept_.erase(id);

@@ -20,7 +20,8 @@ bool DeviceMemory::take(unsigned device, std::uint64_t bytes) {
   if (bytes == 0) return true;
   if (device >= accounts_.size() || bytes > absurd) return false;
   if (take_lent(device, bytes)) return true;
-  // One thread asks at a time, so the others take from what it gets, and the lender sees one question.
+  // Threads ask the lender one at a time. Threads that waited can then use the first one's grant, and the lender gets
+  // one question.
   const std::lock_guard one_at_a_time(asking_);
   if (take_lent(device, bytes) || borrow(device, bytes)) return true;
   if (make_room_) make_room_(device);
@@ -35,14 +36,14 @@ bool DeviceMemory::take_lent(unsigned device, std::uint64_t bytes) {
   return true;
 }
 
-// Under asking_. The bytes count as taken while the lender is asked, so that no other thread uses up what is missing.
+// Called under asking_. The bytes count as taken during the question, so that no other thread uses up what is missing.
 bool DeviceMemory::borrow(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
   std::uint64_t missing = 0;
   {
     const std::lock_guard lock(a.mutex);
     change(device, a, a.taken + bytes);
-    if (a.taken <= a.lent) return true;  // somebody has given back meanwhile
+    if (a.taken <= a.lent) return true;  // another thread has given memory back meanwhile
     missing = a.taken - a.lent;
   }
   const std::uint64_t lent = lender_->borrow(device, missing);

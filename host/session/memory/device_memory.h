@@ -1,10 +1,10 @@
-// A session's account of its GPUs' memory: what it has taken of each device, held against what its broker has lent it
+// A session's account of its GPU memory: what it has taken of each device, compared with the broker's grant
 // (docs/design/029-memory-quotas.md).
 //
-// It takes only checked values. Memory is counted before the driver is asked for it, and until the driver has it back,
-// so the account is never below what the session holds by the ways that are counted. Within what is lent this costs a
-// lock that no other thread wants, and no system call. Beyond it the calling thread asks the lender, one thread at a
-// time, and waits for the answer; the account's lock is not held meanwhile, so that collect() answers at once.
+// Arguments must be checked values. Memory is counted before the driver allocates it and until the driver has freed it,
+// so the account is never below the counted use. Within the grant an allocation costs an uncontended lock and no system
+// call. Beyond it the thread asks the lender, one thread at a time, and waits for the answer. The account is not locked
+// meanwhile, so that collect() answers at once.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -22,22 +22,22 @@
 
 namespace host {
 
-// Who lends a worker device memory: its broker (broker_line.h), or a test.
+// Grants a worker device memory: its broker (broker_line.h), or a test.
 class Lender {
  public:
   virtual ~Lender() = default;
-  // At least `bytes` more of a device, or 0.
+  // Grants at least `bytes` more of a device, or 0.
   virtual std::uint64_t borrow(unsigned device, std::uint64_t bytes) = 0;
   struct Room {
     std::uint64_t free, total;
   };
-  // What could still be borrowed, and the bound of the session's VM. Nothing: it has none.
+  // The amount that could still be borrowed, and the VM's limit. Nothing if the VM has no limit.
   virtual std::optional<Room> room(unsigned device) = 0;
 };
 
 class DeviceMemory;
 
-// A part of the account for as long as this object lives. An empty one holds nothing.
+// Holds a part of the account while it lives. An empty charge holds nothing.
 class Charge {
  public:
   Charge() = default;
@@ -51,12 +51,12 @@ class Charge {
     return *this;
   }
 
-  // False: neither the lease nor the lender has so much. Preconditions: this charge is empty.
+  // False if neither the grant nor the lender has enough. Precondition: this charge is empty.
   bool take(DeviceMemory& memory, unsigned device, std::uint64_t bytes);
   void let_go() {
-    if (memory_ != nullptr) give_back();  // each record has a charge, and few have taken anything
+    if (memory_ != nullptr) give_back();  // inline test: each record has a charge, and few hold memory
   }
-  // The bytes are somebody else's to give back from now on.
+  // The caller becomes responsible for giving the bytes back.
   std::uint64_t hand_over() {
     memory_ = nullptr;
     return std::exchange(bytes_, 0);
@@ -74,35 +74,35 @@ class Charge {
 
 class DeviceMemory {
  public:
-  // `lender`: null where nothing bounds the session. `published`: kept at what is taken of each device.
+  // `lender`: null if nothing limits the session. `published`: kept at the bytes taken of each device.
   DeviceMemory(Lender* lender, std::span<std::atomic<std::uint64_t>, ring::max_devices> published)
       : lender_(lender), published_(published) {}
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Called, in a thread that finds no room, before it gives up: makes the session give back what it can do without.
-  // Set it before the first record.
+  // Sets a function that makes the session free what it can do without. A thread that finds no memory calls it before
+  // it gives up. Set it before the first record.
   void when_full(std::function<void(unsigned device)> make_room) { make_room_ = std::move(make_room); }
 
-  // False: there is not so much, and nothing was taken.
+  // False if there is not enough memory; then nothing was taken.
   bool take(unsigned device, std::uint64_t bytes);
-  // Takes what the driver has given already, whether it is lent or not.
+  // Counts memory that the driver has already given, even beyond the grant.
   void take_anyway(unsigned device, std::uint64_t bytes);
-  // Preconditions: they were taken.
+  // Precondition: the bytes were taken.
   void give_back(unsigned device, std::uint64_t bytes);
 
-  // Gives up what is lent and not taken. Returns how much that was, which is the lender's again.
+  // Returns the unused part of the grant to the lender, and its size to the caller.
   std::uint64_t collect(unsigned device);
-  // The bound of the session's VM, and what the session can still take. Nothing: it has no bound.
+  // The limit of the VM, and what the session can still take. Nothing if there is no limit.
   std::optional<Lender::Room> room(unsigned device);
   std::uint64_t taken(unsigned device) const;
 
  private:
   struct Account {
     mutable std::mutex mutex;
-    std::uint64_t taken = 0, lent = 0;  // more may be taken than lent: while a thread asks, and by take_anyway()
+    std::uint64_t taken = 0, lent = 0;  // `taken` may exceed `lent` while a thread asks, and after take_anyway()
   };
-  // Under the account's mutex.
+  // Called under the account's mutex.
   bool fits(const Account& a, std::uint64_t bytes) const {
     return lender_ == nullptr || (a.lent >= a.taken && bytes <= a.lent - a.taken);
   }
@@ -116,7 +116,7 @@ class DeviceMemory {
   Lender* const lender_;
   const std::span<std::atomic<std::uint64_t>, ring::max_devices> published_;
   std::function<void(unsigned)> make_room_;
-  std::mutex asking_;  // taken before an account's
+  std::mutex asking_;  // locked before an account's mutex
   std::array<Account, ring::max_devices> accounts_;
 };
 

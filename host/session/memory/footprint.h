@@ -1,8 +1,7 @@
-// How much of a GPU's memory the driver takes for what a call asks for: from the call's numbers, before it is asked.
+// Computes the GPU memory that the driver will use for a call, from the call's arguments, before the call.
 //
-// An H200's driver gives out memory in pages of 2 MiB, and puts small allocations together into such pages in steps of
-// 512 bytes. What a page has left over is no call's, and is found by the broker, which measures
-// (docs/design/029-memory-quotas.md).
+// An H200's driver allocates pages of 2 MiB, and packs small allocations into shared pages in steps of 512 bytes. The
+// unused rest of a page belongs to no call; the broker's measurement finds it (docs/design/029-memory-quotas.md).
 #pragma once
 
 #include <cuda.h>
@@ -14,14 +13,14 @@
 
 namespace host {
 
-// No GPU has so much: the driver refuses it by itself, with the error that it has for it.
+// More than any GPU has: the driver itself refuses it, with the proper error.
 inline constexpr std::uint64_t absurd_footprint = std::uint64_t{1} << 50;
 
 // Saturates above absurd_footprint.
 class Footprint {
  public:
   constexpr Footprint(std::uint64_t bytes)
-      : bytes_(std::min(bytes, absurd_footprint + 1)) {}  // NOLINT: a number is one
+      : bytes_(std::min(bytes, absurd_footprint + 1)) {}  // NOLINT: implicit on purpose
   constexpr std::uint64_t bytes() const { return bytes_; }
   constexpr bool is_absurd() const { return bytes_ > absurd_footprint; }
   friend constexpr Footprint operator*(Footprint a, Footprint b) {
@@ -35,28 +34,27 @@ class Footprint {
   std::uint64_t bytes_;
 };
 
-// An allocation of so many bytes.
+// An allocation of this many bytes.
 constexpr Footprint of_allocation(Footprint bytes) {
   constexpr std::uint64_t page = 2 << 20, granule = 512;
   return bytes.rounded_up(bytes.bytes() < page / 2 ? granule : page);
 }
 
 constexpr Footprint of_rows(std::uint64_t row_bytes, std::uint64_t rows) {
-  constexpr std::uint64_t pitch = 512;  // a row's bytes are a multiple of this, or of less
+  constexpr std::uint64_t pitch = 512;  // the driver's pitch of rows, a multiple of any GPU's
   return of_allocation(Footprint(row_bytes).rounded_up(pitch) * Footprint(rows));
 }
 
-// At most, for a format of which only the driver knows more.
+// An upper bound, for formats that only the driver knows exactly.
 constexpr std::uint64_t texel_bytes_at_most(CUarray_format format, unsigned channels) {
   if (const auto bytes = api::texel_bytes(static_cast<std::uint32_t>(format), channels)) return *bytes;
   const bool blocks = format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB;
-  return blocks ? 1 : 8;  // of 4 by 4 texels in 8 or 16 bytes; of video, 4 channels of 16 bits
+  return blocks ? 1 : 8;  // BC: 4 by 4 texels in 8 or 16 bytes; video: 4 channels of 16 bits
 }
 
-// An array, or a mipmapped one of so many levels. Its texels lie in tiles of 64 bytes by 8 rows.
+// An array, or a mipmapped array of `levels`. Texels are stored in tiles of 64 bytes by 8 rows.
 constexpr Footprint of_array(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels = 1) {
-  if ((d.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0)
-    return {0};  // it has no memory of its own
+  if ((d.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) return {0};  // no memory of its own
   const bool layers = (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
   const std::uint64_t texel = texel_bytes_at_most(d.Format, d.NumChannels);
   const auto size = [](std::size_t full, unsigned level) { return std::max<std::uint64_t>(full >> level, 1); };

@@ -17,7 +17,7 @@ constexpr std::size_t at_once = 4096;
 
 std::byte* driver_bytes(std::uint64_t at) { return reinterpret_cast<std::byte*>(at); }
 
-// Calls f(offset, length) for each run of bytes in which `now` differs from `before`.
+// Calls f(offset, length) for each run of bytes in which `now` and `before` differ.
 template <class F>
 void each_difference(std::span<const std::byte> now, const std::byte* before, F f) {
   if (std::memcmp(now.data(), before, now.size()) == 0) return;
@@ -32,7 +32,7 @@ void each_difference(std::span<const std::byte> now, const std::byte* before, F 
   }
 }
 
-// Calls f(offset, length) for each part of so many bytes that is copied at once.
+// Calls f(offset, length) for each part of at most `at_once` bytes.
 template <class F>
 void each_part(std::size_t bytes, F f) {
   for (std::size_t at = 0; at < bytes; at += at_once) f(at, std::min(at_once, bytes - at));
@@ -49,7 +49,7 @@ void copy_up(Mirrors::Piece& piece) {
   });
 }
 
-// The GPU may write meanwhile, for another stream: these bytes differ at the next copy, too.
+// The GPU may write meanwhile, for another stream; the next copy then finds the difference.
 void copy_down(Mirrors::Piece& piece) {
   std::array<std::byte, at_once> now;
   each_part(piece.agreed.size(), [&](std::size_t part, std::size_t length) {
@@ -65,7 +65,7 @@ bool is_librarys(const Mirrors::Variable& v) { return api::Id::of(v.owner).kind 
 
 }  // namespace
 
-// The variable that holds all of these bytes, or the end.
+// The variable that contains all of these bytes, or end().
 Mirrors::Map::iterator Mirrors::holder_of(std::uint64_t start, std::uint64_t bytes) {
   const auto next = variables_.upper_bound(start);
   if (next == variables_.begin()) return variables_.end();

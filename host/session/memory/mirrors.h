@@ -1,18 +1,19 @@
-// Managed variables of the session's modules and libraries, and their mirrors in the arena
-// (docs/design/027-managed-variables.md). The driver has a variable at an address of the worker's; the guest has bytes of
-// the arena at the same address of its own. A mirror keeps the two alike, by copies at the moments when a program may look.
+// Managed variables of the session's modules and libraries, and their shadow copies in the arena
+// (docs/design/027-managed-variables.md). The driver has a variable at an address of the worker; the guest maps arena
+// bytes at that address in its own process. Copies keep the two equal whenever a program may look.
 //
-// Each byte has three values: the driver's, the arena's, and the one on which both agreed last, which is private. up() and
-// down() copy the bytes that differ from that, so that what one side has not written never replaces what the other has.
+// Each byte has three values: the driver's, the arena's, and the last value on which both agreed, which is private.
+// up() and down() copy the bytes that differ from the agreed value, so a side that has not written a byte never
+// overwrites the other side's.
 //
-// Invariant: a variable is here from its lookup until, before the driver may end it, one of the take functions. So the
-// driver's bytes are there whenever they are touched, also if the guest forgets nothing in time. The session calls them
-// under ending(), and add() under making().
+// Invariant: a variable is listed from its lookup until a take function removes it, before the driver may end it. The
+// driver's bytes are therefore valid at each access, even if the guest forgets late. The session calls the take
+// functions under ending(), and add() under making().
 //
-// Trust: a mirror lies within a variable that the driver has named, each byte of it in one mirror, and all of them are
-// bounded. The arena's bytes may change at any time; they are copied out once, compared and handed on, and mean nothing here.
+// Trust: a shadow copy is inside a variable that the driver has named, no byte has two copies, and their total is
+// bounded. Arena bytes may change at any time; they are copied once, compared and passed on, and never interpreted.
 //
-// Thread-safety: any thread. The mutex is never held while the driver is called.
+// Thread-safety: any thread. The mutex is never held during a driver call.
 #pragma once
 
 #include <atomic>
@@ -32,41 +33,43 @@ class Mirrors {
  public:
   static constexpr std::size_t most_pieces = 4096;
 
-  // A part of a variable that is mirrored.
+  // A part of a variable with a shadow copy.
   struct Piece {
-    std::uint64_t start, arena;  // where it begins, and where its bytes do in the arena
+    std::uint64_t start, arena;  // its address, and that of its bytes in the arena
     ring::SharedBytes shared;
-    std::vector<std::byte> agreed;  // its size is the piece's
+    std::vector<std::byte> agreed;  // the agreed bytes of the whole piece
   };
   struct Variable {
     std::uint64_t start = 0, bytes = 0;
-    std::uint64_t owner = 0;  // the id of the library, or of a module that belongs to none
+    std::uint64_t owner = 0;  // id of the library, or of a module without one
     unsigned context = 0;     // of its module
     std::string name;
     std::vector<Piece> pieces = {};
   };
   using Variables = std::vector<Variable>;
 
-  // Whether there is something to copy.
+  // True if there is anything to copy.
   bool any() const { return any_.load(std::memory_order_relaxed); }
 
-  // Notes a variable that the driver has just named. One that is known keeps its mirrors.
+  // Adds a variable that the driver has just named. A known variable keeps its copies.
   void found(const Variable& variable);
-  // Mirrors [start, start + bytes of `shared`), whose bytes in the arena become the driver's. The same once more changes
-  // nothing. CUDA_ERROR_INVALID_VALUE: that is no variable's, or has a mirror elsewhere. CUDA_ERROR_OUT_OF_MEMORY: too much.
+  // Adds a shadow copy of [start, start + bytes of `shared`), and copies its arena bytes to the driver. Repeating it
+  // changes nothing. CUDA_ERROR_INVALID_VALUE: not inside a variable, or copied elsewhere. CUDA_ERROR_OUT_OF_MEMORY:
+  // too much.
   CUresult add(std::uint64_t start, std::uint64_t arena, ring::SharedBytes shared);
 
-  // Call it before the GPU gets something to do: the program's writes become the driver's.
+  // Copies the program's writes to the driver. Call it before the GPU gets work.
   void up();
-  // Call it before the guest can see that the GPU has done something: the GPU's writes become the program's.
+  // Copies the GPU's writes to the program. Call it before the guest can see that the GPU has done work.
   void down();
 
-  // Take out what may end: with a library or module; with a context, whose end may take variables of any library along.
+  // Remove the variables that may end with a library or module, or with a context, which may end any library's
+  // variables.
   Variables take_of(std::uint64_t owner);
   Variables take_of_context(unsigned context);
   void put_back(Variables variables);
 
-  // After a fault nothing is copied, since the driver's bytes may not be there any more; a reset lets the copies go on.
+  // stop() ends copying after a fault, since the driver's bytes may be gone; go_on() resumes it after a reset.
   void stop();
   void go_on();
 

@@ -3,7 +3,7 @@
 namespace host {
 namespace {
 
-// An H200's driver reserves so much for a pool's first byte (docs/design/022-memory-asked-first.md).
+// An H200's driver reserves this much for a pool's first byte (docs/design/022-memory-asked-first.md).
 constexpr std::uint64_t piece = std::uint64_t{32} << 20;
 
 std::uint64_t most_growth(std::uint64_t bytes) {
@@ -27,12 +27,12 @@ Pools::Made Pools::allocate(const Allocation& wanted, CUdeviceptr& at, const std
   const std::lock_guard one_at_a_time(growing_);
   const unsigned device = known_device(wanted.pool).value_or(wanted.device);
   Charge most;
-  // Where the pool need not grow it is tried all the same: if it grows, that is undone.
+  // If the charge fails but the pool has space, tries anyway, and undoes the allocation if the pool grows.
   if (!most.take(memory_, device, most_growth(wanted.bytes)) &&
       !has_room(wanted.pool != nullptr ? wanted.pool : chosen(device), wanted.bytes))
     return {CUDA_ERROR_OUT_OF_MEMORY, 0};
   if (const CUresult result = allocate(); result != CUDA_SUCCESS) return {result, 0};
-  if (at == 0) return {};  // of no bytes
+  if (at == 0) return {};  // an allocation of no bytes
   const std::uint32_t number = number_of(wanted.pool, at, device);
   if (number == 0 || count_growth(number, most)) return {CUDA_SUCCESS, number};
   undo();
@@ -60,7 +60,7 @@ CUmemoryPool Pools::chosen(unsigned device) const {
   return pool;
 }
 
-// The pool that an allocation is from, with one allocation more. 0: the driver does not say.
+// The number of the allocation's pool, whose count of allocations it raises. 0 if the driver does not report the pool.
 std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned device) {
   const auto ask = driver_.cuPointerGetAttribute;
   if (pool == nullptr &&
@@ -69,7 +69,7 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
   if (pool == nullptr) return 0;
   const std::lock_guard lock(mutex_);
   std::uint32_t& number = numbers_[pool];
-  if (number == 0) {  // the driver's own
+  if (number == 0) {  // one of the driver's own pools
     int ordinal = -1;
     const bool told = ask != nullptr && ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS;
     number = add(pool, told && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device);
@@ -79,11 +79,11 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
   return number;
 }
 
-// Counts what the pool reserves now, in place of the most that was counted before. False: there is not so much, and the
-// allocation has to go; until the pool gives the memory back, the session has more than it may.
+// Replaces the charge for the maximum growth by the pool's real size. False if that does not fit: the caller must undo
+// the allocation, and until the pool shrinks the session exceeds its limit.
 bool Pools::count_growth(std::uint32_t number, Charge& most) {
   std::unique_lock lock(mutex_);
-  Pool& pool = pools_[number];  // it stays: it has an allocation
+  Pool& pool = pools_[number];  // not removed, because it has an allocation
   const std::uint64_t reserved = asked(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).value_or(pool.counted);
   const std::uint64_t grown = reserved > pool.counted ? reserved - pool.counted : 0;
   if (pool.device == most.device() && grown <= most.bytes()) {
@@ -91,7 +91,7 @@ bool Pools::count_growth(std::uint32_t number, Charge& most) {
     return true;
   }
   most.let_go();
-  lock.unlock();  // the account may have the pools trimmed
+  lock.unlock();  // take() may have the pools trimmed
   Charge more;
   const bool there = more.take(memory_, pool.device, grown);
   lock.lock();
@@ -111,7 +111,7 @@ void Pools::ended(std::uint32_t number) {
   pools_.erase(at);
 }
 
-// The number of a pool that had none. mutex_ is held.
+// Numbers a new pool. Called under mutex_.
 std::uint32_t Pools::add(CUmemoryPool pool, unsigned device) {
   pools_[next_] = {.handle = pool, .device = device};
   return next_++;
@@ -145,10 +145,10 @@ CUresult Pools::end(CUmemoryPool pool, const std::function<CUresult()>& destroy)
   return result;
 }
 
-// Under mutex_. `ahead`: what the account has of the pool beyond what is counted.
+// Called under mutex_. `ahead`: bytes already charged for the pool beyond `counted`.
 void Pools::recount(Pool& pool, std::uint64_t ahead) {
   const std::uint64_t before = pool.counted + ahead;
-  if (!pool.destroyed)  // else the driver knows it no more
+  if (!pool.destroyed)  // the driver does not know a destroyed pool
     pool.counted = asked(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).value_or(pool.counted);
   if (pool.counted > before) memory_.take_anyway(pool.device, pool.counted - before);
   if (pool.counted < before) memory_.give_back(pool.device, before - pool.counted);

@@ -1,10 +1,9 @@
-// What a session's memory pools hold of its GPUs' memory, counted in the session's account (device_memory.h).
+// Counts the GPU memory of a session's memory pools in its account (device_memory.h).
 //
-// A pool takes memory in pieces, gives allocations out of them, and keeps what is freed as long as the driver likes. So
-// an allocation from a pool counts nothing: the pool counts as much as the driver says that it reserves. Before an
-// allocation the most that it can make the pool grow is counted, and after it what the pool has become. One allocation of
-// a session grows pools at a time, or two that count at once would each count the other's growth. A pool shrinks in a wait
-// of the host, so waits look again (refresh()).
+// A pool reserves memory in pieces, serves allocations from them, and keeps freed memory as long as the driver likes.
+// An allocation from a pool is therefore not counted itself; the pool counts as its reserved size. Before an allocation
+// its maximum growth is charged, and afterwards the real growth. Allocations from pools run one at a time: two at once
+// would each count the growth of both. A pool shrinks when the host waits, so waits count again (refresh()).
 //
 // Thread-safety: any thread.
 #pragma once
@@ -28,8 +27,8 @@ class Pools {
   Pools(const Pools&) = delete;
   Pools& operator=(const Pools&) = delete;
 
-  // Makes an allocation of `bytes`. `device`: where the pool's memory lies, unless it is known already. `pool`: null for
-  // the one that the driver chooses. `allocate` calls the driver, `undo` gives its allocation back.
+  // Makes an allocation of `bytes`. `device`: the location of the pool's memory, if not known yet. `pool`: null if the
+  // driver chooses. `allocate` calls the driver, `undo` frees the allocation.
   struct Allocation {
     unsigned device;
     std::uint64_t bytes;
@@ -37,23 +36,23 @@ class Pools {
   };
   struct Made {
     CUresult result = CUDA_SUCCESS;
-    std::uint32_t number = 0;  // the pool's, for ended(); 0: the driver does not say which it is
+    std::uint32_t number = 0;  // the pool's, for ended(); 0: the driver does not report the pool
   };
   Made allocate(const Allocation& wanted, CUdeviceptr& at, const std::function<CUresult()>& allocate,
                 const std::function<void()>& undo);
-  // An allocation from the pool with this number has ended.
+  // Notes the end of an allocation from the pool with this number.
   void ended(std::uint32_t number);
 
-  // The driver has made a pool, which has its memory on that device, or has named one that it had.
+  // Notes a pool that the driver has made or named; `device` has its memory.
   void made(CUmemoryPool pool, unsigned device);
   void found(CUmemoryPool pool, unsigned device);
-  // Ends one by `destroy`, which calls the driver. Its memory goes with the last allocation from it. Nobody asks the driver
-  // about it meanwhile.
+  // Ends a pool by `destroy`, which calls the driver. Its memory goes with its last allocation. No other thread queries
+  // the pool meanwhile.
   CUresult end(CUmemoryPool pool, const std::function<CUresult()>& destroy);
 
-  // Counts again what the pools hold, where a wait may have let them give memory back.
+  // Counts the pools again, because a wait may have let them shrink.
   void refresh();
-  // Has the pools of a device give back all that they can do without.
+  // Makes a device's pools release all unused memory.
   void trim(unsigned device);
 
  private:
@@ -75,12 +74,12 @@ class Pools {
 
   const Driver& driver_;
   DeviceMemory& memory_;
-  std::mutex growing_;                   // taken before mutex_
+  std::mutex growing_;                   // locked before mutex_
   std::mutex mutex_;                     // for the members below
   std::map<std::uint32_t, Pool> pools_;  // by number
   std::unordered_map<CUmemoryPool, std::uint32_t> numbers_;
   std::uint32_t next_ = 1;
-  std::atomic<bool> any_{false};  // a pool that may have memory
+  std::atomic<bool> any_{false};  // a pool may have memory
 };
 
 }  // namespace host

@@ -8,7 +8,7 @@ void VirtualRanges::add(std::uint64_t start, std::uint64_t bytes) {
   count_.store(ranges_.size(), std::memory_order_relaxed);
 }
 
-// Under mutex_.
+// Called under mutex_.
 std::map<std::uint64_t, VirtualRanges::Reservation>::const_iterator VirtualRanges::holder_of(
     std::uint64_t start, std::uint64_t bytes) const {
   auto at = ranges_.upper_bound(start);
@@ -39,7 +39,7 @@ std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t
     case api::Range::Freed:
       ranges_.erase(at);
       count_.store(ranges_.size(), std::memory_order_relaxed);
-      return mapped_.unmap(start, bytes);  // pieces of which the driver has not told that they ended
+      return mapped_.unmap(start, bytes);  // pieces whose end the driver has not reported
   }
   return {};
 }
