@@ -11,8 +11,8 @@ namespace {
 
 using worker::MemoryWord;
 
-// The broker answers within 100 ms, the other workers' answers included. It reads a VM's workers later where these
-// flood it.
+// The broker answers within 100 ms, including the time that other workers take. It reads more slowly when a VM's
+// workers send too many messages.
 constexpr auto patience = std::chrono::seconds(5);
 
 }  // namespace
@@ -29,7 +29,7 @@ std::optional<BrokerLine::Message> BrokerLine::ask(MemoryWord word, unsigned dev
   answer_.reset();
   waiting_ = true;
   question_ = {worker::memory_kind, word, device, sequence_, bytes, 0};
-  // The answer may come before the lock is free again: the bell thread then waits for it.
+  // The answer may arrive before wait_for() releases the mutex: the doorbell thread then blocks until it does.
   if (say(word, device, sequence_, bytes))
     news_.wait_for(lock, patience, [this] { return answer_.has_value() || closed_; });
   waiting_ = false;
@@ -64,7 +64,7 @@ bool BrokerLine::hear(DeviceMemory& memory) {
   if (length < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (length <= 0) return false;
   if (length == sizeof message && message.kind == worker::adopt_kind) return ask_again(), true;
-  if (length != sizeof message || message.kind != worker::memory_kind) return true;  // of a later broker
+  if (length != sizeof message || message.kind != worker::memory_kind) return true;  // a message kind of a later broker
   if (message.word == MemoryWord::Collect)
     say(MemoryWord::Return, message.device, message.sequence, memory.collect(message.device));
   else

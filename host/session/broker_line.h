@@ -1,10 +1,11 @@
-// A worker's line to its broker once it serves: by it the session borrows device memory, and learns that it shall end.
+// The worker's side of the control channel once it serves: the session borrows device memory through it, and learns
+// that it must end.
 //
-// A channel's thread asks and sleeps; the bell thread, which alone reads the socket, wakes it. What a thread asked for and
-// did not wait for goes back to the broker. The broker is believed. Another broker than the one that was asked may not know
-// of the question, so it is asked again; a second answer to it is one that nobody waits for.
+// A channel's thread sends a question and sleeps; the doorbell thread, the only reader of the socket, wakes it. A grant
+// that its thread did not wait for goes back to the broker. The broker is trusted. A new broker may not know the open
+// question, so it is sent again; an unexpected second answer is discarded.
 //
-// Thread-safety: borrow() and room() from any thread, one at a time; hear() from the bell thread.
+// Thread-safety: borrow() and room() from any thread, one at a time; hear() from the doorbell thread.
 #pragma once
 
 #include <chrono>
@@ -21,19 +22,19 @@ namespace host {
 
 class BrokerLine : public Lender {
  public:
-  // `control`: the socket, which stays the caller's. The others: of the LifeLine.
+  // `control`: the socket, which the caller owns. The other arguments are LifeLine's.
   explicit BrokerLine(int control, int life = -1, std::chrono::milliseconds outlive = {}, bool rung_by_broker = false)
       : life_line(life, outlive, rung_by_broker), control_(control) {}
 
   std::uint64_t borrow(unsigned device, std::uint64_t bytes) override;
   std::optional<Room> room(unsigned device) override;
 
-  // Reads what has come. False: the broker has closed the socket, and the worker shall end.
+  // Reads pending messages. False if the broker has closed the socket, so that the worker must end.
   bool hear(DeviceMemory& memory);
-  // Nobody hears any more: whoever asks, or has asked, gets nothing.
+  // Ends all questions, open and future, without an answer, because hear() is not called any more.
   void close();
 
-  worker::LifeLine life_line;  // the bell thread's
+  worker::LifeLine life_line;  // used by the doorbell thread alone
 
  private:
   using Message = worker::MemoryMessage;
@@ -45,9 +46,9 @@ class BrokerLine : public Lender {
   const int control_;
   std::mutex mutex_;  // for the members below
   std::condition_variable news_;
-  std::uint32_t sequence_ = 0;  // of the question
+  std::uint32_t sequence_ = 0;  // of the last question
   bool waiting_ = false, closed_ = false;
-  Message question_{};  // while it waits
+  Message question_{};  // valid while waiting_
   std::optional<Message> answer_;
 };
 

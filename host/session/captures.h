@@ -1,9 +1,9 @@
 // The captures that a session's streams have begun, and the capture mode of the worker's threads.
 //
-// Every thread of the worker that calls the driver is RELAXED, so that the driver never refuses what the worker asks for itself. A
-// thread has the program's mode only while it makes a program's call, and only while a capture is open (ProgramsMode).
+// Every thread that calls the driver is RELAXED, so that a capture never prohibits the worker's own calls. A thread
+// takes the program's mode only during a program's call, and only while a capture is open (ProgramsMode).
 //
-// Which streams are captured is known by the driver's word alone: a stream joins a capture by an event. What is kept here are
+// Only the driver knows which streams are captured, since an event can add a stream to a capture. This class keeps only
 // the streams in which a capture was begun.
 //
 // Thread-safety: any thread.
@@ -26,7 +26,7 @@ namespace host {
 
 class Captures {
  public:
-  // A stream as the driver knows it in the calling thread: the per-thread stream is another in each.
+  // The stream's handle in the calling thread: the per-thread stream differs by thread.
   static CUstream in_thread(CUstream stream, bool per_thread) {
     return stream == nullptr && per_thread ? CU_STREAM_PER_THREAD : stream;
   }
@@ -34,7 +34,7 @@ class Captures {
   bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
   struct Begun {
     CUstream stream;
-    CUgraph graph;  // what the capture fills; null: the guest has it, and it stays where a capture fails
+    CUgraph graph;  // the graph that the capture fills; null: the guest has it, and it survives a failed capture
     unsigned context;
   };
   void began(const Begun& capture) {
@@ -42,7 +42,7 @@ class Captures {
     begun_[key_of(capture.stream)] = capture;
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
   }
-  // Forgets the capture that was begun in the stream. Returns its graph; nothing: none was begun there.
+  // Forgets the capture begun in the stream, and returns its graph; nothing if none was begun.
   std::optional<CUgraph> over(CUstream stream) {
     const std::lock_guard lock(mutex_);
     const auto found = begun_.find(key_of(stream));
@@ -52,7 +52,7 @@ class Captures {
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
     return graph;
   }
-  // Forgets the captures in a context's streams, and returns them. The per-thread streams of other threads are among these.
+  // Forgets and returns the captures in a context's streams, including other threads' per-thread streams.
   std::vector<Begun> take_of(unsigned context) {
     const std::lock_guard lock(mutex_);
     std::vector<Begun> taken;
@@ -76,13 +76,13 @@ class Captures {
   std::map<Key, Begun> begun_;
 };
 
-// Call it first in each thread that calls the driver.
+// Must be the first call in each thread that calls the driver.
 inline void become_relaxed(const Driver& driver) {
   auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if (driver.cuThreadExchangeStreamCaptureMode != nullptr) driver.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-// While it lives, the calling thread has the mode of the program's thread.
+// Gives the calling thread the capture mode of the program's thread while it lives.
 class ProgramsMode {
  public:
   ProgramsMode(const Driver& driver, const Captures& captures, unsigned mode)
@@ -98,7 +98,7 @@ class ProgramsMode {
 
  private:
   const Driver* const driver_;
-  CUstreamCaptureMode mode_;  // the one that the thread does not have at the moment
+  CUstreamCaptureMode mode_;  // the mode to swap in next
 };
 
 }  // namespace host

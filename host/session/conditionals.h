@@ -1,5 +1,5 @@
-// The conditional handles that a session's driver has given: numbers, since kernels hold them. The driver may take any number for a
-// handle of its own process, so that no other is passed on.
+// The conditional handles that a session's driver has returned: plain numbers, since kernels hold them. The driver may
+// accept any number as a handle of its process, so the worker passes on no others.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -12,10 +12,10 @@ namespace host {
 
 class Conditionals {
  public:
-  // The driver does not tell when it ends a handle, so all that it ever gave are kept, up to this number.
+  // The driver does not report the end of a handle, so the session keeps all of them, up to this number.
   static constexpr std::size_t most = 1 << 20;
 
-  // False: there are too many.
+  // False if there are too many.
   bool add(std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
     return handles_.size() < most && (handles_.insert(handle), true);

@@ -23,21 +23,21 @@ namespace host {
 
 class Contexts {
  public:
-  // `asleep`: a thread that waits for the GPU in one of these contexts sleeps and does not spin. The guest does not see
-  // that, since it keeps its own flags.
+  // `asleep`: threads that wait for the GPU in these contexts sleep instead of spinning. The guest does not notice,
+  // since it keeps its own flags.
   Contexts(const Driver& driver, bool asleep) : driver_(driver), asleep_(asleep) {}
 
   // One thread at a time begins or ends a context.
   [[nodiscard]] std::unique_lock<std::mutex> beginning() { return std::unique_lock(beginning_); }
 
-  // Each context but the first device's primary one, which is there before the session, counts as so many bytes of its
-  // device. Call it before the first record.
+  // Counts each context as `bytes` of its device, except the first device's primary one, which exists before the
+  // session. Call it before the first record.
   void count_in(DeviceMemory* memory, std::uint64_t bytes) {
     memory_ = memory;
     bytes_ = bytes;
   }
 
-  // The memory that a context has for a limit, if that is more than it began with: until the context ends.
+  // Additional memory that a context has taken for a limit, until the context ends.
   std::uint64_t grown_to(unsigned number, int limit);
   void grow(unsigned number, int limit, std::uint64_t bytes, Charge charge);
 
@@ -45,20 +45,21 @@ class Contexts {
   CUcontext find(unsigned number) const;
   // The same for a green context.
   CUgreenCtx find_green(unsigned number) const;
-  // The number of the context whose memory and objects it shares: a green context's device's primary one, else itself.
+  // The number of the context that has its memory and objects: for a green context its device's primary one, else
+  // itself.
   unsigned home_of(unsigned number) const;
-  // The context's device, as the host counts. A primary context has one also before it is made.
+  // The context's device by the host's ordinal, even for a primary context that is not made yet.
   CUdevice device_of(unsigned number) const;
-  // Makes the context current in the calling thread, and a primary context first if it does not exist.
+  // Makes the context current in the calling thread, and creates a primary context if needed.
+  // CUDA_ERROR_CONTEXT_IS_DESTROYED if a created context has ended.
   // CUDA_ERROR_CONTEXT_IS_DESTROYED: a created context that has ended.
   CUresult make_current(unsigned number);
 
-  // A green context can be current in one thread at a time. So no thread of the worker keeps one behind a record.
+  // A green context can be current in one thread at a time, so worker threads release it after each record.
   void let_go_of_green();
 
-  // Creates a context, which is current in no thread. It gets `flags`, except for the way in which threads wait.
-  // `sm_count`: the number of multiprocessors it asks for. Preconditions: `number` is a free number for created
-  // contexts.
+  // Creates a context that is current in no thread. `flags` apply, except for how threads wait. `sm_count`: requested
+  // number of multiprocessors. Precondition: `number` is a free number for created contexts.
   CUresult create(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count);
   // The same for a green context. `resources` may be null.
   CUresult create_green(unsigned number, CUdevice device, CUdevResourceDesc resources, unsigned flags);
@@ -66,11 +67,11 @@ class Contexts {
   CUresult destroy(unsigned number);
   // The numbers of the green contexts of a device.
   std::vector<unsigned> greens_of(unsigned device) const;
-  // Ends everything in a device's primary context, and makes a new one. After a fault the driver makes no new one. The
-  // reset succeeds all the same, and a call that needs the context gets the error.
+  // Ends everything in a device's primary context, and makes a new one. After a fault the driver makes none: the reset
+  // still succeeds, and a call that needs the context gets the error.
   CUresult reset(unsigned device);
 
-  // How many contexts have ended, resets included.
+  // The number of contexts that have ended, resets included.
   std::uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
 
   Resources resources;  // of which green contexts are made
@@ -86,7 +87,7 @@ class Contexts {
   std::mutex beginning_;
   std::array<std::atomic<CUcontext>, ring::max_contexts> contexts_{};
   std::array<std::atomic<CUgreenCtx>, ring::max_contexts> greens_{};
-  std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created ones
+  std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created contexts
   DeviceMemory* memory_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::array<std::atomic<bool>, ring::max_contexts> counted_{};
@@ -96,10 +97,10 @@ class Contexts {
     std::vector<Charge> charges;
   };
   std::array<Grown, ring::max_contexts> grown_;
-  std::atomic<std::uint64_t> ended_{0};  // how many contexts have ended: each thread then sets its current one again
+  std::atomic<std::uint64_t> ended_{0};  // ended contexts: when it changes, each thread sets its current context again
 };
 
-// Retains a device's primary context, which the first retain makes.
+// Retains a device's primary context; the first retain creates it.
 CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context);
 
 }  // namespace host

@@ -1,10 +1,10 @@
-// What a session tells the scheduler of its use of GPUs (ring/ops/gpu_use.h): each submission, and how many of them a returned
-// wait covers. A submission costs one addition and one look.
+// Reports a session's GPU use to the scheduler (ring/ops/gpu_use.h): each submission, and the submissions that a
+// returned wait covers. A submission costs one addition and one load.
 //
-// A wait for one stream is taken for a wait for all: a program of several streams may seem to be done early, and wants the
-// GPU again with its next submission.
+// A wait for one stream counts as a wait for all. A program with several streams may therefore seem done early; its
+// next submission requests the GPU again.
 //
-// Thread-safety: each channel's thread calls with its own number.
+// Thread-safety: each channel's thread passes its own number.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ namespace host {
 
 class Session;
 
-// The pages as the worker has them; null: nobody schedules this worker.
+// The worker's mapped pages; null: the worker is not scheduled.
 struct GpuUsePages {
   const ring::OrdersPage* orders = nullptr;
   ring::UsePage* use = nullptr;
   int bell_fd = -1;           // an eventfd that wakes the scheduler
-  std::uint32_t devices = 0;  // how many GPUs the VM sees
+  std::uint32_t devices = 0;  // number of GPUs that the VM sees
 };
 
 class GpuUse {
@@ -33,20 +33,20 @@ class GpuUse {
 
   bool is_scheduled() const { return pages_.use != nullptr; }
 
-  // Before a call that submits, in the context with this number. Precondition of all three: is_scheduled().
+  // Call before a submitting call in this context. Precondition of all three: is_scheduled().
   void submitted(std::uint32_t channel, unsigned context);
-  // Before a call that waits: what its return covers.
+  // Call before a waiting call: returns the submissions that its return will cover.
   std::uint64_t submissions(unsigned context) const;
-  // It has returned.
+  // Call when the wait has returned.
   void waited(unsigned context, std::uint64_t covered);
 
  private:
-  std::uint32_t device_of(unsigned context) const;  // pages_.devices or more: of none
+  std::uint32_t device_of(unsigned context) const;  // pages_.devices or more: no GPU
   void ring_scheduler(std::uint32_t device, std::uint32_t wake);
 
   Session& session_;
   const GpuUsePages pages_;
-  std::array<std::atomic<std::uint32_t>, ring::max_devices> rung_{};  // the newest number that was rung for
+  std::array<std::atomic<std::uint32_t>, ring::max_devices> rung_{};  // the newest wake number that was signalled
 };
 
 }  // namespace host

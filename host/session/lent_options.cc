@@ -13,7 +13,7 @@ LentOptions::LentOptions(std::vector<CUjit_option> names, const std::vector<std:
   lend_logs();
 }
 
-// Buffers of the same length as the program's.
+// The buffers have the lengths that the program gave.
 void LentOptions::lend_logs() {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const auto size = static_cast<std::size_t>(

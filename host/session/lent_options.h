@@ -1,8 +1,8 @@
-// JIT options as the driver gets them: the guest's numbers, and log buffers of the worker in place of the program's. The
-// driver writes to the buffers and to some of the values.
+// JIT options for the driver: the guest's numbers, and the worker's log buffers in place of the program's. The driver
+// writes to the buffers and to some of the values.
 //
-// It takes only checked options. A driver may keep the addresses for as long as the load or link lasts: so must this
-// object, and it stays where it is.
+// Options must have been checked. A driver may keep the addresses until the load or link ends, so this object must live
+// as long and must not move.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class LentOptions {
   void** values() { return values_.data(); }
   std::uint64_t log_bytes() const { return info_.size() + error_.size(); }
 
-  // Appends to a reply: the values as the driver has left them, and the logs.
+  // Appends the values that the driver has left and the logs to a reply.
   void report(ring::Writer& reply) const;
 
  private:

@@ -1,9 +1,8 @@
-// The pending links of a session: what the driver keeps addresses of while a link lasts, and the images that have come
-// out.
+// The pending links of a session: the memory whose addresses the driver keeps during a link, and the resulting images.
 //
 // Thread-safety: any thread may call Links. A Link's members are used under its `mutex`, which is also held while the
-// driver works on the link: so its buffers are read when nobody writes to them, and a link that has ended on one channel
-// is not passed to the driver on another.
+// driver works on the link. Its buffers are therefore not read during a write, and a link that one channel has ended is
+// never passed to the driver by another.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +30,12 @@ struct Link {
 
 class Links {
  public:
-  // False: the id has a link already.
+  // False if the id already has a link.
   bool add(std::uint64_t id, std::shared_ptr<Link> link) {
     std::lock_guard lock(mutex_);
     return links_.try_emplace(id, std::move(link)).second;
   }
-  // Null: there is none.
+  // Null if there is none.
   std::shared_ptr<Link> find(std::uint64_t id) {
     std::lock_guard lock(mutex_);
     const auto found = links_.find(id);

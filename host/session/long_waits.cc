@@ -13,10 +13,10 @@
 namespace host {
 namespace {
 
-constexpr std::uint32_t tick_ms = 4;  // of the thread's processor time; Linux counts it in steps of 1 to 4 ms
+constexpr std::uint32_t tick_ms = 4;  // of the thread's processor time, which Linux counts in steps of 1 to 4 ms
 constexpr std::int64_t shortest_pause = 1, longest_pause = 50;  // milliseconds
-constexpr std::int64_t pause_share = 8;                         // a pause is this part of the call's time so far
-constexpr std::uint64_t working_calls = 500;  // times the patience, for calls in which a compiler may run
+constexpr std::int64_t pause_share = 8;                         // a pause is 1/8 of the call's time so far
+constexpr std::uint64_t working_calls = 500;  // factor on the patience for calls in which a compiler may run
 
 static_assert(ring::max_channels <= 1 << 8);
 
@@ -64,11 +64,11 @@ WaitWatch::~WaitWatch() {
   if (timer_) timer_delete(*timer_);
 }
 
-// Sets the handler, once for the process; setting it again changes nothing.
+// Installs the process-wide handler; repeating it changes nothing.
 void WaitWatch::set_handler() {
   struct sigaction action {};
   action.sa_sigaction = [](int, siginfo_t* info, void*) {
-    // Only a timer's signal carries a pointer to a watch.
+    // Only a timer's signal carries a WaitWatch pointer.
     if (info->si_code == SI_TIMER) static_cast<WaitWatch*>(info->si_value.sival_ptr)->on_tick();
   };
   action.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -1,21 +1,21 @@
-// A bound on the processor time of threads that wait in the driver.
+// Limits the processor time of threads that wait in the driver.
 //
-// The driver spins while it waits for the GPU. Behind an endless kernel each channel's thread could keep a processor
-// busy for as long as the guest likes, in calls that never return: waits, copies, frees, launches into a full queue. So
-// every channel's thread has a timer on its own processor time. After every few milliseconds of that time the timer's
-// signal handler looks whether the thread is still in the same call. From `patience` on the handler pauses the thread,
-// for an eighth of the call's time so far, and for 50 ms at most. One channel of a session goes on without pauses, so a
-// program that waits in one thread at a time waits as it would natively.
+// The driver spins while it waits for the GPU. Behind an endless kernel, each channel's thread could spin as long as
+// the guest likes, in calls that never return: waits, copies, frees, launches into a full queue. Every channel's thread
+// therefore has a timer on its own processor time. The timer's signal handler checks every few milliseconds whether the
+// thread is still in the same call. After `patience` the handler pauses the thread, each time for an eighth of the
+// call's time so far, at most 50 ms. One channel of a session is never paused, so a program that waits in one thread at
+// a time waits as it would natively.
 //
-// While a VM's channels are off (docs/design/048-gpu-time.md) the GPU ends none of its calls. So the handler has each of its
-// threads sleep until the channels are on, whatever the patience, unless a compiler may run in the call. Threads that spin
-// would take the processors from the VM that has the GPU.
+// While a VM's channels are disabled (docs/design/048-gpu-time.md) the GPU completes none of its calls. The handler
+// then makes each of its threads sleep until they are enabled, without patience, unless a compiler may run in the call.
+// Spinning threads would take processors from the VM that has the GPU.
 //
-// A sleeping thread takes no processor time, so its timer never fires. The watch costs a call three relaxed stores.
+// A sleeping thread uses no processor time, so its timer never fires. The watch costs three relaxed stores per call.
 //
-// Measured on an H200, driver 580.159.04: with CU_CTX_SCHED_BLOCKING_SYNC in force a thread that spins already goes on
-// spinning, and a launch into a full queue and a wait for an event without CU_EVENT_BLOCKING_SYNC spin all the same.
-// So flags alone bound nothing.
+// Measured on an H200, driver 580.159.04: CU_CTX_SCHED_BLOCKING_SYNC does not stop a thread that already spins. A
+// launch into a full queue, and a wait for an event without CU_EVENT_BLOCKING_SYNC, spin despite it. Flags alone are
+// therefore no limit.
 #pragma once
 
 #include <time.h>
@@ -30,28 +30,28 @@
 
 namespace host {
 
-// The state that a session's channels share.
+// State shared by a session's channels.
 class LongWaits {
  public:
-  // `patience_ms`: processor time in one call before the pauses begin; 0: no bound.
-  // `pages`: the scheduler reads their steps, and writes into their orders when the channels are off. Without pages this object
-  // keeps steps of its own, and the channels are always on.
+  // `patience_ms`: processor time in one call before pauses begin; 0: never. `pages`: the scheduler reads their steps,
+  // and writes orders when it disables the channels. Without pages this object has its own steps, and channels stay
+  // enabled.
   explicit LongWaits(std::uint32_t patience_ms, const GpuUsePages& pages = {})
       : patience_ms_(patience_ms), steps_(pages.use != nullptr ? pages.use->steps : own_steps_) {
     if (pages.orders != nullptr) orders_ = {pages.orders->device, pages.devices};
   }
 
   std::uint32_t patience_ms() const { return patience_ms_; }
-  // Whether a thread may ever have to sleep.
+  // True if a thread may ever have to sleep.
   bool watches() const { return patience_ms_ != 0 || !orders_.empty(); }
-  // Whether the VM is off on all of its GPUs. Safe in a signal handler, as the next one.
+  // True if the VM's channels are disabled on all of its GPUs. Safe in a signal handler, like the next function.
   bool is_off() const;
-  // Returns when it is on, or after 50 ms.
+  // Returns when channels are enabled, or after 50 ms.
   void sleep_while_off();
-  // True if this channel may go on without a pause in its present call, because no other of the session does. Safe in a
-  // signal handler.
+  // True if this channel may go on without a pause in its present call, because no other channel does. Safe in a signal
+  // handler.
   bool may_go_on(std::uint32_t channel);
-  // The numbers of pauses so far, and of sleeps while off.
+  // Numbers of pauses, and of sleeps while channels were disabled.
   std::uint64_t pauses() const { return pauses_.load(std::memory_order_relaxed); }
   std::uint64_t sleeps() const { return sleeps_.load(std::memory_order_relaxed); }
 
@@ -60,15 +60,15 @@ class LongWaits {
   static constexpr std::uint64_t nobody = ~std::uint64_t{0};
 
   const std::uint32_t patience_ms_;
-  // The number of begins and ends of calls of a channel's thread: odd inside a call. It orders no memory.
+  // Per channel, the begins and ends of calls: odd inside a call. It orders no memory.
   std::atomic<std::uint64_t>* const steps_;
   std::atomic<std::uint64_t> own_steps_[ring::max_channels] = {};
   std::span<const ring::DeviceOrders> orders_;
   std::atomic<std::uint64_t> pauses_{0}, sleeps_{0};
-  std::atomic<std::uint64_t> goes_on_{nobody};  // the step and, in the lowest bits, the channel
+  std::atomic<std::uint64_t> goes_on_{nobody};  // the step; the channel is in the lowest bits
 };
 
-// The timer of one channel's thread: made, used and ended by that thread.
+// The timer of one channel's thread, which creates, uses and destroys it.
 class WaitWatch {
  public:
   WaitWatch(LongWaits& waits, std::uint32_t channel);

@@ -11,9 +11,9 @@ using api::Id;
 
 namespace {
 
-constexpr std::uint64_t being_put = 1;  // stands in place of an id, since no id has index 0
-// The worker gives an index of its half again after so many others. By then a guest's thread that has closed the object has
-// settled that.
+constexpr std::uint64_t being_put = 1;  // placeholder for an id: no id has index 0
+// The worker reuses an index of its half only after this many others. By then a guest thread that closed the old object
+// has recorded that.
 constexpr std::size_t found_between = 4096;
 
 }  // namespace
@@ -38,7 +38,7 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   return true;
 }
 
-// False: the entry is taken.
+// False if the entry is taken.
 bool Objects::fill(std::uint64_t id, void* handle, Place place) {
   Entry& entry = entries_[Id::of(id).index];
   std::uint64_t empty = 0;  // if two channels put here at the same time, one succeeds
@@ -92,7 +92,7 @@ std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
   return known = id.value();
 }
 
-// Of a kind whose handles are given once nothing is noted by handle: the time is proportional to the number of objects.
+// For kinds whose handles the driver gives only once, no map by handle exists, and the search visits all objects.
 std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
   if (api::kind_of(kind).given == api::once) {
     std::uint64_t known = 0;
@@ -148,7 +148,7 @@ void* Objects::find(std::uint64_t id, api::Handle wanted) const {
 
 bool Objects::drop(std::uint64_t id) { return take_out(id, nullptr); }
 
-// `owned`, if not null, gets the ids that the object owned.
+// `owned`, if not null, receives the ids that the object owned.
 bool Objects::take_out(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const Id parts = Id::of(id);
   if (parts.index == 0) return false;
@@ -165,7 +165,7 @@ bool Objects::clear(std::uint64_t id) {
 
 // ---- families ------------------------------------------------------------------------------------------------------
 
-// Puts an object into its owner's list. If another channel has dropped one of the two meanwhile, nothing is listed.
+// Puts an object into its owner's list, unless another channel has dropped one of the two meanwhile.
 void Objects::enlist(std::uint64_t id, std::uint64_t owner) {
   const std::uint32_t index = Id::of(id).index, under = Id::of(owner).index;
   std::lock_guard lock(family_mutex_);
@@ -186,7 +186,7 @@ void Objects::unlist(std::uint32_t index) {
   entry.next = entry.previous = entry.listed_under = 0;
 }
 
-// Drops an object. The objects that it owned then have no owner.
+// Drops an object; the objects that it owned then have no owner.
 bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const std::uint32_t index = Id::of(id).index;
   Entry& entry = entries_[index];
@@ -200,8 +200,8 @@ bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* ow
   return clear(id);
 }
 
-// Removes put_once()'s note of a handle that has ended. The driver may never give the handle again, so without this the
-// notes would grow.
+// Removes put_once()'s entry for a handle that has ended. Without this the map would grow, since the driver may never
+// give the handle again.
 void Objects::forget_handle(std::uint64_t id, void* handle) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::once) return;

@@ -1,11 +1,10 @@
-// The output of kernels, and the simulated GPU's reports of their faults. The driver writes the text of device printf
-// to this process's standard output when it synchronises. This file catches the text, so that it reaches the guest
-// program's output in order with the program's own lines. The diagnosis of a fault, or of an image that cannot be
-// loaded, is for the guest's log.
+// The output of kernels, and the simulated GPU's fault diagnosis. The driver writes device printf text to this
+// process's standard output when it synchronises. This module catches the text, so that it reaches the guest program's
+// output in order with the program's own lines. A diagnosis of a fault, or of an image that cannot be loaded, goes to
+// the guest's log.
 //
-// There is one for the process, as there is one standard output. Thread-safe. Text that a guest never fetches is
-// bounded. Of the output the oldest text is dropped, as the driver does when its buffer overflows. Of the diagnosis the
-// newest is dropped, since the first fault explains the others.
+// There is one instance per process. Thread-safe. Unfetched text is bounded. The oldest output is dropped, as by the
+// driver when its buffer overflows. The newest diagnosis is dropped, since the first fault explains later ones.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +14,16 @@
 
 namespace host {
 
-// Replaces stdout, to which the driver prints, by a stream of ours. Call it before the driver library is loaded. False:
-// that failed, and output goes where it went before.
+// Replaces stdout, to which the driver prints, by our stream. Call it before the driver library is loaded. If false,
+// output is not caught.
 bool catch_output();
 
-// Keeps the driver's reports of errors (cuLogsRegisterCallback), until the process's end. Preconditions: the driver is
-// the simulated GPU, whose words name nothing but the program's own kernels and addresses; a real driver's may name
-// things of the host. False: it has no such log.
+// Collects the driver's error reports (cuLogsRegisterCallback) until the process ends. Precondition: the driver is the
+// simulated GPU, whose reports name only the program's kernels and addresses; a real driver's may name things of the
+// host. False if it has no error log.
 bool catch_diagnosis(const Driver& driver);
 
-// True if there is text of either kind to fetch; one load.
+// True if output or a diagnosis can be fetched; costs one load.
 bool output_waiting();
 
 // Both move the oldest text into `room` and return its length in bytes. A diagnosis consists of whole lines, each with

@@ -1,4 +1,4 @@
-// Where the parameters of kernels lie in their packed block, as the driver has told it. To ask it takes a call for each parameter.
+// The offsets and sizes of kernels' parameters in their packed block, cached because each costs a driver call.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -22,7 +22,7 @@ using Places = std::vector<ParameterPlace>;
 
 class ParameterPlaces {
  public:
-  // `id`: of the function, or of the kernel that stands for it. Null: the driver does not say.
+  // `id`: of the function, or of its kernel. Null if the driver does not report the parameters.
   std::shared_ptr<const Places> of(const Driver& driver, std::uint64_t id, CUfunction function) {
     {
       const std::lock_guard lock(mutex_);
@@ -35,7 +35,7 @@ class ParameterPlaces {
           api::Id::of(id).kind == api::Handle::Kernel
               ? driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), i, &place.offset, &place.size)
               : driver.cuFuncGetParamInfo(function, i, &place.offset, &place.size);
-      if (told == CUDA_ERROR_INVALID_VALUE) break;  // there is no such parameter
+      if (told == CUDA_ERROR_INVALID_VALUE) break;  // no more parameters
       if (told != CUDA_SUCCESS) return nullptr;
       places->push_back(place);
     }
@@ -45,11 +45,11 @@ class ParameterPlaces {
   }
 
  private:
-  // A guest chooses how many functions it has. A program with more of them in its captures asks some again.
+  // The guest chooses the number of functions. With more of them in captures, some are queried again.
   static constexpr std::size_t most = 4096;
 
   std::mutex mutex_;
-  std::map<std::uint64_t, std::shared_ptr<const Places>> known_;  // ids are never given again
+  std::map<std::uint64_t, std::shared_ptr<const Places>> known_;  // ids are never reused
 };
 
 }  // namespace host

@@ -1,7 +1,7 @@
-// The resources of devices that the driver has given to a session: multiprocessors, as a CUdevResource tells of them.
+// The device resources (multiprocessors) that the driver has given to a session as CUdevResource structs.
 //
-// The driver believes the bytes of its own that such a struct has. So they stay here, and the guest has an id in their
-// place (host/untrusted/marshal/resources.h). What is kept lasts as long as the session, since no call ends a resource; each is an
+// The driver trusts its own bytes in such a struct. The structs therefore stay here, and the guest gets ids
+// (host/untrusted/marshal/resources.h). They last as long as the session, since no call ends a resource. Each is an
 // object of the session, which bounds their number.
 //
 // Thread-safety: any thread.
@@ -17,7 +17,7 @@ namespace host {
 
 class Resources {
  public:
-  // Its place. Equal ones have the same.
+  // Stores the resource and returns its address; equal resources have the same address.
   const CUdevResource* keep(const CUdevResource& resource) {
     std::lock_guard lock(mutex_);
     return &*kept_.insert(resource).first;

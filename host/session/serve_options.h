@@ -16,25 +16,25 @@ class Session;
 inline constexpr std::uint32_t all_windows = (1u << ring::window_count) - 1;
 
 struct ServeOptions {
-  std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
-  std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
-  bool waits_asleep = false;         // threads also sleep in the driver, where they would spin behind a long kernel
-  std::uint32_t wait_spin_ms = 20;   // how long all channels but one may spin there; 0: without bound
+  std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: it parks at once
+  std::uint32_t chaos_delay_us = 0;  // for tests: random delay of up to this before each record
+  bool waits_asleep = false;        // threads that wait in the driver sleep, where they would spin behind a long kernel
+  std::uint32_t wait_spin_ms = 20;  // how long all channels but one may spin there; 0: no limit
   std::uint32_t channels = ring::max_channels;
-  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // bound on the bytes of images, those being loaded included
-  std::uint64_t objects = 262144;                      // bound on the number of objects and memory ranges
-  std::byte* telemetry = nullptr;                      // mapped, ring::telemetry_bytes long; null: nobody reads it
-  GpuUsePages gpu_use{};                               // no pages: nobody schedules it
-  bool borrows = false;                                // device memory, from the broker, by the control socket
-  std::uint64_t context_bytes = 0;                     // what a context of a device takes of its memory
-  Lender* lender = nullptr;                            // serve() sets it where it borrows; tests: their own
+  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // limit of images' bytes, including those being loaded
+  std::uint64_t objects = 262144;                      // limit of the number of objects and memory ranges
+  std::byte* telemetry = nullptr;                      // mapped, ring::telemetry_bytes long; null: not read
+  GpuUsePages gpu_use{};                               // no pages: not scheduled
+  bool borrows = false;                                // borrows device memory from the broker, by the control socket
+  std::uint64_t context_bytes = 0;                     // device memory that a context takes
+  Lender* lender = nullptr;                            // set by serve() if `borrows`, or by a test
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
-  int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: nothing does
-  int life_fd = -1;                                    // with the next two: of the worker's LifeLine
+  int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: none
+  int life_fd = -1;                                    // this and the next two: arguments of the worker's LifeLine
   std::chrono::milliseconds outlive{0};
   bool rung_by_broker = false;
-  bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
-  void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
+  bool join_at_end = false;             // for tests: join the channels' threads instead of ending the process
+  void (*serving)(Session&) = nullptr;  // for tests: called before the first record
 };
 
 }  // namespace host

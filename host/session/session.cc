@@ -9,7 +9,7 @@
 namespace host {
 namespace {
 
-// The answers to a call that a capture prohibits, and that has done nothing.
+// Results of a call that a capture prohibits, and that has had no effect.
 bool is_prohibited(CUresult result) {
   return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
          result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || result == CUDA_ERROR_NOT_SUPPORTED;
@@ -53,7 +53,8 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
 void Session::asked_to_free(const Freed& freed, CUresult result) {
   if (!is_prohibited(result)) return memory.ended(freed.range);
   const auto beside = making();
-  if (contexts.ended() != freed.contexts_ended) return memory.ended(freed.range);  // it may have gone with its context
+  if (contexts.ended() != freed.contexts_ended)
+    return memory.ended(freed.range);  // the allocation may have gone with its context
   memory.addresses.add(freed.range);
 }
 
@@ -85,7 +86,7 @@ CUresult Session::destroy_context(unsigned number) {
 
 CUresult Session::end_context(unsigned number) {
   end_captures(number);
-  const bool green = contexts.find_green(number) != nullptr;  // it has no modules of its own
+  const bool green = contexts.find_green(number) != nullptr;  // a green context has no modules of its own
   const auto device = static_cast<unsigned>(contexts.device_of(number));
   Mirrors::Variables variables = green ? Mirrors::Variables{} : memory.mirrors.take_of_context(number);
   const CUresult result = contexts.destroy(number);
@@ -95,11 +96,11 @@ CUresult Session::end_context(unsigned number) {
   return result;
 }
 
-// A library's managed variables outlive contexts, but where, only the driver knows: mirror and range stay if the variable
-// does. Under ending(), so no library ends meanwhile.
+// A library's managed variables may outlive a context. Only the driver knows, so each keeps its shadow copy and range
+// if the driver still finds it. Called under ending(), so no library ends meanwhile.
 void Session::keep_of_libraries(Mirrors::Variables variables, unsigned device) {
   if (variables.empty()) return;
-  contexts.make_current(device);  // the one that has ended was current
+  contexts.make_current(device);  // the context that has ended was current
   std::erase_if(variables, [&](const Mirrors::Variable& v) {
     auto* const library = static_cast<CUlibrary>(objects.find(v.owner, api::Handle::Library));
     CUdeviceptr start = 0;
@@ -142,7 +143,7 @@ void Session::end_capture(CUstream stream, CUgraph began) {
   drop_captured(began);
 }
 
-// Of another thread's per-thread stream only that thread can end the capture: it ends with the context.
+// A capture in another thread's per-thread stream can be ended only by that thread, so it ends with the context.
 void Session::end_captures(unsigned context) {
   for (const Captures::Begun& capture : graphs.captures.take_of(context))
     if (capture.stream == CU_STREAM_PER_THREAD)
@@ -165,7 +166,7 @@ void Session::forget(const std::vector<std::uint64_t>& gone) {
 
 void Session::note(CUresult result) {
   if (result == CUDA_SUCCESS) return;
-  // The latter says that the MPS server is lost; whether it stays the context's answer is the driver's to say.
+  // MPS_RPC_FAILURE: the MPS server is lost. The driver decides whether the context keeps failing.
   if (is_fault(result) || result == CUDA_ERROR_MPS_RPC_FAILURE)
     telemetry.page().fault.store(static_cast<std::uint32_t>(result), std::memory_order_relaxed);
   if (!is_fault(result)) return;

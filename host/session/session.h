@@ -1,8 +1,8 @@
 // A session in the worker: the objects, memory ranges, arena and contexts of one guest process.
 //
-// Thread-safety: one thread per channel uses a Session; the parts that they share are safe by themselves (Objects,
-// Addresses, atomics) or under `mutex_`. making() and ending() see to it that the session knows an object before
-// another channel can end it.
+// Thread-safety: one thread per channel uses a Session. The shared parts are safe by themselves (Objects, Addresses,
+// atomics) or under `mutex_`. making() and ending() ensure that the session knows an object before another channel can
+// end it.
 #pragma once
 
 #include <cstdint>
@@ -35,47 +35,47 @@ class Lanes;      // host/untrusted/lanes/lanes.h
 // How the worker has the guest call a function of the program's.
 struct SessionCallbacks {
   Lanes* lanes = nullptr;            // serve() owns it and sets it before the first record
-  std::shared_ptr<HostCalls> calls;  // the lanes make it; without them no function is called
+  std::shared_ptr<HostCalls> calls;  // made by the lanes; without it no function of the guest is called
 };
 class Session {
  public:
   Session(ring::SlotView slot, const Driver& driver, const ServeOptions& options);
 
-  // A call that makes an object of another holds this from before it looks up the other, until the session knows the
-  // new object. Without it a reset or an unload on another channel could come in between and end the driver's new
-  // object. The session would then note an object that has ended, or forget one that has got the same handle since. A
-  // library does not need it, since only a call that names the library ends it.
+  // A call that makes an object from another holds this from that object's lookup until the session knows the new
+  // one. Otherwise a reset or an unload on another channel could end the new object in between. The session would then
+  // record an ended object, or forget an object that has got the same handle since. A library does not need it, since
+  // only a call that names the library ends it.
   [[nodiscard]] std::shared_lock<std::shared_mutex> making() {
     if (ring::wrong(ring::Mutant::making_unlocked)) return {};
     return std::shared_lock(lives_);
   }
-  // A call holds this while it ends an object that takes others along.
+  // A call holds this while it ends an object that ends others, too.
   [[nodiscard]] std::unique_lock<std::shared_mutex> ending() {
     if (ring::wrong(ring::Mutant::ending_unlocked)) return {};
     return std::unique_lock(lives_);
   }
   // cuDevicePrimaryCtxReset: ends everything in the context but libraries and kernels, and registers the arena again.
   CUresult reset(unsigned device);
-  // Create and end a context of the program's. The end takes along everything in the context. Creating a second context
-  // with a living one's number breaks the protocol.
+  // Create and end a context of the program; the end includes everything in it. Reusing a living context's number
+  // breaks the protocol.
   CUresult create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count);
   CUresult destroy_context(unsigned number);
-  // The same for a green context, which is destroyed as the others.
+  // Creates a green context; destroy_context() ends it, too.
   CUresult create_green_context(unsigned number, CUdevice device, CUdevResourceDesc resources, unsigned flags);
 
-  // Whether the session may have one more object or range. Ask before the driver makes it. The channels ask
-  // independently, so they may exceed the bound by their number.
+  // True if the session may have one more object or range. Call it before the driver makes one. Channels check
+  // independently, so they may exceed the limit by their number.
   bool may_make_another() const {
     return objects.count() + memory.addresses.count() + memory.reserved.count() < options.objects;
   }
-  // A call has closed an object: its memory and what it owns go with it, unless the driver has given its handle more often.
-  // Preconditions: of a kind that owns others, ending() is held.
+  // Commits the close of an object: its memory and the objects it owns go with it, unless the driver has given its
+  // handle more often. Precondition: ending() is held if the kind owns others.
   void close(std::uint64_t id) {
     if (api::has_family(api::Id::of(id).kind)) return forget(objects.drop_with_owned(id));
     if (objects.close(id)) memory.charges.drop(id);
   }
-  // An allocation that the driver is about to be asked to free. The session has forgotten it: as soon as it is free, the driver may
-  // give its address to another channel's call.
+  // An allocation that the driver is about to free. The session has forgotten it already, because the driver may give
+  // its address to another channel's call as soon as it is free.
   struct Freed {
     Range range;
     std::uint64_t contexts_ended;
@@ -85,22 +85,22 @@ class Session {
     const auto range = memory.addresses.free(start);
     return range ? std::optional(Freed{*range, ended}) : std::nullopt;
   }
-  // The driver has been asked. An allocation whose end a capture prohibits is the session's as before. Any other is not, even if
-  // the driver still holds it.
+  // Takes the driver's result. If a capture prohibits the free, the session has the allocation as before. In all other
+  // cases it does not, even if the driver still holds the memory.
   void asked_to_free(const Freed& freed, CUresult result);
-  // Ends the capture that was begun in a stream, if there is one, and its graph. The driver would end this process at the end of a
-  // capture whose stream it has destroyed. Preconditions: ending() is held.
+  // Ends the capture that was begun in a stream, if any, and its graph. The driver would end this process at the end of
+  // a capture whose stream it has destroyed. Precondition: ending() is held.
   void end_capture(CUstream stream);
-  // Forgets the graph of a capture that has ended without one. `graph`: as Captures::over() tells it. Preconditions: ending() is held.
+  // Forgets the graph of a capture that ended without one. `graph` as Captures::over() returns it. Precondition:
+  // ending() is held.
   void drop_captured(CUgraph graph);
-  // Forgets the memory ranges, the charges, the shares of `images` and the links that belonged to these ids, which an unload or a reset has
-  // ended.
+  // Forgets the memory ranges, charges, image shares and links of these ids, which an unload or a reset has ended.
   void forget(const std::vector<std::uint64_t>& gone);
 
-  // Notes the result of a driver call. If it is a fault of the context, every later call of the guest returns it.
+  // Notes the result of a driver call. After a fault of the context every later call of the guest returns it.
   void note(CUresult result);
-  // Has the guest fetch printed text and reports of errors, if there are any. Call it before the guest can see the
-  // result to which they belong.
+  // Makes the guest fetch printed text and error reports, if there are any. Call it before the guest can see the result
+  // to which they belong.
   void offer_output() const;
 
   const ring::SlotView slot;
@@ -128,7 +128,7 @@ class Session {
   std::shared_mutex lives_;  // taken before contexts.beginning(), which is taken before arena.registering()
 };
 
-// True for a result that the context never recovers from.
+// True for a result from which the context never recovers.
 bool is_fault(CUresult result);
 
 }  // namespace host
