@@ -1,4 +1,4 @@
-// Ordering, beside the ring's own edges (ring/queue/record_ring.h):
+// Memory ordering, besides the ring's own edges (ring/queue/record_ring.h):
 //   X  execute -> touch   a record's driver call has returned before `executed` says so
 //   R  reply -> read      a reply's bytes are written before `reply_position` says so
 // Covered by: the model order and the tests of tests/loopback/order.cc with a mutant (X), the explorer's scenario
@@ -85,7 +85,8 @@ class Channel {
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
     submission.ended(result);
-    request.charge.let_go();  // what the call has made has it by now, and the guest's next call may need the rest
+    request.charge
+        .let_go();  // the objects that the call made hold the memory now, and the guest's next call may need the rest
     if (manner.asks == api::Asks::Wait) session_.memory.pools.refresh();
     const std::span<const std::byte> reply{reply_->bytes, reply_length(request, result)};
     log_.end(request, result, record, reply, submission.submits() && result == CUDA_SUCCESS);
@@ -129,7 +130,7 @@ class Channel {
       control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);  // X, as the record's effect
     }
     control_[&Control::executed].store(position_, std::memory_order_release);  // X
-    // A guest thread that waits for the last of many records is not woken for the others.
+    // A guest thread that waits for the last of many records is not woken for earlier ones.
     const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
     if (guest_.wake(awaited)) ring::count(log_.counters.woken);
   }
@@ -150,13 +151,13 @@ class Channel {
     spin_.ended_asleep(static_cast<std::uint64_t>(waited.count()), static_cast<std::uint64_t>(bound.count()));
   }
 
-  // Even a channel that may not poll looks for a moment. Such a look does not count.
+  // Even a channel that may not poll checks once; that check does not count.
   void ended_polling() {
     if (session_.options.spin_us != 0) ring::count(log_.counters.spun);
     spin_.ended_polling();
   }
 
-  // See ring/queue/parking.h. The bell thread or the guest itself wakes us.
+  // See ring/queue/parking.h. The doorbell thread or the guest wakes this thread.
   void park(const std::atomic<bool>& stop) {
     if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
     ring::count(log_.counters.parked);

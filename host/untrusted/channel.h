@@ -1,4 +1,4 @@
-// One channel of a session: takes records, executes them in order, answers.
+// One channel of a session: receives records, executes them in order, and replies.
 #pragma once
 
 #include <atomic>

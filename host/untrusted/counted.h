@@ -1,10 +1,10 @@
-// CALL lines of which the session keeps an account: what each takes of device memory is counted before the driver is asked
-// (host/session/memory/device_memory.h), and captures that begin and end are noted (host/session/captures.h). CUSTOM lines do this in
-// their own functions.
+// CALL lines that the session accounts for. Device memory is counted before the driver is called
+// (host/session/memory/device_memory.h), and begins and ends of captures are recorded (host/session/captures.h). CUSTOM
+// lines do this in their own functions.
 //
-// A function here stands in the driver's place: it gets the driver's function and what the record was turned into. Where
-// there is no room it answers as the driver does, and the driver is not asked. What it asks the driver for itself is asked in the
-// mode RELAXED (host/session/captures.h).
+// A function here replaces the driver's: it gets the driver's function and the decoded arguments. If there is no memory
+// left it returns the driver's error without calling the driver. Its own additional driver calls run in the mode
+// RELAXED (host/session/captures.h).
 #pragma once
 
 #include <type_traits>
@@ -17,7 +17,7 @@ namespace host {
 template <int Id>
 using CallId = std::integral_constant<int, Id>;
 
-// A call of the program's to the driver: in the program's capture mode, and nothing else is.
+// Makes one driver call in the program's capture mode.
 template <class F>
 class InProgramsMode;
 template <class... P>
@@ -74,7 +74,7 @@ COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total);
 
 }  // namespace counted
 
-// The driver's function of a call, or the one that counts in its place.
+// The driver's function of a call, or the accounting function that replaces it.
 template <int Id, class... P>
 auto counting(Request& r, CUresult (*function)(P...)) {
   const InProgramsMode<CUresult (*)(P...)> driver(r, function);

@@ -10,7 +10,7 @@
 namespace host {
 namespace {
 
-// A CALL line.
+// Serves a CALL line.
 template <int Id>
 CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
   const auto driver = per_thread_or<Id>(r, function);
@@ -18,7 +18,7 @@ CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
   return driver == nullptr ? unmarshal.refuse() : unmarshal.run(counting<Id>(r, driver));
 }
 
-// A CUSTOM line.
+// Serves a CUSTOM line.
 template <int Id>
 CUresult ask(Request& r, typename Asked<Id>::Form form, CUresult (*function)(Asked<Id>&)) {
   Asked<Id> asked(r, form);

@@ -7,7 +7,7 @@
 
 namespace host {
 
-// Null if the number is not that of a call.
+// Null if no call has this number.
 Handler handler_of(std::uint16_t call);
 
 }  // namespace host

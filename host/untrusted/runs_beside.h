@@ -1,4 +1,4 @@
-// Which of the calls that give the GPU work does not keep other processes from theirs.
+// Finds submissions that do not keep other processes from their GPU work.
 #pragma once
 
 #include <cstring>
@@ -10,9 +10,9 @@
 
 namespace host {
 
-// Whether a record is a copy between host and device so large that a copy engine makes it, beside the kernels of other
-// processes. Of 16 MiB this was measured: 312 us alone and beside kernels of 0.5 ms (H200). Copies of a few bytes behave as
-// kernels do; where between the two that begins is not known.
+// True for a copy between host and device that is large enough for a copy engine, which runs concurrently with other
+// processes' kernels. Measured for 16 MiB on an H200: 312 us alone and beside kernels of 0.5 ms. Copies of a few bytes
+// behave as kernels do; the threshold in between is unknown.
 inline bool runs_beside(std::uint16_t call, std::span<const std::byte> payload) {
   constexpr std::uint64_t large = 1 << 20;
   switch (call) {

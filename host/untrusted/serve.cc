@@ -1,5 +1,5 @@
-// The bell thread. It starts a thread for each channel that the guest opens, wakes parked threads when the doorbell
-// rings, and ends the session.
+// The doorbell thread. It starts a thread for each channel that the guest opens, wakes parked threads on a doorbell,
+// and ends the session.
 //
 // Only this thread sleeps on descriptors. A channel's thread sleeps on a word of its channel (a futex), so that a guest
 // on the same machine can wake it directly.
@@ -22,7 +22,7 @@
 namespace host {
 namespace {
 
-// The threads of these channels.
+// Wakes the threads of these channels.
 void wake(ring::SlotView slot, std::uint64_t channels) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c)
     if (channels & ring::channel_bit(c)) {
@@ -32,7 +32,7 @@ void wake(ring::SlotView slot, std::uint64_t channels) {
     }
 }
 
-// Of these channels, those in which a record waits to be taken.
+// Returns those of these channels whose ring has a record.
 std::uint64_t with_records(ring::SlotView slot, std::uint64_t channels) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c) {
     const ring::RingView ring = slot.requests(c);
@@ -42,7 +42,7 @@ std::uint64_t with_records(ring::SlotView slot, std::uint64_t channels) {
   return channels;
 }
 
-// Call it before the look at `opened`. A ring that comes after that look then ends the next poll.
+// Call it before reading `opened`: a doorbell after that read then ends the next poll.
 void drain(int doorbell_fd) {
   std::uint64_t count;
   [[maybe_unused]] const auto n = read(doorbell_fd, &count, sizeof count);
@@ -71,13 +71,13 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
       if (opened & ~started & ring::channel_bit(c))
         threads[c] = std::thread([&session, &stop, c, doorbell_fd] {
           serve_channel(session, c, stop);
-          // The bell thread ends a broken session, so wake it.
+          // Wakes the doorbell thread, which ends a broken session.
           const std::uint64_t one = 1;
           if (session.protocol.broken.load(std::memory_order_relaxed)) [[maybe_unused]]
             const auto n = write(doorbell_fd, &one, 8);
         });
     started |= opened;
-    // Who looks unasked disturbs nobody who has nothing to do.
+    // Without a doorbell, wakes only threads that have a record.
     wake(slot, is_rung ? started : with_records(slot, started));
     lanes.wake_all();
     slot.header()[&ring::SlotHeader::heartbeat].store(++looks, std::memory_order_relaxed);
@@ -97,7 +97,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   broker.close();
   lanes.end();
   const bool broken = session.protocol.broken.load(std::memory_order_relaxed);
-  // A thread may be inside a driver call for as long as a kernel runs. So the process ends without waiting for it.
+  // A thread may be inside a driver call for as long as a kernel runs, so the process ends without waiting for it.
   if (started != 0 && !session.options.join_at_end) {
     for (std::thread& t : threads)
       if (t.joinable()) t.detach();

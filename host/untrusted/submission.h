@@ -23,7 +23,7 @@ class Submission {
     context_ = request.working_context();
     const bool takes_gpu = submits_ && !runs_beside(request.header.call, payload);
     if (takes_gpu) session_.gpu_use.submitted(channel, context_);
-    // An answered call that is a wait, or is answered when its work is done, covers what was submitted before.
+    // A replied call covers earlier submissions if it waits, or if it is replied to when its work is done.
     waits_ = (request.header.flags & ring::flag_wants_reply) != 0 && (takes_gpu || manner.asks != api::Asks::Nothing);
     if (waits_) covered_ = session_.gpu_use.submissions(context_);
   }

@@ -1,4 +1,4 @@
-// Arrays: their ends, and copies with an array on a side.
+// Arrays: destruction, and copies from or to an array.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 
@@ -18,7 +18,7 @@ void count_texels(const Taken<R>& t) {
 
 CUresult cuArrayDestroy(asked::cuArrayDestroy& a) { return a.call(a.handle<CUarray>(&api::CloseRecord::id)); }
 
-// Every copy with an array on a side comes as one of these two, in the driver's most general form.
+// All copies from or to an array arrive as one of these two calls, in the driver's most general form.
 CUresult cuMemcpyAtoD_v2(asked::cuMemcpyAtoD_v2& a) {
   count_texels(a);
   const CUDA_MEMCPY3D copy = copy_of(a);

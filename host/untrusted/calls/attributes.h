@@ -1,5 +1,5 @@
-// Attributes of streams and of kernel nodes. A value is read by its line among the launch attributes, since all have one union in
-// cuda.h.
+// Attributes of streams and of kernel nodes. Their values are described in the table of launch attributes, since cuda.h
+// uses one union for all.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace host::calls {
 
-// `a`: a call that takes a handle, an attribute's tag and its value.
+// `a`: a call with a handle, an attribute's tag and its value.
 template <class A, class Handle>
 CUresult set_attribute(A& a, Handle handle) {
   const CUlaunchAttribute& attribute = *a.attributes();
@@ -16,8 +16,8 @@ CUresult set_attribute(A& a, Handle handle) {
   return a.call(handle, attribute.id, &attribute.value);
 }
 
-// The driver writes into a union of zeros, of which the reply has as much as the attribute uses. One that does not cross
-// may hold a handle of the driver's.
+// The driver writes into a zeroed union, and the reply gets as many bytes as the attribute uses. Attributes outside the
+// table are refused, since they may hold a handle of the driver's.
 template <class A, class Handle>
 CUresult get_attribute(A& a, Handle handle) {
   const auto tag = static_cast<int>(a.record.tag);

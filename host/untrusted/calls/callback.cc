@@ -1,4 +1,5 @@
-// Functions of the program's in a stream's order: the driver gets one of ours, which has the guest call the program's.
+// Host functions in a stream's order: the driver gets a function of the worker's, which has the guest call the
+// program's.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/node_parts.h"
 #include "host/untrusted/lanes/host_calls.h"
@@ -7,7 +8,7 @@
 namespace host::calls {
 namespace {
 
-// `give` hands the call to the driver. Where the driver refuses it, the worker gives the token back to the guest.
+// `give` passes the function to the driver. If the driver refuses it, the worker returns the token to the guest.
 template <class Give>
 CUresult give_call(Session& session, std::uint64_t token, Give give) {
   auto call = std::make_unique<HostCall>(HostCall{session.callbacks.calls, token});

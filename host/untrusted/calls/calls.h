@@ -1,5 +1,5 @@
-// The host's half of each CUSTOM line and of the session's own calls, declared from the tables. A function gets its
-// record taken and checked, calls the driver, and fills the reply. asked.h does the rest.
+// Declares the worker's function for each CUSTOM line and each call of the session's own, from the tables. A function
+// gets its decoded and checked record, calls the driver, and fills the reply. asked.h does the rest.
 #pragma once
 
 #include "host/untrusted/marshal/asked.h"
@@ -7,7 +7,7 @@
 
 namespace host {
 
-// The argument of each call's function, under the call's name.
+// The argument type of each call's function, under the call's name.
 namespace asked {
 #define CALL(...)
 #define CUSTOM(id, fn, ...) using fn = Asked<id>;

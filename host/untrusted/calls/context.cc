@@ -1,5 +1,5 @@
-// Contexts that a program creates, and the end of contexts. The calls are CUSTOM because the guest chooses a context's
-// number, and because a context's end takes along what the session remembers of it.
+// Contexts that a program creates, and the end of contexts. These calls are CUSTOM because the guest chooses a
+// context's number, and because a context's end also ends what the session remembers of it.
 #include <optional>
 
 #include "host/untrusted/calls/calls.h"

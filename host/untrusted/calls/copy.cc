@@ -1,7 +1,7 @@
-// Copies. Those between host and device are CUSTOM because the host's side is a piece of the arena, the record or the
-// reply. It is never an address from the guest, since the driver would copy from any address of this process. Copies of
-// rows are CUSTOM because the length of the memory is not the product of two parameters. Their sides are device
-// addresses that the session owns: allocations, and registered pieces of the arena.
+// Copies. Those between host and device are CUSTOM because the host's side is in the arena, the record or the reply. It
+// is never an address from the guest, since the driver would copy from any address of this process. Copies of rows are
+// CUSTOM because their length in memory is not the product of two parameters. Their sides are device addresses that the
+// session owns: allocations, and registered pieces of the arena.
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
@@ -20,8 +20,8 @@ CUstream stream_of(const T& t) {
   return t.template handle<CUstream>(&api::CopyRecord::stream);
 }
 
-// Waits for an asynchronous copy if its record asks for that. The record of a staging chunk counts as executed only
-// when the GPU no longer uses the chunk.
+// Waits for an asynchronous copy if its record asks for that. The record of a staging chunk must not count as executed
+// while the GPU still uses the chunk.
 template <class R>
 CUresult then_wait(const Taken<R>& t, CUresult result) {
   if (result != CUDA_SUCCESS || t.record.then_wait == 0) return result;
@@ -30,7 +30,7 @@ CUresult then_wait(const Taken<R>& t, CUresult result) {
   return result;
 }
 
-// Counts the bytes of a copy of rows. The side in the arena is the host's. A copy within the device counts in neither
+// Counts the bytes of a copy of rows. The host's side is in the arena. A copy within the device counts in neither
 // direction.
 template <class R>
 void count_rows(const Taken<R>& t) {
@@ -65,7 +65,7 @@ CUresult cuMemcpyDtoH_v2(asked::cuMemcpyDtoH_v2& a) {
   return a.call(host_side(a), a.record.device, a.record.bytes);
 }
 
-// The bytes may come from the record, since the driver copies pageable memory before it returns.
+// The bytes may be in the record, since the driver copies pageable memory before it returns.
 CUresult cuMemcpyHtoDAsync_v2(asked::cuMemcpyHtoDAsync_v2& a) {
   a.request.to_device = a.record.bytes;
   return then_wait(a, a.call(a.record.device, host_side(a), a.record.bytes, stream_of(a)));

@@ -1,6 +1,5 @@
-// A copy of rows or texels, and its sides, as the driver takes them. A side's kind is always said. Where it is not (UNIFIED), a driver takes an
-// address that it does not know for memory of its own process, which is the worker's
-// (docs/design/045-addresses-that-are-gone.md).
+// The sides of a copy of rows or texels, as the driver takes them. Each side's kind is explicit. With UNIFIED a driver
+// would take an unknown address for memory of its own process, the worker (docs/design/045-addresses-that-are-gone.md).
 #pragma once
 
 #include <cstring>
@@ -17,9 +16,9 @@ struct CopySide {
   CUarray array;
 };
 
-// `array`: null where the side is plain memory. Preconditions: the session may name the side's memory. The arena stays where
-// it is for as long as the worker lives, so the driver may take it as memory of the host. The driver looks up any other
-// address as device memory and refuses one that it does not know.
+// `array`: null for plain memory. Precondition: the session may name the side's memory. The arena stays mapped as long
+// as the worker lives, so the driver gets it as host memory. Any other address goes as device memory, and the driver
+// refuses one that it does not know.
 inline CopySide side_of(const Session& session, std::uint64_t address, CUarray array = nullptr) {
   if (array != nullptr) return {CU_MEMORYTYPE_ARRAY, nullptr, 0, array};
   if (!session.arena.holds(address)) return {CU_MEMORYTYPE_DEVICE, nullptr, address, nullptr};

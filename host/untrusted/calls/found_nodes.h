@@ -1,4 +1,4 @@
-// Ids for graphs and nodes that the driver names. Preconditions of all: the session's making() or ending() is held.
+// Ids for graphs and nodes that the driver names. Precondition of all: the session's making() or ending() is held.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace host {
 inline std::uint64_t found_graph(const Request& r, CUgraph graph) {
   return r.session.objects.put_found(api::Handle::Graph, graph, r.place(api::Handle::Graph));
 }
-// A node ends with its graph. 0 for no node.
+// A node ends with its graph. Returns 0 for no node.
 inline std::uint64_t found_node(const Request& r, CUgraphNode node, std::uint64_t graph) {
   if (node == nullptr) return 0;
   return r.session.objects.put_found(api::Handle::GraphNode, node, r.place(api::Handle::GraphNode, graph));

@@ -1,5 +1,5 @@
-// Green contexts and the splitting of resources. The calls are CUSTOM because the guest chooses a context's number, and
-// because the number of groups goes both ways.
+// Green contexts and the splitting of resources. These calls are CUSTOM because the guest chooses a context's number,
+// and because the number of groups is both input and output.
 #include <algorithm>
 #include <vector>
 
@@ -25,7 +25,7 @@ CUresult cuDevSmResourceSplitByCount(asked::cuDevSmResourceSplitByCount& a) {
   const bool wants_rest = (a.record.wants & Record::wants_rest) != 0;
   CUdevResource nothing;
   std::memset(&nothing, 0, sizeof nothing);
-  std::vector<CUdevResource> parts(a.record.groups + 1, nothing);  // one at least, for a pointer that is none
+  std::vector<CUdevResource> parts(a.record.groups + 1, nothing);  // at least one element, so that data() is valid
   CUdevResource rest = nothing;
   unsigned groups = a.record.groups;
   const CUresult result = a.call(wants_groups ? parts.data() : nullptr, &groups,

@@ -10,8 +10,8 @@
 namespace host::calls {
 namespace {
 
-// Whether an image's headers stay within its bytes. The driver gets no length and relies on the headers. A guest may
-// not send a wrapper, since that holds addresses. Text may end in the zeros behind the last part.
+// True if an image's headers stay within its bytes: the driver gets no length and relies on the headers. Wrappers are
+// refused, since they contain addresses. Text may end in the zeros after the last part.
 bool keeps_within(std::span<const std::byte> part) {
   switch (cuabi::image_kind(part)) {
     case cuabi::ImageKind::Wrapper: return false;
@@ -59,7 +59,7 @@ LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenI
 
 bool LoadRequest::parts_keep_within() const { return std::all_of(parts_.begin(), parts_.end(), keeps_within); }
 
-// The driver keeps a copy of the image, and one of its parts unpacked.
+// The driver keeps a copy of the image, and one of its unpacked parts.
 bool LoadRequest::take_held() {
   std::uint64_t bytes = 0, unpacked = 0;
   for (const auto part : parts_) {
@@ -87,7 +87,7 @@ void LoadRequest::read_parts(const TakenImage& image) {
   }
 }
 
-// Builds the wrapper that programs of cudart contain: magic and version, the container, the relocatable containers.
+// Builds a wrapper as in programs of cudart: magic and version, the container, the relocatable containers.
 void LoadRequest::assemble() {
   const auto form = static_cast<api::ImageForm>(record_.form);
   image_ = parts_[0].data();

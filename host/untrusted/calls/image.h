@@ -1,5 +1,5 @@
-// The image and the JIT options of a load. They are copied into private memory, so that the driver never reads memory
-// that the guest can write.
+// The image and the JIT options of a load, copied into private memory so that the driver never reads memory that the
+// guest can write.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace host::calls {
 
-// The JIT options behind a record, as many as it says.
+// The JIT options after a record, `count` of them.
 std::vector<CUjit_option> option_names(const TakenImage& image, std::size_t count);
 std::vector<std::uint64_t> option_values(const TakenImage& image, std::size_t count);
 
@@ -30,16 +30,16 @@ class LoadRequest {
   CUresult refused() const { return refused_; }
 
   const void* image() const { return image_; }
-  // The share of the session's budget for what the driver keeps of the image. During the load the bytes copied here
-  // count as well.
+  // The share of the session's budget for the driver's copies of the image. During the load the bytes copied here count
+  // as well.
   Share take_share() { return std::move(held_); }
-  // Its length, which a part's headers keep within.
+  // The image's length, which its headers do not exceed.
   std::size_t bytes() const { return parts_[0].size(); }
   unsigned option_count() const { return options_->count(); }
   CUjit_option* options() { return options_->names(); }
   void** values() { return options_->values(); }
 
-  // Appends the options' values as the driver left them, and the logs. The guest gets them even if the load failed.
+  // Appends the option values that the driver left, and the logs. The guest gets them even if the load failed.
   void reply(CUresult result);
 
  private:
@@ -51,7 +51,7 @@ class LoadRequest {
 
   Request& r_;
   const api::LoadRecord& record_;
-  Share read_, held_;  // of the session's budget: the bytes below, and what the driver keeps
+  Share read_, held_;  // of the session's budget: read_ for bytes_, held_ for the driver's copies
   CUresult refused_ = CUDA_SUCCESS;
   std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; u64 for the alignment
   std::vector<std::span<const std::byte>> parts_;

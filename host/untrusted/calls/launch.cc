@@ -1,5 +1,5 @@
-// Launches. They are CUSTOM because the parameters are a property of the kernel. The guest packs them as the driver
-// takes them through CU_LAUNCH_PARAM_BUFFER_POINTER, so the worker needs no layout.
+// Launches. They are CUSTOM because each kernel has its own parameters. The guest packs them as the driver takes them
+// through CU_LAUNCH_PARAM_BUFFER_POINTER, so the worker needs no layout.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/launch_config.h"
 #include "host/untrusted/calls/parameters.h"
@@ -9,7 +9,7 @@ namespace {
 
 CUfunction function_of(const Taken<api::LaunchRecord>& t) { return t.handle<CUfunction>(&api::LaunchRecord::function); }
 
-// A launch that is not captured takes the packed block, which needs no layout.
+// A launch that is not captured passes the packed block, which needs no layout.
 Parameters parameters_of(const Taken<api::LaunchRecord>& t) {
   return {t.session(),          t.record.function,
           function_of(t),       t.behind(&api::LaunchRecord::param_bytes),

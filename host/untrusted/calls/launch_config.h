@@ -1,5 +1,4 @@
-// The configuration for cuLaunchKernelEx of the launch that a record describes. Preconditions: the record lives as
-// long.
+// The configuration of a launch record for cuLaunchKernelEx. Precondition: the record outlives this object.
 #pragma once
 
 #include "host/untrusted/marshal/taken.h"

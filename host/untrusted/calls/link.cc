@@ -1,6 +1,6 @@
-// The JIT linker. The calls are CUSTOM because options come with buffers, inputs with their own lengths, and the image
-// that comes out belongs to the link. The driver keeps the addresses of a link's options until it has ended, so a link has
-// an object of its own in the session, which reports what they have become after each call.
+// The JIT linker. These calls are CUSTOM because options have buffers, inputs have lengths of their own, and the
+// resulting image belongs to the link. The driver keeps the addresses of a link's options until the link ends. The
+// session therefore keeps them in an object of the link, and reports their values after each call.
 #include <algorithm>
 #include <memory>
 
@@ -10,11 +10,11 @@
 namespace host::calls {
 namespace {
 
-// Counted for each input beside its bytes: of a text of a few, too, the driver keeps tables, some KiB of them.
+// Counted per input besides its bytes: the driver keeps some KiB of tables even for a short text.
 constexpr std::uint64_t least_input = 64 << 10;
 
-// What a call on a link does with it: `call` is made with the link to itself, and its report follows what the call has
-// replied. After the link's end there is none, as for any handle that has been destroyed.
+// Runs `call` with exclusive use of the link, and appends the link's report to the reply. An ended link has no report,
+// like any destroyed handle.
 template <class F>
 CUresult with_link(Request& r, std::uint64_t id, F call) {
   const std::shared_ptr<Link> link = r.session.code.links.find(id);
@@ -34,7 +34,7 @@ bool take_share(Session& session, Link& link, std::uint64_t bytes) {
   return true;
 }
 
-// What the driver has made goes into the session's copy.
+// Copies the driver's image into the session.
 CUresult keep_image(Session& session, Link& link, const void* image, std::size_t bytes) {
   const auto* const from = static_cast<const std::byte*>(image);
   if (std::equal(link.image.begin(), link.image.end(), from, from + bytes)) return CUDA_SUCCESS;  // completed again
@@ -55,7 +55,7 @@ CUresult cuLinkCreate_v2(asked::cuLinkCreate_v2& a) {
   const CUresult result = a.call(options.count(), options.names(), options.values(), &state);
   options.report(a.request.out);
   if (result != CUDA_SUCCESS) return a.request.out_on_error = a.request.out.used(), result;
-  // Before the id is known, so that whoever finds the one finds the other.
+  // Before put(), so that a thread that finds the id also finds the link.
   if (!a.session().code.links.add(a.record.id, link)) return a.request.broken();
   return a.put(state) ? CUDA_SUCCESS : a.request.broken();
 }

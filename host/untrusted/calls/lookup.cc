@@ -54,7 +54,7 @@ KernelInfo info_of(const Request& r, CUkernel kernel) {
   return info;
 }
 
-// The name is copied out before it is looked at.
+// Copies the name before checking it.
 CUresult bring_name(asked::bring_name& a) {
   std::string name(a.record.bytes, '\0');
   a.arena().copy_out(name.data(), 0, name.size());

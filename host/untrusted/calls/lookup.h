@@ -1,4 +1,4 @@
-// Lookups in modules and libraries by a name. The reply brings what the guest needs to check and pack launches.
+// Lookups by name in modules and libraries. The reply has what the guest needs to check and pack launches.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace host::calls {
 
-// What the guest needs to know about a function or kernel. Sizes are in bytes.
+// The facts that the guest needs of a function or kernel. Sizes are in bytes.
 struct KernelInfo {
   std::vector<api::ParameterPlace> layout;
   std::uint32_t param_bytes = 0, max_threads = 0, static_shared = 0, max_dynamic_shared = 0;
@@ -19,15 +19,15 @@ struct KernelInfo {
 KernelInfo info_of(const Request& r, CUfunction function);
 KernelInfo info_of(const Request& r, CUkernel kernel);
 
-// Whether a reply has room for a function's description with this name.
+// True if a reply can hold the function's description with this name.
 inline bool fits_into_reply(const KernelInfo& info, std::string_view name) {
   const std::size_t layout = ring::padded(info.layout.size() * sizeof(api::ParameterPlace));
   return sizeof(api::FunctionReply) + layout + ring::padded(name.size() + 1) <= ring::reply_bytes;
 }
 
-// Settles and answers a lookup that has found a function or kernel. The guest asks for a name without room by itself. If
-// the rest of the description does not fit into a reply, the session does not keep the proposed id: the guest could not
-// read the reply, and would use the id for another object.
+// Commits and answers a lookup that has found a function or kernel. If the name does not fit, it is left out, and the
+// guest asks for it separately. If the rest does not fit, the session drops the proposed id. The guest could not read
+// the reply, and would use the id for another object.
 template <class T, class R>
 CUresult answer_found(Taken<R>& t, T found, std::string_view called) {
   const std::uint64_t id = t.put_once(found);
@@ -48,7 +48,7 @@ CUresult answer_found(Taken<R>& t, T found, std::string_view called) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// `a` is a lookup of a function or kernel by its name in an owner.
+// `a`: a lookup of a function or kernel by its name in an owner.
 template <class T, class Owner, class A>
 CUresult find_by_name(A& a) {
   T found = nullptr;
@@ -56,7 +56,8 @@ CUresult find_by_name(A& a) {
   return result != CUDA_SUCCESS ? result : answer_found(a, found, a.text());
 }
 
-// `a` asks for one in an owner's list. The driver fills lists from their start, so the list up to there is asked for.
+// `a`: a query for one entry of an owner's list. The driver fills lists from the start, so the query reads up to that
+// entry.
 template <class T, class Owner, class Count, class Name, class A>
 CUresult find_in_list(A& a, Count count_of, Name name_of) {
   const auto owner = a.template handle<Owner>(&api::PartRecord::from);
@@ -71,17 +72,17 @@ CUresult find_in_list(A& a, Count count_of, Name name_of) {
   return answer_found(a, list.back(), name);
 }
 
-// Whether a global that the driver has named is a variable in managed memory.
+// True if a global that the driver has named is in managed memory.
 inline bool is_managed(const Driver& driver, CUdeviceptr address) {
   unsigned managed = 0;
   const auto ask = driver.cuPointerGetAttribute;
   return ask != nullptr && ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS && managed != 0;
 }
 
-// What a call finds: any global, or managed variables alone.
+// Managed: the call finds only managed variables.
 enum class Globals : std::uint8_t { Any, Managed };
 
-// A managed variable ends with its library, also if the library's module has named it. Then it ends with no context.
+// A managed variable ends with its library, even if a module of the library was searched. It then ends with no context.
 template <class A>
 void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);

@@ -1,5 +1,5 @@
-// Modules. The calls are CUSTOM because an image contains its own length, JIT options come with buffers, and the reply
-// to a lookup brings what the guest needs to check and pack launches.
+// Modules. These calls are CUSTOM because an image contains its own length, JIT options have buffers, and the reply to
+// a lookup has what the guest needs to check and pack launches.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/image.h"
 #include "host/untrusted/calls/lookup.h"
@@ -13,7 +13,7 @@ CUresult load_module(Taken<api::LoadModuleRecord>& t) {
   });
 }
 
-// The driver gives the same reference each time, so it has one id.
+// The driver returns the same reference each time, so the reference has one id.
 template <class Reference, class A>
 CUresult find_reference(A& a) {
   Reference found = nullptr;

@@ -1,4 +1,4 @@
-// What several calls that make nodes share.
+// Shared by the calls that make nodes.
 #pragma once
 
 #include "host/untrusted/lanes/host_calls.h"
@@ -8,21 +8,21 @@ namespace host::calls {
 
 inline CUcontext context_of(const Request& r) { return r.session.contexts.find(ring::context_of(r.header.flags)); }
 
-// The guest's token is not used: it ends.
+// Releases the guest's token, because no function will use it.
 inline void forget_token(const Session& session, std::uint64_t token) {
   if (session.callbacks.calls) session.callbacks.calls->forget(token);
 }
 
-// The graph that a node belongs to. Null: the session has no such node.
+// The graph of a node. Null if the session does not have the node.
 inline CUgraph graph_of(const Request& r, std::uint64_t node) {
   const Objects& objects = r.session.objects;
   return static_cast<CUgraph>(objects.find(objects.owner_of(node), api::Handle::Graph));
 }
 
-// Gives the driver a function for a node: one of ours, which has the guest call the program's. A node is run as often as the program
-// likes, by the graph's executables and those of its clones. All of them keep a user object of the driver's, which ends the function
-// behind the last of them; it goes to `graph`. Without a graph the function stays as long as the session, for an executable's own
-// functions end with nothing that the driver tells of.
+// Gives the driver a function for a node: the worker's, which has the guest call the program's. A node may run often,
+// in the graph's executables and those of its clones. All of them hold a user object, and the driver ends the function
+// with the last of them. The user object belongs to `graph`. Without a graph the function lives as long as the session,
+// because the driver does not report the end of an executable's own functions.
 template <class Give>
 CUresult give_function(const Request& r, std::uint64_t token, CUgraph graph, Give give, bool copies = false) {
   const Driver& driver = r.session.driver;

@@ -1,4 +1,4 @@
-// Questions about launches. They are CUSTOM because a configuration points to attributes, some of which hold handles.
+// Occupancy queries. They are CUSTOM because a configuration points to attributes, some of which hold handles.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/launch_config.h"
 

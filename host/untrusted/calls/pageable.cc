@@ -1,4 +1,4 @@
-// Copies of the program's own memory in graphs: the session's own calls, by which the guest makes such nodes.
+// Copies of the program's own memory in graphs: the session's calls by which the guest makes these nodes.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 #include "host/untrusted/calls/found_nodes.h"
@@ -9,7 +9,7 @@
 namespace host::calls {
 namespace {
 
-// Calls `use(graph)` with the child graph of a record's copy, which the driver clones.
+// Calls `use(graph)` with the child graph for a record's copy; the driver clones it.
 template <class R, class Use>
 CUresult with_child(const Taken<R>& t, const CUDA_HOST_NODE_PARAMS& function, Use use) {
   CUresult result = CUDA_SUCCESS;
@@ -21,7 +21,7 @@ CUresult with_child(const Taken<R>& t, const CUDA_HOST_NODE_PARAMS& function, Us
   return result;
 }
 
-// What a stream's capture has come to.
+// The state of a stream's capture.
 struct Front {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t number = 0;
@@ -33,7 +33,7 @@ struct Front {
 
 }  // namespace
 
-// As the driver does it for its own nodes: behind the stream's dependencies, whose place the node takes.
+// Adds the node as the driver adds its own: after the stream's dependencies, which it replaces.
 CUresult capture_pageable(asked::capture_pageable& a) {
   const Driver& driver = a.driver();
   const CUstream stream =
@@ -79,7 +79,7 @@ CUresult add_pageable(asked::add_pageable& a) {
   return result == CUDA_SUCCESS ? a.answer(result, {.node = found_node(a.request, node, a.record.graph)}) : result;
 }
 
-// A copy in the other direction is another node, which the driver refuses as well.
+// A copy in the opposite direction would be a different node, which the driver refuses as well.
 CUresult set_pageable(asked::set_pageable& a) {
   const auto node = a.handle<CUgraphNode>(&api::SetPageableRecord::node);
   const auto found = PageableNode::of(a.driver(), node);
@@ -97,7 +97,7 @@ CUresult exec_set_pageable(asked::exec_set_pageable& a) {
   using R = api::ExecPageableRecord;
   const auto node = a.handle<CUgraphNode>(&R::node);
   const auto found = PageableNode::of(a.driver(), node);
-  // The driver changes copies of one row alone in an executable.
+  // In an executable the driver changes only copies of one row.
   const bool is_row = a.record.height == 1 && a.record.depth == 1;
   if (!found || !is_row || found->to_device != (a.record.to_device != 0))
     return forget_token(a.session(), a.record.token), CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
-// A node that copies the program's own memory. To the program it is one node, a copy; to the driver it is a child graph of two: a
-// function, by which the guest moves the bytes between the program's memory and the arena, and the copy. So lists, edges, clones and
-// updates are the driver's own (docs/design/050-pageable-copies-in-graphs.md).
+// A node that copies the program's own memory. The program sees one copy node. The driver has a child graph of two
+// nodes: a host function, by which the guest moves the bytes between the program's memory and the arena, and the copy.
+// Lists, edges, clones and updates are therefore the driver's own (docs/design/050-pageable-copies-in-graphs.md).
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ struct PageableNode {
   CUgraph inside;
   CUgraphNode function, copy;
   const HostCall* call;
-  bool to_device;  // the function comes first
+  bool to_device;  // the function comes before the copy
 
-  // Nothing: the node is another.
+  // Nothing if the node is of another kind.
   static std::optional<PageableNode> of(const Driver& driver, CUgraphNode node) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     PageableNode found{};
@@ -45,7 +45,7 @@ struct PageableNode {
     return found;
   }
 
-  // The child graph of such a node. Null: the driver refuses it, and `result` says why.
+  // Makes the child graph of the node. Null if the driver refuses; `result` has its error.
   static CUgraph make(const Driver& driver, const CUDA_HOST_NODE_PARAMS& function, const CUDA_MEMCPY3D& copy,
                       CUcontext context, bool to_device, CUresult& result) {
     CUgraph graph = nullptr;

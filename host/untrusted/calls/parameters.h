@@ -1,4 +1,4 @@
-// A kernel's parameters as the driver takes them: packed, or one by one.
+// A kernel's parameters for the driver: packed, or one by one.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 
 namespace host {
 
-// The driver remembers of captured launches and of nodes how it was given their parameters, and tells the program.
+// The driver remembers the form of the parameters of captured launches and of nodes, and reports it to the program.
 class Parameters {
  public:
-  // `id`: as for ParameterPlaces. `packed`: the record's, which outlives this. `one_by_one`: if the block is long enough for the
-  // kernel, and the driver says where its parameters are.
+  // `id` as for ParameterPlaces. `packed`: from the record, which outlives this object. `one_by_one`: use that form if
+  // the block is long enough for the kernel and the driver reports the parameters' places.
   Parameters(Session& session, std::uint64_t id, CUfunction function, const std::byte* packed, std::size_t bytes,
              bool one_by_one)
       : bytes_(bytes),
@@ -27,19 +27,19 @@ class Parameters {
     each_.reserve(places->size() + 1);
     if (std::ranges::any_of(*places, is_outside)) return;
     for (const ParameterPlace& place : *places) each_.push_back(const_cast<std::byte*>(packed) + place.offset);
-    if (each_.empty()) each_.push_back(nullptr);  // a kernel without parameters has an array, too
+    if (each_.empty()) each_.push_back(nullptr);  // a kernel without parameters needs a non-null array
   }
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  // One of the two is null.
+  // Exactly one of the two is null.
   void** each() { return each_.empty() ? nullptr : each_.data(); }
   void** extra() { return each_.empty() ? extra_ : nullptr; }
 
  private:
   std::size_t bytes_;
   void* extra_[5];
-  boost::container::small_vector<void*, 32> each_;  // most kernels have no more
+  boost::container::small_vector<void*, 32> each_;  // most kernels have no more parameters
 };
 
 }  // namespace host

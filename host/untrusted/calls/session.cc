@@ -1,5 +1,5 @@
-// The session's own calls: hello, the arena's registration, mirrors of managed variables, addresses to keep clear of,
-// and the output of kernels.
+// The session's own calls: hello, the arena's registration, shadow copies of managed variables, excluded ranges, and
+// the output of kernels.
 #include <array>
 #include <span>
 
@@ -10,7 +10,7 @@
 namespace host::calls {
 namespace {
 
-// Whether a range of the arena may be registered: it is not empty, and lies inside.
+// True if a range of the arena may be registered: it is not empty, and inside.
 bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) {
   return bytes != 0 && session.arena.bytes_at(offset, bytes).there();
 }
@@ -46,7 +46,7 @@ CUresult mirror_variable(asked::mirror_variable& a) {
   return a.session().memory.mirrors.add(a.record.address, a.record.arena, a.arena());
 }
 
-// What a guest names harms its own session only, so that it need not be believed.
+// The ranges need no trust: a guest's ranges harm only its own session.
 CUresult avoid(asked::avoid& a) {
   const auto& [start, bytes] = a.record;
   const bool fits = start != 0 && start < api::end_of_addresses && bytes <= api::end_of_addresses - start;
@@ -61,8 +61,8 @@ CUresult disturb(asked::disturb& a) {
   return a.driver().cuMemFree_v2(0);
 }
 
-// The legacy stream waits for all streams of the context that are not CU_STREAM_NON_BLOCKING; while one of these is captured it may
-// not be waited for, and then neither are other threads' own streams.
+// The legacy stream waits for all streams of the context that are not CU_STREAM_NON_BLOCKING. While one of these is
+// captured, waiting for the legacy stream or for other threads' per-thread streams is prohibited.
 CUresult await_context(asked::await_context& a) {
   Session& session = a.session();
   if (!session.graphs.captures.any()) return a.driver().cuCtxSynchronize();

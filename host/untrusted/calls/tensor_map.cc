@@ -1,4 +1,4 @@
-// Tensor maps. The numbers are the driver's to judge; the arrays are as long as the highest rank, whatever the rank is.
+// Tensor maps. The driver checks the numbers; the record's arrays always have the length of the highest rank.
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
@@ -6,7 +6,7 @@
 namespace host::calls {
 namespace {
 
-// A number that may be none of the enumeration's values.
+// Converts a number that may be outside the enumeration.
 template <class Enum>
 Enum as(std::uint32_t number) {
   Enum value;
@@ -17,7 +17,7 @@ Enum as(std::uint32_t number) {
 
 void* address_of(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// Answers with the map that `make` makes.
+// Answers with the map that `make` creates.
 template <class A, class F>
 CUresult answer_with(A& a, F&& make) {
   CUtensorMap map{};

@@ -1,5 +1,5 @@
-// Textures and surfaces. The calls are CUSTOM because their descriptors are unions with handles and addresses. A record
-// has only the members that its type uses; the driver gets these, and zeros for the rest.
+// Textures and surfaces. These calls are CUSTOM because their descriptors are unions with handles and addresses. A
+// record has only the members that its type uses; the driver gets these, and zeros for the rest.
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
@@ -21,7 +21,7 @@ template <class Enum>
 Enum enumerator(std::uint32_t number) {
   Enum value;
   static_assert(sizeof value == sizeof number);
-  std::memcpy(&value, &number, sizeof value);  // the guest's may be no value of the enumeration
+  std::memcpy(&value, &number, sizeof value);  // the guest's number may be outside the enumeration
   return value;
 }
 
@@ -79,7 +79,7 @@ CUDA_RESOURCE_VIEW_DESC view_of(const TextureView& from) {
   return to;
 }
 
-// A descriptor without what its type needs: our library sends none.
+// False for a descriptor that lacks its type's handle, which our library never sends.
 bool names_its_resource(const TextureResource& r) {
   switch (r.type) {
     case CU_RESOURCE_TYPE_ARRAY: return r.array != 0;
@@ -88,7 +88,7 @@ bool names_its_resource(const TextureResource& r) {
   }
 }
 
-// The driver's number, as the session's table holds it: never null, whatever the number.
+// The driver's number plus 1 as a pointer for the session's table, so that it is never null.
 void* kept(unsigned long long object) { return reinterpret_cast<void*>(object + 1); }
 unsigned long long number_of(void* kept) { return reinterpret_cast<std::uint64_t>(kept) - 1; }
 

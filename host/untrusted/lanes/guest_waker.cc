@@ -12,7 +12,7 @@ namespace {
 
 void interrupt(int fd) {
   pollfd counter{fd, POLLIN | POLLOUT, 0};
-  if (poll(&counter, 1, 0) != 1 || counter.revents != POLLOUT) return;  // none, or not read yet
+  if (poll(&counter, 1, 0) != 1 || counter.revents != POLLOUT) return;  // no eventfd, or its last signal is unread
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = write(fd, &one, sizeof one);
 }

@@ -1,11 +1,11 @@
-// Wakes a thread of the guest's that sleeps on a word of its slot (ring/queue/parking.h), in the way that the word says.
-// One for each such word: of each channel, and of the lanes. Any thread may use it.
+// Wakes a guest thread that sleeps on a word of its slot (ring/queue/parking.h), by the method that the word names.
+// Each channel has one waker, and the callback slots share one. Any thread may use it.
 //
-// Trust. The word is the guest's, and the eventfd that interrupts it is shared with all that have the VM's socket and,
-// where slots share an interrupt, with their workers. Each of them may fill its counter and make its writes block. So a
-// worker writes only where nothing stands in it: what nobody has read interrupts the guest all the same, after the word
-// was cleared. To block a worker somebody must then do both between two of its system calls; what waits is a thread of
-// this session, and the broker ends it as any other.
+// Trust: the guest owns the word. All holders of the VM's socket share the interrupt's eventfd, and so do workers whose
+// slots share an interrupt. Any of them may fill its counter, which would block a write. The worker therefore writes
+// only if the counter is 0: an unread signal interrupts the guest anyway, after the word was cleared. A process that
+// fills the counter between the worker's two system calls blocks only a thread of this session, and the broker can
+// still end that.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace host {
 
 class GuestWaker {
  public:
-  // `interrupt_fd` stays the caller's; -1: nothing interrupts the guest.
+  // The caller owns `interrupt_fd`; -1: the guest cannot be interrupted.
   GuestWaker(ring::Shared<std::uint32_t> asleep, int interrupt_fd) : asleep_(asleep), interrupt_fd_(interrupt_fd) {}
 
-  // Call it after publishing. `awaited` as in Parking::must_wake. True: the guest slept, and is woken.
+  // Call it after publishing. `awaited` as in Parking::must_wake. True if the guest slept, and was woken.
   template <class Awaited>
   bool wake(Awaited awaited) {
     const ring::Asleep how = asleep_.must_wake(awaited);

@@ -1,8 +1,8 @@
-// The functions of the program's that a session's driver has been given to call in a stream's order, until it has called
-// them. The driver calls run(), on a thread of its own, and that has the guest make the call by its lanes.
+// The program's functions that the driver will call in a stream's order. The driver calls run() on a thread of its own,
+// and run() has the guest make the call through a callback slot.
 //
-// Lifetime: the driver may call after the session has ended, so each call keeps the HostCalls alive, and close() cuts these
-// from the lanes. Thread-safety: any thread.
+// Lifetime: the driver may call after the session has ended. Each HostCall therefore keeps the HostCalls alive, and
+// close() disconnects them from the callback slots. Thread-safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,35 @@ class Lanes;
 
 class HostCalls {
  public:
-  // `lanes` live until close() has returned.
+  // `lanes` must live until close() has returned.
   explicit HostCalls(Lanes& lanes) : lanes_(&lanes) {}
-  // Waits for the calls under way. Precondition: the lanes have ended, so that these return.
+  // Waits for calls in progress. Precondition: Lanes::end() was called, so that these return.
   void close();
 
-  // Has the guest make the call, and waits for it. Returns at once where the session has ended.
+  // Has the guest make the call, and waits for it. Returns at once if the session has ended.
   void call(ring::LaneKind kind, std::uint64_t token, CUresult status);
-  // A user object has ended: so does its id, and the guest calls the destructor. Waits for nothing.
+  // The driver has ended a user object: drops its id, and has the guest call the destructor, without waiting.
   void destroyed(std::uint64_t object, std::uint64_t token);
-  // Tells the guest that the driver will not call it.
+  // Tells the guest that the driver will not call this function.
   void forget(std::uint64_t token);
 
  private:
-  std::shared_mutex mutex_;  // shared while a call is under way
+  std::shared_mutex mutex_;  // shared while a call is in progress
   Lanes* lanes_;             // null: closed
 };
 
-// What the driver gets as a function's argument. run(), run_with_status() and end() end it.
+// The function's argument in the driver. run(), run_with_status() and end() delete it.
 struct HostCall {
   std::shared_ptr<HostCalls> calls;  // null: nothing is called
   std::uint64_t token = 0;
-  std::uint64_t object = 0;  // the id of the user object whose destructor it is
-  bool copies = false;       // it moves the bytes of a copy of the program's own memory
+  std::uint64_t object = 0;  // for a destructor: the id of its user object
+  bool copies = false;       // the function moves the bytes of a copy of the program's own memory
 
-  // Of a graph's node, which may be run again.
+  // For a graph's node, which may run again.
   static void run_again(void* call) noexcept;
-  // When no graph and no executable has the node any more: the guest's token ends.
+  // Called when no graph and no executable has the node any more: releases the guest's token.
   static void end(void* call) noexcept;
-  // A user object's destructor.
+  // For a user object's destructor.
   static void destroy(void* call) noexcept;
   static void run(void* call) noexcept;
   static void run_with_status(CUstream stream, CUresult status, void* call) noexcept;

@@ -1,8 +1,8 @@
-// Gives a session's lanes to the threads of the worker (host/untrusted/lanes/lanes.h). A thread that has filled a lane waits for
-// the answer and gives the lane back, or it leaves the lane: then no thread waits for the answer.
+// Assigns a session's callback slots to the worker's threads (host/untrusted/lanes/lanes.h). A thread that has filled a
+// slot waits for the answer and gives the slot back, or leaves the slot, so that no thread waits for the answer.
 //
-// Where no lane is free, a thread takes one that was left, and waits for that answer before it fills the lane. So a call
-// that was left delays a later one no longer than the guest takes for it.
+// If no slot is free, a thread takes a left one and waits for its answer before it fills it. A left call thus delays a
+// later one no longer than the guest takes for it.
 //
 // Thread-safety: any thread. Covered by: the model lanes and the explorer's scenario lanes (docs/models.md).
 #pragma once
@@ -22,14 +22,14 @@ namespace host {
 template <std::size_t count>
 class LanePool {
  public:
-  // Before any thread takes a lane.
+  // Call it before any thread takes a slot.
   void add(std::size_t lane, ring::Shared<ring::LaneControl> words) { lanes_[lane].caller = ring::LaneCaller(words); }
 
-  // The worker's half of a lane. Only the thread that has taken the lane may use it.
+  // The worker's half of a callback slot. Only the thread that has taken the slot may use it.
   ring::LaneCaller& caller(std::size_t lane) { return lanes_[lane].caller; }
 
-  // Takes a lane whose last use is answered. `await`: bool(lane), which waits for that answer, and returns false if the
-  // session ends; `over`: bool(), whether it has ended. Nothing: the session ends.
+  // Takes a slot whose last use is answered. `await(lane)` waits for that answer, and returns false if the session
+  // ends; `over()` is true if it has ended. Nothing if the session ends.
   template <class Await, class Over>
   std::optional<std::size_t> take(Await await, Over over) {
     std::unique_lock lock(mutex_);
@@ -47,11 +47,11 @@ class LanePool {
     }
     return std::nullopt;
   }
-  // The lane's use is answered.
+  // The slot's use is answered.
   void give_back(std::size_t lane) { release(lane, State::Free); }
-  // The lane is filled, and no thread waits for the answer.
+  // The slot is filled, and no thread waits for the answer.
   void leave(std::size_t lane) { release(lane, State::Left); }
-  // Call it when `over` has become true: ends the waits for a lane.
+  // Ends the waits for a slot. Call it when `over` has become true.
   void end() {
     { const std::lock_guard lock(mutex_); }
     released_.notify_all();
@@ -64,7 +64,7 @@ class LanePool {
     State state = State::Free;
   };
 
-  // Under mutex_. Finds a lane in this state; among Left lanes it prefers one that is answered.
+  // Called under mutex_. Finds a slot in this state; of Left slots it prefers one that is answered.
   std::optional<std::size_t> find(State state) {
     std::optional<std::size_t> found;
     for (std::size_t k = 0; k < count; ++k) {
@@ -83,7 +83,7 @@ class LanePool {
     if (state == State::Free || !ring::wrong(ring::Mutant::left_unnotified)) released_.notify_one();
   }
 
-  std::mutex mutex_;  // of the states
+  std::mutex mutex_;  // guards the states
   std::condition_variable released_;
   std::array<Lane, count> lanes_;
 };

@@ -38,7 +38,7 @@ Lanes::Caller::Caller(Lanes& lanes) : lanes_(lanes) {
   ++lanes_.callers_;
 }
 
-// Holds the lock to the end, since the lanes may be destroyed as soon as it is free.
+// Holds the lock until return, since the Lanes may be destroyed as soon as it is free.
 Lanes::Caller::~Caller() {
   const std::lock_guard lock(lanes_.mutex_);
   if (--lanes_.callers_ == 0) lanes_.none_calls_.notify_all();
@@ -72,8 +72,8 @@ bool Lanes::fill(std::size_t lane, ring::LaneKind kind, std::uint64_t token, CUr
   return true;
 }
 
-// Polls for a while, then sleeps until the guest or the bell thread wakes us (ring/queue/parking.h). False: the session
-// ends, perhaps because of this lane's `done`.
+// Polls for a while, then sleeps until the guest or the doorbell thread wakes this thread (ring/queue/parking.h). False
+// if the session ends, perhaps because of this slot's `done`.
 bool Lanes::await(std::size_t lane) {
   const ring::LaneCaller& caller = pool_.caller(lane);
   const auto decided = [&] { return caller.look() != ring::Peer::Wait || over(); };

@@ -1,10 +1,10 @@
-// The worker's half of a session's lanes (ring/queue/lane.h), by which the guest calls functions of the program's for
-// the worker. Any thread of this process may use it. serve() makes it, and ends it with the session.
+// The worker's half of a session's callback slots (ring/queue/lane.h), by which the guest calls the program's functions
+// for the worker. Any thread of this process may use it. serve() makes it, and ends it with the session.
 //
-// A thread that waits for the guest holds no lock, since the guest may never answer. Its wait ends with the session.
+// A thread that waits for the guest holds no lock, since the guest may never answer. The wait ends with the session.
 //
-// Trust. The worker reads two of the guest's words: `done`, which it checks against its private count, and `result`,
-// which it only hands on. A wrong `done` ends the session, as a bad record does.
+// Trust: the worker reads two of the guest's words: `done`, which it compares with a private count, and `result`, which
+// it only passes on. A wrong `done` ends the session, as a bad record does.
 #pragma once
 
 #include <atomic>
@@ -23,25 +23,26 @@ namespace host {
 
 class Lanes {
  public:
-  // `doorbell_fd` wakes the bell thread, which ends a broken session.
+  // `doorbell_fd` wakes the doorbell thread, which ends a broken session.
   Lanes(Session& session, int doorbell_fd);
   // Waits for the threads in call() and post(), which return once end() was called.
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  // Has the guest call the function behind the token, and waits. Returns the result that the guest gives, which may be
-  // any number. Nothing: the session ends.
+  // Has the guest call the function of the token, and waits. Returns the guest's result, which may be any number.
+  // Nothing if the session ends.
   std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
-  // The same without waiting for the answer. Waits for a lane if all are taken. False: the session ends.
+  // Like call(), without waiting for the answer. Waits for a callback slot if all are in use. False if the session
+  // ends.
   bool post(ring::LaneKind kind, std::uint64_t token);
 
-  // The driver has ended a user object: its id ends, and the guest is to call the destructor behind the token.
+  // The driver has ended a user object: drops its id, and has the guest call the destructor of the token.
   void destroyed(std::uint64_t object, std::uint64_t token);
 
-  // Wakes all waiting threads. The bell thread calls it when the guest has rung, perhaps after an answer.
+  // Wakes all waiting threads. The doorbell thread calls it on each doorbell, since that may follow an answer.
   void wake_all();
-  // Ends every wait; later ones do not begin.
+  // Ends every wait, present and future.
   void end();
 
  private:
@@ -75,7 +76,7 @@ class Lanes {
   GuestWaker guest_;
   std::atomic<bool> used_{false}, ended_{false};
   LanePool<ring::max_lanes> pool_;
-  std::mutex mutex_;  // of callers_
+  std::mutex mutex_;  // guards callers_
   std::condition_variable none_calls_;
   unsigned callers_ = 0;
 };

@@ -20,7 +20,7 @@ struct FormOf<Id> {
   using Type = typename api::Call<Id>::Function*;
 };
 
-// The argument of a call's function: the record, taken and checked.
+// The argument of a call's function: the decoded and checked record.
 template <int Id>
 class Asked : public Taken<typename api::Call<Id>::Record> {
  public:
@@ -41,8 +41,8 @@ class Asked : public Taken<typename api::Call<Id>::Record> {
   const Form form_;
 };
 
-// The lock that a call needs until it is settled. By it the session knows what a reset or an unload on another channel
-// has taken along.
+// The lock that a call holds until its commit. It keeps a reset or an unload on another channel from ending objects
+// that the session does not know yet.
 template <class R>
 auto hold(Session& session) {
   constexpr api::Lives lives = api::lives_of<R>();

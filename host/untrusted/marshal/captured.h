@@ -1,4 +1,4 @@
-// Whether a record's call is on a captured stream. Such a call adds to a graph, and gives the GPU nothing to do.
+// Finds whether a record's call is in a captured stream. The call then adds to a graph, and gives the GPU no work.
 #pragma once
 
 #include "host/untrusted/marshal/request.h"
@@ -10,7 +10,7 @@ inline bool is_captured(const Driver& driver, CUstream stream) {
   return driver.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// Preconditions: the record's context is current.
+// Precondition: the record's context is current.
 inline bool is_on_captured_stream(const Request& r) {
   if (!r.session.graphs.captures.any()) return false;
   const std::uint64_t id = r.stream();

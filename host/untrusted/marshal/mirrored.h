@@ -1,5 +1,6 @@
-// A call of a session that has mirrors of managed variables (host/session/memory/mirrors.h): what the program has written goes
-// up before the GPU gets something to do, and what the GPU has written comes down before the guest can see that it has.
+// Runs a call of a session with shadow copies of managed variables (host/session/memory/mirrors.h). It copies the
+// program's writes to the driver before the GPU gets work, and the GPU's writes back before the guest can see that the
+// work is done.
 #pragma once
 
 #include "host/untrusted/marshal/request.h"
@@ -7,8 +8,9 @@
 
 namespace host {
 
-// The synchronous copies and fills are done when they return, but for a copy from pageable memory, whose last bytes may
-// still be on their way to the variable. So the worker waits for the NULL stream, which they use. A fault is the call's.
+// Synchronous copies and fills are complete when they return, except copies from pageable memory, whose last bytes may
+// still be in transit. The worker therefore waits for the NULL stream, which they use. A fault becomes the call's
+// result.
 inline CUresult finish_copy(const Request& r) {
   const CUresult result = r.session.driver.cuStreamSynchronize(r.per_thread() ? CU_STREAM_PER_THREAD : nullptr);
   return is_fault(result) ? result : CUDA_SUCCESS;
@@ -19,7 +21,7 @@ inline CUresult call_mirrored(Handler handler, Request& r) {
   Mirrors& mirrors = r.session.memory.mirrors;
   if (manner.submits) mirrors.up();
   CUresult result = handler(r);
-  const bool copies_now = manner.submits && manner.order == api::Order::Null;  // also where its record is posted
+  const bool copies_now = manner.submits && manner.order == api::Order::Null;  // even if the record is posted
   if (result == CUDA_SUCCESS && copies_now) result = finish_copy(r);
   const bool waits = copies_now || (r.header.flags & ring::flag_wants_reply) != 0;
   if (result == CUDA_SUCCESS && waits && !r.session.protocol.broken.load(std::memory_order_relaxed)) mirrors.down();

@@ -1,13 +1,13 @@
-// One record on its way through the worker: the record, copied to private memory, and the reply. The reply is built in
-// private memory, too, because the driver writes pointers into it before they become ids.
+// One record on its way through the worker: the record, copied to private memory, and the reply. The reply is also
+// built in private memory, because the driver writes pointers into it before they become ids.
 //
-// A record goes through these steps, a CALL line's in unmarshal.h and every other in asked.h. The guest's half has the
-// same steps in the other direction, under the same names (guest/marshal/marshal.h):
+// A record passes through these steps, for a CALL line in unmarshal.h, for every other in asked.h. The guest's half has
+// the same steps in the opposite direction, under the same names (guest/marshal/marshal.h):
 //
-//   take    turn bytes into values; bytes that no correct guest sends end the session
-//   check   turn values into the driver's handles and memory; one that the session does not have is the driver's error
+//   take    decode bytes into values; bytes that no correct guest sends end the session
+//   check   turn values into the driver's handles and memory; an unknown value yields the driver's error
 //   call    call the driver
-//   settle  note what the call has made under its id, and forget what it has ended
+//   settle  commit: record under its id what the call has made, and forget what it has ended
 //   answer  write the reply
 #pragma once
 
@@ -25,7 +25,7 @@ namespace host {
 
 class Request {
  public:
-  // `name`: the channel's, for what bring_name brings to its next lookup; null: nothing can be brought.
+  // `name`: the channel's, in which bring_name leaves a name for the next lookup; null: bring_name is not possible.
   Request(Session& owner, const ring::RecordHeader& record, std::span<const std::byte> payload,
           std::span<std::byte> reply, std::string* name = nullptr)
       : session(owner),
@@ -36,18 +36,18 @@ class Request {
         brought_name(name),
         payload_(payload) {}
 
-  // The owners of an object of this kind that the call creates. Of a green context are its streams alone.
+  // The owners of an object of this kind that the call creates. Only streams belong to a green context itself.
   Objects::Place place(api::Handle kind, std::uint64_t owner = 0) const {
     return {api::ends_with_green_context(kind) ? context : session.contexts.home_of(context), owner};
   }
   // The id that the record names as its stream; 0: none.
   std::uint64_t stream() const { return stream_of_call(header.call, payload_); }
-  // The context whose GPU works for the call: its stream's, whichever is current. And that GPU.
+  // The context whose GPU works for the call, which is that of its stream, and that GPU.
   unsigned working_context() const { return session.objects.context_of(stream(), context); }
   unsigned working_device() const { return static_cast<unsigned>(session.contexts.device_of(working_context())); }
   // The context of memory that the call makes.
   std::uint16_t context_of_memory() const { return home_of(working_context()); }
-  // The same of memory that it finds in an object. `owner` is 0 where it names none.
+  // The context of memory that the call finds in the object `owner`; 0: no object.
   std::uint16_t context_of_memory(std::uint64_t owner) const {
     return home_of(session.objects.context_of(owner, context));
   }
@@ -58,27 +58,27 @@ class Request {
     session.protocol.broken.store(true, std::memory_order_relaxed);
     return CUDA_ERROR_UNKNOWN;
   }
-  // Counts device memory that the call is about to take. False: there is not so much.
+  // Counts device memory that the call is about to take. False if there is not enough.
   bool may_take(Footprint bytes) { return may_take(working_device(), bytes); }
   bool may_take(unsigned device, Footprint bytes) {
     return bytes.is_absurd() || charge.take(session.memory.device, device, bytes.bytes());
   }
 
-  // Whether the driver may be called: the whole record has been read, and nothing has failed. Up to 15 bytes of padding
-  // may be left.
+  // True if the driver may be called: the whole record was read without failure, and the reply fits. Up to 15 bytes of
+  // padding may be left.
   bool complete() const { return in.ok() && in.left() < 16 && out.ok(); }
 
   Session& session;
   const ring::RecordHeader header;
   ring::Reader in;
   ring::Writer out;                              // not ok(): the reply does not fit
-  unsigned context;                              // the record's, or the green one that the call names
-  std::string* const brought_name;               // the channel's, or null; empty: there is none
-  std::size_t out_on_error = 0;                  // its bytes that the guest gets even if the call failed (JIT logs)
-  std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
-  Charge charge;             // the device memory that the call takes, until it is what the call has made that has it
-  std::uint64_t ending = 0;  // the id of the object that the call of a CALL line ends
-  std::uint32_t pool = 0;    // by number, which it has made an allocation from
+  unsigned context;                              // the record's, or the green context that the call names
+  std::string* const brought_name;               // the channel's, or null; empty: no name
+  std::size_t out_on_error = 0;                  // reply bytes that the guest gets even if the call failed (JIT logs)
+  std::uint64_t to_device = 0, from_device = 0;  // bytes copied by the call, for the counters
+  Charge charge;             // device memory taken by the call, until its object takes over the charge
+  std::uint64_t ending = 0;  // id of the object that a CALL line's call ends
+  std::uint32_t pool = 0;    // number of the pool from which it has allocated
 
  private:
   std::uint16_t home_of(unsigned number) const { return static_cast<std::uint16_t>(session.contexts.home_of(number)); }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t none = ~std::size_t{0};
 
-// Of a CALL line, whose record is a slot for each parameter.
+// For a CALL line, whose record has a slot for each parameter.
 template <class Shape>
 struct Slots;
 template <class... P, api::Arg... A>
@@ -26,7 +26,7 @@ struct Slots<api::Shape<CUresult(P...), A...>> {
   }
 };
 
-// Of a CUSTOM line, whose record has a list of its fields.
+// For a CUSTOM line, whose record has a list of its fields.
 template <class R, class Word>
 void look(const R&, const Word&, std::size_t&) {}
 template <class R, class M>

@@ -1,4 +1,4 @@
-// Structs of CALL lines with members that do not cross as they are (ring/api/structs.h).
+// Structs of CALL lines with members that need conversion (ring/api/structs.h).
 #pragma once
 
 #include "host/untrusted/marshal/resources.h"
@@ -7,14 +7,14 @@
 
 namespace host {
 
-// What the guest has sent, for the driver.
+// Converts the guest's values for the driver.
 struct ToDriver {
   Session& session;
   bool broken = false;
   CUresult refused = CUDA_SUCCESS;
 
-  // An ordinal that the host does not have goes to the driver as one that it does not have, for the driver's own error. Memory
-  // on the host would be this process's: it is refused.
+  // An unknown ordinal becomes -1, so that the driver returns its own error. Host memory is refused, since that would
+  // be this process's.
   void location(CUmemLocation& l) {
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) {
       CUdevice device = -1;
@@ -42,7 +42,7 @@ struct ToDriver {
   }
 };
 
-// What the driver has written, for the guest.
+// Converts the driver's values for the guest.
 struct ToGuest {
   Session& session;
   bool broken = false;

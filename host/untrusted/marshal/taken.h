@@ -1,5 +1,5 @@
-// The record of a CUSTOM or SESSION line, read by the list of its fields (ring/api/fields.h). The steps `take`,
-// `check`, `settle` and `answer` of request.h are the same for all such records.
+// A decoded request: the record of a CUSTOM or SESSION line, read by the list of its fields (ring/api/fields.h). The
+// steps `take`, `check`, `settle` and `answer` of request.h are the same for all these records.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ namespace host {
 
 // The fields of a record that describe an image.
 struct TakenImage {
-  const std::byte* sizes = nullptr;  // as they lie in the record: u64 each, of each part
+  const std::byte* sizes = nullptr;  // u64 for each part, still in the record
   const std::byte* options = nullptr;
   const std::byte* values = nullptr;
   std::uint64_t bytes = 0;  // of all parts, each padded
-  ring::SharedBytes arena;  // where they are, or
+  ring::SharedBytes arena;  // the parts' bytes, or
   const std::byte* in_record = nullptr;
 };
 
@@ -36,7 +36,7 @@ class Taken : public Words<R> {
 
   explicit Taken(Request& r) : Words<R>(r.session, r.in.read<R>()), request(r) {}
 
-  // False: no correct guest sends this.
+  // False if no correct guest sends this record.
   bool take() {
     sound_ = request.in.ok();
     api::each_field_at<R>([&](std::size_t i, const auto& word) {
@@ -45,7 +45,7 @@ class Taken : public Words<R> {
     return sound_ && request.complete();
   }
 
-  // Returns the error of the first field that names something the session does not have.
+  // Returns the error of the first field that names an object or memory that the session does not have.
   CUresult check() {
     CUresult refused = CUDA_SUCCESS;
     api::each_field_at<R>([&](std::size_t i, const auto& word) {
@@ -58,25 +58,25 @@ class Taken : public Words<R> {
   void settle() {
     api::each_field<R>([&](const auto& word) { settle(word); });
   }
-  // Call it once the driver has been asked to free.
+  // Call it after the driver's free.
   void end_freed(CUresult result) {
     if (freed_) session().asked_to_free(*freed_, result);
   }
-  // Notes the handle that the call has made under the proposed id. False: the protocol is broken, since no correct
-  // guest proposes a taken id.
+  // Adds the handle that the call has made under the proposed id. False if the protocol is broken, since no correct
+  // guest proposes an id in use.
   bool put(void* handle) {
     const Proposal p = proposal();
     session().memory.charges.keep(p.id, std::move(request.charge));
     return session().objects.put(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
-  // The same for a handle that the driver may have given before. Returns its id; 0: as put()'s false.
+  // Adds a handle that the driver may have given before. Returns its id; 0 where put() returns false.
   std::uint64_t put_once(void* handle) {
     const Proposal p = proposal();
     return session().objects.put_once(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
 
-  // Returns the driver's result. On success writes the reply. The runs of bytes that its list says follow it come in
-  // the list's order, and the reply's counts are set from them.
+  // Returns the driver's result, and writes the reply on success. `runs` are the byte runs of the reply's list, in its
+  // order; they set the reply's counts.
   template <class... Run>
   CUresult answer(CUresult result, Reply reply, const Run&... runs) {
     if (result != CUDA_SUCCESS) return result;
@@ -92,23 +92,23 @@ class Taken : public Words<R> {
     return CUDA_SUCCESS;
   }
 
-  // The driver's handle behind an id or a stream of the record.
+  // The driver's handle for an id or a stream of the record.
   template <class T, class M>
   T handle(M member) const {
     return static_cast<T>(const_cast<void*>(found(member)));
   }
-  // What follows the record: as many bytes, or elements, as this member says.
+  // The data after the record whose length or count this member gives.
   template <class M>
   const std::byte* behind(M length) const {
     return static_cast<const std::byte*>(found(length));
   }
-  // The name that follows or was brought before, which ends with a NUL.
+  // The name after the record, or one brought before; it ends with a NUL.
   std::string_view text() const { return text_; }
-  // The host's side of a copy: in the arena, or lent by the record or the reply.
+  // The host's side of a copy: in the arena, or in the record or the reply.
   ring::SharedBytes arena() const { return arena_; }
   std::byte* lent() const { return lent_; }
   const TakenImage& image() const { return image_; }
-  // A launch's, as the driver takes them.
+  // A launch's attributes, as the driver takes them.
   const CUlaunchAttribute* attributes() const { return attributes_.get(); }
 
   const Driver& driver() const { return request.session.driver; }
@@ -151,7 +151,7 @@ class Taken : public Words<R> {
     text_ = brought_name_;
     return !text_.empty();
   }
-  // The handles take the ids' places, since the record is private.
+  // Handles overwrite the ids in place, since the record is private.
   template <class M>
   bool take(std::size_t i, const field::Ids<M>& w) {
     const std::uint64_t count = value(w.count);
@@ -247,7 +247,7 @@ class Taken : public Words<R> {
                                     .charged = request.charge.hand_over()});
   }
 
-  // ---- what the list says ------------------------------------------------------------------------------------------
+  // ---- the list's contents -----------------------------------------------------------------------------------------
 
   template <class W>
   static void see_proposal(const Taken&, const W&, Proposal&) {}
@@ -272,7 +272,7 @@ class Taken : public Words<R> {
     return id;
   }
 
-  // By the member that a word names first.
+  // By the first member that a field names.
   template <class W, class M>
   static constexpr bool names(const W&, M) {
     return false;

@@ -1,6 +1,6 @@
-// A launch's attributes, read by their lines (ring/api/launch_attributes.h). The driver gets what a line describes and
-// zeros behind it: what else lies in the record is of no attribute, and a guest library of an earlier release sends there
-// what the program's union held.
+// A launch's attributes, decoded by their table (ring/api/launch_attributes.h). The driver gets the bytes that a line
+// describes, and zeros after them. The record's remaining bytes are ignored: an older guest library sends there
+// whatever the program's union held.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace host {
 
-// An attribute's value: what a record is without anything behind it.
+// An attribute's value, decoded like a record without following data.
 template <class V>
 class TakenValue : public Words<V> {
  public:
   using Words<V>::Words;
 
-  // False: no correct guest sends it.
+  // False if no correct guest sends this value.
   bool is_sound() {
     bool sound = true;
     api::each_field_at<V>([&](std::size_t i, const auto& word) { sound = sound && this->take(i, word); });
@@ -30,7 +30,7 @@ class TakenValue : public Words<V> {
     });
     return refused;
   }
-  // With the driver's handles in the places of the ids. Preconditions: check_all() has found them.
+  // The value with the driver's handles in place of ids. Precondition: check_all() has found them.
   V with_handles() const {
     V value = this->record;
     api::each_field_at<V>([&](std::size_t i, const auto& word) {
@@ -43,13 +43,13 @@ class TakenValue : public Words<V> {
  private:
   static void place(std::uint64_t& at, const void* handle) { at = reinterpret_cast<std::uint64_t>(handle); }
   template <class T>
-  static void place(T&, const void*) {}  // no other member holds an id
+  static void place(T&, const void*) {}  // other members hold no ids
 };
 
 template <class Lines = api::LaunchAttributes>
 class TakenAttributes {
  public:
-  // False: no correct guest sends these. Preconditions: count is at most api::max_launch_attributes.
+  // False if no correct guest sends these. Precondition: count is at most api::max_launch_attributes.
   bool take(Session& session, const std::byte* at, std::size_t count) {
     for (count_ = 0; count_ < count; ++count_)
       if (!take_one(session, at + count_ * sizeof(CUlaunchAttribute), values_[count_])) return false;
@@ -65,7 +65,7 @@ class TakenAttributes {
 
  private:
   static int tag_of(const void* at) {
-    int tag = 0;  // the guest's may be no value of the enumeration
+    int tag = 0;  // the guest's number may be outside the enumeration
     std::memcpy(&tag, static_cast<const std::byte*>(at) + offsetof(CUlaunchAttribute, id), sizeof tag);
     return tag;
   }
@@ -94,8 +94,7 @@ class TakenAttributes {
   }
 
   std::size_t count_ = 0;
-  std::array<CUlaunchAttribute, api::max_launch_attributes>
-      values_;  // the first count_ of them; no work for the others
+  std::array<CUlaunchAttribute, api::max_launch_attributes> values_;  // only the first count_ are used and written
 };
 
 }  // namespace host

@@ -2,8 +2,7 @@
 //
 // A record has the slots first and then the bytes that they describe, as guest/marshal/marshal.h writes them. A record
 // that no correct guest sends ends the session: a length that the call does not imply, bytes left over, a number that
-// its type cannot hold. A handle or address that the session does not have gets the driver's error, since a correct
-// guest can be late.
+// its type cannot hold. An unknown handle or address yields the driver's error, since a correct guest can be late.
 #pragma once
 
 #include <cstring>
@@ -33,7 +32,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
  public:
   explicit Unmarshal(Request& r) : r_(r) {}
 
-  // `function`: the driver's, or one that counts what it takes (counted.h).
+  // `function`: the driver's, or an accounting function (counted.h).
   template <class F>
   CUresult run(F function) {
     [[maybe_unused]] const auto changing = changing_ranges();
@@ -51,7 +50,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     return result == CUDA_SUCCESS ? refused_ : result;
   }
 
-  // For a call that the driver lacks: the record is judged all the same.
+  // For a call that the driver lacks: the record is still checked.
   CUresult refuse() { return take_all() ? CUDA_ERROR_NOT_SUPPORTED : r_.broken(); }
 
  private:
@@ -68,27 +67,27 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
 
-  // False: no correct guest sends this.
+  // False if no correct guest sends this record.
   bool take_all() {
     each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
     each([&]<std::size_t I>() { take<I>(); });
     return r_.complete() && !broken_;
   }
 
-  // Whether the call gives the session another object or range.
+  // True if the call gives the session another object or range.
   static constexpr bool makes() {
     return ((A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Memory || A.range == api::Range::Mapped) ||
             ...);
   }
 
-  // Whether the call ends an object with what it owns.
+  // True if the call ends an object and the objects that it owns.
   static constexpr bool closes_family() {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return ((args[I].closes && api::has_family(kind<I>)) || ...);
     }
     (indices);
   }
-  // The id that the call names of an object that may own what it finds; 0: none.
+  // The id in the call of an object that may own the found object; 0: none.
   template <std::size_t I>
   std::uint64_t owner_of_found() const {
     std::uint64_t owner = 0;
@@ -99,7 +98,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     return owner;
   }
 
-  // What a call that changes a reserved range holds until it is settled.
+  // The lock that a call on a reserved range holds until its commit.
   auto changing_ranges() {
     if constexpr (((A.range != api::Range::Stays) || ...))
       return r_.session.memory.reserved.changing();
@@ -146,7 +145,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       if (!r_.session.memory.knows(at)) refused_ = CUDA_ERROR_INVALID_VALUE;
   }
 
-  // Memory goes before the driver gives it to somebody else.
+  // Memory leaves the session's map before the driver can give it to another call.
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Frees)
@@ -168,7 +167,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       std::get<I>(params_) = api::from_number<T>(v);
     } else {
       void* handle = r_.session.objects.find(v, kind<I>);
-      // What goes with its owner is the driver's to end.
+      // An owned object is ended by the driver, with its owner.
       const bool goes_alone = !args[I].closes || args[I].removes || !r_.session.objects.is_owned(v);
       if (handle == nullptr || !goes_alone) refused_ = api::kind_of(kind<I>).unknown;
       if constexpr (args[I].closes) r_.ending = v;
@@ -176,7 +175,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  // The ids in the record become handles in their place: it is private.
+  // Handles overwrite the ids in place, since the record is private.
   template <std::size_t I>
   void take_ids() {
     const std::uint64_t bytes = slots_[I], count = slots_[static_cast<std::size_t>(args[I].count)];
@@ -200,7 +199,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (r != CUDA_SUCCESS) refused_ = r;
   }
 
-  // A context crosses as its number.
+  // The record has a context's number.
   template <std::size_t I>
   void take_context(std::uint64_t number) {
     if (number >= ring::max_contexts) return void(broken_ = true);
@@ -224,8 +223,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     std::get<I>(params_) = slots_[I];
   }
 
-  // Whether the call's stream is captured, and stays so until the driver has been called. What a driver adds to a graph for an
-  // address that is not the session's does no more than a kernel can.
+  // True if the call's stream is captured; then it stays captured until the driver was called. A graph node with a
+  // foreign address can do no more than a kernel can.
   bool is_captured_to_the_end() {
     if (!r_.session.graphs.captures.any()) return false;
     captures_stay_ = r_.session.making();
@@ -234,7 +233,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     return captured;
   }
 
-  // The guest sends the length that the call implies. The worker computes it as well, and compares the two.
+  // The guest sends the length that the call implies. The worker computes it, too, and compares the two.
   template <std::size_t I>
   void take_pointer() {
     constexpr Arg a = args[I];
@@ -270,7 +269,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
         if (!broken_) visit_structs<I>(ToDriver{r_.session});
     } else {
       std::byte* at = r_.out.reserve(length);
-      if (at != nullptr) std::memset(at, 0, length);  // the driver may write less than it was lent
+      if (at != nullptr) std::memset(at, 0, length);  // the driver may write less than the length
       std::get<I>(params_) = reinterpret_cast<Param<I>>(at);
     }
   }
@@ -284,7 +283,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (visitor.refused != CUDA_SUCCESS) refused_ = visitor.refused;
   }
 
-  // The driver may give back a handle whose object has ended: to the guest that is none.
+  // The driver may return a handle whose object has ended; the guest then gets an error.
   template <std::size_t I>
   void settle_known() {
     const std::uint64_t id = r_.session.objects.id_of(kind<I>, created_[I]);
@@ -349,10 +348,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   Params params_{};
   std::uint64_t slots_[sizeof...(P) + 1] = {};
   void* created_[sizeof...(P) + 1] = {};
-  std::byte* answer_[sizeof...(P) + 1] =
-      {};  // where the reply has the id of what was found, or the address of new memory
+  std::byte* answer_[sizeof...(P) + 1] = {};  // found ids and new addresses in the reply
   std::shared_lock<std::shared_mutex> captures_stay_;
-  std::optional<Session::Freed> freed_;  // what the driver is about to get back
+  std::optional<Session::Freed> freed_;  // the memory that the driver is about to free
   CUresult refused_ = CUDA_SUCCESS;
   bool broken_ = false;
 };

@@ -1,5 +1,5 @@
-// What the words of a list (ring/api/fields.h) demand of a struct that a guest has sent, whether it is a record or lies in
-// one: `take` and `check` of request.h. What follows a record is not here (taken.h).
+// The field validators: `take` and `check` of request.h for the fields (ring/api/fields.h) of a struct from the guest,
+// a record or a part of one. taken.h handles the data after a record.
 #pragma once
 
 #include <array>
@@ -120,12 +120,12 @@ class Words {
 
   template <class W>
   CUresult check(std::size_t, const W&) {
-    return CUDA_SUCCESS;  // take() has seen all that there is to it
+    return CUDA_SUCCESS;  // take() has checked it completely
   }
   template <class M, class L>
   CUresult check(std::size_t, const field::Address<M, L>& w) {
     const auto bytes = api::length_of(record, w.length);
-    if (bytes && *bytes == 0 && value(w.member) == 0) return CUDA_SUCCESS;  // nowhere, and nothing of it
+    if (bytes && *bytes == 0 && value(w.member) == 0) return CUDA_SUCCESS;  // null with length 0
     return bytes && session().memory.addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS
                                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
@@ -138,7 +138,7 @@ class Words {
   CUresult check(std::size_t i, const field::MaybeId<M>& w) {
     return value(w.member) == 0 ? CUDA_SUCCESS : find(i, value(w.member), w.kind);
   }
-  // It goes before the driver gives it to somebody else.
+  // Memory leaves the session's map before the driver can give it to another call.
   template <class M>
   CUresult check(std::size_t, const field::Frees<M>& w) {
     return (freed_ = session().free(value(w.member))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -162,7 +162,7 @@ class Words {
   }
 
   std::array<const void*, api::field_count<R> + 1> found_{};  // the driver's handles, by place in the list
-  std::optional<Session::Freed> freed_;                       // what the driver is about to get back
+  std::optional<Session::Freed> freed_;                       // the memory that the driver is about to free
 
  private:
   Session& session_;

@@ -1,5 +1,5 @@
-// Capture of streams. The calls are CUSTOM because a capture's graph is an object that the driver makes, which the guest may know
-// before the capture has ended, and which ends with a capture that fails.
+// Stream capture. These calls are CUSTOM because the driver makes the capture's graph. The guest may learn of that
+// graph before the capture ends, and a failed capture ends it.
 #include <algorithm>
 #include <cstring>
 #include <vector>

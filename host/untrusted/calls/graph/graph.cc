@@ -1,4 +1,4 @@
-// Graphs: lists, which come by pages, and the calls that tell a node of what failed.
+// Graphs: lists, which are sent in pages, and calls that report the node of a failure.
 #include <algorithm>
 #include <vector>
 
@@ -9,14 +9,14 @@
 namespace host::calls {
 namespace {
 
-// A list as the driver has it: its nodes, or its edges.
+// A list from the driver: nodes, or edges.
 struct List {
   std::vector<CUgraphNode> from, to;
   std::vector<CUgraphEdgeData> data;
 };
 
-// `ask(from, to, data, count)`: the driver's function. The list may grow between the two questions, where another channel adds to
-// the graph: then the rest comes with a later page.
+// `ask(from, to, data, count)`: the driver's function. If another channel adds to the graph between the two calls, a
+// later page brings the rest.
 template <class Ask>
 CUresult read_list(List& list, bool pairs, bool data, Ask ask) {
   std::size_t count = 0;
@@ -32,7 +32,7 @@ CUresult read_list(List& list, bool pairs, bool data, Ask ask) {
   return result;
 }
 
-// The page from `first` on, with ids: the nodes are those of the graph with this id.
+// Sends the page from `first` on, with ids. The nodes belong to the graph with this id.
 template <class A>
 CUresult answer_page(A& a, const List& list, std::uint64_t first, std::uint64_t graph) {
   std::vector<std::uint64_t> words;

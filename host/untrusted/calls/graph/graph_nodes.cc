@@ -1,4 +1,4 @@
-// Nodes of graphs that a program makes by hand.
+// Nodes that a program adds to graphs explicitly.
 #include <cstring>
 #include <vector>
 
@@ -39,7 +39,7 @@ class KernelNode {
   const CUDA_KERNEL_NODE_PARAMS_v2* get() const { return &params_; }
 
  private:
-  // A program may give a kernel for a function.
+  // A program may pass a kernel as a function.
   static std::uint64_t id_of(const api::KernelNodeParams& given) {
     return given.function != 0 ? given.function : given.kernel;
   }
@@ -68,7 +68,7 @@ class KernelNode {
   const CUDA_KERNEL_NODE_PARAMS_v2 params_;
 };
 
-// The parameters that the driver has of a node, in one block. Nothing where it does not say how long they are.
+// The parameters that the driver has of a node, packed. Empty if the driver does not report their sizes.
 std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& p) {
   std::vector<std::byte> block;
   if (p.extra != nullptr) {
@@ -92,7 +92,7 @@ std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_
   return block;
 }
 
-// The id of a function that the session has, or finds here by its kernel. 0: it has ended since the node got it.
+// The id of a function that the session has, or finds here by its kernel. 0 if it has ended since the node got it.
 std::uint64_t id_of_function(const Request& r, CUfunction function, std::uint64_t kernel) {
   Objects& objects = r.session.objects;
   if (function == nullptr) return 0;
@@ -132,7 +132,7 @@ CUresult cuGraphKernelNodeGetParams_v2(asked::cuGraphKernelNodeGetParams_v2& a) 
   const std::uint64_t kernel = id_of_kernel(a.request, p.kern), function = id_of_function(a.request, p.func, kernel);
   std::vector<std::byte> block;
   if (function != 0 || kernel != 0)
-    block = packed_by_driver(a.driver(), p);  // the driver is asked about one that is there
+    block = packed_by_driver(a.driver(), p);  // asks the driver only about a function that exists
   const auto bytes = static_cast<std::uint32_t>(block.size());
   block.resize(ring::padded(block.size()));
   return a.answer(result,
@@ -232,7 +232,7 @@ CUresult cuGraphExecHostNodeSetParams(asked::cuGraphExecHostNodeSetParams& a) {
                        [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(exec, node, params); });
 }
 
-// A node that the guest has not given a function for has none of ours.
+// A node whose function did not come from the guest has no HostCall.
 CUresult cuGraphHostNodeGetParams(asked::cuGraphHostNodeGetParams& a) {
   CUDA_HOST_NODE_PARAMS params{};
   const CUresult result = a.call(a.handle<CUgraphNode>(&api::GetHostNodeRecord::node), &params);
