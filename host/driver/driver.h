@@ -34,9 +34,9 @@ struct Driver {
   static std::unique_ptr<Driver> load(const std::string& path, std::string& error);
 };
 
-// From now on a thread that waits for an event sleeps, even if the event was created to spin: without
-// CU_EVENT_BLOCKING_SYNC it spins even in a context that sleeps. A guest cannot see the flag. Called once, before other
-// threads use the driver.
+// Makes threads that wait for an event sleep, even if the event was created to spin: without CU_EVENT_BLOCKING_SYNC
+// they would spin even in a context that sleeps. A guest cannot see the flag. Call it once, before other threads use
+// the driver.
 void make_events_sleep(Driver& driver);
 
 }  // namespace host

@@ -1,9 +1,9 @@
-// The requests that a worker may make of NVIDIA's kernel modules once it serves a guest: by number, the whole of it
-// with the argument's size, as tools/dev/record-ioctls saw them on one and on two H200 with all programs that exercise the
-// driver. A new driver, or a new call that we serve, needs a new recording.
+// The ioctl requests that a worker may send to NVIDIA's kernel modules while it serves a guest. Each is the whole
+// number, including the argument's size. tools/dev/record-ioctls recorded them on one and on two H200, with all
+// programs that exercise the driver. A new driver, or a newly served call, needs a new recording.
 //
-// A filter sees the number and not the device. Some numbers stand for much: RM_CONTROL and RM_ALLOC have commands and
-// classes of their own, which lie in memory.
+// The filter sees the number and not the device. Some numbers are broad: RM_CONTROL and RM_ALLOC have commands and
+// classes of their own in memory.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace host::jail {
 
 inline constexpr std::string_view recorded_driver = "580.159.04";
-inline constexpr std::uint32_t recorded_gpus = 2;  // a context on a second one is made in the finished jail
+inline constexpr std::uint32_t recorded_gpus = 2;  // the finished jail permits a context on a second one
 
 struct Request {
   std::uint32_t number;
-  const char* devices;  // of which devices it was seen: nvidiactl, nvidia0 and on (gpu), nvidia-uvm (uvm)
+  const char* devices;  // devices that got it: nvidiactl, nvidia0 and on (gpu), nvidia-uvm (uvm)
   const char* name;     // in NVIDIA's open kernel modules
   std::string_view why;
 };
 
-// Seen in the finished jail. The driver makes the requests of its start before that, and they are not here.
+// Recorded in the finished jail. Requests that the driver makes earlier, at its start, are not listed.
 inline constexpr Request listed_requests[] = {
     {0xc0384627, "gpu", "NV_ESC_RM_ALLOC_MEMORY", "pinned memory"},
     {0xc0104629, "nvidiactl", "NV_ESC_RM_FREE", "objects of the resource manager end"},
@@ -64,7 +64,7 @@ constexpr bool is_listed(std::uint32_t number) {
 
 enum class Requests {
   None,    // the driver has no device file open
-  Listed,  // those above
+  Listed,  // the requests above
   Any,     // every request of every device file that the worker can open
 };
 
@@ -73,11 +73,11 @@ std::string kernel_driver(const std::string& version_file = "/proc/driver/nvidia
 
 struct Choice {
   Requests requests;
-  std::string missing;  // why the list is not in force although it was asked for
+  std::string missing;  // why the list is not in force, though it was requested
 };
-// The requests that a worker's filter lets through. The list is of no use with another driver, or with more GPUs than
-// it was recorded with: the requests that are needed then are not known, and a refusal could come long after the start,
-// in the middle of a guest's work. `gpus`: the number that the driver shows.
+// The requests that a worker's filter allows. With another driver, or more GPUs than recorded, the list is not used:
+// the needed requests are unknown, and a refusal could come late, in the middle of a guest's work. `gpus`: the number
+// that the driver shows.
 Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver, std::uint32_t gpus);
 
 }  // namespace host::jail

@@ -15,7 +15,7 @@
 namespace host::jail {
 namespace {
 
-// Debian 12's header ends at the second version of the interface; the kernel reports its own.
+// Debian 12's header ends at version 2 of the interface; the kernel reports its own version.
 constexpr std::uint64_t fs_execute = 1ULL << 0, fs_write_file = 1ULL << 1, fs_read_file = 1ULL << 2;
 constexpr std::uint64_t fs_read_dir = 1ULL << 3, fs_truncate = 1ULL << 14, fs_ioctl_dev = 1ULL << 15;
 constexpr std::uint64_t net_bind_and_connect_tcp = 3;
@@ -43,7 +43,7 @@ class Ruleset {
   Ruleset(const Ruleset&) = delete;
   Ruleset& operator=(const Ruleset&) = delete;
 
-  // A path that is not there needs no rule. Rights that only folders have are dropped for files.
+  // A missing path needs no rule. For a file the rights of folders are dropped.
   void allow(const std::string& path, std::uint64_t rights) {
     const int target = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (target < 0) return;
@@ -78,9 +78,10 @@ void allow_system(Ruleset& rules) {
   for (const char* folder : {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc", "/sys"}) {
     rules.allow(folder, reading);
   }
-  // Of /etc the files that the loader, the C library's clock and the driver read, and nothing about users or services.
+  // In /etc only the files that the loader, the C library's clock and the driver read, and nothing about users or
+  // services.
   for (const char* path : {"/etc/ld.so.cache", "/etc/localtime", "/etc/nvidia"}) rules.allow(path, reading);
-  rules.allow("/proc/self/task", reading | fs_write_file | fs_truncate);  // fopen("w") truncates, if only in name
+  rules.allow("/proc/self/task", reading | fs_write_file | fs_truncate);  // fopen("w") asks to truncate, even here
   rules.allow("/dev/null", device);
   for (const char* file : {"/dev/zero", "/dev/urandom"}) rules.allow(file, reading);
 }
@@ -104,7 +105,7 @@ Result apply_landlock(const LandlockPaths& paths) {
     result.missing = failed("the kernel has no Landlock");
     return result;
   }
-  // With a sharing daemon the driver talks to it over sockets whose names may be abstract.
+  // The driver talks to a sharing daemon over sockets, which may be abstract.
   const std::uint64_t scopes = scope_signal | (paths.write.empty() ? scope_abstract_socket : 0);
   const RulesetAttributes attributes{version.all_fs(), net_bind_and_connect_tcp, scopes};
   const long fd = syscall(SYS_landlock_create_ruleset, &attributes, version.attributes_size(), 0);

@@ -1,5 +1,5 @@
-// The layer that limits the files that the worker may open. A file that is not named here is refused, to any user. It
-// binds the calling thread and the threads it starts later, so it is applied before the driver library is loaded.
+// The layer that limits which files the worker may open. Unlisted files are refused, to any user. It binds the calling
+// thread and threads that it starts later, so it is applied before the driver library is loaded.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 namespace host::jail {
 
 struct LandlockPaths {
-  std::vector<std::string> read;   // files or folders, beside the system's own
-  std::vector<std::string> write;  // the same, for a sharing daemon's pipes; empty but under MPS
-  // The device files that may be opened and controlled; empty: all of NVIDIA's that there are.
+  std::vector<std::string> read;   // files or folders, besides the system's
+  std::vector<std::string> write;  // files or folders of a sharing daemon's pipes; empty except under MPS
+  // The device files that may be opened and controlled; empty: all of NVIDIA's.
   std::vector<std::string> devices = {};
 };
 
-// Reads: the system's library folders, three names of /etc, /proc, /sys, `read`. Writes: `devices`, /dev/null, the
-// threads' own names below /proc/self/task, `write`. Executes nothing, makes nothing, removes nothing, connects to
-// nothing.
+// Allows reading the system's library folders, three names in /etc, /proc, /sys and `read`. Allows writing `devices`,
+// /dev/null, the threads' own names below /proc/self/task and `write`. Allows no execution, creation, removal or
+// connection.
 Result apply_landlock(const LandlockPaths& paths);
 
 }  // namespace host::jail

@@ -1,9 +1,9 @@
-// The jail's layers: their names, and the report of applying one.
+// The jail's layers: their names, and the result of applying one.
 //
-// A worker is treated as if its guest controlled it. The order is fixed (the driver's demands were measured):
-// namespaces, limits, no_new_privs, Landlock and user while the process has one thread and no driver; seccomp last,
-// over all threads, before the first guest byte. Each layer holds by itself: a missing one is reported, never papered
-// over.
+// A worker is treated as if its guest controlled it. The order is fixed, because the driver's needs were measured.
+// Namespaces, limits, no_new_privs, Landlock and user come while the process has one thread and no driver. seccomp
+// comes last, over all threads, before the first guest byte. Each layer holds by itself; a missing one is reported and
+// never replaced.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace host::jail {
 
-// Bits of the mask that a worker reports with its readiness.
+// Bits of the mask in a worker's ready message.
 enum class Layer : std::uint32_t {
   NoNewPrivileges = 1 << 0,
   Namespaces = 1 << 1,
@@ -34,8 +34,7 @@ constexpr const char* name_of(Layer layer) {
   return "?";
 }
 
-// Active if `missing` is empty; otherwise `missing` is the reason, in a few words, why the layer does not (wholly)
-// hold.
+// Active if `missing` is empty; otherwise `missing` says in a few words why the layer does not (fully) hold.
 struct Result {
   Layer layer;
   std::string missing;

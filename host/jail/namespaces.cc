@@ -46,15 +46,15 @@ std::string make_mounts_private() {
   return {};
 }
 
-// A view of /proc without the command lines and states of other processes. Only root may make one without a pid
-// namespace; if it cannot be had, Landlock still keeps other processes' memory, descriptors and environment closed.
+// Mounts a /proc without the command lines and states of other processes. Only root may do that without a PID
+// namespace. Without it Landlock still protects other processes' memory, descriptors and environment.
 std::string hide_other_processes() {
   constexpr unsigned long flags = 2 | 4 | 8;  // MS_NOSUID | MS_NODEV | MS_NOEXEC
   if (syscall(SYS_mount, "proc", "/proc", "proc", flags, "hidepid=ptraceable") != 0) return failed("/proc of its own");
   return {};
 }
 
-// A folder that is no mount's root becomes one. One that is not there needs nothing.
+// Makes a folder a mount of its own if needed. A missing folder is ignored.
 bool make_writable(const char* folder) {
   constexpr unsigned long ms_bind = 1UL << 12;  // MS_BIND
   if (access(folder, F_OK) != 0 || set_mount(folder, 0, 0, MOUNT_ATTR_RDONLY)) return true;
@@ -62,7 +62,7 @@ bool make_writable(const char* folder) {
          set_mount(folder, 0, 0, MOUNT_ATTR_RDONLY);
 }
 
-// Landlock refuses writing, too: either layer alone suffices where the other is missing.
+// Landlock also refuses writes: either layer alone is enough if the other is missing.
 std::string make_mounts_read_only(const std::vector<std::string>& writable) {
   if (!set_mount("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)) return failed("read-only mounts");
   if (!set_mount("/proc", 0, 0, MOUNT_ATTR_RDONLY)) return failed("writable /proc");

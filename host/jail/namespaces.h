@@ -1,5 +1,5 @@
-// The layer that takes the machine's mounts, network and System V objects out of the worker's sight.
-// Called by a process with one thread (a process with threads cannot make a user namespace), before a driver is loaded.
+// The layer that hides the machine's mounts, network and System V objects from the worker. The caller has one thread (a
+// process with threads cannot make a user namespace) and has not loaded a driver.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace host::jail {
 
-// New mount, network and IPC namespaces; without root, inside a new user namespace in which the user keeps its id.
-// All mounts become read-only but those of `writable`, folders which need not be there, and /proc (the driver names its
-// threads through /proc/self/task), which, made by root, shows no other process. There is no new pid namespace: the
-// driver composes paths below /proc from its thread ids, which must be those that /proc shows.
+// Enters new mount, network and IPC namespaces; without root, inside a new user namespace that keeps the user's ID. All
+// mounts become read-only except the folders in `writable`, which may be missing, and /proc, where the driver names its
+// threads (/proc/self/task). As root, /proc shows no other process. There is no new PID namespace: the driver composes
+// paths below /proc from its thread IDs, which must match those in /proc.
 Result apply_namespaces(const std::vector<std::string>& writable = {});
 
 }  // namespace host::jail

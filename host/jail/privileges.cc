@@ -15,7 +15,7 @@
 namespace host::jail {
 namespace {
 
-// The driver holds about 60 descriptors for one GPU; 16 GPUs and the slots' own leave room below this.
+// The driver holds about 60 descriptors for one GPU; 16 GPUs and the slot's descriptors need fewer than this.
 constexpr rlim_t max_descriptors = 2048;
 
 std::string failed(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
@@ -28,8 +28,8 @@ bool lower(__rlimit_resource which, rlim_t value) {
   return setrlimit(which, &limit) == 0;
 }
 
-// The bounding set as well: in a user namespace it would let a later step of the kernel's rules hand rights back.
-// Preconditions: still with the right to do it, CAP_SETPCAP; without, there is nothing in it that could be had.
+// Clears the bounding set as well, through which a user namespace could regain rights. Needs CAP_SETPCAP; without that
+// capability the set gives nothing.
 void drop_bounding_set() {
   for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);

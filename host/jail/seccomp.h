@@ -1,5 +1,5 @@
-// The layer that limits the system calls. Applied last: after the driver is up, before the first guest byte. It binds
-// every thread the process has (TSYNC), the driver's own included. The policy is seccomp_policy.h.
+// The layer that limits system calls. It is applied last, after the driver's start and before the first guest byte. It
+// binds every thread of the process (TSYNC), including the driver's. seccomp_policy.h has the policy.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 
 namespace host::jail {
 
-// `requests`: the driver reaches its hardware through device files, so it may open them, and make these requests of
-// them; Landlock keeps all others closed. `movable_bytes`: the one size of mapping that it may move, none where 0. A
-// mapping that could grow would reach the pages of the shared file behind it, which are other sessions'. `listener`: not
-// null for a client of MPS, whose every connect() then waits for the answer of whoever listens there. It is the caller's;
-// -1 where the kernel gives none, and connect() is refused as it is to all others.
+// `requests`: the driver reaches its hardware through device files, so it may open them and send these requests.
+// Landlock keeps other files closed. `movable_bytes`: the only size of mapping that may be moved; 0: none. A growing
+// mapping would reach other sessions' pages of the shared file. `listener`: non-null for a client of MPS, whose
+// connect() calls then wait for an answer through it. The caller owns it. If it is -1, the kernel gives no listener,
+// and connect() is refused as to all workers.
 Result apply_seccomp(Requests requests, std::size_t movable_bytes, int* listener = nullptr);
 
-// True if a filter that lets only listed requests through binds this process.
+// True if this process's filter allows only the listed requests.
 bool list_in_force();
 
 }  // namespace host::jail

@@ -1,8 +1,8 @@
-// The system calls that a worker may make once it serves a guest: the whole policy, to be read line by line.
+// The system calls that a worker may make while it serves a guest: the whole policy, to be read line by line.
 //
-// A call that is not named is refused with EPERM, so that a driver that merely tries goes on. A call that no driver and
-// no C library makes, but an attacker would, ends the process. Paths cannot be seen here: Landlock limits the files
-// that `openat` may reach; this table lets nothing be created and leaves writing to device files.
+// Unlisted calls fail with EPERM, so that a driver that merely tries them continues. A call that no driver or C library
+// makes, but an attacker would, kills the process. seccomp cannot see paths: Landlock limits the files that `openat`
+// may reach. This table forbids creating files, and allows writing only to device files.
 #pragma once
 
 #include <string_view>
@@ -11,29 +11,29 @@ namespace host::jail {
 
 enum class Verdict {
   Allow,
-  AllowIfDevices,  // only for a driver that has device files open; Landlock keeps all other files closed
-  AllowIfClient,   // only for a client of MPS that the broker answers, else as Deny
-  AskIfClient,     // likewise, and the broker acts in place of the kernel, which never looks at the arguments
-  Deny,            // EPERM, as for a call that is not named: written down if a reader may look for it
-  Absent,          // ENOSYS: the C library then takes the older call, whose arguments can be checked
+  AllowIfDevices,  // only for a driver with open device files; Landlock keeps all other files closed
+  AllowIfClient,   // only for a client of MPS whose calls the broker answers; else as Deny
+  AskIfClient,     // as AllowIfClient, but the broker acts instead of the kernel, which ignores the arguments
+  Deny,            // EPERM, as for an unlisted call; listed because a reader may look for it
+  Absent,          // ENOSYS: the C library then uses an older call, whose arguments can be checked
   Kill,
 };
 
-// A condition on the arguments for the verdict to apply; otherwise EPERM.
+// A condition on the arguments for the verdict; otherwise EPERM.
 enum class Check {
   Any,
   NotExecutable,  // arg 2 has no PROT_EXEC
-  ReadOnly,       // arg 2 (openat) asks for reading, and neither makes nor truncates
-  ReadWrite,      // arg 2 (openat) asks for both, and neither makes nor truncates
-  WriteOnly,      // the same, for writing alone
-  Thread,         // arg 0 (clone) makes a thread, in no new namespace
+  ReadOnly,       // arg 2 (openat) requests reading, and neither creates nor truncates
+  ReadWrite,      // arg 2 (openat) requests both, and neither creates nor truncates
+  WriteOnly,      // arg 2 (openat) requests writing, and neither creates nor truncates
+  Thread,         // arg 0 (clone) creates a thread, in no new namespace
   OwnProcess,     // arg 0 is this process
   OwnLimits,      // prlimit64 that changes nothing
   ThreadName,     // prctl that names a thread or a mapping
   DeviceControl,  // ioctl: the numbers of ioctls.h
-  MovesArena,     // mremap that moves as much as the arena has, and changes no size
-  Descriptor,     // fcntl that copies a descriptor, or asks for its flags or sets them
-  ClientSocket,   // socket(AF_UNIX, SOCK_SEQPACKET, 0): without a connection it sends nothing to anybody
+  MovesArena,     // mremap that moves exactly the arena's size, and changes no size
+  Descriptor,     // fcntl that duplicates a descriptor, or reads or sets its flags
+  ClientSocket,   // socket(AF_UNIX, SOCK_SEQPACKET, 0), which sends nothing unless connected
   Credentials,    // setsockopt of SO_PASSCRED
 };
 
@@ -67,7 +67,7 @@ inline constexpr Rule policy[] = {
     {"sched_yield", Verdict::Allow, Check::Any, "polite spinning"},
     {"membarrier", Verdict::Allow, Check::Any, "fences between own threads"},
 
-    // memory; the arena is moved into its window with mremap
+    // memory; mremap moves the arena into its window
     {"mmap", Verdict::Allow, Check::NotExecutable, "heap, stacks, device memory; no new code"},
     {"mprotect", Verdict::Allow, Check::NotExecutable, "heap, thread stacks; no new code"},
     {"munmap", Verdict::Allow, Check::Any, "memory"},
