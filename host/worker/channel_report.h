@@ -1,5 +1,5 @@
-// Tells the scheduler which channels the driver library has made on each GPU (ring/ops/gpu_use.h), as the worker's ioctl() sees
-// them. It begins before the driver's start.
+// Reports to the scheduler which channels the driver library has made on each GPU (ring/ops/gpu_use.h), as seen by the
+// worker's ioctl(). It must begin before the driver's start.
 //
 // Thread-safety: any thread may call.
 #pragma once
@@ -10,11 +10,11 @@
 
 namespace host::worker {
 
-// Null: to nobody.
+// Sets the page for the report; null: none.
 void tell_channels_in(ring::UsePage* page);
-// After an ioctl() of this process that returned 0.
+// Call it after an ioctl() of this process that returned 0.
 void note_request(int fd, unsigned long request, const void* argument);
-// The driver library's client of the resource manager; 0: it has made no channel.
+// The driver library's resource-manager client; 0: it has made no channel.
 std::uint32_t rm_client();
 
 }  // namespace host::worker

@@ -1,9 +1,9 @@
-// The worker's own ioctl(), which the driver library finds before the C library's. It reports the number of each
-// request that the jail refuses, so that the needs of a new driver are seen at once, and notes the channels that the
-// driver library makes.
+// The worker's own ioctl(), which the driver library finds before the C library's. It logs the number of each request
+// that the jail refuses, so that a new driver's needs show at once, and records the channels that the driver library
+// makes.
 //
 // It only reports. The seccomp filter refuses the request, so a subverted worker that calls the kernel directly only
-// avoids the report. The filter could raise SIGSYS instead, but that would end the worker if a thread blocks signals,
+// avoids the report. The filter could raise SIGSYS instead, but that would kill the worker if a thread blocks signals,
 // as a library's threads may.
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -23,13 +23,13 @@ namespace {
 
 using Ioctl = int (*)(int, unsigned long, ...);
 
-// This is looked up before the jail closes, and before there are other threads.
+// Looked up before the jail closes, and before there are other threads.
 const auto next = reinterpret_cast<Ioctl>(dlsym(RTLD_NEXT, "ioctl"));
 
 constexpr std::size_t most_reported = 32;
 std::atomic<std::uint32_t> reported[most_reported] = {};  // numbers; 0 is free
 
-// True at a number's first report. False once the table is full.
+// True at a number's first report. False if the table is full.
 bool first_time(std::uint32_t number) {
   for (std::atomic<std::uint32_t>& place : reported) {
     std::uint32_t seen = 0;
@@ -44,10 +44,11 @@ void report(int fd, std::uint32_t number) {
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   if (readlink(link, path, sizeof path - 1) < 0) path[0] = '?';
   char line[192];
-  const int length = std::snprintf(line, sizeof line,
-                                   "the jail refused ioctl 0x%08x of %s, which is not in its list: tools/dev/record-ioctls "
-                                   "records it anew\n",
-                                   number, path);
+  const int length =
+      std::snprintf(line, sizeof line,
+                    "the jail refused ioctl 0x%08x of %s, which is not in its list: tools/dev/record-ioctls "
+                    "records it anew\n",
+                    number, path);
   static_cast<void>(!write(STDERR_FILENO, line, static_cast<std::size_t>(length)));
 }
 

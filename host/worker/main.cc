@@ -1,10 +1,10 @@
 // ivgpu-worker: serves one guest process with one libcuda.
 //
-// Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region, the slot's
-// doorbell, its guest's interrupt and its telemetry as its only descriptors, and an environment made from scratch. The
-// worker maps its slot, jails itself, starts the driver, and serves one guest process on a thread per channel until
-// ivgpud closes the socket or the guest breaks the protocol. Then it exits, and everything that it had ends, on the GPU
-// as well. The broker treats it as if its guest controlled it.
+// Process model: ivgpud starts a worker before a guest claims it. The worker has a minimal environment and these
+// descriptors only: a socket to ivgpud, the VM's region, the slot's doorbell, its guest's interrupt and its telemetry.
+// It maps its slot, jails itself, starts the driver, and serves one guest process on a thread per channel. When ivgpud
+// closes the socket or the guest breaks the protocol, it exits, and its work on the GPU ends. The broker treats it as
+// if its guest controlled it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ class GpuBackend {
     if (!driver_) return false;
     if (waits_asleep()) host::make_events_sleep(*driver_);
     init_result_ = driver_->cuInit(0);
-    // Without a usable GPU the session goes on: the guest's own cuInit then returns the driver's error.
+    // Without a usable GPU the session still runs: the guest's own cuInit then returns the driver's error.
     if (init_result_ != CUDA_SUCCESS) return true;
     preload_compilers();
     return make_context(error);
@@ -69,8 +69,8 @@ class GpuBackend {
   }
 
  private:
-  // Loads the driver's compilers now. The driver would load them at a program's first PTX, but in the jail no code can
-  // be mapped. It then finds them by name among the loaded libraries. The simulated GPU has none.
+  // Loads the driver's compilers now. The driver would load them at a program's first PTX, when the jail forbids
+  // mapping code. It then finds them by name among the loaded libraries. The simulated GPU has none.
   void preload_compilers() {
     const auto folder = std::filesystem::path(options_.library).parent_path();
     for (const char* name : {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}) {
@@ -100,7 +100,7 @@ class GpuBackend {
   CUresult init_result_ = CUDA_SUCCESS;
 };
 
-// The simulated GPU's file for its use (host/simgpu/api/device/usage_file.h): in the jail it could not be opened any more.
+// Opens the simulated GPU's usage file (host/simgpu/api/device/usage_file.h), which the jail would refuse later.
 void open_usage_file() {
   const char* path = std::getenv("IVGPU_SIM_USAGE");
   if (path == nullptr) return;
@@ -125,8 +125,8 @@ int main(int argc, char** argv) {
                 [&](ring::DevicePage& page) { gpu.describe(page); },
                 [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); },
                 host::worker::tell_channels_in, host::worker::rm_client});
-  // No exit handlers run. The driver's would wait for a GPU that may be running a guest's endless kernel, and the end
-  // of the process frees everything.
+  // Runs no exit handlers: the driver's would wait for a GPU that may run a guest's endless kernel. The end of the
+  // process frees everything.
   std::fflush(nullptr);
   _exit(code);
 }

@@ -26,7 +26,7 @@ bool jail_mode(std::string_view text, JailMode& into) {
   return true;
 }
 
-// Accepts a device file of NVIDIA's. A path with ".." could lead elsewhere and is refused.
+// Accepts NVIDIA's device files. A path with ".." could lead elsewhere and is refused.
 bool device(std::string_view path, std::vector<std::string>& into) {
   if (!path.starts_with("/dev/nvidia") || path.find("..") != std::string_view::npos) return false;
   into.emplace_back(path);

@@ -15,38 +15,37 @@ struct Options {
   int control_fd = -1;
   int region_fd = -1;
   int doorbell_fd = -1;
-  int interrupt_fd = -1;  // an eventfd; -1: nothing interrupts the guest
+  int interrupt_fd = -1;  // an eventfd; -1: the guest cannot be interrupted
   int telemetry_fd = -1;
-  int group_fd = -1;   // cgroup.procs of its VM's control group; -1: it stays where it was started
-  int orders_fd = -1;  // with the next two: of its GPU time (ring/ops/gpu_use.h); -1: nobody schedules it
+  int group_fd = -1;   // cgroup.procs of its VM's control group; -1: it stays in its group
+  int orders_fd = -1;  // this and the next two: GPU time (ring/ops/gpu_use.h); -1: not scheduled
   int use_fd = -1;
   int bell_fd = -1;
-  int life_fd = -1;              // ends with its broker (host/base/process/life_line.h); -1: the worker is killed then
-  std::uint32_t outlive_ms = 0;  // how long it goes on after that
-  bool rung_by_broker = false;   // its guest has no doorbell, so the broker rings it for the guest
+  int life_fd = -1;              // ends with the broker (host/base/process/life_line.h); -1: the worker is killed then
+  std::uint32_t outlive_ms = 0;  // how long it serves without a broker
+  bool rung_by_broker = false;   // the guest has no doorbell, so the broker wakes the worker
   std::uint32_t gpus = 0;        // the number of GPUs that the VM sees
   int nice = 0;
   pid_t broker = 0;
-  std::uint64_t slot_offset = 0;  // of the slot's extent in the region
+  std::uint64_t slot_offset = 0;  // offset of the slot in the region
   std::uint64_t slot_bytes = 0;
-  std::string library;               // the libcuda.so.1 to drive
-  std::vector<std::string> devices;  // the device files that it may open; empty: all of NVIDIA's
+  std::string library;               // the libcuda.so.1 to load
+  std::vector<std::string> devices;  // device files that it may open; empty: all of NVIDIA's
   JailMode jail = JailMode::BestEffort;
-  bool any_ioctl = false;  // lets every request through to the GPU's kernel modules
-  bool asks_to_connect =
-      false;  // the broker answers its connect(), by a listener of its filter (host/broker/mps/mps_door.h)
+  bool any_ioctl = false;        // allows every request to the GPU's kernel modules
+  bool asks_to_connect = false;  // the broker answers its connect() (host/broker/mps/mps_door.h)
   uid_t uid = 65534;
   gid_t gid = 65534;
-  std::uint32_t spin_us = 0;        // how long its own threads poll
+  std::uint32_t spin_us = 0;        // how long its threads poll
   std::uint32_t wait_spin_ms = 20;  // in the driver (host/session/long_waits.h)
-  std::uint32_t guest_spin_us = 0;  // how long its guest's threads poll
+  std::uint32_t guest_spin_us = 0;  // how long the guest's threads poll
   std::uint32_t chaos_delay_us = 0;
-  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // a session's bound; host/session/session.h
+  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // limits of the session, as in host/session/session.h
   std::uint64_t objects = 262144;
-  bool borrows = false;             // its session's device memory from the broker, by the control socket
-  std::uint64_t gpu_memory = 0;     // of each GPU, that its guest is told of; 0: all that the GPU has
-  std::uint64_t context_bytes = 0;  // what a context takes of a GPU's memory
-  std::uint32_t max_threads = 0;    // bound for its user, which only its VM has; 0: no bound
+  bool borrows = false;             // borrows device memory from the broker, by the control socket
+  std::uint64_t gpu_memory = 0;     // of each GPU, as reported to the guest; 0: the GPU's real size
+  std::uint64_t context_bytes = 0;  // GPU memory of a context
+  std::uint32_t max_threads = 0;    // limit for its user, which only its VM uses; 0: none
 };
 
 // False on a bad command line, and `error` is one sentence.

@@ -1,5 +1,4 @@
-// A worker's place among the processes of the machine: its VM's control group, its own process session, its priority,
-// and its rank when the kernel must free memory. The worker takes it before anything else.
+// Sets a worker's VM control group, process session, priority and OOM score. The worker calls it before anything else.
 #pragma once
 
 #include <string>
@@ -8,7 +7,7 @@
 
 namespace host::worker {
 
-// Returns "" on success, else one sentence. Preconditions: the worker still has the rights that it was started with.
+// Returns "" on success, else one sentence. Precondition: the worker still has the rights with which it was started.
 std::string take_place(const Options& options);
 
 }  // namespace host::worker

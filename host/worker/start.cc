@@ -37,7 +37,7 @@ int fail(ExitCode code, const std::string& sentence) {
   return code;
 }
 
-// The layers that hold; the missing ones are collected as text for the broker's log.
+// The layers that hold; reasons of missing ones are collected for the broker's log.
 class Jail {
  public:
   explicit Jail(JailMode mode) : mode_(mode) {}
@@ -50,7 +50,7 @@ class Jail {
       lacks(std::string(name_of(result.layer)) + " (" + result.missing + ")");
     }
   }
-  // Notes a missing part of a layer that holds otherwise.
+  // Notes that part of a layer is missing.
   void lacks(const std::string& what) { missing_ += (missing_.empty() ? "" : "; ") + what; }
   bool acceptable() const { return mode_ != JailMode::Required || missing_.empty(); }
   std::uint32_t layers() const { return layers_; }
@@ -65,19 +65,21 @@ class Jail {
   std::string missing_;
 };
 
-// Has the kernel kill the worker when the broker dies. The control socket's EOF would be seen only between calls.
+// Has the kernel kill the worker when the broker dies. The worker would see the control socket's EOF only between
+// calls.
 bool die_with_broker(pid_t broker) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  return broker == 0 || getppid() == broker;  // the broker may have died before
+  return broker == 0 || getppid() == broker;  // the broker may have died before prctl()
 }
 
-// From now on a worker that may outlive its broker looks at its life line (host/base/process/life_line.h). It is about to serve;
-// one that hangs in the driver's start dies with its broker. Later the jail does not let it change this.
+// Lets the worker outlive its broker: from now on it watches the liveness pipe (host/base/process/life_line.h). Called
+// just before it serves, so that a worker that hangs in the driver's start dies with its broker. The jail forbids it
+// later.
 void stay_without_broker(const Options& options) {
   if (options.life_fd >= 0) prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 }
 
-// Maps the slot and nothing else of the region. Null: the region does not contain it.
+// Maps the slot and nothing else of the region. Null if the region does not contain it.
 std::byte* map_slot(const Options& options) {
   struct stat status {};
   if (fstat(options.region_fd, &status) != 0) return nullptr;
@@ -89,11 +91,11 @@ std::byte* map_slot(const Options& options) {
   void* at = mmap(nullptr, options.slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, options.region_fd,
                   static_cast<off_t>(options.slot_offset));
   if (at == MAP_FAILED) return nullptr;
-  madvise(at, options.slot_bytes, MADV_HUGEPAGE);  // takes effect where shared memory may be huge; refused elsewhere
+  madvise(at, options.slot_bytes, MADV_HUGEPAGE);  // effective if shared memory may be huge; refused elsewhere
   return static_cast<std::byte*>(at);
 }
 
-// Maps the telemetry, which is a sparse file. Null: there is none, or it is too small, so that a write would kill the
+// Maps the telemetry, a sparse file. Null if there is none, or if it is too small, so that a write would kill the
 // worker.
 std::byte* map_telemetry(int fd) {
   struct stat status {};
@@ -102,7 +104,7 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
-// Maps a page of ring/ops/gpu_use.h. Null: it is not there.
+// Maps a page of ring/ops/gpu_use.h. Null if it is missing.
 template <class Page>
 Page* map_page(int fd, int rights) {
   struct stat status {};
@@ -111,7 +113,7 @@ Page* map_page(int fd, int rights) {
   return at != MAP_FAILED ? static_cast<Page*>(at) : nullptr;
 }
 
-// False: there should be pages of the scheduler's, and they cannot be mapped.
+// False if the scheduler's pages are expected but cannot be mapped.
 bool map_gpu_use(const Options& options, GpuUsePages& pages) {
   if (options.orders_fd < 0) return true;
   pages.orders = map_page<const ring::OrdersPage>(options.orders_fd, PROT_READ);
@@ -124,7 +126,7 @@ bool map_gpu_use(const Options& options, GpuUsePages& pages) {
 }
 
 // Reserves the windows for the arena, so that neither the driver nor the heap takes them. Returns a bit for each window
-// that was free: a session's arena must never be moved over another mapping.
+// that was free: a session's arena must never replace another mapping.
 std::uint32_t reserve_windows() {
   std::uint32_t reserved = 0;
   for (std::uint32_t w = 0; w < ring::window_count; ++w) {
@@ -141,7 +143,7 @@ std::uint32_t reserve_windows() {
 }
 
 // The driver library under a path that the worker can open later. It is opened while the process still has its rights,
-// because its folder may be closed to the user that the worker becomes.
+// because the worker's later user may not be able to enter its folder.
 class Library {
  public:
   explicit Library(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -166,7 +168,7 @@ class Library {
   int fd_;
 };
 
-// Where the clients of an MPS server share memory with it; nothing for others.
+// The folder by which clients of an MPS server share memory with it; empty for other workers.
 std::vector<std::string> shared_memory() {
   return std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ? std::vector<std::string>{"/dev/shm"}
                                                            : std::vector<std::string>();
@@ -189,7 +191,7 @@ void give_up_rights(Jail& jail, const Options& options, const Library& library) 
   jail.note(jail::apply_no_new_privileges());
   jail.note(jail::apply_landlock(files_for(library, options)));
   jail.note(jail::apply_user(options.uid, options.gid));
-  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is loaded, which opens files below /proc/self for writing
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is loaded, which writes files below /proc/self
 }
 
 bool driver_has_device_files() {
@@ -201,8 +203,8 @@ bool driver_has_device_files() {
   return false;
 }
 
-// Notes pageable memory access as a missing part of the jail. On a GPU that has it a kernel can read and write all
-// memory of its process: a guest's kernel could change the worker, past every check.
+// Notes pageable memory access as a gap in the jail. On a GPU with that feature a kernel can read and write all memory
+// of its process, so a guest's kernel could change the worker, bypassing every check.
 void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;
   const std::uint32_t devices = std::min(page.device_count, ring::max_devices);
@@ -216,19 +218,19 @@ void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   }
 }
 
-// Returns the listener for its connect(); -1: there is none.
+// Returns the listener for connect() calls; -1: none.
 int close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::size_t arena_bytes) {
   if (!jail.wanted()) return -1;
   const jail::Choice choice =
       jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver(), gpus);
   if (!choice.missing.empty()) jail.lacks(choice.missing);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers may have the same user and must not read this one's memory
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers may run as the same user and must not read this one's memory
   int listener = -1;
   jail.note(jail::apply_seccomp(choice.requests, arena_bytes, options.asks_to_connect ? &listener : nullptr));
   return listener;
 }
 
-// Fills the slot's device page and header. These are the first bytes of the slot that this process touches.
+// Fills the slot's device page and header: the process's first access to the slot.
 void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t guest_spin_us) {
   slot.device_page().copy_in(page);
   if (ring::wrong(ring::Mutant::count_twice))
@@ -251,7 +253,7 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 
-// The guest is told of no more memory than its VM may have.
+// Shows the guest no more memory than its VM may have.
 void bound_memory(ring::DevicePage& page, std::uint64_t most) {
   if (most == 0) return;
   for (std::uint32_t d = 0; d < std::min(page.device_count, ring::max_devices); ++d)
@@ -274,8 +276,8 @@ ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page, std::
   return message;
 }
 
-// False: the broker has closed the socket. `listener` is the broker's alone from then on: a process that answered its own
-// calls would have no filter for them.
+// False if the broker has closed the socket. Closes `listener` afterwards, since a process that answered its own calls
+// would have no filter for them.
 bool say_ready(const Options& options, const ReadyMessage& ready, int listener) {
   const bool said = broker::send_with_fd(options.control_fd, &ready, sizeof ready, listener) == sizeof ready;
   if (listener >= 0) close(listener);

@@ -1,9 +1,9 @@
-// A worker's life: maps its slot, gives up its rights, starts the driver, closes the jail, serves, ends.
+// Runs a worker: maps its slot, gives up rights, starts the driver, closes the jail, serves, ends.
 //
 // Invariant: the order of these steps. Everything before the driver runs in one thread, which namespaces and Landlock
-// need. The seccomp filter binds all threads before the first byte of the slot is read or written. The slot is mapped
-// earlier, but its first contents are made in private memory and copied to the slot inside the jail. The caller passes
-// the driver in, so that tests need no GPU.
+// need. The seccomp filter binds all threads before the slot's first byte is read or written. The slot is mapped
+// earlier, but its first contents are made in private memory and copied inside the jail. The caller passes the driver
+// in, so that tests need no GPU.
 #pragma once
 
 #include <cstddef>
@@ -17,27 +17,27 @@
 
 namespace host::worker {
 
-// What the worker has mapped and reserved before the driver's start.
+// Memory that the worker has mapped and reserved before the driver's start.
 struct Shared {
   std::byte* telemetry = nullptr;  // ring::telemetry_bytes
-  std::uint32_t windows = 0;       // a bit for each window that is reserved for the session's arena
+  std::uint32_t windows = 0;       // a bit for each window reserved for the session's arena
   GpuUsePages gpu_use;
 };
 
 struct Backend {
-  // Loads and initialises the driver. False: it cannot be used at all, and `error` is one sentence.
+  // Loads and initialises the driver. False if it cannot be used at all, and `error` is one sentence.
   std::function<bool(const std::string& library, std::string& error)> start;
   // Fills the device page. The page is zeroed private memory, which is copied to the slot later.
   std::function<void(ring::DevicePage&)> describe;
   // Runs the session until the control socket reads EOF or the guest breaks the protocol. Returns the exit code.
   std::function<int(ring::SlotView, const Shared&)> serve;
-  // Called before start(): where the driver's channels are to be told. Null: nowhere.
+  // Called before start(): sets the page for the report of the driver's channels. Null: no report.
   std::function<void(ring::UsePage*)> tell_channels_in = {};
-  // After start(): the driver's client of the resource manager. Null: it has none.
+  // Called after start(): the driver's resource-manager client. Null: it has none.
   std::function<std::uint32_t()> rm_client = {};
 };
 
-// The process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.
+// Returns the process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.
 int run(const Options& options, const Backend& backend);
 
 }  // namespace host::worker
