@@ -1,4 +1,5 @@
-// Reads the channels that a worker tells (ring/ops/gpu_use.h). A guest may control its worker, so each word is copied once.
+// Reads the channels that a worker reports (ring/ops/gpu_use.h). A guest may control its worker, so each word is copied
+// once.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,7 @@
 
 namespace host::scheduler {
 
-// Those of the worker's own client alone, and those that it tells more than once, once; none where it has no client. `version`
-// becomes the table's.
+// Returns each channel of the worker's own client once; none if it has no client. Sets `version` to the table's.
 std::vector<SwitchedChannel> read_channels(const ring::ChannelTable& table, std::uint32_t rm_client,
                                            std::uint32_t& version);
 

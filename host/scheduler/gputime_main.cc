@@ -1,8 +1,9 @@
-// ivgpu-gputime: switches channels of workers off the GPU and on again, for the scheduler of a broker. It is a process of its
-// own so that everything is on again when the broker ends, stalls or is killed; a worker stuck in the driver could not see to
-// that. It has a client of NVIDIA's resource manager and no libcuda. docs/design/048-gpu-time.md has the reasons.
+// ivgpu-gputime: disables and enables workers' channels on the GPU for a broker's scheduler. It is a separate process
+// so that all channels are enabled again when the broker ends, stalls or is killed. A worker stuck in the driver could
+// not do that. It has a client of NVIDIA's resource manager and no libcuda. docs/design/048-gpu-time.md has the
+// reasons.
 //
-// Trust: it believes its broker, which checks what workers name.
+// Trust: it trusts its broker, which checks the channels that workers name.
 #include <fcntl.h>
 
 #include <charconv>
@@ -25,7 +26,8 @@ namespace {
 using namespace host::scheduler;
 constexpr int socket_fd = 3, exit_usage = 2;
 
-// "NODE=UUID", the UUID in 32 hexadecimal digits. False: it is no such word. The driver's objects last as long as the process.
+// Parses "NODE=UUID", with the UUID in 32 hex digits. False if malformed. The driver's objects last as long as the
+// process.
 bool open_gpu(std::string_view argument, HelperService::Gpu& gpu) {
   const std::size_t equals = argument.find('=');
   host::rm::Uuid uuid{};
@@ -63,7 +65,7 @@ int main(int argc, char** argv) {
                stderr);
     return exit_usage;
   }
-  // Its end comes with the socket's, after everything is on; no signal of a terminal comes before that.
+  // The process ends with its socket, after enabling all channels; a terminal's signals must not end it before.
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
   HelperService service(socket_fd, std::move(gpus));
   if (!service.greet()) return EXIT_FAILURE;

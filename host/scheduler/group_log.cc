@@ -24,7 +24,7 @@ bool GroupLog::note(int fd, unsigned long request, const void* argument) {
 
 bool GroupLog::note_alloc(int fd, const Alloc& alloc) {
   if (alloc.status != ok) return false;
-  // The size may be 0, which means the class's own.
+  // A size of 0 means the class's own size.
   const auto parameters_of = [&]<class T>(const T*) {
     const bool is_there = alloc.parameters != 0 && (alloc.bytes == 0 || alloc.bytes >= sizeof(T));
     return is_there ? reinterpret_cast<const T*>(alloc.parameters) : nullptr;
@@ -48,7 +48,7 @@ bool GroupLog::note_alloc(int fd, const Alloc& alloc) {
   return true;
 }
 
-// An object ends with the one above it.
+// An object ends with its parent.
 bool GroupLog::note_free(Handle client, Handle object) {
   std::lock_guard lock(mutex_);
   const bool all = object == client;

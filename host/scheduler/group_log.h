@@ -1,5 +1,5 @@
-// The channel groups that a process has on its GPUs. A worker's ioctl() passes here what the driver library has asked of the
-// resource manager, and what it got; nothing else tells which channels a context has.
+// The channel groups that a process has on its GPUs. The worker's ioctl() passes it the driver library's requests to
+// the resource manager and their results; no other interface reports the channels of a context.
 //
 // Thread-safety: any thread may call.
 #pragma once
@@ -14,11 +14,11 @@ namespace host::rm {
 
 struct Channel {
   Handle handle;
-  std::uint32_t serial;  // no other channel of the process has it
+  std::uint32_t serial;  // unique among the process's channels
 };
 struct Group {
   Handle client = 0, group = 0, device = 0;
-  int fd = -1;  // through which it was made; the driver library keeps it open while the client lives
+  int fd = -1;  // the descriptor used to make it; the driver library keeps that open while the client lives
   std::uint32_t engine = 0;
   std::vector<Channel> channels;
 
@@ -27,12 +27,12 @@ struct Group {
 
 class GroupLog {
  public:
-  // After an ioctl() that returned 0. True: groups have changed.
+  // Call it after an ioctl() that returned 0. True if groups have changed.
   bool note(int fd, unsigned long request, const void* argument);
 
-  // The client that has made the oldest group: a driver library has one for all its contexts. 0: there is no group.
+  // The client of the oldest group: a driver library has one client for all its contexts. 0 if there is no group.
   Handle client() const;
-  // Those of compute engines on the GPU with this number of the driver's, oldest first.
+  // Groups of compute engines on the GPU with this driver number, oldest first.
   std::vector<Group> compute_groups(std::uint32_t instance) const;
 
  private:

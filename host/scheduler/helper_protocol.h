@@ -1,9 +1,10 @@
-// What the scheduler and its helper (ivgpu-gputime) say to each other, over a socket that keeps message boundaries. Both are
-// the broker's and believe each other; a length that does not fit ends the connection.
+// Messages between the scheduler and its helper (ivgpu-gputime), over a socket that keeps message boundaries. Both
+// belong to the broker and trust each other; a wrong length ends the connection.
 //
-// The helper begins with a Hello. After that each Switch is answered by one Switched, in their order, but for one without
-// channels, which only ends a silence. Where the helper hears nothing for `longest_silence_ms` while something is off, it
-// switches everything on and sends a Switched of `everything`; where the connection ends it does the same and ends.
+// The helper first sends a Hello. Then it answers each Switch by one Switched, in order. A Switch without channels has
+// no answer; it only proves that the broker lives. If the helper receives nothing for `longest_silence_ms` while a
+// channel is disabled, it enables everything and sends a Switched with `everything`. When the connection ends it does
+// the same and exits.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace host::scheduler {
 inline constexpr std::uint32_t protocol_version = 1;
 
 struct HelperGpu {
-  std::int64_t refused;  // 0: the helper can switch channels of this GPU; else the driver's status or a negative errno
+  std::int64_t refused;    // 0: the helper can switch this GPU's channels; else the driver's status or a negative errno
   std::uint32_t instance;  // the driver's number of the GPU
   std::uint32_t unused;
 };
@@ -27,22 +28,20 @@ struct Hello {
 
 struct SwitchedChannel {
   std::uint32_t client, channel;  // the driver's handles
-  std::uint32_t serial;           // of the client's: a handle may be used again for another channel
+  std::uint32_t serial;           // distinguishes channels of the client that reuse a handle
 };
 struct Switch {
-  std::uint32_t gpu;      // place among the helper's arguments
-  std::uint32_t on, off;  // so many channels of each follow: first those that go on
+  std::uint32_t gpu;      // index among the helper's arguments
+  std::uint32_t on, off;  // numbers of channels that follow: first those to enable, then those to disable
   std::uint32_t longest_silence_ms;
-  std::uint32_t
-      forced;  // 1: switch those of `on` on although this helper has not switched them off; another one may have
+  std::uint32_t forced;  // 1: enable the `on` channels even if an earlier helper may have disabled them
 };
-inline constexpr std::size_t most_channels = 4096;  // of one message; an order may take more messages
+inline constexpr std::size_t most_channels = 4096;  // per message; an order may take several messages
 inline constexpr std::uint32_t everything = ~std::uint32_t{0};
 struct Switched {
   std::uint32_t gpu;
-  std::uint32_t
-      failed;  // channels that the driver has refused to switch, as it does where they have ended; or everything
-  std::int64_t refused;  // the last such status
+  std::uint32_t failed;  // channels that the driver refused to switch, as when they have ended; or `everything`
+  std::int64_t refused;  // status of the last refusal
   std::uint64_t took_ns;
 };
 

@@ -42,7 +42,7 @@ bool HelperService::hear() {
   if (count > most_channels || static_cast<std::size_t>(length) != sizeof order + count * sizeof(SwitchedChannel))
     return false;
   silence_ms_ = static_cast<int>(std::min(order.longest_silence_ms, 60'000U));
-  if (count == 0) return true;  // it ends the silence
+  if (count == 0) return true;  // only proves that the broker lives
   SwitchTable* const table = gpus_[order.gpu].table.get();
   if (table == nullptr) return answer({order.gpu, static_cast<std::uint32_t>(count), gpus_[order.gpu].refused, 0});
   const auto began = std::chrono::steady_clock::now();
@@ -63,7 +63,7 @@ void HelperService::all_on() {
     if (gpu.table) gpu.table->all_on();
 }
 
-// Where the broker does not read, it has not heard; it hears once it does.
+// MSG_DONTWAIT: a broker that does not read gets the message once it does, or not at all.
 void HelperService::tell_all_on() const {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const Switched all{i, everything, 0, 0};

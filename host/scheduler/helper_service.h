@@ -1,5 +1,5 @@
-// What ivgpu-gputime does with its socket (helper_protocol.h): it keeps a table of what is off for each GPU, and ends with
-// everything on.
+// Serves the socket of ivgpu-gputime (helper_protocol.h): keeps a table of disabled channels for each GPU, and enables
+// all at its end.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -18,19 +18,19 @@ class HelperService {
  public:
   struct Gpu {
     std::unique_ptr<SwitchTable> table;  // null: it cannot be switched
-    std::int64_t refused = 0;            // then why
+    std::int64_t refused = 0;            // the reason if `table` is null
     std::uint32_t instance = 0;          // the driver's number of the GPU
   };
 
-  // The socket stays the caller's.
+  // The caller owns the socket.
   HelperService(int socket, std::vector<Gpu> gpus) : socket_(socket), gpus_(std::move(gpus)) {}
   ~HelperService() { all_on(); }
   HelperService(const HelperService&) = delete;
   HelperService& operator=(const HelperService&) = delete;
 
-  // Sends the Hello. False: the connection has ended.
+  // Sends the Hello. False if the connection has ended.
   bool greet() const;
-  // Until the connection ends, or the other side breaks the protocol.
+  // Runs until the connection ends, or the broker breaks the protocol.
   void run();
 
  private:

@@ -9,14 +9,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Each constant's measurement is in docs/design/048-gpu-time.md.
-constexpr std::uint64_t launches_a_wait = 32;  // a VM that queues more before it waits fills gaps
+// docs/design/048-gpu-time.md has the measurement behind each constant.
+constexpr std::uint64_t launches_a_wait = 32;  // a VM with more launches per wait queues ahead and fills gaps
 constexpr std::uint64_t judged_waits = 8;
-constexpr Time quiet = 100us;          // a holder that has wanted nothing for so long has finished its burst
-constexpr Time gone = 1ms;             // the same where the budget is spent
-constexpr double budget_part = 0.125;  // of the time may go into exchanges that are not due
+constexpr Time quiet = 100us;          // a holder that has wanted nothing for this long has finished its burst
+constexpr Time gone = 1ms;             // the same if the exchange budget is spent
+constexpr double budget_part = 0.125;  // share of the time that may go into exchanges that are not due
 constexpr Time most_budget = 20ms;
-constexpr Time credit = 20ms;  // by which a VM of the latency class may be ahead, and still preempts or goes on
+constexpr Time credit = 20ms;  // a latency VM may be this far ahead and still preempt or stay
 
 bool is_in(const std::vector<Policy::Vm>& all, Policy::Vm vm) { return std::ranges::find(all, vm) != all.end(); }
 
@@ -56,13 +56,13 @@ void Policy::channels_changed(Vm vm) {
   if (const auto found = members_.find(vm); found != members_.end()) found->second.on = true;
 }
 
-// ---- what a VM does --------------------------------------------------------------------------------------------------
+// ---- a VM's demand -------------------------------------------------------------------------------------------------
 
 void Policy::update(Vm vm, const Demand& demand, Time now) {
   const auto found = members_.find(vm);
   if (found == members_.end()) return;
   Member& member = found->second;
-  // A call that waits in the driver because its channels are off, as a free does, needs the GPU as well.
+  // A call that waits in the driver because its channels are disabled, as a free does, also needs the GPU.
   const bool wanted = member.demand.wants, wants = demand.wants || (!member.on && demand.calls);
   member.demand = demand;
   member.demand.wants = wants;
@@ -72,7 +72,7 @@ void Policy::update(Vm vm, const Demand& demand, Time now) {
     member.wants_since = now;
     member.just_woke = true;
     member.beside = false;
-    // It may not save up what it did not want.
+    // Caps the lag: a VM may not save up time in which it did not want the GPU.
     member.vruntime = std::max(member.vruntime, min_vruntime_ - seconds(limits_.lease) / weight_of(member));
   }
   if (!wants && wanted) member.quiet_since = now, member.just_woke = false;
@@ -87,7 +87,7 @@ void Policy::judge(Member& member, Time now) {
   member.judged_submitted = member.demand.submitted, member.judged_waits = member.demand.waits;
 }
 
-// A reserve is a weight that follows the others'.
+// A reserve acts as a weight that follows the other VMs' weights.
 double Policy::weight_of(const Member& member) const {
   if (member.share.reserve <= 0) return member.share.weight;
   double others = 0;
@@ -118,10 +118,10 @@ void Policy::charge(Time now) {
   if (least != INFINITY) min_vruntime_ = std::max(min_vruntime_, least);
 }
 
-// Between two calls of one burst, too.
+// Also true between two calls of one burst.
 bool Policy::wants(const Member& member, Time now) { return member.demand.wants || now - member.quiet_since < quiet; }
 
-// ---- decisions -------------------------------------------------------------------------------------------------------
+// ---- decisions -----------------------------------------------------------------------------------------------------
 
 bool Policy::holds(Vm vm) const { return !contended_ || is_in(holders_, vm); }
 
@@ -130,7 +130,7 @@ bool Policy::is_on(Vm vm) const {
   return found == members_.end() || found->second.on;
 }
 
-// With equal weights the members of a shared lease progress alike. One that is a lease ahead of another sits out.
+// With equal weights the members of a shared lease progress alike. A member that is a lease ahead of another sits out.
 std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
   const Member& first = members_.at(vm);
   if (!first.fills_gaps) return {vm};
@@ -152,12 +152,12 @@ bool Policy::can_afford(Time now) {
   return budget_ >= pair_;
 }
 
-// By how much it may be ahead of others and still come before them.
+// How far a VM may be ahead of others and still precede them.
 double Policy::ahead_allowed(const Member& member) const {
   return member.share.latency ? seconds(credit) / weight_of(member) : 0;
 }
 
-// It has just begun to want the GPU, and has had less than the holders.
+// True if the VM has just begun to want the GPU, and has had less than the holders.
 bool Policy::should_preempt(const Member& waker) const {
   double least = INFINITY;
   for (const Vm vm : holders_)
@@ -200,7 +200,7 @@ std::optional<Policy::Order> Policy::step(Time now) {
     if (should_preempt(member) && (!waker || member.vruntime < members_.at(*waker).vruntime)) waker = vm;
   }
   const bool affordable = can_afford(now);
-  if (!next) {  // only holders want it: those of a shared lease may differ in weight
+  if (!next) {  // only holders want it; in a shared lease their weights may differ
     if (wanting.empty() || now - since_ < length()) return enforce(holders_, now);
     const auto least = std::ranges::min_element(
         wanting, [&](Vm a, Vm b) { return members_.at(a).vruntime < members_.at(b).vruntime; });
@@ -239,8 +239,8 @@ std::optional<Policy::Order> Policy::step(Time now) {
   return enforce(holders_, now);
 }
 
-// Those that want the GPU are on if they hold it; those that do not want it are on. A waker keeps it until it is judged. Where
-// that takes a switch, these VMs hold the GPU once it is carried out.
+// VMs that want the GPU are enabled only if they hold it; VMs that do not want it are enabled. A waker stays enabled
+// until it is judged. If that needs a switch, `holders` become the holders when it has been carried out.
 std::optional<Policy::Order> Policy::enforce(std::vector<Vm> holders, Time now) {
   Order order;
   for (auto& [vm, member] : members_) {
@@ -268,7 +268,7 @@ std::optional<Policy::Order> Policy::exchange(std::vector<Vm> next, Time now) {
 void Policy::done(Time now, Time took) {
   under_way_ = false;
   if (!order_) return charge(now);
-  // Those that go off run until the second call acts, and those that come pay for the change of context.
+  // VMs being disabled run until the second call takes effect; new holders pay for the context switch.
   const bool is_exchange = !order_->on.empty() && !order_->off.empty();
   charge(is_exchange ? now - took / 3 : now);
   charged_ = now;

@@ -1,10 +1,10 @@
-// Which VMs may use one GPU now: decisions, without threads, clocks or system calls. docs/design/048-gpu-time.md has the
+// Decides which VMs may use one GPU now, without threads, clocks or system calls. docs/design/048-gpu-time.md has the
 // reasons and the measurements.
 //
-// One VM alone is never touched. As soon as two want the GPU, one group of VMs holds a lease: the others that want it are
-// switched off. A VM that launches and waits is a group of its own, since the driver's slices give it next to nothing beside
-// others. VMs that queue far ahead of their waits share a lease, and the driver slices among them, so that they fill each
-// other's gaps. The VM with the lowest vruntime is next.
+// A VM alone is never restricted. When two want the GPU, one group of VMs holds a lease, and the channels of the others
+// that want it are disabled. A VM that launches and waits is a group of its own, since driver time slicing would give
+// it next to nothing. VMs that queue far ahead of their waits share a lease: the driver time-slices among them, so that
+// they fill each other's gaps. The VM with the lowest vruntime is next.
 //
 // Units: nanoseconds since boot. Thread-safety: one thread at a time.
 #pragma once
@@ -19,20 +19,21 @@ namespace host::scheduler {
 
 using Time = std::chrono::nanoseconds;
 
-// What the workers of a VM have told of one GPU, added up.
+// The reports of a VM's workers about one GPU, added up.
 struct Demand {
   std::uint64_t submitted = 0;  // calls that gave the GPU work
-  std::uint64_t waits = 0;      // calls that have waited for the GPU, and have returned
+  std::uint64_t waits = 0;      // calls that waited for the GPU, and have returned
   bool wants = false;           // some submission is not covered by a returned wait
   bool calls = false;           // some call is in the driver, whatever it does
 };
 
 // A VM's account.
 struct Account {
-  Time had{};     // GPU time: leases, divided among those who share one; alone: the time in which it wanted the GPU
-  Time waited{};  // for leases
+  Time
+      had{};  // GPU time: leases, divided among VMs that share one; without contention: time in which it wanted the GPU
+  Time waited{};                // time spent waiting for leases
   std::uint64_t leases = 0;     // lease exchanges in its favour
-  std::uint64_t preempted = 0;  // leases that ended early for another VM
+  std::uint64_t preempted = 0;  // its leases that ended early for another VM
   Account& operator+=(const Account& other) {
     had += other.had, waited += other.waited, leases += other.leases, preempted += other.preempted;
     return *this;
@@ -44,17 +45,17 @@ class Policy {
   using Vm = std::uint32_t;
 
   struct Limits {
-    Time lease = std::chrono::milliseconds(10);          // shortest lease while others want the GPU
-    Time longest_off = std::chrono::milliseconds(1000);  // after that a VM is next, whatever its vruntime
+    Time lease = std::chrono::milliseconds(10);          // shortest lease while other VMs want the GPU
+    Time longest_off = std::chrono::milliseconds(1000);  // after this time a VM is next, whatever its vruntime
     bool operator==(const Limits&) const = default;
   };
   struct Share {
     double weight = 1;
-    bool latency = false;  // preempts others until it is ahead of its share
-    double reserve = 0;    // the least part of the GPU's time while it wants it, 0 to 1
+    bool latency = false;  // preempts other VMs until it is ahead of its share
+    double reserve = 0;    // least part of the GPU's time while it wants the GPU, 0 to 1
     bool operator==(const Share&) const = default;
   };
-  // To be carried out as one: first `on`, then `off`. One is under way at a time.
+  // Carried out as a whole: first `on`, then `off`. One order is in progress at a time.
   struct Order {
     std::vector<Vm> on, off;
   };
@@ -63,26 +64,26 @@ class Policy {
   void add(Vm vm, const Share& share);
   void set_share(Vm vm, const Share& share);
   void remove(Vm vm);
-  // Whether channels can be switched. While they cannot, everything is on, and accounts are kept all the same.
+  // Sets whether channels can be switched. If not, all stay enabled, and accounts are kept all the same.
   void set_switching(bool can);
   bool switches() const { return switches_; }
-  // A VM's channels have changed, so those that are new may be on.
+  // A VM's channels have changed, so new ones may be enabled.
   void channels_changed(Vm vm);
 
-  // What the VM's workers tell now.
+  // Takes the present reports of the VM's workers.
   void update(Vm vm, const Demand& demand, Time now);
-  // After all updates: what is to be switched, if anything.
+  // Returns the order to carry out, if any. Call it after all updates.
   std::optional<Order> step(Time now);
-  // The order has been carried out and has taken `took`.
+  // The order has been carried out, which took `took`.
   void done(Time now, Time took);
-  // How often to look while VMs contend; else when a VM begins to want the GPU.
+  // How often to call step() while VMs contend; otherwise only when a VM begins to want the GPU.
   static constexpr Time look_every = std::chrono::microseconds(50);
   bool is_contended() const { return contended_; }
   bool any_off() const;
 
   Account account(Vm vm) const;
   bool holds(Vm vm) const;
-  // What the orders that have been carried out have left. True for a VM that is unknown.
+  // The VM's state after the orders carried out so far. True for an unknown VM.
   bool is_on(Vm vm) const;
 
  private:
@@ -90,8 +91,8 @@ class Policy {
     Share share;
     Demand demand;
     bool on = true;
-    bool beside = false;     // wants the GPU and may use it beside the holders, since switching for it costs too much
-    bool fills_gaps = true;  // queues ahead of its waits: shares a lease with its like
+    bool beside = false;     // uses the GPU concurrently with the holders, since switching costs too much
+    bool fills_gaps = true;  // queues ahead of its waits: shares a lease with similar VMs
     bool just_woke = false;
     std::uint64_t judged_submitted = 0, judged_waits = 0;
     double vruntime = 0;  // seconds of GPU time over weight; the lowest runs next
@@ -113,14 +114,14 @@ class Policy {
 
   Limits limits_;
   bool switches_ = true, contended_ = false, under_way_ = false;
-  bool preempting_ = false;  // the lease began early, and its end is paid for
+  bool preempting_ = false;  // the lease began early, and the budget has paid for its end
   std::map<Vm, Member> members_;
   std::vector<Vm> holders_, next_holders_;
   std::optional<Order> order_;
-  double min_vruntime_ = 0;  // of those that want the GPU; it never falls
+  double min_vruntime_ = 0;  // of the VMs that want the GPU; never falls
   Time charged_{}, since_{};
   Time budget_{}, budgeted_{};                // of time in the driver's locks for exchanges that are not due
-  Time pair_ = std::chrono::milliseconds(1);  // what an exchange takes, of late
+  Time pair_ = std::chrono::milliseconds(1);  // recent duration of an exchange
 };
 
 }  // namespace host::scheduler

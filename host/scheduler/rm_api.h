@@ -1,8 +1,8 @@
-// What the project uses of the interface between NVIDIA's libraries and its kernel modules, the resource manager: numbers and
-// structures of the open kernel modules 580.105.08 (MIT licence), below src/common/sdk/nvidia/inc and
+// The parts that we use of the interface between NVIDIA's libraries and its kernel modules, the resource manager.
+// Numbers and structures are from the open kernel modules 580.105.08 (MIT licence), below src/common/sdk/nvidia/inc and
 // src/nvidia/arch/nvalloc/unix/include.
 //
-// The interface is not promised from driver to driver. Both users check sizes and results, and go on without it
+// The interface may change from driver to driver. Both users check sizes and results, and go on without it
 // (docs/design/048-gpu-time.md).
 #pragma once
 
@@ -15,7 +15,7 @@ using Handle = std::uint32_t;
 
 // ioctl numbers of /dev/nvidiactl and /dev/nvidiaN: nv_escape.h, nv-ioctl-numbers.h.
 inline constexpr unsigned char escape_magic = 'F';
-// `escape_register`: of a GPU's own descriptor, which gives the clients of a control descriptor access to that GPU.
+// `escape_register`, on a GPU's own descriptor, gives the clients of a control descriptor access to that GPU.
 enum Escape : std::uint8_t { escape_free = 0x29, escape_control = 0x2a, escape_alloc = 0x2b, escape_register = 0xc9 };
 
 // Classes: cl0000.h, cl0080.h, cl2080.h, cla06c.h. A channel's class ends with 6f: cla06f.h to clca6f.h.
@@ -55,7 +55,7 @@ struct DeviceParameters {  // NV0080_ALLOC_PARAMETERS
 };
 struct GroupParameters {  // NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS
   Handle error_object, ecc_error_object, address_space;
-  std::uint32_t engine;  // NV2080_ENGINE_TYPE: 1 to 8 are compute and graphics, 9 and on copies
+  std::uint32_t engine;  // NV2080_ENGINE_TYPE: 1 to 8 are compute and graphics, 9 and up copies
   std::uint8_t is_plugin_context;
 };
 static_assert(sizeof(DeviceParameters) == 56 && sizeof(GroupParameters) == 20);
@@ -84,7 +84,7 @@ struct GidInfo {
 };
 static_assert(sizeof(GidInfo) == 268);
 
-// NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS, ctrl2080fifo.h. The channels of a list belong to any clients.
+// NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS, ctrl2080fifo.h. The listed channels may belong to any clients.
 inline constexpr std::uint32_t disable_channels = 0x2080110b;
 inline constexpr std::size_t channels_a_call = 64;
 struct DisableChannels {

@@ -9,10 +9,10 @@
 namespace host::rm {
 namespace {
 
-// Handles of the client's own choice.
+// Handles that this client chooses.
 constexpr Handle device = 0x1f0080, subdevice = 0x1f2080;
 
-// 0, or a negative errno.
+// Returns 0 or a negative errno.
 template <class Parameters>
 int ask(int fd, Escape escape, Parameters& parameters) {
   const auto number = _IOC(_IOC_READ | _IOC_WRITE, escape_magic, escape, sizeof(Parameters));
@@ -33,7 +33,7 @@ std::int64_t control(int fd, Handle client, Handle object, std::uint32_t command
   return result_of(rc, call.status);
 }
 
-// `object`: 0 lets the resource manager choose, and becomes its choice.
+// `object`: if 0, the resource manager chooses the handle and returns it there.
 std::int64_t allocate(int fd, Handle client, Handle parent, Handle& object, std::uint32_t object_class,
                       void* parameters, std::uint32_t bytes) {
   Alloc call{client, parent, object, object_class, reinterpret_cast<std::uintptr_t>(parameters), 0, bytes, 0, 0};
@@ -65,11 +65,11 @@ std::unique_ptr<GpuClient> GpuClient::create(int fd, int gpu_fd, const Uuid& gpu
   for (std::size_t i = 0; refused == 0 && i < std::size(ids.id) && ids.id[i] != invalid_id; ++i) {
     IdInfo info{};
     info.id = ids.id[i];
-    // A control descriptor has access to one GPU, so that the resource manager may say nothing of the others.
+    // A control descriptor has access to one GPU, so the resource manager may refuse queries about others.
     if (control(fd, root, root, get_id_info, info) != ok) continue;
     std::unique_ptr<GpuClient> client(new GpuClient(fd, root, info.device_instance));
     if (client->make_objects() && client->is(gpu)) return client;
-    client.reset();  // its root has ended with it
+    client.reset();  // ends its root as well
     root = 0;
     refused = allocate(fd, 0, 0, root, root_class, nullptr, 0);
   }

@@ -1,5 +1,5 @@
-// A client of the resource manager for one GPU, with nothing but a device and a subdevice: enough to switch channels of other
-// processes off the GPU and on again. It uses no libcuda.
+// A client of the resource manager for one GPU. Its device and subdevice are enough to disable and enable
+// channels of other processes on that GPU. It uses no libcuda.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -23,15 +23,16 @@ struct ChannelRef {
 
 class GpuClient {
  public:
-  // `control_fd`: /dev/nvidiactl, opened for this client alone. `gpu_fd`: the GPU's own device file. Both stay the caller's
-  // and outlive the client. Null where the driver refuses; `error` is one sentence.
+  // `control_fd`: /dev/nvidiactl, opened for this client alone. `gpu_fd`: the GPU's device file. The caller owns both,
+  // and they must outlive the client. Null if the driver refuses; `error` is one sentence.
   static std::unique_ptr<GpuClient> create(int control_fd, int gpu_fd, const Uuid& gpu, std::string& error);
   ~GpuClient();
   GpuClient(const GpuClient&) = delete;
   GpuClient& operator=(const GpuClient&) = delete;
 
-  // Takes these channels off the GPU, with what they run, or lets them on again; returns when they are off. Returns the
-  // driver's status, or a negative errno. More than `channels_a_call` channels take more calls; the first failure ends them.
+  // Disables these channels, with what they run, or enables them again; returns when that is in effect. The result is
+  // the driver's status or a negative errno. Each call of the driver takes `channels_a_call` channels; the first
+  // failure ends it.
   std::int64_t switch_channels(std::span<const ChannelRef> channels, bool off);
 
   std::uint32_t instance() const { return instance_; }  // the driver's number of the GPU

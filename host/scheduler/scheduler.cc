@@ -21,11 +21,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Time report_patience = 20ms;
-constexpr Time look_alone_every = 10ms;  // for a VM's account, and for what was submitted without a ring
-constexpr Time idle_after = 1s;  // a GPU that nobody wants for so long is looked at no more until a worker rings
-// Channels of a VM on one GPU: a context has eight, and a call of the driver takes 64. More of them stay on.
+constexpr Time look_alone_every = 10ms;  // for a VM's account, and for submissions that sent no doorbell
+constexpr Time idle_after = 1s;          // a GPU not wanted for this long is not checked before the next doorbell
+// Channels of a VM on one GPU. A context has eight, and a call of the driver takes 64. Further channels stay enabled.
 constexpr std::size_t most_of_a_vm = 1024;
-constexpr Time shortest_rest = 20us;  // however often workers ring
+constexpr Time shortest_rest = 20us;  // however often workers send doorbells
 constexpr Time answer_patience = 2s;  // an exchange takes a millisecond
 
 Time since_boot() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -45,7 +45,7 @@ std::unique_ptr<Scheduler> Scheduler::start(const Options& options, std::string&
     scheduler->find_bells();
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the broker's loop's
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the broker's loop
     scheduler->thread_ = std::thread([s = scheduler.get()] { s->run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   } catch (const std::system_error& failed) {
@@ -59,15 +59,15 @@ Scheduler::~Scheduler() {
   if (!thread_.joinable()) return;
   send(Stop{});
   thread_.join();
-  // Boost's queue does not destroy what it still holds.
+  // Boost's queue does not destroy its remaining elements.
   messages_.consume_all([](const Message&) {});
   reports_.consume_all([](const auto&) {});
 }
 
-// ---- the broker's side -----------------------------------------------------------------------------------------------
+// ---- the broker's thread -------------------------------------------------------------------------------------------
 
 void Scheduler::send(const Message& message) {
-  while (!messages_.push(message)) std::this_thread::yield();  // the thread empties it within a millisecond
+  while (!messages_.push(message)) std::this_thread::yield();  // the scheduler's thread empties it within a millisecond
   ring_bell(post_.get());
 }
 
@@ -103,7 +103,7 @@ bool Scheduler::take_lost() {
 }
 
 const Scheduler::Report& Scheduler::report() {
-  reports_.consume_all([](const auto&) {});  // of one that took too long
+  reports_.consume_all([](const auto&) {});  // drops a report that came too late
   send(Tell{});
   for (const Time until = since_boot() + report_patience; !reports_.pop(report_) && since_boot() < until;)
     std::this_thread::sleep_for(10us);
@@ -114,10 +114,10 @@ const Scheduler::Report& Scheduler::report_of(Time age) {
   return since_boot() - report_->made <= age ? *report_ : report();
 }
 
-// ---- the thread ------------------------------------------------------------------------------------------------------
+// ---- the scheduler's thread ----------------------------------------------------------------------------------------
 
 void Scheduler::run() {
-  prctl(PR_SET_TIMERSLACK, 1);  // ns: a look each 50 us is not one each 100
+  prctl(PR_SET_TIMERSLACK, 1);  // in ns: the default slack would turn 50 us into 100
   while (take_messages()) {
     Time now = since_boot(), next = Time::max();
     hear_switcher(now);
@@ -133,7 +133,7 @@ void Scheduler::run() {
   }
 }
 
-// False: it is to end.
+// False if the thread must end.
 bool Scheduler::take_messages() {
   Message message;
   while (messages_.pop(message)) {
@@ -230,7 +230,7 @@ void Scheduler::take(Tell) {
   reports_.push(report);
 }
 
-// ---- looks -----------------------------------------------------------------------------------------------------------
+// ---- looks ---------------------------------------------------------------------------------------------------------
 
 Demand Scheduler::demand_of(const Worker& worker, std::uint32_t device) const {
   const ring::UsePage& page = worker.pages->use();
@@ -240,7 +240,7 @@ Demand Scheduler::demand_of(const Worker& worker, std::uint32_t device) const {
   demand.submitted = ring::submissions(use);
   demand.waits = use.waits.load(std::memory_order_relaxed);
   demand.wants = demand.submitted != settled;
-  if (demand.wants) return demand;  // then its calls tell nothing more
+  if (demand.wants) return demand;  // its calls add nothing then
   for (const auto& steps : page.steps) demand.calls |= steps.load(std::memory_order_relaxed) % 2 != 0;
   return demand;
 }
@@ -256,7 +256,7 @@ void Scheduler::look(const std::string& name, Gpu& gpu, Time now) {
     Demand& sum = demands[worker.vm];
     sum.submitted += its.submitted, sum.waits += its.waits;
     sum.wants |= its.wants, sum.calls |= its.calls;
-    // Between two calls of a burst a worker wants nothing for a moment, and need not ring for the next.
+    // Between two calls of a burst a worker is idle for a moment only, and need not send a doorbell for the next.
     const bool is_idle = !its.wants && std::exchange(on->second.seen, its.submitted) == its.submitted;
     if (is_idle)
       arm(worker);
@@ -273,8 +273,8 @@ void Scheduler::look(const std::string& name, Gpu& gpu, Time now) {
   if (const auto order = gpu.policy.step(now)) carry_out(name, gpu, *order, now);
 }
 
-// A context that is made while its VM is off runs until it is switched off, too. A worker that changes its table all the time
-// has it read a hundred times a second.
+// Disables a context made while its VM's channels are disabled, which runs until then. Tables are read at most a
+// hundred times a second, however often a worker changes its own.
 void Scheduler::look_at_channels(const std::string& name, Gpu& gpu, Time now) {
   if (!gpu.place || !gpu.policy.is_contended() || now - gpu.read_tables < look_alone_every) return;
   gpu.read_tables = now;
@@ -296,7 +296,7 @@ void Scheduler::arm(Worker& worker) {
   }
 }
 
-// ---- orders ----------------------------------------------------------------------------------------------------------
+// ---- orders --------------------------------------------------------------------------------------------------------
 
 std::vector<Switcher::Worker> Scheduler::workers_of(const std::string& name, const Gpu& gpu, const std::vector<Vm>& vms,
                                                     bool to_be_on) {
@@ -348,7 +348,7 @@ void Scheduler::hear_switcher(Time now) {
   }
 }
 
-// The broker makes another one, which lets all on.
+// The broker will make another, which enables everything.
 void Scheduler::lose_switcher() {
   switcher_.reset();
   for (auto& [name, gpu] : gpus_) {
@@ -370,14 +370,14 @@ void Scheduler::let_all_on() {
   }
 }
 
-// ---- sleep -----------------------------------------------------------------------------------------------------------
+// ---- sleep ---------------------------------------------------------------------------------------------------------
 
 void Scheduler::find_bells() {
   bells_ = {{post_.get(), POLLIN, 0}, {switcher_ ? switcher_->fd() : -1, POLLIN, 0}};
   for (const auto& [client, worker] : workers_) bells_.push_back({worker.pages->bell_fd(), POLLIN, 0});
 }
 
-// Until the next look is due, a worker rings, the switcher answers, or the broker has a message.
+// Waits until the next look is due, a worker sends a doorbell, the switcher answers, or the broker sends a message.
 void Scheduler::rest(Time until_next) {
   const Time since = since_boot() - std::exchange(rested_, since_boot());
   if (since < shortest_rest) std::this_thread::sleep_for(shortest_rest - since);

@@ -1,11 +1,11 @@
-// The scheduler of GPU time: a thread that reads what all workers tell of their use (ring/ops/gpu_use.h), asks a Policy for each
-// GPU, and has a Switcher carry its orders out. It is apart from the broker's loop, which may be busy for milliseconds; the
-// two hand each other messages through queues without locks.
+// The scheduler of GPU time: a thread that reads the reports of all workers (ring/ops/gpu_use.h), asks a Policy for
+// each GPU, and has a Switcher carry out its orders. It is separate from the broker's loop, which may be busy for
+// milliseconds. Messages between the two pass through lock-free queues.
 //
-// While VMs contend for a GPU the thread looks each 50 us; while one alone uses it, a hundred times a second, for its account;
-// else it sleeps until a worker rings. Each worker has a bell of its own.
+// While VMs contend for a GPU the thread looks every 50 us; while one VM uses it, a hundred times a second, for the
+// account. Otherwise it sleeps until a worker sends a doorbell. Each worker has a doorbell of its own.
 //
-// Thread-safety: one thread, the broker's, calls the functions.
+// Thread-safety: only the broker's thread calls the functions.
 #pragma once
 
 #include <poll.h>
@@ -36,43 +36,44 @@ class Scheduler {
   using Client = std::uint32_t;
 
   struct Options {
-    bool on = true;  // else nothing is switched: the driver slices, or its MPS server shares
+    bool on = true;  // false: nothing is switched, and driver time slicing or the MPS server shares the GPU
     std::chrono::milliseconds longest_off{1000};
     bool operator==(const Options&) const = default;
   };
-  // How a GPU is shared, or was within the last second.
+  // How a GPU is shared now, or was within the last second.
   enum class Sharing : std::uint8_t { Unswitched, Alone, Leases };
   struct Report {
     std::map<Vm, Account> vms;                          // over all GPUs
     std::map<std::string, std::map<Vm, Account>> gpus;  // by GPU
-    std::map<std::string, Sharing> sharing;             // likewise
+    std::map<std::string, Sharing> sharing;             // by GPU
     Time made{};
   };
 
-  // Null where the thread cannot be had, and `error` is one sentence.
+  // Null if the thread cannot be started, and `error` is one sentence.
   static std::unique_ptr<Scheduler> start(const Options& options, std::string& error);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   void change(const Options& options);
-  // From now on this one switches; it is told first to let all workers on. Null: nobody does.
+  // Replaces the switcher. The new one first enables all workers. Null: nothing is switched.
   void set_switcher(std::unique_ptr<Switcher> switcher);
   Vm add_vm(const Share& share);
   void change_vm(Vm vm, const Share& share);
   void remove_vm(Vm vm);
   Client add(Vm vm, std::shared_ptr<WorkerPages> pages);
-  // The worker is ready: `rm_client` is its driver's client, which it has told before it served a guest. A number that an
-  // older worker has told is this one's from now on. `gpus`: the names of those that the worker sees, by its ordinals.
+  // The worker is ready. `rm_client`: its driver's client, which it reported before it served a guest; if an older
+  // worker reported the same number, this worker has it now. `gpus`: names of the GPUs that the worker sees, by its
+  // ordinals.
   void ready(Client client, pid_t process, std::uint32_t rm_client, std::vector<std::string> gpus);
   void remove(Client client);
 
-  // Readable once the switcher is lost, until take_lost() returns true.
+  // Readable when the switcher is lost, until take_lost() returns true.
   int lost_fd() const { return lost_.get(); }
   bool take_lost();
-  // What is now. It waits for the thread's answer, which takes microseconds, and 20 ms at most: then it is the one before.
+  // The present state. Waits for the thread's answer, which takes microseconds; after 20 ms it returns the last report.
   const Report& report();
-  // The newest that there is, unless it was made longer ago than this.
+  // The last report, unless it is older than `age`; then a new one.
   const Report& report_of(Time age);
 
  private:
@@ -104,10 +105,10 @@ class Scheduler {
   struct Stop {};
   using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, Ready, NoClient, NewSwitcher, Tell>;
 
-  // What is known of a worker on one GPU.
+  // A worker's state on one GPU.
   struct OnGpu {
-    std::uint32_t device = 0;              // its ordinal of the GPU
-    std::optional<std::uint32_t> version;  // of its channels that were last switched
+    std::uint32_t device = 0;              // the worker's ordinal of the GPU
+    std::optional<std::uint32_t> version;  // version of the channel table last switched
     std::uint64_t seen = 0;                // submissions at the last look
   };
   struct Worker {
@@ -119,19 +120,19 @@ class Scheduler {
   };
   struct Gpu {
     Policy policy;
-    std::optional<std::size_t> place;  // the switcher's; none: nobody can switch its channels
+    std::optional<std::size_t> place;  // the switcher's index; none: its channels cannot be switched
     bool under_way = false;
     Time began{};
     Time active{};       // when a VM last wanted it
-    Time contended{};    // when more than one did
-    Time read_tables{};  // when workers' channels were last looked at
+    Time contended{};    // when two VMs last did
+    Time read_tables{};  // when workers' channel tables were last read
     std::set<Vm> vms;
   };
 
   explicit Scheduler(const Options& options) : options_(options) {}
   void send(const Message& message);
 
-  // The thread's.
+  // Members from here on belong to the scheduler's thread.
   void run();
   bool take_messages();
   void take(const Options& options);
@@ -160,14 +161,14 @@ class Scheduler {
   broker::Fd lost_, post_;
   boost::lockfree::spsc_queue<Message, boost::lockfree::capacity<1024>> messages_;
   boost::lockfree::spsc_queue<std::shared_ptr<const Report>, boost::lockfree::capacity<16>> reports_;
-  std::map<Vm, Share> shares_;       // the thread's, as the next ones
+  std::map<Vm, Share> shares_;       // the thread's, like the next ones
   std::map<std::string, Gpu> gpus_;  // by name
   std::map<Client, Worker> workers_;
   std::unique_ptr<Switcher> switcher_;
-  std::vector<pollfd> bells_;  // `post_`, the switcher's, and those of `workers_` in their order
+  std::vector<pollfd> bells_;  // `post_`, the switcher's, and those of `workers_` in order
   std::uint32_t wake_ = 0;
   Time kept_{}, rested_{};
-  std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest that was taken
+  std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest one received
   Vm vms_ = 0;
   Client clients_ = 0;
   std::thread thread_;

@@ -33,8 +33,8 @@ SwitchTable::Result SwitchTable::all_on() {
   return switch_all(list, false, [](std::size_t) {});
 }
 
-// A list that the driver refuses was switched up to the channel that it refuses, and nobody says which that is. So its
-// channels are switched on, which does no harm to one that is, and then each by itself.
+// If the driver refuses a list, it has switched the channels before an unknown one. Enabling all of them is harmless;
+// then each is switched by itself.
 SwitchTable::Result SwitchTable::switch_all(const std::vector<rm::ChannelRef>& channels, bool off,
                                             const std::function<void(std::size_t)>& done) {
   Result result;

@@ -1,5 +1,5 @@
-// Which channels of one GPU are off. The driver counts: a channel that is switched off twice needs two switches to run again.
-// So each channel is switched off once at most.
+// The disabled channels of one GPU. The driver counts: a channel disabled twice must be enabled twice before it runs.
+// This table therefore disables each channel at most once.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -19,7 +19,7 @@ namespace host::scheduler {
 
 class SwitchTable {
  public:
-  // Switches channels in the driver, in order, and stops at the first that it refuses (rm::GpuClient::switch_channels()).
+  // Switches channels in the driver, in order, and stops at the first refusal (rm::GpuClient::switch_channels()).
   using Driver = std::function<std::int64_t(std::span<const rm::ChannelRef>, bool off)>;
   struct Result {
     std::uint32_t failed = 0;
@@ -28,9 +28,9 @@ class SwitchTable {
 
   explicit SwitchTable(Driver driver) : driver_(std::move(driver)) {}
 
-  // `forced`: also those that it has not switched off, which a helper of before may have.
+  // `forced`: also enables channels that this table has not disabled, because an earlier helper may have.
   Result on(std::span<const SwitchedChannel> channels, bool forced = false);
-  // Those of the same clients that are off and not among them have ended.
+  // Disables channels. Disabled channels of the same clients that are not listed have ended, and are forgotten.
   Result off(std::span<const SwitchedChannel> channels);
   Result all_on();
   bool any_off() const { return !off_.empty(); }

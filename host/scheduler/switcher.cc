@@ -20,7 +20,7 @@ std::optional<std::size_t> place_in(const std::vector<std::string>& gpus, const 
   return found != gpus.end() ? std::optional<std::size_t>(found - gpus.begin()) : std::nullopt;
 }
 
-// Answers that are there without a question to anybody.
+// Answers of a switcher that needs no reply from another process.
 class OwnAnswers {
  public:
   void add(const Switcher::Answer& answer) { answers_.push_back(answer); }
@@ -52,7 +52,7 @@ class HelperSwitcher : public Switcher {
     Answer& under_way = under_way_.try_emplace(gpu).first->second;
     under_way = {.gpu = gpu};
     const bool sent = send_all(gpu, on, true, forced) && send_all(gpu, off, false, false);
-    if (outstanding_[gpu] == 0) answers_.add(under_way);  // workers without channels: nothing is to be done
+    if (outstanding_[gpu] == 0) answers_.add(under_way);  // workers without channels: nothing to do
     return sent;
   }
 
@@ -79,7 +79,7 @@ class HelperSwitcher : public Switcher {
   }
 
  private:
-  // As many messages as they take.
+  // Sends as many messages as needed.
   bool send_all(std::size_t gpu, const std::vector<Worker>& workers, bool on, bool forced) {
     std::vector<SwitchedChannel> channels;
     for (const Worker& worker : workers)
@@ -107,8 +107,8 @@ class HelperSwitcher : public Switcher {
   const Hello hello_;
   const std::vector<std::string> gpus_;
   std::chrono::milliseconds silence_;
-  std::map<std::size_t, Answer> under_way_;         // of each GPU: the sum so far
-  std::map<std::size_t, std::size_t> outstanding_;  // and how many messages are not answered
+  std::map<std::size_t, Answer> under_way_;         // per GPU: the sum so far
+  std::map<std::size_t, std::size_t> outstanding_;  // per GPU: unanswered messages
   OwnAnswers answers_;
 };
 
@@ -124,7 +124,7 @@ class SimulatedSwitcher : public Switcher {
     for (const bool is_off : {false, true})
       for (const Worker& worker : is_off ? off : on)
         for (simgpu::UsageEntry& entry : file_.entry)
-          if (worker.process != 0 &&  // 0: it is only starting, and a free entry says 0, too
+          if (worker.process != 0 &&  // 0: the worker is starting; a free entry has 0, too
               entry.process.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(worker.process))
             entry.off[gpu].store(is_off, std::memory_order_relaxed);
     answers_.add({.gpu = gpu});

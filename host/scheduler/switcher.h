@@ -1,7 +1,7 @@
-// Carries the policy's orders out: takes workers off a GPU and lets them on again. Two kinds: NVIDIA's driver, through the
-// helper (helper_protocol.h), and the simulated GPU, through its file.
+// Carries out the policy's orders: disables and enables workers' channels on a GPU. There are two kinds: for NVIDIA's
+// driver, through the helper (helper_protocol.h), and for the simulated GPU, through its file.
 //
-// Thread-safety: one thread, the scheduler's.
+// Thread-safety: only the scheduler's thread.
 #pragma once
 
 #include <sys/types.h>
@@ -26,31 +26,33 @@ class Switcher {
   };
   struct Answer {
     std::size_t gpu = 0;
-    bool everything_on = false;  // unasked: it has switched everything on
+    bool everything_on = false;  // unrequested: the switcher has enabled everything
     std::uint32_t failed = 0;
-    std::int64_t refused = 0;  // the status of the last that failed
+    std::int64_t refused = 0;  // status of the last failure
     std::chrono::nanoseconds took{};
   };
 
   virtual ~Switcher() = default;
-  // The GPUs that it can switch, by their names.
+  // The index of a GPU that it can switch, by name.
   virtual std::optional<std::size_t> place_of(const std::string& gpu) const = 0;
-  // The driver's number of that GPU, by which workers tell their channels.
+  // The driver's number of that GPU, by which workers report their channels.
   virtual std::uint32_t instance_of(std::size_t place) const = 0;
-  // Readable when there is an answer; -1: answers are there at once.
+  // Readable when there is an answer; -1: answers are available at once.
   virtual int fd() const = 0;
-  // One order of a GPU at a time. `forced`: switch on whoever has switched them off. False: it can switch no more.
+  // Begins an order; one per GPU at a time. `forced`: enables channels that another switcher may have disabled. False
+  // if it cannot switch any more.
   virtual bool begin(std::size_t gpu, const std::vector<Worker>& on, const std::vector<Worker>& off, bool forced) = 0;
-  // Nothing: none is there yet. `lost` becomes true where there will be none any more.
+  // Nothing if there is no answer yet. `lost` becomes true if there will be none any more.
   virtual std::optional<Answer> answer(bool& lost) = 0;
-  // Called four times in that time at least while something is off: after so long a silence it lets everything on.
+  // Must be called at least four times in that time while a channel is disabled; after so long a silence it enables
+  // all.
   virtual void keep(std::chrono::milliseconds longest_silence) = 0;
 };
 
-// The helper's end of its socket, after its Hello, which is about these GPUs by their names, in their order.
+// The switcher over the helper's socket, after its Hello; `gpus`: names of the Hello's GPUs, in order.
 std::unique_ptr<Switcher> make_helper_switcher(broker::Fd socket, const Hello& hello, std::vector<std::string> gpus,
                                                std::chrono::milliseconds longest_silence);
-// Through the file that IVGPU_SIM_USAGE names in the workers' environment. Null where there is none.
+// The switcher over the file that IVGPU_SIM_USAGE names in the workers' environment. Null if there is none.
 std::unique_ptr<Switcher> make_simulated_switcher(const std::string& usage_file, std::vector<std::string> gpus);
 
 }  // namespace host::scheduler
