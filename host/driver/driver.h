@@ -1,8 +1,8 @@
 // The driver behind a worker: a libcuda.so.1, loaded by path, as a struct of typed functions that the table names. It
-// may be NVIDIA's or the simulated GPU's; no code above this page depends on which.
+// may be NVIDIA's or the simulated GPU's; no other code of the worker depends on which.
 //
-// A function that the library lacks is null. A caller of a function that CUDA 12 does not guarantee asks first. The
-// library is loaded once and never unloaded, also after the struct's end. The struct is read-only after load(), and any
+// A function that the library lacks is null. Callers check each function that CUDA 12 does not guarantee. The
+// library is loaded once and never unloaded, even after the struct's end. The struct is read-only after load(), and any
 // thread may use it. Functions return what the driver returns.
 //
 // ```cpp

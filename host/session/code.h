@@ -1,5 +1,5 @@
-// The code that a session has loaded or is linking: its images' share of the worker's memory, pending links, and where the
-// parameters of its kernels lie.
+// A session's code, loaded or being linked: its images' share of the worker's memory, pending links, and the places of
+// its kernels' parameters.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -15,13 +15,13 @@ namespace host {
 struct LoadedCode {
   explicit LoadedCode(std::uint64_t image_bytes) : budget(image_bytes) {}
 
-  // The driver has ended the object: its image's share and its link go with it.
+  // The driver has ended the object: drops its image's share and its link.
   void forget(std::uint64_t id) {
     images.drop(id);
     links.drop(id);
   }
 
-  Budget budget;  // bytes of images, those being loaded included
+  Budget budget;  // bytes of images, including those being loaded
   Shares images;
   Links links;
   ParameterPlaces parameter_places;

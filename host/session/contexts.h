@@ -27,7 +27,7 @@ class Contexts {
   // since it keeps its own flags.
   Contexts(const Driver& driver, bool asleep) : driver_(driver), asleep_(asleep) {}
 
-  // One thread at a time begins or ends a context.
+  // Held by a thread while it begins or ends a context.
   [[nodiscard]] std::unique_lock<std::mutex> beginning() { return std::unique_lock(beginning_); }
 
   // Counts each context as `bytes` of its device, except the first device's primary one, which exists before the
@@ -74,7 +74,7 @@ class Contexts {
   // The number of contexts that have ended, resets included.
   std::uint64_t ended() const { return ended_.load(std::memory_order_relaxed); }
 
-  Resources resources;  // of which green contexts are made
+  Resources resources;  // the resources from which green contexts are made
 
  private:
   CUresult retain(unsigned device, CUcontext& context);

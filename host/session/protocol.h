@@ -1,7 +1,8 @@
 // How far a guest has followed the protocol: whether it has sent hello, and whether it has broken a rule since.
 //
-// hello comes once, on one channel. Before it the worker serves no other call, since a channel could use the arena's address
-// while another moves the arena. Edge G, greeting -> use: a channel that sees greeted() sees the arena's address.
+// hello comes once, on one channel, and fixes the arena's address. No other call is served before it; otherwise a
+// channel could use the old address during the move. Edge G, greeting -> use: a channel that sees greeted() sees the
+// arena's address.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -14,7 +15,7 @@ namespace host {
 class Protocol {
  public:
   bool greeted() const { return greeting_.load(std::memory_order_acquire) == Greeting::Done; }  // G
-  // False: another channel has begun, or the guest has sent hello before.
+  // False if another channel has begun, or the guest has sent hello before.
   bool begin_greeting() {
     Greeting none = Greeting::None;
     return greeting_.compare_exchange_strong(none, Greeting::Begun, std::memory_order_relaxed);
@@ -23,7 +24,7 @@ class Protocol {
     greeting_.store(done ? Greeting::Done : Greeting::None, std::memory_order_release);  // G
   }
 
-  std::atomic<bool> broken{false};  // every channel stops
+  std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
 
  private:
   enum class Greeting : std::uint8_t { None, Begun, Done };

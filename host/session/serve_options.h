@@ -1,4 +1,4 @@
-// What serve() (host/untrusted/serve.h) is told: a worker's options for its session, checked by the worker's command line.
+// Options of serve() (host/untrusted/serve.h), from the worker's checked command line.
 #pragma once
 
 #include <chrono>

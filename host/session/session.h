@@ -32,7 +32,7 @@ namespace host {
 class HostCalls;  // host/untrusted/lanes/host_calls.h
 class Lanes;      // host/untrusted/lanes/lanes.h
 
-// How the worker has the guest call a function of the program's.
+// Has the guest call the program's functions for the worker.
 struct SessionCallbacks {
   Lanes* lanes = nullptr;            // serve() owns it and sets it before the first record
   std::shared_ptr<HostCalls> calls;  // made by the lanes; without it no function of the guest is called
@@ -119,13 +119,13 @@ class Session {
   SessionCallbacks callbacks;
 
  private:
-  // Under contexts.beginning() and ending().
+  // Called under contexts.beginning() and ending().
   CUresult end_context(unsigned number);
   void end_captures(unsigned context);
   void end_capture(CUstream stream, CUgraph began);
   void keep_of_libraries(Mirrors::Variables variables, unsigned device);
 
-  std::shared_mutex lives_;  // taken before contexts.beginning(), which is taken before arena.registering()
+  std::shared_mutex lives_;  // locked before contexts.beginning(), which is locked before arena.registering()
 };
 
 // True for a result from which the context never recovers.

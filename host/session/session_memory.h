@@ -1,4 +1,4 @@
-// The memory of a session: what it may name, what its broker counts, and what the driver holds for it.
+// A session's memory: the addresses that it may name, the account with its broker, and the driver's pools.
 //
 // Thread-safety: any thread; each part is safe by itself.
 #pragma once
@@ -25,14 +25,14 @@ struct SessionMemory {
     device.when_full([this](unsigned full) { pools.trim(full); });
   }
 
-  // Whether the address lies in memory of the session, or in a range that the session has reserved.
+  // True if the address is in the session's memory, or in a range that it has reserved.
   bool knows(std::uint64_t at) const { return addresses.knows(at) || reserved.holds(at, 1); }
-  // The driver has freed an allocation.
+  // Notes that the driver has freed an allocation.
   void ended(const Range& allocation) {
     device.give_back(allocation.device, allocation.charged);
     pools.ended(allocation.pool);
   }
-  // The driver has ended an object: the memory that belongs to it and its charge go with it.
+  // The driver has ended an object: forgets its memory and its charge.
   void forget(std::uint64_t id) {
     addresses.drop_owned(id);
     charges.drop(id);

@@ -1,7 +1,7 @@
-// What the host can read of a channel's calls: its counters, and its trace while somebody traces the session.
+// A record of a channel's calls for the host: its counters, and its trace while a client traces the session.
 //
-// A channel's thread uses it, one call after the other. Trust: the counters and the trace go to the broker's side alone; the
-// bytes of a record are copied as they are, for a reader that takes them for hostile.
+// Only the channel's thread uses it, one call at a time. Trust: counters and trace go to the broker's side alone. A
+// record's bytes are copied unchanged, for a reader that treats them as hostile.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +23,14 @@ class CallLog {
   CallLog(const Telemetry& telemetry, std::uint32_t channel)
       : counters(telemetry.channel(channel)), telemetry_(telemetry), trace_(telemetry.writer(channel)) {}
 
-  // Call it before each call. A call is traced if the trace is on now.
+  // Call it before each call, which is traced if the trace is on now.
   void begin() {
     is_traced_ = telemetry_.tracing();
     if (is_traced_) [[unlikely]]
       begin_ns_ = now_ns();
   }
-  // Call it before the guest sees the result, so that the trace of a program that ends with this call has the call.
-  // `record`: the whole record; `reply`: the bytes of the answer; `submitted`: whether the GPU has got work.
+  // Call it before the guest sees the result: a program that ends with this call then still has it in its trace.
+  // `record`: the whole record; `reply`: bytes of the reply; `submitted`: the GPU has got work.
   void end(const Request& request, CUresult result, std::span<const std::byte> record, std::span<const std::byte> reply,
            bool submitted) {
     ring::count(counters.calls);

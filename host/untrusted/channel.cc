@@ -94,7 +94,7 @@ class Channel {
     conclude(header, result, reply);
   }
 
-  // hello comes before all other calls, and each record is numbered one more than the one before it.
+  // hello comes before all other calls, and record numbers increase by one.
   bool follows_protocol(const ring::RecordHeader& header) {
     return (session_.protocol.greeted() || header.call == api::id_of::hello) &&
            (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;

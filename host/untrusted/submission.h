@@ -1,6 +1,5 @@
-// What one call submits to a GPU, for the scheduler of GPU time and for the counters.
-//
-// Make it before the call and end it with the result. A channel's thread uses it.
+// The GPU work that one call submits, for the scheduler of GPU time and for the counters. A channel's thread makes it
+// before the call, and ends it with the result.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +30,11 @@ class Submission {
   void ended(CUresult result) {
     if (waits_ && result != CUDA_ERROR_NOT_READY) session_.gpu_use.waited(context_, covered_);
   }
-  // Whether the call gives the GPU work, if it succeeds.
+  // True if the call gives the GPU work when it succeeds.
   bool submits() const { return submits_; }
 
  private:
-  // A call that is captured gives the GPU nothing to do: the launch of the graph does.
+  // A captured call gives the GPU no work; the launch of the graph does.
   static bool adds_to_capture(const Request& request) {
     Session& session = request.session;
     if (!session.graphs.captures.any()) return false;
@@ -47,7 +46,7 @@ class Submission {
   const bool submits_;
   bool waits_ = false;
   unsigned context_ = 0;
-  std::uint64_t covered_ = 0;  // how many submissions of the context the call waits for
+  std::uint64_t covered_ = 0;  // submissions of the context for which the call waits
 };
 
 }  // namespace host

@@ -48,7 +48,7 @@ CUresult Arena::join_pins(std::uint64_t offset, std::uint64_t bytes) {
   return register_piece(offset, bytes);
 }
 
-// Under mutex_.
+// Called under mutex_.
 CUresult Arena::register_piece(std::uint64_t offset, std::uint64_t bytes) {
   if (!may_register_()) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = driver_.cuMemHostRegister_v2(bytes_at(offset, bytes).for_driver(), bytes, register_flags);
@@ -64,7 +64,7 @@ CUresult Arena::unregister_piece(std::uint64_t offset, std::uint64_t bytes) {
   return driver_.cuMemHostUnregister(bytes_at(offset, bytes).for_driver());
 }
 
-// Under mutex_.
+// Called under mutex_.
 CUresult Arena::register_again() {
   for (const Range& piece : addresses_.pinned_in(address(), bytes_))
     if (const CUresult r = driver_.cuMemHostRegister_v2(bytes_at(piece.start - address(), piece.bytes).for_driver(),

@@ -1,7 +1,7 @@
-// The session's arena in the worker: where it lies, and which pieces of it are registered with the GPU.
+// The session's arena in the worker: its address, and the pieces of it that are registered with the GPU.
 //
-// Trust: offsets and lengths are the guest's. bytes_at() checks them; the calls that register need them checked.
-// Thread-safety: any thread may ask where the arena lies and register pieces; only the channel with hello calls bind().
+// Trust: offsets and lengths come from the guest. bytes_at() checks them; callers check them before they register. Any
+// thread may query the arena and register pieces; only the channel with hello calls bind().
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@ namespace host {
 
 class Arena {
  public:
-  // `windows`: a bit for each window that the process has reserved. `may_register`: whether the session may have one more range.
+  // `windows`: a bit for each window that the process has reserved. `may_register`: true if the session may have one
+  // more range.
   Arena(const ring::SlotView& slot, std::uint32_t windows, const Driver& driver, Addresses& addresses,
         std::function<bool()> may_register)
       : start_(slot.base() + ring::arena_offset),
@@ -29,11 +30,11 @@ class Arena {
         addresses_(addresses),
         may_register_(std::move(may_register)) {}
 
-  // Moves the arena to a window's address, where the guest has mapped the arena, too. False: the window was not reserved, or
-  // was tried before, or the move failed.
+  // Moves the arena to a window's address, at which the guest has mapped it, too. False if the window was not reserved
+  // or was tried before, or if the move failed.
   bool bind(std::uint64_t window);
 
-  // The bytes [offset, offset + bytes). If not all of them are inside, the result is not there().
+  // The bytes [offset, offset + bytes). The result is not there() unless all are inside.
   ring::SharedBytes bytes_at(std::uint64_t offset, std::uint64_t bytes) const {
     if (offset > bytes_ || bytes > bytes_ - offset) return {};
     return {start_.load(std::memory_order_relaxed) + offset, bytes};
@@ -41,15 +42,15 @@ class Arena {
   bool holds(std::uint64_t at) const { return at - address() < bytes_; }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(start_.load(std::memory_order_relaxed)); }
 
-  // Registers [offset, offset + bytes) with the GPU. Preconditions: the range lies in the arena.
+  // Registers [offset, offset + bytes) with the GPU. Precondition: the range is in the arena.
   CUresult pin(std::uint64_t offset, std::uint64_t bytes);
   // Registers the range in place of all registrations inside it. On failure none of these is left.
   // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a registration reaches out of the range, and nothing has changed.
   CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
 
-  // Nobody registers while the caller has this lock.
+  // While a caller holds this lock, no other thread registers.
   [[nodiscard]] std::unique_lock<std::mutex> registering() { return std::unique_lock(mutex_); }
-  // Registers every piece once more, after a reset of the context. Preconditions: the caller has registering().
+  // Registers every piece again, after a reset of the context. Precondition: the caller holds registering().
   CUresult register_again();
 
  private:
@@ -58,11 +59,11 @@ class Arena {
 
   std::atomic<std::byte*> start_;
   const std::size_t bytes_;
-  std::uint32_t windows_;  // reserved windows that were not tried yet
+  std::uint32_t windows_;  // reserved windows not tried yet
   const Driver& driver_;
   Addresses& addresses_;
   const std::function<bool()> may_register_;
-  std::mutex mutex_;  // which pieces are registered
+  std::mutex mutex_;  // the registered pieces
 };
 
 }  // namespace host
