@@ -75,9 +75,9 @@ struct Choice {
   Requests requests;
   std::string missing;  // why the list is not in force, though it was requested
 };
-// The requests that a worker's filter allows. With another driver, or more GPUs than recorded, the list is not used:
-// the needed requests are unknown, and a refusal could come late, in the middle of a guest's work. `gpus`: the number
-// that the driver shows.
+// The requests that a worker's filter allows. With another driver, or more GPUs than recorded, the list is not used.
+// The needed requests are unknown then, and a refusal could come late, in the middle of a guest's work. `gpus`: the
+// number that the driver shows.
 Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver, std::uint32_t gpus);
 
 }  // namespace host::jail

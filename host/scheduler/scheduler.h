@@ -1,5 +1,5 @@
-// The scheduler of GPU time: a thread that reads the reports of all workers (ring/ops/gpu_use.h), asks a Policy for
-// each GPU, and has a Switcher carry out its orders. It is separate from the broker's loop, which may be busy for
+// The scheduler of GPU time: a thread that reads the reports of all workers (ring/ops/gpu_use.h). It asks a Policy for
+// each GPU, and has a Switcher carry out the orders. It is separate from the broker's loop, which may be busy for
 // milliseconds. Messages between the two pass through lock-free queues.
 //
 // While VMs contend for a GPU the thread looks every 50 us; while one VM uses it, a hundred times a second, for the

@@ -1,11 +1,11 @@
 // Limits the processor time of threads that wait in the driver.
 //
 // The driver spins while it waits for the GPU. Behind an endless kernel, each channel's thread could spin as long as
-// the guest likes, in calls that never return: waits, copies, frees, launches into a full queue. Every channel's thread
-// therefore has a timer on its own processor time. The timer's signal handler checks every few milliseconds whether the
-// thread is still in the same call. After `patience` the handler pauses the thread, each time for an eighth of the
-// call's time so far, at most 50 ms. One channel of a session is never paused, so a program that waits in one thread at
-// a time waits as it would natively.
+// the guest likes. Its calls would never return: waits, copies, frees, launches into a full queue. Every channel's
+// thread therefore has a timer on its own processor time. The timer's signal handler checks every few milliseconds
+// whether the thread is still in the same call. After `patience` the handler pauses the thread, each time for an eighth
+// of the call's time so far, at most 50 ms. One channel of a session is never paused, so a program that waits in one
+// thread at a time waits as it would natively.
 //
 // While a VM's channels are disabled (docs/design/048-gpu-time.md) the GPU completes none of its calls. The handler
 // then makes each of its threads sleep until they are enabled, without patience, unless a compiler may run in the call.

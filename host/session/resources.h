@@ -1,6 +1,6 @@
 // The device resources (multiprocessors) that the driver has given to a session as CUdevResource structs.
 //
-// The driver trusts its own bytes in such a struct. The structs therefore stay here, and the guest gets ids
+// The driver trusts its own bytes in the struct. The structs therefore stay here, and the guest gets ids
 // (host/untrusted/marshal/resources.h). They last as long as the session, since no call ends a resource. Each is an
 // object of the session, which bounds their number.
 //

@@ -1,6 +1,6 @@
 // The worker's own ioctl(), which the driver library finds before the C library's. It logs the number of each request
-// that the jail refuses, so that a new driver's needs show at once, and records the channels that the driver library
-// makes.
+// that the jail refuses, so that a new driver's needs show at once. It also records the channels that the driver
+// library makes.
 //
 // It only reports. The seccomp filter refuses the request, so a subverted worker that calls the kernel directly only
 // avoids the report. The filter could raise SIGSYS instead, but that would kill the worker if a thread blocks signals,

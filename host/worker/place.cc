@@ -10,7 +10,7 @@
 namespace host::worker {
 namespace {
 
-// When memory is short, the kernel should kill workers before other processes: a worker serves one guest process, may
+// When memory is short, the kernel should kill workers before other processes. A worker serves one guest process, may
 // have used the memory itself, and can be replaced. Raising the score needs no right.
 void go_first_when_memory_is_short() {
   const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

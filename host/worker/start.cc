@@ -204,7 +204,7 @@ bool driver_has_device_files() {
 }
 
 // Notes pageable memory access as a gap in the jail. On a GPU with that feature a kernel can read and write all memory
-// of its process, so a guest's kernel could change the worker, bypassing every check.
+// of its process. A guest's kernel could change the worker, bypassing every check.
 void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;
   const std::uint32_t devices = std::min(page.device_count, ring::max_devices);

@@ -326,7 +326,7 @@ bool read_text(const std::string& path, std::string& text, std::string& error) {
   return false;
 }
 
-// What is wrong in one of these files concerns its VM alone.
+// A mistake in a drop-in file affects its VM alone.
 void read_drop_ins(const DropIns& found, Parser& parser, Config& config) {
   config.refused = found.refused;
   config.may_be_empty = found.folders > 0;

@@ -1,4 +1,4 @@
-// Facts about a GPU from NVIDIA's management library, for the guests' own such library (docs/design/044-nvml.md), and
+// Facts about a GPU from NVIDIA's management library, for the guests' libnvidia-ml.so.1 (docs/design/044-nvml.md), and
 // their text form between ivgpu-nvml and the broker.
 //
 // Trust: the lines come from a helper. A malformed line changes nothing; texts are cut and escaped for the GPU's page.

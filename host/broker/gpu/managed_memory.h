@@ -2,8 +2,8 @@
 // NVIDIA's management library does not report it.
 //
 // Source: tests/probes/managed.cc on an H100 and an H200, driver 580.159.04. A process maps the module's device file
-// for its managed memory, to the byte in pieces of 2 MiB, and 2 MiB for each context. Other memory makes no such
-// mapping, and the mapping goes when the memory is freed.
+// for its managed memory, to the byte in pieces of 2 MiB, and 2 MiB for each context. Other memory does not map this
+// file, and the mapping goes when the memory is freed.
 //
 // Trust: a process controls the length of its list and, by its threads, how long the kernel takes for it. Each list is
 // therefore bounded in bytes and time, and callers wait for a bounded time. Names in a list can only raise the total of
@@ -58,7 +58,8 @@ class ManagedMemory {
     std::optional<std::uint64_t> bytes;  // nothing: assume more than any process has
     std::string unread;                  // why it is unknown now; `bytes` is then the last known value
   };
-  // What each process holds. Blocks for `patience` at most, and then uses the last known values of those not yet read.
+  // Returns what each process holds. Blocks for `patience` at most, and then uses the last known values of those not
+  // yet read.
   std::map<pid_t, Held> look(const std::set<pid_t>& processes, std::chrono::milliseconds patience);
 
   // After this many slow lists in a row the process counts as hiding memory.

@@ -2,9 +2,9 @@
 //
 // Process model: ivgpud starts one instance when a VM has a quota, and asks it twice a second. It starts another when a
 // guest asks for facts, and asks it at most once a second. It is a separate process because a call of that library can
-// block for ever in the GPU's kernel driver, and because its crash must cost no VM. Each input line names
-// GPUs. The answer is lines as in host/broker/gpu/gpu_usage.h and host/broker/gpu/gpu_facts.h, and then "end". It exits
-// when its input or its broker ends.
+// block for ever in the GPU's kernel driver. A crash in it must cost no VM, either. Each input line names GPUs. The
+// answer is lines as in host/broker/gpu/gpu_usage.h and host/broker/gpu/gpu_facts.h, and then "end". It exits when its
+// input or its broker ends.
 #include <sys/prctl.h>
 #include <unistd.h>
 

@@ -69,7 +69,7 @@ std::unique_ptr<MpsSeat> Mps::join(const Member& member, MpsSeat::Acts acts, std
 
 std::string Mps::pipe_of(const std::string& gpu) const { return mps_folders(setting_.runtime_dir, gpu).pipe; }
 
-// Asks all GPUs: the worker's GPU is unknown, and the servers of other GPUs have no such client.
+// Asks all GPUs: the worker's GPU is unknown, and the servers of other GPUs do not know this client.
 void Mps::let_go(pid_t worker, const std::function<void()>& then) {
   auto left = std::make_shared<std::size_t>(1);
   const auto one_less = [left, then] {

@@ -1,6 +1,6 @@
-// Ends MPS workers that an earlier broker left and this one does not adopt, such as those of a VM removed from the
-// file. Their control sockets are closed, so they should exit. If one does not, its server releases it before it is
-// killed; otherwise it would end the other clients of its GPU (docs/design/031-mps.md).
+// Ends MPS workers that an earlier broker left and this one does not adopt, as those of a VM removed from the file.
+// Their control sockets are closed, so they should exit. If one does not, its server releases it before it is killed;
+// otherwise it would end the other clients of its GPU (docs/design/031-mps.md).
 //
 // Threads: the broker's event loop only; nothing here blocks.
 #pragma once

@@ -86,7 +86,7 @@ void add_slots(MetricsText& text, const std::vector<SlotStatus>& all, const Labe
   }
 }
 
-// Metrics of a claimed slot. The program's name is a label of one metric alone: a guest chooses it, and with each new
+// Metrics of a claimed slot. The program's name is a label of one metric alone. A guest chooses it, and with each new
 // name every metric that had it would become a new time series.
 void add_session(MetricsText& text, std::size_t index, const SlotStatus& slot, const Labels& vm) {
   if (!slot.word.held()) return;

@@ -1,5 +1,5 @@
 // Interprets changes in the slot directory. A guest can write any word at any time, so the broker keeps its own state
-// of each slot, and accepts only the steps that ring/layout/layout_c.h allows a guest. Used by the broker and the
+// of each slot. It accepts only the steps that ring/layout/layout_c.h allows a guest. Used by the broker and the
 // explorer; touches no shared memory. Covered by: the model slots and the explorer's scenario slots (docs/models.md).
 #pragma once
 
@@ -32,8 +32,8 @@ inline ring::SlotWord emptied(ring::SlotWord known) {
   return ring::wrong(ring::Mutant::epoch_kept) ? known.with(ring::SlotState::Empty) : known.next();
 }
 
-// After a worker's end the broker looks at its slot. True if that look (`before` to `now`) found the slot
-// released: the slot is then already being emptied or has its next worker, and the end is handled.
+// After a worker's end the broker looks at its slot. True if that look (`before` to `now`) found the slot released. The
+// slot is then already being emptied or has its next worker, and the end is handled.
 inline bool released_in_look(ring::SlotWord before, ring::SlotWord now) {
   if (ring::wrong(ring::Mutant::end_unchecked)) return false;
   return before.state != ring::SlotState::Released &&

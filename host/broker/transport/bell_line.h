@@ -1,5 +1,5 @@
-// The doorbell poller of an ivshmem-plain VM. Such a device has no doorbell: guests set bits in the region's header
-// (ring/layout/layout_c.h, `rung`), and the broker polls these for itself and for its workers. It polls often until a
+// The doorbell poller of an ivshmem-plain VM. That device has no doorbell: guests set bits in the region's header
+// (ring/layout/layout_c.h, `rung`). The broker polls these for itself and for its workers. It polls often until a
 // second after the last doorbell, and rarely otherwise. A VM without sessions has no other timer; qemu-config/plain.md
 // gives its cost.
 //

@@ -1,9 +1,9 @@
 // The doorbell channels of a VM whose region is persistent memory. QEMU connects a virtio-serial port to the VM's
-// socket for each program that may sleep, or the VM's programs connect by vsock (ring/layout/bells.h has the bytes). A
-// channel reports that bits are set in the region's header, and passes a worker's interrupts to the program that has
-// its slot. A vsock connection closes when its process ends, and the broker then frees the slot.
+// socket for each program that may sleep, or programs connect by vsock (ring/layout/bells.h has the bytes). A channel
+// reports that bits are set in the region's header, and passes a worker's interrupts to the program that has its slot.
+// A vsock connection closes when its process ends, and the broker then frees the slot.
 //
-// With a store, channels outlive the broker under the same numbers: a virtio-serial port cannot ask its program to name
+// With a store, channels outlive the broker under the same numbers. A virtio-serial port cannot ask its program to name
 // its slot again, and QEMU may not reconnect. vsock connections that have named a slot are kept if there is room. A
 // program whose channel is not kept uses timed sleeps from then on, and its session goes on.
 //

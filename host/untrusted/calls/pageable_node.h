@@ -1,6 +1,7 @@
 // A node that copies the program's own memory. The program sees one copy node. The driver has a child graph of two
-// nodes: a host function, by which the guest moves the bytes between the program's memory and the arena, and the copy.
-// Lists, edges, clones and updates are therefore the driver's own (docs/design/050-pageable-copies-in-graphs.md).
+// nodes: a host function and the copy. By the function the guest moves the bytes between the program's memory and the
+// arena. Lists, edges, clones and updates are therefore the driver's own
+// (docs/design/050-pageable-copies-in-graphs.md).
 #pragma once
 
 #include <array>

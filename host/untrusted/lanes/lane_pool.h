@@ -1,5 +1,5 @@
 // Assigns a session's callback slots to the worker's threads (host/untrusted/lanes/lanes.h). A thread that has filled a
-// slot waits for the answer and gives the slot back, or leaves the slot, so that no thread waits for the answer.
+// slot waits for the answer and gives the slot back. Or it leaves the slot, and no thread waits for the answer.
 //
 // If no slot is free, a thread takes a left one and waits for its answer before it fills it. A left call thus delays a
 // later one no longer than the guest takes for it.

@@ -1,6 +1,6 @@
 // Runs a call of a session with shadow copies of managed variables (host/session/memory/mirrors.h). It copies the
-// program's writes to the driver before the GPU gets work, and the GPU's writes back before the guest can see that the
-// work is done.
+// program's writes to the driver before the GPU gets work. It copies the GPU's writes back before the guest can see
+// that the work is done.
 #pragma once
 
 #include "host/untrusted/marshal/request.h"
