@@ -74,7 +74,7 @@ expect '[01]' "^ok +broker +ivgpud .* answers at $work/run" "$prefix/bin/ivgpu" 
 for page in "$sources"/docs/man/*; do
   [[ -e $prefix/share/man/man${page##*.}/$(basename "$page") ]] || fail "the man page $(basename "$page") is not installed"
 done
-for file in share/bash-completion/completions/{ivgpu,ivgpud} share/doc/ivgpu/{README.md,CHANGELOG.md,LICENSE} \
+for file in share/bash-completion/completions/{ivgpu,ivgpud} share/doc/ivgpu/{README.md,SECURITY.md,CHANGELOG.md,LICENSE} \
   share/doc/ivgpu/docs/{guest.md,configuration.md,design/005-jail-layers.md} \
   share/doc/ivgpu/qemu-config/{README.md,doorbell.xml,plain-file.args} lib/systemd/system/{ivgpud,ivgpu-guest}.service \
   lib/sysusers.d/ivgpu.conf lib/tmpfiles.d/ivgpu.conf libexec/ivgpu/ivgpu-guest-setup share/ivgpu/host/ivgpud.toml \
