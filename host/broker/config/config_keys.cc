@@ -31,198 +31,197 @@ std::int64_t half_of(unsigned cores) {
 
 const Key keys[] = {
     {"broker", "runtime_dir", Kind::Text, "\"/run/ivgpu\"", nullptr, 0, 0, "the path of a folder, beginning with /",
-     "Where the sockets lie: <runtime_dir>/<vm>.sock. Made if it is not there.", Reload::Restart, &B::runtime_dir},
+     "The folder of the sockets: <runtime_dir>/<vm>.sock. Made if it does not exist.", Reload::Restart,
+     &B::runtime_dir},
     {"broker", "socket_mode", Kind::Mode, "\"0660\"", nullptr, 0, 0777, "permissions in octal, as \"0660\"",
-     "Who may connect to a VM's socket, and so use its GPU, and to the broker's for its status.", Reload::Restart,
+     "Permissions of the VMs' sockets, by which a user can use a VM's GPU, and of the status socket.", Reload::Restart,
      &B::socket_mode},
     {"broker", "socket_owner", Kind::Text, "\"\"", nullptr, 0, 0,
      "the name or number of a user, or \"\" for the broker's own",
-     "The sockets' user. Only root can give them to another.", Reload::Restart, &B::socket_owner},
+     "The sockets' user. Only a broker that is root can choose another.", Reload::Restart, &B::socket_owner},
     {"broker", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
      "the name or number of a group, or \"\" for the broker's own",
-     "The sockets' group, usually the one QEMU runs in. Its members may use every VM's socket and plain_file: "
-     "one group for all VMs makes one trust domain of their QEMUs.",
+     "The sockets' group, usually QEMU's. Its members may use every VM's socket and plain_file: one group for all VMs "
+     "makes their QEMUs one trust domain.",
      Reload::Restart, &B::socket_group},
     {"broker", "trace_mode", Kind::Mode, "\"0600\"", nullptr, 0, 0777, "permissions in octal, as \"0600\"",
-     "Who may see the calls and arguments of all VMs by `ivgpu trace`.", Reload::Restart, &B::trace_mode},
+     "Permissions of the socket of `ivgpu trace`, which shows the calls and arguments of all VMs.", Reload::Restart,
+     &B::trace_mode},
     {"broker", "trace_owner", Kind::Text, "\"\"", nullptr, 0, 0,
-     "the name or number of a user, or \"\" for the broker's own", "That socket's user.", Reload::Restart,
+     "the name or number of a user, or \"\" for the broker's own", "The user of the trace socket.", Reload::Restart,
      &B::trace_owner},
     {"broker", "trace_group", Kind::Text, "\"\"", nullptr, 0, 0,
-     "the name or number of a group, or \"\" for the broker's own", "That socket's group.", Reload::Restart,
+     "the name or number of a group, or \"\" for the broker's own", "The group of the trace socket.", Reload::Restart,
      &B::trace_group},
     {"broker", "worker_uids", Kind::Users, "\"\"", nullptr, 0, 0,
      "a range of numbers of users, as \"200000-200063\", or \"\" for none",
-     "The n-th VM of the file gets the n-th as worker_uid and worker_gid, where it does not say them. Needs root.",
+     "The n-th VM of the file gets the n-th number as worker_uid and worker_gid, unless it sets them. Needs root.",
      Reload::NewVms, &B::worker_uids},
     {"broker", "log_level", Kind::Choice, "\"info\"", nullptr, 0, 0, "\"debug\", \"info\", \"warning\" or \"error\"",
-     "How much is logged to the standard error output.", Reload::Now, &B::log_level},
+     "How much goes to standard error.", Reload::Now, &B::log_level},
     {"broker", "worker", Kind::Text, "\"\"", nullptr, 0, 0,
      "the path of ivgpu-worker, or \"\" for the one beside ivgpud", "The program that serves one guest process.",
      Reload::Restart, &B::worker},
     {"broker", "cgroups", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
-     "Whether each VM's workers get a control group (version 2), which memory_max, pids_max and cpu_max need.",
+     "Whether each VM's workers get a control group (version 2). memory_max, pids_max and cpu_max need it.",
      Reload::Restart, &B::cgroups},
     {"broker", "outlive_s", Kind::Integer, "5", nullptr, 0, 60, "an integer from 0 to 60",
-     "As a service of systemd: how long sessions go on without ivgpud, in seconds, for it to be started again "
-     "meanwhile. 0: they end with it, as they do without systemd.",
+     "As a service of systemd: how many seconds sessions go on without ivgpud, until the next one starts. 0: they end "
+     "with ivgpud, as without systemd.",
      Reload::Restart, &B::outlive_s},
     {"broker", "metrics", Kind::Address, "\"\"", nullptr, 0, 0,
      "\"\" for none, the path of a socket, beginning with /, or an address of the loopback, as \"127.0.0.1:9910\" or "
      "\"[::1]:9910\"",
      "Where Prometheus reads figures of VMs and sessions, by GET /metrics. A socket has the permissions of "
-     "socket_mode, "
-     "socket_owner and socket_group; an address of the loopback is open to every user of this machine.",
+     "socket_mode, socket_owner and socket_group; every user of this machine may read an address of the loopback.",
      Reload::Now, &B::metrics},
 
     {"gpu", "library", Kind::Text, "\"auto\"", nullptr, 0, 0,
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
-     "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", Reload::Restart, &G::library},
+     "The driver: the system's (auto), the simulated GPU for tests (sim), or the library at a path.", Reload::Restart,
+     &G::library},
 
     {"gpu", "policy", Kind::Choice, "\"shared\"", nullptr, 0, 0, "\"shared\", \"time-slice\" or \"mps\"",
-     "How VMs share a GPU: by leases, with weights (shared), by the driver's time slices, which know no weights, or at "
-     "once, as clients of NVIDIA's MPS, which ivgpud starts: the VMs of a GPU then trust each other. To or from "
-     "\"mps\" a change needs a restart.",
+     "How VMs share a GPU. shared: by leases, with weights. time-slice: by the driver's time slices, without weights. "
+     "mps: at the same time, as clients of NVIDIA's MPS, which ivgpud starts; the VMs of a GPU then must trust each "
+     "other. To or from \"mps\" a change needs a restart.",
      Reload::Now, &G::policy},
     {"gpu", "mps_control", Kind::Text, "\"\"", nullptr, 0, 0,
      "the path of nvidia-cuda-mps-control, beginning with /, or \"\" for the one in PATH",
-     "With \"mps\": NVIDIA's program that starts MPS, and by which it is asked.", Reload::Restart, &G::mps_control},
+     "With \"mps\": NVIDIA's program that starts and controls MPS.", Reload::Restart, &G::mps_control},
     {"gpu", "longest_lease_ms", Kind::Integer, "1000", nullptr, 100, 60000, "an integer from 100 to 60000",
-     "With \"shared\": how many milliseconds a VM that wants a GPU waits at most while others have it, whatever the "
-     "weights; and how long a broker may be stuck before all VMs have the GPU again.",
+     "With \"shared\": how many milliseconds a VM that wants a GPU waits at most, whatever the weights. After so much "
+     "silence of the broker all VMs have the GPU again.",
      Reload::Now, &G::longest_lease_ms},
     {"gpu", "overcommit", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
-     "Whether VMs may be promised more of a GPU's memory, by gpu_memory, than it has. Whoever comes late gets less "
-     "then.",
+     "Whether the VMs' gpu_memory may add up to more than the GPU has. A VM that comes late then gets less.",
      Reload::Now, &G::overcommit},
 
     {"vm", "region_size", Kind::Size, "\"1GiB\"", nullptr, least_region, tebi,
      "a power of two from \"32MiB\" to \"1TiB\"",
      "The memory that the VM and its workers share: BAR2 of the VM's device.", Reload::Restart, &V::region_size},
     {"vm", "slots", Kind::Integer, "8", nullptr, 1, ring::max_slots, "an integer from 1 to 64",
-     "How many guest processes can use the GPU at the same time. The region is divided equally, and a slot "
-     "has 26 MiB at least.",
+     "How many guest processes can use the GPU at the same time. They divide the region equally; a slot has at least "
+     "26 MiB.",
      Reload::Restart, &V::slots},
     {"vm", "spare", Kind::Integer, "1", nullptr, 0, ring::max_slots, "an integer from 0 to 64",
-     "Workers started ahead, so that a program starts at once. Each holds device memory.", Reload::Now, &V::spare},
+     "Workers started ahead, so that a program starts at once. Each takes device memory.", Reload::Now, &V::spare},
     {"vm", "spin_threads", Kind::Integer, "half of the processors, at least 2; 0 where there are two or fewer", half_of,
      0, ring::max_slots, "an integer from 0 to 64",
-     "How many of the VM's workers may poll before they sleep. 0: its guests sleep at once, too.", Reload::NewSessions,
+     "How many of the VM's workers may poll before they sleep. 0: its guests do not poll either.", Reload::NewSessions,
      &V::spin_threads},
     {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, ring::longest_spin_us, "an integer from 0 to 10000",
-     "How many microseconds such a worker polls at most, and its guest 8 times as long, or 16 where waits take that; "
-     "both poll less while that does not pay.",
+     "How many microseconds such a worker polls at most. Its guest polls up to 8 times as long, or 16 times if its "
+     "waits last so long. Both poll less when polling does not pay.",
      Reload::NewSessions, &V::spin_us},
     {"vm", "wait_spin_ms", Kind::Integer, "20", nullptr, 0, 60000, "an integer from 0 to 60000",
-     "How many milliseconds a wait may spin in the driver while another of its session does; then it pauses. 0: for "
-     "ever.",
+     "How many milliseconds a wait may spin in the driver while another wait of its session spins; then it pauses. 0: "
+     "without end.",
      Reload::NewSessions, &V::wait_spin_ms},
     {"vm", "starts_per_second", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
-     "How many workers are started per second at most, in the long run.", Reload::Now, &V::starts_per_second},
+     "How many workers start per second at most, in the long run.", Reload::Now, &V::starts_per_second},
     {"vm", "start_burst", Kind::Integer, "32", nullptr, 1, 1000, "an integer from 1 to 1000",
-     "How many workers may be started at once after a pause.", Reload::Now, &V::start_burst},
+     "How many workers may start at once after a pause.", Reload::Now, &V::start_burst},
     {"vm", "connections", Kind::Integer, "128", nullptr, 1, 4096, "an integer from 1 to 4096",
      "How many processes may be connected to the VM's socket.", Reload::Now, &V::connections},
     {"vm", "socket_mode", Kind::Mode, "\"\"", nullptr, -1, 0777,
      "permissions in octal, as \"0660\", or \"\" for those in [broker]",
-     "Who may connect to the VM's socket, or open its plain_file, and so use its GPU.", Reload::Restart,
+     "Permissions of the VM's socket or plain_file, by which a user can use its GPU.", Reload::Restart,
      &V::socket_mode},
     {"vm", "socket_owner", Kind::Text, "\"\"", nullptr, 0, 0,
      "the name or number of a user, or \"\" for the one in [broker]",
-     "The socket's user. A plain_file stays the broker's own.", Reload::Restart, &V::socket_owner},
+     "The socket's user. A plain_file always belongs to the broker's user.", Reload::Restart, &V::socket_owner},
     {"vm", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
      "the name or number of a group, or \"\" for the one in [broker]",
-     "The group of socket or plain_file. A group for each VM keeps one VM's QEMU from another VM's.", Reload::Restart,
+     "The group of socket or plain_file. A group for each VM keeps other VMs' QEMUs out.", Reload::Restart,
      &V::socket_group},
     {"vm", "gpus", Kind::List, "\"all\"", nullptr, 0, 0,
      "\"all\", or an array of GPUs, each by its index, its UUID (or how that begins) or its PCI address",
-     "Which of the host's GPUs the VM's guests see, in this order and by ordinals of their own.", Reload::NewSessions,
-     &V::gpus},
+     "The host's GPUs that the VM's guests see, in this order, numbered from 0.", Reload::NewSessions, &V::gpus},
     {"vm", "placement", Kind::Choice, "\"fixed\"", nullptr, 0, 0, "\"fixed\", \"least-loaded\" or \"packed\"",
-     "Whether the VM gets all that gpus says (fixed), or one of them, for as long as it is served: of those with room "
-     "for "
-     "its gpu_memory the one with the least memory promised, then the fewest VMs (least-loaded), or the one with the "
-     "most "
-     "VMs (packed).",
+     "fixed: the VM gets all GPUs of gpus. Otherwise it gets one of them, with room for its gpu_memory, while it is "
+     "served. least-loaded: the one with the least promised memory, then the fewest VMs. packed: the one with the most "
+     "VMs.",
      Reload::Restart, &V::placement},
     {"vm", "jail", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
-     "Whether a worker starts where the kernel does not give every layer of its jail.", Reload::NewSessions, &V::jail},
+     "Whether a worker starts if the kernel lacks a layer of its jail.", Reload::NewSessions, &V::jail},
     {"vm", "jail_ioctls", Kind::Choice, "\"listed\"", nullptr, 0, 0, "\"listed\" or \"any\"",
-     "Which requests a worker may make of NVIDIA's kernel modules: those of a list that is one driver's, or any.",
+     "The requests that a worker may make of NVIDIA's kernel modules: a list for one driver version, or any.",
      Reload::NewSessions, &V::jail_ioctls},
     {"vm", "worker_uid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
-     "The user that workers run as, when the broker is root.", Reload::Restart, &V::worker_uid},
+     "The workers' user, if the broker is root.", Reload::Restart, &V::worker_uid},
     {"vm", "worker_gid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
-     "The group that workers run as, when the broker is root.", Reload::Restart, &V::worker_gid},
+     "The workers' group, if the broker is root.", Reload::Restart, &V::worker_gid},
     {"vm", "huge_pages", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
-     "Takes the region from the machine's pool of 2 MiB pages, all of it at the start.", Reload::Restart,
+     "Takes the region from the machine's pool of 2 MiB pages, the whole region at the start.", Reload::Restart,
      &V::huge_pages},
     {"vm", "transport", Kind::Choice, "\"doorbell\"", nullptr, 0, 0, "\"doorbell\", \"plain\" or \"pmem\"",
-     "Which device the VM has: ivshmem-doorbell; ivshmem-plain, where the broker must look for rings; or an NVDIMM or "
-     "virtio-pmem device, with ports of virtio-serial for the rings.",
+     "The VM's device. doorbell: ivshmem-doorbell. plain: ivshmem-plain, where the broker must poll for doorbells. "
+     "pmem: an NVDIMM or virtio-pmem device, with doorbells by virtio-serial or vsock.",
      Reload::Restart, &V::transport},
     {"vm", "vectors", Kind::Integer, "1", nullptr, 1, ring::max_slots, "an integer from 1 to 64",
-     "With \"doorbell\": how many interrupts QEMU's device has for a guest with the kernel module, exactly as QEMU's "
-     "option vectors= says. As many as slots: each program is woken by its own.",
+     "With \"doorbell\": the number of interrupts of QEMU's device, exactly as QEMU's option vectors=, for a guest "
+     "with the kernel module. As many as slots: each program has its own interrupt.",
      Reload::Restart, &V::vectors},
     {"vm", "plain_file", Kind::Text, "\"\"", nullptr, 0, 0,
      "the path of a file in /dev/shm or on hugetlbfs, beginning with /, or \"\" for a memfd",
-     "With \"plain\" and \"pmem\": the file that QEMU opens. It is made at the start and removed at the end.",
+     "With \"plain\" and \"pmem\": the file that QEMU opens. ivgpud makes it at the start and removes it at the end.",
      Reload::Restart, &V::plain_file},
     {"vm", "vsock_cid", Kind::Integer, "0", nullptr, 0, last_id,
      "an integer from 3 to 4294967294, 1 for this machine's own programs, or 0 for none",
-     "With \"pmem\": the VM's CID, guest-cid of QEMU's vhost-vsock device, whose programs may connect to vsock_port. "
-     "Each then has a channel for its rings, and its end is noticed at once.",
+     "With \"pmem\": the VM's CID, guest-cid of QEMU's vhost-vsock device. Its programs may connect to vsock_port. "
+     "Each then has its own doorbell channel, and ivgpud notices its end at once.",
      Reload::Restart, &V::vsock_cid},
     {"vm", "vsock_port", Kind::Integer, "0", nullptr, 0, last_id, "an integer from 1024 to 4294967294, or 0 for none",
-     "With \"pmem\": a port of vsock that is this VM's alone, where ivgpud takes the connections of its programs.",
+     "With \"pmem\": the vsock port where ivgpud takes connections of this VM's programs. No other VM may have it.",
      Reload::Restart, &V::vsock_port},
     {"vm", "bell_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
-     "With \"plain\" and \"pmem\": how often the broker looks for rings until a second after the last, in "
-     "microseconds.",
+     "With \"plain\" and \"pmem\": the interval in microseconds at which the broker polls for doorbells, until a "
+     "second after the last.",
      Reload::Restart, &V::bell_us},
     {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 500, "an integer from 1 to 500",
-     "With \"plain\" and \"pmem\": how often it looks when nobody has rung for a second, in milliseconds.",
-     Reload::Restart, &V::bell_idle_ms},
+     "With \"plain\" and \"pmem\": the interval in milliseconds after a second without a doorbell.", Reload::Restart,
+     &V::bell_idle_ms},
     {"vm", "weight", Kind::Integer, "1", nullptr, 1, 1000, "an integer from 1 to 1000",
-     "With policy = \"shared\": the VM's part of a GPU's time, against the weights of the other VMs that want it.",
+     "With policy = \"shared\": the VM's share of a GPU's time, relative to the weights of other VMs that want the "
+     "GPU.",
      Reload::Now, &V::weight},
     {"vm", "latency", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
-     "With policy = \"shared\": the VM preempts others at once when it wants the GPU, within its part of the time.",
-     Reload::Now, &V::latency},
+     "With policy = \"shared\": the VM preempts others at once when it wants the GPU, within its share.", Reload::Now,
+     &V::latency},
     {"vm", "reserve", Kind::Integer, "0", nullptr, 0, 90, "an integer from 0 to 90",
-     "With policy = \"shared\": the least part of a GPU's time that the VM has while it wants it, in percent, whatever "
-     "the weights of others.",
+     "With policy = \"shared\": the least share of a GPU's time in percent that the VM gets while it wants the GPU, "
+     "whatever the other weights.",
      Reload::Now, &V::reserve},
     {"vm", "active_threads", Kind::Integer, "100", nullptr, 1, 100, "an integer from 1 to 100",
-     "With policy = \"mps\": on how many percent of its GPU's multiprocessors a process of the VM runs at most.",
+     "With policy = \"mps\": the percentage of its GPU's multiprocessors on which a process of the VM may run.",
      Reload::NewSessions, &V::active_threads},
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", Reload::NewSessions,
      &V::chaos_delay_us},
     {"vm", "session_image_bytes", Kind::Size, "\"2GiB\"", nullptr, mebi, tebi,
      "a power of two from \"1MiB\" to \"1TiB\"",
-     "How many bytes of code images a program may have loaded. An image that is being loaded counts twice, one that is "
-     "packed by its size unpacked as well.",
+     "How many bytes of code images a program may have loaded. An image counts twice while it loads; a packed one also "
+     "by its unpacked size.",
      Reload::NewSessions, &V::session_image_bytes},
     {"vm", "session_objects", Kind::Integer, "262144", nullptr, 64, 1048575, "an integer from 64 to 1048575",
-     "How many things a program may have: streams, events, modules, functions, kernels, globals, links, allocations, "
+     "How many objects a program may have: streams, events, modules, functions, kernels, globals, links, allocations, "
      "pools, arrays, textures, surfaces, reservations and mappings of virtual memory.",
      Reload::NewSessions, &V::session_objects},
     {"vm", "memory_max", Kind::Limit, "\"auto\"", nullptr, mebi, 16 * tebi,
      "a size such as \"6GiB\", \"auto\" or \"none\"",
-     "How much memory the VM's workers may have together, the parts of the region that they touch first included; "
-     "beyond it the largest is killed. \"auto\": region_size, and session_image_bytes and 1 GiB for each slot.",
+     "How much memory the VM's workers may have together, with those parts of the region that a worker touches first. "
+     "Beyond it the kernel kills the largest worker. \"auto\": region_size, and for each slot session_image_bytes and "
+     "1 GiB.",
      Reload::Now, &V::memory_max},
     {"vm", "gpu_memory", Kind::Quota, "\"none\"", nullptr, 64 * mebi, 16 * tebi,
      "a size of \"64MiB\" to \"16TiB\", or \"none\"",
-     "How much of each of its GPUs' memory the VM may hold, with all that the driver takes for it; its guests are told "
-     "no "
-     "more. \"none\": with the other VMs that say so, what no VM is promised.",
+     "How much memory of each of its GPUs the VM may hold, with the driver's own. Its guests see a GPU of this size. "
+     "\"none\": all such VMs share the memory that no VM is promised.",
      Reload::Now, &V::gpu_memory},
     {"vm", "pids_max", Kind::Integer, "4096", nullptr, 0, 4194304, "an integer from 0 to 4194304; 0: no bound",
-     "How many threads the VM's workers may have together. Without control groups it holds where worker_uid is this "
-     "VM's alone and not 65534.",
+     "How many threads the VM's workers may have together. Without control groups it needs a worker_uid of this VM "
+     "alone, not 65534.",
      Reload::Now, &V::pids_max},
     {"vm", "cpu_max", Kind::Processors, "\"none\"", nullptr, 10, 1024 * 1000,
      "a number of processors such as \"4\" or \"2.5\", or \"none\"",
