@@ -59,7 +59,7 @@ struct TakeNameRecord {
   using Reply = TakeNameReply;
 };
 
-// cuModuleGetFunction, cuLibraryGetKernel, cuModuleGetTexRef, cuModuleGetSurfRef: `from` names the owner, the name follows.
+// cuModuleGetFunction, cuLibraryGetKernel, cuModuleGetTexRef, cuModuleGetSurfRef: `from` is the owner; the name follows
 struct LookupRecord {
   std::uint64_t from, id;
   std::uint64_t name_bytes;

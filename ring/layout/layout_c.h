@@ -3,11 +3,11 @@
 // C11, so that a kernel module can include it; C++ includes ring/layout/layout.h, which gives everything a C++ name.
 //
 //   region     one for each VM: BAR2 of its ivshmem device, and one sealed memfd on the host, granted to the VM.
-//   slot       one for each guest process (session): a page-disjoint extent of the region, and all that its worker maps.
+//   slot       one for each guest process (session): a page-disjoint extent of the region; its worker maps no other.
 //   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
 //   lane       one of the slot's callback slots, by which its worker calls a function of the program in the guest.
 //   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
-//   front      the header area, outside all slots: the region's header, the directory, and ring/layout/vm_page_c.h's structs.
+//   front      the header area, outside all slots: the region's header, the directory, and vm_page_c.h's structs.
 //   common     an extent that all of the VM's processes and workers may share. No region has one yet.
 //
 //   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
