@@ -109,7 +109,7 @@ CUresult choose_devices(const ring::DevicePage& page, std::vector<std::uint32_t>
 
 CUresult adopt(Session* s) {
   Process& p = process();
-  const ring::DevicePage& page = s->devices();
+  const ring::DevicePage& page = s->slot().devices();
   const std::uint32_t count = page.device_count;
   if (page.init_result != CUDA_SUCCESS || count == 0 || count > ring::max_devices) {
     log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", page.init_result);

@@ -34,7 +34,7 @@ thread_local Thread* current = nullptr;
 void end_thread(void* argument) {
   auto* thread = static_cast<Thread*>(argument);
   if (thread->channel != nullptr)
-    if (Session* s = session()) s->release_channel(*thread->channel);
+    if (Session* s = session()) s->channels().release(*thread->channel);
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   r.calls_of_ended += thread->calls;

@@ -27,8 +27,8 @@ bool await_executed(Use use) {
 
 bool executed(Use use) {
   Session* s = session();
-  return s == nullptr || use.position == 0 || use.channel >= s->open_channels() ||
-         s->channel(use.channel).executed(use.position);
+  return s == nullptr || use.position == 0 || use.channel >= s->channels().open() ||
+         s->channels().at(use.channel).executed(use.position);
 }
 
 bool wait_for_object(const Object& object, const Channel& mine) {
