@@ -64,6 +64,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   count_memory();
   const std::unique_ptr<SavedVm> saved = find_saved();
   if (!saved && !make_region(error)) return false;
+  log_ = std::make_unique<SessionLog>(options_.name, *region_, slots_.size());
   const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
     return std::make_unique<Wiper>(wipes_, *region_, std::move(ranges), options_.name + ": " + what);
   };
@@ -190,11 +191,17 @@ void Vm::look_at(std::uint32_t k) {
     case Step::PutBack: put_back(k, seen); break;
   }
   learn_owner(k);
-  learn_program(k);
+  if (slot.known.held()) log_->learn_program(k);
   look_at_pins(k);
   // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
   save(k);
+}
+
+void Vm::session_begins(std::uint32_t k) {
+  slots_[k].peer = 0;
+  log_->begin(k);
+  watch_session();
 }
 
 void Vm::learn_owner(std::uint32_t k) {
@@ -211,7 +218,7 @@ void Vm::tell_owner(std::uint32_t k) {
 
 void Vm::release_unowned(std::uint32_t k) {
   Slot& slot = slots_[k];
-  if (!slot.known.held() || Clock::now() - slot.claimed < owner_patience) return;
+  if (!slot.known.held() || log_->age(k) < owner_patience) return;
   learn_owner(k);
   // Without connections an owner cannot be distinguished from a scribble; a scribble wastes a slot of its own VM.
   if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
@@ -283,6 +290,24 @@ void Vm::nobody_left() {
     if (slot.known.state == SlotState::Empty) slot.wiper->start();
 }
 
+std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
+  look();  // what guests did last
+  std::size_t ended = 0;
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if ((slot && *slot != k) || slots_[k].known.state != SlotState::Claimed || !slots_[k].worker) continue;
+    log_->set_reason(k, "`ivgpu end` asked for it");
+    slots_[k].worker->end(end_patience);
+    ++ended;
+  }
+  return ended;
+}
+
+// A guest wants a slot and finds none.
+void Vm::tell_full() {
+  const auto taken = [](const Slot& slot) { return slot.known.held() || slot.held_back; };
+  if (std::all_of(slots_.begin(), slots_.end(), taken)) log_->all_slots_taken();
+}
+
 // ---- the broker's own steps ----------------------------------------------------------------------------------------
 
 // False if a guest changed the word meanwhile; nothing is changed then, and a look finds its change.
@@ -308,7 +333,7 @@ void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
 void Vm::release(std::uint32_t k) {
   Slot& slot = slots_[k];
   slot.known = slot.known.with(SlotState::Released);
-  session_ends(k, "");
+  log_->end(k, "");
   save(k);
   if (ring::wrong(ring::Mutant::worker_kept) && region_->pinned(k)) return;
   if (slot.worker) {

@@ -1,6 +1,6 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
 // the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
-// memory, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`,
+// memory, vm_mps.cc their place at MPS, vm_status.cc their part of `ivgpu status`,
 // vm_questions.cc what its guests ask of its GPUs.
 //
 // ring/layout/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
@@ -43,6 +43,7 @@
 #include "host/broker/region/region.h"
 #include "host/broker/region/wiper.h"
 #include "host/broker/transport/transport.h"
+#include "host/broker/vm/session_log.h"
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
@@ -94,9 +95,6 @@ class Vm {
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
-  // The most starts of sessions in the log for each second, and the most ends: a test suite is shown whole.
-  static constexpr int session_lines = 20;
-
   // To its guests' questions about GPUs.
   static constexpr double answers_per_second = 200, answers_at_once = 50;
 
@@ -111,19 +109,12 @@ class Vm {
     std::unique_ptr<Wiper> wiper;
     EventLoop::Id start_timer = 0;  // its worker's patience, until it is ready
     EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
-    Clock::time_point claimed;
     std::uint32_t peer = 0;   // which connection holds it: the owner's word, believed once, when it is a connected one
     bool may_spin = false;    // its worker
     bool is_ready = false;    // its worker has said so
     bool surplus = false;     // its unused worker is being ended
     bool lacks_gpus = false;  // its worker, when it started
     bool held_back = false;   // released and without a worker, but pages of it are still in use
-    // Of the session that holds it, by its own account, which may be anything. Fit for a log.
-    std::string program;
-    std::uint32_t process = 0;
-    bool start_logged = false;        // its start, in the log
-    bool ended = false;               // so is its end
-    const char* ended_for = nullptr;  // why the broker ends its session; null: it does not
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
@@ -143,10 +134,6 @@ class Vm {
   void settle(std::uint32_t k);
   void session_begins(std::uint32_t k);
   void watch_session();
-  void learn_program(std::uint32_t k);
-  std::string in_words(std::uint32_t k) const;
-  void tell_start(std::uint32_t k);
-  void session_ends(std::uint32_t k, const std::string& how);
   void tell_full();
   bool make_group(std::string& error);
   GroupLimits limits() const;
@@ -238,6 +225,7 @@ class Vm {
   const VmStore store_;               // empty: its sessions end with the broker
   std::unique_ptr<VmRecord> record_;  // where there is a store
   std::unique_ptr<Region> region_;
+  std::unique_ptr<SessionLog> log_;
   std::unique_ptr<Wiper> rest_wiper_;  // of the memory that belongs to no slot
   std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
   std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
@@ -251,8 +239,7 @@ class Vm {
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
-  LogLimiter put_backs_, worker_ends_, full_, no_memory_;
-  LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
+  LogLimiter put_backs_, no_memory_;
   std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
   GpuPresence presence_;
   std::vector<Gpu> found_gpus_;                     // by the worker that was ready last

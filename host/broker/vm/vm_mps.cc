@@ -79,10 +79,10 @@ void Vm::on_mps_lost(const std::string& why) {
 
 // All workers that there are: none has started since.
 void Vm::end_lost_sessions() {
-  for (Slot& slot : slots_) {
-    if (!slot.worker) continue;
-    slot.ended_for = "MPS has lost all clients of its GPU";
-    slot.worker->end(end_patience);
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if (!slots_[k].worker) continue;
+    log_->set_reason(k, "MPS has lost all clients of its GPU");
+    slots_[k].worker->end(end_patience);
   }
 }
 

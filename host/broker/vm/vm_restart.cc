@@ -91,13 +91,11 @@ void Vm::save(std::uint32_t k) {
   SavedSlot& to = record_->saved().slot[k];
   to.word = slot.known.word();
   to.peer = slot.peer;
-  to.claimed_ns = in_nanoseconds(slot.claimed);
   to.worker = slot.worker ? slot.worker->pid() : 0;
   const bool is_ready = slot.worker && slot.is_ready;
   to.ready = !is_ready ? not_ready : slot.door ? ready_with_door : ready_without_door;
   to.may_spin = slot.may_spin;
-  to.start_logged = slot.start_logged;
-  to.ended = slot.ended;
+  log_->save(k, to);
   for (unsigned device = 0; memory_ && device < ring::max_devices; ++device) to.lent[device] = memory_->lent(k, device);
 }
 
@@ -149,14 +147,8 @@ void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
   Slot& slot = slots_[k];
   slot.known = SlotWord::of(was.word);
   slot.peer = was.peer;
-  slot.claimed = moment_of(was.claimed_ns);
   slot.may_spin = was.may_spin != 0;
-  slot.start_logged = was.start_logged != 0;
-  slot.ended = was.ended != 0;
-  if (slot.known.held()) {
-    slot.process = region_->owner(k).pid;
-    slot.program = region_->program(k);
-  }
+  log_->adopt(k, was);
   if (was.worker == 0 || was.ready == not_ready || adopt_worker(k, was)) return;
   slot.telemetry.reset();
   slot.schedule.reset();
@@ -197,7 +189,7 @@ void Vm::settle(std::uint32_t k) {
     slot.surplus = state == SlotState::Starting;
     return slot.worker->end(end_patience);
   }
-  if (slot.known.held()) return session_ends(k, "its worker was lost when ivgpud was restarted");
+  if (slot.known.held()) return log_->end(k, "its worker was lost when ivgpud was restarted");
   if (state == SlotState::Ready) move(k, SlotState::Starting);
   if (state != SlotState::Empty) start_emptying(k);
 }

@@ -50,7 +50,7 @@ VmStatus Vm::status() const {
     if (slot.known.held()) {
       s.owner = region_->owner(k);
       s.program = region_->program(k);
-      s.claimed_for = Clock::now() - slot.claimed;
+      s.claimed_for = log_->age(k);
     }
     if (slot.worker) s.counters = slot.telemetry->counters();
     status.counters += s.counters;

@@ -337,14 +337,11 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
     case SlotState::Claimed:
     case SlotState::Dead:
       if (stopping_) break;
-      session_ends(k, slots_[k].ended_for != nullptr ? slots_[k].ended_for
-                                                     : fmt::format("the worker {} while its guest used it", exit.how));
+      log_->end(k, log_->reason(k) != nullptr ? log_->reason(k)
+                                              : fmt::format("the worker {} while its guest used it", exit.how));
       break;
     case SlotState::Released:
-      if (exit.end != WorkerProcess::End::Orderly) {
-        if (const auto more = worker_ends_.admit())
-          spdlog::info("{}: slot {}: the worker {}{}", options_.name, k, exit.how, *more);
-      }
+      if (exit.end != WorkerProcess::End::Orderly) log_->worker_ended(k, exit.how);
       start_emptying(k);
       break;
     case SlotState::Empty: break;
