@@ -41,7 +41,7 @@ constexpr Footprint of_allocation(Footprint bytes) {
 }
 
 constexpr Footprint of_rows(std::uint64_t row_bytes, std::uint64_t rows) {
-  constexpr std::uint64_t pitch = 512;  // the driver's pitch of rows, a multiple of any GPU's
+  constexpr std::uint64_t pitch = 512;  // an upper bound: the driver rounds a row up to this, or to less
   return of_allocation(Footprint(row_bytes).rounded_up(pitch) * Footprint(rows));
 }
 
