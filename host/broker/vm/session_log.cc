@@ -8,7 +8,7 @@
 namespace host::broker {
 namespace {
 
-// A claimer writes its owner and its name at once; an older guest library has no name to write.
+// A claimer writes its owner and its name at once; an older guest library writes no name.
 constexpr auto name_patience = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -29,7 +29,7 @@ void SessionLog::learn_program(std::uint32_t k) {
   if (const auto more = starts_.admit()) spdlog::info("{} starts{}", in_words(k), *more);
 }
 
-// "t: session 3 of vector_add (process 812)": by its own account.
+// "t: session 3 of vector_add (process 812)", as the program reports itself.
 std::string SessionLog::in_words(std::uint32_t k) const {
   const Session& session = sessions_[k];
   return fmt::format("{}: session {} of {} (process {})", vm_, k,

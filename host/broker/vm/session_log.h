@@ -48,7 +48,7 @@ class SessionLog {
   void adopt(std::uint32_t k, const SavedSlot& was);
 
  private:
-  // The most starts of sessions in the log for each second, and the most ends: a test suite is shown whole.
+  // Starts of sessions logged per second, and ends: enough for a whole test suite.
   static constexpr int session_lines = 20;
 
   struct Session {

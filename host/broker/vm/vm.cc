@@ -17,9 +17,10 @@ using ring::SlotWord;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A claimer writes its owner at once. One that has not after this long died between the two.
+// A claimer writes its owner at once. A claimer that has not after this time died in between.
 constexpr auto owner_patience = seconds(2);
-// While the broker ends, it does not answer rings: it beats as often as a guest that waits would ask.
+// An ending broker does not answer doorbells, so it increments the heartbeat as often as a waiting guest would request
+// it.
 constexpr auto last_beats = milliseconds(100);
 
 }  // namespace
@@ -109,11 +110,11 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
 }
 
 void Vm::remove(Clock::duration patience, std::function<void()> removed) {
-  tell_warm();  // a guest that waits for it waits in vain
+  tell_warm();  // waiting for a removed VM to get warm would be in vain
   transport_->shut_door();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
-    loop_.forget(beat_timer_);  // a beat touches the header's page, which the wiper has given back by then
+    loop_.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
     rest_wiper_.reset();
     for (Slot& slot : slots_) slot.wiper->stop();
     last_wiper_ = std::make_unique<Wiper>(wipes_, *region_, region_->everything(), options_.name + ": its memory");
@@ -141,7 +142,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
       options.starts_per_second != options_.starts_per_second || options.start_burst != options_.start_burst;
   options_ = options;
   program_ = program;
-  presence_ = {};  // the GPUs may be others
+  presence_ = {};  // the GPUs may have changed
   found_gpus_.clear();
   if (other_pace)
     starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
@@ -185,7 +186,7 @@ void Vm::look_at(std::uint32_t k) {
       spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
       break;
     case Step::Released:
-      if (slot.known.state == SlotState::Ready) session_begins(k);  // and it has ended meanwhile
+      if (slot.known.state == SlotState::Ready) session_begins(k);  // claimed and released between two looks
       release(k);
       break;
     case Step::PutBack: put_back(k, seen); break;
@@ -193,7 +194,7 @@ void Vm::look_at(std::uint32_t k) {
   learn_owner(k);
   if (slot.known.held()) log_->learn_program(k);
   look_at_pins(k);
-  // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
+  // Its worker has gone, before the claim was seen or while a guest wrote over the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
   save(k);
 }
@@ -210,7 +211,7 @@ void Vm::learn_owner(std::uint32_t k) {
   if (const std::uint32_t peer = region_->owner(k).peer; transport_->has(peer)) slot.peer = peer;
 }
 
-// Reports the owner of a session, by its own account, to the clients that trace it.
+// Reports the session's owner, which the session itself has written, to the clients that trace it.
 void Vm::tell_owner(std::uint32_t k) {
   const ring::SlotOwner owner = region_->owner(k);
   traces_.claimed(slots_[k].session, owner.pid, owner.peer);
@@ -220,7 +221,7 @@ void Vm::release_unowned(std::uint32_t k) {
   Slot& slot = slots_[k];
   if (!slot.known.held() || log_->age(k) < owner_patience) return;
   learn_owner(k);
-  // Without connections an owner cannot be distinguished from a scribble; a scribble wastes a slot of its own VM.
+  // Without connections a real owner cannot be distinguished from garbage; garbage only wastes a slot of its own VM.
   if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, slot.known.with(SlotState::Released).word(),
@@ -238,7 +239,7 @@ void Vm::look_at_wanted() {
 }
 
 void Vm::on_peer_gone(std::uint32_t peer) {
-  look();  // what it did last
+  look();  // see its last changes
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     Slot& slot = slots_[k];
     const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
@@ -250,13 +251,13 @@ void Vm::on_peer_gone(std::uint32_t peer) {
 }
 
 void Vm::on_vm_gone() {
-  look();  // what it did last
+  look();  // see its last changes
   for (std::uint32_t k = 0; k < slots_.size(); ++k) release_held(k);
   nobody_left();
 }
 
 void Vm::on_holder_gone(std::uint32_t k) {
-  look();  // what it did last
+  look();  // see its last changes
   release_held(k);
 }
 
@@ -270,7 +271,7 @@ void Vm::release_held(std::uint32_t k) {
   release(k);
 }
 
-// The kernel that used pages of it has ended.
+// The guest kernel that used pages of the slot has ended.
 void Vm::forget_pins(std::uint32_t k) {
   if (!ring::wrong(ring::Mutant::pins_outlive)) region_->clear_pinned(k);
   look_at_pins(k);
@@ -285,7 +286,7 @@ void Vm::nobody_left() {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) forget_pins(k);
   end_surplus();
   rest_wiper_->start();
-  // Pages that they wrote in unclaimed slots go back to the machine, too.
+  // Scrubs pages that guests wrote in unclaimed slots, too.
   for (Slot& slot : slots_)
     if (slot.known.state == SlotState::Empty) slot.wiper->start();
 }
@@ -310,7 +311,7 @@ void Vm::tell_full() {
 
 // ---- the broker's own steps ----------------------------------------------------------------------------------------
 
-// False if a guest changed the word meanwhile; nothing is changed then, and a look finds its change.
+// Changes nothing and returns false if a guest has changed the word meanwhile; a look then handles that change.
 bool Vm::move(std::uint32_t k, SlotState to) {
   Slot& slot = slots_[k];
   const SlotWord next = to == SlotState::Empty ? emptied(slot.known) : slot.known.with(to);
@@ -343,7 +344,7 @@ void Vm::release(std::uint32_t k) {
   }
 }
 
-// Call it when the slot has no worker any more.
+// Precondition: the slot has no worker any more.
 void Vm::start_emptying(std::uint32_t k) {
   Slot& slot = slots_[k];
   loop_.forget(slot.empty_timer);
@@ -361,8 +362,8 @@ bool Vm::may_be_emptied(std::uint32_t k) const {
          (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released);
 }
 
-// Precondition: may_be_emptied, and it is wiped. A Ready slot that a guest claims at the last moment, though its worker
-// is gone, becomes Dead instead.
+// Precondition: may_be_emptied(), and the slot is scrubbed. If a guest claims a Ready slot at the last moment, though
+// its worker has gone, the slot becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
   transport_->forget_rings(k);
   if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
@@ -381,11 +382,11 @@ void Vm::make_empty(std::uint32_t k) {
 
 // ---- the heartbeat -------------------------------------------------------------------------------------------------
 
-// The answer to a guest that rings because it waits.
+// Answers a guest that sends a doorbell because it waits.
 void Vm::beat() { region_->header()[&ring::RegionHeader::heartbeat].store(++heartbeat_, std::memory_order_release); }
 
-// Rarely, for guests that do not ask; changes that a guest made without a ring (it died before, or scribbled) are seen
-// by then. A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
+// A slow timer, for guests that send no doorbell. It finds changes that a guest made without one, because it died
+// before or wrote garbage. It also checks Dead slots, whose owners may have died as well.
 void Vm::beat_while_held() {
   const auto held = [](const Slot& s) { return s.known.held(); };
   if (std::none_of(slots_.begin(), slots_.end(), held)) return loop_.forget(beat_timer_);

@@ -63,58 +63,56 @@ class Vm {
   Vm(const Vm&) = delete;
   Vm& operator=(const Vm&) = delete;
 
-  // Calls `warm` once: when the first worker is Ready or has failed to start; at once where none is started ahead.
+  // Calls `warm` once, when the first worker is Ready or has failed to start; at once if no worker is started ahead.
   void when_warm(std::function<void()> warm);
-  // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`. Also
-  // where it is being removed: then that is over, and its `removed` is not called.
+  // Ends all workers and starts no more; calls `done` when the last has gone, at the latest after `patience`. Ends a
+  // removal in progress, whose `removed` is then not called.
   void stop(Clock::duration patience, std::function<void()> done);
-  // The same for one VM among others: no guest connects any more, its sessions' programs learn that their workers have
-  // gone, and its memory goes back to the machine. `removed` is called after all this; the Vm may not be destroyed in
-  // it.
+  // Ends this VM while others go on: it accepts no guest, its sessions end, and its memory returns to the machine. Then
+  // it calls `removed`, which must not destroy the Vm.
   void remove(Clock::duration patience, std::function<void()> removed);
-  // Takes over from `options` the keys that do not need a restart (config_changes.h). `new_sessions`: unclaimed workers
-  // make place for those with the new values. False if the control group refuses, and `error` is the reason.
+  // Takes over the keys of `options` that need no restart (config_changes.h). `new_sessions`: unclaimed workers are
+  // replaced by workers with the new values. False if the control group refuses, and `error` is the reason.
   bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
 
   const VmOptions& options() const { return options_; }
   const VmGpus& gpus() const { return program_.gpus; }
-  // Its region's memory is gone: it can only be removed.
+  // True if its region's memory is gone, so that it can only be removed.
   bool is_lost() const { return region_->is_lost(); }
-  // Whether the next broker can go on with its sessions.
+  // True if the next broker can adopt its sessions.
   bool outlives_broker() const { return static_cast<bool>(store_); }
-  // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. Returns
-  // their number.
+  // Ends the workers of all sessions, or of the session in that slot, whose programs notice it. Returns their number.
   std::size_t end_sessions(std::optional<std::uint32_t> slot);
-  // Sessions held by a program, with a live worker or without.
+  // Sessions held by a program, with a running worker or without.
   std::size_t sessions() const;
   VmStatus status() const;
-  // What the scheduler of GPU time calls it.
+  // Its number in the scheduler of GPU time.
   scheduler::Scheduler::Vm scheduled_as() const { return scheduled_as_; }
 
  private:
-  // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
+  // A busy client of a sharing daemon must exit by itself: a kill would end the other clients.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
-  // To its guests' questions about GPUs.
+  // Answers to its guests' questions about GPUs.
   static constexpr double answers_per_second = 200, answers_at_once = 50;
 
   struct Slot {
     ring::SlotWord known;
     std::unique_ptr<Telemetry> telemetry;      // of the worker
     TraceServer::Session session = 0;          // its worker's
-    std::unique_ptr<WorkerSchedule> schedule;  // its worker's; null: nobody schedules it
+    std::unique_ptr<WorkerSchedule> schedule;  // its worker's; null: not scheduled
     std::unique_ptr<WorkerProcess> worker;
-    std::unique_ptr<MpsDoor> door;  // its worker's; null: it connects to nothing
+    std::unique_ptr<MpsDoor> door;  // its worker's; null: none
     WorkerJail jail;                // of the worker, once it is ready
     std::unique_ptr<Wiper> wiper;
-    EventLoop::Id start_timer = 0;  // its worker's patience, until it is ready
-    EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
-    std::uint32_t peer = 0;   // which connection holds it: the owner's word, believed once, when it is a connected one
-    bool may_spin = false;    // its worker
-    bool is_ready = false;    // its worker has said so
+    EventLoop::Id start_timer = 0;  // deadline for its worker to be ready
+    EventLoop::Id empty_timer = 0;  // next attempt to make it Empty, after a guest wrote over its word
+    std::uint32_t peer = 0;   // the connection that holds it; taken from the owner's word once, if that connection exists
+    bool may_spin = false;    // its worker may spin
+    bool is_ready = false;    // its worker is ready
     bool surplus = false;     // its unused worker is being ended
-    bool lacks_gpus = false;  // its worker, when it started
-    bool held_back = false;   // released and without a worker, but pages of it are still in use
+    bool lacks_gpus = false;  // its worker lacked GPUs when it started
+    bool held_back = false;   // released and without a worker, but its pages are still in use
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
@@ -223,29 +221,29 @@ class Vm {
   TraceServer& traces_;
   WipeQueue& wipes_;
   const VmStore store_;               // empty: its sessions end with the broker
-  std::unique_ptr<VmRecord> record_;  // where there is a store
+  std::unique_ptr<VmRecord> record_;  // null without a store
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
-  std::unique_ptr<Wiper> rest_wiper_;  // of the memory that belongs to no slot
-  std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
-  std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
+  std::unique_ptr<Wiper> rest_wiper_;  // scrubs the memory outside slots
+  std::unique_ptr<Wiper> last_wiper_;  // scrubs everything when the VM is removed
+  std::unique_ptr<Group> group_;       // outlives the workers; null: none
   std::vector<Slot> slots_;
-  std::unique_ptr<MemoryLeases> memory_;  // null: nobody counts
-  std::unique_ptr<MpsSeat> mps_;          // null: its workers are nobody's clients
+  std::unique_ptr<MemoryLeases> memory_;  // null: memory is not counted
+  std::unique_ptr<MpsSeat> mps_;          // null: its workers are no MPS clients
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
-  scheduler::Scheduler::Vm scheduled_as_ = 0;  // its name there; 0: nobody schedules it
+  scheduler::Scheduler::Vm scheduled_as_ = 0;  // its number in the scheduler; 0: not scheduled
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
-  std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
+  std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   LogLimiter put_backs_, no_memory_;
-  std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
+  std::uint64_t gpu_memory_ = 0;  // from the last ready worker
   GpuPresence presence_;
-  std::vector<Gpu> found_gpus_;                     // by the worker that was ready last
-  std::map<std::string, Utilization> utilization_;  // of each GPU
+  std::vector<Gpu> found_gpus_;                     // from the last ready worker
+  std::map<std::string, Utilization> utilization_;  // by GPU
   Clock::time_point utilization_noted_{};
-  GpuFactCache::Id facts_asked_ = 0;      // for the question that is being answered
+  GpuFactCache::Id facts_asked_ = 0;      // for the question being answered
   std::uint32_t questions_answered_ = 0;  // of RegionHeader::gpu_questions
   TokenBucket answers_;
   Clock::duration between_restarts_{};  // of workers that lack a GPU
@@ -254,12 +252,12 @@ class Vm {
                 question_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
-  bool adopted_ = false;  // an earlier broker's sessions go on
+  bool adopted_ = false;  // an earlier broker's sessions were adopted
   bool no_door_told_ = false;
-  bool no_memory_told_ = false;  // since there was room last
+  bool no_memory_told_ = false;  // since memory was last available
   WorkerJail jail_told_;
-  Counters ended_;   // of the workers that have gone
-  WorkerEnds ends_;  // theirs
+  Counters ended_;   // of workers that have gone
+  WorkerEnds ends_;  // of the same workers
 };
 
 }  // namespace host::broker

@@ -1,6 +1,6 @@
-// A VM's workers and its GPUs, of which some may disappear and come back (host/broker/alloc/gpu_presence.h). A worker knows the GPUs
-// that were there when it started. So one that was started ahead of its program does not stay once others have started
-// that find others, and one that lacks a GPU is started again until it is back, less and less often.
+// A VM's workers and GPUs that disappear and come back (host/broker/alloc/gpu_presence.h). A worker knows the GPUs that
+// existed when it started. A spare worker is therefore ended when later workers find other GPUs. A worker that lacks a
+// GPU is restarted until the GPU is back, at growing intervals.
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 

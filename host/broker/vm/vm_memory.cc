@@ -1,4 +1,4 @@
-// A VM's part of its GPUs' memory: what its workers ask for and get (host/broker/alloc/memory_leases.h).
+// A VM's GPU memory: its workers' requests and the answers (host/broker/alloc/memory_leases.h).
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -14,7 +14,7 @@ void Vm::count_memory() {
   memory_ = std::make_unique<MemoryLeases>(
       *program_.accounts, slots_.size(),
       MemoryLeases::Acts{
-          // What is lent is in the record before its worker hears of it.
+          // The record has a grant before the worker learns of it.
           .send = [this](std::uint32_t k,
                          const auto& words) { return save(k), slots_[k].worker && slots_[k].worker->send(words); },
           .end =
@@ -39,8 +39,8 @@ void Vm::count_memory() {
   memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
 }
 
-// A VM whose quota is full starts no spare worker. Where a program waits for one, the others are asked for what they do
-// not use, and the operator is told.
+// A VM whose quota is used up starts no spare worker. If a program waits for a worker, the other workers are asked for
+// unused memory, and the operator is informed.
 bool Vm::has_memory_for_another() {
   if (!memory_ || memory_->may_start(demand_ > 0)) {
     no_memory_told_ = false;

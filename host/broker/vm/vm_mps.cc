@@ -1,5 +1,5 @@
-// A VM's workers as clients of MPS (host/broker/mps/mps.h): when they may start, how one is killed without harm to the
-// others, and what happens when all clients of its GPU are lost.
+// A VM's workers as clients of MPS (host/broker/mps/mps.h): when they may start, how to kill one without harm to its
+// GPU's clients, and how the loss of all clients is handled.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -14,7 +14,7 @@ using ring::SlotState;
 
 bool Vm::join_mps(bool goes_on, std::string& error) {
   if (program_.mps == nullptr) return true;
-  // The file was held against this; a reload whose policy waits for a restart was not.
+  // The start checked the file for this, but a reload whose policy waits for a restart did not.
   if (program_.gpus.list.size() != 1 || program_.gpus.list.front().uuid.empty()) {
     error = "policy = \"mps\": a VM has one GPU whose UUID is known; name one by gpus";
     return false;
@@ -38,26 +38,26 @@ void Vm::watch_session() {
   if (mps_) mps_->watch();
 }
 
-// Null where nobody else is harmed by a killed worker.
+// Null if killing a worker harms no other client.
 std::function<void(std::function<void()>)> Vm::before_kill(std::uint32_t k) {
   if (!mps_) return nullptr;
   return [this, k](std::function<void()> then) { mps_->before_kill(slots_[k].worker->pid(), std::move(then)); };
 }
 
-// Null where a worker may pass no descriptor.
+// Null if a worker may pass no descriptor.
 std::function<void(Fd)> Vm::door_for(std::uint32_t k) {
   if (!mps_) return nullptr;
   return [this, k](Fd listener) { slots_[k].door = mps_->open_door(std::move(listener), label_of(k)); };
 }
 
-// As it was kept; false: it had one, and that is lost.
+// Adopts the kept connect proxy. False if the worker had one that is lost.
 bool Vm::adopt_door(std::uint32_t k, const SavedSlot& was) {
   Fd listener = store_.take(name_in_store(k, "door"));
   if (mps_ && listener) slots_[k].door = mps_->open_door(std::move(listener), label_of(k));
   return was.ready != ready_with_door || slots_[k].door;
 }
 
-// Once: the kernel stays the same.
+// Logged once, since the kernel stays the same.
 void Vm::tell_door(const Slot& slot) {
   const bool is_filtered = (slot.jail.layers & static_cast<std::uint32_t>(jail::Layer::Seccomp)) != 0;
   if (!mps_ || slot.door || !is_filtered || std::exchange(no_door_told_, true)) return;
@@ -67,8 +67,8 @@ void Vm::tell_door(const Slot& slot) {
       options_.name);
 }
 
-// The driver's own error reaches a session's program by its next call. Spare workers are as lost, and nobody would see
-// it before a program has claimed one.
+// A session's program gets the driver's own error from its next call. Spare workers are lost as well, which no program
+// would notice before it claims one.
 void Vm::on_mps_lost(const std::string& why) {
   if (stopping_) return;
   spdlog::warn("{}: {}; {} session(s) get the driver's error and end within {} s, and fresh workers start after them",
@@ -77,7 +77,7 @@ void Vm::on_mps_lost(const std::string& why) {
   end_unclaimed(0);
 }
 
-// All workers that there are: none has started since.
+// Ends all workers: none has started since the loss.
 void Vm::end_lost_sessions() {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     if (!slots_[k].worker) continue;
@@ -97,7 +97,7 @@ std::string Vm::reported_fault() const {
 
 void Vm::leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit) {
   mps_->gone(exit.worker);
-  // Of one that an earlier broker has started nobody knows whether it was a signal.
+  // The exit status of an earlier broker's worker is unknown, so it may have been a signal.
   const bool may_be_signal =
       exit.end == WorkerProcess::End::Signal || (exit.end == WorkerProcess::End::OtherCode && !exit.is_known);
   if (may_be_signal && before.state == SlotState::Claimed && !stopping_) mps_->crashed(exit.how);

@@ -1,9 +1,9 @@
-// What a VM's guests ask of its GPUs without a session (ring/layout/vm_page_c.h), for their libnvidia-ml.so.1. A question
-// is a count that a guest raises. All questions that were there when the broker begins to collect have one answer.
+// Answers guests' questions about their VM's GPUs, asked without a session (ring/layout/vm_page_c.h) by their
+// libnvidia-ml.so.1. A question is a counter that a guest increments. One answer serves all questions that precede it.
 //
-// Trust: a guest may raise the count as often as it likes. It gets 200 answers a second at most, fifty of them at once, and
-// each costs the broker a copy of 20 KiB. What it is told is its own VM's, and of a GPU what does not tell of other VMs'
-// work; only what such a guest shares with them shows: temperature, power, clocks.
+// Trust: a guest may increment the counter at will. It gets at most 200 answers a second, fifty at once, and each costs
+// the broker a copy of 20 KiB. An answer contains the VM's own use, and facts of a GPU that do not reveal other VMs'
+// work. Exceptions are temperature, power and clocks, which guests share.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -18,18 +18,18 @@ void put(char (&to)[n], const std::string& text) {
   text.copy(to, n - 1);
 }
 
-// As NVML writes it: with eight digits for the domain.
+// NVML writes eight digits for the domain.
 std::string long_address(const std::string& pci) { return pci.size() == 12 ? "0000" + pci : pci; }
 
 }  // namespace
 
-// Those that its workers find, in the order of their ordinals. Where the file names none, the environment may show workers
-// fewer than the host has; before one has started, nobody knows.
+// The GPUs that its workers find, by their ordinals. If the file names none, the environment may hide GPUs from
+// workers; that is unknown until one has started.
 const std::vector<Gpu>& Vm::gpus_of_guests() const {
   return program_.gpus.all && !found_gpus_.empty() ? found_gpus_ : program_.gpus.list;
 }
 
-// A worker's word counts for GPUs of this host alone. One may be there that the kernel did not know by its UUID when the
+// A worker's report counts only for GPUs of this host. It may include a GPU whose UUID the kernel did not know when the
 // broker started.
 void Vm::learn_gpus(const worker::ReadyMessage& said) {
   if (said.init != 0) return;
@@ -43,9 +43,9 @@ void Vm::learn_gpus(const worker::ReadyMessage& said) {
   }
 }
 
-// Nothing: nobody measures it.
+// Nothing if the VM's time on the GPU is not measured.
 std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
-  // The scheduler's thread is not asked for each VM and GPU.
+  // A cached report: the scheduler's thread is not asked for each VM and GPU.
   const auto& accounts = program_.scheduler->report_of(Utilization::between).gpus;
   const auto of_gpu = accounts.find(gpu);
   if (of_gpu == accounts.end()) return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
   return its != of_gpu->second.end() ? std::optional<Clock::duration>(its->second.had) : std::nullopt;
 }
 
-// While the VM has sessions, so that the first question of a program that asks once has an answer.
+// Samples while the VM has sessions, so that a program's first question has an answer.
 void Vm::note_utilization() {
   const Clock::time_point now = Clock::now();
   if (!has_utilization() || now - utilization_noted_ < Utilization::between) return;
@@ -64,7 +64,7 @@ void Vm::note_utilization() {
 
 bool Vm::has_utilization() const { return program_.facts != nullptr && program_.scheduler != nullptr && !mps_; }
 
-// A question that the broker before this one has not answered is answered.
+// Answers a question that the earlier broker left unanswered.
 void Vm::go_on_with_questions() {
   questions_answered_ = region_->answered();
   look_at_questions();
@@ -92,7 +92,7 @@ void Vm::ask_for_facts() {
 }
 
 void Vm::answer_question() {
-  // Before anything is collected: what a program did before its question is in the answer.
+  // Read before collecting facts, so that the answer includes what a program did before its question.
   questions_answered_ = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
   ring::VmPage page{};
   page.version = ring::vm_page_version;
@@ -102,7 +102,7 @@ void Vm::answer_question() {
     if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
   page.gpu_count = static_cast<std::uint32_t>(gpus.size());
   region_->answer_question(page, gpus);
-  look_at_questions();  // one may have come meanwhile
+  look_at_questions();  // another may have come meanwhile
 }
 
 ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
@@ -124,7 +124,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
     to.known |= std::uint64_t{1} << i;
   }
   if (const auto had = has_utilization() ? had_of(name_of(gpu)) : std::nullopt) {
-    // Before there is something to compare with the VM has done nothing.
+    // Before there are two samples, the VM has used nothing.
     const auto percent = utilization_[name_of(gpu)].percent(Clock::now(), *had);
     to.fact[ring::number_of(ring::Fact::utilization)] = percent.value_or(0);
     to.known |= ring::bit_of(ring::Fact::utilization);
@@ -132,8 +132,8 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
   return to;
 }
 
-// The total is the VM's quota, or the GPU's memory. What the VM's sessions do not hold of it is free, whatever others hold:
-// the GPU's own free memory would tell this VM what they do.
+// The total is the VM's quota, or the GPU's memory. All that the VM's sessions do not hold counts as free: the GPU's
+// real free memory would reveal the use of other VMs.
 void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});

@@ -16,10 +16,10 @@ namespace host::broker {
 namespace {
 
 constexpr std::uint64_t record_magic = 0x314d5654'5352'4749;  // "IGRSTVM1"
-// Of SavedVm, and of everything by which a broker and a worker of an earlier one speak with each other: the messages of
-// host/base/process/control.h, the life line, the pages of telemetry and of GPU time.
+// Version of SavedVm, and of all communication between a broker and an earlier broker's worker: the messages of
+// host/base/process/control.h, the liveness pipe, the pages of telemetry and of GPU time.
 constexpr std::uint32_t record_version = 3;
-// Whoever changes this changes the version as well.
+// A change of these sizes needs a new version.
 static_assert(sizeof(SavedSlot) == 32 + ring::max_devices * 8 + sizeof(worker::ReadyMessage) &&
               sizeof(SavedVm) == 48 + ring::max_slots * sizeof(SavedSlot));
 

@@ -1,9 +1,9 @@
-// What the next broker must know of a VM and cannot see in its region, its pages or its descriptors
-// (docs/design/034-restart.md): a page of the broker's own memory that it keeps current, so that one that is killed
-// leaves it as well. No guest and no worker reaches it.
+// The state of a VM that the next broker needs and cannot read from its region, pages or descriptors
+// (docs/design/034-restart.md). It is a page of the broker's own memory, kept current so that a killed broker leaves
+// it, too. No guest and no worker can access it.
 //
-// Trust: it was written by a broker, of whatever release and configuration. So it is taken as a whole or not at all: size,
-// version, what the VM was configured to be, and every number's range are looked at first.
+// Trust: a broker wrote it, of any release and configuration. The next broker therefore uses it as a whole or not at
+// all, after checking size, version, the VM's configuration, and the range of every number.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@
 
 namespace host::broker {
 
-// Of a slot's worker. Whoever reads it takes what is not `not_ready` for ready.
+// State of a slot's worker. A reader takes any value but `not_ready` as ready.
 inline constexpr std::uint8_t not_ready = 0, ready_without_door = 1, ready_with_door = 2;  // host/broker/mps/mps_door.h
 
-// A worker's descriptor in the store of its VM.
+// The name of a worker's descriptor in the store of its VM.
 inline std::string name_in_store(std::uint32_t slot, const char* what) { return std::to_string(slot) + "/" + what; }
 
 struct SavedSlot {
-  std::uint32_t word = 0;  // SlotWord::word(), as the broker believes it
+  std::uint32_t word = 0;  // SlotWord::word(), the broker's own state
   std::uint32_t peer = 0;
   std::uint64_t claimed_ns = 0;  // CLOCK_MONOTONIC
-  std::uint64_t channel = 0;     // the bell channel that has its worker's interrupts; 0: none
-  std::int32_t worker = 0;       // its process; 0: none
+  std::uint64_t channel = 0;     // the doorbell channel that gets its worker's interrupts; 0: none
+  std::int32_t worker = 0;       // process ID; 0: none
   std::uint8_t ready = 0, may_spin = 0, start_logged = 0, ended = 0;
-  std::uint64_t lent[ring::max_devices] = {};  // of device memory, to the worker
-  worker::ReadyMessage said = {};              // by the worker, when it was ready
+  std::uint64_t lent[ring::max_devices] = {};  // device memory granted to the worker
+  worker::ReadyMessage said = {};              // the worker's ready message
 };
 
 struct SavedVm {
   std::uint64_t magic = 0;
   std::uint32_t version = 0, bytes = 0;
-  std::uint64_t configuration = 0;  // mark_of() what the VM was configured to be
+  std::uint64_t configuration = 0;  // mark_of() the VM's configuration
   std::uint64_t generation = 0;     // of the region
   std::uint32_t slots = 0;
   std::uint32_t wanted_seen = 0, demand = 0;
@@ -45,10 +45,10 @@ struct SavedVm {
 
 class VmRecord {
  public:
-  // An empty one of a VM. Null on failure, and `error` is one sentence.
+  // Makes an empty record of a VM. Null on failure, and `error` is one sentence.
   static std::unique_ptr<VmRecord> create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,
                                           std::uint64_t generation, std::string& error);
-  // The one behind a descriptor. Null where it cannot be gone by, and `why` is half a sentence.
+  // Takes the record of a descriptor. Null if it is unusable, and `why` is half a sentence.
   static std::unique_ptr<VmRecord> adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots, std::string& why);
   ~VmRecord();
   VmRecord(const VmRecord&) = delete;

@@ -1,6 +1,6 @@
-// A VM over the broker's own end: what is kept for the next broker, and how that one goes on with it
-// (docs/design/034-restart.md). Where anything of a VM is missing, or is not what this broker would have made, nothing of it
-// is taken over, and its sessions end.
+// A VM across the broker's restart: what is kept for the next broker, and how that broker adopts it
+// (docs/design/034-restart.md). If any part of a VM is missing, or differs from what this broker would have made, its
+// sessions end and nothing of it is adopted.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -17,12 +17,12 @@ namespace {
 using ring::SlotState;
 using ring::SlotWord;
 
-// Of each worker.
+// Descriptors of each worker.
 constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "orders", "use", "bell", "door"};
 
 }  // namespace
 
-// What has to be the same for workers of before and the region to be gone on with.
+// Identifies what must be unchanged for the region and the workers to be adopted.
 std::uint64_t Vm::mark() const {
   std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(options_), program_.library,
                                  ring::layout_version, ring::telemetry_version);
@@ -34,7 +34,7 @@ std::uint64_t Vm::mark() const {
 
 bool Vm::make_region(std::string& error) {
   store_.forget_all();
-  if (store_ && !options_.plain_file.empty()) store_.all()->tell_now();  // the last one's file is locked until then
+  if (store_ && !options_.plain_file.empty()) store_.all()->tell_now();  // until then the earlier region's file is locked
   region_ = Region::create(options_, access_of(options_), error);
   if (!region_ || !store_) return region_ != nullptr;
   record_ =
@@ -45,7 +45,7 @@ bool Vm::make_region(std::string& error) {
   return true;
 }
 
-// Null where there is nothing to go on with. Else the region and the record are the old ones.
+// Null if there is nothing to adopt. Else region and record are the old ones.
 std::unique_ptr<SavedVm> Vm::find_saved() {
   if (store_.left().empty()) return nullptr;
   std::string why;
@@ -63,9 +63,9 @@ std::unique_ptr<SavedVm> Vm::find_saved() {
   return nullptr;
 }
 
-// ---- what is kept ----------------------------------------------------------------------------------------------------
+// ---- keeping -------------------------------------------------------------------------------------------------------
 
-// A worker that is not ready yet dies with its broker.
+// Called for ready workers: an unready worker dies with its broker.
 void Vm::keep_worker(std::uint32_t k) {
   const Slot& slot = slots_[k];
   const int fds[] = {slot.worker->control_fd(),
@@ -109,9 +109,9 @@ void Vm::save_channel(std::uint32_t k, std::uint64_t channel) {
   if (record_) record_->saved().slot[k].channel = channel;
 }
 
-// ---- how it goes on --------------------------------------------------------------------------------------------------
+// ---- adopting ------------------------------------------------------------------------------------------------------
 
-// New connections have numbers above those that slots name.
+// Numbers new connections above those that slots name.
 KeptTransport Vm::kept_transport(const SavedVm* saved) const {
   KeptTransport keep;
   keep.store = store_;
@@ -130,12 +130,12 @@ void Vm::go_on_with(const SavedVm& saved) {
   wanted_seen_ = saved.wanted_seen;
   demand_ = std::min(saved.demand, saved.slots);
   for (std::uint32_t k = 0; k < slots_.size(); ++k) adopt_slot(k, saved.slot[k]);
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // what guests did meanwhile
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // see what guests did meanwhile
   for (std::uint32_t k = 0; k < slots_.size(); ++k) settle(k);
   look_at_wanted();
   go_on_with_questions();
   if (sessions() > 0) watch_session();
-  // They are of the program and the configuration of before; those of this broker take their places.
+  // Unclaimed workers have the old program and configuration; new ones replace them.
   end_unclaimed(0);
   beat();
   beat_while_held();
@@ -179,7 +179,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   return true;
 }
 
-// Goes on with what the earlier broker was at.
+// Continues what the earlier broker had begun.
 void Vm::settle(std::uint32_t k) {
   Slot& slot = slots_[k];
   const SlotState state = slot.known.state;

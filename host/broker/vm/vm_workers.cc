@@ -1,4 +1,4 @@
-// A VM's workers: started ahead, ready, ended, and the effect of their end on their slots.
+// A VM's workers: start ahead, ready, end, and the effect of their end on their slots.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -45,18 +45,19 @@ void Vm::refill() {
   if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
   if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
   if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
-  // A start takes about a millisecond; the next waits for another turn of the loop, so that no client waits for many.
+  // A start takes about a millisecond. The next start waits for another loop iteration, so that no client waits for
+  // many.
   refill_after(Span::zero());
 }
 
-// The last guest has gone: of the workers started for guests that waited, the spare ones are kept, unless it wrote into
-// them.
+// The last guest has gone: ends the workers started for waiting guests, but keeps `spare` workers that guests have not
+// written into.
 void Vm::end_surplus() {
   demand_ = 0;
   end_unclaimed(static_cast<std::uint32_t>(options_.spare));
 }
 
-// Of the ready workers without a session, `keep` stay.
+// Ends ready workers without a session, except `keep`.
 void Vm::end_unclaimed(std::uint32_t keep) {
   std::uint32_t ready = count(SlotState::Ready);
   end_unclaimed_where([&](std::uint32_t k) {
@@ -66,7 +67,7 @@ void Vm::end_unclaimed(std::uint32_t keep) {
   });
 }
 
-// A guest may have claimed one meanwhile; then it stays.
+// A worker that a guest has claimed meanwhile stays.
 void Vm::end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     if (slots_[k].known.state != SlotState::Ready || !ends(k) || !move(k, SlotState::Starting)) continue;
@@ -75,7 +76,7 @@ void Vm::end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends) {
   }
 }
 
-// Of the workers that are not ready yet, `keep` go on.
+// Ends workers that are not ready yet, except `keep`.
 void Vm::end_starting(std::uint32_t keep) {
   for (Slot& slot : slots_) {
     if (slot.known.state != SlotState::Starting || !slot.worker || slot.surplus) continue;
@@ -145,14 +146,14 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           mps_ ? "asked" : "refused"};
 }
 
-// A worker's right to spin is fixed at its start, so that no two processes have to agree on it: at most `spin_threads`
-// of those that serve a session, or will.
+// A worker may spin or not from its start on, so that processes need not agree on it. At most `spin_threads` workers
+// that serve a session, or will, may spin.
 bool Vm::one_more_may_spin() const {
   const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
   return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
 }
 
-// What a worker shares with the broker beside the region.
+// Pages and descriptors that a worker shares with the broker besides the region.
 bool Vm::give_pages(std::uint32_t k, std::string& error) {
   Slot& slot = slots_[k];
   const std::string name = fmt::format("{}/{}", options_.name, k);
@@ -205,7 +206,7 @@ bool Vm::start_worker(std::uint32_t k) {
     refill_after(milliseconds(10));
     return false;
   }
-  slot.wiper->stop();  // pages that would be given back: the worker has them now
+  slot.wiper->stop();  // pages that would be freed belong to the worker now
   slot.jail = {};
   slot.may_spin = one_more_may_spin();
   std::string error;
@@ -240,7 +241,7 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   keep_worker(k);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (!stopping_ && !move(k, SlotState::Ready)) {
-    look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
+    look_at(k);  // a guest wrote over Starting: the word is put back, and the step tried once more
     if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
   }
   tell_warm();
@@ -260,7 +261,7 @@ void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   tell_door(slots_[k]);
 }
 
-// Once, and again when a worker's differs.
+// Logs once, and again when a worker's jail differs.
 void Vm::tell_jail(const WorkerJail& jail) {
   if (jail == jail_told_) return;
   jail_told_ = jail;
@@ -273,7 +274,7 @@ void Vm::tell_jail(const WorkerJail& jail) {
   }
 }
 
-// A worker's counts are added to those of its VM; the memory that it held has gone with it.
+// Adds a worker's counters to its VM's; the memory that it held has been freed.
 void Vm::retire_telemetry(Slot& slot) {
   traces_.end(std::exchange(slot.session, 0));
   Counters last = slot.telemetry->counters();
@@ -293,7 +294,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   slot.door.reset();
   count_end(k, exit);
   const SlotWord before = slot.known;
-  look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
+  look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);
   if (mps_) leave_mps(before, exit);
   beat_while_held();
@@ -322,10 +323,10 @@ void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() logs it otherwise
 }
 
-// A slot without its worker, as the broker's last look found it.
+// Handles a slot whose worker has gone, in the state that the broker's last look found.
 void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
   switch (slots_[k].known.state) {
-    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // no guest shall claim it while it is wiped
+    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // no guest may claim it during the scrub
     case SlotState::Starting:
       if (stopping_) break;
       if (std::exchange(slots_[k].surplus, false)) {
@@ -352,7 +353,7 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
   backoff_.failed(Clock::now());
   const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
-  tell_warm();  // a listener finds the reason in the log
+  tell_warm();  // the log has the reason for a listener
   start_emptying(k);
 }
 
