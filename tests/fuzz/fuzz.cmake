@@ -106,12 +106,12 @@ fuzz_target(text 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_
 
 # Each mistake of these files must be seen by its target: MISTAKE(name, what, target).
 function(fuzz_catches file word promise)
-  set(path ${CMAKE_SOURCE_DIR}/ring/${file})
+  set(path ${CMAKE_SOURCE_DIR}/ring/verify/${file})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
   file(STRINGS ${path} lines REGEX "^${word}\\(")
   foreach(line IN LISTS lines)
     if(NOT line MATCHES "^${word}\\(([a-z_]+), \".*\", ([a-z_]+)\\)$")
-      message(FATAL_ERROR "ring/${file}: this line is not understood: ${line}")
+      message(FATAL_ERROR "ring/verify/${file}: this line is not understood: ${line}")
     endif()
     set(test fuzz.${CMAKE_MATCH_2}.catches.${CMAKE_MATCH_1})
     add_test(NAME ${test} COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/caught.sh $<TARGET_FILE:fuzz_${CMAKE_MATCH_2}>
