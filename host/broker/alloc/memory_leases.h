@@ -12,16 +12,13 @@
 //
 // Invariant: for each GPU the budget's `given` equals the sum of leases and overheads. A worker's part returns to the
 // budget only when its process has ended.
-// process has gone, and not before.
 #pragma once
 
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,6 +26,9 @@
 
 #include "host/base/process/control.h"
 #include "host/broker/alloc/gpu_accounts.h"
+#include "host/broker/alloc/memory_overhead.h"
+#include "host/broker/alloc/memory_shares.h"
+#include "host/broker/alloc/worker_holdings.h"
 
 namespace host::broker {
 
@@ -37,9 +37,6 @@ struct QuotaStatus {
   std::uint64_t quota = 0, used = 0, peak = 0;  // bytes; a quota of 0: none
   std::string missing;                          // GpuAccount::missing
 };
-
-// Stands for a GPU that neither the kernel nor a worker has named yet.
-inline constexpr const char* unknown_gpu = "unknown";
 
 class MemoryLeases {
  public:
@@ -58,8 +55,7 @@ class MemoryLeases {
   };
   static constexpr std::uint64_t chunk = std::uint64_t{64} << 20;           // granted at once if there is room
   static constexpr std::uint64_t unbounded_chunk = std::uint64_t{1} << 30;  // the same for a VM without a limit
-  // How much a driver may grow before the next measurement, for a kernel's code for example.
-  static constexpr std::uint64_t headroom = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t headroom = WorkerHoldings::headroom;
   static constexpr auto answer_patience = std::chrono::milliseconds(100);
 
   MemoryLeases(GpuAccounts& accounts, std::size_t slots, Acts acts);
@@ -69,7 +65,7 @@ class MemoryLeases {
 
   // Sets the VM's quota of each GPU (0: none) and its GPUs. Workers that hold more keep it.
   void bound(std::uint64_t quota, const VmGpus& gpus);
-  std::uint64_t promised(const GpuAccount& gpu) const;
+  std::uint64_t promised(const GpuAccount& gpu) const { return shares_.promised(gpu); }
 
   // True if another worker may start. `wanted`: a program waits for it, so the broker asks the other workers for unused
   // memory, and calls more_room() if they return some.
@@ -77,7 +73,7 @@ class MemoryLeases {
   // Why may_start() refused, for the log.
   std::string why_not() const;
   // A worker's memory on the GPU where it makes its first context.
-  std::uint64_t context_bytes() const;
+  std::uint64_t context_bytes() const { return shares_.context_bytes(); }
 
   // Events in a worker's life, in this order.
   void started(std::uint32_t slot, pid_t process);
@@ -94,86 +90,41 @@ class MemoryLeases {
   void round_over();
 
   // Adds the GPUs that must be measured to `wanted`.
-  void before_measuring(std::set<std::string>& wanted);
+  void before_measuring(std::set<std::string>& wanted) { overhead_.before_measuring(wanted); }
   // True if a worker exceeds its limit and must be measured again soon.
-  bool measured(const GpuUses& uses);
+  bool measured(const GpuUses& uses) { return overhead_.measured(uses); }
 
   std::vector<QuotaStatus> status();
   // Bytes of a GPU that the worker of each slot holds.
   std::vector<std::uint64_t> held(const std::string& gpu) const;
 
  private:
-  // The VM's share of a GPU.
-  struct Share {
-    GpuAccount* gpu = nullptr;
-    Pot own;
-    std::uint64_t peak = 0;
-    bool is_seen = false;  // the GPU is visible to the VM's guests
-  };
-  // A worker's use of a device.
-  struct Held {
-    Share* share = nullptr;
-    std::uint64_t lent = 0, overhead = 0;
-    std::optional<std::uint64_t> holds;     // last measurement; nothing: the worker was not listed
-    std::uint64_t taken_before = 0;         // bytes in use before measuring, by the worker's own account
-    std::array<std::uint64_t, 4> recent{};  // last overheads: a measurement may miss an allocation
-    std::size_t next = 0;
-    unsigned above = 0;  // consecutive measurements above the limit
-  };
-  struct Worker {
-    pid_t process = 0;                         // 0: no worker
-    bool is_ready = false, was_ready = false;  // was_ready: ready when measuring began
-    std::array<Held, ring::max_devices> held;
-    unsigned devices = 0;
-  };
   struct Question {
     std::uint32_t slot;
     worker::MemoryMessage message;
   };
   // A round asks workers for the unused parts of their leases.
   struct Round {
-    Share* share;
+    MemoryShare* share;
     std::uint32_t sequence;
     std::set<std::uint32_t> waiting;
   };
 
-  Share& share_of(GpuAccount& gpu);
-  Share& first_share();
-  std::uint64_t room(const Share& share) const;
-  std::uint64_t chunk_of(const Share& share) const;
-  void give(Share& share, std::uint64_t bytes);
-  void take_back(Share& share, std::uint64_t bytes);
-  std::uint64_t taken_of(std::uint32_t slot, unsigned device) const;
-  std::uint64_t used(const Share& share) const;
-  std::uint64_t held_by(std::uint32_t slot, const Share& share) const;
-  void see_peak(Share& share);
-
-  void release(std::uint32_t slot);
-  void move_to(Held& held, Share& share);
+  std::uint64_t chunk_of(const MemoryShare& share) const;
   void drop_question(std::uint32_t slot);
   void borrow(std::uint32_t slot, const worker::MemoryMessage& asked);
   bool try_to_lend(std::uint32_t slot, const worker::MemoryMessage& asked);
   void refuse(std::uint32_t slot, const worker::MemoryMessage& asked);
   void tell_room(std::uint32_t slot, const worker::MemoryMessage& asked);
   bool returned(std::uint32_t slot, const worker::MemoryMessage& said);
-  bool begin_round(Share& share, std::optional<std::uint32_t> for_slot);
-  void answer_questions(const Share& collected);
-
-  template <class F>
-  void each_measured(const GpuUses& uses, F f);
-  void note(std::uint32_t slot, unsigned device, const GpuUse& use);
-  std::uint64_t overhead_of(std::uint32_t slot, const Held& held) const;
-  void cover_overhead(std::uint32_t slot, unsigned device);
-  void add_headroom(std::uint32_t slot, unsigned device);
-  void grow(Held& held, std::uint64_t wanted);
-  bool is_above(std::uint32_t slot, unsigned device);
+  bool begin_round(MemoryShare& share, std::optional<std::uint32_t> for_slot);
+  void answer_questions(const MemoryShare& collected);
 
   GpuAccounts& accounts_;
   const Acts acts_;
-  std::uint64_t quota_ = 0;
-  VmGpus gpus_;
-  std::map<GpuAccount*, Share> shares_;
-  std::vector<Worker> workers_;
+  MemoryShares shares_;
+  WorkerHoldings holdings_;
+  MemoryOverhead overhead_;
   std::deque<Question> questions_;
   std::optional<Round> round_;
   std::uint32_t sequence_ = 0;
