@@ -10,6 +10,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "host/broker/transport/ivshmem_server.h"
 #include "host/broker/vm/vm.h"
@@ -79,17 +80,17 @@ std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOpti
   return std::unique_ptr<IvshmemServer>(new IvshmemServer(loop, std::move(options), std::move(gone)));
 }
 
-WorkerProcess::WorkerProcess(EventLoop& loop, std::string label, Events events)
-    : loop_(loop), label_(std::move(label)), events_(std::move(events)), lines_left_(0) {}
+WorkerProcess::WorkerProcess(EventLoop& loop, WorkerLog& log, std::string label, Events events)
+    : loop_(loop), label_(std::move(label)), events_(std::move(events)), log_(log) {}
 WorkerProcess::~WorkerProcess() {
   stage->workers.erase(this);
   stage->asked_to_end.erase(this);
 }
-std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const WorkerCommand&, std::string label,
+std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command, std::string label,
                                                     Events events, std::string& error) {
   ++stage->started;
   if (stage->refuses_starts) return error = "no processes left", nullptr;
-  std::unique_ptr<WorkerProcess> process(new WorkerProcess(loop, std::move(label), std::move(events)));
+  std::unique_ptr<WorkerProcess> process(new WorkerProcess(loop, *command.log, std::move(label), std::move(events)));
   const auto slot = static_cast<std::uint32_t>(std::atoi(process->label_.c_str() + process->label_.find('/') + 1));
   fuzz::require(slot < slots, "a worker is started for a slot");
   for (std::size_t i = 0; i < 2 * ring::page; i += 64)
@@ -97,7 +98,10 @@ std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const Worke
   for (const auto& [other, worker] : stage->workers)
     fuzz::require(worker.slot != slot, "slot %u has two workers", slot);
   WorkerProcess* const made = process.get();
-  stage->workers[made] = {slot, [made] { made->on_control(); }, [made] { made->on_exit(); }};
+  const auto say_ready = [made, is_ready = false]() mutable {
+    if (!std::exchange(is_ready, true)) made->on_ready({.gpus = 1});
+  };
+  stage->workers[made] = {slot, say_ready, [made] { made->on_exit(); }};
   return process;
 }
 // Only a VM with a store takes over workers.
@@ -106,14 +110,7 @@ std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop&, Kept, pid_t, int
 }
 void WorkerProcess::end(Clock::duration) { stage->asked_to_end.insert(this); }
 void WorkerProcess::kill_now(const char*) { stage->asked_to_end.insert(this); }
-bool WorkerProcess::send(const worker::MemoryMessage&) const { return true; }
-void WorkerProcess::on_control() {
-  if (ready_) return;
-  ready_ = true;
-  WorkerProcess::Ready said{};
-  said.message.gpus = 1;
-  events_.ready(said);
-}
+void WorkerProcess::on_ready(const worker::ReadyMessage& message) const { events_.ready({0, "", message}); }
 void WorkerProcess::on_exit() {
   const auto gone = events_.gone;
   const bool asked = stage->asked_to_end.count(this) != 0;

@@ -1,8 +1,7 @@
-// A worker as the broker sees it: a process, its control socket, and the pipe of its output.
+// A worker as the broker sees it: a process, its control socket (worker_control.h), and the pipe of its output
+// (worker_output.h).
 //
-// Trust: a guest may control the worker. Its messages are checked byte by byte and read at a limited rate; its text is
-// escaped, bounded and rate-limited. Descriptors that it sends are refused, except one attached to its first message if
-// `listener` is set. No message can do more than end the worker.
+// Trust: a guest may control the worker. No message of its can do more than end it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,20 +16,11 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/fd.h"
-#include "host/base/hostile_text.h"
-#include "host/base/log_limiter.h"
 #include "host/base/process/control.h"
-#include "host/base/rate.h"
-#include "host/broker/worker/worker_message.h"
+#include "host/broker/worker/worker_control.h"
+#include "host/broker/worker/worker_output.h"
 
 namespace host::broker {
-
-// Log quota shared by a VM's workers: a guest can make workers write and die without end.
-struct WorkerLog {
-  static constexpr int lines_per_second = 50, burst = 100;
-  TokenBucket lines{lines_per_second, burst, Clock::now()};
-  LogLimiter kills;
-};
 
 struct WorkerCommand {
   std::string program;
@@ -104,44 +94,34 @@ class WorkerProcess {
   void kill_now(const char* why);  // only the first call counts
   bool is_killed() const { return killed_; }
   // False if the worker does not read, or has gone.
-  bool send(const worker::MemoryMessage& message) const;
+  bool send(const worker::MemoryMessage& message) const { return control_->send(message); }
   pid_t pid() const { return pid_; }
-  int control_fd() const { return control_.get(); }
-  int output_fd() const { return output_.get(); }
+  int control_fd() const { return control_->fd(); }
+  int output_fd() const { return output_->fd(); }
   int process_fd() const { return process_.get(); }
 
  private:
-  WorkerProcess(EventLoop& loop, std::string label, Events events);
+  WorkerProcess(EventLoop& loop, WorkerLog& log, std::string label, Events events);
   bool spawn(const WorkerCommand& command, std::string& error);
   void watch_all();
-  bool tell_adopted(int life_fd) const;
+  void make_control(Fd socket, bool is_ready);
+  void make_output(Fd pipe);
   void send_kill() const;
   Exit exit_of(const siginfo_t& info) const;
   Exit unknown_exit() const;
-  void on_control();
-  bool on_message(const void* bytes, std::size_t length, int flags, Fd beside);
-  void pause_control(Clock::duration pause);
-  void on_output();
+  void on_ready(const worker::ReadyMessage& message) const;
   void on_exit();
-  void read_output(std::size_t budget);
-  void log_line(const std::string& line);
-  void pause_output();
 
   EventLoop& loop_;
   const std::string label_;
-  Events events_;
-  Fd control_, output_, process_;
+  const Events events_;
+  WorkerLog& log_;
+  std::unique_ptr<WorkerControl> control_;
+  std::unique_ptr<WorkerOutput> output_;
+  Fd process_;
   pid_t pid_ = -1;
-  EventLoop::Id control_watch_ = 0, output_watch_ = 0, exit_watch_ = 0, kill_timer_ = 0, output_timer_ = 0,
-                control_timer_ = 0;
-  LineCutter lines_;
-  std::string last_words_;
-  int lines_left_, lines_left_out_ = 0;
-  // Each message costs the broker a few microseconds.
-  static constexpr int messages_per_second = 200, message_burst = 100;
-  TokenBucket messages_{messages_per_second, message_burst, Clock::now()};
-  WorkerLog* log_ = nullptr;
-  bool ready_ = false, killed_ = false, reaped_ = false;
+  EventLoop::Id exit_watch_ = 0, kill_timer_ = 0;
+  bool killed_ = false, reaped_ = false;
   bool is_child_ = true, asked_ = false;                              // asked_: it was asked to end
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for callbacks that outlive this object
 };
