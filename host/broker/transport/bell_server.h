@@ -14,7 +14,6 @@
 // peer is the VM. Otherwise the connection and the session of its slot are ended.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,31 +26,14 @@
 #include "host/base/log_limiter.h"
 #include "host/base/paced_watch.h"
 #include "host/base/process/listener.h"
-#include "host/base/shared_fd.h"
-#include "host/base/vsock.h"
+#include "host/broker/transport/slot_interrupts.h"
+#include "host/broker/transport/vsock_port.h"
 
 namespace host::broker {
 
-// The vsock port to which the VM's programs connect.
-struct VsockDoor {
-  BoundSocket socket;  // empty while another program has the port, which is retried
-  std::uint32_t port = 0, cid = 0;
-  BoundVsock (*bind)(std::uint32_t port) = bind_vsock;
-  std::optional<std::uint32_t> (*cid_of)(int socket) = cid_of_peer;
-  // A program waits for a slot for 20 s at most (guest/session/slot/claim.h), and then names it.
-  Clock::duration patience = std::chrono::seconds(60);
-  // As many as the largest starts_per_second.
-  double per_second = 1000, burst = 200;
-  // Rate at which the service manager keeps connections. Others are kept when they next name their slot, or after
-  // `patience`.
-  double kept_per_second = 200, kept_burst = 200;
-
-  std::string in_words(const std::string& vm, const std::string& error) const;  // one sentence
-};
-
 class BellServer {
  public:
-  using ClientId = std::uint64_t;  // 0: none
+  using ClientId = SlotInterrupts::ClientId;
   struct Options {
     std::string vm;  // for the log
     ListenerOptions socket;
@@ -75,12 +57,12 @@ class BellServer {
   BellServer& operator=(const BellServer&) = delete;
 
   // The eventfd by which a slot's worker interrupts its guest; this object owns it.
-  int interrupt(std::uint32_t slot) const { return slots_[slot].interrupt.get(); }
+  int interrupt(std::uint32_t slot) const { return interrupts_.fd(slot); }
   std::size_t connected() const { return clients_.size(); }
   void bound_connections(std::size_t most) { options_.connections = most; }
   void shut_door();
   // Releases the slot: its channel must not receive the next holder's interrupts.
-  void forget(std::uint32_t slot) { give(slot, 0); }
+  void forget(std::uint32_t slot) { interrupts_.give(slot, 0); }
 
  private:
   struct Client {
@@ -90,29 +72,16 @@ class BellServer {
     bool is_kept = false;       // by the store
     EventLoop::Id silence = 0;  // ends the connection if it names no slot
   };
-  struct Slot {
-    SharedFd interrupt;
-    ClientId client = 0;  // the channel that named it last
-    std::unique_ptr<PacedWatch> watch;
-  };
 
   BellServer(EventLoop& loop, Options options, Events events);
-  bool make_interrupts();
-  bool open_doors(std::string& error);
-  bool open_vsock(std::string& error);
-  void await_port(Clock::time_point since);
-  void try_port(Clock::time_point since, bool is_late);
-  SharedFd make_interrupt(std::uint32_t slot) const;
+  bool open_sockets(std::string& error);
   void adopt_channels();
   void adopt_port(const std::string& name, ClientId id);
   bool adopt_program(const std::string& name, ClientId id);
-  void give(std::uint32_t slot, ClientId id);
-  bool has_slot(ClientId id) const;
   void keep_program(ClientId id);
   bool has_room();
   void admit_port(Fd socket);
   void admit_program(Fd socket);
-  void admit_own(Fd socket);
   void enter(ClientId id, Fd socket, bool process, bool is_kept);
   void drop(ClientId id);
   void on_silence(ClientId id);
@@ -123,20 +92,18 @@ class BellServer {
     bool look = false, slot = false;
   };
   void take(ClientId id, unsigned char byte, Heard& heard);
-  void on_interrupt(std::uint32_t slot);
   void wake(ClientId id) const;
 
   EventLoop& loop_;
   Options options_;
   const Events events_;
-  std::unique_ptr<Listener> listener_, vsock_;
+  SlotInterrupts interrupts_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<VsockPort> vsock_;  // null: programs do not connect by themselves
   std::map<ClientId, Client> clients_;
-  std::vector<Slot> slots_;
   ClientId next_ = 1;
-  TokenBucket keeping_;
   EventLoop::Id lost_timer_ = 0;  // ends sessions whose connections closed before this broker started
-  EventLoop::Id port_timer_ = 0;  // retries a vsock port in use
-  LogLimiter full_, nonsense_, strangers_;
+  LogLimiter full_, nonsense_;
 };
 
 }  // namespace host::broker

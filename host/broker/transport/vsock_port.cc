@@ -1,0 +1,78 @@
+#include "host/broker/transport/vsock_port.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace host::broker {
+namespace {
+
+// A port becomes free with a delay: the kernel still closes a killed process's io_uring, or the service manager has yet
+// to close its copy.
+constexpr auto between_tries = std::chrono::milliseconds(10), let_go_within = std::chrono::milliseconds(200);
+constexpr auto between_late_tries = std::chrono::milliseconds(500);
+
+}  // namespace
+
+std::string VsockDoor::in_words(const std::string& vm, const std::string& error) const {
+  return fmt::format("VM {}: vsock_port = {}: {}", vm, port, error);
+}
+
+VsockPort::VsockPort(EventLoop& loop, std::string vm, VsockDoor door, Listener::Accepted accepted)
+    : loop_(loop),
+      vm_(std::move(vm)),
+      door_(std::move(door)),
+      accepted_(std::move(accepted)),
+      keeping_(door_.kept_per_second, door_.kept_burst, Clock::now()) {}
+
+bool VsockPort::open(std::string& error) {
+  if (door_.socket.socket) return listen(error);
+  retry(Clock::now());
+  return true;
+}
+
+void VsockPort::close() {
+  loop_.forget(timer_);
+  listener_.reset();
+}
+
+bool VsockPort::listen(std::string& error) {
+  const TokenBucket pace(door_.per_second, door_.burst, Clock::now());
+  listener_ = Listener::open(
+      loop_, std::move(door_.socket), pace, [this](Fd peer) { on_connection(std::move(peer)); }, error);
+  return listener_ != nullptr;
+}
+
+// Retries while the loop goes on. Programs that find no listener use timed sleeps.
+void VsockPort::retry(Clock::time_point since) {
+  const bool is_late = Clock::now() - since >= let_go_within;
+  timer_ = loop_.after(is_late ? between_late_tries : between_tries, [this, since, is_late] {
+    timer_ = 0;
+    try_again(since, is_late);
+  });
+}
+
+void VsockPort::try_again(Clock::time_point since, bool is_late) {
+  BoundVsock made = door_.bind(door_.port);
+  if (!made.socket) {
+    if (!is_late && Clock::now() - since >= let_go_within)
+      spdlog::error("{}; the VM's programs nap until then", door_.in_words(vm_, made.error));
+    return retry(since);
+  }
+  door_.socket.socket = std::move(made.socket);
+  std::string error;
+  if (!listen(error)) return spdlog::error("{}", error);
+  if (is_late) spdlog::info("{}: port {} of vsock is free now", vm_, door_.port);
+}
+
+// A program connects: of this VM, of another VM, or of this machine.
+void VsockPort::on_connection(Fd peer) {
+  const auto cid = cid_of(peer);
+  if (cid == door_.cid) return accepted_(std::move(peer));
+  if (const auto more = strangers_.admit(); cid && more)
+    spdlog::warn("{}: a connection by vsock is refused: it comes from CID {}, and the VM's vsock_cid is {}{}", vm_,
+                 *cid, door_.cid, *more);
+}
+
+}  // namespace host::broker
