@@ -1,4 +1,4 @@
-// A VM's region, a sealed memfd or a file, with its header and slot directory. The broker maps these first pages only,
+// A VM's region: its memory (region_memory.h), its header, and its slot directory. The broker maps these first pages only,
 // and scrubs slots through the descriptor. A slot of huge pages is mapped for filling with zeros, and never read.
 // Another process can take pages of the whole region away (host/broker/region/guarded_memory.h).
 //
@@ -12,8 +12,9 @@
 
 #include "host/base/fd.h"
 #include "host/broker/config/config.h"
+#include "host/broker/region/gpu_answers.h"
 #include "host/broker/region/guarded_memory.h"
-#include "host/broker/region/plain_memory.h"
+#include "host/broker/region/region_memory.h"
 #include "ring/layout/region_view.h"
 
 namespace host::broker {
@@ -26,9 +27,7 @@ bool region_fits_machine(const VmOptions& vm, std::string& error);
 
 class Region {
  public:
-  struct Range {
-    std::size_t from, bytes;  // offset in the memory
-  };
+  using Range = RegionMemory::Range;
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
@@ -44,7 +43,8 @@ class Region {
   // Marks the region as lost if another process has truncated its file, whose access would kill the workers.
   void look_at_size() const;
 
-  int memfd() const { return memfd_.get(); }
+  int memfd() const { return memory_.fd(); }
+  const RegionMemory& memory() const { return memory_; }
   std::uint64_t generation() const { return generation_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   // Offset of a slot in the memory.
@@ -64,10 +64,7 @@ class Region {
 
   // Restores the constant fields of the header and the VM's page, which a guest may have overwritten. Counters stay.
   void restore_header() const;
-  // Writes the answer about the VM's GPUs, at most ring::max_devices; `page.sequence` is ignored.
-  void answer_question(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const;
-  // Answered questions, from a page that a guest may have overwritten.
-  std::uint32_t answered() const;
+  GpuAnswers gpu_answers() const { return GpuAnswers(base_); }
   // Writes the devdax label before the region of persistent memory (host/broker/region/dax_label.h). Other memory has
   // no label.
   void label() const;
@@ -79,28 +76,18 @@ class Region {
   // which stay allocated.
   std::vector<Range> rest() const;
 
-  // Scrubs a range: small pages return to the machine and read as zeros. Huge pages are filled with zeros, because
-  // another process could take them if they were freed. On failure `error` is the reason. 5 MiB take about a
-  // millisecond; use wiper.h for more.
-  bool wipe(const Range& range, std::string& error) const;
-  // All memory, to free when the region is out of use. Empty for huge pages: a VM that still has its device would die
-  // of a page that the pool cannot provide again.
-  std::vector<Range> everything() const;
-
  private:
-  Region(Fd memfd, bool huge, std::unique_ptr<GuardedMemory> front, const VmOptions& vm, std::uint64_t generation);
+  Region(RegionMemory memory, std::unique_ptr<GuardedMemory> front, const VmOptions& vm, std::uint64_t generation);
   // Null on failure, and `why` is half a sentence.
-  static std::unique_ptr<Region> over(Fd memory, const VmOptions& vm, bool huge, std::uint64_t generation,
+  static std::unique_ptr<Region> over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation,
                                       std::string& why);
-  bool fill_with_zeros(const Range& range, std::string& error) const;
 
-  const Fd memfd_;
+  const RegionMemory memory_;
   const std::unique_ptr<GuardedMemory> front_;  // maps the memory up to the first slot
   const std::size_t start_;                     // offset of the region in the memory
   std::byte* const base_;                       // start of the mapped region
   const std::size_t slot_bytes_;
   const VmOptions vm_;
-  const bool huge_;
   const std::uint64_t generation_;
 };
 

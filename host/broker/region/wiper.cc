@@ -97,7 +97,7 @@ Wiper::Step Wiper::step(std::size_t bytes) {
   const Region::Range& whole = ranges_[range_];
   const Region::Range part{whole.from + wiped_, std::min(bytes, whole.bytes - wiped_)};
   std::string error;
-  if (!region_.wipe(part, error)) {
+  if (!region_.memory().wipe(part, error)) {
     if (const auto more = queue_.failures_.admit()) {
       spdlog::error("{} cannot be wiped: {}{}{}", label_, error, done_ ? "; the next try is in a second" : "", *more);
     }

@@ -117,7 +117,8 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
     loop_.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
     rest_wiper_.reset();
     for (Slot& slot : slots_) slot.wiper->stop();
-    last_wiper_ = std::make_unique<Wiper>(wipes_, *region_, region_->everything(), options_.name + ": its memory");
+    last_wiper_ =
+        std::make_unique<Wiper>(wipes_, *region_, region_->memory().everything(), options_.name + ": its memory");
     last_wiper_->start(removed);
   });
 }

@@ -66,7 +66,7 @@ bool Vm::has_utilization() const { return program_.facts != nullptr && program_.
 
 // Answers a question that the earlier broker left unanswered.
 void Vm::go_on_with_questions() {
-  questions_answered_ = region_->answered();
+  questions_answered_ = region_->gpu_answers().answered();
   look_at_questions();
 }
 
@@ -101,8 +101,8 @@ void Vm::answer_question() {
   for (const Gpu& gpu : gpus_of_guests())
     if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
   page.gpu_count = static_cast<std::uint32_t>(gpus.size());
-  region_->answer_question(page, gpus);
-  look_at_questions();  // another may have come meanwhile
+  region_->gpu_answers().write(page, gpus);
+  look_at_questions();  // one may have come meanwhile
 }
 
 ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {

@@ -168,10 +168,10 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   auto* bytes = static_cast<unsigned char*>(at);
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   const std::size_t half = region->slot_bytes() / 2 / ring::page * ring::page;
-  ASSERT_TRUE(region->wipe({region->slot_offset(0), half}, error)) << error;
+  ASSERT_TRUE(region->memory().wipe({region->slot_offset(0), half}, error)) << error;
   EXPECT_EQ(bytes[region->slot_offset(0) + half - 1], 0);
   EXPECT_EQ(bytes[region->slot_offset(0) + half], 0xab);
-  ASSERT_TRUE(region->wipe({region->slot_offset(0) + half, region->slot_bytes() - half}, error)) << error;
+  ASSERT_TRUE(region->memory().wipe({region->slot_offset(0) + half, region->slot_bytes() - half}, error)) << error;
   const auto is = [](unsigned char value) { return [value](unsigned char b) { return b == value; }; };
   EXPECT_TRUE(std::all_of(bytes + region->slot_offset(0), bytes + region->slot_offset(1), is(0)));
   EXPECT_TRUE(
@@ -230,13 +230,14 @@ TEST(Regions, HugePagesAreWipedInPlace) {
   };
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   for (std::size_t done = 0; done < region->slot_bytes(); done += ring::huge_page)
-    ASSERT_TRUE(region->wipe({region->slot_offset(0) + done, ring::huge_page}, error)) << error << " at " << done;
+    ASSERT_TRUE(region->memory().wipe({region->slot_offset(0) + done, ring::huge_page}, error))
+        << error << " at " << done;
   EXPECT_TRUE(slot_is(0, 0));
   EXPECT_TRUE(slot_is(1, 0xab));
   // Somebody who holds the memory gives one away.
   const auto page = static_cast<off_t>(region->slot_offset(1));
   ASSERT_EQ(fallocate(region->memfd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, ring::huge_page), 0);
-  EXPECT_FALSE(region->wipe({region->slot_offset(1), ring::huge_page}, error));
+  EXPECT_FALSE(region->memory().wipe({region->slot_offset(1), ring::huge_page}, error));
   EXPECT_EQ(error, "No space left on device");
   munmap(at, 32 << 20);
 }
