@@ -10,12 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 // docs/design/048-gpu-time.md has the measurement behind each constant.
-constexpr std::uint64_t launches_a_wait = 32;  // a VM with more launches per wait queues ahead and fills gaps
-constexpr std::uint64_t judged_waits = 8;
-constexpr Time quiet = 100us;          // a holder that has wanted nothing for this long has finished its burst
-constexpr Time gone = 1ms;             // the same if the exchange budget is spent
-constexpr double budget_part = 0.125;  // share of the time that may go into exchanges that are not due
-constexpr Time most_budget = 20ms;
+constexpr Time quiet = 100us;  // a holder that has wanted nothing for this long has finished its burst
+constexpr Time gone = 1ms;     // the same if the exchange budget is spent
 constexpr Time credit = 20ms;  // a latency VM may be this far ahead and still preempt or stay
 
 bool is_in(const std::vector<Policy::Vm>& all, Policy::Vm vm) { return std::ranges::find(all, vm) != all.end(); }
@@ -66,7 +62,7 @@ void Policy::update(Vm vm, const Demand& demand, Time now) {
   const bool wanted = member.demand.wants, wants = demand.wants || (!member.on && demand.calls);
   member.demand = demand;
   member.demand.wants = wants;
-  judge(member, now);
+  member.pattern.update(member.demand, now - member.wants_since, member.share.latency);
   if (wants && !wanted) {
     if (now - member.quiet_since < quiet) return;  // between two calls of one burst
     member.wants_since = now;
@@ -76,15 +72,6 @@ void Policy::update(Vm vm, const Demand& demand, Time now) {
     member.vruntime = std::max(member.vruntime, min_vruntime_ - seconds(limits_.lease) / weight_of(member));
   }
   if (!wants && wanted) member.quiet_since = now, member.just_woke = false;
-}
-
-void Policy::judge(Member& member, Time now) {
-  const std::uint64_t submitted = member.demand.submitted - member.judged_submitted;
-  const std::uint64_t waits = member.demand.waits - member.judged_waits;
-  const bool is_deep = member.demand.wants && now - member.wants_since > 1s && submitted > 8 * launches_a_wait;
-  if (waits < judged_waits && !is_deep) return;
-  member.fills_gaps = !member.share.latency && submitted > launches_a_wait * waits;
-  member.judged_submitted = member.demand.submitted, member.judged_waits = member.demand.waits;
 }
 
 // A reserve acts as a weight that follows the other VMs' weights.
@@ -133,10 +120,10 @@ bool Policy::is_on(Vm vm) const {
 // With equal weights the members of a shared lease progress alike. A member that is a lease ahead of another sits out.
 std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
   const Member& first = members_.at(vm);
-  if (!first.fills_gaps) return {vm};
+  if (!first.pattern.fills_gaps()) return {vm};
   std::vector<Vm> group;
   for (const auto& [other, member] : members_) {
-    const bool is_like = member.demand.wants && member.fills_gaps;
+    const bool is_like = member.demand.wants && member.pattern.fills_gaps();
     const double ahead = member.vruntime - first.vruntime;
     if (is_like && ahead * weight_of(member) < seconds(limits_.lease)) group.push_back(other);
   }
@@ -145,12 +132,6 @@ std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
 }
 
 Time Policy::length() const { return limits_.lease * std::max<std::int64_t>(1, std::ssize(holders_)); }
-
-bool Policy::can_afford(Time now) {
-  const auto earned = std::chrono::duration_cast<Time>((now - std::exchange(budgeted_, now)) * budget_part);
-  budget_ = std::min(most_budget, budget_ + earned);
-  return budget_ >= pair_;
-}
 
 // How far a VM may be ahead of others and still precede them.
 double Policy::ahead_allowed(const Member& member) const {
@@ -199,7 +180,7 @@ std::optional<Policy::Order> Policy::step(Time now) {
     if (sooner) next = vm, is_overdue = overdue;
     if (should_preempt(member) && (!waker || member.vruntime < members_.at(*waker).vruntime)) waker = vm;
   }
-  const bool affordable = can_afford(now);
+  const bool affordable = budget_.can_afford(now);
   if (!next) {  // only holders want it; in a shared lease their weights may differ
     if (wanting.empty() || now - since_ < length()) return enforce(holders_, now);
     const auto least = std::ranges::min_element(
@@ -208,13 +189,14 @@ std::optional<Policy::Order> Policy::step(Time now) {
   }
   const bool is_over = holders_.empty() || (!holders_want && quiet_for >= (affordable || preempting_ ? quiet : gone));
   if (is_over) {
-    if (!preempting_ && quiet_for < gone) budget_ -= pair_;
+    if (!preempting_ && quiet_for < gone) budget_.spend();
     return exchange(group_of(*next), now);
   }
-  const bool holders_fill_gaps = std::ranges::all_of(holders_, [&](Vm vm) { return members_.at(vm).fills_gaps; });
-  if (waker && !(holders_fill_gaps && members_.at(*waker).fills_gaps)) {
+  const bool holders_fill_gaps =
+      std::ranges::all_of(holders_, [&](Vm vm) { return members_.at(vm).pattern.fills_gaps(); });
+  if (waker && !(holders_fill_gaps && members_.at(*waker).pattern.fills_gaps())) {
     if (affordable) {
-      budget_ -= pair_;
+      budget_.spend();
       for (const Vm vm : holders_) ++members_.at(vm).account.preempted;
       auto order = exchange(group_of(*waker), now);
       preempting_ = true;
@@ -229,7 +211,8 @@ std::optional<Policy::Order> Policy::step(Time now) {
     if (wants(holder, now)) holders_least = std::min(holders_least, holder.vruntime - ahead_allowed(holder));
   }
   const Member& candidate = members_.at(*next);
-  if (candidate.fills_gaps && holders_fill_gaps && candidate.vruntime < holders_least + seconds(limits_.lease)) {
+  if (candidate.pattern.fills_gaps() && holders_fill_gaps &&
+      candidate.vruntime < holders_least + seconds(limits_.lease)) {
     auto all = holders_;
     all.push_back(*next);
     return exchange(std::move(all), now);
@@ -279,7 +262,7 @@ void Policy::done(Time now, Time took) {
       found->second.on = false;
       found->second.off_since = now;
     }
-  if (is_exchange) pair_ = (7 * pair_ + took) / 8;
+  if (is_exchange) budget_.learn(took);
   order_.reset();
   if (holders_ != next_holders_) {
     holders_ = next_holders_;

@@ -15,17 +15,11 @@
 #include <optional>
 #include <vector>
 
+#include "host/scheduler/exchange_budget.h"
+#include "host/scheduler/gpu_time.h"
+#include "host/scheduler/submission_pattern.h"
+
 namespace host::scheduler {
-
-using Time = std::chrono::nanoseconds;
-
-// The reports of a VM's workers about one GPU, added up.
-struct Demand {
-  std::uint64_t submitted = 0;  // calls that gave the GPU work
-  std::uint64_t waits = 0;      // calls that waited for the GPU, and have returned
-  bool wants = false;           // some submission is not covered by a returned wait
-  bool calls = false;           // some call is in the driver, whatever it does
-};
 
 // A VM's account.
 struct Account {
@@ -91,23 +85,20 @@ class Policy {
     Share share;
     Demand demand;
     bool on = true;
-    bool beside = false;     // uses the GPU concurrently with the holders, since switching costs too much
-    bool fills_gaps = true;  // queues ahead of its waits: shares a lease with similar VMs
+    bool beside = false;  // uses the GPU concurrently with the holders, since switching costs too much
+    SubmissionPattern pattern;
     bool just_woke = false;
-    std::uint64_t judged_submitted = 0, judged_waits = 0;
     double vruntime = 0;  // seconds of GPU time over weight; the lowest runs next
     Time wants_since{}, quiet_since{}, off_since{};
     Account account;
   };
 
   static bool wants(const Member& member, Time now);
-  void judge(Member& member, Time now);
   void charge(Time now);
   double weight_of(const Member& member) const;
   std::vector<Vm> group_of(Vm vm) const;
   double ahead_allowed(const Member& member) const;
   bool should_preempt(const Member& waker) const;
-  bool can_afford(Time now);
   std::optional<Order> enforce(std::vector<Vm> holders, Time now);
   std::optional<Order> exchange(std::vector<Vm> next, Time now);
   Time length() const;
@@ -120,8 +111,7 @@ class Policy {
   std::optional<Order> order_;
   double min_vruntime_ = 0;  // of the VMs that want the GPU; never falls
   Time charged_{}, since_{};
-  Time budget_{}, budgeted_{};                // of time in the driver's locks for exchanges that are not due
-  Time pair_ = std::chrono::milliseconds(1);  // recent duration of an exchange
+  ExchangeBudget budget_;
 };
 
 }  // namespace host::scheduler
