@@ -9,7 +9,7 @@ void GpuAnswers::restore() const {
 }
 
 // A reader that copies during this write sees that `sequence` has changed.
-void GpuAnswers::write(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const {
+void GpuAnswers::publish(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const {
   const ring::RegionView view(region_);
   const auto sequence = view.vm_page()[&ring::VmPage::sequence];
   const std::uint32_t writing = sequence.load(std::memory_order_relaxed) | 1u;

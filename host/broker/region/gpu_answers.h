@@ -21,7 +21,7 @@ class GpuAnswers {
   // Restores the page's version, which a guest may have overwritten.
   void restore() const;
   // Writes the answer about the VM's GPUs, at most ring::max_devices; `page.sequence` is ignored.
-  void write(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const;
+  void publish(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const;
   // Answered questions, from a page that a guest may have overwritten.
   std::uint32_t answered() const;
 

@@ -101,7 +101,7 @@ void Vm::answer_question() {
   for (const Gpu& gpu : gpus_of_guests())
     if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
   page.gpu_count = static_cast<std::uint32_t>(gpus.size());
-  region_->gpu_answers().write(page, gpus);
+  region_->gpu_answers().publish(page, gpus);
   look_at_questions();  // one may have come meanwhile
 }
 
