@@ -29,6 +29,8 @@ ivgpu_discover(tools_test SANITIZED PREFIX unit. LABELS unit)
 
 add_test(NAME unit.tools.command_line COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/command_line.sh $<TARGET_FILE:ivgpu>)
 add_test(NAME unit.tools.bench COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/bench.sh $<TARGET_FILE:ivgpu>)
+add_test(NAME unit.tools.bench_plot COMMAND ${IVGPU_LIMITED} python3 -I ${CMAKE_CURRENT_LIST_DIR}/tools/bench_plot.py
+                                            ${CMAKE_SOURCE_DIR}/tools/ivgpu/bench/plot)
 add_test(NAME unit.tools.bench_mps COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/bench_mps.sh $<TARGET_FILE:ivgpu>
                                            ${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1)
 add_test(NAME unit.tools.bench_runs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/bench_runs.sh ${CMAKE_SOURCE_DIR}/tools/dev/bench-runs)
@@ -70,6 +72,6 @@ add_test(NAME unit.tools.class_sizes COMMAND ${IVGPU_LIMITED} ${CMAKE_SOURCE_DIR
 add_test(NAME unit.tools.class_sizes_catches
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/class_sizes.sh ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
 # They look at sources and scripts, and run nothing that was built: once is enough (tools/test).
-set_tests_properties(unit.tools.bench_runs unit.tools.boundary_check unit.tools.boundary_check_catches
-                     unit.tools.class_sizes unit.tools.class_sizes_catches unit.tools.guest_setup
+set_tests_properties(unit.tools.bench_plot unit.tools.bench_runs unit.tools.boundary_check
+                     unit.tools.boundary_check_catches unit.tools.class_sizes unit.tools.class_sizes_catches unit.tools.guest_setup
                      unit.tools.run_programs PROPERTIES LABELS "unit;sources")

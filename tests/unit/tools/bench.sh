@@ -37,6 +37,8 @@ refuses 'cannot be read: Is a directory' --against "$work"
 refuses 'is no JSON of ivgpu bench' --against "$work/text.json"
 refuses '/nowhere/a.svg cannot be written: No such file or directory' --plot /nowhere/a.svg
 refuses 'cannot be written: Is a directory' --json "$work"
+output=$(PATH=/nowhere "$ivgpu" bench --gpu sim --plot "$work/a.svg" 2>&1 </dev/null)
+[[ $? == 3 && $output == 'ivgpu: cannot run python3: No such file or directory' ]] || fail "without python3: $output"
 refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 refuses 'share is measured alone' --gpu sim share copy
 refuses "there is no mix '9 wait'" --gpu sim share --mix '9 wait'
@@ -69,7 +71,8 @@ expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait
 mkdir "$work/bin"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/python3"
 chmod +x "$work/bin/python3"
-PATH=$work/bin:$PATH "$ivgpu" bench --gpu sim share --mix '2 torch train' >"$work/said" 2>&1
+PATH=$work/bin:$PATH "$ivgpu" bench --gpu sim share --mix '2 torch train' --plot "$work/a.svg" >"$work/said" 2>&1
+[[ $? == 3 && ! -e $work/a.svg && $(cat "$work/said") == *'ivgpu: the picture was not drawn' ]] || fail "a script that fails: $(cat "$work/said")"
 grep -q 'left out: 2 torch train: python3 has no torch' "$work/said" || fail "without torch: $(cat "$work/said")"
 cat >"$work/bin/python3" <<'SH'
 #!/bin/sh

@@ -6,7 +6,6 @@
 
 #include "tests/unit/tools/text.h"
 #include "tools/ivgpu/bench/share_mixes.h"
-#include "tools/ivgpu/bench/share_picture.h"
 #include "tools/ivgpu/bench/share_table.h"
 #include "tools/ivgpu/support/error.h"
 
@@ -177,32 +176,6 @@ TEST(ShareTable, JsonHasTheSame) {
   EXPECT_EQ(json.at("leases").at("by_weight"), 0.97);
   EXPECT_EQ(json.at("leases").at("jain"), 0.98);
   EXPECT_EQ(json.at("leases").at("jain_least"), 0.96);
-}
-
-TEST(SharePicture, HasARowForEachLoadAndIsWellFormed) {
-  const Shared one = some_part();
-  const Shared nothing{.mix = "4 busy", .load = "busy", .vms = 4};
-  for (const auto& all : {std::vector<Shared>{one, nothing}, std::vector<Shared>{}, std::vector<Shared>{nothing}}) {
-    const std::string text = share_picture(all);
-    EXPECT_EQ(std::count(text.begin(), text.end(), '<'), std::count(text.begin(), text.end(), '>'));
-    EXPECT_TRUE(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
-    EXPECT_FALSE(has(text, "nan") || has(text, "inf")) << text;
-    for (const char* word : {">wait, full: wait<", ">0.970<", ">0.980<"}) EXPECT_EQ(has(text, word), all.size() == 2);
-  }
-}
-
-// Three ways, each with a point for its rate, for its progress and for its time, and one in the legend.
-TEST(SharePicture, ProgressIsAPointOfEachWay) {
-  const auto points = [](const Shared& one) {
-    const std::string text = share_picture({one});
-    std::size_t count = 0;
-    for (std::size_t at = 0; (at = text.find("<circle", at)) != std::string::npos; ++at) ++count;
-    return count;
-  };
-  Shared one = some_part();
-  EXPECT_EQ(points(one), 12U);
-  one.slices.fair = {};
-  EXPECT_EQ(points(one), 11U);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ TEST(Install, TheBuildTree) {
   EXPECT_EQ(install.guest_lib, root.path() / "guest");
   EXPECT_EQ(install.sim_lib, root.path() / "simgpu");
   EXPECT_EQ(install.measure, root.path() / "libexec/ivgpu/ivgpu-measure");
+  EXPECT_EQ(install.plot, root.path() / "libexec/ivgpu/plot");
   EXPECT_EQ(install.programs, root.path() / "programs");
   EXPECT_EQ(install.guest_image, root.path() / "share/ivgpu/guest-image");
   EXPECT_EQ(install.cache, root.path() / "guest-image");

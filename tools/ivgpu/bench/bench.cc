@@ -14,11 +14,10 @@
 #include "tools/ivgpu/bench/histogram.h"
 #include "tools/ivgpu/bench/json.h"
 #include "tools/ivgpu/bench/mps.h"
-#include "tools/ivgpu/bench/plot.h"
+#include "tools/ivgpu/bench/picture.h"
 #include "tools/ivgpu/bench/setting.h"
 #include "tools/ivgpu/bench/share.h"
 #include "tools/ivgpu/bench/share_mixes.h"
-#include "tools/ivgpu/bench/share_picture.h"
 #include "tools/ivgpu/bench/share_table.h"
 #include "tools/ivgpu/bench/table.h"
 #include "tools/ivgpu/commands/commands.h"
@@ -121,7 +120,7 @@ Report measure_all(const BenchOptions& options, const Install& install, const Si
 }
 
 int measure_and_show_share(const BenchOptions& options, const Install& install, const SignalGate& gate,
-                           OutputFile& json, OutputFile& plot) {
+                           OutputFile& json, Picture& picture) {
   BrokerOptions broker = broker_here(options);
   const ShareEffort usual =
       options.quick ? ShareEffort{.pairs = 1, .seconds = 0.2} : ShareEffort{.pairs = 2, .seconds = 0.6};
@@ -131,10 +130,10 @@ int measure_and_show_share(const BenchOptions& options, const Install& install, 
   say(share_head());
   const auto shared =
       measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });
-  if (json) json.write(share_json(shared));
-  if (plot) plot.write(share_picture(shared));
+  const std::string document = share_json(shared);
+  json.write(document);
   json.finish();
-  plot.finish();
+  picture.draw(document);
   return 0;
 }
 
@@ -172,16 +171,17 @@ int benchmark(const BenchOptions& options) {
   require(install.guest_lib / "libcuda.so.1", "the guest library");
   const std::optional<Report> older = read_older(options.against);
   if (older) check_older(*older, options);
-  OutputFile json(options.json), plot(options.plot);
+  OutputFile json(options.json);
   const SignalGate gate;
-  if (is_share(options)) return measure_and_show_share(options, install, gate, json, plot);
+  Picture picture(install, options.plot);
+  if (is_share(options)) return measure_and_show_share(options, install, gate, json, picture);
   const Report report = measure_all(options, install, gate);
   const Style style = options.markdown ? Style::Markdown : Style::Plain;
-  if (json) json.write(as_json(report));
-  if (plot) plot.write(as_picture(report));
+  const std::string document = as_json(report);
+  json.write(document);
   json.finish();
-  plot.finish();
   show(report, style);
+  picture.draw(document);
   return older ? show_against(*older, report, options.margin_percent / 100, style) : 0;
 }
 

@@ -1,5 +1,5 @@
 // The result of one run of `ivgpu bench`: its machine and setting, and each figure natively and through ivgpu. All
-// views of a run (table, histogram, picture, JSON) show this.
+// views of a run (table, histogram, JSON) show this.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // `ivgpu bench share`: loads (program/load.h) in several VMs at once on one GPU, natively as processes, and through
-// ivgpu under each policy, which is changed under the running programs. share_mixes.h has the mixes, share_table.h and
-// share_picture.h show what was measured.
+// ivgpu under each policy, which is changed under the running programs. share_mixes.h has the mixes, and share_table.h shows
+// the results.
 #pragma once
 
 #include <functional>

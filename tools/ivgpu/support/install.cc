@@ -55,6 +55,7 @@ Install install_at(const fs::path& executable) {
           .guest_lib = lib / "guest",
           .sim_lib = lib / "simgpu",
           .measure = root / "libexec/ivgpu/ivgpu-measure",
+          .plot = root / "libexec/ivgpu/plot",
           .torch_load = root / "libexec/ivgpu/torch_load.py",
           .programs = lib / "programs",
           .guest_image = root / "share/ivgpu/guest-image",

@@ -12,6 +12,7 @@ struct Install {
   std::filesystem::path guest_lib;    // folder of the guest's libcuda.so.1
   std::filesystem::path sim_lib;      // folder of the simulated GPU's libcuda.so.1
   std::filesystem::path measure;      // the program that `ivgpu bench` runs
+  std::filesystem::path plot;         // the script that draws what it measured, for python3
   std::filesystem::path torch_load;   // the same for loads that PyTorch makes, for python3
   std::filesystem::path programs;     // the test programs, empty where they are not installed
   std::filesystem::path guest_image;  // the script that makes the demo's guest

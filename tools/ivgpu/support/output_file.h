@@ -18,6 +18,7 @@ class OutputFile {
 
   explicit operator bool() const { return file_ != nullptr; }
   void write(const std::string& text);
+  int descriptor() const { return fileno(file_); }  // for a child that writes instead; precondition: there is a file
   // Nothing more will come: the file takes its name. An Error if the written text did not get there.
   void finish();
 
