@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "tests/unit/tools/bench_report.h"
-#include "tools/ivgpu/bench/against.h"
-#include "tools/ivgpu/bench/json.h"
+#include "tools/ivgpu/bench/report/against.h"
+#include "tools/ivgpu/bench/report/json.h"
 #include "tools/ivgpu/support/error.h"
 #include "tools/ivgpu/support/output_file.h"
 #include "tools/ivgpu/support/temp_dir.h"

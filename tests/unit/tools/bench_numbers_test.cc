@@ -3,10 +3,10 @@
 
 #include <numeric>
 
-#include "tools/ivgpu/bench/groups.h"
-#include "tools/ivgpu/bench/histogram.h"
-#include "tools/ivgpu/bench/setting.h"
-#include "tools/ivgpu/bench/statistics.h"
+#include "tools/ivgpu/bench/measure/groups.h"
+#include "tools/ivgpu/bench/measure/setting.h"
+#include "tools/ivgpu/bench/report/histogram.h"
+#include "tools/ivgpu/bench/report/statistics.h"
 
 namespace ivgpu::bench {
 namespace {

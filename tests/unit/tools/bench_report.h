@@ -1,7 +1,7 @@
 // A run as `ivgpu bench` might have measured it, for the tests of what shows and compares runs.
 #pragma once
 
-#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/bench/report/report.h"
 
 namespace ivgpu::bench {
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/tools/text.h"
-#include "tools/ivgpu/bench/share_mixes.h"
-#include "tools/ivgpu/bench/share_table.h"
+#include "tools/ivgpu/bench/share/mixes.h"
+#include "tools/ivgpu/bench/share/share_table.h"
 #include "tools/ivgpu/support/error.h"
 
 namespace ivgpu::bench {

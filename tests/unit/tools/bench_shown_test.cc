@@ -3,7 +3,7 @@
 
 #include "tests/unit/tools/bench_report.h"
 #include "tests/unit/tools/text.h"
-#include "tools/ivgpu/bench/table.h"
+#include "tools/ivgpu/bench/report/table.h"
 
 namespace ivgpu::bench {
 namespace {

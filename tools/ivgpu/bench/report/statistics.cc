@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/statistics.h"
+#include "tools/ivgpu/bench/report/statistics.h"
 
 #include <algorithm>
 #include <cmath>

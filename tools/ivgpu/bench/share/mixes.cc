@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/share_mixes.h"
+#include "tools/ivgpu/bench/share/mixes.h"
 
 #include <algorithm>
 

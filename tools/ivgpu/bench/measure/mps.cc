@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/mps.h"
+#include "tools/ivgpu/bench/measure/mps.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

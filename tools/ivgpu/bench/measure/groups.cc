@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/groups.h"
+#include "tools/ivgpu/bench/measure/groups.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

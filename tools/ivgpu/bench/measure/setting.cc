@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/setting.h"
+#include "tools/ivgpu/bench/measure/setting.h"
 
 #include <sys/utsname.h>
 

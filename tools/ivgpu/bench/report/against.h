@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/bench/report.h"
-#include "tools/ivgpu/bench/table.h"
+#include "tools/ivgpu/bench/report/report.h"
+#include "tools/ivgpu/bench/report/table.h"
 
 namespace ivgpu::bench {
 

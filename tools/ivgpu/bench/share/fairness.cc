@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/share_fairness.h"
+#include "tools/ivgpu/bench/share/fairness.h"
 
 #include <algorithm>
 

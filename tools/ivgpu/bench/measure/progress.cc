@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/progress.h"
+#include "tools/ivgpu/bench/measure/progress.h"
 
 #include <unistd.h>
 

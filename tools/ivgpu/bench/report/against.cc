@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/against.h"
+#include "tools/ivgpu/bench/report/against.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 // the report, and takes the runner's side anew where it needs to.
 #pragma once
 
-#include "tools/ivgpu/bench/report.h"
-#include "tools/ivgpu/bench/runner.h"
+#include "tools/ivgpu/bench/measure/runner.h"
+#include "tools/ivgpu/bench/report/report.h"
 
 namespace ivgpu::bench {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/bench/report/report.h"
 
 namespace ivgpu::bench {
 

@@ -1,5 +1,5 @@
 // `ivgpu bench share`: loads (program/load.h) in several VMs at once on one GPU, natively as processes, and through
-// ivgpu under each policy, which is changed under the running programs. share_mixes.h has the mixes, and share_table.h shows
+// ivgpu under each policy, which is changed under the running programs. mixes.h has the mixes, and share_table.h shows
 // the results.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/bench/runner.h"
-#include "tools/ivgpu/bench/share_fairness.h"
+#include "tools/ivgpu/bench/measure/runner.h"
+#include "tools/ivgpu/bench/share/fairness.h"
 
 namespace ivgpu::bench {
 

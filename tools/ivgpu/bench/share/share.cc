@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/share.h"
+#include "tools/ivgpu/bench/share/share.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
-#include "tools/ivgpu/bench/groups.h"
-#include "tools/ivgpu/bench/share_mixes.h"
+#include "tools/ivgpu/bench/measure/groups.h"
+#include "tools/ivgpu/bench/share/mixes.h"
 #include "tools/ivgpu/support/error.h"
 
 namespace ivgpu::bench {

@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/bench/report/report.h"
 
 #include <algorithm>
 #include <array>

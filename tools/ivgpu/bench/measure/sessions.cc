@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "tools/ivgpu/bench/groups.h"
+#include "tools/ivgpu/bench/measure/groups.h"
 
 namespace ivgpu::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/json.h"
+#include "tools/ivgpu/bench/report/json.h"
 
 #include <nlohmann/json.hpp>
 

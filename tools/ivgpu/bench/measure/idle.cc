@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tools/ivgpu/bench/groups.h"
+#include "tools/ivgpu/bench/measure/groups.h"
 
 namespace ivgpu::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/histogram.h"
+#include "tools/ivgpu/bench/report/histogram.h"
 
 #include <algorithm>
 #include <array>

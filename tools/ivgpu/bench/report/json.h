@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/bench/report/report.h"
 
 namespace ivgpu::bench {
 

@@ -1,8 +1,8 @@
-#include "tools/ivgpu/bench/share_table.h"
+#include "tools/ivgpu/bench/share/share_table.h"
 
 #include <nlohmann/json.hpp>
 
-#include "tools/ivgpu/bench/table.h"
+#include "tools/ivgpu/bench/report/table.h"
 
 namespace ivgpu::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/table.h"
+#include "tools/ivgpu/bench/report/table.h"
 
 #include <algorithm>
 #include <cstdio>

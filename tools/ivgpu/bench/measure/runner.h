@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/bench/progress.h"
-#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/bench/measure/progress.h"
+#include "tools/ivgpu/bench/report/report.h"
 #include "tools/ivgpu/support/broker.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/install.h"

@@ -1,4 +1,4 @@
-#include "tools/ivgpu/bench/runner.h"
+#include "tools/ivgpu/bench/measure/runner.h"
 
 #include <poll.h>
 #include <unistd.h>

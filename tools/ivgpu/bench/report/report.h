@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/ivgpu/bench/statistics.h"
+#include "tools/ivgpu/bench/report/statistics.h"
 
 namespace ivgpu::bench {
 
