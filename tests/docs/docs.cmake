@@ -38,6 +38,10 @@ add_test(NAME unit.docs.header_examples COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT
          ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
 set_tests_properties(unit.docs.header_examples PROPERTIES LABELS "unit;sources")
 
+# `tools/dev/pictures bench` makes docs/pictures/bench.svg from bench.json: run it after a change of either or of the script.
+add_test(NAME unit.docs.pictures COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/pictures_test.sh ${CMAKE_SOURCE_DIR})
+set_tests_properties(unit.docs.pictures PROPERTIES LABELS "unit;sources")
+
 # The man pages and the completion beside what the commands themselves say.
 if(NOT IVGPU_SANITIZE)
   add_test(NAME unit.docs.man_pages COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
