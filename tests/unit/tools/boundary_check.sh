@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: boundary_check.sh BOUNDARY_CHECK
-# boundary-check finds what its table forbids, says where and why, and leaves comments and other folders alone. It finds
-# files of the product that are too long, too.
+# boundary-check finds what its tables forbid, reports where and why, and leaves other folders alone. It finds files of the
+# product that are too long, too, and words that were retired.
 set -uo pipefail
 boundary_check=$1
 status=0
@@ -164,6 +164,47 @@ for i in {1..30}; do : >"$tree/host/broker/vm/file$i.h"; done
 : >"$tree/host/broker/vm/file31.cc"
 output=$("$boundary_check" "$tree") && fail "a folder of 31 files is not refused"
 [[ $output == *"host/broker/vm: 31 files"* ]] || fail "the folder is not named: $output"
+rm -rf "$tree"
+
+# Retired words: in lines and commits that are newer than a commit.
+tree=$(mktemp -d)
+mkdir -p "$tree"/{ring,docs,host/broker}
+in_tree() { git -C "$tree" -c user.name=test -c user.email=test@example.invalid "$@"; }
+commit() { in_tree add -A && in_tree commit -q --allow-empty -m "$1"; }
+echo '// its keeper' >"$tree/ring/old.h"
+in_tree init -q && commit 'an old subject whose keeper naps'
+since=$(in_tree rev-parse HEAD)
+commit 'ring, docs/design: keep an old line'
+
+# try_words CODE WHAT: with $since, the tree is refused (1) or not (0); WHAT is named, or says what passes.
+try_words() {
+  local code=$1 what=$2 output got
+  output=$(WORDS_SINCE=${3:-$since} "$boundary_check" "$tree" 2>&1)
+  got=$?
+  [[ $got == "$code" ]] || fail "exit code $got instead of $code for '$what': $output"
+  [[ $code == 0 || $output == *"$what"* ]] || fail "'$what' is not named: $output"
+}
+try_words 0 'a line from before'
+for line in '// its keeper' 'class FdKeeper;' 'int mps_keeper_ = 0;' 'it naps for a while' 'A bell rings.' 'Wiper wiper;' \
+  'int lent_bytes;' 'BrokerLine line;' 'it is closed out'; do
+  echo "$line" >"$tree/host/broker/new.h"
+  in_tree add -A
+  try_words 1 "host/broker/new.h:1:$line"
+done
+echo 'the bookkeeper, snaps, silent, a doorbell, org.ivgpu.bell.0, take("bell"), a kidnapped plugin' >"$tree/host/broker/new.h"
+for exempt in docs/moved.md CHANGELOG.md; do echo 'The keeper naps.' >"$tree/$exempt"; done
+commit 'host/broker: add words that only look retired'
+try_words 0 'words that only look retired'
+echo 'The keeper naps.' >"$tree/docs/page.md"
+in_tree add -A
+try_words 0 'a tree without the commit' 0123456789012345678901234567890123456789
+try_words 1 'docs/page.md:1:The keeper naps.'
+in_tree reset -q --hard
+for subject in 'no component' 'Broker: begin in capitals' 'broker: wake the keeper' "broker: $(printf 'word %.0s' {1..20})"; do
+  commit "$subject"
+  try_words 1 "${subject% }"
+  in_tree reset -q --hard HEAD~
+done
 rm -rf "$tree"
 
 exit "$status"
