@@ -16,7 +16,7 @@ source "$sources/tests/vm/pmem_guest.sh"
 {
   printf '[broker]\nruntime_dir = "%s"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
-  printf '[vm.virtio-pmem]\nplain_file = "%s"\nbell_idle_ms = 500\n[vm.nvdimm]\n' "$shm"
+  printf '[vm.virtio-pmem]\nplain_file = "%s"\ndoorbell_idle_poll_ms = 500\n[vm.nvdimm]\n' "$shm"
 } >"$work/ivgpud.toml"
 start_kept_broker
 

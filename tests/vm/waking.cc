@@ -178,7 +178,7 @@ void queued() {
 }
 
 // A broker that looks often for a second after a ring (host/broker/transport/bell_line.h) hears of a call after that by the next
-// ring, or when it looks next, after bell_idle_ms at most. With 500 of these chance hardly brings six in a row so soon.
+// ring, or when it looks next, after doorbell_idle_poll_ms at most. With 500 of these chance hardly brings six in a row so soon.
 void idle() {
   constexpr int enough = 6;
   begin();

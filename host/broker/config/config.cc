@@ -121,7 +121,7 @@ class Parser {
   bool overlay(std::string_view which, const std::string& title, const toml::table* given, Object& object) {
     if (given == nullptr) return true;
     for (const auto& [name, node] : *given) {
-      const Key* key = find(which, name.str());
+      const Key* key = find(which, renamed_key(which, name.str(), title));
       if (key == nullptr && was_key(which, name.str(), title)) continue;
       if (key == nullptr) {
         return say(fmt::format("[{}] has no key '{}'; it takes {}", title, name.str(), names(which)));
@@ -150,6 +150,19 @@ class Parser {
           fmt::format("{}: [{}] {} does nothing any more: leases replace turns, and longest_lease_ms bounds them",
                       file_, title, name));
     return known;
+  }
+
+  // The old name of a renamed key is accepted for one more release. The table is in the order of the names, so the new holds.
+  std::string_view renamed_key(std::string_view which, std::string_view name, const std::string& title) {
+    static constexpr std::pair<std::string_view, std::string_view> renamed[] = {
+        {"bell_us", "doorbell_poll_us"}, {"bell_idle_ms", "doorbell_idle_poll_ms"}};
+    for (const auto& [old, now] : renamed) {
+      if (which != "vm" || name != old) continue;
+      config_.remarks.push_back(
+          fmt::format("{}: [{}] {} is {} by now (docs/configuration.md)", file_, title, old, now));
+      return now;
+    }
+    return name;
   }
 
   template <class Object>

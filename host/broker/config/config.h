@@ -61,8 +61,8 @@ struct VmOptions {
   std::string plain_file;
   std::int64_t vsock_cid = 0;   // 0: no vsock
   std::int64_t vsock_port = 0;  // the port where the broker listens for this VM
-  std::int64_t bell_us = 0;
-  std::int64_t bell_idle_ms = 0;
+  std::int64_t doorbell_poll_us = 0;
+  std::int64_t doorbell_idle_poll_ms = 0;
   std::int64_t weight = 1;
   bool latency = false;               // in the latency class
   std::int64_t reserve = 0;           // percent of a GPU's time

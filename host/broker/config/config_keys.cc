@@ -175,13 +175,13 @@ const Key keys[] = {
     {"vm", "vsock_port", Kind::Integer, "0", nullptr, 0, last_id, "an integer from 1024 to 4294967294, or 0 for none",
      "With \"pmem\": the vsock port where ivgpud takes connections of this VM's programs. No other VM may have it.",
      Reload::Restart, &V::vsock_port},
-    {"vm", "bell_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
+    {"vm", "doorbell_poll_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
      "With \"plain\" and \"pmem\": the interval in microseconds at which the broker polls for doorbells, until a "
      "second after the last.",
-     Reload::Restart, &V::bell_us},
-    {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 500, "an integer from 1 to 500",
+     Reload::Restart, &V::doorbell_poll_us},
+    {"vm", "doorbell_idle_poll_ms", Kind::Integer, "20", nullptr, 1, 500, "an integer from 1 to 500",
      "With \"plain\" and \"pmem\": the interval in milliseconds after a second without a doorbell.", Reload::Restart,
-     &V::bell_idle_ms},
+     &V::doorbell_idle_poll_ms},
     {"vm", "weight", Kind::Integer, "1", nullptr, 1, 1000, "an integer from 1 to 1000",
      "With policy = \"shared\": the VM's share of a GPU's time, relative to the weights of other VMs that want the "
      "GPU.",

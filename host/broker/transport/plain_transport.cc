@@ -70,8 +70,8 @@ class PlainTransport final : public Transport {
         return false;
       }
     if (!name_memory(options, broker, error)) return false;
-    const BellLine::Pace pace{std::chrono::microseconds(options.bell_us),
-                              std::chrono::milliseconds(options.bell_idle_ms)};
+    const BellLine::Pace pace{std::chrono::microseconds(options.doorbell_poll_us),
+                              std::chrono::milliseconds(options.doorbell_idle_poll_ms)};
     bells_ = std::make_unique<BellLine>(
         loop_, region_.header(), ring::peer_of_slot(static_cast<std::uint32_t>(options.slots)), pace,
         [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });

@@ -15,7 +15,8 @@ struct VmByVsock : OpenedMemory {
 // The keys of a VM. `file`: its memory.
 inline std::string by_vsock(const std::string& file, const std::string& more = "") {
   return more +
-         "transport = \"pmem\"\nslots = 2\nbell_idle_ms = 500\nvsock_cid = 5\nvsock_port = 5000\nplain_file = \"" +
+         "transport = \"pmem\"\nslots = 2\ndoorbell_idle_poll_ms = 500\nvsock_cid = 5\nvsock_port = 5000\nplain_file = "
+         "\"" +
          file + "\"\n";
 }
 

@@ -39,6 +39,27 @@ TEST(Config, KeysOfBeforeAreReadForOneReleaseMore) {
       << config.remarks[0];
 }
 
+TEST(Config, RenamedKeysAreReadForOneReleaseMore) {
+  Config config;
+  std::string error;
+  ASSERT_TRUE(
+      parse_config("[defaults]\nbell_us = 100\n[vm.a]\nbell_idle_ms = 5\n"
+                   "[vm.b]\nbell_us = 200\ndoorbell_poll_us = 300\n",
+                   "f.toml", 8, config, error))
+      << error;
+  ASSERT_EQ(config.vms.size(), 2U);
+  EXPECT_EQ(config.vms[0].doorbell_poll_us, 100);
+  EXPECT_EQ(config.vms[0].doorbell_idle_poll_ms, 5);
+  EXPECT_EQ(config.vms[1].doorbell_poll_us, 300) << "the new key holds";
+  EXPECT_EQ(config.vms[1].doorbell_idle_poll_ms, 20);
+  ASSERT_EQ(config.remarks.size(), 3U);
+  EXPECT_TRUE(config.remarks[0].ends_with("[defaults] bell_us is doorbell_poll_us by now (docs/configuration.md)"))
+      << config.remarks[0];
+  EXPECT_FALSE(parse_config("[vm.a]\nbell_us = 10", "f.toml", 8, config, error));
+  EXPECT_EQ(error, "f.toml: [vm.a] doorbell_poll_us = 10: doorbell_poll_us takes an integer from 50 to 1000000");
+  EXPECT_FALSE(parse_config("[broker]\nbell_us = 100\n[vm.a]", "f.toml", 8, config, error));
+}
+
 TEST(Config, AnEmptyVmHasTheDefaults) {
   const Config config = good("[vm.a]");
   EXPECT_EQ(config.broker.runtime_dir, "/run/ivgpu");
@@ -287,7 +308,8 @@ constexpr Mistake mistakes[] = {
      "f.toml: [gpu] longest_lease_ms = 99: longest_lease_ms takes an integer from 100 to 60000"},
     {"ReserveOfEverything", "[vm.a]\nreserve = 91",
      "f.toml: [vm.a] reserve = 91: reserve takes an integer from 0 to 90"},
-    {"BellTooFast", "[vm.a]\nbell_us = 10", "f.toml: [vm.a] bell_us = 10: bell_us takes an integer from 50 to 1000000"},
+    {"DoorbellPolledTooOften", "[vm.a]\ndoorbell_poll_us = 10",
+     "f.toml: [vm.a] doorbell_poll_us = 10: doorbell_poll_us takes an integer from 50 to 1000000"},
     {"BadVmMode", "[vm.a]\nsocket_mode = \"-1\"",
      "f.toml: [vm.a] socket_mode = \"-1\": socket_mode takes permissions in octal, as \"0660\", or \"\" for those in "
      "[broker]"},

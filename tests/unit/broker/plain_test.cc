@@ -77,7 +77,7 @@ TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
 
 TEST(Plain, RingingEverybodyAllTheTimeHurtsNobody) {
   const std::string file = memory_file("rings");
-  Broker broker(plain(file, "bell_us = 50"));
+  Broker broker(plain(file, "doorbell_poll_us = 50"));
   OpenedMemory vm(file);
   ASSERT_TRUE(vm.there());
   for (int i = 0; i < 3000; ++i) {

@@ -14,7 +14,7 @@ using ring::SlotState;
 
 // Idle looks are so rare that what happens at once was told by a channel.
 std::string pmem(const std::string& file, const std::string& more = "") {
-  return "transport = \"pmem\"\nbell_idle_ms = 500\nplain_file = \"" + file + "\"\n" + more;
+  return "transport = \"pmem\"\ndoorbell_idle_poll_ms = 500\nplain_file = \"" + file + "\"\n" + more;
 }
 
 // The guest's devdax device is what lies behind its label.
@@ -95,7 +95,7 @@ TEST(Pmem, AChannelHasTheBrokerLookWithoutItsTimer) {
   options.name = "t", options.transport = "pmem", options.region_size = 128 << 20, options.slots = 2,
   options.connections = 4;
   options.socket_mode = 0600;
-  options.bell_us = 3'600'000'000, options.bell_idle_ms = 3'600'000;
+  options.doorbell_poll_us = 3'600'000'000, options.doorbell_idle_poll_ms = 3'600'000;
   host::broker::BrokerOptions broker;
   broker.runtime_dir = folder.path();
   std::string error;

@@ -273,7 +273,7 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
 }
 
 TEST_P(RestartChannels, OneThatHasGoneMeanwhileIsSeenAndItsNumberIsNobodyElses) {
-  begin("bell_idle_ms = 500\n");
+  begin("doorbell_idle_poll_ms = 500\n");
   Port first(broker->socket_path());
   ASSERT_TRUE(first.say(0));
   EXPECT_TRUE(first.heard_once());
