@@ -125,11 +125,11 @@ IVGPU_FIGURE(other_code, "", Number, Counter, "with another exit code", "With an
 
 // The broker itself.
 IVGPU_FIGURE(up_s, "", Seconds, Gauge, "", "How long the broker has run.");
-IVGPU_FIGURE(turns, "", Number, Counter, "", "Turns of the broker's event loop.");
-IVGPU_FIGURE(turns_over_50_ms, "long_turns", Number, Counter, "",
-             "Turns that took over 50 ms of the processor's time, more than one VM may cost the others.");
-IVGPU_FIGURE(longest_turn_ms, "", Milliseconds, Gauge, "",
-             "The processor's time of the longest turn; no VM is answered meanwhile.");
+IVGPU_FIGURE(iterations, "", Number, Counter, "", "Iterations of the broker's event loop.");
+IVGPU_FIGURE(iterations_over_50_ms, "long_iterations", Number, Counter, "",
+             "Iterations that took over 50 ms of the processor's time, more than one VM may cost the others.");
+IVGPU_FIGURE(longest_iteration_ms, "", Milliseconds, Gauge, "",
+             "The processor's time of the longest iteration; no VM is answered meanwhile.");
 
 #undef IVGPU_FIGURE
 

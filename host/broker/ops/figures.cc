@@ -17,9 +17,9 @@ constexpr Reading<BrokerStatus> of_broker[] = {
     {f::up_s, [](const BrokerStatus& b) -> Number { return seconds(b.up); }}};
 
 constexpr Reading<BrokerStatus> of_loop[] = {
-    {f::turns, [](const BrokerStatus& b) -> Number { return b.turns.count; }},
-    {f::turns_over_50_ms, [](const BrokerStatus& b) -> Number { return b.turns.beyond; }},
-    {f::longest_turn_ms, [](const BrokerStatus& b) -> Number {
+    {f::iterations, [](const BrokerStatus& b) -> Number { return b.turns.count; }},
+    {f::iterations_over_50_ms, [](const BrokerStatus& b) -> Number { return b.turns.beyond; }},
+    {f::longest_iteration_ms, [](const BrokerStatus& b) -> Number {
        return std::chrono::duration<double, std::milli>(b.turns.longest).count();
      }}};
 

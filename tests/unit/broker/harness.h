@@ -245,7 +245,7 @@ class Broker {
 // Iterations of a broker's event loop since it began, as its status reports them; 0 if the status does not.
 inline std::uint64_t loop_iterations(const Broker& broker) {
   const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
-  const std::string key = "\"turns\":";
+  const std::string key = "\"iterations\":";
   const std::size_t loop = told.find("\"loop\":{"), at = told.find(key, loop);
   if (loop == std::string::npos || at == std::string::npos) return 0;
   return std::strtoull(told.c_str() + at + key.size(), nullptr, 10);

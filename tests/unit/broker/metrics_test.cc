@@ -49,7 +49,7 @@ TEST(MetricsText, AMetricsNameSaysItsUnitAndKind) {
   EXPECT_EQ(metric_name("vm_", f::posted), "ivgpu_vm_posted_calls_total");
   EXPECT_EQ(metric_name("vm_workers_", f::throttled_s), "ivgpu_vm_workers_throttled_seconds_total");
   EXPECT_EQ(metric_name("session_", f::device_memory_bytes), "ivgpu_session_device_memory_bytes");
-  EXPECT_EQ(metric_name("broker_loop_", f::longest_turn_ms), "ivgpu_broker_loop_longest_turn_seconds");
+  EXPECT_EQ(metric_name("broker_loop_", f::longest_iteration_ms), "ivgpu_broker_loop_longest_iteration_seconds");
 }
 
 // What reads these texts must notice what is wrong with them.
@@ -111,7 +111,7 @@ TEST(Metrics, FiguresOfBrokerVmsAndSessions) {
   const auto all = prometheus::read(metrics_as_text(some_status()));
   EXPECT_EQ(value(all, "ivgpu_build_info", R"({version="0.1.0",library="/lib/libcuda.so.1"})"), "1");
   EXPECT_EQ(value(all, "ivgpu_broker_up_seconds"), "5");
-  EXPECT_EQ(value(all, "ivgpu_broker_loop_longest_turn_seconds"), "0.005638");
+  EXPECT_EQ(value(all, "ivgpu_broker_loop_longest_iteration_seconds"), "0.005638");
   const std::string vm = R"({vm="train"})", session = R"({vm="train",slot="0",process="77"})";
   EXPECT_EQ(value(all, "ivgpu_vm_calls_total", vm), "60");
   EXPECT_EQ(value(all, "ivgpu_vm_posted_calls_total", vm), "40");

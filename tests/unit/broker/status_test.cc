@@ -124,13 +124,14 @@ TEST(Status, WatchedUntilTheBrokerEnds) {
 
 TEST(Status, TheCostOfTheEventLoop) {
   Broker broker;
-  const std::regex turns("\"loop\":\\{\"longest_turn_ms\":[0-9.e-]+,\"turns\":([0-9]+),\"turns_over_50_ms\":[0-9]+\\}");
+  const std::regex turns(
+      "\"loop\":\\{\"iterations\":([0-9]+),\"iterations_over_50_ms\":[0-9]+,\"longest_iteration_ms\":[0-9.e-]+\\}");
   std::smatch first, second;
   const std::string before = status(broker, {"--json"}).text, after = status(broker, {"--json"}).text;
   ASSERT_TRUE(std::regex_search(before, first, turns)) << before;
   ASSERT_TRUE(std::regex_search(after, second, turns)) << after;
   EXPECT_GT(std::stoi(second[1]), std::stoi(first[1])) << "reading it does not set it back";
-  const std::regex words("\nevent loop: [0-9]+ turns, [0-9.]+ ms of the processor in the longest\n");
+  const std::regex words("\nevent loop: [0-9]+ iterations, [0-9.]+ ms of the processor in the longest\n");
   EXPECT_TRUE(std::regex_search(status(broker).text, words));
 }
 
@@ -292,7 +293,7 @@ TEST(Status, OneReportServesTheConnectionsOfAnInterval) {
   std::set<std::string> reports;  // each names the iteration of the event loop that made it
   for (const auto& mine : answers)
     for (const std::string& answer : mine) {
-      EXPECT_TRUE(has(answer, "\"turns\":")) << "a client is not answered";
+      EXPECT_TRUE(has(answer, "\"iterations\":")) << "a client is not answered";
       reports.insert(answer);
     }
   constexpr double burst = 20, per_second = 20;

@@ -136,9 +136,9 @@ std::string ends_line(const json& vm) {
 std::string loop_text(const json& status) {
   if (!status.contains("loop")) return "";
   char text[96];
-  std::snprintf(text, sizeof text, "event loop: %llu turns, %.1f ms of the processor in the longest\n",
-                number_of<unsigned long long>(status["loop"].at("turns")),
-                status["loop"].at("longest_turn_ms").get<double>());
+  std::snprintf(text, sizeof text, "event loop: %llu iterations, %.1f ms of the processor in the longest\n",
+                number_of<unsigned long long>(status["loop"].at("iterations")),
+                status["loop"].at("longest_iteration_ms").get<double>());
   return text;
 }
 
