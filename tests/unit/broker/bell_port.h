@@ -1,4 +1,4 @@
-// A bell channel's other end: QEMU's of a port of virtio-serial, or a program's own.
+// The far end of a doorbell channel: QEMU's end of a virtio-serial port, or a program's own socket.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class Port {
   void flood(const std::string& bytes) const {
     [[maybe_unused]] const auto n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  // How many bytes came, each a wake-up, until it is quiet for so long. What must come is waited for by heard().
+  // Counts wake-up bytes until the channel is quiet for `milliseconds`. Use heard() to wait for an expected wake-up.
   int woken(int milliseconds = 200) const {
     int count = 0;
     for (pollfd port{fd_, POLLIN, 0}; poll(&port, 1, milliseconds) == 1;) {
@@ -45,7 +45,7 @@ class Port {
     }
     return count;
   }
-  // Whether the next byte is a wake-up.
+  // Waits for the next byte; true if it is a wake-up.
   bool heard() const {
     unsigned char byte = 0;
     return receives() && recv(fd_, &byte, 1, 0) == 1 && byte == ring::bell_woken;

@@ -1,4 +1,5 @@
-// A VM whose programs come by vsock, for tests of a real ivgpud whose sockets of vsock are UNIX ones (vsock_by_unix.cc).
+// A VM whose programs connect by vsock, for tests of a real ivgpud. vsock_by_unix.cc turns its vsock sockets into UNIX
+// ones.
 #pragma once
 
 #include "tests/unit/broker/bell_port.h"
@@ -12,7 +13,7 @@ struct VmByVsock : OpenedMemory {
   explicit VmByVsock(const std::string& path) : OpenedMemory(path, ring::devdax_start) {}
 };
 
-// The keys of a VM. `file`: its memory.
+// The configuration keys of the VM. `file` holds its memory.
 inline std::string by_vsock(const std::string& file, const std::string& more = "") {
   return more +
          "transport = \"pmem\"\nslots = 2\ndoorbell_idle_poll_ms = 500\nvsock_cid = 5\nvsock_port = 5000\nplain_file = "
@@ -20,7 +21,7 @@ inline std::string by_vsock(const std::string& file, const std::string& more = "
          file + "\"\n";
 }
 
-// The ports, by their numbers, and who connects there.
+// The folder of the UNIX sockets: one per port number, and a file `cid` with the CID of connecting programs.
 struct VsockFolder : Folder {
   VsockFolder() { cid(our_cid); }
   void cid(std::uint32_t cid) const { write("cid", std::to_string(cid)); }

@@ -1,4 +1,4 @@
-// The configuration: every default, every key, every sentence about a mistake. And the command line around it.
+// The configuration file: each default, key and error message; and the command line.
 #include "host/broker/config/config.h"
 
 #include "tests/unit/broker/harness.h"
@@ -170,7 +170,7 @@ TEST(Config, BoundsOfAVm) {
   EXPECT_EQ(vm("cpu_max = \"none\"").cpu_max, 0);
 }
 
-// Threads are counted per user: a bound by that is for a VM whose user is nobody else's.
+// The kernel counts threads per user, so the limit needs a user that no other VM has.
 TEST(Config, AUserOfAVmsOwn) {
   const Config config = good("[vm.a]\n[vm.b]\nworker_uid = 7001\n[vm.c]\nworker_uid = 7002\n[vm.d]\nworker_uid = 7002");
   EXPECT_FALSE(config.vms[0].own_uid) << "nobody may be anybody";
@@ -370,7 +370,7 @@ TEST(Config, LettersBeyondAsciiStandOnLinesOfComment) {
   EXPECT_EQ(good("# '''\xc3\xbd\n[vm.a]\n# \xe2\x80\xa9 '''").vms.size(), 1U);
 }
 
-// Of each of these toml++ itself would make something that the language does not define.
+// toml++ itself would accept each of these, and make of it a value that TOML does not define.
 TEST(Config, WhatSurprisesTomlPlusPlusDoesNotReachIt) {
   const std::string many(64, '_');
   EXPECT_EQ(error_of("[vm.a]\nslots = 2000-01-01" + many + " 1"), "f.toml:2: a word may have 63 underscores at most");
@@ -384,7 +384,7 @@ TEST(Config, WhatSurprisesTomlPlusPlusDoesNotReachIt) {
   EXPECT_EQ(error_of("a = [}]"), "f.toml: this is no TOML");
 }
 
-// The longest name that a VM may have, and a path of many words.
+// The longest VM name, and a path of many words.
 TEST(Config, WhatIsKeptFromTomlPlusPlusIsMoreThanAnybodyNeeds) {
   const std::string name = "a" + std::string(62, '_'), path = "/a_b.c_d/" + std::string(60, '_') + "/..";
   const Config config = good("[gpu]\nlibrary = \"" + path + "\"\n[vm." + name + "] # '");

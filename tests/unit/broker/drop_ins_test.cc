@@ -1,6 +1,6 @@
-// Files of single VMs beside the broker's file: what they may say, which of two wins, and that a bad one concerns its VM
-// alone, at the start, at a reload and for --check. `ivgpu add` and `ivgpu remove`, which write them. A real ivgpud and
-// fake workers.
+// Files of single VMs beside the broker's file: allowed keys, and which file wins. A bad file affects its VM alone: at
+// the start, at a reload and for --check. `ivgpu add` and `ivgpu remove` write the files. A real ivgpud and fake
+// workers.
 #include "host/broker/config/drop_ins.h"
 
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ using namespace broker_test;
 using namespace host::broker;
 namespace fs = std::filesystem;
 
-// A folder for the broker's file, with vms.d, and one for its sockets.
+// One folder for the broker's file with vms.d, another for its sockets.
 struct Place {
   Folder config, runtime;
   Place() {
@@ -55,7 +55,7 @@ std::string refusals(const Config& config) {
   return all;
 }
 
-// ---- what is read --------------------------------------------------------------------------------------------------
+// ---- reading the files ---------------------------------------------------------------------------------------------
 
 TEST(DropIns, AreVmsLikeThoseOfTheBrokersFile) {
   const Place place;
@@ -183,7 +183,7 @@ TEST(DropIns, WithoutAFolderAFileNeedsAVm) {
   EXPECT_EQ(error, place.config / "c.toml: there is no VM; add a table [vm.NAME], which may be empty");
 }
 
-// A strict judge: VMs whose weights have a sum beyond 10 are not possible together.
+// Plays the check of VMs together: refuses if the sum of their weights exceeds 10.
 TEST(DropIns, WhatIsNotPossibleTogetherIsTakenOneByOne) {
   const Possible possible = [](Config& config, std::vector<VmGpus>& gpus, std::string& error) {
     EXPECT_TRUE(gpus.empty());
@@ -216,7 +216,7 @@ TEST(DropIns, WhatIsNotPossibleTogetherIsTakenOneByOne) {
 
 // ---- a broker ------------------------------------------------------------------------------------------------------
 
-// An ivgpud of a Place, whose log and pid are at hand.
+// An ivgpud that serves a Place; the test has its log and pid.
 struct Served {
   const Place& place;
   pid_t pid = -1;

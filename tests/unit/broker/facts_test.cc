@@ -1,5 +1,5 @@
-// What a broker tells guests of their GPUs: the helper's lines, how long an answer counts, utilisation, and the pages that a
-// guest reads.
+// What a broker reports to guests about their GPUs: the helper's lines, the age limit of an answer, utilisation, and
+// the pages that a guest reads.
 #include <algorithm>
 #include <memory>
 
@@ -124,7 +124,7 @@ TEST(Utilization, IsThePartOfTheLastSeconds) {
   EXPECT_EQ(use.percent(now + 1s, had), 100U) << "never more";
 }
 
-// ---- how long an answer counts -------------------------------------------------------------------------------------
+// ---- the age limit of an answer ------------------------------------------------------------------------------------
 
 class Telling : public host::broker::GpuUsage {
  public:
@@ -162,7 +162,7 @@ class FactCache : public testing::Test {
     loop.run();
     loop.forget(timer);
   }
-  // Until a question has been answered.
+  // Asks, and runs the loop until the answer comes.
   void ask(const std::vector<std::string>& gpus) {
     bool told = false;
     cache.ask(gpus, [&] { told = true, loop.stop(); });
@@ -198,7 +198,7 @@ TEST_F(FactCache, AsksAgainWhenASecondHasPassed) {
   EXPECT_EQ(asked.questions.size(), before + 1);
 }
 
-// Else one would be too old whenever the other has come.
+// Otherwise one answer would be too old whenever the next arrived.
 TEST_F(FactCache, AsksForAllOfAQuestionWhereOneIsTooOld) {
   ask({"GPU-1"});
   run_for(600ms);
@@ -246,7 +246,7 @@ struct Answer {
   std::vector<ring::VmGpu> gpus;
 };
 
-// A guest's side of a question.
+// The guest's side of a question.
 class Asker : public Client {
  public:
   using Client::Client;
@@ -275,7 +275,7 @@ std::uint32_t fact(const ring::VmGpu& gpu, Fact fact) {
   return gpu.fact[ring::number_of(fact)];
 }
 
-// Of simulated GPUs, with a file of their use in which the test says what workers hold.
+// Simulated GPUs, with a file in which the test sets what workers hold.
 class Told : public testing::Test {
  protected:
   std::unique_ptr<Broker> broker(const std::string& vm_keys = "", const char* devices = "1") {
@@ -333,7 +333,7 @@ TEST_F(Told, AQuotaInPlaceOfTheGpusMemory) {
   const auto served = broker("gpu_memory = \"1GiB\"");
   Asker guest(served->socket_path());
   ASSERT_TRUE(guest.greet(3));
-  hold(0, 4711, std::uint64_t{3} << 30);  // a stranger's
+  hold(0, 4711, std::uint64_t{3} << 30);  // held by a stranger
   const Answer answer = guest.ask();
   ASSERT_EQ(answer.gpus.size(), 1U);
   EXPECT_EQ(answer.gpus[0].memory_total, std::uint64_t{1} << 30);
@@ -342,7 +342,7 @@ TEST_F(Told, AQuotaInPlaceOfTheGpusMemory) {
   EXPECT_GT(answer.gpus[0].memory_free, std::uint64_t{512} << 20) << "strangers do not count";
 }
 
-// The GPU has 1 GiB left, which this VM is not to learn.
+// The GPU has 1 GiB left. This VM must not learn that.
 TEST_F(Told, AQuotaThoughOthersHoldMostOfTheGpu) {
   const auto served = broker("gpu_memory = \"3GiB\"");
   Asker guest(served->socket_path());

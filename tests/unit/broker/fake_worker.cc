@@ -1,5 +1,5 @@
-// A worker as the broker's tests need it: the real start, jail and messages, with a driver that is a few lines. What it
-// does is told by IVGPU_SIM_FAKE when it starts, and by a letter in its arena when its doorbell rings.
+// A worker for the broker's tests: the real start, jail and messages, with a driver of a few lines. IVGPU_SIM_FAKE
+// selects its behaviour at the start. Later, each doorbell makes it obey a letter in its arena.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -28,8 +28,8 @@ namespace {
 host::worker::Options options;
 std::unique_ptr<host::worker::LifeLine> life;
 
-// What NVIDIA's driver does as a client of MPS while it starts: it connects to a socket of the daemon's, and both map a
-// file in /dev/shm. Says what the jail let it do.
+// Acts as NVIDIA's driver does when it starts as a client of MPS: connects to the daemon's socket and maps a file in
+// /dev/shm. Prints what the jail allowed.
 void be_a_client_of_mps() {
   const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
   sockaddr_un address{};
@@ -44,7 +44,7 @@ void be_a_client_of_mps() {
     if (fd >= 0) close(fd);
 }
 
-// A message as a ready worker sends it, with more descriptors beside it than any has.
+// Sends a ready message with more descriptors than one may carry.
 void pass_descriptors() {
   host::worker::ReadyMessage message{};
   message.kind = host::worker::ready_kind;
@@ -73,7 +73,7 @@ bool start(const std::string& library, std::string& error) {
   return true;
 }
 
-// What a channel's thread would have counted; 'h': what a worker says that its guest controls.
+// Counts as a channel's thread would; with 'h' it fills the page with hostile values.
 void count(ring::TelemetryPage& page, char what) {
   if (what == 'h') return void(std::memset(static_cast<void*>(&page), 0xff, sizeof page));
   ring::ChannelCounters& c = page.channel[3];
@@ -83,7 +83,7 @@ void count(ring::TelemetryPage& page, char what) {
   page.device_memory = 5 << 20;
 }
 
-// An entry of channel 1 for each letter; says whether the trace was on.
+// Writes an entry of channel 1 for each letter. Returns whether the trace was on.
 char trace(ring::TelemetryView telemetry) {
   static ring::TraceWriter writer(telemetry.page().channel[1].written, telemetry.cells(1));
   static std::uint64_t position = 0;
@@ -100,14 +100,14 @@ char trace(ring::TelemetryView telemetry) {
 using host::worker::MemoryMessage, host::worker::MemoryWord;
 
 std::uint64_t lent = 0, taken = 0;
-bool stubborn = false;  // does not give back what it is asked for
+bool stubborn = false;  // ignores Collect
 
 void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
   const MemoryMessage message{host::worker::memory_kind, word, 0, sequence, bytes, 0};
   send(options.control_fd, &message, sizeof message, MSG_NOSIGNAL);
 }
 
-// False: the broker has closed the socket.
+// False if the broker has closed the socket.
 bool hear(MemoryMessage& message) {
   if (life->receive(options.control_fd, message) != sizeof message) return false;
   if (message.word != MemoryWord::Collect || stubborn) return true;
@@ -116,7 +116,7 @@ bool hear(MemoryMessage& message) {
   return true;
 }
 
-// The answer to a question.
+// Sends a question and returns the answer to it.
 MemoryMessage ask(MemoryWord word, std::uint64_t bytes) {
   static std::uint32_t sequence = 0;
   say(word, ++sequence, bytes);
@@ -126,7 +126,7 @@ MemoryMessage ask(MemoryWord word, std::uint64_t bytes) {
   return message;
 }
 
-// Its number is the argument of the letter, and the answer.
+// `number` is the letter's argument, and receives the answer.
 void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_t* number) {
   MemoryMessage answer{};
   switch (what) {
@@ -158,7 +158,7 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
 
 // ---- GPU time ------------------------------------------------------------------------------------------------------
 
-bool wants_gpu = false;  // all the time, as far as its page tells, and waits after each submission
+bool wants_gpu = false;  // its page always reports work, and it waits after each submission
 
 void use_gpu(const host::GpuUsePages& pages) {
   ring::DeviceUse& words = pages.use->device[0];
@@ -169,7 +169,7 @@ void use_gpu(const host::GpuUsePages& pages) {
 
 // ---- MPS -----------------------------------------------------------------------------------------------------------
 
-// Connections without a word, one after the other; how many there were.
+// Connects `times` times in sequence without sending. Returns how many connections succeeded.
 std::uint64_t knock(const std::string& path, std::uint64_t times) {
   std::uint64_t were = 0;
   const sockaddr_un address = mps_play::address_of(path);
@@ -181,7 +181,7 @@ std::uint64_t knock(const std::string& path, std::uint64_t times) {
   return were;
 }
 
-// What no driver asks for: no address at all, and descriptors that are none.
+// Asks as no driver does: connects to no address, and passes invalid descriptors.
 std::string ask_nonsense() {
   const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const std::string to_nothing = connect(own, nullptr, 0) == 0 ? mps_play::introduce(own) : mps_play::failed("connect");
@@ -191,8 +191,8 @@ std::string ask_nonsense() {
   return to_nothing + of_nothing;
 }
 
-// It makes a context, is one that floods its door, or asks for nonsense. The path is behind the letter, and what came of it
-// behind that.
+// Makes a context, floods its connect proxy, or asks for nonsense. The path follows the letter; the result follows the
+// path.
 void be_a_client(volatile char* command) {
   auto* const number = reinterpret_cast<volatile std::uint64_t*>(command + 8);
   const std::string path(const_cast<const char*>(command + 64));
@@ -206,7 +206,7 @@ bool interrupt() {
   return write(options.interrupt_fd, &one, sizeof one) == 8;
 }
 
-// Each command answers with a letter after it.
+// Obeys one command, and writes a letter behind it as the answer.
 void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   switch (command[0]) {
     case 'x': _exit(3);

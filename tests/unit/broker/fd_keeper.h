@@ -1,6 +1,5 @@
-// A strict stand-in for systemd's part in a restart: it holds the descriptors that a broker has it hold, and passes them to
-// the next (sd_notify(3), sd_listen_fds(3)). What systemd would refuse, or take for something else than is meant, is a
-// failure of the test.
+// A strict stand-in for systemd in a restart. It stores a broker's descriptors and passes them to the next broker
+// (sd_notify(3), sd_listen_fds(3)). A message that systemd would refuse or misread fails the test.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +35,7 @@ class FdKeeper {
   FdKeeper(const FdKeeper&) = delete;
   FdKeeper& operator=(const FdKeeper&) = delete;
 
-  // After all that was sent to it.
+  // The stored names, once all sent messages are read.
   std::set<std::string> names() {
     catch_up();
     const std::lock_guard lock(mutex_);
@@ -45,21 +44,21 @@ class FdKeeper {
     return all;
   }
   bool holds(const std::string& name) { return names().contains(name); }
-  // A broker that finds the keeper's socket full sends on later.
+  // Waits, since a broker that finds the keeper's socket full sends later.
   bool comes_to_hold(const std::string& name) {
     return eventually([&] { return holds(name); });
   }
-  // Waits for it. Stays the keeper's; -1: it does not come to hold one of this name.
+  // Waits for a descriptor of this name, which the keeper still owns; -1 if none comes.
   int held(const std::string& name) {
     if (!comes_to_hold(name)) return -1;
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(name);
     return found == held_.end() ? -1 : found->second;
   }
-  // It has room for no more than so many by now: like systemd it lets go of what comes beyond, and tells nobody.
+  // Limits the store. Like systemd, it then silently closes any further descriptor.
   void bound(std::size_t most) { most_ = most; }
   std::size_t beyond() const { return beyond_; }
-  // How often it was told to hold one whose name begins so.
+  // How many messages asked it to store a name with this beginning.
   std::size_t times_told(const std::string& beginning) {
     catch_up();
     const std::lock_guard lock(mutex_);
@@ -70,24 +69,24 @@ class FdKeeper {
     const std::lock_guard lock(mutex_);
     if (const auto found = held_.extract(name)) close(found.mapped());
   }
-  // It holds another descriptor under this name, which stays the caller's.
+  // Stores another descriptor under this name. The caller keeps its own copy.
   void replace(const std::string& name, int fd) {
     lose(name);
     const std::lock_guard lock(mutex_);
     held_.emplace(name, fcntl(fd, F_DUPFD_CLOEXEC, 0));
   }
-  // The service has become inactive.
+  // Does what systemd does when the service becomes inactive.
   void drop_all() {
     catch_up();
     close_all();
   }
-  // Holds all of it on, and knows no name of it.
+  // Keeps all descriptors but forgets their names.
   void lose_names() {
     catch_up();
     const std::lock_guard lock(mutex_);
     for (const auto& [name, fd] : std::exchange(held_, {})) nameless_.push_back(fd);
   }
-  // Whether a broker has said this since the last call for it.
+  // Whether a broker has sent this text since the last call with it.
   bool hears(const std::string& text) {
     return eventually([&] {
       const std::lock_guard lock(mutex_);
@@ -98,7 +97,7 @@ class FdKeeper {
     });
   }
 
-  // What the manager does to a process before it becomes the service. `pass`: with what is held.
+  // Prepares a child as the manager does before it becomes the service. `pass`: hand it the stored descriptors.
   std::function<void()> environment(bool pass = true) {
     catch_up();
     const std::lock_guard lock(mutex_);
@@ -179,7 +178,7 @@ class FdKeeper {
     EXPECT_TRUE(fds.empty()) << text;
     if (!words.contains("FDSTOREREMOVE")) return said_.push_back(text);
     EXPECT_EQ(words.size(), 2U) << text;
-    if (beyond_ != 0 && !held_.contains(words["FDNAME"])) return;  // it had no room
+    if (beyond_ != 0 && !held_.contains(words["FDNAME"])) return;  // over the limit: dropped
     const auto found = held_.extract(words["FDNAME"]);
     EXPECT_TRUE(found) << "nothing is held under this name: " << text;
     if (found) close(found.mapped());
@@ -207,7 +206,7 @@ class FdKeeper {
   Folder folder_;
   const std::string name_;
   const int socket_;
-  std::mutex mutex_;  // for the next four
+  std::mutex mutex_;  // guards the next four
   std::map<std::string, int> held_;
   std::vector<int> nameless_;
   std::vector<std::string> said_, told_;

@@ -1,4 +1,4 @@
-// What a VM's workers find of its GPUs, and what they miss. How the broker goes on then: tests/loopback/shares.cc.
+// Which of a VM's GPUs its workers find and which are missing. tests/loopback/shares.cc tests how the broker goes on.
 #include "host/broker/alloc/gpu_presence.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(GpuPresence, NoGpuAtAllIsToldFromTheStart) {
       << "the kernel did not list it at the start";
 }
 
-// The UUID that CUDA tells of a MIG device is not in its old name.
+// The old name of a MIG device lacks the UUID that CUDA reports for it.
 TEST(GpuPresence, AMigDeviceIsMissedByNumberAlone) {
   VmGpus gpus;
   gpus.all = false;

@@ -1,5 +1,4 @@
-// The key `gpus`: what the kernel tells of GPUs, what an element of the key may mean, and every sentence about a
-// mistake.
+// The key `gpus`: what the kernel reports about GPUs, what an element of the key may mean, and each error message.
 #include "host/broker/gpu/gpus.h"
 
 #include "host/broker/alloc/gpu_holds.h"
@@ -27,11 +26,11 @@ std::string information(const std::string& uuid, const std::string& pci, const s
 
 constexpr const char* first = "GPU-1a2b3c4d-0000-0000-0000-000000000001";
 constexpr const char* second = "GPU-1a2bffff-0000-0000-0000-000000000002";
-// As the kernel shows it of a GPU that nobody has used since the start. A backslash: two question marks have a meaning.
+// The kernel shows this for a GPU that is unused since boot. `\?` avoids trigraphs.
 constexpr const char* unread = "GPU-?\?\?\?\?\?\?\?-?\?\?\?-?\?\?\?-?\?\?\?-?\?\?\?\?\?\?\?\?\?\?\?";
 constexpr const char* third = "GPU-99999999-0000-0000-0000-000000000003";
 
-// Three GPUs whose addresses, minors and places in the folder are in different orders.
+// Three GPUs whose addresses, minors and directory entries are in different orders.
 class Machine {
  public:
   Machine() {
@@ -226,7 +225,7 @@ TEST(Gpus, SimulatedOnesAreCounted) {
   EXPECT_EQ(gpus[7].uuid, "GPU-69766770-752d-7369-6d00-000000000008");
   EXPECT_EQ(gpus[7].pci, "0000:08:00.0");
   for (const char* bad : {"", "0", "9", "-1", "x", "99999999999"}) EXPECT_TRUE(simulated_gpus(bad).empty()) << bad;
-  EXPECT_EQ(chosen({"3", "02:00.0"}, gpus).devices.size(), 3U);  // what all share, and none of their own
+  EXPECT_EQ(chosen({"3", "02:00.0"}, gpus).devices.size(), 3U);  // the shared files, and none of a GPU
 }
 
 // ---- the key in the file -------------------------------------------------------------------------------------------
@@ -300,7 +299,7 @@ TEST(WorkerOptions, ADeviceIsOneOfNvidias) {
   EXPECT_NE(good.text.find("--control-fd, "), std::string::npos) << good.text;
 }
 
-// ---- one broker for each ------------------------------------------------------------------------------------------
+// ---- one broker per GPU -------------------------------------------------------------------------------------------
 
 TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   const Gpu gpu{0, "GPU-of-test-" + std::to_string(getpid()), "0000:19:00.0", "/dev/nvidia2", false};

@@ -1,4 +1,4 @@
-// An ivgpud in a folder of its own, and a client of its sockets: what the broker's process tests stand on.
+// An ivgpud in its own folder, and a client of its sockets: the base of all tests of the broker's process.
 #pragma once
 
 #include <fcntl.h>
@@ -35,12 +35,12 @@
 
 namespace broker_test {
 
-// For poll().
+// `test_deadline` for poll().
 constexpr int deadline_ms = static_cast<int>(std::chrono::milliseconds(test_deadline).count());
 
 inline bool eventually(const std::function<bool()>& condition) { return before_deadline(condition); }
 
-// Seconds since a moment. A bound on a rate takes them after it has counted: load makes the bound wider, never narrower.
+// Seconds since `begin`. A test of a rate reads the time after it has counted, so load only widens the bound.
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -50,7 +50,7 @@ class Folder {
   Folder() {
     std::string name = std::filesystem::temp_directory_path() / "ivgpud-test-XXXXXX";
     if (mkdtemp(name.data()) != nullptr) path_ = name;
-    std::filesystem::permissions(path_, std::filesystem::perms::all);  // workers have another user
+    std::filesystem::permissions(path_, std::filesystem::perms::all);  // workers run as another user
   }
   ~Folder() { std::filesystem::remove_all(path_); }
   Folder(const Folder&) = delete;
@@ -72,7 +72,7 @@ class Folder {
   std::string path_;
 };
 
-// A machine whose kernel lacks a system call, for this process and its children.
+// Makes a system call fail in this process and its children, as on a kernel that lacks the call.
 inline void take_away(unsigned call) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
@@ -84,10 +84,10 @@ inline void take_away(unsigned call) {
 
 struct Outcome {
   int code;
-  std::string text;  // both outputs
+  std::string text;  // stdout and stderr
 };
 
-// Runs a program to its end.
+// Runs a program until it exits.
 inline Outcome run_program(const char* program, const std::vector<std::string>& arguments) {
   const ChildOutput output = output_of_child([&] {
     dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -105,8 +105,8 @@ inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return ru
 // A running ivgpud with one VM, "t", and the workers of FAKE_WORKER.
 class Broker {
  public:
-  // `before`: what the process does to itself before it becomes ivgpud. `library`: the driver, an empty file where none
-  // is named, since fake workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu].
+  // `before`: runs in the child before it becomes ivgpud. `library`: the driver; by default an empty file, since fake
+  // workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu].
   explicit Broker(
       const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {},
       const std::string& library = "", const std::string& keys = "", const std::string& gpu_keys = "",
@@ -119,7 +119,7 @@ class Broker {
                                "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
     start(before);
   }
-  // The next one, in the same folder; the last has ended.
+  // Starts the next broker in the same folder. The last one has exited.
   void again(const std::function<void()>& before = [] {}) {
     let_go();
     ready.clear();
@@ -149,7 +149,7 @@ class Broker {
     for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++times;
     return times;
   }
-  // Changes its configuration file, which it reads when it starts or reloads.
+  // Changes the configuration file. The broker reads it at its start and on a reload.
   void change_file(const std::string& from, const std::string& to) const {
     std::string text = folder.read("c.toml");
     const std::size_t at = text.find(from);
@@ -161,9 +161,9 @@ class Broker {
     stay_ = -1;
   }
   bool ended() const { return reaped_; }
-  // As `ivgpu status --json`; "" unless it has ended in order.
+  // The broker's last status, as `ivgpu status --json` prints it; "" unless the broker exited in order.
   std::string last_status() const { return folder.read("last-status"); }
-  // The exit code; -1 when it was killed.
+  // The exit code; -1 if a signal killed the broker.
   int wait() {
     int status = 0;
     waitpid(pid, &status, 0);
@@ -174,7 +174,7 @@ class Broker {
     kill(pid, signal);
     return wait();
   }
-  // The workers that live: the broker's children without ivgpu-nvml, which a broker starts on a machine with a GPU.
+  // The live workers: the broker's children except ivgpu-nvml, which a broker starts on a machine with a GPU.
   std::vector<pid_t> workers() const {
     std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
     std::vector<pid_t> all;
@@ -188,7 +188,7 @@ class Broker {
 
   Folder folder;
   pid_t pid = -1;
-  std::string ready;  // what came over --ready-fd
+  std::string ready;  // bytes from --ready-fd
 
  private:
   void start(const std::function<void()>& before) {
@@ -200,10 +200,10 @@ class Broker {
     if (pid == 0) {
       if (!fake_.empty()) setenv("IVGPU_SIM_FAKE", fake_.c_str(), 1);
       dup2(log, 2);
-      // Out of the way of what a service manager passes.
+      // Above the descriptors that a service manager passes.
       constexpr int above = 600;
       const int stay = fcntl(stay_pipe[0], F_DUPFD, above), ready_end = fcntl(ready_pipe[1], F_DUPFD, above);
-      // Emptied, the file of the broker before would wait until a busy disk has its bytes.
+      // A new file: to truncate the last broker's file would wait for a busy disk.
       unlink((folder / "last-status").c_str());
       const int last_file = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_EXCL, 0600);
       const int last = fcntl(last_file, F_DUPFD, above);
@@ -220,7 +220,7 @@ class Broker {
     close(ready_pipe[1]);
     close(stay_pipe[0]);
     stay_ = stay_pipe[1];
-    // A worker that hangs is never ready: its broker is up once it waits for events.
+    // A hanging worker is never ready, so its broker counts as up once it waits for events.
     if (fake_ == "hang") {
       EXPECT_TRUE(eventually_logged("waiting through "));
     } else {
@@ -251,8 +251,8 @@ inline std::uint64_t loop_iterations(const Broker& broker) {
   return std::strtoull(told.c_str() + at + key.size(), nullptr, 10);
 }
 
-// How many of a VM's workers have ended, how many of them by a signal that the broker did not send, and what is told of
-// the last of these. The log leaves out lines that come too often.
+// How many of a VM's workers have exited, how many by a signal that the broker did not send, and the last such signal.
+// The log omits frequent lines, so this reads the status.
 struct Ends {
   unsigned long all = 0, signals = 0;
   std::string last_signal;
@@ -272,7 +272,7 @@ inline Ends ends_of_workers(const Broker& broker, const std::string& vm) {
   return ends;
 }
 
-// What QEMU and guest processes see: the messages, and the region behind them.
+// A client of the ivshmem socket: the messages that QEMU and guest processes see, and the region.
 class Client {
  public:
   struct Message {
@@ -320,14 +320,14 @@ class Client {
     return message;
   }
 
-  // The broker ends the connection, and has said nothing since the last message.
+  // Whether the broker closes the connection without another message.
   bool is_ended() const {
     pollfd wait{socket_, POLLIN, 0};
     char byte;
     return poll(&wait, 1, deadline_ms) == 1 && recv(socket_, &byte, 1, MSG_DONTWAIT) <= 0;
   }
 
-  // The whole greeting; the region is mapped and the doorbells are known after it.
+  // Reads the whole greeting; afterwards the region is mapped and the doorbells are known.
   bool greet(std::uint32_t slots, std::uint32_t vectors = 1) {
     for (std::uint32_t i = 0; i < 3 + 1 + slots + vectors; ++i) {
       const auto message = receive();
@@ -343,7 +343,7 @@ class Client {
     return true;
   }
 
-  // The eventfd of one of its own interrupts, after the greeting.
+  // The eventfd of one of its own interrupts; valid after the greeting.
   int interrupt(std::uint32_t vector) const {
     for (const Message& m : messages)
       if (m.value == peer && m.fd >= 0 && vector-- == 0) return m.fd;
@@ -352,7 +352,7 @@ class Client {
 
   ring::RegionHeader& header() const { return other_side::region(base); }
   ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(base, k); }
-  // The broker's words that a test waits for.
+  // Words in the region that the broker writes.
   ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
   ring::Shared<std::uint64_t> heartbeat() const { return other_side::shared(header().heartbeat); }
   ring::SlotWord word(std::uint32_t k) const { return ring::SlotWord::of(state(k).load()); }
@@ -374,7 +374,7 @@ class Client {
     ring_peer(ring::peer_broker);
     return stepped;
   }
-  // Takes a Ready slot as a guest does; the slot, or nothing when there is none in time.
+  // Claims a Ready slot as a guest does. Returns nothing if no slot is Ready before the deadline.
   std::optional<std::uint32_t> claim(std::uint32_t as_peer = 0) const {
     std::optional<std::uint32_t> taken;
     eventually([&] {
@@ -394,12 +394,12 @@ class Client {
   bool becomes(std::uint32_t k, ring::SlotState state) const {
     return eventually([&] { return word(k).state == state; });
   }
-  // A released slot: it is empty, or ready for the next program.
+  // Whether a released slot becomes Empty, or Ready for the next program.
   bool comes_back(std::uint32_t k) const {
     return eventually(
         [&] { return word(k).state == ring::SlotState::Empty || word(k).state == ring::SlotState::Ready; });
   }
-  // The broker answers a ring.
+  // Rings the broker and waits for its answer.
   bool is_answered() const {
     const std::uint64_t before = heartbeat().load();
     ring_peer(ring::peer_broker);
@@ -410,7 +410,7 @@ class Client {
     for (std::uint32_t k = 0; k < header().slot_count; ++k) n += word(k).state == state;
     return n;
   }
-  // Rings a fake worker with a command, and waits for its answer where there is one.
+  // Rings a fake worker with a command, and waits for the answer if the command has one.
   bool tell(std::uint32_t k, char what) const {
     command(k)[1] = 0;
     command(k)[0] = what;

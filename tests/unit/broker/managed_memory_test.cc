@@ -1,4 +1,4 @@
-// How much managed memory processes have, by what the kernel says of their mappings. No GPU.
+// Managed memory of processes, read from the kernel's list of their mappings. No GPU.
 #include "host/broker/gpu/managed_memory.h"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ TEST(ManagedMemoryList, CountsTheModulesFile) {
     EXPECT_EQ(in(nonsense).bytes, 0u) << nonsense;
 }
 
-// Behind it a worker could hide what it has.
+// A worker could hide mappings behind such a line.
 TEST(ManagedMemoryList, WithoutAnEndIsTooLong) {
   const std::string line = "7f0000000000-7f0000001000 rw-p 00000000 00:06 1 /" + std::string(4000, 'x') + "\n";
   std::string text;
@@ -69,7 +69,7 @@ TEST(ManagedMemoryOf, AProcessThatHasEndedIsNone) {
   EXPECT_EQ(nobody.bytes, 0u);
 }
 
-// Another user's, that nobody of that user may look into either, as a worker is.
+// A process of another user without dumpable memory, like a worker: even that user may not read its maps.
 TEST(ManagedMemoryOf, AWorkerTakesACapability) {
   if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1) GTEST_SKIP() << "nobody may look here";
   const broker_test::Folder folder;
@@ -78,7 +78,7 @@ TEST(ManagedMemoryOf, AWorkerTakesACapability) {
     const bool mapped =
         ftruncate(file, 2 * mebi) == 0 && mmap(nullptr, 2 * mebi, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED;
     const bool other = setgid(1) == 0 && setuid(1) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
-    // It may not look into its parent.
+    // This process may not read its parent's maps.
     const Mapped parents = broker::managed_memory_of(getppid());
     const bool refused = parents.end == Mapped::End::Unread &&
                          parents.why.ends_with("/maps: Permission denied; ivgpud needs CAP_SYS_PTRACE for it");
@@ -106,7 +106,7 @@ TEST(ManagedMemory, IsToldForEachProcess) {
   EXPECT_TRUE(managed.look({}, test_deadline).empty());
 }
 
-// Once is a busy machine.
+// One slow list means only a busy machine.
 TEST(ManagedMemory, WhoseListIsAlwaysTooSlowHidesSomething) {
   std::atomic<bool> slow{false};
   ManagedMemory managed([&](pid_t) {
@@ -124,7 +124,7 @@ TEST(ManagedMemory, WhoseListIsAlwaysTooSlowHidesSomething) {
   }
 }
 
-// What the kernel does not answer for one keeps nobody waiting for ever, and the others have their last answers.
+// A stuck process must not block the caller for ever, and the remaining processes keep their last answers.
 TEST(ManagedMemory, AListThatDoesNotComeIsNotWaitedFor) {
   std::atomic<bool> stuck{false};
   std::atomic<std::uint64_t> bytes{5};

@@ -1,5 +1,5 @@
-// Device memory as the broker gives it out: the accounts by themselves, and a real ivgpud with fake workers whose use the
-// test makes up, in the simulated GPU's file. No GPU.
+// How the broker hands out device memory: the accounts alone, and a real ivgpud with fake workers. The test sets the
+// workers' use in the simulated GPU's file. No GPU.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -32,7 +32,7 @@ host::worker::ReadyMessage ready_message(std::uint64_t memory = 4096 * mebi, std
   return message;
 }
 
-// The leases of a VM whose workers are numbers.
+// The leases of a VM whose workers are plain numbers.
 struct Played {
   struct Worker {
     std::uint64_t taken = 0, lent = 0;
@@ -65,7 +65,7 @@ struct Played {
   bool say(std::uint32_t k, MemoryWord word, std::uint64_t bytes, std::uint32_t sequence = 7) {
     return leases.heard(k, {host::worker::memory_kind, word, 0, sequence, bytes, 0});
   }
-  // What it is lent at once; nothing where the answer has to wait.
+  // The bytes that are reserved at once; nothing if the answer has to wait.
   std::optional<std::uint64_t> borrow(std::uint32_t k, std::uint64_t bytes) {
     const std::size_t before = workers[k].heard.size();
     EXPECT_TRUE(say(k, MemoryWord::Borrow, bytes));
@@ -275,7 +275,7 @@ broker::GpuUses uses(std::initializer_list<std::pair<pid_t, std::uint64_t>> proc
 
 class Measured : public Leases {
  protected:
-  // Looks once; whether it is to be looked at again soon.
+  // Measures once; true if the broker should measure again soon.
   bool look(Played& vm, std::initializer_list<std::pair<pid_t, std::uint64_t>> processes) {
     std::set<std::string> wanted;
     vm.leases.before_measuring(wanted);
@@ -301,7 +301,7 @@ TEST_F(Measured, WhatTheDriverTakesBesideCounts) {
 
 TEST_F(Measured, ASpareWorkerTellsWhatAContextTakes) {
   Played vm(accounts, 512 * mebi);
-  gpu().context = 300 * mebi;  // an estimate
+  gpu().context = 300 * mebi;  // estimated
   vm.workers[0].spare = true;
   vm.start(0);
   look(vm, {{100, 200 * mebi}});
@@ -356,7 +356,7 @@ TEST_F(Measured, OnceIsNoHarm) {
   EXPECT_EQ(vm.workers[0].ended, "");
 }
 
-// It takes without asking, and within the VM's quota: that is counted as if it had asked.
+// A worker that allocates without asking, within the VM's quota, is charged as if it had asked.
 TEST_F(Measured, WhatItTakesWithoutAskingIsTheVmsLoss) {
   Played vm(accounts, 512 * mebi);
   vm.start(0);
@@ -380,7 +380,7 @@ TEST_F(Measured, ALeaseThatIsNotUsedIsCollectedForOverhead) {
   EXPECT_EQ(vm.workers[0].ended, "");
 }
 
-// A broker in another process namespace than NVML's.
+// A broker in another pid namespace than NVML's.
 TEST_F(Measured, WorkersThatAreNotNamedCountByTheirOwnAccount) {
   Played vm(accounts, 512 * mebi);
   vm.start(0);
@@ -389,7 +389,7 @@ TEST_F(Measured, WorkersThatAreNotNamedCountByTheirOwnAccount) {
   EXPECT_EQ(vm.leases.status().at(0).missing, gpu().missing);
 }
 
-// ---- what ivgpu-nvml says ------------------------------------------------------------------------------------------
+// ---- the output of ivgpu-nvml --------------------------------------------------------------------------------------
 
 TEST(Usage, ItsLines) {
   broker::GpuUses uses;
@@ -407,7 +407,7 @@ TEST(Usage, ItsLines) {
     EXPECT_FALSE(broker::take_usage_line(line, uses)) << line;
 }
 
-// The process that asks NVIDIA's library, played by a shell's script.
+// A shell script plays the process that asks NVIDIA's library.
 class NvmlUsage : public testing::Test {
  protected:
   broker::GpuUses ask(const std::string& script) { return answer_to(&broker::GpuUsage::ask, script); }
@@ -493,7 +493,7 @@ TEST(Nvml, AsksTheLibrary) {
   EXPECT_NE(outcome.text.find("use GPU-many 5000999 1\nend\n"), std::string::npos) << "a list that is asked for again";
 }
 
-// The test's own process maps two pieces of a file that has the name of the kernel module's, and one of another file.
+// The test process maps two ranges of a file named like the kernel module's, and one of another file.
 TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   const Folder folder;
   const auto map = [&](const std::string& name, std::size_t bytes) {
@@ -516,11 +516,11 @@ TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   munmap(other, 64 * mebi);
 }
 
-// Asked by a user who may not look into the test's process.
+// The asking user may not inspect the test's process.
 TEST(Nvml, ManagedMemoryThatNobodyMayLookAtIsSaidToBe) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   const std::string process = std::to_string(getpid());
-  const Folder folder;  // that user may not come to where these were built
+  const Folder folder;  // that user cannot reach the build folder
   const auto copy_of = [&](const std::filesystem::path& file) {
     std::filesystem::copy(file, folder / file.filename());
     return folder / file.filename();
@@ -536,7 +536,7 @@ TEST(Nvml, ManagedMemoryThatNobodyMayLookAtIsSaidToBe) {
 
 // ---- a broker ------------------------------------------------------------------------------------------------------
 
-// The file in which the test says what workers hold.
+// The file in which the test sets what workers hold.
 class UsageFile {
  public:
   UsageFile() {
@@ -561,7 +561,7 @@ std::string file_of(const Broker& broker, const std::string& vms, const std::str
          "[defaults]\nregion_size = \"128MiB\"\nslots = 3\n" + vms;
 }
 
-// An ivgpud on the simulated GPU, of 4 GiB, with fake workers.
+// An ivgpud on a simulated GPU of 4 GiB, with fake workers.
 class Memory : public testing::Test {
  protected:
   std::unique_ptr<Broker> broker_with(const std::string& keys) {
@@ -600,7 +600,7 @@ class Memory : public testing::Test {
   const char* context_memory = "1M";
 };
 
-// Workers of fake workers' kind hold nothing by themselves, so the file is what the test says.
+// Fake workers hold no memory themselves, so only the file counts.
 TEST_F(Memory, IsLentWithinTheQuota) {
   const auto broker = broker_with("gpu_memory = \"512MiB\"");
   Client guest(broker->socket_path());
@@ -641,7 +641,7 @@ TEST_F(Memory, AWorkerThatDoesNotAnswerHoldsUpNobody) {
   Client guest(broker->socket_path());
   ASSERT_TRUE(claim_two(guest));
   ASSERT_EQ(tell(guest, 0, 'B', 200 * mebi), 256 * mebi);
-  // Under load a worker may answer too late for the one that asks first.
+  // Under load, the answer of the worker asked first may come too late; the test then asks again.
   const auto borrows_128 = [&](std::uint32_t k) {
     return eventually([&] { return tell(guest, k, 'B', 100 * mebi) == 128 * mebi; });
   };

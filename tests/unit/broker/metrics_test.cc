@@ -52,7 +52,7 @@ TEST(MetricsText, AMetricsNameSaysItsUnitAndKind) {
   EXPECT_EQ(metric_name("broker_loop_", f::longest_iteration_ms), "ivgpu_broker_loop_longest_iteration_seconds");
 }
 
-// What reads these texts must notice what is wrong with them.
+// The tests' reader of such texts must find errors in them.
 TEST(PrometheusText, MistakesAreFound) {
   const std::string head = "# HELP ivgpu_a A.\n# TYPE ivgpu_a gauge\n";
   EXPECT_NO_THROW(prometheus::read(head + "ivgpu_a{x=\"\\\\\"} 1\n"));
@@ -99,7 +99,7 @@ BrokerStatus some_status() {
   return status;
 }
 
-// The sample's value; "" where there is none.
+// The sample's value; "" if it is absent.
 std::string value(const prometheus::Families& all, const std::string& name, const std::string& labels = "") {
   const auto family = all.find(name);
   if (family == all.end()) return "";
@@ -141,7 +141,7 @@ TEST(Metrics, FiguresOfBrokerVmsAndSessions) {
   EXPECT_EQ(all.at("ivgpu_session_calls_total").samples.size(), 1U) << "a slot that nobody holds is no session";
 }
 
-// What docs/metrics.md is made of.
+// docs/metrics.md is printed from this list.
 TEST(Metrics, EachIsListedInWords) {
   const auto all = prometheus::read(metrics_as_text(some_status()));
   std::set<std::string> listed;
@@ -194,7 +194,7 @@ TEST(Metrics, OfNothingAndOfMuchAreGoodText) {
   EXPECT_EQ(all.at("ivgpu_session_calls_total").samples.size(), 20U * 64);
 }
 
-// A figure has one description: the document and the metrics cannot differ in which there are.
+// One description makes both the document and the metrics, so they hold the same figures.
 TEST(Metrics, EveryFigureOfTheDocumentIsThere) {
   const BrokerStatus status = some_status();
   const auto document = nlohmann::json::parse(status_as_json(status));
@@ -293,7 +293,7 @@ TEST(Http, OnlyTheLoopbackIsAnAddress) {
 
 // ---- the endpoint --------------------------------------------------------------------------------------------------
 
-// A port that is free, or was a moment ago.
+// A port that was free when asked.
 int free_port(int family = AF_INET) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};
@@ -327,7 +327,7 @@ int connect_to_path(const std::string& path) {
   return -1;
 }
 
-// What this connection hears until its end; it is closed then.
+// Sends a request, and returns the bytes until the connection ends.
 std::string answer_on(int fd, const std::string& request) {
   [[maybe_unused]] const auto sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
   std::string heard;
@@ -370,7 +370,7 @@ TEST(Endpoint, ServesTheLoopback) {
 
 TEST(Endpoint, ServesTheOtherLoopback) {
   const int port = free_port(AF_INET6);
-  if (port == 0) return;  // a machine without IPv6 has no such address
+  if (port == 0) return;  // without IPv6
   Broker broker(
       "", "", [] {}, "", "metrics = \"[::1]:" + std::to_string(port) + "\"\n");
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -431,7 +431,7 @@ TEST(Endpoint, RequestsInPiecesAndBeyondAllBounds) {
   EXPECT_EQ(served.broker.terminate(), 0);
 }
 
-// They cost the broker nothing, and keep nobody else out for long.
+// Idle clients cost the broker nothing, and cannot block others for long.
 TEST(Endpoint, ClientsThatSayNothingOrDoNotReadAreLetGo) {
   WithMetrics served;
   std::vector<int> idle;

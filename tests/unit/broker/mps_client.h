@@ -1,6 +1,6 @@
-// What NVIDIA's driver does to make a context as a client of MPS, as a strace of it showed: connects to the daemon, both
-// tell each other who they are, and the daemon hands out the descriptors by which client and server talk. Client and
-// daemon of the tests; what they say is their own.
+// Client and daemon of a played MPS. The order of messages is that of NVIDIA's driver when a client makes a context
+// (seen by strace). The client connects, both sides introduce themselves, and the daemon passes the descriptors for
+// client and server. The messages' content is made up.
 #pragma once
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 namespace mps_play {
 
 inline constexpr std::size_t passed = 5;        // descriptors
-inline constexpr std::size_t talk_bytes = 528;  // of a message between client and server
+inline constexpr std::size_t talk_bytes = 528;  // size of a message between client and server
 
 inline sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -29,14 +29,14 @@ inline sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-// A message, who sent it, and what is beside it.
+// A message, its sender, and the descriptors that came with it.
 struct Message {
   std::string text;
   ucred sender{-1, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
   std::vector<int> fds;
 };
 
-// False: none came before the deadline, or the other end has gone.
+// False if no message came before the deadline or the peer has closed.
 inline bool receive(int socket, Message& message) {
   pollfd news{socket, POLLIN, 0};
   if (poll(&news, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())) != 1) return false;
@@ -58,7 +58,7 @@ inline bool receive(int socket, Message& message) {
   return true;
 }
 
-// With its own credentials, or with descriptors beside it.
+// Sends with the process's own credentials, or with descriptors instead.
 inline bool send(int socket, const std::string& text, const std::vector<int>& fds = {}) {
   iovec data{const_cast<char*>(text.data()), text.size()};
   alignas(cmsghdr) std::array<char, 256> room{};
@@ -81,7 +81,7 @@ inline bool send(int socket, const std::string& text, const std::vector<int>& fd
 
 inline std::string failed(const char* call) { return std::string(call) + ": " + strerrorname_np(errno); }
 
-// Client and server talk by the first of the descriptors.
+// Exchanges a message with the server over the first descriptor.
 inline std::string talk(const std::vector<int>& fds) {
   if (fds.size() != passed) return "the daemon passed " + std::to_string(fds.size()) + " descriptors";
   std::array<char, talk_bytes> out, in{};
@@ -103,7 +103,7 @@ inline std::string introduce(int socket) {
   return came;
 }
 
-// A context's beginning, as far as it came: "talks" is all of it. `path`: what it asks to be connected to.
+// Makes a context and returns how far it got; "talks" means complete. `path`: the daemon's socket.
 inline std::string make_context(const std::string& path) {
   const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), on = 1;
   if (own < 0) return failed("socket");

@@ -1,5 +1,5 @@
-// A jailed worker's way to the MPS daemon of its GPU (host/broker/mps/mps_door.h): a worker that does what NVIDIA's driver does
-// for a context of a program's own, one that wants to be elsewhere, and daemons that are busy, deaf or gone.
+// A jailed worker's way to its GPU's MPS daemon (host/broker/mps/mps_door.h). Workers connect as NVIDIA's driver does
+// for a context, or elsewhere; daemons are busy, unresponsive or gone.
 #include "host/broker/mps/mps_door.h"
 
 #include <sys/eventfd.h>
@@ -26,16 +26,16 @@ int listen_at(const std::string& path, int queue) {
   return listener;
 }
 
-// Takes the place of the fake daemon's pipe while it lives, and that daemon then hears nothing.
+// Replaces the fake daemon's pipe while it lives; the fake daemon then receives nothing.
 class PlayedDaemon {
  public:
   struct Client {
-    ucred peer{};    // who has connected, as the kernel tells
-    ucred sender{};  // who speaks
+    ucred peer{};    // who connected, per the kernel
+    ucred sender{};  // who sent the message
     std::string said;
   };
 
-  // `queue`: how many may wait to be taken up. One that is deaf takes none up.
+  // `queue`: length of the listen queue. An unresponsive (`deaf`) daemon accepts no connection.
   explicit PlayedDaemon(const std::string& folder, bool deaf = false, int queue = 64)
       : path_(folder + "/pipe/control") {
     std::filesystem::rename(path_, path_ + ".fake");
@@ -120,7 +120,7 @@ class Session {
     if (!guest_.greet(3)) return;
     if (const auto slot = guest_.claim()) slot_ = *slot;
   }
-  // What came of a context, which asks to be connected to `path`.
+  // Makes a context that connects to `path`, and returns how far it got.
   std::string makes_context(const std::string& path, char how = 'C') const {
     begin_context(path, how);
     return came();
@@ -135,7 +135,7 @@ class Session {
     if (!eventually([&] { return guest_.command(slot_)[1] == 'k'; })) return "no answer";
     return std::string(const_cast<const char*>(guest_.command(slot_) + 512));
   }
-  // Of so many connections, one after the other: how many there were.
+  // Connects `times` times in sequence, and returns how many connections succeeded.
   std::uint64_t knocks(const std::string& path, std::uint64_t times) const {
     prepare_knocks(path, times);
     return guest_.tell(slot_, 'K') ? number(16) : 0;
@@ -241,7 +241,7 @@ TEST(MpsDoor, ADeafDaemonKeepsNobodyWaiting) {
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
 }
 
-// A machine under load may wake the daemon after the broker's patience; then the test tries again.
+// Under load the daemon may start after the broker has given up; the test then tries again.
 TEST(MpsDoor, ADaemonThatIsBusyForAMomentIsWaitedFor) {
   const Control control;
   MpsBroker broker(control);
@@ -260,7 +260,7 @@ TEST(MpsDoor, ADaemonThatIsBusyForAMomentIsWaitedFor) {
   })) << came;
 }
 
-// Its calls that wait go with it.
+// Its waiting calls end with it.
 TEST(MpsDoor, AWorkerThatEndsWhileItsCallWaitsIsForgotten) {
   const Control control;
   MpsBroker broker(control);
@@ -297,7 +297,7 @@ TEST(MpsDoor, ADaemonThatHasGoneIsTold) {
 
 // ---- a broker after another --------------------------------------------------------------------------------------------
 
-// A broker whose workers outlive it, and its next.
+// A broker whose workers outlive it, and the next broker.
 class KeptBroker : public MpsBroker {
  public:
   KeptBroker(const Control& control, FdKeeper& keeper)
@@ -352,7 +352,7 @@ TEST(MpsDoor, ACallThatWaitsForABusyDaemonIsTheNextBrokers) {
   const Session session(broker.socket_path());
   ASSERT_TRUE(broker.holds_door_of(session));
   std::string came;
-  EXPECT_TRUE(eventually([&] {  // again where a machine under load has used up the broker's patience
+  EXPECT_TRUE(eventually([&] {  // retried, since load can exhaust the broker's patience
     PlayedDaemon daemon(broker.folder_of(0), true, 0);
     EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
     session.begin_context(daemon.path());
@@ -389,7 +389,7 @@ TEST(MpsDoor, OtherWorkersHaveNone) {
   EXPECT_EQ(session.makes_context(broker.socket_path()), "socket: EPERM");
 }
 
-// A machine whose kernel refuses a call, where an argument has these bits, with EINVAL.
+// Makes a call fail with EINVAL where an argument has these bits, like a kernel that refuses it.
 void take_away_where(unsigned call, unsigned argument, unsigned bits, bool all) {
   const auto at = static_cast<unsigned>(offsetof(seccomp_data, args) + 8 * argument);
   const auto test = static_cast<unsigned short>(BPF_JMP | BPF_K | (all ? BPF_JEQ : BPF_JSET));

@@ -1,5 +1,5 @@
-// A broker with policy = "mps": the simulated GPU's devices, and a control program that only plays MPS
-// (tests/fake/nvidia-cuda-mps-control).
+// A broker with policy = "mps" on the simulated GPU's devices. tests/fake/nvidia-cuda-mps-control plays the control
+// program.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ inline constexpr uid_t workers_user = 65534;
 
 inline std::string gpu(int device) { return simgpu::device_uuid_text(device); }
 
-// The control program, and what it was told.
+// The fake control program, and the log of its commands.
 class Control {
  public:
   Control() { std::filesystem::create_symlink(FAKE_MPS, path()); }
-  // Daemons that a killed broker has left.
+  // Kills daemons that a killed broker has left behind.
   ~Control() {
     for (const pid_t left : left_) kill(left, SIGKILL);
   }
@@ -55,10 +55,10 @@ inline pid_t daemon_of(const Broker& broker, int device) {
   return std::atoi(broker.folder.read("mps/" + gpu(device) + "/pipe/nvidia-cuda-mps-control.pid").c_str());
 }
 
-// A broker whose VM "t", and those of `vms`, share the devices of a simulated machine with three.
+// A broker whose VM "t" and the VMs in `vms` share a simulated machine with three devices.
 class MpsBroker : public Broker {
  public:
-  // `fake`: what its workers do (tests/unit/broker/fake_worker.cc), and `shared` the file in /dev/shm for it.
+  // `fake`: the workers' behaviour (tests/unit/broker/fake_worker.cc). `shared`: the workers' file in /dev/shm.
   explicit MpsBroker(
       const Control& control, const std::string& vms = "", const std::string& fake = "", const std::string& shared = "",
       const std::function<void()>& before = [] {})
@@ -71,7 +71,7 @@ class MpsBroker : public Broker {
             },
             "sim", "", mps_keys(control)) {}
 
-  // A killed broker would leave its daemons.
+  // Ends the broker in order, since a killed one would leave its daemons.
   ~MpsBroker() {
     if (pid > 0 && !ended()) terminate();
   }

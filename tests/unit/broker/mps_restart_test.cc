@@ -1,5 +1,5 @@
-// policy = "mps", and a broker that is started again while its sessions go on: their daemon goes on as well, or it ends and
-// they do. A control program that only plays MPS (tests/fake/nvidia-cuda-mps-control), and a stand-in for systemd.
+// policy = "mps" while a broker restarts under running sessions: either daemon and sessions go on, or all end. A fake
+// control program (tests/fake/nvidia-cuda-mps-control), and a stand-in for systemd.
 #include "host/broker/mps/mps_store.h"
 #include "tests/unit/broker/mps_harness.h"
 #include "tests/unit/broker/restart.h"
@@ -11,7 +11,7 @@ using host::broker::SavedMps;
 
 class MpsRestart : public ::testing::Test {
  protected:
-  // A session of VM "t" on GPU 0.
+  // Begins a session of VM "t" on GPU 0.
   void begin(const std::string& vms = "", const std::string& keys = "") {
     broker = std::make_unique<Broker>("gpus = [0]\n" + vms, "", environment(), "sim", keys, mps_keys(control));
     ASSERT_EQ(broker->ready, "ready\n");
@@ -49,7 +49,7 @@ class MpsRestart : public ::testing::Test {
     EXPECT_EQ(daemon_of(*broker, 0), daemon);
     EXPECT_FALSE(broker->logged("all clients of MPS")) << broker->log();
   }
-  // Its programs learn the driver's error; then a fresh daemon serves.
+  // Its programs get the driver's error; then a fresh daemon serves.
   void expect_all_begins_anew() {
     EXPECT_TRUE(ends(daemon));
     EXPECT_TRUE(guest->becomes(slot, SlotState::Dead));
@@ -113,7 +113,7 @@ TEST_F(MpsRestart, ASessionAndItsDaemonGoOn) {
   Client other(broker->socket_path());
   ASSERT_TRUE(other.greet(3));
   EXPECT_TRUE(other.claim()) << "new programs are served";
-  // What the daemon is asked, and its clients' fate, are as before.
+  // The next broker asks the daemon as the last one did, and the clients share their fate.
   guest->tell(slot, 'm');
   EXPECT_TRUE(guest->becomes(slot, SlotState::Dead));
   EXPECT_EQ(control.times("terminate_client 4711 " + std::to_string(worker) + " alive"), 1U) << control.told();
@@ -145,7 +145,7 @@ TEST_F(MpsRestart, ADaemonThatDiesMeanwhileIsSeen) {
   EXPECT_GE(seconds_since(begun), 5) << "its program has time to learn the driver's error";
 }
 
-// The process that keeps it for the next broker.
+// The process that holds the daemon for the next broker.
 TEST_F(MpsRestart, ADaemonEndsWithItsKeeper) {
   begin();
   const pid_t keeps = parent_of(daemon);
@@ -207,7 +207,7 @@ TEST_F(MpsRestart, AWorkerThatDiesLaterIsTakenForACrash) {
   EXPECT_TRUE(lost_for("a worker of VM t ended, and how is not known"));
 }
 
-// ---- what cannot be taken over -----------------------------------------------------------------------------------------
+// ---- sessions that cannot be adopted -----------------------------------------------------------------------------------
 
 TEST_F(MpsRestart, AStoreWithoutItsProcessEndsIt) {
   begin();
@@ -261,7 +261,7 @@ TEST_F(MpsRestart, AStoreThatMakesNoSenseEndsIt) {
   }
 }
 
-// Its keeper has seen that nobody holds the other end of its socket.
+// The keeper has seen that its socket's peer is closed.
 TEST_F(MpsRestart, ADaemonOfWhichNothingIsLeftIsWaitedFor) {
   begin();
   end(SIGKILL);
@@ -297,7 +297,7 @@ TEST_F(MpsRestart, AnotherPolicyEndsIt) {
   EXPECT_TRUE(other.claim()) << "new programs are served";
 }
 
-// And the other way: workers that are no clients are not taken for some.
+// The reverse: workers that are no clients are not adopted as clients.
 TEST_F(MpsRestart, WorkersOfAnotherPolicyAreNotGoneOnWith) {
   broker = std::make_unique<Broker>("gpus = [0]\n", "", environment(), "sim", "",
                                     "policy = \"time-slice\"\nmps_control = \"" + control.path() + "\"\n");
@@ -324,7 +324,7 @@ TEST_F(MpsRestart, AGpuThatNoVmUsesLosesItsDaemon) {
   EXPECT_TRUE(eventually([&] { return !keeper.holds("mps-process-" + gpu(0)); }));
 }
 
-// A SIGKILL of a client for which the GPU works would end the sessions of "t" as well.
+// SIGKILL of a client with running GPU work would end the sessions of "t", too.
 TEST_F(MpsRestart, WorkersOfAVmThatIsInTheFileNoMoreAreLetGo) {
   begin("[vm.u]\ngpus = [0]\n");
   Client other(broker->folder / "u.sock");
@@ -362,7 +362,7 @@ TEST_F(MpsRestart, WithoutABrokerADaemonEndsAfterItsClients) {
   end(SIGKILL);
   next();
   std::this_thread::sleep_for(milliseconds(3500));
-  expect_all_goes_on();  // they have a broker
+  expect_all_goes_on();  // the next broker serves them
   const auto since = std::chrono::steady_clock::now();
   end(SIGKILL);
   EXPECT_TRUE(ends(worker));

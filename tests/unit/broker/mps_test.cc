@@ -1,6 +1,5 @@
-// policy = "mps": the daemons that ivgpud starts, the environment of its workers, and what happens when a client, the
-// server or the daemon is lost. The simulated GPU's devices, and a control program that only plays MPS
-// (tests/fake/nvidia-cuda-mps-control).
+// policy = "mps": the daemons of ivgpud, the environment of its workers, and the loss of a client, the server or the
+// daemon. The simulated GPU's devices, and a fake control program (tests/fake/nvidia-cuda-mps-control).
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -15,7 +14,7 @@ namespace {
 using namespace broker_test;
 using ring::SlotState;
 
-// A worker's or a daemon's variable; "" where it has none.
+// An environment variable of a worker or a daemon; "" if unset.
 std::string variable_of(pid_t process, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(process) + "/environ");
   for (std::string text; std::getline(file, text, '\0');)
@@ -109,7 +108,7 @@ TEST(Mps, ADaemonThatEndsAtOnceIsToldAndTriedAgain) {
   EXPECT_TRUE(broker.eventually_logged("the MPS daemon of " + gpu(0) +
                                        " exited with code 1: this one is broken; it is started again in 250 ms, and "
                                        "until it is up these VMs get no workers: t"));
-  // Twice as long each time.
+  // The delay doubles each time.
   EXPECT_TRUE(broker.eventually_logged("it is started again in 500 ms"));
   EXPECT_TRUE(broker.eventually_logged("it is started again in 1000 ms"));
   const std::size_t starts = control.times("daemon ");
@@ -153,7 +152,7 @@ TEST(Mps, ADaemonThatAKilledBrokerHasLeftIsTold) {
 
 TEST(Mps, ADaemonThatHasEndedAndThatNobodyHasWaitedForIsNone) {
   Control control;
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // it is this process that does not wait
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // this process adopts the orphan and does not reap it
   MpsBroker broker(control);
   const pid_t daemon = broker.daemon_of(0);
   ASSERT_TRUE(lives(daemon));
@@ -172,7 +171,7 @@ TEST(Mps, ADaemonThatHasEndedAndThatNobodyHasWaitedForIsNone) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-// The folder is the workers' user's, who may put anything there.
+// The folder belongs to the workers' user, who can put any file there.
 TEST(Mps, ItsFolderIsReadWithoutWaitingOrFollowingALink) {
   Control control;
   MpsBroker broker(control);
@@ -206,7 +205,7 @@ TEST(Mps, ItsFolderIsReadWithoutWaitingOrFollowingALink) {
 
 // ---- clients ---------------------------------------------------------------------------------------------------------
 
-// A session in slot `k` whose worker says what no worker says, and is killed for it.
+// Makes the worker of slot `k` send an impossible message, for which the broker kills it.
 void provoke_a_kill(const Client& guest, std::uint32_t k) { guest.tell(k, 'm'); }
 
 TEST(Mps, AClientIsLetGoBeforeItIsKilled) {
@@ -242,7 +241,7 @@ TEST(Mps, AControlThatDoesNotAnswerDelaysAKillByASecond) {
   }
 }
 
-// What `lose` does to VMs t and u on GPU 0, and not to w on GPU 2. `sentence`: why, as the log tells it.
+// Expects that `lose` restarts VMs t and u on GPU 0, but not w on GPU 2. `sentence`: the reason in the log.
 void expect_all_of_a_gpu_begin_anew(MpsBroker& broker, const Client& t, const std::function<void(std::uint32_t)>& lose,
                                     const std::string& sentence) {
   Client u(broker.folder / "u.sock"), w(broker.folder / "w.sock");
@@ -319,7 +318,7 @@ TEST(Mps, ADaemonThatDiesIsStartedAgain) {
 
 // ---- the jail -------------------------------------------------------------------------------------------------------
 
-// A file in /dev/shm, as the server makes one for its clients.
+// A file in /dev/shm like those that the server makes for its clients.
 class SharedFile {
  public:
   SharedFile() : name_("ivgpu-mps-test-" + std::to_string(getpid())) {
@@ -353,7 +352,7 @@ TEST(Mps, TheJailLetsAWorkerReachItsServer) {
   MpsBroker broker(control, "", "mps", shared.name());
   const int server = listen_at(broker.folder_of(0) + "/pipe/test");
   Client guest(broker.socket_path());
-  ASSERT_TRUE(guest.greet(3) && guest.claim());  // so that another worker starts, now that there is a socket
+  ASSERT_TRUE(guest.greet(3) && guest.claim());  // starts another worker, now that the socket exists
   EXPECT_TRUE(broker.eventually_logged("as a client of MPS: the socket connects, the shared memory opens"))
       << broker.log();
   close(server);
@@ -362,7 +361,7 @@ TEST(Mps, TheJailLetsAWorkerReachItsServer) {
 
 // ---- the file --------------------------------------------------------------------------------------------------------
 
-// How ivgpud ends with these tables on a machine with three simulated devices.
+// How ivgpud exits with these tables on a machine with three simulated devices.
 Outcome outcome_of(const std::string& gpu_keys, const std::string& vms, const std::vector<std::string>& more = {}) {
   const Folder folder;
   folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
@@ -399,7 +398,7 @@ TEST(Mps, AVmHasOneGpuAndAGpuOneUser) {
       outcome_of(mps_keys(control), "[vm.a]"),
       "[gpu] policy = \"mps\": a VM has one GPU, since each has an MPS daemon of its own: [vm.a] has 3; name "
       "one by gpus, or let placement choose one");
-  if (geteuid() != 0) return;  // without root all workers run as the broker
+  if (geteuid() != 0) return;  // without root, all workers run as the broker's user
   const std::string users = "[vm.a]\ngpus = [0]\nworker_uid = 1001\n[vm.b]\nworker_uid = 1002\n";
   expect_mistake(outcome_of(mps_keys(control), users + "gpus = [0]"),
                  "[gpu] policy = \"mps\": an MPS server has the clients of one user: [vm.a] has worker_uid 1001 and "

@@ -1,4 +1,4 @@
-// For tests of VMs whose region is opened by a path: the test is the VM, and has the memory as QEMU opens it.
+// For VMs that open their region by path: the test plays the VM, and opens the memory as QEMU does.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace broker_test {
 
-// A file in memory, as such a file must be. A broker that is killed leaves it; the test leaves none.
+// A path in /dev/shm. The file is removed when the test process exits, even if a broker was killed.
 inline std::string memory_file(const std::string& name) {
   struct Files {
     ~Files() {
@@ -21,7 +21,7 @@ inline std::string memory_file(const std::string& name) {
   return files.names.emplace_back("/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-" + name);
 }
 
-// `start`: of the region in the memory.
+// `start`: offset of the region in the memory.
 class OpenedMemory {
  public:
   using SlotState = ring::SlotState;
@@ -64,14 +64,14 @@ class OpenedMemory {
     return reinterpret_cast<volatile char*>(region() + header().first_slot + k * header().slot_bytes +
                                             ring::arena_offset);
   }
-  // The slot's worker is rung, by the broker, and serves.
+  // Whether the broker forwards a doorbell to the slot's worker, and the worker answers.
   bool worker_answers(std::uint32_t k) const {
     command(k)[1] = 0;
     command(k)[0] = 'c';
     ring_peer(ring::peer_of_slot(k));
     return eventually([&] { return command(k)[1] == 'k'; });
   }
-  // Has the slot's worker interrupt its guest once.
+  // Makes the slot's worker interrupt its guest once.
   void ask_for_interrupt(std::uint32_t k) const {
     command(k)[0] = 'i';
     ring_peer(ring::peer_of_slot(k));

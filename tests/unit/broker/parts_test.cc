@@ -1,5 +1,5 @@
-// The broker's parts one by one: steps of a slot, rates, hostile text, shared descriptors, the event loop on both of its
-// waiters.
+// Single classes of the broker: a slot's steps, rates, hostile text, shared descriptors, and the event loop on both of
+// its waiters.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -36,7 +36,7 @@ constexpr SlotState states[] = {SlotState::Empty,   SlotState::Starting, SlotSta
 TEST(SlotStep, GuestsMayMakeFourStepsAndNoOther) {
   std::map<std::pair<SlotState, SlotState>, Step> legal = {
       {{SlotState::Ready, SlotState::Claimed}, Step::Claimed},
-      {{SlotState::Ready, SlotState::Released}, Step::Released},  // two steps between two looks
+      {{SlotState::Ready, SlotState::Released}, Step::Released},  // two steps between two looks of the broker
       {{SlotState::Claimed, SlotState::Released}, Step::Released},
       {{SlotState::Dead, SlotState::Released}, Step::Released}};
   for (const SlotState from : states)
@@ -57,12 +57,12 @@ constexpr const char* unified = "24 1 0:22 / /sys/fs/cgroup rw,nosuid shared:9 -
 TEST(ControlGroups, TheOwnGroupIsFoundWhereItIsMounted) {
   EXPECT_EQ(own_group("0::/system.slice/ivgpud.service\n", unified), "/sys/fs/cgroup/system.slice/ivgpud.service");
   EXPECT_EQ(own_group("0::/\n", unified), "/sys/fs/cgroup");
-  // Version 1 beside it, the tree elsewhere, a path with a blank.
+  // cgroup v1 as well, the hierarchy mounted elsewhere, and a path with a blank.
   EXPECT_EQ(own_group("12:memory:/a\n0::/b\n",
                       "30 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
                       "41 31 0:38 / /sys/fs/cgroup/the\\040tree rw,relatime - cgroup2 cgroup2 rw\n"),
             "/sys/fs/cgroup/the tree/b");
-  // A mount that shows a part of the tree.
+  // A mount that shows a subtree.
   const std::string part = "24 1 0:22 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
   EXPECT_EQ(own_group("0::/box/in\n", part), "/sys/fs/cgroup/in");
   EXPECT_EQ(own_group("0::/box\n", part), "/sys/fs/cgroup");
@@ -179,7 +179,7 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   munmap(at, 64 << 20);
 }
 
-// The machine's pool of huge pages, and back to what it was. Tests that use it take it in turn.
+// Sets the machine's pool of huge pages and restores it. Tests that use the pool run one at a time.
 class HugePages {
  public:
   HugePages() : before_(read()) {}
@@ -187,7 +187,7 @@ class HugePages {
   HugePages(const HugePages&) = delete;
   HugePages& operator=(const HugePages&) = delete;
   bool add(int pages) const { return write(before_ + pages) && read() == before_ + pages; }
-  // Pages that a file has become surplus: one that it lets go of is nobody's huge page any more.
+  // Pages that a file holds become surplus: the kernel frees each one as soon as the file releases it.
   bool take_back() const { return write(before_); }
 
  private:
@@ -207,7 +207,7 @@ class HugePages {
   const int before_;
 };
 
-// Whoever waits for huge pages would have each one that is let go of, and the slot would be lost.
+// If scrubbing released pages, another process that waits for huge pages would get them, and the slot would be lost.
 TEST(Regions, HugePagesAreWipedInPlace) {
   VmOptions vm;
   vm.name = "h";
@@ -234,7 +234,7 @@ TEST(Regions, HugePagesAreWipedInPlace) {
         << error << " at " << done;
   EXPECT_TRUE(slot_is(0, 0));
   EXPECT_TRUE(slot_is(1, 0xab));
-  // Somebody who holds the memory gives one away.
+  // Another holder of the memory frees a page.
   const auto page = static_cast<off_t>(region->slot_offset(1));
   ASSERT_EQ(fallocate(region->memfd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, ring::huge_page), 0);
   EXPECT_FALSE(region->memory().wipe({region->slot_offset(1), ring::huge_page}, error));
@@ -268,7 +268,7 @@ TEST(Regions, OneThatTheMachineCannotHoldIsTold) {
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }
 
-// ---- memory that somebody takes away -------------------------------------------------------------------------------
+// ---- memory that another process removes ---------------------------------------------------------------------------
 
 Fd resizable_memory(std::size_t bytes) {
   Fd memory(memfd_create("ivgpu-test", MFD_CLOEXEC));
@@ -339,7 +339,7 @@ TEST(Guarded, WhatCannotBeMappedIsTold) {
   EXPECT_EQ(GuardedMemory::map(reader, 0, ring::page), nullptr);
 }
 
-// Any other fault is a mistake of the program, and a signal that a process sends is that process's wish.
+// Any other fault is a bug of the program, and a signal sent by a process keeps its meaning.
 TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
   const auto touch_unguarded = [] {
     const Fd memory = resizable_memory(ring::page);
@@ -367,9 +367,9 @@ TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
   EXPECT_EXIT(send_one(), testing::KilledBySignal(SIGBUS), "");
 }
 
-// ---- descriptors that others share ---------------------------------------------------------------------------------
+// ---- shared descriptors --------------------------------------------------------------------------------------------
 
-// Whoever else has the open file can clear O_NONBLOCK, and take what poll() has shown.
+// Any holder of the open file can clear O_NONBLOCK, or read first what poll() has reported.
 TEST(SharedFds, AnEmptyBellIsDrainedWithoutWaiting) {
   const SharedFd bell = SharedFd::make_bell();
   ASSERT_TRUE(bell);
@@ -457,12 +457,12 @@ TEST(Telemetry, SealedBySomebodyElseItIsRefused) {
   EXPECT_FALSE(telemetry->seal());
 }
 
-// For a process that ignores SIGCHLD the kernel keeps no exit code.
+// The kernel keeps no exit code for a process that ignores SIGCHLD.
 class ForgottenEnds : public testing::Test {
  protected:
   ForgottenEnds() : before_(std::signal(SIGCHLD, SIG_IGN)) {}
   ~ForgottenEnds() override { std::signal(SIGCHLD, before_); }
-  // False: nothing has stopped the loop.
+  // False if the loop hits the deadline.
   static bool stops(EventLoop& loop) {
     bool stopped = true;
     loop.after(test_deadline, [&] {
@@ -505,6 +505,7 @@ TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
   };
   WorkerCommand command{
       .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
+                                                                                                    // socket
   const auto worker = WorkerProcess::start(loop, command, "t/0", std::move(events), error);
   ASSERT_NE(worker, nullptr) << error;
   worker->end(test_deadline);
@@ -591,7 +592,7 @@ TEST_P(Loop, TimersRunInTheirOrderAndCanBeStopped) {
       order += 'a';
       loop.forget(never);
     });
-    // Off its processor meanwhile, this thread has set them in another order.
+    // The scheduler preempted this thread meanwhile, so the timers are in another order.
     if (Clock::now() - begin > 50ms) return false;
     loop.run();
     return true;
@@ -622,7 +623,7 @@ TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
     }
   };
   EXPECT_EQ(loop.turns().count, 0U);
-  // A timer that a callback adds has an iteration of its own.
+  // A timer that a callback adds runs in an iteration of its own.
   loop.after(0ms, [&] {
     busy_for(5ms);
     loop.after(0ms, [&] {
@@ -656,7 +657,7 @@ TEST_P(Loop, WhatHappensAllAtOnceIsNotOneTurn) {
   EXPECT_GT(loop.turns().count, 10U);
 }
 
-// Two regions whose slots, of eight steps each, are dirty, and a queue that makes one step a turn.
+// Two regions whose slots, of eight steps each, are dirty, and a queue that scrubs one step per iteration.
 class Wipes : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -690,15 +691,15 @@ class Wipes : public ::testing::Test {
   std::function<void()> note(const std::string& name) {
     return [this, name] { order += name; };
   }
-  // Runs the loop for as many turns of the queue as it may take.
+  // Runs the loop for `time`.
   void run(Clock::duration time) {
     loop.after(time, [this] { loop.stop(); });
     loop.run();
   }
-  // One turn: of two timers of zero the first to be set is the first to run.
+  // Runs one iteration: among timers of zero delay, the one set first runs first.
   void turn() { run(Clock::duration::zero()); }
 
-  // Until so much has been told, and then some more turns.
+  // Runs until `order` equals `told`, and then some more iterations.
   void run_until(const std::string& told) {
     for (int i = 0; i < 1000 && order != told; ++i) turn();
     for (int i = 0; i < 20; ++i) turn();
@@ -805,8 +806,8 @@ TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
     ++failures;
   for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
   EXPECT_EQ(retries, 2U) << said;
-  if (failures == 3) return;        // the machine stood still between the two first, for longer than one is left out
-  EXPECT_EQ(failures, 2U) << said;  // the unpromised one's is left out, and told of
+  if (failures == 3) return;        // the machine stalled between the first two, for longer than the log limit
+  EXPECT_EQ(failures, 2U) << said;  // the unpromised one is left out, and counted in the log
   EXPECT_NE(said.find("second (1 more such lines were left out before)\n"), std::string::npos) << said;
 }
 

@@ -1,5 +1,5 @@
-// A released slot of which the guest's kernel still uses pages (SlotEntry::pinned): its worker ends at once, and nobody
-// wipes it or gets it meanwhile. Guests that lie about it included. A real ivgpud and fake workers.
+// A released slot with pages that the guest's kernel still uses (SlotEntry::pinned): its worker ends at once, but no
+// page is scrubbed or handed out until then. Includes guests that lie about it. A real ivgpud and fake workers.
 #include <atomic>
 
 #include "tests/unit/broker/harness.h"
@@ -20,7 +20,7 @@ class Pins : public testing::Test {
     guest.ring_peer(ring::peer_broker);
   }
   volatile char& byte_of(std::uint32_t k) const { return guest.command(k)[100]; }
-  // A session that has ended, with pages in use.
+  // Ends a session whose pages are in use.
   void end_pinned(const Client& by, std::uint32_t k) const {
     ASSERT_EQ(by.claim(), k);
     byte_of(k) = 7;
@@ -29,7 +29,7 @@ class Pins : public testing::Test {
     ASSERT_TRUE(waits(k));
   }
   std::string told() const { return run_program(IVGPU, {"status", "--runtime-dir", broker.folder.path()}).text; }
-  // Its worker has gone, and the broker has been and seen.
+  // Whether the slot's worker has exited and the broker reports the slot as in use.
   bool waits(std::uint32_t k) const {
     const std::string line =
         "slot " + std::to_string(k) + "    released  worker -         the guest's kernel still uses";
@@ -92,7 +92,7 @@ TEST_F(Pins, AGuestThatIsGoneUsesNothing) {
   EXPECT_TRUE(is_emptied(0));
 }
 
-// Of a slot whose owner names nobody it is not known whose it was: it is free when nobody is left.
+// An owner that names no client could be any client's, so the slot is free only when all guests have left.
 TEST_F(Pins, ASlotOfNobodyIsFreeWithTheLastGuest) {
   end_pinned(guest, 0);
   guest.entry(0).owner.peer = 54321;
@@ -124,7 +124,7 @@ TEST_F(Pins, AGuestThatKeepsAllSlotsLosesItsOwn) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// The word changes all the time, before, while and after the slot is wiped.
+// The word toggles before, during and after the scrubbing.
 TEST_F(Pins, ATogglingWordDoesNotConfuseTheBroker) {
   std::atomic<bool> stop{false};
   std::thread toggling([&] {

@@ -1,5 +1,5 @@
-// The key `placement`: which of several GPUs a VM gets, on played machines; and in a real ivgpud that the choice is shown,
-// counts, and stays.
+// The key `placement` chooses among several GPUs for a VM: on played machines; and in a real ivgpud, which shows the
+// choice, counts it and keeps it.
 #include "host/broker/alloc/placement.h"
 
 #include "host/broker/worker/worker_program.h"
@@ -26,7 +26,7 @@ Config parsed(const std::string& vms, const std::string& gpu_keys = "") {
   return config;
 }
 
-// Each of the simulated devices has so many GiB, as far as `sizes` goes.
+// Gives each simulated device its size in GiB, for as many as `sizes` lists.
 Accounts with_sizes(const std::vector<unsigned>& sizes) {
   Accounts known;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -39,7 +39,7 @@ Accounts with_sizes(const std::vector<unsigned>& sizes) {
 
 struct Settled {
   std::vector<VmGpus> gpus;
-  std::string error;  // "": none
+  std::string error;  // "" on success
 };
 
 Settled settle(const Config& config, const char* devices, const Accounts& known,
@@ -53,7 +53,7 @@ Settled settle(const Config& config, const char* devices, const Accounts& known,
   return settled;
 }
 
-// The UUIDs that each VM has, in the order of their names.
+// The UUIDs of each VM's GPUs, by VM name.
 Texts chosen(const Config& config, const char* devices, const Accounts& known,
              const std::map<std::string, VmGpus>& kept = {}) {
   const Settled settled = settle(config, devices, known, kept);
@@ -138,7 +138,7 @@ TEST(Placement, AVmThatIsServedKeepsItsGpu) {
   const Config before = parsed(vm("b", spread, 1) + vm("c", spread, 1));
   const Settled first = settle(before, "3", with_sizes({8, 8, 8}));
   ASSERT_EQ(first.gpus[1].list.front().uuid, gpu(1));
-  // b has gone, and its place is free: c stays all the same, and counts where it is.
+  // b has left and its GPU is free. c keeps its own GPU all the same, and counts there.
   const Config after = parsed(vm("a", spread, 1) + vm("c", spread, 1) + vm("d", spread, 1) + vm("e", spread, 1));
   EXPECT_EQ(chosen(after, "3", with_sizes({8, 8, 8}), {{"c", first.gpus[1]}}), Texts({gpu(0), gpu(1), gpu(2), gpu(0)}));
 }

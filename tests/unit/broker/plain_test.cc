@@ -1,5 +1,5 @@
-// A VM with an ivshmem-plain device: its memory under a path, rings that the broker looks for, and a VM whose end
-// nobody tells. A real ivgpud and fake workers; the test is the VM.
+// A VM with an ivshmem-plain device: its memory under a path, doorbell bits that the broker polls, and the end of a VM
+// that no event reports. A real ivgpud and fake workers; the test plays the VM.
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ TEST(Plain, AVmIsServedThroughAFile) {
     EXPECT_EQ(vm.header().guest_vectors, 0U);
     ASSERT_TRUE(vm.claim(0, 7));
     EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the claim was not heard";
-    vm.command(0)[0] = 'p';  // its worker answers when it is rung
+    vm.command(0)[0] = 'p';  // its worker answers the doorbell
     vm.ring_peer(ring::peer_of_slot(0));
     EXPECT_TRUE(eventually([&] { return vm.command(0)[1] == 'k'; })) << "the worker was not rung";
     EXPECT_EQ(broker.terminate(), 0);
@@ -67,7 +67,7 @@ TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
   ASSERT_TRUE(vm.claim(0, 7));
   ASSERT_TRUE(vm.becomes(1, SlotState::Ready));
   ASSERT_TRUE(broker.eventually_logged("t: a VM has opened its memory"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than an owner that is no owner is kept
+  std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than the grace of an invalid owner
   EXPECT_TRUE(vm.becomes(0, SlotState::Claimed)) << "a slot was taken from a VM that lives";
   vm.end();
   watcher_opened_late.end();
@@ -109,9 +109,9 @@ TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
 }
 
-// ---- memory that somebody takes away -------------------------------------------------------------------------------
+// ---- memory that another process removes ---------------------------------------------------------------------------
 
-// A process of another user, who may write to the file as a member of its group.
+// Runs `act` as another user who is in the file's group.
 bool as_another_user(const std::function<bool()>& act) {
   const auto as_other = [&] {
     const bool is_other = geteuid() != 0 || (setgroups(0, nullptr) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
@@ -185,7 +185,7 @@ TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
   EXPECT_NE(access(memory_file("group").c_str(), F_OK), 0);
 }
 
-// QEMU opens such a file with O_CREAT: a VM that libvirt starts before the broker makes it, as another user.
+// QEMU opens the file with O_CREAT. A VM that libvirt starts before the broker therefore creates it as another user.
 TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const std::string file = memory_file("qemus");
@@ -196,7 +196,7 @@ TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
 }
 
-// In a folder that is everybody's anybody can have the name first.
+// In a folder that all users can write, any user can create the name first.
 TEST(PlainFile, WhoHasItsNameFirstIsNamedWithARemedy) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   const std::string file = memory_file("squatted");
@@ -214,7 +214,7 @@ TEST(PlainFile, WhoHasItsNameFirstIsNamedWithARemedy) {
   squat("a socket", [&] { return mknod(file.c_str(), S_IFSOCK | 0666, 0) == 0; });
 }
 
-// The lock of a file that a killed broker left may be held by whoever may open it.
+// Any user who may open a killed broker's file may hold its lock.
 TEST(PlainFile, AForeignLockIsToldAsWhatItMayBe) {
   const std::string file = memory_file("locked");
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -224,7 +224,7 @@ TEST(PlainFile, AForeignLockIsToldAsWhatItMayBe) {
   close(fd);
 }
 
-// A tmpfs of 200 MiB that is gone with this process. False where the machine lets nobody mount one.
+// Mounts a tmpfs of 200 MiB that ends with this process. False where mounting is forbidden.
 bool mount_small(const std::string& at) {
   if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -277,7 +277,7 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
   {
     Broker one(plain(folder / "t"));
     EXPECT_EQ(one.ready, "ready\n") << "128 MiB fit";
-    EXPECT_EQ(one.terminate(), 0);  // its worker has gone, too, and holds no page of the file any more
+    EXPECT_EQ(one.terminate(), 0);  // its worker has exited, so no process holds a page of the file
   }
   Broker two(plain(folder / "t") + "[vm.u]\n" + plain(folder / "u"));
   EXPECT_EQ(two.ready, "ready\n") << "the one that fits is served";
@@ -290,7 +290,7 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
   umount2(folder.path().c_str(), MNT_DETACH);
 }
 
-// What the broker touches is there from the start, or the start says so.
+// The start either allocates all pages that the broker touches, or fails with a message.
 TEST(PlainFile, WithoutRoomForTheRegionsFrontItIsNotMade) {
   Folder folder;
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
@@ -309,7 +309,7 @@ TEST(PlainFile, WithoutRoomForTheRegionsFrontItIsNotMade) {
   umount2(folder.path().c_str(), MNT_DETACH);
 }
 
-// Another user who may write to it frees its pages and takes them for a file of its own.
+// Another user with write access frees the file's pages and fills the file system with a file of its own.
 TEST(PlainFile, PagesThatAFullFileSystemDoesNotGiveBackEndTheirVmAlone) {
   Folder folder;
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
@@ -319,7 +319,7 @@ TEST(PlainFile, PagesThatAFullFileSystemDoesNotGiveBackEndTheirVmAlone) {
     const int filler = open((folder / "filler").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     const int memory = open((folder / "t").c_str(), O_RDWR | O_CLOEXEC);
     const std::vector<char> some(1 << 20);
-    // What one step leaves the next one takes: the broker touches its pages meanwhile.
+    // Several rounds, since the broker's touches may allocate a page again between the two steps.
     for (int round = 0; round < 50; ++round) {
       if (fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 128 << 20) != 0) return false;
       while (write(filler, some.data(), some.size()) > 0) {

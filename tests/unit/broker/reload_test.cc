@@ -1,5 +1,5 @@
-// ivgpud's file is read again at SIGHUP: what changes while sessions run, what does not, and what is said of it. A real
-// ivgpud and fake workers; and the comparison of all keys by itself.
+// ivgpud reads its file again at SIGHUP: the keys that change under running sessions, those that do not, and the
+// report. A real ivgpud and fake workers; and the comparison of all keys alone.
 #include <iterator>
 
 #include "host/broker/config/config_changes.h"
@@ -19,7 +19,7 @@ std::string file_of(const Broker& broker, const std::string& vms, const std::str
          (broker.folder / "libcuda.so.1") + "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n" + vms;
 }
 
-// Has it read this, and waits until it has.
+// Makes the broker read this text, and waits until it has.
 void reload(const Broker& broker, const std::string& text) {
   const std::size_t before = broker.times_logged("SIGHUP: reading ");
   broker.folder.write("c.toml", text);
@@ -30,7 +30,7 @@ void reload(const Broker& broker, const std::string& text) {
 std::string command_line(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
   std::stringstream read;
-  read << file.rdbuf();  // nothing of a process that has just gone, where an iterator throws
+  read << file.rdbuf();  // empty for a process that has just exited; an iterator would throw
   std::string text = read.str();
   std::replace(text.begin(), text.end(), '\0', ' ');
   return text;
@@ -91,7 +91,7 @@ TEST(Reload, AVmThatComesBackAtOnceWaitsForItself) {
   Client guest(broker.folder / "u.sock");
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(guest.claim());
-  kill(broker.pid, SIGSTOP);  // so that both are asked for before anything has ended
+  kill(broker.pid, SIGSTOP);  // both requests arrive before either VM has ended
   broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
   kill(broker.pid, SIGHUP);
   kill(broker.pid, SIGCONT);
@@ -267,7 +267,7 @@ TEST(AskedReload, AVmThatCannotBeServedIsAFailure) {
     EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
 }
 
-// Preconditions: all are ready. One that is being started still holds the broker up, and would for ever.
+// Precondition: all workers are ready. A stopped worker that is still starting would block the broker for ever.
 void stop_workers(const Broker& broker) {
   for (const pid_t worker : broker.workers()) kill(worker, SIGSTOP);
 }
@@ -279,7 +279,7 @@ TEST(AskedReload, WaitsForThoseThatLeaveAndSaysSo) {
   ASSERT_TRUE(guest.greet(3));
   ASSERT_EQ(guest.claim(), 0U);
   ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
-  stop_workers(broker);  // so that the broker has to kill them, after two seconds
+  stop_workers(broker);  // forces the broker to kill them, after two seconds
   broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
   Outcome first{}, second{};
   std::thread waits([&] { first = run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()}); });
@@ -314,7 +314,7 @@ TEST(AskedReload, ABrokerThatEndsMeanwhileIsNoSuccess) {
             "ivgpu: no ivgpud answers at " + broker.folder.path() + "/ivgpud.control: No such file or directory\n");
 }
 
-// Who asks and does not wait, and who asks many times, disturbs nobody.
+// Clients that hang up early, or ask many times, disturb no other client.
 TEST(AskedReload, ManyAtOnceAndSomeThatHangUp) {
   Broker broker;
   broker.folder.write("c.toml", file_of(broker, "[vm.t]\n[vm.u]\n"));
@@ -337,7 +337,7 @@ TEST(AskedReload, ManyAtOnceAndSomeThatHangUp) {
 // ---- a terminal ----------------------------------------------------------------------------------------------------
 
 TEST(Reload, AClosedTerminalEndsNothing) {
-  Broker made;  // for its folder
+  Broker made;  // only its folder is used
   made.terminate();
   const std::string config = made.folder.write("d.toml", file_of(made, "[vm.t]\n"));
   int terminal = -1;
@@ -362,7 +362,7 @@ std::vector<pid_t> children_of(pid_t process) {
   return {std::istream_iterator<pid_t>(file), {}};
 }
 
-// A broker that `ivgpu run` has started for one program ends with it.
+// A broker that `ivgpu run` started for one program ends with the program.
 TEST(Reload, AClosedTerminalEndsAProgramAndItsOwnBroker) {
   int terminal = -1;
   const pid_t ivgpu = in_a_terminal(
@@ -375,7 +375,7 @@ TEST(Reload, AClosedTerminalEndsAProgramAndItsOwnBroker) {
   ASSERT_NE(ivgpud, 0);
   for (const pid_t worker : children_of(ivgpud)) all.push_back(worker);
   ASSERT_GE(all.size(), 3U);
-  kill(ivgpud, SIGHUP);  // a reload of a file that has not changed
+  kill(ivgpud, SIGHUP);  // reloads an unchanged file
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(kill(ivgpud, 0), 0);
   close(terminal);
@@ -401,7 +401,7 @@ struct Started {
 
 TEST(Serving, AVmThatCannotBeServedKeepsNoOtherFromIt) {
   Broker broker;
-  const std::string stale = broker.folder.write("stale", "no memory of ours");  // on a disk, and in the way
+  const std::string stale = broker.folder.write("stale", "no memory of ours");  // a file on disk, in the region's place
   const std::string vms = "[vm.a]\ntransport = \"plain\"\nplain_file = \"" + stale + "\"\n[vm.t]\n";
   reload(broker, file_of(broker, vms));
   EXPECT_TRUE(broker.eventually_logged("VM a is not served: plain_file = \"" + stale + "\" cannot be made: "));
@@ -444,7 +444,7 @@ Config parsed(const std::string& text) {
   return config;
 }
 
-// Another value than the default for each key there is.
+// For each key, a value that differs from the default.
 const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""},
                                                    {"socket_mode", "\"0600\""},
                                                    {"socket_owner", "\"1\""},
@@ -498,7 +498,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"pids_max", "5"},
                                                    {"cpu_max", "\"2.5\""}};
 
-// What goes only with another key.
+// Another key that this one requires.
 std::string with(const std::string& key) {
   if (key == "plain_file") return "transport = \"plain\"\n";
   if (key == "vsock_cid") return "transport = \"pmem\"\nvsock_port = 3000\n";
@@ -506,7 +506,7 @@ std::string with(const std::string& key) {
   return "";
 }
 
-// Its value before, where it must have one.
+// A line with the key's earlier value, if the key must have one.
 std::string before(const std::string& key) {
   if (key == "vsock_cid") return "vsock_cid = 3\n";
   return key == "vsock_port" ? "vsock_port = 3000\n" : "";

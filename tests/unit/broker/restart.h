@@ -1,5 +1,5 @@
-// For tests of brokers that are started again while their sessions go on: a real ivgpud and fake workers, and a stand-in for
-// systemd, which holds the descriptors meanwhile.
+// Restarts of a broker under running sessions: a real ivgpud, fake workers, and a stand-in for systemd that stores the
+// descriptors.
 #pragma once
 
 #include "tests/unit/broker/fd_keeper.h"
@@ -14,7 +14,7 @@ inline bool ends(pid_t process) {
   return eventually([&] { return !lives(process); });
 }
 
-// The process that serves a slot, as the broker tells.
+// The worker of a slot, from the broker's status.
 inline pid_t worker_of(const Broker& broker, std::uint32_t slot) {
   const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
   const std::string key = "\"slot\":" + std::to_string(slot) + ",";
@@ -22,7 +22,7 @@ inline pid_t worker_of(const Broker& broker, std::uint32_t slot) {
   return from == std::string::npos || at == std::string::npos ? 0 : std::atoi(told.c_str() + at + 9);
 }
 
-// A broker with a session.
+// A broker with one session.
 class Restart : public ::testing::Test {
  protected:
   void begin(const std::string& vm_keys = "", const std::string& keys = "") {
@@ -39,7 +39,7 @@ class Restart : public ::testing::Test {
     ASSERT_TRUE(eventually([&] { return keeper.holds("t/peer/" + std::to_string(guest->peer)); }));
     ASSERT_TRUE(keeper.holds("t/" + std::to_string(slot) + "/control"));
   }
-  // Ends the broker as the manager would, or as a fault would.
+  // Ends the broker: SIGTERM as the manager does, another signal as a fault does.
   void end(int signal) {
     broker->terminate(signal);
     ASSERT_TRUE(lives(worker)) << "it goes on without a broker";
@@ -48,7 +48,7 @@ class Restart : public ::testing::Test {
     broker->again(keeper.environment(pass));
     ASSERT_EQ(broker->ready, "ready\n");
   }
-  // The guest's connection has not ended.
+  // Whether the guest's connection is still open.
   bool is_connected() const {
     pollfd socket{guest->socket_fd(), POLLIN | POLLRDHUP, 0};
     return poll(&socket, 1, 0) == 0;

@@ -1,4 +1,4 @@
-// VMs whose memory QEMU opens by a path, while one broker follows another: the test is the VM.
+// VMs whose QEMU opens the memory by a path, across a restart of the broker. The test plays the VM.
 #include <future>
 
 #include "tests/unit/broker/bell_port.h"
@@ -83,7 +83,7 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
     EXPECT_TRUE(vm->becomes(1, SlotState::Ready)) << "a worker of this broker's";
     broker->folder.write("log", "");
   }
-  // The same memory is at the path still.
+  // The path still leads to the same memory.
   OpenedMemory other(path, is_pmem() ? ring::devdax_start : 0);
   ASSERT_TRUE(other.there());
   EXPECT_EQ(other.header().generation, vm->header().generation);
@@ -100,13 +100,13 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(path))) << "it was left behind";
 }
 
-// So that they look by themselves when a broker stalls, or is long in dying (host/base/process/life_line.h).
+// Workers then poll by themselves when a broker stalls or is slow to exit (host/base/process/life_line.h).
 TEST_P(RestartPaths, WorkersAreToldThatTheBrokerRingsThem) {
   begin();
   EXPECT_NE(words_of(worker).find(" --rung-by broker "), std::string::npos) << words_of(worker);
 }
 
-// Nothing tells of its end but that nobody has its memory open.
+// The only sign of the VM's end: no process has its memory open.
 TEST_P(RestartPaths, AVmThatEndsMeanwhileIsSeen) {
   begin();
   broker->terminate(SIGKILL);
@@ -118,7 +118,7 @@ TEST_P(RestartPaths, AVmThatEndsMeanwhileIsSeen) {
   EXPECT_TRUE(comes_back(0));
 }
 
-// A guest that rings between two brokers is heard by the next.
+// The next broker handles a doorbell that a guest rings between two brokers.
 TEST_P(RestartPaths, RingsOfMeanwhileAreHeard) {
   begin();
   broker->terminate(SIGTERM);
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RestartPaths,
                            return std::string(one.param.transport) + (one.param.file ? "_file" : "_memfd");
                          });
 
-// ---- each by itself ----------------------------------------------------------------------------------------------------
+// ---- single cases ------------------------------------------------------------------------------------------------------
 
 class RestartFile : public RestartPaths {};
 
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RestartFile, ::testing::Values(Form{"plain", tru
 
 class RestartLink : public RestartPaths {};
 
-// QEMU that finds nothing makes a file, which would be in the next broker's way.
+// A QEMU that finds no file creates one, which would block the next broker.
 TEST_P(RestartLink, BetweenTwoBrokersItLeadsNowhereAndNobodyCanMakeAFileThere) {
   begin();
   broker->terminate(SIGTERM);
@@ -200,7 +200,7 @@ TEST_P(RestartLink, BetweenTwoBrokersItLeadsNowhereAndNobodyCanMakeAFileThere) {
   EXPECT_TRUE(other.there());
 }
 
-// QEMU tries again and again, and has the region once the next broker has made the link anew.
+// QEMU retries, and opens the region once the next broker has made the link again.
 TEST_P(RestartLink, AQemuThatStartsMeanwhileWaits) {
   begin();
   broker->terminate(SIGKILL);
@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RestartLink, ::testing::Values(Form{"plain", fal
 
 class RestartChannels : public RestartPaths {};
 
-// Its program does not say its slot once more.
+// Its program does not name its slot a second time.
 TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
   begin();
   Port first(broker->socket_path()), second(broker->socket_path());
@@ -258,7 +258,7 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
     EXPECT_EQ(second.woken(), 0);
     broker->folder.write("log", "");
   }
-  // A channel that comes by now is neither of them.
+  // A new channel gets a new number.
   Port third(broker->socket_path());
   ASSERT_TRUE(third.say(ring::bell_look));
   EXPECT_TRUE(keeper.comes_to_hold("t/port/3"));
@@ -280,7 +280,7 @@ TEST_P(RestartChannels, OneThatHasGoneMeanwhileIsSeenAndItsNumberIsNobodyElses) 
   ASSERT_TRUE(keeper.comes_to_hold("t/port/1"));
   broker->terminate(SIGKILL);
   first.end();
-  Port early(broker->socket_path());  // it waits, as a VM that starts now
+  Port early(broker->socket_path());  // waits, like a VM that starts now
   next();
   EXPECT_TRUE(eventually([&] { return !keeper.holds("t/port/1") && keeper.holds("t/port/2"); }));
   vm->ask_for_interrupt(0);

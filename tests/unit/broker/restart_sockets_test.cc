@@ -1,4 +1,5 @@
-// Sockets that listen while one broker follows another: whoever connects meanwhile waits, and is not refused.
+// Listening sockets across a restart of the broker: a client that connects between two brokers waits, and is not
+// refused.
 #include <sys/stat.h>
 
 #include <future>
@@ -11,7 +12,7 @@ using namespace broker_test;
 
 class RestartSockets : public Restart {
  protected:
-  // Under this name the keeper has the VM's socket.
+  // The name under which the keeper stores the VM's socket.
   std::string name_of_socket() {
     struct stat there {};
     EXPECT_EQ(stat(broker->socket_path().c_str(), &there), 0);
@@ -25,7 +26,7 @@ class RestartSockets : public Restart {
     struct stat there {};
     return stat(broker->socket_path().c_str(), &there) == 0 ? there.st_mode & 0777 : 0;
   }
-  // And the broker has seen their end, so that a next one has nothing of theirs to take over.
+  // Returns after the broker has seen the programs' end, so that a next broker has none to adopt.
   void expect_new_programs_are_served(std::uint32_t slots = 3) {
     std::string connection;
     {
@@ -94,7 +95,7 @@ TEST_F(RestartSockets, CommandsWaitForTheNextBroker) {
   EXPECT_TRUE(ends(worker)) << "`ivgpu end` was heard";
 }
 
-// It can neither connect twice nor is there anybody who starts it again.
+// This QEMU connects only once, and no manager restarts it.
 TEST_F(RestartSockets, AQemuThatStartsMeanwhileWaits) {
   begin();
   end(SIGTERM);
@@ -113,9 +114,9 @@ TEST_F(RestartSockets, AQemuThatStartsMeanwhileWaits) {
   EXPECT_TRUE(guest->tell(slot, 'c'));
 }
 
-// ---- what is not taken over ------------------------------------------------------------------------------------------
+// ---- sockets that are not adopted ------------------------------------------------------------------------------------
 
-// Such a key ends the VM's sessions as well.
+// A change of this key ends the VM's sessions as well.
 TEST_F(RestartSockets, OneWithOtherPermissionsIsMadeAnew) {
   begin("socket_mode = \"0600\"\n");
   const std::string before = name_of_socket();
@@ -184,7 +185,7 @@ TEST_F(RestartSockets, AVmThatIsInTheFileNoMoreLeavesNone) {
   EXPECT_FALSE(keeper.holds(before));
 }
 
-// The VM is to be started again; a program need not be.
+// The VM must restart; a program need not.
 TEST_F(RestartSockets, OneOfAVmThatIsNotTakenOverIsServedAllTheSame) {
   begin();
   end(SIGTERM);

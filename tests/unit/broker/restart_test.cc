@@ -9,7 +9,7 @@ using namespace broker_test;
 TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
   begin();
   const std::string peer = "t/peer/" + std::to_string(guest->peer), own = "t/" + std::to_string(slot) + "/";
-  constexpr std::size_t everything = 7 + 2 * 7 + 1 + 4;  // of the VM, of two workers, a connection, and sockets
+  constexpr std::size_t everything = 7 + 2 * 7 + 1 + 4;  // of the VM, of two workers, a connection, and the sockets
   eventually([&] { return keeper.names().size() == everything; });
   const std::set<std::string> all = keeper.names();
   for (const char* name :
@@ -55,7 +55,7 @@ TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
 
 class RestartTiming : public Restart {};
 
-// 0.7 s is what guests bear (docs/design/011-heartbeat.md).
+// Guests tolerate 0.7 s (docs/design/011-heartbeat.md).
 TEST_F(RestartTiming, GuestsBearThePauseOfAnOrderlyRestart) {
   begin();
   const std::uint64_t before = guest->heartbeat().load();
@@ -70,7 +70,7 @@ TEST_F(RestartTiming, GuestsBearThePauseOfAnOrderlyRestart) {
   EXPECT_LT(pause, 2) << "seconds without a broker";
 }
 
-// By its doorbell, which needs no broker.
+// The guest rings the worker's doorbell directly, without the broker.
 TEST_F(Restart, WorkersAreToldThatTheirGuestRingsThem) {
   begin();
   EXPECT_NE(words_of(worker).find(" --rung-by guest "), std::string::npos) << words_of(worker);
@@ -109,7 +109,7 @@ TEST_F(Restart, ASpareWorkerOfBeforeMakesPlaceUnlessItIsClaimedMeanwhile) {
   EXPECT_TRUE(guest->tell(spare, 'c'));
 }
 
-// The program of the process, as it was started.
+// The program file of a process, from its command line.
 std::string program_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
   std::string name;
@@ -164,7 +164,7 @@ TEST_F(Restart, AWorkerThatDiesMeanwhileIsSeen) {
   EXPECT_TRUE(broker->eventually_logged("while its guest used it"));
 }
 
-// What it was lent before it may give back, and no more.
+// The worker may give back as much as it had borrowed, and no more.
 TEST_F(Restart, MemoryThatWasLentIsLentStill) {
   begin();
   const auto number = reinterpret_cast<volatile std::uint64_t*>(guest->command(slot) + 8);
@@ -180,12 +180,12 @@ TEST_F(Restart, MemoryThatWasLentIsLentStill) {
   ASSERT_TRUE(guest->tell(slot, 'B')) << "it is answered";
   EXPECT_EQ(number[1], lent);
   *number = lent + 1;
-  guest->command(slot)[0] = 'G';  // nobody waits for an answer: it may be dead before it gives one
+  guest->command(slot)[0] = 'G';  // no wait for an answer: the worker may die before it answers
   guest->ring_peer(ring::peer_of_slot(slot));
   EXPECT_TRUE(ends(worker)) << "nobody was lent so much";
 }
 
-// QEMU cannot greet twice. Its machine is not started.
+// QEMU cannot be greeted twice. Its machine stays stopped.
 TEST_F(Restart, QemuKeepsItsConnection) {
   broker = std::make_unique<Broker>("", "", keeper.environment());
   ASSERT_EQ(broker->ready, "ready\n");
@@ -212,7 +212,7 @@ TEST_F(Restart, QemuKeepsItsConnection) {
   EXPECT_TRUE(broker->eventually_logged("is gone: its connection was closed"));
 }
 
-// ---- what cannot be taken over -----------------------------------------------------------------------------------------
+// ---- sessions that cannot be adopted -----------------------------------------------------------------------------------
 
 TEST_F(Restart, ARecordThatMakesNoSenseEndsItsSessions) {
   using host::broker::SavedVm;
@@ -296,7 +296,7 @@ TEST_F(Restart, WhatAManagerPassesWithoutSenseIsLeftOut) {
   }
 }
 
-// Of what has no name nothing is gone on with.
+// The next broker adopts no descriptor without a name.
 TEST_F(Restart, NamesThatAreMissingEndSessions) {
   begin();
   end(SIGKILL);

@@ -1,4 +1,4 @@
-// Programs that come by vsock, while one broker follows another: a real ivgpud whose sockets of vsock are UNIX ones
+// Programs that connect by vsock, across a restart of the broker. A real ivgpud whose vsock sockets become UNIX ones
 // (vsock_by_unix.cc), fake workers, and a stand-in for systemd.
 #include "host/base/fd.h"
 #include "tests/unit/broker/by_vsock.h"
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 constexpr const char* first_kept = "t/program/1";
 constexpr const char* port_kept = "listen-vsock-5000";
 
-// A broker with a program that has slot 0.
+// A broker, and a program that holds slot 0.
 class RestartVsock : public ::testing::Test {
  protected:
   void begin(const std::string& more = "") {
@@ -27,7 +27,7 @@ class RestartVsock : public ::testing::Test {
     for (const char* name : {"t/0/control", "t/1/control", first_kept, port_kept}) ASSERT_TRUE(is_kept(name)) << name;
     held = word(0);
   }
-  // The manager is told so many things at once.
+  // Waits, since the manager receives many messages at once.
   bool is_kept(const std::string& name) { return keeper.comes_to_hold(name); }
   std::function<void()> environment() {
     return [this, manager = keeper.environment()] {
@@ -35,7 +35,7 @@ class RestartVsock : public ::testing::Test {
       sockets.preload();
     };
   }
-  // A program that has named a slot.
+  // Connects a program and names its slot.
   std::unique_ptr<Port> connect(unsigned char slot) const {
     auto made = std::make_unique<Port>(sockets.port());
     EXPECT_TRUE(made->heard()) << "it is taken";
@@ -134,7 +134,7 @@ TEST_F(RestartVsock, WhoHasNoSlotIsDropped) {
   begin();
   Port silent(sockets.port());
   ASSERT_TRUE(silent.heard());
-  const auto second = connect(0);  // it is the second's now
+  const auto second = connect(0);  // the second connection owns it now
   ASSERT_TRUE(is_kept("t/program/3") && !keeper.holds("t/program/2")) << "only who has named a slot is kept";
   broker->terminate(SIGKILL);
   EXPECT_TRUE(silent.ended());
@@ -150,7 +150,7 @@ TEST_F(RestartVsock, WhoHasNoSlotIsDropped) {
   EXPECT_TRUE(session_ends());
 }
 
-// Its next holder has no connection.
+// The slot's next holder has no connection.
 TEST_F(RestartVsock, ASlotThatItHadIsNotItsOwnAfterwards) {
   begin("spare = 2\n");
   release(0);
@@ -204,7 +204,7 @@ TEST_F(RestartVsock, WhatIsNoConnectionOfVsockIsNotHeard) {
   EXPECT_EQ(word(1).state, SlotState::Claimed);
 }
 
-// Names that no broker gives.
+// No broker stores a descriptor under these names.
 TEST_F(RestartVsock, ANumberThatNoSlotHasIsNobody) {
   begin();
   broker->terminate(SIGKILL);
@@ -222,7 +222,7 @@ TEST_F(RestartVsock, ANumberThatNoSlotHasIsNobody) {
   EXPECT_EQ(connect(1)->woken(50), 0) << "the next one has a number";
 }
 
-// The key may change with a restart.
+// The key may change at a restart.
 TEST_F(RestartVsock, OfMoreThanConnectionsThoseThatAreThereStay) {
   begin("connections = 8\n");
   ASSERT_TRUE(vm->claim(1));
@@ -238,7 +238,7 @@ TEST_F(RestartVsock, OfMoreThanConnectionsThoseThatAreThereStay) {
   EXPECT_TRUE(second->heard());
 }
 
-// ---- what the store has no room for ----------------------------------------------------------------------------------
+// ---- beyond the store's limit ----------------------------------------------------------------------------------------
 
 TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramNapsAndItsSessionGoesOn) {
   begin();
@@ -259,7 +259,7 @@ TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramNapsAndItsSessionGoesOn) {
   EXPECT_EQ(word(1).state, SlotState::Claimed) << "nobody knows of its end";
 }
 
-// Nor is the manager kept busy by a VM: programs come and go, each with a slot to its name.
+// A VM must not keep the manager busy either: its programs come and go, and each names a slot.
 TEST_F(RestartVsock, SoManyASecondAreKept) {
   begin("spare = 2\n");
   constexpr int programs = 1000;
@@ -279,7 +279,7 @@ TEST_F(RestartVsock, SoManyASecondAreKept) {
 
 // ---- the socket that listens -----------------------------------------------------------------------------------------
 
-// Whether somebody at this path takes a connection.
+// Whether a server at this path accepts a connection and answers.
 bool serves(const std::string& path) {
   const host::broker::Fd knocks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -313,7 +313,7 @@ TEST_F(RestartVsock, OneThatIsNotTheRightOneIsMadeAnew) {
   }
 }
 
-// The port belongs to no VM of before.
+// The port is free, as no other VM had it.
 TEST_F(RestartVsock, AVmThatIsMadeAnewHasThePortStill) {
   begin();
   broker->terminate(SIGTERM);

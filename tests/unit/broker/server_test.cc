@@ -1,4 +1,4 @@
-// The ivshmem server as its clients see it: bytes, descriptors, permissions, limits.
+// The ivshmem server, seen by its clients: bytes, descriptors, permissions, limits.
 #include <grp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ TEST(Ivshmem, TheGreetingIsByteForByteThatOfTheProtocol) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  std::vector<std::pair<std::int64_t, bool>> seen;  // value, with a descriptor
+  std::vector<std::pair<std::int64_t, bool>> seen;  // value, and whether a descriptor came with it
   for (const auto& m : guest.messages) seen.emplace_back(m.value, m.fd >= 0);
   const std::vector<std::pair<std::int64_t, bool>> expected = {
       {0, false}, {65, false}, {-1, true},             // version, own id, region
@@ -24,7 +24,7 @@ TEST(Ivshmem, TheGreetingIsByteForByteThatOfTheProtocol) {
   EXPECT_FALSE(guest.receive(100)) << "nothing follows";
 }
 
-// Whether two descriptors are of one eventfd: what is written to one is read from the other. Neither has anything in it.
+// Whether two empty descriptors share one eventfd: a value written to `a` can be read from `b`.
 bool are_one(int a, int b) {
   const std::uint64_t some = 3;
   std::uint64_t found = 0;
@@ -45,7 +45,7 @@ TEST(Ivshmem, AClientsOwnInterruptsComeLastOneForEachVector) {
   EXPECT_EQ(read(guest.interrupt(0), &left, sizeof left), 8);
 }
 
-// Workers, which start before a guest connects and outlive it, have one descriptor for all.
+// Workers start before a guest connects and outlive it, so all clients share one set of interrupts.
 TEST(Ivshmem, EveryClientHasTheSameInterrupts) {
   Broker broker("vectors = 2");
   Client first(broker.socket_path()), second(broker.socket_path());
@@ -95,7 +95,7 @@ TEST(Ivshmem, ClientsHaveIdsOfTheirOwnAndDoNotHearOfEachOther) {
   EXPECT_EQ(first.peer, ring::first_guest_peer);
   EXPECT_EQ(second.peer, ring::first_guest_peer + 1);
   EXPECT_FALSE(first.receive(100));
-  // An id is not used again at once: a slot may still name its last holder.
+  // The broker does not reuse an id at once, since a slot may still name its last holder.
   first.hang_up();
   Client third(broker.socket_path());
   ASSERT_TRUE(third.greet(3));
@@ -126,7 +126,7 @@ TEST(Ivshmem, OneConnectionTooManyIsRefused) {
   }));
 }
 
-// Each that is greeted is given to systemd for the next broker, and taken back.
+// The broker stores each greeted connection with systemd, and removes it again.
 TEST(Ivshmem, SoManyConnectionsASecondAreTaken) {
   Broker broker("\n[vm.u]");
   const auto began = std::chrono::steady_clock::now();
@@ -166,7 +166,7 @@ TEST(Ivshmem, RefusedConnectionsWithoutEndDoNotFillTheLog) {
   EXPECT_LE(static_cast<double>(lines), 1 + seconds_since(began)) << "a line a second";
 }
 
-// Mode, user and group of a file.
+// A file's mode, user and group.
 std::string access_of(const std::string& path) {
   struct stat status {};
   EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
@@ -201,7 +201,7 @@ TEST(Access, SocketsHaveOwnerGroupAndModeOfTheirOwn) {
   EXPECT_EQ(access_of(broker.folder / "ivgpud.trace"), "0440 1:70007");
 }
 
-// Of two VMs' sockets each lets its own user in, and nobody the other's.
+// Each VM's socket admits its own user alone.
 TEST(Access, AUserIsLetIntoItsOwnVmsSocketOnly) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be others";
   Broker broker(
@@ -290,7 +290,7 @@ TEST(Ivshmem, AStaleSocketIsReplaced) {
 
 TEST(Ivshmem, QemuTakesTheRegionAsBar2) {
   Broker broker;
-  // The machine is not started: the device reads the greeting while it is made.
+  // The machine stays stopped, since the device reads the greeting while QEMU creates it.
   const std::string command = "(echo info pci; echo quit) | timeout 60 " QEMU
                               " -nodefaults -display none -machine q35 -accel tcg -S -monitor stdio -chardev "
                               "socket,id=c,path=" +
@@ -299,7 +299,7 @@ TEST(Ivshmem, QemuTakesTheRegionAsBar2) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find("PCI device 1af4:1110"), std::string::npos) << outcome.text;
   EXPECT_NE(outcome.text.find("BAR2: 64 bit prefetchable memory at 0xffffffffffffffff [0x07fffffe]"), std::string::npos)
-      << outcome.text;  // not mapped yet; 128 MiB
+      << outcome.text;  // not mapped yet, 128 MiB
   EXPECT_TRUE(broker.eventually_logged("is gone: its connection was closed"));
 }
 

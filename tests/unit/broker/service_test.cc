@@ -1,5 +1,5 @@
-// A stand-in for systemd: what ivgpud says to the service manager that has started it, when, and how its log looks where
-// the journal reads it. A real ivgpud and fake workers.
+// A stand-in for systemd: when and how ivgpud notifies its service manager, and the format of its log in the journal. A
+// real ivgpud and fake workers.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace broker_test;
 
-// The manager's end of NOTIFY_SOCKET.
+// The manager's socket, NOTIFY_SOCKET.
 class Manager {
  public:
   explicit Manager(bool abstract = false) {
@@ -31,7 +31,7 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
 
   const std::string& name() const { return name_; }
-  // "" where nothing comes in time. What is said of descriptors is for tests of their own (restart_test.cc).
+  // "" if no message comes in time. Skips messages about descriptors, which restart_test.cc covers.
   std::string next(int milliseconds = deadline_ms) const {
     for (;;) {
       pollfd news{socket_, POLLIN, 0};
@@ -42,13 +42,13 @@ class Manager {
       if (!text.starts_with("FDSTORE")) return text;
     }
   }
-  // The same without the watchdog's messages, which go before all that waits.
+  // As next(), without watchdog messages, which overtake all queued ones.
   std::string next_but_watchdog() const {
     std::string text = next();
     while (text == "WATCHDOG=1") text = next();
     return text;
   }
-  // Everything that has come, descriptors' names included.
+  // All messages so far, with the names of descriptors.
   std::vector<std::string> all() const {
     std::vector<std::string> texts;
     char bytes[512];
@@ -56,7 +56,7 @@ class Manager {
       texts.emplace_back(bytes, static_cast<std::size_t>(length));
     return texts;
   }
-  // Nobody reads what is here already, as of a manager that hangs.
+  // Fills the socket's queue, as if the manager hung.
   int fill() const {
     const int other = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_un address{};
@@ -113,7 +113,7 @@ TEST(Service, SaysThatItServesReadsAgainAndEnds) {
   }
 }
 
-// `systemctl reload` is over when a removed VM has gone and the new one is served, not before.
+// `systemctl reload` returns only when a removed VM has ended and a new one is served.
 TEST(Service, IsReadyAgainWhenTheReloadIsThrough) {
   const Manager manager;
   Broker broker("", "", environment(manager.name()));
@@ -176,11 +176,11 @@ std::size_t open_descriptors(pid_t process) {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// Clients that connect and hang up, of a manager that does not read: what is kept and forgotten again is not sent at all.
+// Clients connect and hang up while the manager does not read. The broker never sends a pair of store and remove.
 TEST(Service, ConnectionsThatHaveGoneDoNotWaitForTheManager) {
   const Manager manager;
   Broker broker("", "", environment(manager.name()));
-  // Until the manager holds what the broker has without a connection.
+  // Waits until the manager stores all descriptors that exist without a connection.
   ASSERT_TRUE(eventually([&] {
     const std::vector<std::string> texts = manager.all();
     return std::any_of(texts.begin(), texts.end(), [](const auto& t) { return t.find("t/0/use\n") != t.npos; });
@@ -204,9 +204,9 @@ TEST(Service, ConnectionsThatHaveGoneDoNotWaitForTheManager) {
   EXPECT_EQ(peers, (std::vector<std::string>{"FDSTORE=1\nFDNAME=t/peer/" + std::to_string(last.peer) + "\nFDPOLL=0"}));
 }
 
-// ---- what waits for a manager that does not read ---------------------------------------------------------------------
+// ---- messages to a manager that does not read ------------------------------------------------------------------------
 
-// What a manager whose socket was full reads once it reads again.
+// The messages that a manager reads after its socket was full.
 std::vector<std::string> heard_by(const Manager& manager, host::broker::ServiceManager& said) {
   std::vector<std::string> texts;
   manager.all();
@@ -218,7 +218,7 @@ std::vector<std::string> heard_by(const Manager& manager, host::broker::ServiceM
   }
 }
 
-// A manager whose socket is full, and what ivgpud has for it.
+// A manager with a full socket, and the queue of ivgpud's messages for it.
 class Queue : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -227,7 +227,7 @@ class Queue : public ::testing::Test {
     said_ = std::make_unique<host::broker::ServiceManager>(loop_);
     ASSERT_TRUE(said_->is_there());
   }
-  // What it reads once it reads again.
+  // The queued messages, read now.
   std::vector<std::string> heard() { return heard_by(manager_, *said_); }
   static std::string keeps(const std::string& name) { return "FDSTORE=1\nFDNAME=" + name + "\nFDPOLL=0"; }
   static std::string forgets(const std::string& name) { return "FDSTOREREMOVE=1\nFDNAME=" + name; }
@@ -248,7 +248,7 @@ TEST_F(Queue, WhatIsForgottenBeforeItWasSentIsNotSent) {
   EXPECT_EQ(heard(), std::vector<std::string>{keeps("t/region")});
 }
 
-// The manager holds one descriptor of each name, so it lets go of the old one first.
+// The manager stores one descriptor per name, so it must remove the old one first.
 TEST_F(Queue, AnotherOfTheSameNameComesAfterTheEndOfTheFirst) {
   said_->keep("a", 0);
   EXPECT_EQ(heard(), std::vector<std::string>{keeps("a")});
@@ -282,7 +282,7 @@ TEST_F(Queue, ADescriptorThatCannotBeCopiedIsNotKept) {
   EXPECT_EQ(heard(), std::vector<std::string>());
 }
 
-// systemd ends a service whose watchdog it does not hear, whatever else it has been sent.
+// Without watchdog messages in time systemd ends a service, whatever else it receives.
 TEST(Service, TheWatchdogGoesBeforeEverythingThatWaits) {
   const Manager manager;
   ASSERT_GT(manager.fill(), 0);
@@ -292,7 +292,7 @@ TEST(Service, TheWatchdogGoesBeforeEverythingThatWaits) {
   host::broker::ServiceManager said(loop);
   for (int i = 0; i < 10; ++i) said.keep("t/" + std::to_string(i), 0);
   said.ready("serving");
-  auto end = loop.after(std::chrono::milliseconds(20), [&] { loop.stop(); });  // several of its periods
+  auto end = loop.after(std::chrono::milliseconds(20), [&] { loop.stop(); });  // several watchdog periods
   loop.run();
   loop.forget(end);
   const std::vector<std::string> heard = heard_by(manager, said);
@@ -313,7 +313,7 @@ TEST(Service, ABadAddressIsSaidAndServedAllTheSame) {
 
 // ---- the log --------------------------------------------------------------------------------------------------------
 
-// Has the child's standard error taken for the journal, or for another file than it is.
+// Makes JOURNAL_STREAM name the child's stderr, or another file.
 std::function<void()> journal(bool own) {
   return [own] {
     struct stat status {};
@@ -359,7 +359,7 @@ TEST(Log, TheVariableNamesOneStream) {
   close(ends[1]);
 }
 
-// Before there is a log: the sentence by which ivgpud refuses to start.
+// The message by which ivgpud refuses to start comes before its log exists.
 TEST(Log, ARefusalHasAPriorityToo) {
   const Folder folder;
   const std::string file = folder.write("c.toml", "a mistake");

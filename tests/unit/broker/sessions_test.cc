@@ -1,5 +1,5 @@
-// What the log and `ivgpu status` tell of sessions, and `ivgpu end`. A real ivgpud and fake workers; this process is
-// the guest, whose names are hostile text.
+// Sessions in the log and in `ivgpu status`, and `ivgpu end`. A real ivgpud and fake workers; this process is the
+// guest, whose names are hostile text.
 #include <array>
 #include <regex>
 
@@ -17,7 +17,7 @@ Outcome ivgpu(const Broker& broker, std::vector<std::string> arguments) {
   return run_program(IVGPU, arguments);
 }
 
-// Takes a slot as a program of this name.
+// Claims a slot under this program name.
 std::optional<std::uint32_t> claim_as(const Client& guest, const std::string& name) {
   for (std::uint32_t k = 0; k < guest.header().slot_count; ++k) name.copy(guest.entry(k).program, 24);
   return guest.claim();
@@ -68,7 +68,7 @@ TEST(Sessions, NamesAreHostile) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  ASSERT_EQ(claim_as(guest, "\x1b[2J\n2026 error lie\xff\xff\xff\xff\xff"), 0U);  // 24 bytes and no end
+  ASSERT_EQ(claim_as(guest, "\x1b[2J\n2026 error lie\xff\xff\xff\xff\xff"), 0U);  // 24 bytes without a NUL
   const std::string shown_name = "\\x1b[2J\\x0a2026 error lie\\xff\\xff\\xff\\xff\\xff";
   EXPECT_TRUE(broker.eventually_logged("t: session 0 of " + shown_name + me() + " starts\n")) << broker.log();
   EXPECT_EQ(broker.log().find('\x1b'), std::string::npos);
@@ -78,7 +78,7 @@ TEST(Sessions, NamesAreHostile) {
   EXPECT_NE(json.find("\\\\x1b[2J\\\\x0a2026"), std::string::npos) << json;
 }
 
-// A guest can begin and end sessions without end.
+// A guest can begin and end sessions at any rate.
 TEST(Sessions, LinesOfAFloodAreLeftOut) {
   Broker broker("starts_per_second = 1000\nstart_burst = 1000\nspare = 3");
   Client guest(broker.socket_path());
@@ -92,8 +92,8 @@ TEST(Sessions, LinesOfAFloodAreLeftOut) {
   for (std::size_t i = 0; i < sessions; ++i) ASSERT_TRUE(one_session());
   const std::size_t lines = broker.times_logged("of flood");
   EXPECT_LE(static_cast<double>(lines), 40 * (1 + seconds_since(begin))) << "20 starts and 20 ends a second";
-  if (lines + 20 >= 2 * sessions) return;  // the machine was too slow for a flood
-  // The next line that is written tells of them.
+  if (lines + 20 >= 2 * sessions) return;  // too slow a machine for a flood
+  // The next line that the log writes counts the omitted ones.
   EXPECT_TRUE(eventually([&] { return one_session() && broker.logged(" more such lines were left out before)"); }));
 }
 
@@ -187,7 +187,7 @@ TEST(End, TheSocketIsTheBrokersUsersAlone) {
   struct stat status {};
   ASSERT_EQ(stat((broker.folder / "ivgpud.control").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
-  if (geteuid() != 0) return;  // who is not root cannot become another user
+  if (geteuid() != 0) return;  // only root can become another user
   const auto end_as_nobody = [&] {
     if (setuid(65534) != 0) return 100;
     const Outcome outcome = ivgpu(broker, {"end", "t"});
@@ -204,7 +204,7 @@ int connect_to(const std::string& path) {
   return connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
 }
 
-// What one who says this hears until the connection's end.
+// Sends `said` to the control socket, and returns the bytes until the connection ends.
 std::string answer_to(const Broker& broker, const std::string& said) {
   const int fd = connect_to(broker.folder / "ivgpud.control");
   [[maybe_unused]] const auto sent = send(fd, said.data(), said.size(), MSG_NOSIGNAL);

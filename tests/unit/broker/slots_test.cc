@@ -1,5 +1,5 @@
-// The life of slots as a guest sees it: a real ivgpud, workers with the real start and jail, and a client that does
-// what guests do, and what they must not. Assumes processes, sockets and time; no GPU.
+// The life of a slot: a real ivgpud, workers with the real start and jail, and a client that acts as guests do, and as
+// they must not. Assumes processes, sockets and time; no GPU.
 #include <sys/stat.h>
 
 #include "tests/unit/broker/harness.h"
@@ -46,7 +46,7 @@ TEST(Slots, AReleasedSlotIsWipedAndComesBackUnderTheNextEpoch) {
   ASSERT_TRUE(guest.greet(3));
   const auto slot = guest.claim();
   ASSERT_TRUE(slot);
-  ASSERT_TRUE(guest.tell(*slot, 'f'));  // fills the slot with bytes
+  ASSERT_TRUE(guest.tell(*slot, 'f'));  // the worker writes all over the slot
   memset(guest.slot(*slot) + ring::first_channel, 0x77, 4096);
   const ring::SlotWord before = guest.word(*slot);
   ASSERT_TRUE(guest.step(*slot, SlotState::Claimed, SlotState::Released));
@@ -73,15 +73,15 @@ TEST(Slots, ALargeSlotIsWipedToItsEnd) {
   EXPECT_EQ(guest.slot(*slot)[bytes - 1], std::byte{0});
 }
 
-// Memory that the file behind a client's region takes of the machine, in bytes.
+// Bytes of memory that the client's region occupies.
 std::size_t taken(const Client& client) {
   struct stat status {};
   EXPECT_EQ(fstat(client.memfd, &status), 0);
   return static_cast<std::size_t>(status.st_blocks) * 512;
 }
 
-// 64 slots and the memory behind them, dirtied and released at once. The broker scrubs them in many loop iterations, and
-// answers others in each: a machine under load, or a sanitizer, only adds iterations.
+// A guest dirties 64 slots and releases them at once. The broker scrubs them over many loop iterations, and answers
+// other VMs in each. Load or a sanitizer only adds iterations.
 TEST(Slots, AVmThatLetsGoOfAllItsMemoryDoesNotSilenceTheBroker) {
   Broker broker("region_size = \"2GiB\"\nslots = 64\n[vm.other]");
   Client hostile(broker.socket_path()), other(broker.folder / "other.sock");
@@ -93,7 +93,7 @@ TEST(Slots, AVmThatLetsGoOfAllItsMemoryDoesNotSilenceTheBroker) {
   ASSERT_GT(before, 0U);
   hostile.hang_up();
   ASSERT_TRUE(eventually([&] { return taken(hostile) < std::size_t{64} << 20; }));
-  // Of 2 ms each; the rest of what happens here takes about ten.
+  // Each iteration scrubs for 2 ms; all other events here take about ten iterations.
   EXPECT_GE(loop_iterations(broker) - before, 30U);
   EXPECT_TRUE(other.is_answered());
   EXPECT_EQ(hostile.base[hostile.bytes - 1], std::byte{0});
@@ -137,14 +137,14 @@ TEST(Slots, AWorkerThatDiesMakesItsSlotDead) {
     ASSERT_TRUE(guest.becomes(0, SlotState::Dead));
     EXPECT_TRUE(broker.eventually_logged(how == 'x' ? "its guest broke the protocol" : "killed by signal 6 (ABRT)"));
     EXPECT_EQ(guest.word(1).state, SlotState::Ready);
-    // Dead until its guest lets go.
+    // The slot stays Dead until its guest releases it.
     ASSERT_TRUE(guest.step(0, SlotState::Dead, SlotState::Released));
     EXPECT_TRUE(guest.becomes(0, SlotState::Empty));
     EXPECT_EQ(guest.word(0).epoch, 1U);
   }
 }
 
-// A guest process that dies between taking a slot and saying who it is.
+// A guest process that dies after its claim, before it stores its identity.
 TEST(Slots, OneThatNobodyOwnsComesBackThoughItsWorkerDies) {
   Broker broker("slots = 2\nspare = 2");
   Client guest(broker.socket_path());
@@ -170,12 +170,13 @@ TEST(Slots, AnOwnerThatIsWrittenOverDoesNotKeepTheSlot) {
     const auto claimed = guest.claim();
     ASSERT_TRUE(claimed);
     slot = *claimed;
-    // The broker answers when a look begins: the first is over at the second answer, and has found the owner.
+    // The broker answers at the start of a look. At the second answer the first look is complete and has found the
+    // owner.
     ASSERT_TRUE(guest.is_answered() && guest.is_answered());
     guest.entry(slot).owner.peer = keeper.peer;
   }
   EXPECT_TRUE(eventually([&] { return keeper.word(slot).epoch == 1; }));
-  // One that nobody connected ever owned.
+  // An owner that was never connected.
   const auto other = keeper.claim(54321);
   ASSERT_TRUE(other);
   const std::uint32_t epoch = keeper.word(*other).epoch;
@@ -187,7 +188,7 @@ TEST(Slots, AHeaderThatIsWrittenOverComesBack) {
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   const std::uint64_t generation = guest.header().generation;
-  memset(static_cast<void*>(&guest.header()), 0xee, 112);  // as far as the name's end
+  memset(static_cast<void*>(&guest.header()), 0xee, 112);  // up to the end of the name
   guest.ring_peer(ring::peer_broker);
   ASSERT_TRUE(eventually([&] { return other_side::shared(guest.header().magic).load() == ring::region_magic; }));
   EXPECT_EQ(guest.header().slot_count, 3U);
@@ -208,9 +209,9 @@ TEST(Slots, WhatIsWrittenWhereNobodyIsGoesWithTheLastGuest) {
   };
   const auto before = blocks();
   const std::uint32_t epoch = guest.word(0).epoch;
-  memset(guest.slot(0) + ring::arena_offset, 0x77, ring::huge_page);    // a ready slot, ...
-  memset(guest.slot(1), 0x77, 2 * guest.header().slot_bytes);           // two empty slots, what lies behind them, ...
-  memset(guest.base + ring::huge_page / 2, 0x77, ring::huge_page / 2);  // ... and behind the directory
+  memset(guest.slot(0) + ring::arena_offset, 0x77, ring::huge_page);    // a ready slot
+  memset(guest.slot(1), 0x77, 2 * guest.header().slot_bytes);           // two empty slots and the memory after them
+  memset(guest.base + ring::huge_page / 2, 0x77, ring::huge_page / 2);  // and the memory after the directory
   EXPECT_GT(blocks(), before + (40 << 11));
   guest.hang_up();
   EXPECT_TRUE(eventually([&] { return blocks() <= before + 64; })) << before << " " << blocks();
@@ -242,7 +243,7 @@ TEST(Slots, AWorkerThatDiesUnclaimedIsReplaced) {
   EXPECT_TRUE(guest.becomes(0, SlotState::Ready));
 }
 
-// Guests hold the very eventfds that the broker reads.
+// Guests hold the same eventfds that the broker reads.
 TEST(Slots, ADoorbellMadeToBlockDoesNotStopTheBroker) {
   Broker broker;
   Client guest(broker.socket_path());
@@ -276,8 +277,8 @@ TEST(Slots, AWorkerHasItsSlotsInterruptAndNoOther) {
   }
 }
 
-// Its worker and its guest end at once, and the broker hears of the worker first. With one slot the next worker is
-// started there in the same breath: it must not be taken for the one that has gone.
+// Worker and guest die together, and the broker learns of the worker first. With one slot it starts the next worker
+// there at once, and must not mistake that worker for the dead one.
 TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
   Broker broker("slots = 1");
   Client guest(broker.socket_path());
@@ -289,7 +290,7 @@ TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
   kill(broker.pid, SIGSTOP);
   kill(workers[0], SIGKILL);
   const ring::SlotWord now = guest.word(0);
-  guest.state(0).store(now.with(SlotState::Released).word());  // and no ring
+  guest.state(0).store(now.with(SlotState::Released).word());  // without ringing
   kill(broker.pid, SIGCONT);
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1 && guest.word(0).state == SlotState::Ready; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -332,7 +333,7 @@ TEST(Slots, AProcessThatDiesReleasesItsSlotsThoughItsConnectionIsStillHeld) {
   if (child == 0) {
     Client guest(broker.socket_path());
     const bool claimed = guest.greet(3) && guest.claim().has_value();
-    // A copy of the connection stays behind, with somebody who is not the guest.
+    // A process that is not the guest keeps a copy of the connection.
     char byte = claimed ? 'k' : 'n';
     iovec data{&byte, 1};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -385,7 +386,7 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
   const std::uint64_t looks = guest.heartbeat().load();
   std::uint32_t noise = 1;
   const auto scribble = [&] {
-    // Not the header's constants, by which this client itself finds its way.
+    // Spares the header's constants, by which this client finds its way.
     for (std::size_t at = ring::page; at < 2 * ring::page; at += 4) {
       noise = noise * 1664525 + 1013904223;
       *reinterpret_cast<volatile std::uint32_t*>(guest.base + at) = noise % 3 == 0 ? noise : noise % 6;
@@ -397,9 +398,9 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
     for (int i = 0; i < 100; ++i) scribble();
     return guest.heartbeat().load() - looks >= 100;
   }));
-  for (std::uint32_t k = 0; k < 3; ++k) other_side::shared(guest.entry(k).pinned).store(0);  // or it has lost the slot
+  for (std::uint32_t k = 0; k < 3; ++k) other_side::shared(guest.entry(k).pinned).store(0);  // or the slot is lost
   guest.ring_peer(ring::peer_broker);
-  // It settles: what was scribbled is put back, a slot can be claimed, and the broker ends in order.
+  // Then all settles: the broker repairs the words, a slot can be claimed, and the broker exits in order.
   for (int i = 0; i < 20; ++i) {
     guest.ring_peer(ring::peer_broker);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -413,7 +414,7 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// What the broker's workers were told, by their command lines.
+// Counts workers whose command line lets them poll.
 int workers_that_may_poll(const Broker& broker) {
   const std::string polls(
       "--spin-us\0"
@@ -428,7 +429,7 @@ int workers_that_may_poll(const Broker& broker) {
   return count;
 }
 
-// However busy guests keep them. Where one ends, the next may instead.
+// The limit holds under any load by guests. When such a worker ends, the next may poll.
 TEST(Slots, NoMoreWorkersMayPollThanAreAllowed) {
   Broker broker("region_size = \"128MiB\"\nslots = 4\nspare = 3\nspin_threads = 1\nspin_us = 70");
   Client guest(broker.socket_path());
@@ -458,7 +459,7 @@ TEST(Slots, WhereNoWorkerMayPollNoGuestIsToldTo) {
   EXPECT_EQ(reinterpret_cast<const ring::SlotHeader*>(guest.slot(0))->spin_us, 0u);
 }
 
-// Claimed and released as fast as it goes: starts are limited, and who waits in another place of the line is served.
+// A guest claims and releases without pause: starts are limited, and the next guest in the queue is served.
 TEST(Slots, EndlessClaimsAreLimitedAndOthersAreServed) {
   Broker broker("starts_per_second = 5\nstart_burst = 3\nslots = 2");
   Client greedy(broker.socket_path()), modest(broker.socket_path());
@@ -488,7 +489,7 @@ TEST(Slots, WhoRingsIsAnsweredByTheHeartbeat) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(guest.is_answered()) << "no slot is held: the heart beats for a ring alone";
 }
 
-// A beat wakes the broker: nobody's sessions, and sessions that ask nothing, shall cost next to nothing.
+// Each heartbeat wakes the broker, so idle VMs and idle sessions must cause next to none.
 TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
   Broker broker;
   Client guest(broker.socket_path());
@@ -507,7 +508,7 @@ TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
   ASSERT_TRUE(eventually([&] { return guest.heartbeat().load() - before >= 2; }));
   const std::uint64_t held = guest.heartbeat().load() - before;
   EXPECT_LE(static_cast<double>(held), 1 + seconds_since(begin));
-  guest.state(0).store(guest.word(0).with(SlotState::Released).word());  // without a ring: the next beat finds it
+  guest.state(0).store(guest.word(0).with(SlotState::Released).word());  // without ringing: the next heartbeat finds it
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
   EXPECT_EQ(beats(1200), 0U);
 }

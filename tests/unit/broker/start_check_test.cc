@@ -1,5 +1,5 @@
-// `ivgpud --check` sees what the start would meet: users and groups, sizes, huge pages, plain files. And it leaves all
-// as it was.
+// `ivgpud --check` finds what the start would meet: users, groups, sizes, huge pages and plain files. It changes
+// nothing.
 #include "host/broker/start_check.h"
 
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ using host::broker::check_start;
 using host::broker::Config;
 using host::broker::StartCheck;
 
-// `keys`: of [broker]. `rest`: the tables behind it.
+// `keys`: of [broker]. `rest`: the tables after it.
 StartCheck look(const Folder& folder, const std::string& keys, const std::string& rest, const std::string& pools = "") {
   Config config;
   std::string error;
@@ -31,7 +31,7 @@ std::string all_of(const std::vector<std::string>& sentences) {
   return text;
 }
 
-// The one thing that is wrong.
+// The only error found.
 std::string wrong(const Folder& folder, const std::string& keys, const std::string& rest,
                   const std::string& pools = "") {
   const StartCheck found = look(folder, keys, rest, pools);
@@ -43,7 +43,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 constexpr const char* small = "[vm.a]\nregion_size = \"32MiB\"\nslots = 1\n";
 
-// The largest region of which this machine can hold one, and surely not two.
+// The largest region that fits this machine once and certainly not twice.
 std::string largest_region() {
   std::size_t mebi = 16;
   while (mebi << 21 <= host::broker::memory_of_machine()) mebi *= 2;
@@ -109,7 +109,7 @@ TEST(StartCheck, HugePagesAreCountedForAllVmsTogether) {
   EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 30 are free"));
   pages("nr_overcommit", 2);
   EXPECT_EQ(all_of(look(folder, "", vms, folder.path()).wrong), "");
-  pages("resv", 99);  // more than there are
+  pages("resv", 99);  // more than exist
   EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 0 are free"));
 }
 
@@ -161,7 +161,7 @@ TEST(StartCheck, ControlGroupsThatAreRequiredMustBePossible) {
   EXPECT_EQ(check_start(config).notes.size(), missing.empty() ? 0U : 1U);
 }
 
-// What a running broker has taken is not held against its own configuration.
+// The check does not count a running broker's memory against the same configuration.
 TEST(StartCheck, ARunningBrokersMemoryIsNotMissing) {
   Broker broker;
   const std::string vm = "[vm.t]\nregion_size = \"128MiB\"\nslots = 3\nhuge_pages = true\n";

@@ -1,4 +1,4 @@
-// What a broker tells of itself: the socket, and `ivgpu status` on top of it. A real ivgpud and fake workers.
+// A broker's report about itself: the socket, and `ivgpu status`. A real ivgpud and fake workers.
 #include <algorithm>
 #include <array>
 #include <regex>
@@ -111,7 +111,7 @@ TEST(Status, WatchedUntilTheBrokerEnds) {
   });
   EXPECT_TRUE(eventually([&] { return has(shown(), "  slot 0 "); })) << "the first view";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(guest.tell(0, 'c'));
-  // 150 in 0.3 s, and in more on a busy machine.
+  // 150 calls in 0.3 s, or longer on a busy machine.
   const std::regex busy("  slot 0 +150 .*\n +per s +([1-9]|[1-9][0-9]|[1-4][0-9][0-9]|500) .* [KM]iB ");
   const std::regex idle("  slot 0 +150 .*\n +per s +0 +0 +0 ");
   EXPECT_TRUE(eventually([&] { return std::regex_search(shown(), busy); })) << shown();
@@ -135,7 +135,7 @@ TEST(Status, TheCostOfTheEventLoop) {
   EXPECT_TRUE(std::regex_search(status(broker).text, words));
 }
 
-// What tests of a broker look at: which of its workers ended otherwise than they should.
+// Tests of a broker use this to find workers that ended unexpectedly.
 TEST(Status, HowWorkersHaveEnded) {
   Broker broker;
   Client guest(broker.socket_path());
@@ -149,7 +149,7 @@ TEST(Status, HowWorkersHaveEnded) {
     const auto slot = guest.claim();
     ASSERT_TRUE(slot);
     if (command == 'a') {
-      ASSERT_TRUE(guest.tell(*slot, 'p'));  // what it prints is hostile
+      ASSERT_TRUE(guest.tell(*slot, 'p'));  // prints hostile text
     }
     guest.command(*slot)[0] = command;
     guest.ring_peer(ring::peer_of_slot(*slot));
@@ -177,7 +177,7 @@ TEST(Status, HowWorkersHaveEnded) {
 }
 
 TEST(Status, AWorkerKilledBySomebodyElseIsToldFromOneThatTheBrokerKills) {
-  Broker broker("", "lie");  // these the broker kills
+  Broker broker("", "lie");  // the broker kills these workers
   EXPECT_TRUE(eventually([&] { return has(status(broker).text, " killed by the broker; the last: slot "); }));
   EXPECT_TRUE(has(status(broker, {"--json"}).text, "\"signal\":0}")) << status(broker, {"--json"}).text;
   Broker other;
@@ -206,14 +206,14 @@ TEST(Status, NamesTheLastWorkersThatFailed) {
     ASSERT_TRUE(eventually([&] { return has(told(), "\"state\":\"ready\",\"worker\"") && !broker.workers().empty(); }));
     last = broker.workers().at(0);
     if (i == 1) first = last;
-    kill(last, SIGILL);  // which no sanitizer makes an exit code of
+    kill(last, SIGILL);  // no sanitizer turns SIGILL into an exit code
     ASSERT_TRUE(eventually([&] { return has(told(), "\"signal\":" + std::to_string(i) + "}"); })) << told();
   }
   EXPECT_TRUE(has(told(), of_signal(last, "4 (ILL)", 4) + "],")) << told();
   EXPECT_FALSE(has(told(), of_signal(first, "4 (ILL)", 4))) << "more than sixteen: " << told();
 }
 
-// Its socket has gone by then.
+// The socket is gone by then.
 TEST(Status, TellsAtTheEndHowTheLastWorkersEnded) {
   Broker broker;
   const pid_t worker = broker.workers().at(0);
@@ -265,8 +265,8 @@ TEST(Status, OfWhatIsNoBroker) {
   close(listener);
 }
 
-// Many that do not read, and what they write, cost the broker nothing and keep nobody else out for long.
-// The whole answer of the socket; "" where it refuses.
+// The whole answer of the socket; "" if it refuses. Many clients that do not read, or write, cost the broker nothing
+// and cannot block others for long.
 std::string answer_at(const std::string& path) {
   const int fd = connect_to(path);
   std::string text;
@@ -276,7 +276,7 @@ std::string answer_at(const std::string& path) {
   return text;
 }
 
-// A report costs the event loop, and another thread, more than a connection costs its client.
+// A report costs the event loop and another thread more than a connection costs its client.
 TEST(Status, OneReportServesTheConnectionsOfAnInterval) {
   Broker broker;
   const std::string path = broker.folder / "ivgpud.status";
@@ -290,7 +290,7 @@ TEST(Status, OneReportServesTheConnectionsOfAnInterval) {
     });
   for (std::thread& thread : threads) thread.join();
   const double passed = seconds_since(began);
-  std::set<std::string> reports;  // each names the iteration of the event loop that made it
+  std::set<std::string> reports;  // each names the loop iteration that made it
   for (const auto& mine : answers)
     for (const std::string& answer : mine) {
       EXPECT_TRUE(has(answer, "\"iterations\":")) << "a client is not answered";

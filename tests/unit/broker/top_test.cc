@@ -1,4 +1,4 @@
-// `ivgpu top` with a real ivgpud and fake workers: as a screen in a terminal, as text, and as lines of JSON.
+// `ivgpu top` with a real ivgpud and fake workers: a screen in a terminal, text, and lines of JSON.
 #include <sys/ioctl.h>
 #include <atomic>
 
@@ -14,7 +14,7 @@ using namespace broker_test;
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// A broker with one session, whose worker has done something.
+// A broker with one session whose worker has made calls.
 struct Busy {
   Broker broker;
   Client guest{broker.socket_path()};
@@ -34,7 +34,7 @@ struct Busy {
 TEST(Top, OnceIsOneViewOfOneInterval) {
   Busy busy;
   std::atomic<bool> is_shown{false};
-  std::thread works([&] {  // whenever the interval is
+  std::thread works([&] {  // during each interval
     for (; !is_shown; std::this_thread::sleep_for(std::chrono::milliseconds(50))) busy.guest.tell(0, 'c');
   });
   const std::string me = std::to_string(getpid());
@@ -45,7 +45,7 @@ TEST(Top, OnceIsOneViewOfOneInterval) {
       "  0 +" +
       me + " vector_add +[0-9.]+ s +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ MiB +0 B +5.0 MiB +-\n");
   Outcome shown{};
-  EXPECT_TRUE(eventually([&] {  // under load the session may not have worked in an interval
+  EXPECT_TRUE(eventually([&] {  // under load an interval may pass without a call
     shown = busy.top({"--once", "--interval", "0.5"});
     return shown.code == 0 && std::regex_match(shown.text, view);
   })) << shown.text;
@@ -138,7 +138,7 @@ class Screen {
     tcgetattr(terminal_, &settings);
     return settings;
   }
-  // Everything drawn so far.
+  // All bytes drawn so far.
   const std::string& drawn() {
     pollfd wait{terminal_, POLLIN, 0};
     char bytes[4096];
@@ -150,7 +150,7 @@ class Screen {
     return eventually([&] { return has(drawn().substr(from_), text); });
   }
   void from_here() { from_ = drawn().size(); }
-  // The last whole page.
+  // The last complete page.
   std::string page() {
     const std::string& all = drawn();
     const std::size_t end = all.rfind("\x1b[J"), begin = all.rfind("\x1b[H", end);
@@ -158,7 +158,7 @@ class Screen {
   }
   int exit_code() {
     int status = 0;
-    // Its last words have to be read before it can end.
+    // Its last output must be read before it can exit.
     ended_ = eventually([&] { return drawn(), waitpid(child_, &status, WNOHANG) == child_; });
     drawn();
     return ended_ && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -187,7 +187,7 @@ TEST(TopScreen, KeysSortAndEndIt) {
     screen.press("s");
     EXPECT_TRUE(screen.shows(std::string("by ") + column + ";")) << column;
   }
-  screen.press("xyz\x1b[A");  // others do nothing
+  screen.press("xyz\x1b[A");  // other keys do nothing
   screen.press("q");
   EXPECT_EQ(screen.exit_code(), 0);
   EXPECT_TRUE(screen.drawn().ends_with(page_before));

@@ -1,13 +1,12 @@
-// vsock for a program on a machine without it: preloaded, it turns the program's sockets of AF_VSOCK into UNIX ones in the
-// folder VSOCK_BY_UNIX, named as their ports are. Whoever connects there has the CID that the file `cid` beside them says.
-// A port is free again once no process has the socket that was bound to it. Strict: what a kernel's vsock would refuse here
-// ends the program.
+// A preloaded library that gives a program vsock on a machine without it. AF_VSOCK sockets become UNIX ones in the
+// folder VSOCK_BY_UNIX, named by port. The file `cid` there holds the CID of connecting clients. A port is free again
+// when the last process closes its bound socket. Strict: a call that the kernel's vsock would refuse ends the program.
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-// After sys/socket.h, which it needs.
+// Requires sys/socket.h before it.
 #include <linux/vm_sockets.h>
 
 #include <cstdio>
@@ -37,7 +36,7 @@ sockaddr_un path_of(const std::string& path) {
   return address;
 }
 
-// A socket that nobody has any more has left its file. Those that it accepted have its path, too.
+// Removes the file of a socket that no process holds. Its accepted sockets have the same path.
 void remove_left(const std::string& path) {
   struct stat there {};
   if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode)) return;
@@ -47,7 +46,7 @@ void remove_left(const std::string& path) {
   unlink(path.c_str());
 }
 
-// "": it is no socket of this folder's.
+// The socket's path in this folder; "" for any other socket.
 std::string own_path(int fd) {
   sockaddr_un own{};
   socklen_t room = sizeof own - 1;

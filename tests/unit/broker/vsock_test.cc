@@ -1,6 +1,5 @@
-// vsock for the bells: programs of a VM that connect by themselves, well and not. BellServer is tried with a UNIX socket in
-// the place of vsock's, and a real ivgpud whose sockets of vsock are UNIX ones (vsock_by_unix.cc). tests/vm/vsock.sh has
-// the real thing, by hand.
+// vsock doorbells: programs of a VM that connect by themselves, well and badly. BellServer alone on a UNIX socket, and
+// a real ivgpud whose vsock sockets become UNIX ones (vsock_by_unix.cc). tests/vm/vsock.sh tests real vsock, by hand.
 #include <sys/eventfd.h>
 
 #include <atomic>
@@ -21,8 +20,8 @@ using host::broker::EventLoop;
 using host::broker::Fd;
 using ring::SlotState;
 
-// Of whoever connects next.
-std::atomic<std::int64_t> next_cid{our_cid};  // below 0: it has ended meanwhile
+// The CID of the next client.
+std::atomic<std::int64_t> next_cid{our_cid};  // below 0: the client has gone
 std::atomic<int> asked{0};
 std::optional<std::uint32_t> cid_of(int) {
   ++asked;
@@ -30,7 +29,7 @@ std::optional<std::uint32_t> cid_of(int) {
   return cid < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(cid));
 }
 
-// A BellServer with four slots and a loop of its own.
+// A BellServer with four slots and an event loop of its own.
 class Bells {
  public:
   explicit Bells(const std::function<void(BellServer::Options&)>& change = [](BellServer::Options&) {}) {
@@ -72,13 +71,13 @@ class Bells {
   void forget(std::uint32_t slot) {
     call([&] { server_->forget(slot); });
   }
-  // The slots whose process has ended, in this order.
+  // The slots whose process has ended, in order.
   std::vector<std::uint32_t> ended() {
     const std::lock_guard lock(lock_);
     return ended_;
   }
 
-  // Of the event loop; for its own thread.
+  // The event loop's iteration; only for the loop's thread.
   std::uint64_t iteration() const { return loop_.turns().count; }
 
   std::atomic<int> looks{0};
@@ -96,7 +95,7 @@ class Bells {
     const std::lock_guard lock(lock_);
     ended_.push_back(slot);
   }
-  // Has the loop's thread call it, and waits.
+  // Runs `what` on the loop's thread, and waits.
   void call(const std::function<void()>& what) {
     const std::lock_guard one(one_call_);
     call_ = what;
@@ -151,8 +150,8 @@ TEST(Vsock, WithItsConnectionAProcessEnds) {
   for (const Port* p : {&first, &second, &third}) ASSERT_TRUE(p->heard());
   const auto name = [](const Port& p, unsigned char slot) { return p.say(slot) && p.heard(); };
   ASSERT_TRUE(name(first, 0) && name(second, 1) && name(third, 2) && name(port, 3));
-  ASSERT_TRUE(name(second, 0));  // it is the second's now
-  bells.forget(2);               // nobody's: its next holder has not named it yet
+  ASSERT_TRUE(name(second, 0));  // the second program owns it now
+  bells.forget(2);               // its next holder has not named it yet
   port.end(), third.end(), first.end();
   EXPECT_TRUE(eventually([&] { return bells.connected() == 1; }));
   EXPECT_EQ(bells.ended(), std::vector<std::uint32_t>());
@@ -181,7 +180,7 @@ TEST(Vsock, MoreThanConnectionsAreRefusedOfBothKinds) {
 }
 
 TEST(Vsock, WhoNamesNoSlotMakesRoom) {
-  Bells bells([](auto& options) { options.vsock->patience = 2s; });  // from its connection to the naming
+  Bells bells([](auto& options) { options.vsock->patience = 2s; });  // time from connecting to naming the slot
   const Port port(bells.ports());
   const Port lost(bells.vsock());
   ASSERT_TRUE(lost.heard() && lost.say(1) && lost.heard());
@@ -199,11 +198,11 @@ TEST(Vsock, WhoNamesNoSlotMakesRoom) {
   EXPECT_EQ(bells.ended(), std::vector<std::uint32_t>());
 }
 
-// Of a port of vsock that another has, by the thread of `made`'s event loop, or by the test's while there is none.
+// Attempts to bind a busy vsock port: on the thread of `made`'s event loop, or on the test's before the loop exists.
 std::atomic<int> tries{0}, iterations{0}, tries_without_loop{0};
 std::atomic<const Bells*> made{nullptr};
 std::atomic<std::thread::id> tests_thread;
-std::uint64_t last_iteration = UINT64_MAX;  // with a try
+std::uint64_t last_iteration = UINT64_MAX;  // the last iteration with an attempt
 
 TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
   tries = iterations = tries_without_loop = 0;
@@ -234,7 +233,7 @@ TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
   EXPECT_LE(all, 22 + 2 * seconds_since(begin)) << "many a second for ever";
 }
 
-// Connects where there is room in the queue, and goes.
+// Connects if the listen queue has space, and closes.
 void knock(const std::string& path) {
   const Fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
@@ -265,7 +264,7 @@ TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
   const double passed = seconds_since(begin);
   over = true;
   for (std::thread& thread : flood) thread.join();
-  // For each pause one more, which is taken before it is counted.
+  // Each pause admits one more connection before it is counted.
   EXPECT_LE(taken, 2 * (10 + 50 * passed));
 }
 
@@ -302,7 +301,7 @@ TEST(VsockBroker, AKilledProgramsSlotIsGivenBack) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// Its next holder is another process, which has no connection of its own.
+// The slot's next holder is another process without a connection.
 TEST(VsockBroker, AnEndThatComesLateFreesNobodyElsesSlot) {
   const VsockFolder sockets;
   const std::string file = memory_file("late");
@@ -346,7 +345,7 @@ TEST(VsockBroker, AHeaderThatAGuestHasSpoiltIsPutBack) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// A machine whose kernel has no vsock: the first argument of socket() is looked at.
+// Filters socket() by its first argument, like a kernel without vsock.
 void take_vsock_away() {
   sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),

@@ -1,4 +1,4 @@
-// A Broker under the tests' oracle (tests/oracle.h): at its end, it and its workers must have ended as they should.
+// A Broker under the tests' oracle (tests/oracle.h), which fails the test if a worker ends unexpectedly.
 #pragma once
 
 #include "tests/oracle.h"
@@ -17,7 +17,7 @@ class WatchedBroker : public Broker {
     if (const std::string words = workers_.last_complaint(last_status()); !words.empty()) ADD_FAILURE() << words;
   }
 
-  // kill -9 on purpose.
+  // An expected kill -9.
   void kill_worker(pid_t worker) { workers_.kill(worker); }
 
  private:

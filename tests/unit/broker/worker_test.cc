@@ -1,5 +1,5 @@
-// Workers as the broker starts, hears and ends them, and what their jail leaves: a real ivgpud, the real start and
-// jail, and a driver of a few lines. Assumes processes and time; no GPU.
+// How the broker starts, hears and ends workers, and what their jail permits: a real ivgpud, the real start and jail,
+// and a driver of a few lines. Assumes processes and time; no GPU.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ TEST(Workers, AWorkerGoesBeforeTheBrokerWhenMemoryIsShort) {
   EXPECT_LE(std::stoi(file_of(broker.pid, "oom_score_adj")), std::stoi(file_of(getpid(), "oom_score_adj")));
 }
 
-// The broker resets the signals that its parent ignores or blocks, and ends at SIGTERM.
+// The broker resets signals that its parent ignores or blocks, and exits on SIGTERM.
 TEST(Workers, AreReplacedWhenTheBrokersParentIgnoresSigchld) {
   Broker broker("", "", [] {
     sigset_t all;
@@ -49,7 +49,7 @@ TEST(Workers, AreReplacedWhenTheBrokersParentIgnoresSigchld) {
   EXPECT_EQ(info.si_code, CLD_EXITED);
 }
 
-// Where control groups bind nobody, threads are bounded by user, if the VM has one of its own.
+// Where control groups limit nothing, the per-user limit bounds threads, if the VM has a user of its own.
 TEST(Workers, ThreadsAreBoundedForAUserOfTheVmsOwn) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives workers another user";
   const auto bound = [](const std::string& keys) {
@@ -75,7 +75,7 @@ TEST(Workers, StartsAreLimitedPerSecond) {
   Broker broker("starts_per_second = 2\nstart_burst = 2\nslots = 1");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(1));
-  for (int i = 0; i < 4; ++i) {  // two at once, then one each half second
+  for (int i = 0; i < 4; ++i) {  // two at once, then one per half second
     ASSERT_EQ(guest.claim(), 0U);
     ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
     ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == static_cast<std::uint32_t>(i) + 1; }));
@@ -123,12 +123,12 @@ TEST(Workers, WhatTheyPrintIsEscapedBoundedAndLimited) {
   std::size_t longest = 0;
   for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
   EXPECT_LE(longest, 500U);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for a broker that reads what it should leave
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // so that a broker that reads too much shows it
   const std::size_t printed = broker.times_logged("t/0: line ");
   EXPECT_LE(static_cast<double>(printed), 50 * (2 + seconds_since(begin))) << "50 lines a second";
 }
 
-// A VM's workers share what may be printed, however many they are; and a line that is short counts as well.
+// All workers of a VM share one limit of printed bytes and lines.
 TEST(Workers, WhatTheyPrintInSumIsLimited) {
   Broker broker("slots = 3\nspare = 3\n[vm.other]");
   Client guest(broker.socket_path()), other(broker.folder / "other.sock");
@@ -191,7 +191,7 @@ TEST(Workers, EachVmsHaveAUserOfTheirOwn) {
       for (int i = 0; i < 4; ++i) text += "\t" + std::to_string(id);
     return text;
   };
-  // t, b and c in the order of the file; a says its own.
+  // t, b and c get theirs in the order of the file; a names its own.
   EXPECT_EQ(users, (std::vector{of(7, 65534), of(70000, 70000), of(70001, 44), of(70002, 70002)}));
 }
 
