@@ -1,5 +1,5 @@
-// What an address is to a program: device memory, pinned or managed memory, or its own; and the addresses kept free for
-// the device.
+// The kinds of an address: device memory, pinned or managed memory, or the program's own; and the addresses reserved
+// for the device.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -63,7 +63,7 @@ TEST(GuestAddresses, SyncMemopsAreAPlaces) {
   a.set_sync_memops(1099, true);
   EXPECT_TRUE(a.find(1000).sync_memops);
   EXPECT_FALSE(a.find(1100).sync_memops);
-  a.set_sync_memops(1200, true);  // nowhere
+  a.set_sync_memops(1200, true);  // not in any range
   a.set_sync_memops(1050, false);
   EXPECT_FALSE(a.find(1000).sync_memops);
 }
@@ -133,14 +133,14 @@ TEST(GuestAddresses, AStartIsTakenOnceAndGlobalsNever) {
   EXPECT_EQ(a.find(9000).kind, Kind::Unknown);
   a.drop_owned(41);
   a.add({.kind = Kind::Pinned, .start = 9500, .bytes = 100});  // of no context
-  a.drop_owned(0);                                             // nobody's id
+  a.drop_owned(0);                                             // no owner has id 0
   EXPECT_EQ(a.find(9500).kind, Kind::Pinned);
   EXPECT_EQ(a.kind_of(5000, 100), Kind::Device);
   a.drop_owned(42);
   EXPECT_EQ(a.find(5000).kind, Kind::Unknown);
 }
 
-// 0x1010 to 0x3010 of the program lie in the arena at 0x11010.
+// The program's 0x1010 to 0x3010 lie in the arena at 0x11010.
 TEST(GuestAddresses, RegisteredMemoryHasThreeAddresses) {
   Addresses a;
   a.set_arena(0x10000, 0x90000, 0x8000);
@@ -186,7 +186,7 @@ TEST(GuestAddresses, AContextTakesItsMemoryAndNoGlobalsOfLibraries) {
   EXPECT_TRUE(a.drop_context(context0).empty());
 }
 
-// The driver gives a place again: of the one that was there nothing is left behind.
+// The driver may reuse an address; no entry of the earlier object remains.
 TEST(GuestAddresses, TheLastAddedCounts) {
   Addresses a;
   a.add(global(1000, 100, 7));
@@ -220,7 +220,7 @@ TEST(GuestAddresses, PinnedMemoryHasTwoAddressesWhereTheWindowsDiffer) {
   EXPECT_FALSE(a.device_view(0x8ffff, 1));
   EXPECT_FALSE(a.device_view(0x50010, 0xf1));
   a.add(allocation(0x98000, 0x100));
-  a.add(pinned(0x18000, 0x1000));  // no place of the arena
+  a.add(pinned(0x18000, 0x1000));  // outside the arena
   EXPECT_FALSE(a.device_view(0x98100, 1));
 }
 
@@ -270,8 +270,8 @@ TEST(GuestAddresses, LookupsBesideChanges) {
   reader.join();
 }
 
-// Processor time, in seconds, in which the globals of so many owners are dropped, one owner after the other, and the
-// memory of a context that has as many allocations.
+// Seconds of processor time to drop the globals of `count` owners with one global each, and the memory of one context
+// with `count` allocations.
 double time_to_drop(std::uint64_t count) {
   Addresses a;
   for (std::uint64_t i = 1; i <= count; ++i) {
@@ -294,14 +294,14 @@ TEST(GuestAddressesTiming, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
     few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // A hundred times as many, each found in a tree that is deeper and fits into no cache. A scan of all would take 10,000
-  // times: the bound is far from both, on a busy machine, too.
+  // 100 times as many entries, in a deeper tree that fits no cache. A linear scan would take 10,000 times as long; the
+  // bound is far from both, even on a busy machine.
   EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 // ---- reservations --------------------------------------------------------------------------------------------------
 
-// A stretch of address space that is free now.
+// Finds free address space.
 std::uint64_t free_place(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   EXPECT_NE(at, MAP_FAILED);
@@ -319,7 +319,7 @@ bool is_free(std::uint64_t at) {
 TEST(Reservations, KeepTheRangeFromThisProcess) {
   guest::Reservations r;
   const std::uint64_t at = free_place(1 << 20);
-  ASSERT_TRUE(r.reserve(at + 100, 5000));  // in whole pages
+  ASSERT_TRUE(r.reserve(at + 100, 5000));  // rounded to whole pages
   EXPECT_FALSE(is_free(at));
   EXPECT_FALSE(is_free(at + 4096));
   EXPECT_TRUE(is_free(at + 8192));
@@ -334,7 +334,7 @@ TEST(Reservations, CollideWithWhatTheProcessHas) {
   *static_cast<char*>(mine) = 42;
   EXPECT_FALSE(r.reserve(at, 1 << 20));
   EXPECT_EQ(*static_cast<char*>(mine), 42);  // not mapped over
-  EXPECT_TRUE(is_free(at));                  // and nothing is left behind
+  EXPECT_TRUE(is_free(at));                  // nothing remains mapped
   EXPECT_TRUE(r.reserve(at, 65536));
   EXPECT_FALSE(r.reserve(at, 65537));
   munmap(mine, 4096);
@@ -345,11 +345,11 @@ TEST(Reservations, OverlappingAndAdjacentRangesAreOurs) {
   guest::Reservations r;
   const std::uint64_t at = free_place(1 << 20);
   ASSERT_TRUE(r.reserve(at + 16384, 8192));
-  EXPECT_TRUE(r.reserve(at + 16384, 8192));  // again: the driver gives the same addresses after a free
+  EXPECT_TRUE(r.reserve(at + 16384, 8192));  // again, as the driver may reuse addresses
   EXPECT_TRUE(r.reserve(at + 16384, 4096));
   EXPECT_TRUE(r.reserve(at + 24576, 4096));   // adjacent
-  EXPECT_TRUE(r.reserve(at + 20480, 16384));  // from the middle over the end
-  EXPECT_TRUE(r.reserve(at, 65536));          // around all of them
+  EXPECT_TRUE(r.reserve(at + 20480, 16384));  // from the middle beyond the end
+  EXPECT_TRUE(r.reserve(at, 65536));          // encloses all of them
   EXPECT_FALSE(is_free(at));
   EXPECT_FALSE(is_free(at + 61440));
   EXPECT_TRUE(is_free(at + 65536));
@@ -364,7 +364,7 @@ TEST(Reservations, NothingTakesAPage) {
 
 TEST(Reservations, AddressesThatAreNonsenseAreRefused) {
   guest::Reservations r;
-#ifndef IVGPU_UNDER_TSAN  // which maps at 0 what is asked for outside of all address space
+#ifndef IVGPU_UNDER_TSAN  // TSan maps a request outside the address space at 0
   EXPECT_FALSE(r.reserve(1ULL << 62, 4096));
 #endif
   EXPECT_FALSE(r.reserve(~0ULL - 4096, 4096));

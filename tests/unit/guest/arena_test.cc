@@ -1,4 +1,4 @@
-// The arena: where blocks go, what is registered when, and the staging chunks.
+// The arena: placement of blocks, registration with the GPU, and the staging chunks.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace {
 using guest::Arena, guest::Segments;
 constexpr std::uint64_t mib = 1 << 20;
 
-// An arena over addresses that are never touched: bookkeeping is in private memory.
+// An arena over untouched addresses; its bookkeeping is in private memory.
 class ArenaTest : public testing::Test {
  protected:
   static constexpr std::uint64_t bytes = 128 * mib;
@@ -27,9 +27,9 @@ class ArenaTest : public testing::Test {
     bool join;
   };
   std::vector<Pinned> pins_;
-  std::uint64_t refuse_from_ = ~0ULL;  // pins that reach beyond fail
-  int unanswered_ = 0;                 // of so many the answer does not come
-  // What the worker has registered, beside the first segment: start -> end.
+  std::uint64_t refuse_from_ = ~0ULL;  // requests beyond this offset fail
+  int unanswered_ = 0;                 // this many requests get no answer
+  // Ranges that the worker has registered besides the first segment: start -> end.
   std::map<std::uint64_t, std::uint64_t> registered_;
   Arena arena_{base_, bytes, 16 * mib, true,
                [this](std::uint64_t start, std::uint64_t end, bool join) { return ask(start, end, join); }};
@@ -59,7 +59,7 @@ TEST_F(ArenaTest, BlocksFollowTheStagingChunksOnPages) {
   EXPECT_EQ(place(4096), 8 * mib + 4096);
   EXPECT_EQ(place(4097), 8 * mib + 2 * 4096);
   EXPECT_EQ(place(1), 8 * mib + 4 * 4096);
-  EXPECT_TRUE(pins_.empty());  // all of this was registered at the start
+  EXPECT_TRUE(pins_.empty());  // registered from the start
 }
 
 TEST_F(ArenaTest, TheFirstGapThatFitsIsUsed) {
@@ -78,7 +78,7 @@ TEST_F(ArenaTest, NothingAndTooMuchGetNothing) {
   EXPECT_EQ(arena_.allocate(bytes + 1), nullptr);
   EXPECT_EQ(arena_.allocate(~0ULL), nullptr);
   EXPECT_EQ(arena_.allocate(~0ULL - 4095), nullptr);
-  EXPECT_EQ(arena_.allocate(bytes), nullptr);  // the staging chunks are in the way
+  EXPECT_EQ(arena_.allocate(bytes), nullptr);  // the staging chunks occupy some of it
 }
 
 TEST_F(ArenaTest, ExhaustedAndUsableAgain) {
@@ -92,7 +92,7 @@ TEST_F(ArenaTest, ExhaustedAndUsableAgain) {
   EXPECT_EQ(arena_.allocate(4 * mib), blocks[3]);
 }
 
-// What is handed out lies in one registration, whole: the driver refuses a range over two of them.
+// Each block lies within one registration, since the driver refuses a range across two.
 TEST_F(ArenaTest, ABlockLiesInOneRegistration) {
   for (const std::uint64_t n : {6 * mib, 10 * mib, 33 * mib + 1, 1 * mib, 20 * mib}) {
     const std::uint64_t at = place(n);
@@ -118,9 +118,9 @@ TEST_F(ArenaTest, RegistrationGrowsInStepsThatDoNotOverlap) {
 
 TEST_F(ArenaTest, ARefusedRegistrationIsTriedSmallerThenFails) {
   refuse_from_ = 28 * mib;
-  EXPECT_NE(place(9 * mib), ~0ULL);  // not the whole step, but what is needed
+  EXPECT_NE(place(9 * mib), ~0ULL);  // registers the needed bytes, not a whole step
   EXPECT_EQ(arena_.allocate(64 * mib), nullptr);
-  EXPECT_NE(place(1 * mib), ~0ULL);  // and what is registered stays usable
+  EXPECT_NE(place(1 * mib), ~0ULL);  // registered memory stays usable
   refuse_from_ = 0;
   EXPECT_EQ(arena_.allocate(64 * mib), nullptr);
 }
@@ -156,7 +156,7 @@ TEST_F(ArenaTest, ChunksAreLentOnceAndRememberTheirLastUse) {
   EXPECT_EQ(guest::Use::of(again->last).position, 77u);
 }
 
-// A block that a record in a ring still names. Without a session every record counts as executed.
+// A record in a ring still names the block. Without a session every record counts as executed.
 TEST_F(ArenaTest, ABlockThatLeavesLaterIsFreedOnce) {
   const std::byte* at = arena_.allocate(4096);
   EXPECT_FALSE(arena_.free_after(at + 4096, {0, 1}));
@@ -165,13 +165,13 @@ TEST_F(ArenaTest, ABlockThatLeavesLaterIsFreedOnce) {
   EXPECT_EQ(arena_.allocate(4096), at + 4096) << "it was freed twice";
 }
 
-// The worker refuses what overlaps: a registration that was not answered is asked for again as it was.
+// The worker refuses overlapping registrations. So the arena repeats an unanswered request unchanged.
 TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
   unanswered_ = 2;
   EXPECT_EQ(arena_.allocate(9 * mib), nullptr);
   ASSERT_EQ(pins_.size(), 1u) << "it was tried smaller, over what may be registered";
   EXPECT_EQ(arena_.allocate(20 * mib), nullptr);
-  EXPECT_NE(place(33 * mib), ~0ULL);  // more than was asked for before
+  EXPECT_NE(place(33 * mib), ~0ULL);  // larger than the first request
   ASSERT_EQ(pins_.size(), 4u);
   for (const Pinned& pin : {pins_[1], pins_[2]}) {
     EXPECT_EQ(pin.offset, pins_[0].offset);
@@ -182,7 +182,7 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
   EXPECT_EQ(place(30 * mib), first);
 }
 
-// One that the worker then refuses is given up: what is needed is tried.
+// If the worker then refuses it, the arena drops it and requests the needed bytes.
 TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
   unanswered_ = 1;
   EXPECT_EQ(arena_.allocate(9 * mib), nullptr);
@@ -193,7 +193,7 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
 
 // ---- joining -------------------------------------------------------------------------------------------------------
 
-// 128 MiB: 112 behind the first segment.
+// 128 MiB, of which 112 follow the first segment.
 TEST_F(ArenaTest, SegmentsWithoutBlocksAreJoinedForALargerBlock) {
   std::byte* first = arena_.allocate(64 * mib);
   ASSERT_NE(first, nullptr);
@@ -225,7 +225,7 @@ TEST_F(ArenaTest, ASegmentWithABlockStays) {
   EXPECT_EQ(place(32 * mib), arena_.offset(blocks[0]));
 }
 
-// Of several runs the shortest that is large enough is taken, so that larger ones stay whole.
+// The arena takes the shortest sufficient run, to keep larger runs whole.
 TEST_F(ArenaTest, TheShortestRunIsTaken) {
   std::vector<std::byte*> blocks;
   for (const std::uint64_t n : {16u, 16u, 2u, 40u, 2u, 12u, 12u, 12u}) blocks.push_back(arena_.allocate(n * mib));
@@ -271,7 +271,7 @@ TEST_F(ArenaTest, AWorkerThatCannotJoinIsNotAsked) {
   EXPECT_EQ(arena.room().bytes, 120 * mib);
 }
 
-// Blocks of any sizes, for a long time: each lies in one registration and over no other block.
+// A long random run: each block lies within one registration and overlaps no other block.
 TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
   std::mt19937 random(test_seed(7));
   std::map<std::uint64_t, std::uint64_t> live;
@@ -297,7 +297,7 @@ TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
   }
 }
 
-// A chunk that may still be in use is not lent while there is another.
+// The arena lends a chunk that may still be in use only if no other is free.
 TEST_F(ArenaTest, AnUnfinishedChunkIsLentLast) {
   Arena::Chunk first = *arena_.borrow(false);
   guest::Context context;

@@ -1,5 +1,5 @@
-// The guest library's table of attributes that it answers itself: each has a reason, and the program device_query
-// leaves out these and no others.
+// Attributes that the guest library answers itself: each has a reason, and the program device_query omits exactly
+// these.
 #include "guest/calls/context/device_attributes.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The threads that copy memory beside the caller.
+// The threads that copy memory concurrently with the caller.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -43,7 +43,7 @@ TEST_P(CopiersOf, EveryJobIsDoneWhenItIsFinished) {
 TEST_P(CopiersOf, AJobIsUsedAgain) {
   Copiers copiers(GetParam());
   Copiers::Job job;
-  copiers.finish(job);  // nothing was started
+  copiers.finish(job);  // nothing to finish
   for (unsigned round = 0; round < 200; ++round) {
     const auto from = pattern(4096, round);
     std::vector<unsigned char> to(from.size());
@@ -77,13 +77,13 @@ TEST_P(CopiersOf, SeveralCallersAtOnce) {
   EXPECT_EQ(right, 4 * 50);
 }
 
-// Whether somebody has written to the page since it was given back. Nobody reads it, so there is no race.
+// Whether the page was written since it was discarded. mincore() reads no byte, so there is no race.
 bool touched(unsigned char* page) {
   unsigned char there = 0;
   return mincore(page, 4096, &there) == 0 && (there & 1) != 0;
 }
 
-// A thread wakes for each job, though its caller does not come to finish it, and however it just fell asleep.
+// A thread wakes for each job, even if the caller does not help, and whenever it fell asleep.
 TEST(Copiers, NoWakeUpIsLost) {
   Copiers copiers(1);
   auto* page = static_cast<unsigned char*>(
@@ -112,7 +112,7 @@ TEST(Copiers, ABadNumberOfThreadsIsNotTaken) {
   EXPECT_LE(copiers().threads(), 3u);
 }
 
-// Every place in a cache line for both ends, and every length around a line's.
+// Every alignment of both ends within a cache line, and every length around a line's.
 TEST(StreamingCopy, WritesTheseBytesAndNoOthers) {
   const auto from = pattern(512, 3);
   for (std::size_t at = 0; at < 64; ++at)

@@ -1,6 +1,6 @@
-// The region as persistent memory: which devdax device is taken, what is refused, and how threads sleep at a bell
-// channel. Devices are folders, memory a file, a port is a terminal whose other end the test has, and so is the host's end of
-// vsock a socket's.
+// The region as persistent memory: which devdax device is used, what is refused, and how threads sleep on a doorbell
+// channel. Folders play devices and a file plays memory. The port is a terminal, and vsock's host side a socket; the
+// test holds the far ends.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ using Heard = BellChannel::Heard;
 
 constexpr std::uint64_t mib = 1 << 20;
 
-// The broker's end of a port.
+// The broker's end of a virtio-serial port.
 class Port {
  public:
   Port() : fd_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -80,7 +80,7 @@ class Places {
     std::ofstream(folder_ / "nodes/" + name);
     std::filesystem::resize_file(folder_ / "nodes/" + name, bytes);
   }
-  // The header of the memory, which the caller changes.
+  // Maps the memory's header, for the caller to change.
   ring::RegionHeader& header(const std::string& name) {
     const int fd = open((folder_ / "nodes/" + name).c_str(), O_RDWR | O_CLOEXEC);
     void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -113,7 +113,7 @@ TEST(Devdax, NoDevice) {
 
 TEST(Devdax, FoundAmongOthers) {
   Places places;
-  places.device("dax0.0", 16 * mib);  // somebody's memory
+  places.device("dax0.0", 16 * mib);  // a stranger's memory
   places.ours("dax1.0");
   places.device("dax2.0", 64 * mib, "2097152\n");
   const auto region = places.find();
@@ -174,7 +174,7 @@ TEST(BellChannel, ListensUntilTheOtherEndHasGone) {
   BellChannel bells;
   ASSERT_TRUE(bells.open(places.paths().ports, places.paths().nodes, why)) << why;
   EXPECT_EQ(bells.listen(1'000'000), Heard::TimedOut);
-  for (int k = 0; k < 100; ++k) port.wake();  // nobody has read for a while: one look is enough
+  for (int k = 0; k < 100; ++k) port.wake();  // unread for a while: one poll consumes all
   while (bells.listen(1'000'000) == Heard::Rung) continue;
   port.wake();
   EXPECT_EQ(bells.listen(1'000'000'000), Heard::Rung);
@@ -182,10 +182,10 @@ TEST(BellChannel, ListensUntilTheOtherEndHasGone) {
   port.end();
   EXPECT_EQ(bells.listen(1'000'000'000), Heard::Ended);
   EXPECT_FALSE(bells.works());
-  bells.ring();  // and hurts nobody
+  bells.ring();  // has no effect
 }
 
-// The host's port 5000 of vsock: a socket's other end is the broker.
+// The host's vsock port 5000: a socket whose far end is the broker.
 class Host {
  public:
   enum class Answer : std::uint8_t { Takes, Refuses, SaysNothing, IsNotThere };
@@ -200,7 +200,7 @@ class Host {
   ~Host() { end(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
-  // -1: the other end has gone; -2: it says nothing.
+  // The next byte; -1 if the peer has closed, -2 if it sends nothing.
   int next(std::chrono::milliseconds within = test_deadline) const {
     unsigned char byte = 0;
     pollfd there{fd_, POLLIN, 0};
@@ -281,13 +281,13 @@ TEST(BellChannel, ABrokerThatHasEndedHurtsNobody) {
   const auto region = places.find();
   ASSERT_NE(region->bells(), nullptr);
   host.end();
-  region->ring(0);  // no signal ends this program
+  region->ring(0);  // and raises no SIGPIPE
   EXPECT_EQ(region->bells()->listen(1'000'000'000), Heard::Ended);
   EXPECT_EQ(region->bells(), nullptr);
   region->ring(0);
 }
 
-// The broker takes the connection's end for the end of the process.
+// The broker takes the end of the connection as the end of the process.
 TEST(BellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
   Places places;
   Host host(places, Host::Answer::Takes);
@@ -302,7 +302,7 @@ TEST(BellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
     region->ring(0);
     char byte = 0;
     close(go[1]);
-    _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);  // it outlives the parent's connection
+    _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);  // outlives the parent's connection
   }
   close(go[0]);
   EXPECT_EQ(host.next(300ms), -2) << "the child has rung, or has ended the connection";
@@ -339,8 +339,8 @@ TEST(BellChannel, NoneToBeHad) {
   EXPECT_FALSE(bells.works());
 }
 
-// Threads that sleep, each for a number of its own, and a worker that wakes each by the same channel: were one wake-up
-// lost, its thread would sleep for the whole time limit once.
+// Each thread sleeps for its own number, and a worker wakes all through one channel. A lost wake-up would make its
+// thread sleep for the whole time limit.
 TEST(Listeners, NobodysWakeUpIsLost) {
   constexpr int sleepers = 4, rounds = 3000;
   struct alignas(64) Line {

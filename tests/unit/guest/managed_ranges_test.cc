@@ -1,4 +1,4 @@
-// What was said of managed memory, by pages.
+// Advice on managed memory, tracked by pages.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -37,7 +37,7 @@ TEST(GuestManagedRanges, WhatIsSaidOfAByteHoldsForItsPage) {
   EXPECT_TRUE(all_read_mostly(m, base + page, page));
   EXPECT_FALSE(all_read_mostly(m, base + page - 1, 2));
   EXPECT_FALSE(all_read_mostly(m, base + 2 * page - 1, 2));
-  m.change(base + 3 * page - 1, 2, set_read_mostly);  // over the border of two pages
+  m.change(base + 3 * page - 1, 2, set_read_mostly);  // across a page border
   EXPECT_TRUE(all_read_mostly(m, base + page, 3 * page));
   EXPECT_FALSE(all_read_mostly(m, base + page, 3 * page + 1));
 }

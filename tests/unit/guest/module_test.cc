@@ -1,5 +1,5 @@
-// The region by the guest's kernel module, whose node is a plain file here, and whose ioctls a module of the test's own
-// answers: what is refused in which words, what may be mapped, and slots that are claimed, waited for and given back.
+// The region through the guest's kernel module. Its node is a plain file here, and the test answers its ioctls. Tests
+// refusals and their messages, mappings, and slots that are claimed, waited for and released.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -38,7 +38,7 @@ constexpr std::uint32_t slots = 2;
 
 std::uint32_t word_of(ring::SlotState state, std::uint32_t epoch = 1) { return ring::SlotWord{epoch, state}.word(); }
 
-// A module with one device. The region is the node's own bytes.
+// A module with one device. The node's bytes are the region.
 class FakeModule {
  public:
   explicit FakeModule(const std::string& node = "ivgpu0") : node_(folder_ / node) {
@@ -83,7 +83,7 @@ class FakeModule {
                           .reserved = 0,
                           .release = "0.9.7"};
   int info_error = 0, wait_error = 0, claim_error = 0;
-  bool answers = true;  // the broker, when it is rung
+  bool answers = true;  // whether the broker answers a doorbell
   std::atomic<unsigned> claims{0};
   unsigned releases = 0;
   std::vector<std::uintptr_t> rings;
@@ -102,7 +102,7 @@ class FakeModule {
     }
   }
   int ring(std::uintptr_t which) {
-    if (info_error != 0) return info_error;  // the device has gone
+    if (info_error != 0) return info_error;  // the device is gone
     if (which > (info.interface < 2 ? IVGPU_RING_WORKER : IVGPU_RING_GPUS)) return EINVAL;
     rings.push_back(which);
     if (which == IVGPU_RING_GPUS) other_side::shared(header().gpu_questions).fetch_add(1);
@@ -168,7 +168,7 @@ TEST(Module, TheFirstDeviceThatCanBeUsed) {
   ASSERT_NE(module.open_region(), nullptr) << module.why;
 }
 
-// A device that goes while it is being opened leaves nothing to complain of.
+// No message about a device that disappears during the open.
 TEST(Module, ADeviceThatHasGoneIsNoDevice) {
   FakeModule module;
   module.info_error = ENODEV;
@@ -176,7 +176,7 @@ TEST(Module, ADeviceThatHasGoneIsNoDevice) {
   EXPECT_EQ(module.why, "");
 }
 
-// ---- what is refused -----------------------------------------------------------------------------------------------
+// ---- refusals ------------------------------------------------------------------------------------------------------
 
 TEST(Module, AnInterfaceFromBeforeTheFirst) {
   FakeModule module;
@@ -188,7 +188,7 @@ TEST(Module, AnInterfaceFromBeforeTheFirst) {
                 "kernel module of this release (docs/guest-module.md)");
 }
 
-// What it lacks is asked for, and refused, by itself.
+// The library checks each missing feature, and refuses it alone.
 TEST(Module, TheFirstInterfaceServesAllButQuestionsAboutGpus) {
   FakeModule module;
   module.info.interface = 1;
@@ -208,7 +208,7 @@ TEST(Module, ALaterInterfaceOnlyAdds) {
 TEST(Module, AnotherLayout) {
   FakeModule module;
   module.info.layout = ring::layout_version + 1;
-  std::memset(module.info.release, '\x1b', sizeof module.info.release);  // not for a terminal, and without an end
+  std::memset(module.info.release, '\x1b', sizeof module.info.release);  // control characters without a NUL
   EXPECT_EQ(module.open_region(), nullptr);
   EXPECT_EQ(module.why.find(module.node() + " is of the kernel module's release " + std::string(31, '?') +
                             ", and release 0.1.0 needs layout "),
@@ -237,7 +237,7 @@ TEST(Module, WithoutPermission) {
   FakeModule module;
   std::filesystem::permissions(module.node(), std::filesystem::perms::none);
   std::filesystem::permissions(module.folder().path(), std::filesystem::perms::all);
-  // Root may open it all the same: give that up in a child.
+  // Root may open any file, so the child gives root up.
   const auto open_as_nobody = [&] {
     if (geteuid() == 0 && setuid(65534) != 0) return 3;
     const bool none = module.open_region() == nullptr;
@@ -250,9 +250,9 @@ TEST(Module, WithoutPermission) {
   EXPECT_EQ(run_in_child(open_as_nobody), 0);
 }
 
-// ---- what is asked without a slot ----------------------------------------------------------------------------------
+// ---- questions without a slot --------------------------------------------------------------------------------------
 
-// The view is of a mapping that nobody may write: the module does.
+// The library's mapping is read-only; the module counts instead.
 TEST(Module, CountsQuestionsAboutGpusForTheProgram) {
   FakeModule module;
   const auto region = module.open_region();
@@ -276,7 +276,7 @@ TEST(Module, NobodyAsksAboutGpusOfADeviceThatHasGone) {
   EXPECT_EQ(region->broker(), guest::Region::Broker::Gone);
 }
 
-// ---- what is mapped ------------------------------------------------------------------------------------------------
+// ---- mappings ------------------------------------------------------------------------------------------------------
 
 TEST(Module, TheHeaderIsForReadingAndASlotForBoth) {
   FakeModule module;
@@ -285,12 +285,12 @@ TEST(Module, TheHeaderIsForReadingAndASlotForBoth) {
   const auto checked = guest::check_region(*region);
   ASSERT_TRUE(checked);
   EXPECT_EQ(checked->guest_vectors, 1u);
-  // By SIGSEGV, or by a sanitizer that handles it.
+  // SIGSEGV, or a sanitizer's report of it.
   EXPECT_DEATH((other_side::region(checked->view.base()).wanted = 1, _exit(0)), "");
   std::byte* slot = region->map(checked->start_of(1), 4096, nullptr);
   ASSERT_NE(slot, nullptr);
   *slot = std::byte{7};
-  EXPECT_EQ(region->map(0, 4096, slot), nullptr);  // never over something
+  EXPECT_EQ(region->map(0, 4096, slot), nullptr);  // never over an existing mapping
   munmap(slot, 4096);
   checked->unmap();
 }
@@ -355,7 +355,7 @@ TEST_F(ModuleClaim, ASlotThatChangedIsNotOurs) {
   EXPECT_FALSE(claim_.is_ours());
 }
 
-// The module counts a wish for each claim that finds nothing, so a program that waits claims once.
+// The module counts a demand for each failed claim, so a waiting program claims once.
 TEST_F(ModuleClaim, WaitsAndClaimsOnceUntilASlotIsReady) {
   std::thread broker([this] {
     EXPECT_TRUE(before_deadline([this] { return module_.claims == 1; }));
@@ -377,18 +377,18 @@ TEST_F(ModuleClaim, PatienceEnds) {
 
 TEST_F(ModuleClaim, WhoHoldsTheSlotsIsSaid) {
   for (std::uint32_t slot = 0; slot < slots; ++slot) module_.state(slot).store(word_of(ring::SlotState::Claimed));
-  EXPECT_TRUE(before_deadline([this] {  // a busy machine may leave no time between the silence and the end
+  EXPECT_TRUE(before_deadline([this] {  // a busy machine may miss the interval between silence and end
     CaptureStderr();
     EXPECT_FALSE(take(1200 * ms));
     const std::string said = GetCapturedStderr();
     return said.find("ivgpu: all 2 session slots of this VM are taken, by process (0), process (0); ") !=
            std::string::npos;
   }));
-  EXPECT_EQ(module_.state(0).load(), word_of(ring::SlotState::Claimed));  // and nobody is buried
+  EXPECT_EQ(module_.state(0).load(), word_of(ring::SlotState::Claimed));  // no slot is reaped
 }
 
-// Pages of a Ready slot that are still in use: the module gives it to nobody, and is asked each 10 ms at most. A busy machine
-// only makes the time between two claims longer.
+// A Ready slot whose pages are in use: the module refuses it, and the library asks at most every 10 ms. A busy machine
+// only lengthens that time.
 TEST_F(ModuleClaim, AModuleThatGivesNoReadySlotIsNotAskedAllTheTime) {
   module_.state(0).store(word_of(ring::SlotState::Ready));
   module_.claim_error = ETIMEDOUT;
@@ -413,7 +413,7 @@ TEST_F(ModuleClaim, ADeviceThatGoesMeanwhileIsSaid) {
   EXPECT_EQ(GetCapturedStderr(), "ivgpu: the ivshmem device was taken away\n");
 }
 
-// A slot that the region does not have: its place would be beyond what is mapped.
+// A slot number outside the region, whose memory would lie beyond the mapping.
 TEST_F(ModuleClaim, ASlotThatIsNotThereIsNotBelieved) {
   const auto region = guest::open_module(
       module_.folder().path().c_str(), module_.why, [this](int, unsigned long request, std::uintptr_t argument) {
@@ -452,8 +452,8 @@ TEST(ModuleSleep, IsAskedForAsTheCallerSays) {
   EXPECT_EQ(region->module()->sleep(64, 2, 5), guest::Module::Slept::Gone);
 }
 
-// The broker raises vector slot % guest_vectors, and the module takes a vector for those slots of which it is the
-// remainder by the device's number of vectors.
+// The broker raises vector slot % guest_vectors. The module's vector v serves every slot k with k % device_vectors ==
+// v.
 TEST(ModuleSleep, OnlySlotsWhoseInterruptComes) {
   struct Case {
     std::uint32_t device, module, broker, slot;

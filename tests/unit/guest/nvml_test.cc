@@ -1,5 +1,5 @@
-// The guest's libnvidia-ml.so.1, by its exported functions, with a region and a broker of the test's own: what an
-// H200's library answers, as tests/probes/nvml_answers.cc has seen it, and what only a guest's can meet.
+// The guest's libnvidia-ml.so.1 by its exported functions, with a played region and broker. It must answer as the
+// library of an H200 did for tests/probes/nvml_answers.cc. Further tests cover cases that only a guest has.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ class Nvml : public testing::Test {
     guest::nvml::library().replace([] { return nullptr; }, {});
   }
 
-  // The library as it was when the process began.
+  // Replaces the library by a fresh one.
   void be_patient(guest::nvml::Patience patience) {
     guest::nvml::library().replace(
         [this]() -> std::unique_ptr<guest::Region> {
@@ -49,8 +49,8 @@ class Nvml : public testing::Test {
     EXPECT_EQ(nvmlInit_v2(), NVML_SUCCESS);
     return device();
   }
-  // The same of a library that waits short for what it asks from now on. A busy machine may take longer for an answer that
-  // comes, and then it begins again. Calls that follow one without an answer fail at once, as if for ever.
+  // Starts a library that from now on waits only briefly for an answer. On a busy machine an answer may come too late;
+  // then this starts again. After an unanswered call, the next calls fail at once, as if the broker stayed silent.
   nvmlDevice_t start_impatient() {
     nvmlDevice_t found = nullptr;
     EXPECT_TRUE(before_deadline([&] {
@@ -63,7 +63,7 @@ class Nvml : public testing::Test {
     vm_.change([&](Vm& vm) { vm.gpus[gpu].state = IVGPU_GPU_UNKNOWN; });
     let_pass();
   }
-  // Until a snapshot is too old to be used again.
+  // Waits until a snapshot is too old for reuse.
   static void let_pass() { std::this_thread::sleep_for(std::chrono::milliseconds(25)); }
 
   Vm vm_;
@@ -78,7 +78,7 @@ std::string text_of(const std::function<nvmlReturn_t(char*, unsigned)>& get, uns
 
 // ---- initialising --------------------------------------------------------------------------------------------------
 
-// What every function of the tables answers about this device. The values are looked at in a test of their own.
+// The result of each function in the tables for this device; other tests check the values.
 std::vector<std::pair<std::string, nvmlReturn_t>> ask_all_getters(nvmlDevice_t device) {
   unsigned a = 0, b = 0;
   unsigned long long wide = 0;
@@ -116,7 +116,7 @@ std::vector<std::pair<std::string, nvmlReturn_t>> ask_all_setters(nvmlDevice_t d
   };
 }
 
-// A thread that has been cancelled waits for the broker's answer like any other, and leaves no lock behind.
+// A cancelled thread still waits for the broker's answer, and leaves no lock held.
 TEST_F(Nvml, CallsAreNoCancellationPoints) {
   static nvmlReturn_t result = NVML_ERROR_UNKNOWN;
   pthread_t thread;
@@ -182,7 +182,7 @@ TEST_F(Nvml, AVmWithoutGpusIsNoError) {
   EXPECT_EQ(nvmlDeviceGetIndex(guest::nvml::handle_of(0), &count), NVML_ERROR_INVALID_ARGUMENT);
 }
 
-// ---- what an H200 answers ------------------------------------------------------------------------------------------
+// ---- answers of an H200 --------------------------------------------------------------------------------------------
 
 TEST_F(Nvml, VersionsAreTheHostsDrivers) {
   start();
@@ -259,7 +259,7 @@ TEST_F(Nvml, TellsPciAddresses) {
   EXPECT_EQ(nvmlDeviceGetPciInfoExt(d, extended), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
-// What a program that was built long ago has room for.
+// The struct sizes of programs built long ago.
 TEST_F(Nvml, OldFormsOfThePciAddressStayWithinTheirStructs) {
   const nvmlDevice_t d = start();
   nvmlPciInfo_t first, second;
@@ -303,7 +303,7 @@ TEST_F(Nvml, WhatNobodyTellsIsNotSupported) {
   vm_.change([](Vm& vm) { vm.gpus[0].known = 0; });
   let_pass();
   for (const auto& [name, result] : ask_all_getters(d)) EXPECT_EQ(result, NVML_ERROR_NOT_SUPPORTED) << name;
-  // One of a pair is none.
+  // With only one fact of a pair, the pair is unknown.
   vm_.change([](Vm& vm) { vm.gpus[0].known = ring::bit_of(ring::Fact::ecc_mode); });
   let_pass();
   unsigned a = 7, b = 7;
@@ -335,7 +335,7 @@ TEST_F(Nvml, RefusesArgumentsThatMakeNoSense) {
   EXPECT_EQ(nvmlDeviceGetClockInfo(d, 9, &n), NVML_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(nvmlDeviceGetTotalEccErrors(d, 2, 0, &wide), NVML_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(nvmlDeviceGetTotalEccErrors(d, 0, 2, &wide), NVML_ERROR_INVALID_ARGUMENT);
-  // A pointer that no handle is.
+  // A pointer that is no handle.
   EXPECT_EQ(nvmlDeviceGetIndex(reinterpret_cast<nvmlDevice_t>(&n), &n), NVML_ERROR_INVALID_ARGUMENT);
 }
 
@@ -466,7 +466,7 @@ TEST_F(Nvml, CountsReservedMemoryAsUsedInTheFirstFormOnly) {
 TEST_F(Nvml, MemoryIsAskedAnewAndTheRestIsOfOneMoment) {
   const nvmlDevice_t d = start();
   vm_.change([](Vm& vm) {
-    vm.gpus[0].memory_total = 1000, vm.gpus[0].memory_reserved = 0, vm.gpus[0].memory_free = 400;  // as by a quota
+    vm.gpus[0].memory_total = 1000, vm.gpus[0].memory_reserved = 0, vm.gpus[0].memory_free = 400;  // as under a quota
   });
   nvmlMemory_t memory{};
   ASSERT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
@@ -557,7 +557,7 @@ TEST_F(Nvml, NoProcessDrawsOrIsOfMps) {
   }
 }
 
-// The module's boot id is its own, and its pids are of the machine's first namespace.
+// The module has its own boot id, and its pids are of the initial namespace.
 TEST_F(Nvml, ByTheKernelModuleTheOwnersBootIsTheModules) {
   vm_.by_module = true;
   const nvmlDevice_t d = start();
@@ -720,7 +720,7 @@ TEST_F(Nvml, AnAnswerThatDoesNotComeIsATimeout) {
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(start(), &memory), NVML_SUCCESS);
 }
 
-// A broker that begins anew may not have heard of it.
+// A restarted broker may not know the question.
 TEST_F(Nvml, AQuestionWithoutAnAnswerIsRungAgainEachSecond) {
   const nvmlDevice_t d = start();
   const int before = vm_.rings;
@@ -733,7 +733,7 @@ TEST_F(Nvml, AQuestionWithoutAnAnswerIsRungAgainEachSecond) {
   nvmlMemory_t memory{};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
   late.join();
-  // A busy machine only makes the time between them longer.
+  // A busy machine only lengthens the time between them.
   EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::seconds(vm_.rings - before - 1));
 }
 
@@ -745,14 +745,15 @@ TEST_F(Nvml, APageThatIsWrittenForEverIsATimeout) {
 }
 
 #ifdef IVGPU_OBSERVED
-// Gets in between two reads of this thread. Set before the broker's thread reads anything, and taken away after it has ended.
+// Runs code between two reads of this thread. Set before the broker's thread reads, removed after that thread has
+// ended.
 class BetweenReads {
  public:
   BetweenReads() : previous_(std::exchange(ring::observer, on_read)) {}
   ~BetweenReads() { ring::observer = previous_; }
 
  protected:
-  // Called before this thread copies a GPU.
+  // Runs before this thread copies a GPU.
   static inline thread_local std::function<void()> before_copy;
 
  private:
@@ -764,7 +765,7 @@ class BetweenReads {
 
 class NvmlBeside : protected BetweenReads, public Nvml {};
 
-// Half of the copy is of the answer before, so it is made again.
+// Half of the copy belongs to the last answer, so the library copies again.
 TEST_F(NvmlBeside, AnAnswerThatComesDuringTheCopyIsCopiedAgain) {
   const nvmlDevice_t d = start();
   const auto sequence = vm_.view().vm_page()[&ring::VmPage::sequence];
@@ -780,7 +781,7 @@ TEST_F(NvmlBeside, AnAnswerThatComesDuringTheCopyIsCopiedAgain) {
 }
 #endif
 
-// The count goes round: the last question before that and the first one after it.
+// The counter wraps: the last question before, and the first after.
 TEST_F(Nvml, QuestionsMayGoRound) {
   const std::uint32_t before = ~0u - 1;
   vm_.view().header()[&ring::RegionHeader::gpu_questions].store(before);
@@ -837,7 +838,7 @@ TEST_F(Nvml, ABrokerThatWasRestartedIsFoundAgain) {
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_ERROR_UNKNOWN);
 }
 
-// By the kernel module its pages are zeros then: what was asked and what was answered, too.
+// Under the kernel module the pages then read as zeros, and both counters with them.
 TEST_F(Nvml, ZerosOfADeviceThatWasTakenAwayAreNoAnswer) {
   const nvmlDevice_t d = start();
   vm_.answers = false, vm_.counts = false;
@@ -855,7 +856,7 @@ TEST_F(Nvml, ZerosOfADeviceThatWasTakenAwayAreNoAnswer) {
 
 // ---- forks and threads ---------------------------------------------------------------------------------------------
 
-// What the child sees, as its exit code: 0 is right.
+// Checks in a forked child; the exit code 0 means success.
 int ask_as_child(nvmlDevice_t device, Vm& vm) {
   if (vm.forgotten != 1 || vm.open != 0) return 1;
   nvmlMemory_t memory{};
@@ -874,7 +875,7 @@ TEST_F(Nvml, AForkedChildOpensARegionOfItsOwn) {
   EXPECT_EQ(vm_.forgotten, 0);
 }
 
-// A child that is forked while another thread is within a call.
+// A thread forks while another thread is inside a call.
 TEST_F(Nvml, AForkWaitsForCallsOfOtherThreads) {
   const nvmlDevice_t d = start();
   std::atomic<bool> ends{false};
@@ -883,7 +884,7 @@ TEST_F(Nvml, AForkWaitsForCallsOfOtherThreads) {
     while (!ends) EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
   });
   const auto ask = [d] {
-    alarm(60);  // it would wait for ever for a mutex that no thread of its own holds
+    alarm(60);  // ends a wait for a mutex that no thread of the child holds
     nvmlMemory_t memory{};
     return static_cast<int>(nvmlDeviceGetMemoryInfo(d, &memory));
   };

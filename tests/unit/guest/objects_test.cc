@@ -1,4 +1,4 @@
-// What the guest knows of its handles. Without a session every posted call counts as executed.
+// The guest's table of its handles. Without a session every posted call counts as executed.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -47,7 +47,7 @@ TEST(GuestObjects, FindsWhatItMadeAndNothingElse) {
     EXPECT_EQ(objects.find(reinterpret_cast<const void*>(other), Handle::Stream), nullptr) << other;
 }
 
-// The other half is the worker's to choose from. Looking there finds nothing, and touches no memory behind the table.
+// The worker allocates the other half of the indices. A lookup there finds nothing and reads no memory after the table.
 TEST(GuestObjects, IndicesAreOfTheGuestsHalf) {
   guest::Objects objects;
   for (const std::uint32_t index : {Id::first_of_worker, Id::max_index}) {
@@ -86,7 +86,7 @@ TEST(GuestObjects, AStaleHandleIsKnownAsOne) {
     objects.retire(*object, {0, 1});
     EXPECT_EQ(objects.find(before, Handle::Event), nullptr);
   }
-  EXPECT_LE(Id::of(reinterpret_cast<std::uint64_t>(before)).index, 2u);  // one index served them all
+  EXPECT_LE(Id::of(reinterpret_cast<std::uint64_t>(before)).index, 2u);  // all reused one index
 }
 
 TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
@@ -104,7 +104,7 @@ TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
   EXPECT_TRUE(fresh->last_use.await_others(7, [](guest::Use) { return false; }));
 }
 
-// A use whose forerunner was not seen to end: whoever comes next waits for every channel, until that has succeeded.
+// If an earlier use was not seen to end, the next user waits for all channels until that wait succeeds.
 TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
   guest::LastUse last;
   const auto yes = [](guest::Use) { return true; };
@@ -124,7 +124,7 @@ TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
   EXPECT_TRUE(last.await_others(3, note(false)));
 }
 
-// A launch does not name the event that it records. So no use of the event by name is known to be its last.
+// A launch does not name the events that its graph records. So a use by name need not be an event's last use.
 TEST(GuestObjects, AllChannelsAreAwaitedForWhatGraphsUseWhateverNamesItNext) {
   guest::LastUse last;
   std::vector<std::uint32_t> awaited;
@@ -195,8 +195,8 @@ TEST(GuestObjectsTiming, AnOwnerOfManyIsDroppedInTheirTime) {
     few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // A hundred times as many do not fit into a cache that holds the few; a search for each would take 10,000 times as long.
-  // The bound is far from both, on a busy machine, too.
+  // 100 times as many objects do not fit the cache; a linear search would take 10,000 times as long. The bound is far
+  // from both, even on a busy machine.
   EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
@@ -232,7 +232,7 @@ TEST(FunctionInfo, AShapeIsCertainOnceItWasAccepted) {
   EXPECT_FALSE(demanding.accepts(64, 1, 1));
   demanding.learn(32, 2, 1, 0);
   EXPECT_FALSE(demanding.accepts(2, 32, 1));
-  demanding.learn(64, 1, 1, 0);  // two shapes: it demands none
+  demanding.learn(64, 1, 1, 0);  // two different shapes: demands neither
   EXPECT_TRUE(demanding.accepts(2, 32, 1));
 }
 

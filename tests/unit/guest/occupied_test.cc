@@ -1,4 +1,4 @@
-// What the guest tells of its own mappings when device memory collides with one.
+// The guest's report of its own mappings, for device memory that collides with one.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ using guest::Stretch, guest::Occupied;
 
 constexpr std::uint64_t mib = 1 << 20;
 
-// A list of mappings as the kernel writes it.
+// A line of /proc/self/maps.
 std::string line(std::uint64_t start, std::uint64_t end, const std::string& name = "") {
   char text[64];
   std::snprintf(text, sizeof text, "%llx-%llx rw-p 00000000 00:00 0 ", static_cast<unsigned long long>(start),
@@ -64,7 +64,7 @@ TEST(GuestOccupied, LongNamesAndLettersOfAllKindsAreSkipped) {
   expect(around(list, 125 * mib, 126 * mib), 100 * mib, 130 * mib);
 }
 
-// Somewhere in this process, with room around.
+// A mapping with free addresses around it.
 class Mapping {
  public:
   static constexpr std::uint64_t bytes = 64 * mib;

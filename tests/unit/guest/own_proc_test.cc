@@ -1,4 +1,4 @@
-// The folder that the guest library keeps open, whatever becomes of its path and of its descriptor.
+// The /proc folder that the guest library keeps open, even if its path or its descriptor changes.
 #include "guest/objects/copy/own_proc.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ class OwnProc : public testing::Test {
     close(fd);
     return text;
   }
-  // The descriptors of this process that are folders of this test's.
+  // This process's descriptors of the test's folders.
   std::set<int> held() const {
     std::set<int> all;
     for (int fd = 0; fd < 256; ++fd) {
@@ -70,7 +70,7 @@ TEST_F(OwnProc, IsOpenedAgainWhenTheProgramHasClosedIt) {
   EXPECT_EQ(read(folder), "error " + std::to_string(ENOENT));
 }
 
-// The number is another folder's then, which is not read and not closed.
+// Another folder has reused the descriptor's number. The library neither reads nor closes it.
 TEST_F(OwnProc, AnotherFolderUnderItsNumberIsNotRead) {
   int other = -1;
   {

@@ -1,4 +1,4 @@
-// Where tests look for a region: a folder of their own, and the header that a broker writes.
+// A folder in which the guest library looks for a region, and the header that a broker writes.
 #pragma once
 
 #include <cstdint>

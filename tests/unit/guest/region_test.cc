@@ -1,6 +1,5 @@
-// Regions: what is refused and what is found, with a region in anonymous memory, sockets that are no broker's, and a
-// sysfs tree of plain files. And the two judgements of a start: whether a mapping is cached, whether a slot's owner is
-// dead.
+// Finding and refusing regions: a region in anonymous memory, sockets that are no broker's, and a sysfs tree of plain
+// files. Also two checks at the start: whether a mapping is cached, and whether a slot's owner is dead.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -110,7 +109,7 @@ TEST(CheckRegion, SaysThatTheBrokerIsOfAnotherVersion) {
                             ours + "; upgrade ivgpu-host on the host\n");
 }
 
-// A region smaller than its own directory is refused before anything of it is read: there may be no page behind it.
+// The library refuses a region smaller than its directory before it reads, since the page may not exist.
 TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{4096}, 1 * mib, 2 * mib, 7 * mib,
                                     ring::first_slot_offset + ring::min_slot_bytes - 1}) {
@@ -119,8 +118,8 @@ TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
   }
 }
 
-// A program of the VM that changes the header once it has been checked: when the library asks for its own id, on its
-// way to a slot. What is mapped is noted.
+// A program of the VM that changes the checked header, at the library's request for its own id on the way to a slot.
+// Records all mappings.
 class ChangedLater final : public guest::Region {
  public:
   explicit ChangedLater(std::vector<std::pair<std::uint64_t, std::uint64_t>>& mapped) : mapped_(mapped) {
@@ -138,9 +137,9 @@ class ChangedLater final : public guest::Region {
   void ring(std::uint32_t) override {}
   std::uint64_t size() const override { return bytes; }
   std::uint32_t peer() const override {
-    header().slot_count = ~0u;  // a directory far beyond what is mapped
+    header().slot_count = ~0u;  // a directory far beyond the mapping
     header().first_slot = ring::first_slot_offset + 1 * mib;
-    header().slot_bytes = 1 * mib;  // less than an arena's offset
+    header().slot_bytes = 1 * mib;  // smaller than an arena's offset
     return ring::first_guest_peer;
   }
   bool same_kernel() const override { return true; }
@@ -181,7 +180,7 @@ TEST(CheckRegion, WhatWasReadStaysAsItWas) {
 
 // ---- loopback ------------------------------------------------------------------------------------------------------
 
-// Listens at a path; `talk` has the first connection.
+// Listens at a path, and passes the first connection to `talk`.
 class Server {
  public:
   Server(const std::string& path, std::function<void(int)> talk) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -236,9 +235,9 @@ TEST(Loopback, WhatListensIsNoBroker) {
       [](int s) { [[maybe_unused]] const auto n = write(s, "HTTP/1.1 400 Bad Request\r\n\r\n", 28); },
       [](int s) { send_number(s, 7); },
       [](int s) { send_number(s, 0), send_number(s, -5); },
-      [](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1); },  // no memory with it
+      [](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1); },  // without a memory descriptor
       [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, 3, memory); },
-      [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1, memory); },  // and no peers
+      [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1, memory); },  // without peers
       [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1, memory), send_number(s, 1); },
       [](int s) { [[maybe_unused]] const auto n = write(s, "\0\0\0", 3); },
   };
@@ -277,13 +276,13 @@ TEST(Loopback, ABrokersGreeting) {
   EXPECT_EQ(region->peer(), 70u);
   EXPECT_TRUE(region->same_kernel());
   region->ring(1);
-  region->ring(12345);  // nobody
+  region->ring(12345);  // no such peer
   std::uint64_t rung = 0;
-  EXPECT_EQ(pread(bell, &rung, sizeof rung, 0), 8);  // a plain file in the eventfd's place keeps what is written
+  EXPECT_EQ(pread(bell, &rung, sizeof rung, 0), 8);  // a plain file in place of the eventfd keeps the value
   EXPECT_EQ(rung, 1u);
   std::byte* at = region->map(4096, 4096, nullptr);
   ASSERT_NE(at, nullptr);
-  EXPECT_EQ(region->map(0, 4096, at), nullptr);  // never over something
+  EXPECT_EQ(region->map(0, 4096, at), nullptr);  // never over an existing mapping
   munmap(at, 4096);
   EXPECT_EQ(region->map(0, 4096, at), at);
   munmap(at, 4096);
@@ -336,13 +335,13 @@ TEST(Ivshmem, FoundAmongOthers) {
   Sysfs sysfs;
   sysfs.device("0000:00:01.0", "0x8086\n", "0x1110\n");
   sysfs.device("0000:00:02.0", "0x1af4\n", "0x1000\n");
-  sysfs.ivshmem("0000:00:03.0", 16 * mib, false);  // somebody else's shared memory
+  sysfs.ivshmem("0000:00:03.0", 16 * mib, false);  // unrelated shared memory
   const std::string ours = sysfs.ivshmem("0000:00:04.0", 32 * mib, true);
   const auto region = sysfs.open_region();
   ASSERT_NE(region, nullptr);
   EXPECT_EQ(region->size(), 32 * mib);
   EXPECT_FALSE(region->same_kernel());
-  EXPECT_EQ(Sysfs::read(ours + "/enable")[0], '1');  // its memory space was off
+  EXPECT_EQ(Sysfs::read(ours + "/enable")[0], '1');  // its memory space was disabled
 }
 
 TEST(Ivshmem, DoorbellAndId) {
@@ -361,7 +360,7 @@ TEST(Ivshmem, DoorbellAndId) {
   EXPECT_EQ(doorbell, 3u << 16);
 }
 
-// An ivshmem-plain device has registers, too, but nothing hears what is written there.
+// An ivshmem-plain device has registers as well, but its doorbell register has no effect.
 TEST(Ivshmem, WithoutADoorbellBitsInTheHeaderRing) {
   Sysfs sysfs;
   const std::string ours = sysfs.ivshmem("0000:00:04.0", 32 * mib, true);
@@ -402,7 +401,7 @@ TEST(Ivshmem, FilesThatCannotBeOpened) {
   EXPECT_EQ(sysfs.open_region(), nullptr);
 }
 
-// As in a container that has the machine's sysfs, and a /dev of its own.
+// As in a container with the machine's sysfs and its own /dev.
 TEST(Ivshmem, ADeviceOfTheKernelModuleWithoutItsNode) {
   Sysfs sysfs;
   const std::string ours = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
@@ -420,7 +419,7 @@ TEST(Ivshmem, WithoutPermission) {
   const std::string closed = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
   std::filesystem::permissions(closed + "/resource0", std::filesystem::perms::none);
   std::filesystem::permissions(std::filesystem::path(closed).parent_path(), std::filesystem::perms::all);
-  // Root may open it all the same: give that up in a child.
+  // Root may open any file, so the child gives root up.
   const auto open_as_nobody = [&] {
     if (geteuid() == 0 && setuid(65534) != 0) return 3;
     const bool none = sysfs.open_region() == nullptr;
@@ -435,14 +434,14 @@ TEST(Ivshmem, WithoutPermission) {
   EXPECT_EQ(run_in_child(open_as_nobody), 0);
 }
 
-// ---- is it cached --------------------------------------------------------------------------------------------------
+// ---- whether a mapping is cached -----------------------------------------------------------------------------------
 
 std::uint64_t fake_now, fake_step;
 std::uint64_t fake_clock() { return fake_now += fake_step; }
 
 TEST(CacheProbe, TellsTheTimeOfALoadByTheGivenClock) {
   alignas(64) static std::byte page[4096] = {};
-  fake_step = 64 * 3;  // between two looks at the clock 64 lines are read
+  fake_step = 64 * 3;  // 64 lines per reading of the clock
   EXPECT_DOUBLE_EQ(guest::nanoseconds_per_line(page, sizeof page, fake_clock), 3.0);
   EXPECT_FALSE(guest::uncached(3.0));
   fake_step = 64 * 250;
@@ -450,7 +449,7 @@ TEST(CacheProbe, TellsTheTimeOfALoadByTheGivenClock) {
   EXPECT_TRUE(guest::uncached(250.0));
 }
 
-// The best of several passes counts: one interruption does not make memory uncached.
+// The best of several passes counts, so one interruption does not matter.
 std::uint64_t interrupted_clock() {
   static int call = 0;
   return fake_now += ++call == 2 ? 1'000'000 : 64 * 4;
@@ -470,7 +469,7 @@ TEST(CacheProbe, EveryByteValueIsHarmless) {
 
 // ---- owners --------------------------------------------------------------------------------------------------------
 
-// A child that lives until it is told to end.
+// A child that lives until the test ends it.
 class Child {
  public:
   Child() {
@@ -492,7 +491,7 @@ class Child {
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }
-  // Ends, and is not waited for.
+  // The child exits and stays a zombie.
   void end_unseen() {
     if (pipe_[1] < 0) return;
     close(pipe_[1]);
@@ -539,7 +538,7 @@ TEST(Owner, AChildThatNobodyWaitedForIsDead) {
   Child child;
   const ring::SlotOwner owner = child.owner(), self = guest::this_process(1);
   child.end_unseen();
-  EXPECT_EQ(kill(static_cast<pid_t>(owner.pid), 0), 0);  // its number is still taken
+  EXPECT_EQ(kill(static_cast<pid_t>(owner.pid), 0), 0);  // its pid is still in use
   EXPECT_TRUE(guest::certainly_dead(owner, self));
 }
 
@@ -603,12 +602,12 @@ TEST(Owner, OfAnEarlierStartOfTheSameMachineIsDead) {
   ++owner.boot;
   EXPECT_TRUE(guest::certainly_dead(owner, self));
   ring::SlotOwner other = owner;
-  ++other.peer;  // another connection: its own machine, or another process of this one
+  ++other.peer;  // another connection: another machine, or another process of this one
   EXPECT_FALSE(guest::certainly_dead(other, self));
   other = owner;
-  other.boot = 0;  // it could not be read
+  other.boot = 0;  // its boot id is unknown
   EXPECT_FALSE(guest::certainly_dead(other, self));
-  --self.pid_space;  // in a container, whose start may be its own
+  --self.pid_space;  // in a container, whose start may differ
   other = owner;
   --other.pid_space;
   EXPECT_FALSE(guest::certainly_dead(other, self));
@@ -617,9 +616,9 @@ TEST(Owner, OfAnEarlierStartOfTheSameMachineIsDead) {
 TEST(Owner, PidsThatAreNoPidsAreNotSignalled) {
   const ring::SlotOwner self = guest::this_process(1);
   ring::SlotOwner owner = self;
-  for (const std::uint32_t pid : {0x80000000u, ~0u, ~0u - 5}) {  // negative: process groups, to kill(2)
+  for (const std::uint32_t pid : {0x80000000u, ~0u, ~0u - 5}) {  // negative pids are process groups to kill(2)
     owner.pid = pid;
-    static_cast<void>(guest::certainly_dead(owner, self));  // sends nothing: this process goes on
+    static_cast<void>(guest::certainly_dead(owner, self));  // sends no signal: this process goes on
   }
 }
 

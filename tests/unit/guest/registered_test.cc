@@ -1,4 +1,4 @@
-// Registered memory: the pages of a running program go into the arena and come back, and lose nothing.
+// Registered memory: pages of a running program move into the arena and back, without losing a write.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -55,8 +55,8 @@ class RegisteredMemory : public testing::Test {
   static char* pages(std::size_t count, int protection = PROT_READ | PROT_WRITE, int flags = MAP_PRIVATE) {
     return static_cast<char*>(mmap(nullptr, count * page, protection, flags | MAP_ANONYMOUS, -1, 0));
   }
-  // At the low end of 64 GiB of free addresses. The kernel gives out the high ones first, so a hole made here stays a
-  // hole whatever the C library or a sanitizer maps meanwhile.
+  // Pages at the low end of 64 GiB of free addresses. The kernel uses high addresses first, so no later mapping of the
+  // C library or a sanitizer fills a hole made here.
   static char* pages_among_free_addresses(std::size_t count) {
     constexpr std::size_t free_bytes = std::size_t{64} << 30;
     void* const low = mmap(nullptr, free_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -76,7 +76,7 @@ class RegisteredMemory : public testing::Test {
   }
   bool remove(const void* at) { return registered_->remove(reinterpret_cast<std::uint64_t>(at)); }
   bool all_is_free() const { return arena_->room().bytes == free_; }
-  // `rounds` times into the arena and back, while other threads write to so many pages.
+  // Registers and unregisters `count` pages `rounds` times, while other threads write to them.
   void lose_no_write(std::size_t count, std::size_t rounds);
 
   int memory_ = -1;
@@ -95,7 +95,7 @@ bool is_filled(const char* at, std::size_t bytes) {
   return true;
 }
 
-// A thread that runs beside the others, so that writers must be held.
+// A concurrent thread, so that the library must hold back writers.
 class Beside {
  public:
   Beside()
@@ -143,7 +143,7 @@ TEST_F(RegisteredMemory, ContentsAreKeptBothWaysBesideAThread) {
   EXPECT_TRUE(all_is_free());
 }
 
-// Each thread counts in words of its own on every page and reads what it has written last.
+// Each thread increments its own words on every page, and checks that it reads its last value.
 void RegisteredMemory::lose_no_write(std::size_t count, std::size_t rounds) {
   constexpr std::size_t writers = 3;
   char* p = pages(count);
@@ -195,7 +195,7 @@ TEST_F(RegisteredMemory, APageMayBeSharedAndAByteMayNot) {
   EXPECT_EQ(add(p + 100, page).outcome, Outcome::Already);
   EXPECT_EQ(add(p + 99 + page, 1).outcome, Outcome::Already);
   EXPECT_EQ(add(p, 101).outcome, Outcome::Already);
-  char* second = block(p + 100 + page, 2 * page);  // its block is the first one's, made longer
+  char* second = block(p + 100 + page, 2 * page);  // extends the first block
   EXPECT_EQ(second - first, static_cast<std::ptrdiff_t>(page));
   char* third = block(p + 50, 10);
   EXPECT_EQ(first - third, 50);
@@ -216,7 +216,7 @@ TEST_F(RegisteredMemory, ABlockThatCannotReachOverAllIsRefused) {
   block(p + 2 * page + 100, page);
   EXPECT_EQ(add(p, 2 * page + 50).outcome, Outcome::Apart) << "it begins before the block";
   char* behind = pages(1);
-  block(behind, page);  // takes the room behind the first block
+  block(behind, page);  // takes the space after the first block
   EXPECT_EQ(add(p + 3 * page + 200, 2 * page).outcome, Outcome::Apart);
   EXPECT_TRUE(remove(behind));
   EXPECT_EQ(add(p + 3 * page + 200, 2 * page).outcome, Outcome::Done);
@@ -224,7 +224,7 @@ TEST_F(RegisteredMemory, ABlockThatCannotReachOverAllIsRefused) {
   EXPECT_TRUE(all_is_free());
 }
 
-// What bounds them is the arena's room: each has a block of whole pages there.
+// Only the arena's space bounds their number: each occupies a block of whole pages there.
 TEST_F(RegisteredMemory, ManyFitAsLongAsTheArenaHasRoom) {
   constexpr std::size_t bytes = 16 * page;
   const std::size_t fitting = free_ / bytes;
@@ -265,7 +265,7 @@ TEST_F(RegisteredMemory, BadMemoryIsRefusedAndLeftAlone) {
   EXPECT_TRUE(all_is_free());
 }
 
-// Ends the process where the page is constant. (A sanitizer's handler would report it and exit.)
+// Dies if the page is read-only. (A sanitizer's handler would report it and exit.)
 void write_to(char* at) {
   std::signal(SIGSEGV, SIG_DFL);
   *static_cast<volatile char*>(at) = 1;
@@ -331,7 +331,7 @@ void refuse_userfaultfd() {
     _exit(9);
 }
 
-// What a process without userfaultfd finds: the number of the first step that goes wrong, or 0.
+// Runs without userfaultfd. Returns the number of the first failed step, or 0.
 TEST_F(RegisteredMemory, WithoutUserfaultfdOnlyAProcessOfOneThreadRegisters) {
 #ifdef IVGPU_UNDER_TSAN
   GTEST_SKIP() << "ThreadSanitizer has a thread of its own, so no process has one alone";
@@ -345,8 +345,8 @@ TEST_F(RegisteredMemory, WithoutUserfaultfdOnlyAProcessOfOneThreadRegisters) {
       const Beside beside;
       if (add(later, page).outcome != Outcome::ThreadsRun) return 2;
       if (!remove(p) || !is_filled(p, 4 * page)) return 3;
-      if (all_is_free()) return 4;                                 // the pages could not go back
-      if (add(p + page, page).outcome != Outcome::Done) return 5;  // they are in the arena already
+      if (all_is_free()) return 4;                                 // the pages could not move back
+      if (add(p + page, page).outcome != Outcome::Done) return 5;  // they already are in the arena
       if (registered_->remove_all()) return 6;
     }
     return registered_->remove_all() && is_filled(p, 4 * page) && all_is_free() ? 0 : 7;

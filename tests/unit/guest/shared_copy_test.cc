@@ -1,4 +1,4 @@
-// A copy that several threads make: all of it, whatever its size and their number.
+// A copy shared by several threads is complete for any size and number of threads.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

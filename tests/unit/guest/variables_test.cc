@@ -1,5 +1,4 @@
-// Managed variables in the guest: pages of the arena under the driver's addresses, and only where nothing of the program's
-// lies.
+// Managed variables in the guest: arena pages mapped at the driver's addresses, only where the program has no mapping.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ class ManagedVariables : public testing::Test {
     arena_ = std::make_unique<Arena>(base_, arena_bytes, arena_bytes, false, ask);
     variables_ = make(false);
     free_ = arena_->room().bytes;
-    // Addresses that nothing lies at, as the driver's are in the worker.
+    // Finds free addresses, like the driver's in the worker.
     void* const hole = mmap(nullptr, 1024 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     munmap(hole, 1024 * page);
     hole_ = reinterpret_cast<std::uint64_t>(hole);
@@ -57,7 +56,7 @@ class ManagedVariables : public testing::Test {
     return variables_->add(hole_ + offset, bytes, owner, pieces_);
   }
   char* at(std::uint64_t offset) const { return reinterpret_cast<char*>(hole_ + offset); }
-  // Whether the pieces are these bytes, and lie in the arena's bytes that they name.
+  // Whether the pieces cover these bytes, and show the named bytes of the arena.
   void expect_shared(std::uint64_t offset, std::uint64_t bytes) {
     std::uint64_t next = hole_ + offset;
     for (const Variables::Piece& piece : pieces_) {
@@ -72,7 +71,7 @@ class ManagedVariables : public testing::Test {
     char* const where = at(offset);
     int ends[2];
     if (pipe(ends) != 0) return false;
-    const bool read = write(ends[1], where, 1) == 1;  // the kernel finds out, and no fault comes
+    const bool read = write(ends[1], where, 1) == 1;  // the kernel checks the address without a fault
     close(ends[0]), close(ends[1]);
     return read;
   }
@@ -147,7 +146,7 @@ TEST_F(ManagedVariables, LeaveNothingBehindWhereMappingFails) {
   EXPECT_EQ(add(0, 8), Outcome::Done);
 }
 
-// A variable that has ended with a context, and another at the same place.
+// A variable has ended with its context, and another takes its address.
 TEST_F(ManagedVariables, TakeThePlaceOfThoseThatHaveEnded) {
   ASSERT_EQ(add(0, 64, 1), Outcome::Done);
   ASSERT_EQ(add(32, 64, 2), Outcome::Done);

@@ -1,4 +1,4 @@
-// What a session may name as the GPU's memory, as a hostile guest may name it.
+// The table of GPU addresses that a session owns, and addresses that a hostile guest names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST(SessionAddresses, ContainWhatLiesInside) {
   EXPECT_TRUE(a.contains(1099, 1));
   EXPECT_TRUE(a.contains(1100, 10));
   EXPECT_TRUE(a.contains(1110, 0));
-  EXPECT_FALSE(a.contains(1050, 51));  // into the neighbour
+  EXPECT_FALSE(a.contains(1050, 51));  // reaches into the neighbour
   EXPECT_FALSE(a.contains(999, 1));
   EXPECT_FALSE(a.contains(999, 0));
   EXPECT_FALSE(a.contains(1111, 0));
@@ -122,7 +122,7 @@ TEST(SessionAddresses, AContextTakesItsAllocationsAndGlobals) {
   a.add(global(9200, 100, 7, 1));
   a.add(global(9300, 100, 7, host::no_context));
   a.add(pinned(9500, 100));
-  a.drop_owned(0);  // nobody's id
+  a.drop_owned(0);  // no owner has id 0
   EXPECT_EQ(a.count(), 6u);
   a.drop_context(0);
   EXPECT_FALSE(a.contains(1000, 1));
@@ -144,11 +144,11 @@ TEST(SessionAddresses, AGlobalIsDroppedByItsStartAndOwner) {
   EXPECT_EQ(a.count(), 2u);
   a.drop_global(5000, 7);
   EXPECT_EQ(a.count(), 1u);
-  a.drop_owned(7);  // its list has nothing left
+  a.drop_owned(7);  // its list is empty
   EXPECT_TRUE(a.contains(9000, 100));
 }
 
-// The driver gives a place again: of the one that was there nothing is left behind.
+// The driver may reuse an address; no entry of the earlier object remains.
 TEST(SessionAddresses, TheLastAddedCounts) {
   Addresses a;
   a.add(global(1000, 100, 7));
@@ -191,9 +191,9 @@ TEST(SessionAddresses, TellHowMuchIsAllocated) {
   a.add(allocation(0x1000, 64));
   a.add(allocation(0x2000, 100, 1));
   a.add(global(0x3000, 1000, 7));
-  a.add(pinned(0x4000, 4096));  // the host's memory
+  a.add(pinned(0x4000, 4096));  // host memory
   EXPECT_EQ(held, 164u);
-  a.add(allocation(0x1000, 65));  // the driver gave the same place again
+  a.add(allocation(0x1000, 65));  // the driver has reused the address
   EXPECT_EQ(held, 165u);
   EXPECT_FALSE(a.free(0x3000));
   EXPECT_TRUE(a.free(0x1000));
@@ -204,7 +204,7 @@ TEST(SessionAddresses, TellHowMuchIsAllocated) {
   EXPECT_EQ(held, 0u);
 }
 
-// Channels look up what stays while others change what lies around it.
+// Channels look up an entry while other threads change its neighbours.
 TEST(SessionAddresses, LookupsBesideChanges) {
   Addresses a;
   a.add(allocation(5000, 100));
@@ -223,8 +223,8 @@ TEST(SessionAddresses, LookupsBesideChanges) {
   EXPECT_EQ(a.count(), 1u);
 }
 
-// Processor time, in seconds, in which the ranges of so many owners are dropped, one owner after the other, and the
-// ranges of one owner that has as many.
+// Seconds of processor time to drop the ranges of `count` owners with one range each, and of one owner with `count`
+// ranges.
 double time_to_drop(std::uint64_t count) {
   Addresses a;
   for (std::uint64_t i = 1; i <= count; ++i) {
@@ -247,8 +247,8 @@ TEST(SessionAddressesTiming, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
     few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // A hundred times as many, each found in a tree that is deeper and fits into no cache. A scan of all would take 10,000
-  // times: the bound is far from both, on a busy machine, too.
+  // 100 times as many entries, in a deeper tree that fits no cache. A linear scan would take 10,000 times as long; the
+  // bound is far from both, even on a busy machine.
   EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 

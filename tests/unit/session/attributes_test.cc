@@ -1,4 +1,4 @@
-// Launch attributes as the worker reads them by their lines.
+// Launch attributes, as the worker reads them by the lines of their table.
 #include <gtest/gtest.h>
 
 #include "host/untrusted/marshal/taken_attributes.h"

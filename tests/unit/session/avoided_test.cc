@@ -1,4 +1,4 @@
-// Addresses that a guest has the driver keep clear of, and records about them that no correct guest sends.
+// Address ranges that a guest excludes for the driver, and invalid records about them.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -28,7 +28,7 @@ bool is_free(std::uint64_t start, std::uint64_t bytes = page) {
 
 class SessionAvoided : public testing::Test {
  protected:
-  // Addresses at which nothing is, for as long as nobody maps anything.
+  // Finds a range of free addresses.
   SessionAvoided() {
     while (!is_free(start, 8 * gib) && start > gib) start -= 8 * gib;
   }
@@ -43,7 +43,7 @@ class SessionAvoided : public testing::Test {
   }
 
   std::unique_ptr<World> world = std::make_unique<World>();
-  std::uint64_t start = 0x7ef0'0000'0000;  // where sanitizers let a program map, too
+  std::uint64_t start = 0x7ef0'0000'0000;  // sanitizers allow mappings here, too
 };
 
 TEST_F(SessionAvoided, ARangeIsTakenAndComesBackWithTheSessionsEnd) {
@@ -57,7 +57,7 @@ TEST_F(SessionAvoided, ARangeIsTakenAndComesBackWithTheSessionsEnd) {
   EXPECT_TRUE(is_free(start, gib));
 }
 
-// Here the worker has something of its own, whose bytes stay.
+// The worker has a mapping in this range; its bytes must stay.
 TEST_F(SessionAvoided, WhatTheWorkerHasInARangeStays) {
   greet();
   void* const wanted = reinterpret_cast<void*>(start + 100 * page + 4096);

@@ -1,5 +1,5 @@
-// A worker's line to its broker: questions of channels' threads, answers that the bell thread hears, and a broker that asks,
-// is late, or goes.
+// A worker's control channel to its broker: questions from channel threads, answers that the doorbell thread receives,
+// and a broker that asks, answers late or exits.
 #include "host/session/broker_line.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ struct Sockets {
   int ends_[2] = {-1, -1};
 };
 
-// The test is the broker. Its socket is made before the line that has the other end.
+// The test plays the broker. Its socket exists before the control channel that has the far end.
 class Broker : private Sockets, public testing::Test {
  protected:
   Broker() {
@@ -35,13 +35,13 @@ class Broker : private Sockets, public testing::Test {
     bell_.join();
     close(ends_[1]);
   }
-  // What the worker says next.
+  // The worker's next message.
   MemoryMessage said() const {
     MemoryMessage message{};
     EXPECT_EQ(recv(ends_[0], &message, sizeof message, 0), static_cast<ssize_t>(sizeof message));
     return message;
   }
-  // False: it says nothing for a while.
+  // False if the worker sends nothing for a while.
   bool hears(MemoryMessage& message) const {
     pollfd news{ends_[0], POLLIN, 0};
     return poll(&news, 1, 10) == 1 &&
@@ -56,7 +56,7 @@ class Broker : private Sockets, public testing::Test {
     words.kind = host::worker::adopt_kind;
     EXPECT_EQ(send(ends_[0], &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
   }
-  // The worker has heard all until now, and has said nothing to it: what it says next is the answer to another question.
+  // Expects that the worker sends nothing in reply to earlier messages: its next message answers this new question.
   void expect_silence() const {
     constexpr std::uint32_t number = 4711;
     say(MemoryWord::Collect, number, 0);
@@ -89,7 +89,7 @@ TEST_F(Broker, LendsAndTellsWhatThereIs) {
   EXPECT_EQ(first.word, MemoryWord::Borrow);
   EXPECT_EQ(first.bytes, 10u);
   say(MemoryWord::Lend, first.sequence, 64);
-  for (int i = 0; i < 2; ++i) {  // it makes room and asks again
+  for (int i = 0; i < 2; ++i) {  // frees memory and asks again
     const MemoryMessage more = said();
     EXPECT_EQ(more.bytes, 66u);
     say(MemoryWord::Lend, more.sequence, 0);
@@ -139,7 +139,7 @@ TEST_F(Broker, ThatGoesAnswersNobody) {
   EXPECT_EQ(memory.taken(0), 0u);
 }
 
-// Another broker, which may not know of the question.
+// A new broker may not know the question.
 TEST_F(Broker, ThatTakesOverIsAskedAgain) {
   take_over();
   expect_silence();  // nothing was asked
@@ -155,7 +155,7 @@ TEST_F(Broker, ThatTakesOverIsAskedAgain) {
   say(MemoryWord::Lend, first.sequence, 32);
   EXPECT_EQ(said().bytes, 32u) << "the second answer goes back";
   take_over();
-  expect_silence();  // it is answered
+  expect_silence();  // already answered
 }
 
 TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
@@ -182,7 +182,7 @@ TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
   EXPECT_EQ(memory.taken(0), 0u);
 }
 
-// Where its broker rings it for its guest, nobody does meanwhile.
+// A worker whose broker rings it for its guest gets no doorbell without a broker.
 TEST(LifeLine, AWorkerWithoutABrokerLooksByItself) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

@@ -1,5 +1,5 @@
-// What a session may hold: sums with a bound, and a guest that loads, makes and allocates until it reaches them. What
-// is let go gives its share back, however it goes.
+// The limits of a session: sums with a bound, and a guest that loads, makes and allocates up to the bound. Each way of
+// freeing returns the share.
 #include "host/session/memory/budget.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(Budget, ManyTakersStayBelowTheBound) {
 
 // ---- images --------------------------------------------------------------------------------------------------------
 
-// Text of 1000 bytes, so 1000 while it is loaded and 1000 as long as it stays.
+// Text of 1000 bytes: it costs 1000 while it loads, and 1000 while it stays loaded.
 std::string text_of_1000() { return module_text + std::string(999 - std::strlen(module_text), ' '); }
 
 host::ServeOptions with_image_bytes(std::uint64_t bytes) {
@@ -94,7 +94,7 @@ class ImageBudget : public testing::Test {
   CUresult load_library(std::uint64_t id) {
     return world.send(ids::cuLibraryLoadData, world.load(id, text.c_str())).result;
   }
-  // Loads until it is refused; how many were loaded.
+  // Loads until a load is refused; returns how many succeeded.
   int fill() {
     for (int loaded = 0;; ++loaded)
       if (const CUresult result = load(world.next(Handle::Module)); result != CUDA_SUCCESS) {
@@ -107,7 +107,7 @@ class ImageBudget : public testing::Test {
 };
 
 TEST_F(ImageBudget, TheSumIsBoundedAndTheDriverNotAsked) {
-  EXPECT_EQ(fill(), 4);  // the fifth would stay within the bound, but not while it is loaded
+  EXPECT_EQ(fill(), 4);  // the fifth fits once loaded, but not while it loads
   const std::uint64_t asked = world.driver.calls("cuModuleLoadDataEx");
   EXPECT_EQ(load(world.next(Handle::Module)), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(load_library(world.next(Handle::Library)), CUDA_ERROR_OUT_OF_MEMORY);
@@ -149,7 +149,7 @@ TEST_F(ImageBudget, WhatFailsComesBack) {
   EXPECT_EQ(world.session->code.budget.used(), 1000u) << "it is still loaded";
 }
 
-// 5 GiB may be claimed in a record of a few bytes: nothing is copied, nothing breaks that did not before.
+// A record of a few bytes may claim 5 GiB. The worker copies nothing, and the session goes on.
 TEST_F(ImageBudget, WhatOneRecordMayNotHaveIsNotCopied) {
   const Answer a = world.send(ids::cuModuleLoadData,
                               Payload::record(api::LoadRecord{world.next(Handle::Module), 0, 0, 1, 0, 0}).slot(6000));
@@ -176,20 +176,20 @@ TEST_F(ImageBudget, APackedOneCountsUnpacked) {
   EXPECT_EQ(load_it(), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world.driver.calls("cuModuleLoadDataEx"), 0u);
   image.entry.plain_size = 4000;
-  load_it();  // the fake driver knows no code in it
+  load_it();  // the fake driver finds no code in it
   EXPECT_EQ(world.driver.calls("cuModuleLoadDataEx"), 1u);
   EXPECT_EQ(world.session->code.budget.used(), 0u);
 }
 
 // ---- processors ----------------------------------------------------------------------------------------------------
 
-// Where a worker may not poll, contexts are made so that waiting threads sleep; a reset does not change that.
+// If a worker may not poll, its contexts make waiting threads sleep, also after a reset.
 TEST(Waits, SleepWhereTheSessionMayNotSpin) {
   for (const bool asleep : {false, true}) {
     host::ServeOptions options;
     options.waits_asleep = asleep;
     World world(options);
-    // A thread remembers what is current, so each session gets one that knows nothing.
+    // A thread caches its current context, so each session gets a fresh thread.
     std::thread([&] { EXPECT_EQ(world.session->contexts.make_current(0), CUDA_SUCCESS); }).join();
     EXPECT_EQ(world.driver.calls("cuDevicePrimaryCtxSetFlags_v2"), asleep ? 1u : 0u);
     EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
@@ -276,21 +276,21 @@ TEST_F(ObjectBudget, PinnedPiecesCount) {
 // ---- objects of each kind ------------------------------------------------------------------------------------------
 
 constexpr std::uint64_t piece = 2 << 20;
-constexpr std::uint64_t room = 2;  // what a session may still make, beside what `prepare` has made
+constexpr std::uint64_t room = 2;  // objects that the session may still make after `prepare`
 
 using Ids = std::vector<std::uint64_t>;
 
-// One kind of what counts: the call that makes one, and the one that ends it.
+// A kind of counted object: the call that makes one, and the call that ends it.
 struct Counted {
   const char* name;
   int make;
-  const char* asked;  // the driver's function
+  const char* asked;  // the driver's function that must be called
   int end;
-  std::uint64_t prepared;  // how many objects the others are made of
-  bool ends_all;           // what is made goes with the first of the prepared ones, and so with the rest
+  std::uint64_t prepared;  // prepared objects that the counted ones are made of
+  bool ends_all;           // ending the first prepared object ends all others
   Ids (*prepare)(World& world);
   Payload (*one)(World& world, const Ids& prepared, std::uint64_t which);
-  // `made`: the payload that has made it.
+  // `made`: the payload that made the object.
   Payload (*ending)(const Ids& prepared, const Payload& made, const Answer& answer);
 };
 void PrintTo(const Counted& kind, std::ostream* out) { *out << kind.name; }
@@ -333,7 +333,7 @@ Ids an_array(World& world) { return {made_of(world, ids::cuArray3DCreate_v2, new
 Ids a_mipmapped_array(World& world) { return {made_of(world, ids::cuMipmappedArrayCreate, new_mipmapped(world))}; }
 Ids a_pool(World& world) { return {made_of(world, ids::cuMemPoolCreate, new_pool(world))}; }
 Ids a_module(World& world) { return {world.module()}; }
-// A memory object, and room to map it.
+// Makes a memory object and reserves addresses to map it.
 Ids mappable(World& world) {
   const std::uint64_t object = made_of(world, ids::cuMemCreate, new_memory_object(world));
   const Answer at = world.send(ids::cuMemAddressReserve, new_reservation((room + 1) * piece));
@@ -348,7 +348,7 @@ Payload a_texture(World& world, const Ids& prepared, std::uint64_t) {
   return Payload::record(record);
 }
 
-// How a thing is named to the call that ends it.
+// The payload that names an object to the call that ends it.
 Payload by_its_id(const Ids&, const Payload& made, const Answer&) { return Payload::of(word_of(made)); }
 Payload by_its_owner(const Ids& prepared, const Payload&, const Answer&) { return Payload::of(prepared[0]); }
 Payload by_its_address(const Ids&, const Payload&, const Answer& answer) {

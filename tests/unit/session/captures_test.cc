@@ -1,5 +1,5 @@
-// Captures and graphs of a session on the strict fake driver: which calls are made in the program's capture mode, and what does not
-// outlive what it belongs to.
+// Captures and graphs of a session on the strict fake driver: the calls that run in the program's capture mode, and
+// objects that must end with their owner.
 #include <gtest/gtest.h>
 
 #include "host/session/captures.h"
@@ -12,7 +12,7 @@ namespace ids = api::id_of;
 
 constexpr std::uint16_t globally = ring::capture_mode_flags(CU_STREAM_CAPTURE_MODE_GLOBAL);
 
-// Lends 64 MiB: a pool takes 32.
+// Lends 64 MiB; a pool reserves 32.
 class Purse : public host::Lender {
  public:
   std::uint64_t borrow(unsigned, std::uint64_t bytes) override {
@@ -35,7 +35,7 @@ class Captures : public testing::Test {
   Captures() { host::become_relaxed(world.driver.table()); }
   ~Captures() override { fake::programs_call = std::nullopt; }
 
-  // As a record of the program's, in the mode GLOBAL.
+  // Sends a record from a program whose capture mode is GLOBAL.
   Answer ask(int call, const char* name, const Payload& payload) {
     fake::programs_call = name;
     const Answer answer = world.send(call, payload, globally);
@@ -185,7 +185,8 @@ TEST_F(Captures, AKernelNodeDoesNotNameAFunctionThatHasEnded) {
   EXPECT_EQ(after.read<api::KernelNodeReply>().param_bytes, 0u);
 }
 
-// As the driver does it. Outside of a capture such a fill does not reach the driver, and memory that is half the session's neither.
+// The driver accepts these in a capture. Outside one, the worker refuses such a fill, and one of memory that only
+// partly belongs to the session.
 TEST_F(Captures, TakeFillsOfAnyAddress) {
   const std::uint64_t at = world.memory(4096), stream = world.stream();
   const auto fill = [&](std::uint64_t to) {

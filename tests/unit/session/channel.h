@@ -1,4 +1,4 @@
-// One channel of a session on the strict fake driver, as a guest would fill it.
+// One channel of a session on the strict fake driver, filled as a guest fills it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 
 namespace session_test {
 
-// Records put into the channel's ring: published, then served by the test's thread. put() writes behind what is
-// published already.
+// put() writes records behind those already in the ring; publish() shows them to the worker; the test's thread serves
+// them.
 class Channel {
  public:
   explicit Channel(World& world, std::uint32_t index = 0) : world_(world), index_(index) {}
@@ -28,13 +28,13 @@ class Channel {
     tail_ += header.bytes;
     return *this;
   }
-  // What was put, and a record that ends the session, so that serving ends too.
+  // Publishes all records and one more that ends the session, so that serving returns.
   Channel& publish() {
     put(0xffff, {});
     control().tail = tail_;
     return *this;
   }
-  // Serves what is published until a record ends the session. How many records were executed.
+  // Serves until a record ends the session. Returns the number of executed records.
   std::uint64_t serve_published() {
     const std::atomic<bool> never{false};
     host::serve_channel(*world_.session, index_, never);

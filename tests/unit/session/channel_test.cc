@@ -1,4 +1,4 @@
-// One channel with all that is around a record: turns, hello, the arena's place, what kernels have printed.
+// One channel and the work around a record: context flags, hello, the arena's address, and kernel output.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -24,7 +24,7 @@ TEST(SessionChannel, NothingIsServedBeforeHello) {
   EXPECT_EQ(Channel(world, 1).put(ids::cuMemAlloc_v2, allocation()).serve(), 1u) << "another channel, after hello";
 }
 
-// A context that there is not is the driver's error; the bits beside its number are nobody's.
+// An invalid context id is the driver's error. Undefined flag bits end the session.
 TEST(SessionChannel, FlagsThatNoGuestSetsEndTheSession) {
   const auto executed = [](unsigned flags) {
     World world;
@@ -44,7 +44,7 @@ TEST(SessionChannel, FlagsThatNoGuestSetsEndTheSession) {
   }
 }
 
-// The arena moves in hello: a second one beside it would pull it from under who uses it.
+// hello moves the arena. A second, concurrent hello would move it away from its users.
 TEST(SessionChannel, HelloIsTakenFromOneChannelOnly) {
   for (int round = 0; round < 50; ++round) {
     World world;
@@ -139,7 +139,7 @@ TEST(SessionArena, MovesToItsWindowWithItsBytes) {
   EXPECT_EQ(mincore(before, 1, &resident), -1) << "the old place is nobody's";
 }
 
-// Whatever else lies there is the worker's own: a stack, a library, another session's slot.
+// Any other address belongs to the worker: a stack, a library, another session's slot.
 TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
   World world(0b1001);
   const std::uint64_t where = world.session->arena.address();
@@ -158,10 +158,10 @@ TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
   munmap(other, 4096);
 }
 
-// The kernel has cleared the place by then, and something else may have come to lie there.
+// The kernel has unmapped the window by then, and another mapping may be there.
 TEST(SessionArena, AWindowIsTriedOnce) {
   World world;
-  munmap(reinterpret_cast<void*>(world.session->arena.address()), World::arena_bytes);  // so that moving it fails
+  munmap(reinterpret_cast<void*>(world.session->arena.address()), World::arena_bytes);  // makes the move fail
   EXPECT_FALSE(world.session->arena.bind(2));
   void* const wanted = reinterpret_cast<void*>(ring::window_address(2));
   void* const other = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -182,7 +182,7 @@ TEST(SessionArena, WindowsThatAreNone) {
   EXPECT_EQ(world.session->arena.address(), where);
 }
 
-// More than a window holds would reach into the next one.
+// A larger arena would reach into the next window.
 TEST(SessionArena, OneThatIsLargerThanItsWindowStays) {
   fake::Driver driver;
   std::byte page[64] = {};
@@ -192,15 +192,15 @@ TEST(SessionArena, OneThatIsLargerThanItsWindowStays) {
   EXPECT_EQ(session.arena.address(), reinterpret_cast<std::uint64_t>(page) + ring::arena_offset);
 }
 
-// ---- what kernels print --------------------------------------------------------------------------------------------
+// ---- kernel output -------------------------------------------------------------------------------------------------
 
-// Standard output is the caught stream's while one of these lives.
+// Redirects stdout to the captured stream for its lifetime.
 class Caught {
  public:
   Caught() : before_(stdout) { EXPECT_TRUE(host::catch_output()); }
   ~Caught() {
     std::swap(before_, stdout);
-    while (host::output_waiting()) std::fputs(take(1 << 16).c_str(), stdout);  // what a failed assertion has said
+    while (host::output_waiting()) std::fputs(take(1 << 16).c_str(), stdout);  // forwards output of a failed assertion
     std::fclose(before_);
   }
   static std::string take(std::size_t room) {
@@ -264,9 +264,9 @@ TEST(Output, TravelsInRepliesOfBoundedLength) {
   EXPECT_EQ(ask(api::max_output).read<std::uint64_t>(), 0u);
 }
 
-// ---- what the simulated GPU says of an error -----------------------------------------------------------------------
+// ---- diagnoses of the simulated GPU --------------------------------------------------------------------------------
 
-// A driver with a log, which says what the test has it say.
+// A driver whose log lines the test chooses.
 struct Talker {
   Talker() {
     driver.cuLogsRegisterCallback = [](CUlogsCallback to, void* data, CUlogsCallbackHandle*) {
@@ -335,7 +335,7 @@ TEST(Diagnosis, TravelsBehindTheOutput) {
   EXPECT_EQ(other_side::header(world.session->slot).output, 0u);
 }
 
-// Whoever sees the fault sees that there is more to know of it.
+// A guest that sees the fault also sees that a diagnosis is available.
 TEST(Diagnosis, IsOfferedWithTheFault) {
   World world;
   const Talker talker;
@@ -350,7 +350,7 @@ TEST(Diagnosis, IsOfferedWithTheFault) {
   EXPECT_EQ(offered(), 1u);
 }
 
-// An error that is no fault, of a call that is not waited for: an image that is loaded at its first launch, say.
+// A posted call fails without a fault of the context, such as a lazy load at an image's first launch.
 TEST(Diagnosis, IsOfferedWithAPostedCallsError) {
   World world;
   const Talker talker;

@@ -1,6 +1,5 @@
-// Contexts that a guest creates, in the worker: what lives in one goes with it and nothing else does, and numbers that
-// no correct guest sends break the session. The strict fake driver ends the process where a context is used that has
-// ended.
+// Contexts that a guest creates, in the worker: a context ends with its own objects and no others, and invalid context
+// ids end the session. The strict fake driver aborts when a destroyed context is used.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -26,7 +25,7 @@ class CreatedContexts : public testing::Test {
   Answer destroy(std::uint64_t number) {
     return world.send(ids::cuCtxDestroy_v2, Payload::record(api::EndContextRecord{number}));
   }
-  // As the channel does before each record.
+  // Makes the context current, as a channel does before each record.
   void enter(unsigned number) {
     ASSERT_EQ(world.session->contexts.make_current(number), CUDA_SUCCESS);
     flags_ = ring::context_flags(number);
@@ -92,7 +91,7 @@ TEST_F(CreatedContexts, ThatHaveEndedCannotBeEntered) {
   EXPECT_EQ(destroy(first).result, CUDA_ERROR_INVALID_CONTEXT);
 }
 
-// A thread remembers which number it has made current: that this number is another context since must not escape it.
+// A thread caches the id of its current context. It must notice that the id now names another context.
 TEST_F(CreatedContexts, ANumberThatIsAnothersSinceIsEnteredAnew) {
   ASSERT_EQ(create(first), CUDA_SUCCESS);
   enter(first);
@@ -102,7 +101,7 @@ TEST_F(CreatedContexts, ANumberThatIsAnothersSinceIsEnteredAnew) {
     EXPECT_EQ(create(first), CUDA_SUCCESS);
   }).join();
   enter(first);
-  EXPECT_EQ(synchronize(stream()), CUDA_SUCCESS);  // the fake driver ends the process in a context that has ended
+  EXPECT_EQ(synchronize(stream()), CUDA_SUCCESS);  // the fake driver aborts in a destroyed context
 }
 
 TEST_F(CreatedContexts, EventsOfThem) {

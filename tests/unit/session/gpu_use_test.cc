@@ -1,4 +1,5 @@
-// What a session tells the scheduler of its use of a GPU (host/session/gpu_use.h): records that its channels execute.
+// A session's reports to the scheduler about its GPU use (host/session/gpu_use.h), from records that its channels
+// execute.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

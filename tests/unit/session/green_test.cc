@@ -1,6 +1,6 @@
-// Green contexts and resources in the worker: the driver gets the bytes that it gave and no others, what lives in a green
-// context goes with it, and records that no program sends break the session. The strict fake driver ends the process at a
-// resource that it never gave, and where a green context is current in a thread when it ends.
+// Green contexts and resources in the worker: the driver gets back exactly its own bytes, a green context ends with its
+// objects, and invalid records end the session. The strict fake driver aborts on a resource that it never issued, and
+// when a green context ends while it is current in a thread.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class GreenContexts : public testing::Test {
     return a.read<CUdevResource>();
   }
   Answer split(const Split& record) { return world.send(ids::cuDevSmResourceSplitByCount, Payload::record(record)); }
-  // Two parts of the least size and the rest.
+  // Splits into two groups of the minimum size and the rest.
   std::vector<CUdevResource> parts() {
     const Answer a = split(three_parts());
     EXPECT_EQ(a.result, CUDA_SUCCESS);
@@ -60,7 +60,7 @@ class GreenContexts : public testing::Test {
   Answer destroy(std::uint64_t number) {
     return world.send(ids::cuGreenCtxDestroy, Payload::record(api::EndContextRecord{number}), flags_);
   }
-  // As the channel does before and after each record.
+  // Sends as a channel does: enters the context, and leaves it afterwards.
   Answer send(int call, const Payload& payload) {
     EXPECT_EQ(world.session->contexts.make_current(ring::context_of(flags_)), CUDA_SUCCESS);
     Answer a = world.send(call, payload, flags_);
@@ -106,7 +106,7 @@ TEST_F(GreenContexts, ASplitGivesPartsAndTheRest) {
   EXPECT_NE(api::resource_id(three[0]), api::resource_id(three[1]));
   Split record = three_parts();
   record.least = 8;
-  const Answer halves = split(record);  // nothing is left
+  const Answer halves = split(record);  // no processors remain
   const auto rest = halves.read<CUdevResource>(sizeof(api::SplitResourceReply) + 2 * sizeof(CUdevResource));
   EXPECT_EQ(rest.type, CU_DEV_RESOURCE_TYPE_INVALID);
   EXPECT_EQ(api::resource_id(rest), 0U);
@@ -118,7 +118,7 @@ TEST_F(GreenContexts, ASplitGivesPartsAndTheRest) {
   EXPECT_EQ(split(record).result, CUDA_ERROR_INVALID_VALUE);
 }
 
-// What a program writes into its copy does not reach the driver, and an id that the session does not have is refused.
+// A program's changes to its copy do not reach the driver, and an unknown id is refused.
 TEST_F(GreenContexts, ResourcesAreTheSessions) {
   std::vector<CUdevResource> changed{parts()[0]};
   changed[0].sm.smCount = 1 << 20;
@@ -181,7 +181,7 @@ TEST_F(GreenContexts, EndWithAResetOfThePrimaryOne) {
   EXPECT_EQ(create(first), CUDA_SUCCESS) << "its number is free again";
 }
 
-// The fake driver ends the process where a second thread makes current what another has.
+// The fake driver aborts if two threads have one green context current.
 TEST_F(GreenContexts, AreCurrentForARecordOnly) {
   ASSERT_EQ(create(first), CUDA_SUCCESS);
   enter(first);

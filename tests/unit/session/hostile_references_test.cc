@@ -1,6 +1,5 @@
-// Records about texture and surface references that no correct guest sends, as hostile_textures_test.cc: each breaks the
-// session or gets the documented error, and the fake driver ends the process if one reaches it with what is not the
-// session's.
+// Invalid records about texture and surface references, as in hostile_textures_test.cc: each ends the session or gets
+// the documented error. The fake driver aborts if one reaches it with a foreign object or address.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -46,7 +45,7 @@ class ReferenceRecords : public testing::Test {
     expect(CUDA_SUCCESS, ids::cuMipmappedArrayCreate, Payload::of(id, sizeof d, 3).bytes(&d, sizeof d));
     return id;
   }
-  // By its name in a module.
+  // Looks up a reference by its name in a module.
   std::uint64_t found(int call, std::uint64_t module, std::uint64_t proposed, const char* name = "picture") {
     const Answer a = world.send(call, world.lookup(module, proposed, name));
     EXPECT_EQ(a.result, CUDA_SUCCESS) << call;
@@ -119,7 +118,7 @@ TEST_F(ReferenceRecords, AnArrayIsGivenBackByItsId) {
     expect(CUDA_ERROR_INVALID_HANDLE, ids::cuTexRefSetArray, Payload::of(r, id, 1));
 }
 
-// The driver gives the destroyed array's handle back. By it the guest gets nothing that it could name.
+// The driver returns the handle of the destroyed array. The guest must get no id for it.
 TEST_F(ReferenceRecords, AnArrayThatHasEndedIsNotGivenBack) {
   const std::uint64_t r = reference(), one = array(), before = world.session->objects.count();
   expect(CUDA_SUCCESS, ids::cuTexRefSetArray, Payload::of(r, one, 1));
@@ -153,7 +152,7 @@ TEST_F(ReferenceRecords, MemoryThatIsNotTheSessions) {
   }
 }
 
-// As TexturesLongerThanTheirMemoryReachTheDriver.
+// Like TexturesLongerThanTheirMemoryReachTheDriver.
 TEST_F(ReferenceRecords, MemoryThatIsTooShortReachesTheDriver) {
   const std::uint64_t r = reference(), memory = world.memory(4096);
   for (const std::uint64_t bytes : {std::uint64_t{4097}, most})
@@ -166,7 +165,7 @@ TEST_F(ReferenceRecords, MemoryThatIsTooShortReachesTheDriver) {
   }
 }
 
-// A float crosses by its bits, a row of them as so many bytes.
+// A float crosses as its bits, an array of floats as bytes.
 TEST_F(ReferenceRecords, Floats) {
   const std::uint64_t r = reference();
   const float border[4] = {0, 0.25f, 0.5f, 1};

@@ -1,5 +1,5 @@
-// Records that no correct guest sends: each breaks the session or gets the documented error, and none reaches the
-// driver with an argument that is not the session's. The fake driver ends the process where that fails.
+// Invalid records: each ends the session or gets the documented error. The fake driver aborts if one reaches it with a
+// foreign object or address.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -33,7 +33,7 @@ class Records : public testing::Test {
   World world;
 };
 
-// ---- numbers that are no call's ------------------------------------------------------------------------------------
+// ---- invalid call numbers ------------------------------------------------------------------------------------------
 
 TEST_F(Records, UnknownCallsHaveNoHandler) {
   for (const int call : {0, 300, 400, 511, 999, 1100, 4096, 65535})
@@ -93,7 +93,7 @@ TEST_F(Records, HandlesThatAreNotTheSessionsAreInvalid) {
   expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuEventRecord, Payload::of(event, event));
 }
 
-// CUDA's special streams are no objects that could be destroyed: they never reach the driver's cuStreamDestroy.
+// CUDA's special streams are no objects, so they must never reach the driver's cuStreamDestroy.
 TEST_F(Records, SpecialStreamsCannotBeDestroyed) {
   for (const int special : {0, 1, 2})
     expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamDestroy_v2, Payload::of(special));
@@ -158,7 +158,7 @@ TEST_F(Records, DeviceRangesOutsideTheSessionsMemory) {
   EXPECT_EQ(world.send(ids::cuMemsetD32_v2, Payload::of(device, 1, 16)).result, CUDA_SUCCESS);
 }
 
-// ---- inputs, which no line of the table has yet --------------------------------------------------------------------
+// ---- inputs, which no call of the table uses yet -------------------------------------------------------------------
 
 CUresult take_inputs(const char* name, const void* data, std::size_t count) {
   if (name != nullptr && std::strlen(name) > 100) return CUDA_ERROR_UNKNOWN;
@@ -296,7 +296,7 @@ TEST_F(Records, CopiesOfMemoryThatIsNotTheSessions) {
   for (const int call : copies) {
     for (const std::uint64_t at : {device + 1, device - 1, std::uint64_t{0}, most, std::uint64_t{0x7f0000000000}})
       expect_error(CUDA_ERROR_INVALID_VALUE, call, Payload::record(api::CopyRecord{at, 0, 64, 0}));
-    // An address of this very process: the driver would take it for pageable memory.
+    // An address of this process, which the driver would accept as pageable memory.
     expect_error(CUDA_ERROR_INVALID_VALUE, call,
                  Payload::record(api::CopyRecord{reinterpret_cast<std::uint64_t>(&world), 0, 8, 0}));
     expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(api::CopyRecord{device, 0, 64, world.event()}));
@@ -375,7 +375,7 @@ TEST_F(Records, EachWordOfABatchLiesInTheSessionsMemory) {
   EXPECT_EQ(world.driver.calls("cuStreamBatchMemOp_v2"), before);
 }
 
-// The strict driver ends the process at a byte that an operation does not use.
+// The strict driver aborts on a nonzero byte that an operation does not use.
 TEST_F(Records, WhatAnOperationDoesNotUseNeverReachesTheDriver) {
   const std::uint64_t at = world.memory(16);
   for (const unsigned kind : {wait32, write64, barrier}) {
@@ -518,7 +518,7 @@ TEST_F(Loads, OptionsThatHoldPointersBreak) {
   expect_broken(ids::cuModuleLoadDataEx, Payload::record(record(1, 32)).slot(8).slot(0), "options missing");
 }
 
-// Log buffers are the worker's own, whatever pointers and sizes come.
+// The worker passes its own log buffers, regardless of the pointers and sizes in the record.
 TEST_F(Loads, LogBuffersAreNeverTheGuests) {
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{100}, most}) {
     Payload p = Payload::record(record(1, 5));
@@ -529,7 +529,7 @@ TEST_F(Loads, LogBuffersAreNeverTheGuests) {
     for (const std::uint64_t v : {std::uint64_t{0x4141414141414141}, size, most, size, std::uint64_t{3}}) p.slot(v);
     const Answer a = world.send(ids::cuModuleLoadDataEx, p.text(module_text));
     EXPECT_EQ(a.result, CUDA_SUCCESS) << size;
-    EXPECT_EQ(a.read<std::uint64_t>(0), 0u);  // no address of the worker's comes back
+    EXPECT_EQ(a.read<std::uint64_t>(0), 0u);  // the reply leaks no address of the worker
     EXPECT_EQ(a.read<std::uint64_t>(16), 0u);
   }
 }
@@ -551,7 +551,7 @@ TEST_F(Loads, NamesEndWithTheirOnlyNul) {
   expect_error(CUDA_ERROR_NOT_FOUND, ids::cuModuleGetFunction, lookup(module, "none", 5, 5));
 }
 
-// A long name comes through the arena, for one lookup. What lies there is copied once, and its length is not believed.
+// A long name arrives in the arena, for one lookup. The worker copies it once, and does not trust its length.
 TEST_F(Loads, LongNamesAreBroughtForOneLookup) {
   const std::uint64_t module = world.module(), library = world.library();
   const std::string name = "fill" + std::string(70'000, 'x');  // the fake driver's, as it begins
@@ -695,7 +695,7 @@ TEST_F(Launches, AttributesThatDoNotCrossOrAreTooManyBreak) {
   for (unsigned id = 0; id < 40; ++id) {
     CUlaunchAttribute attribute{};
     std::memcpy(&attribute.id, &id, sizeof attribute.id);
-    // Padding must be 0, which a window and a completion event have.
+    // Padding must be 0 in a window and in a completion event.
     const bool has_padding = attribute.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
                              attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
     std::memset(&attribute.value, has_padding ? 0 : 0x41, sizeof attribute.value);
@@ -746,7 +746,7 @@ TEST_F(Launches, QuestionsAboutClusters) {
   }
 }
 
-// What a call does not use is 0: a later version may give it a meaning.
+// Unused fields must be 0, since a later version may define them.
 TEST_F(Records, PaddingThatHoldsSomethingBreaks) {
   const std::uint64_t function = world.function(world.module(), "nothing");
   expect_broken(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 1, 0, 0}), "rows");
@@ -771,7 +771,7 @@ TEST_F(Records, ResetsOfDevicesThatAreNone) {
   expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{memory}));
 }
 
-// Every CUSTOM record cut anywhere, with what follows it or without.
+// Truncates each CUSTOM record at each word, with and without its trailing data.
 TEST_F(Records, EveryCustomRecordTruncatedAnywhereBreaksOrFails) {
   const std::uint64_t module = world.module(), library = world.library();
   const std::pair<int, Payload> whole[] = {
@@ -792,13 +792,13 @@ TEST_F(Records, EveryCustomRecordTruncatedAnywhereBreaksOrFails) {
     }
 }
 
-// ---- anything at all -----------------------------------------------------------------------------------------------
+// ---- random records ------------------------------------------------------------------------------------------------
 
-// Records of every call, each word drawn from what a hostile guest knows: its own ids and addresses, and numbers at the
-// edges. Nothing is asserted here but that the strict driver is content and no memory but the record's is touched.
+// Random records of every call. Each word is one of the session's ids or addresses, or an extreme number. The test
+// asserts that the strict driver does not abort and that no memory outside the record is touched.
 TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
   std::minstd_rand random(11);
-  // Words of a whole record: parameters, or the struct of ring/api/records.h.
+  // Number of words in a whole record: parameters, or the struct of ring/api/records.h.
   const std::map<int, std::size_t> custom = {{ids::cuMemAlloc_v2, 3},
                                              {ids::cuMemAllocPitch_v2, 3},
                                              {ids::cuMemFree_v2, 1},
@@ -882,14 +882,14 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
       if (any(4) == 0) p.text(any(2) == 0 ? "fill" : module_text);
       const auto flags = static_cast<std::uint16_t>(any(8) == 0 ? ring::flag_per_thread : 0);
       passed += world.send(call, p, flags).result == CUDA_SUCCESS;
-      // And a whole one, of which one word may be another.
+      // A valid record with at most one changed word.
       const Seeds::Whole& one = seeds.whole()[any(seeds.whole().size())];
       Payload changed = any(8) == 0 ? one.payload : seeds.fresh(one);
       if (any(2) == 0) changed = Seeds::changed(changed, any(changed.size() / 8), words[any(words.size())]);
       passed_whole[one.call] += world.send(one.call, changed).result == CUDA_SUCCESS;
     }
   }
-  EXPECT_GT(passed, 1000u);  // enough of them were whole for this to mean something
+  EXPECT_GT(passed, 1000u);  // enough valid records for a meaningful test
   for (const auto& [call, count] : passed_whole) EXPECT_GT(count, 0u) << call;
 }
 

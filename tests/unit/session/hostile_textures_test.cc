@@ -1,5 +1,5 @@
-// Records about arrays, textures and surfaces that no correct guest sends. As hostile_test.cc: each breaks the session
-// or gets the documented error, and the fake driver ends the process if one reaches it with what is not the session's.
+// Invalid records about arrays, textures and surfaces, as in hostile_test.cc: each ends the session or gets the
+// documented error. The fake driver aborts if one reaches it with a foreign object or address.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -119,7 +119,7 @@ TEST_F(TextureRecords, TexturesOfWhatIsNotTheSessions) {
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory - 8, 16, 16, 256)));
 }
 
-// Kernels read through it, and a kernel reaches what it likes. So the length is the driver's to judge, whatever it is.
+// Kernels read through a texture, but a kernel can read any address anyway. So the driver alone checks the length.
 TEST_F(TextureRecords, TexturesLongerThanTheirMemoryReachTheDriver) {
   const std::uint64_t memory = world.memory(4096);
   for (const std::uint64_t bytes : {std::uint64_t{4097}, std::uint64_t{1} << 30, most})
@@ -149,12 +149,12 @@ TEST_F(TextureRecords, TexturesThatOurLibraryNeverDescribes) {
   expect_broken(ids::cuTexObjectCreate, Payload(good).slot(0).slot(0).slot(0), "bytes left over");
   EXPECT_TRUE(world.send_exactly(ids::cuTexObjectCreate, Payload(good).cut(good.size() - 8)).broken);
   EXPECT_EQ(world.driver.calls("cuTexObjectCreate"), 0u);
-  // Whether an id can be given shows when the driver has made the object. The session ends, and the object with it.
+  // The worker checks the proposed id after the driver has made the object. Both session and object end.
   broken("an id of another kind", [&](auto& r) { r.id = world.next(Handle::Surface); });
   broken("a taken id", [&](auto& r) { r.id = one; });
 }
 
-// A texture of no texels lies somewhere all the same, and nowhere but in the session's memory.
+// Even a texture of zero texels must lie in the session's memory.
 TEST_F(TextureRecords, TexturesOfNothingLieInTheSessionsMemory) {
   const std::uint64_t memory = world.memory(4096);
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(0, 0)), "nowhere");
@@ -162,7 +162,7 @@ TEST_F(TextureRecords, TexturesOfNothingLieInTheSessionsMemory) {
   expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_memory(memory, 0)), "nothing");
 }
 
-// The record's members that its type does not use are none of the driver's: it would end the process.
+// The worker clears members that the resource type does not use; otherwise the driver would abort.
 TEST_F(TextureRecords, TheDriverGetsWhatTheTypeUses) {
   const std::uint64_t one = array(), memory = world.memory(4096);
   api::CreateTextureRecord record = of_array(one);
@@ -186,7 +186,7 @@ TEST_F(TextureRecords, ObjectsEndOnce) {
   expect(CUDA_ERROR_INVALID_HANDLE, ids::cuTexObjectDestroy, Payload::of(record.id));
 }
 
-// An object does not go with its array: the program still has its number.
+// A surface outlives its array, since the program still holds its handle.
 TEST_F(TextureRecords, ObjectsOutliveTheirArray) {
   const std::uint64_t one = array(), surface = world.next(Handle::Surface);
   const api::CreateTextureRecord record = of_array(one);

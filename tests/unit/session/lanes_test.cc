@@ -1,5 +1,5 @@
-// The worker's half of the lanes, with a guest made by hand: one that answers, never does, does so twice, or says a
-// number that nobody waits for.
+// The worker's side of the callback slots, with a handmade guest that answers, never answers, answers twice, or answers
+// with an unknown number.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -33,7 +33,7 @@ class Lanes : public testing::Test {
     close(doorbell);
   }
 
-  // The lane as the guest has it.
+  // The callback slot as the guest maps it.
   ring::LaneControl& lane(std::uint32_t k) { return other_side::lane(slot(), k); }
   ring::SlotView slot() { return world.session->slot; }
   std::uint64_t sequence(std::uint32_t k) { return other_side::shared(lane(k).sequence).load(); }
@@ -46,7 +46,7 @@ class Lanes : public testing::Test {
     return before_deadline([&] { return sequence(k) == number; });
   }
 
-  // A thread of the worker that calls.
+  // Starts a worker thread that calls the guest.
   std::shared_future<Answered> call(std::uint64_t token) {
     waiting.push_back(std::async(std::launch::async, [=, this] { return lanes->call(host_function, token); }).share());
     return waiting.back();
@@ -140,7 +140,7 @@ TEST_F(Lanes, AGuestThatNeverAnswersHoldsNoneButThoseThatWaitForIt) {
 }
 
 TEST_F(Lanes, EveryWaitEndsWithTheSession) {
-  for (std::uint64_t token = 1; token <= ring::max_lanes + 2; ++token) call(token);  // two of them find no lane
+  for (std::uint64_t token = 1; token <= ring::max_lanes + 2; ++token) call(token);  // two find no callback slot
   for (std::uint32_t k = 0; k < ring::max_lanes; ++k) ASSERT_TRUE(is_filled(k, 1));
   EXPECT_TRUE(waits(waiting.front()));
   EXPECT_TRUE(waits(waiting.back()));
@@ -166,7 +166,7 @@ TEST_F(Lanes, WhoFindsNoLaneGetsTheNextThatIsGivenBack) {
 TEST_F(Lanes, WhatIsPostedIsNotWaitedForUntilNoLaneIsFree) {
   for (std::uint64_t token = 1; token <= ring::max_lanes; ++token) EXPECT_TRUE(lanes->post(host_function, token));
   say_done(3, 1);
-  EXPECT_TRUE(lanes->post(host_function, 20));  // goes where an answer has come
+  EXPECT_TRUE(lanes->post(host_function, 20));  // uses the callback slot of the answered call
   EXPECT_EQ(sequence(3), 2u);
   const auto late = call(21);
   EXPECT_TRUE(waits(late));
@@ -184,9 +184,9 @@ TEST_F(Lanes, AGuestThatSleepsIsWoken) {
   EXPECT_EQ(asleep.load(), 0u);
 }
 
-// ---- the calls that need lanes -----------------------------------------------------------------------------------
+// ---- calls that need callback slots ------------------------------------------------------------------------------
 
-// A guest that answers the next call.
+// Answers the next call, as a guest.
 struct Answerer {
   explicit Answerer(const std::function<void()>& answer) : answered(std::async(std::launch::async, answer)) {}
   std::future<void> answered;
@@ -221,7 +221,7 @@ TEST_F(Lanes, ATokenThatTheDriverWillNotCallIsGivenBack) {
   EXPECT_EQ(other_side::shared(lane(0).kind).load(), std::uint32_t{IVGPU_LANE_FORGET});
 }
 
-// The driver may call as late as it likes.
+// The driver may call back at any later time.
 TEST_F(Lanes, ACallAfterTheSessionsEndReturnsAtOnce) {
   const auto calls = world.session->callbacks.calls;
   lanes.reset();

@@ -1,4 +1,4 @@
-// Channels whose threads spin in the driver: what they take of the processors.
+// Processor time of channels whose threads spin in the driver.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -26,13 +26,13 @@ namespace ids = api::id_of;
 
 constexpr long longest_pause_ms = 50;
 
-// A channel's thread counts them in nanosleep(), which is below.
+// The pauses of a channel's thread, counted by the nanosleep() below.
 struct Pauses {
   std::atomic<long> longest_ms{0};
 };
 thread_local Pauses* pauses_of_this_thread = nullptr;
 
-// Threads that each put one record into a channel of their own, a fill that the fake driver holds at its gate.
+// Threads that each put one fill into their own channel; the fake driver blocks these at a gate.
 class Held {
  public:
   Held(World& world, std::uint32_t channels)
@@ -53,14 +53,14 @@ class Held {
     world_.driver.open_gate();
     for (std::thread& t : threads_) t.join();
   }
-  // How many threads have taken no pause, and how many a pause of the longest kind.
+  // Counts the threads without a pause; the next function counts those with the longest pause.
   std::ptrdiff_t unpaused() const {
     return std::ranges::count_if(pauses_, [](const Pauses& p) { return p.longest_ms == 0; });
   }
   std::ptrdiff_t paused_for_longest() const {
     return std::ranges::count_if(pauses_, [](const Pauses& p) { return p.longest_ms == longest_pause_ms; });
   }
-  // Milliseconds of processor time that each thread has used at least.
+  // The least processor time that any thread has used, in milliseconds.
   long processor_time() const {
     long least = std::numeric_limits<long>::max();
     for (const clockid_t clock : clocks_) {
@@ -120,7 +120,7 @@ TEST(LongWaits, AnotherGoesOnWhenTheFirstHasReturned) {
   EXPECT_TRUE(waits.may_go_on(0));
 }
 
-// The pages of a worker. The test plays the scheduler.
+// A worker's pages for GPU time. The test plays the scheduler.
 struct Pages {
   std::unique_ptr<ring::OrdersPage> orders = std::make_unique<ring::OrdersPage>();
   std::unique_ptr<ring::UsePage> use = std::make_unique<ring::UsePage>();
@@ -194,7 +194,7 @@ TEST(LongWaits, EventsSleepWhereWorkersDo) {
 
 }  // namespace
 
-// In place of libc's.
+// Replaces libc's nanosleep().
 extern "C" int nanosleep(const timespec* time, timespec* left) {
   if (pauses_of_this_thread != nullptr) {
     const long ms = time->tv_sec * 1000 + time->tv_nsec / 1'000'000;

@@ -1,4 +1,4 @@
-// Pools and virtual memory, as a hostile guest may ask for them.
+// Pools and virtual memory, with requests from a hostile guest.
 #include "tests/unit/session/records.h"
 
 namespace {

@@ -1,5 +1,5 @@
-// Mirrors of managed variables: when bytes are copied, what ends a mirror, and records about them that no correct guest
-// sends. The fake driver's variables are memory that ends with them, so AddressSanitizer sees a copy that comes too late.
+// Shadow copies of managed variables: when bytes are copied, when a shadow copy ends, and invalid records about them.
+// The fake driver frees a variable's memory at its end, so AddressSanitizer reports a late copy.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -21,7 +21,7 @@ class SessionMirrors : public testing::Test {
  protected:
   SessionMirrors() { run(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 0})); }
 
-  // As a channel serves it. The result is that of a waited record, or the deferred one.
+  // Sends by a channel. Returns the result of a waited record, or the deferred result.
   CUresult run(int call, const Payload& payload, std::uint16_t flags = ring::flag_wants_reply) {
     Channel channel(world);
     channel.control().deferred_count = 0;
@@ -109,7 +109,7 @@ TEST_F(SessionMirrors, BytesThatOneSideHasNotWrittenDoNotReplaceTheOthers) {
   }
 }
 
-// They are done when they are executed, whether their record is waited for or is a piece that was posted.
+// They are complete once executed, in a waited record as in a posted one.
 TEST_F(SessionMirrors, SynchronousFillsComeDownWithTheirOwnCall) {
   const std::uint64_t a = variable_of(world.module());
   ASSERT_EQ(mirror(a, variable_bytes, 0), CUDA_SUCCESS);
@@ -179,7 +179,7 @@ TEST_F(SessionMirrors, AnUnloadThatFailsEndsNone) {
   EXPECT_FALSE(world.session->memory.mirrors.any());
 }
 
-// The variables of a module end with its context; a library's stay where the driver still has them.
+// A context's end also ends its modules' variables; a library's variables stay while the driver keeps them.
 TEST_F(SessionMirrors, AResetEndsThoseOfModules) {
   const std::uint64_t library = world.library(), in_library = find(ids::cuLibraryGetManaged, library, "shared").address;
   const std::uint64_t in_module = variable_of(world.module());
@@ -218,7 +218,7 @@ TEST_F(SessionMirrors, WhatALibrarysModuleNamesEndsWithTheLibrary) {
   EXPECT_EQ(run(ids::cuMemsetD8_v2, Payload::of(a, 'g', 3)), CUDA_ERROR_INVALID_VALUE);
 }
 
-// ---- records that no correct guest sends ---------------------------------------------------------------------------
+// ---- invalid records -----------------------------------------------------------------------------------------------
 
 TEST_F(SessionMirrors, TheReplySaysWhatIsManaged) {
   const std::uint64_t module = world.module(), library = world.library();
@@ -278,7 +278,7 @@ TEST(Mirrors, HaveBounds) {
   EXPECT_EQ(mirrors.add(start + api::max_mirrored_bytes, 0, piece(0, 1)), CUDA_ERROR_OUT_OF_MEMORY) << "bytes";
 }
 
-// Longer than what is copied at once.
+// Longer than one copy step.
 TEST(Mirrors, CopyLongVariables) {
   std::vector<std::byte> variable(100'000), arena(variable.size());
   const auto start = reinterpret_cast<std::uint64_t>(variable.data());

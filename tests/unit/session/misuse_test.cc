@@ -1,6 +1,6 @@
-// What a hostile guest may try, a row each: the record, and what comes of it. Broken: the session ends, since no
-// program can send that through our library. Everything else is an error that the driver never hears of: the strict
-// fake driver ends the process at anything that is not the session's.
+// One row per attack of a hostile guest: the record and its result. Broken: the session ends, as no program can send
+// that record through our library. All other rows are errors that never reach the driver; the strict fake driver aborts
+// on a foreign object or address.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace ids = api::id_of;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 constexpr CUresult broken = CUDA_ERROR_UNKNOWN;
 
-// A second session on the same driver: what is its own is not the first one's.
+// A second session on the same driver, with objects of its own.
 class Neighbour {
  public:
   explicit Neighbour(World& world)
@@ -51,7 +51,7 @@ struct Scene {
   std::unique_ptr<std::uint64_t[]> heap{new std::uint64_t[512]{}};
 
   std::uint64_t on_the_heap() const { return reinterpret_cast<std::uint64_t>(heap.get()); }
-  std::uint64_t real_handle() {  // what the driver issues, which no guest ever sees
+  std::uint64_t real_handle() {  // a driver handle, which no guest ever sees
     CUstream stream = nullptr;
     world.driver.table().cuStreamCreate(&stream, 0);
     return reinterpret_cast<std::uint64_t>(stream);
@@ -81,7 +81,7 @@ Payload wrapper_of(Scene& s, std::uint32_t form) {
   return s.image(form, words, sizeof words);
 }
 
-// An image that begins as `magic` says and whose header gives it `said` bytes, of which 128 are sent.
+// An image with this magic whose header claims `said` bytes; the record has 128.
 Payload container(Scene& s, std::uint64_t said) {
   std::uint64_t words[16] = {0x0010'0001'ba55'ed50ULL, said - 16};
   return s.image(0, words, sizeof words);
@@ -270,7 +270,7 @@ TEST(Resets, TakeTheirModulesGlobalsAlong) {
   EXPECT_EQ(world.send(ids::cuMemsetD8_v2, Payload::of(at, 1, 16)).result, CUDA_ERROR_INVALID_VALUE);
 }
 
-// An image reaches the driver when its headers keep within it, and not otherwise: the error alone does not tell.
+// An image must reach the driver exactly if its headers stay within it. The error code alone cannot show this.
 TEST(Images, OnlyThoseThatKeepWithinReachTheDriver) {
   Scene scene;
   const auto loads = [&] { return scene.world.driver.calls("cuModuleLoadDataEx"); };
@@ -283,7 +283,7 @@ TEST(Images, OnlyThoseThatKeepWithinReachTheDriver) {
   }
 }
 
-// A reply without room for the name has the rest of the description, and the guest takes the name in pieces.
+// If a name does not fit, the reply omits it, and the guest fetches it in pieces.
 TEST(Lookups, ANameThatDoesNotFitIsLeftOut) {
   World world;
   const std::uint64_t module = world.module(), library = world.library();
@@ -301,10 +301,10 @@ TEST(Lookups, ANameThatDoesNotFitIsLeftOut) {
   }
 }
 
-// A kernel whose parameters do not fit into a reply: the guest could not launch it, so nothing is put behind the id.
+// A guest cannot launch a kernel whose parameters exceed a reply, so the worker makes no object.
 TEST(Lookups, WhatCannotBeToldIsNotMade) {
   World world;
-  static std::size_t params;  // of each kernel, a byte each
+  static std::size_t params;  // parameters per kernel, one byte each
   static constexpr auto tell = [](std::size_t i, std::size_t* offset, std::size_t* size) {
     return *offset = i, *size = 1, i < params ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
@@ -315,7 +315,7 @@ TEST(Lookups, WhatCannotBeToldIsNotMade) {
   const std::uint64_t module = world.next(Handle::Module), library = world.next(Handle::Library);
   ASSERT_EQ(send_to(session, ids::cuModuleLoadData, world.load(module)).result, CUDA_SUCCESS);
   ASSERT_EQ(send_to(session, ids::cuLibraryLoadData, world.load(library)).result, CUDA_SUCCESS);
-  // The name has to have at least its NUL, in a word.
+  // The name needs a word for at least its NUL.
   constexpr std::size_t most_params =
       (ring::reply_bytes - sizeof(api::FunctionReply) - 8) / sizeof(api::ParameterPlace);
   for (const auto& [call, owner, kind] : {std::tuple(ids::cuModuleGetFunction, module, Handle::Function),
@@ -334,10 +334,10 @@ TEST(Lookups, WhatCannotBeToldIsNotMade) {
   }
 }
 
-// ---- one channel ends what another is making something of -----------------------------------------------------------
+// ---- one channel ends an object that another channel uses -----------------------------------------------------------
 
-// A world whose driver lets another channel work right behind one of its calls, before the session knows what came of
-// it. Who has to wait until then is waited for a moment only.
+// A driver that lets another channel run right after one of its calls, before the session knows the result. If that
+// channel has to wait for the call, the test waits for it only briefly.
 class Meanwhile : public testing::Test {
  protected:
   Meanwhile() : driver_(world.driver.table()), session(slot(), driver_, World::with(0)) {
@@ -353,7 +353,7 @@ class Meanwhile : public testing::Test {
       return behind(inner_->cuStreamCreate(stream, flags));
     };
   }
-  // Sends `made` while another channel sends `ended`, as far as it may. What `made` came to.
+  // Sends `made` while another channel sends `ended`. Returns the answer to `made`.
   Answer while_ending(int made, const Payload& payload, int ended, const Payload& other) {
     std::promise<void> through;
     other_ = [&, waits = through.get_future().share()] {

@@ -1,4 +1,4 @@
-// What a session owns in its worker: the objects behind ids, as a hostile guest may use them.
+// The objects of a session in its worker, addressed by ids of a hostile guest.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
@@ -35,7 +35,7 @@ TEST(SessionObjects, AHandleThatComesAgainKeepsItsId) {
   EXPECT_EQ(o.put_once(first, Handle::Function, thing(1), {}), first);
   EXPECT_EQ(o.put_once(second, Handle::Function, thing(1), {}), first);
   EXPECT_EQ(o.put_once(second, Handle::Function, thing(2), {}), second);
-  // Another kind's handle may be the same number; a dropped object is none any more.
+  // Handles of different kinds may be equal. A dropped object is gone.
   EXPECT_EQ(o.put_once(id(Handle::Module, 7), Handle::Module, thing(1), {}), id(Handle::Module, 7));
   EXPECT_TRUE(o.drop(second));
   EXPECT_EQ(o.put_once(id(Handle::Function, 8), Handle::Function, thing(2), {}), id(Handle::Function, 8));
@@ -167,7 +167,7 @@ TEST(SessionObjects, OneOfManyLeavesItsOwner) {
   EXPECT_EQ(o.count(), 1u);
 }
 
-// Two channels end what belongs together while a third makes more of it.
+// Two channels end related objects while a third makes more.
 TEST(SessionObjects, FamiliesBesideChanges) {
   host::Objects o;
   std::atomic<bool> stop{false};
@@ -193,7 +193,7 @@ TEST(SessionObjects, FamiliesBesideChanges) {
   EXPECT_EQ(o.count(), 0u);
 }
 
-// Processor time, in seconds, of dropping an owner of so many.
+// Seconds of processor time to drop an owner with `owned` objects.
 double time_to_drop(std::uint32_t owned) {
   host::Objects o;
   const std::uint64_t library = id(Handle::Library, 1);
@@ -207,8 +207,8 @@ double time_to_drop(std::uint32_t owned) {
   return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) * 1e-9;
 }
 
-// A search of all for each would take 10,000 times as long for a hundred times as many, and caches alone make it 250 times:
-// the bound is far from both, on a busy machine, too.
+// For 100 times as many objects, a linear search would take 10,000 times as long; cache misses alone make 250 times.
+// The bound is far from both, even on a busy machine.
 TEST(SessionObjectsTiming, AnOwnerOfManyIsDroppedInTheirTime) {
   double few = 1, many = 60;
   for (int run = 0; run < 3; ++run) {
@@ -226,7 +226,7 @@ TEST(SessionObjects, AContextTakesItsOwnAlong) {
   ASSERT_TRUE(o.put(id(Handle::Kernel, 4), Handle::Kernel, thing(4), {.context = 0, .owner = id(Handle::Library, 3)}));
   const std::uint64_t module = id(Handle::Module, 5), function = id(Handle::Function, 6);
   ASSERT_TRUE(o.put(module, Handle::Module, thing(5), {.context = 0, .owner = 0}));
-  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.context = 1, .owner = module}));  // looked up on another
+  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.context = 1, .owner = module}));  // found by another
   const auto gone = o.drop_context(0);
   for (const std::uint64_t ended : {id(Handle::Stream, 1), module, function})
     EXPECT_NE(std::find(gone.begin(), gone.end(), ended), gone.end()) << ended;
@@ -237,7 +237,7 @@ TEST(SessionObjects, AContextTakesItsOwnAlong) {
   EXPECT_EQ(o.find(id(Handle::Kernel, 4), Handle::Kernel), thing(4));
 }
 
-// Channels look up what others make: found whole, or not at all.
+// A lookup finds another channel's new object complete, or not at all.
 TEST(SessionObjects, LookupsBesideChanges) {
   host::Objects o;
   std::atomic<bool> stop{false};
@@ -257,7 +257,7 @@ TEST(SessionObjects, LookupsBesideChanges) {
   reader.join();
 }
 
-// ---- two channels at one index: the other one is a signal's handler, which comes between any two instructions -------
+// ---- two channels at one index: a signal handler plays the second, between any two instructions ---------------------
 
 constexpr std::uint64_t stream = id(Handle::Stream, 1, 1), event = id(Handle::Event, 1, 1);
 
@@ -281,7 +281,7 @@ class Interrupted : public testing::Test {
   static bool put(std::uint64_t which, Handle kind) {
     return objects->put(which, kind, thing(static_cast<std::uintptr_t>(kind)), {});
   }
-  // Null, or the handle that was put under this kind.
+  // Null, or the handle stored for this kind.
   static bool fits(Handle kind) {
     const void* found = objects->find(id(kind, 1, 1), kind);
     return found == nullptr || found == thing(static_cast<std::uintptr_t>(kind));

@@ -1,5 +1,5 @@
-// A session's account of device memory: what it borrows, what each way of taking memory counts, and that nothing goes
-// beyond what was lent, on the strict fake driver.
+// A session's account of device memory on the strict fake driver: what it borrows, and how much each kind of allocation
+// counts. No allocation exceeds the borrowed memory.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -17,7 +17,7 @@ namespace ids = api::id_of;
 
 constexpr std::uint64_t mebi = 1 << 20;
 
-// Lends what it has, and no more.
+// Lends up to `bytes`.
 class Purse : public host::Lender {
  public:
   explicit Purse(std::uint64_t bytes) : left(bytes), total(bytes) {}
@@ -122,7 +122,7 @@ TEST(DeviceMemory, ManyThreadsStayWithinWhatIsLent) {
       for (int i = 0; i < 5000; ++i) {
         host::Charge charge;
         if (!charge.take(a.memory, 0, amount)) continue;
-        if (a.memory.taken(0) > 1000 + 303) beyond = true;  // a thread that asks counts what it asks for
+        if (a.memory.taken(0) > 1000 + 303) beyond = true;  // a thread counts its request while it asks
         if (i % 7 == 0) {
           if (a.memory.collect(0) > 1000) beyond = true;
         }
@@ -133,7 +133,7 @@ TEST(DeviceMemory, ManyThreadsStayWithinWhatIsLent) {
   EXPECT_EQ(a.memory.taken(0), 0u);
 }
 
-// ---- what is counted -----------------------------------------------------------------------------------------------
+// ---- counted allocations -------------------------------------------------------------------------------------------
 
 TEST(Footprint, IsWhatTheDriverRoundsTo) {
   EXPECT_EQ(host::of_allocation(1).bytes(), 512u);
@@ -170,13 +170,13 @@ host::ServeOptions with(host::Lender& lender) {
   return options;
 }
 
-// One way of taking device memory: the call, the driver's function, and how it ends.
+// A kind of allocation: the call, the driver's function, and its end.
 struct Way {
   const char* name;
   int make;
   const char* asked;
   int end;
-  std::uint64_t bytes;  // that one takes; 0: those of pools, which take in pieces
+  std::uint64_t bytes;  // per allocation; 0: a pool, which reserves in pieces
   std::uint64_t (*prepare)(World& world);
   Payload (*one)(World& world, std::uint64_t prepared, unsigned which);
   Payload (*ending)(const Payload& made, const Answer& answer);
@@ -312,7 +312,7 @@ TEST_P(EachWay, WhatTheDriverRefusesTakesNothing) {
 INSTANTIATE_TEST_SUITE_P(Quota, EachWay, testing::ValuesIn(all_ways),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// ---- what is particular --------------------------------------------------------------------------------------------
+// ---- special cases -------------------------------------------------------------------------------------------------
 
 class Quota : public testing::Test {
  protected:
@@ -358,7 +358,7 @@ TEST_F(Quota, AMemoryObjectCountsUntilItIsNeitherHeldNorMapped) {
   EXPECT_EQ(taken(), 0u);
 }
 
-// A pool counts as much as it reserves, which is in pieces of 32 MiB, and keeps what is freed.
+// A pool counts its reservations, in pieces of 32 MiB, and keeps freed memory.
 TEST_F(Quota, APoolCountsWhatItReserves) {
   const std::uint64_t pool = a_pool(world);
   EXPECT_EQ(taken(), 0u);
@@ -381,7 +381,7 @@ TEST_F(Quota, WhatAPoolKeepsIsTrimmedBeforeAnythingIsRefused) {
   EXPECT_EQ(taken(), 100 * mebi);
 }
 
-// Where a whole piece does not fit any more, an allocation that needs none is made.
+// If no further piece fits, an allocation within the reserved pieces still succeeds.
 TEST_F(Quota, AFullPoolsRoomCanBeUsed) {
   const std::uint64_t pool = a_pool(world);
   from_pool(pool, 8 * mebi);
@@ -430,7 +430,7 @@ TEST_F(Quota, CuMemGetInfoTellsTheVmsOwn) {
   EXPECT_EQ(world.send(ids::cuMemGetInfo_v2, Payload::of(ring::absent, ring::absent)).result, CUDA_SUCCESS);
 }
 
-// What no GPU has is the driver's to refuse, with its own error.
+// The driver itself refuses sizes that no GPU has.
 TEST_F(Quota, AbsurdSizesAreTheDriversToRefuse) {
   EXPECT_EQ(allocate(std::uint64_t{1} << 60), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world.driver.calls("cuMemAlloc_v2"), 1u);

@@ -1,5 +1,5 @@
-// Records packed by hand, and a session on the strict fake driver that gets them: payload and reply lie in memory of
-// exactly their size.
+// Handmade records, and a session on the strict fake driver that executes them. Payload and reply have exact sizes, so
+// a sanitizer reports an overrun.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ inline Answer send_exactly_to(host::Session& session, int call, const Payload& p
   answer.reply = std::move(out);
   return answer;
 }
-// As it comes out of a ring: up to 15 bytes more than was written.
+// Sends as a ring delivers: padded by up to 15 bytes.
 inline Answer send_to(host::Session& session, int call, const Payload& payload, std::uint16_t flags = 0) {
   return send_exactly_to(session, call, Payload(payload).cut(ring::record_size(payload.size()) - 16), flags);
 }
@@ -114,7 +114,7 @@ class World {
     return send_exactly_to(*session, call, payload, flags);
   }
 
-  // Things to name. Each takes the next index.
+  // Objects of the session. Each takes the next index.
   std::uint64_t next(Handle kind) { return Id{kind, next_++, 0}.value(); }
   std::uint64_t stream() { return create(api::id_of::cuStreamCreate, Handle::Stream); }
   std::uint64_t event() { return create(api::id_of::cuEventCreate, Handle::Event); }

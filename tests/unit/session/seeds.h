@@ -1,5 +1,5 @@
-// What a session may have of the kinds that cross in larger records, and whole records about it, for tests that change
-// records: words drawn at random alone would hardly ever make one of these.
+// Objects of the kinds that larger records name, and valid records about them, for tests that mutate records. Random
+// words alone would hardly ever form a valid one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class Seeds {
   struct Whole {
     int call;
     Payload payload;
-    Handle proposes = Handle::None;  // whether, and at which word, it proposes an id
+    Handle proposes = Handle::None;  // the kind of id that it proposes, if any, and in which word
     std::size_t at = 0;
   };
   Seeds(World& world, std::uint64_t module) : world_(world), module_(module), memory_(world.memory(4096)) {
@@ -33,7 +33,7 @@ class Seeds {
   }
   const std::vector<Whole>& whole() const { return whole_; }
   const std::vector<std::uint64_t>& words() const { return words_; }
-  // With an id that is free, where it proposes one.
+  // The record; if it proposes an id, with a fresh one.
   Payload fresh(const Whole& whole) {
     return whole.proposes == Handle::None ? whole.payload
                                           : changed(whole.payload, whole.at, world_.next(whole.proposes));
@@ -53,12 +53,12 @@ class Seeds {
     return a;
   }
   std::uint64_t seed(std::uint64_t word) { return words_.push_back(word), word; }
-  // Adds a record, whose first word is the id that it proposes, and makes such an object.
+  // Adds a record whose first word proposes an id, and makes that object.
   std::uint64_t makes(int call, Handle kind, const Payload& payload) {
     whole_.push_back({call, payload, kind, 0});
     return makes_one_more(call);
   }
-  // The same by the record that was added last for this call: an object that may be ended, or another to name.
+  // Repeats the last record added for this call: makes a second object to name or to end.
   std::uint64_t makes_one_more(int call) {
     const auto whole = std::find_if(whole_.rbegin(), whole_.rend(), [&](const Whole& w) { return w.call == call; });
     const std::uint64_t id = world_.next(whole->proposes);

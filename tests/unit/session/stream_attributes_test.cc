@@ -1,4 +1,4 @@
-// Attributes of streams and tensor maps, as a worker takes them: good records, and such as no program sends.
+// Stream attributes and tensor maps in a worker: valid records and invalid ones.
 #include "tests/unit/own_attributes.h"
 #include "tests/unit/session/records.h"
 
@@ -64,7 +64,7 @@ TEST_F(StreamAttributes, OnesThatHoldHandlesDoNotCross) {
   }
 }
 
-// The driver of the tests fills the whole union.
+// The fake driver fills the whole union.
 TEST_F(StreamAttributes, TheReplyHasAsMuchAsTheAttributeUses) {
   const api::GetStreamAttributeRecord record{stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, 0};
   const Answer a = world.send(ids::cuStreamGetAttribute, Payload::record(record));
