@@ -1,4 +1,4 @@
-# What the tests of bad input share; sourced, never run. The caller is then in an empty folder of its own.
+# Shared functions for tests of bad input; sourced, never run. The caller is then in an empty folder of its own.
 # shellcheck shell=bash
 
 # shellcheck source=tests/patient.sh
@@ -13,8 +13,8 @@ status=0 rows=0
 
 fail() { echo "FAIL: $1"; status=1; }
 
-# row CODE PATTERN COMMAND...: the command ends with this code, says what the pattern says, and leaves neither file nor
-# process. What it says is short: a broker's log may be quoted below the sentence; nothing, where one_sentence is set.
+# row CODE PATTERN COMMAND...: expects that the command exits with CODE, prints a match of PATTERN, and leaves neither
+# file nor process. Output is short: one error, then at most a quoted log; none may follow if one_sentence is set.
 one_sentence='' limit_s=120
 row() {
   local code=$1 pattern=$2 said got
@@ -28,7 +28,7 @@ row() {
   nothing_is_left "$*"
 }
 
-# stops_reading COMMAND...: the command writes without end, and ends, with all that it started, when nobody reads on.
+# stops_reading COMMAND...: expects that an endless writer and its children exit when the reader closes the pipe.
 stops_reading() {
   local got
   rows=$((rows + 1))
@@ -44,7 +44,7 @@ nothing_is_left() {
 }
 no_process() { ! grep -lqs -- "$TMPDIR" /proc/[0-9]*/cmdline; }
 
-# finish N: there were so many rows at least.
+# finish N: fails if fewer than N rows ran, and exits.
 finish() {
   ((rows >= $1)) || fail "only $rows rows"
   exit "$status"

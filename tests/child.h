@@ -1,5 +1,5 @@
-// Child processes that run a function of the test. A test needs one where the function gives up something for good, such
-// as its user or its system calls, or where the code under test must see another process.
+// Child processes that run a function of the test. A test needs a child if the function drops a privilege, a user or a
+// system call for good, or if the tested code must see another process.
 #pragma once
 
 #include <fcntl.h>
@@ -30,11 +30,11 @@ inline int run_in_child(const std::function<int()>& code) {
 }
 
 struct ChildOutput {
-  int code = 0;        // as of run_in_child()
-  std::string errors;  // standard error
+  int code = 0;        // as run_in_child() returns it
+  std::string errors;  // stderr
 };
 
-// As run_in_child(), and collects what the child and its descendants write to standard error.
+// As run_in_child(); also collects what the child and its descendants write to standard error.
 inline ChildOutput output_of_child(const std::function<int()>& code) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {.code = -SIGKILL, .errors = "there is no pipe"};
@@ -54,7 +54,7 @@ inline ChildOutput output_of_child(const std::function<int()>& code) {
   return output;
 }
 
-// A child that runs `code`, reports its result to the test, and keeps what it holds until end().
+// A child that runs `code`, reports its result to the test, and holds its resources until end().
 template <class Answer>
 class AnsweringChild {
  public:
@@ -84,5 +84,5 @@ class AnsweringChild {
   }
 
   pid_t pid = -1;
-  std::optional<Answer> answer;  // none: the child has ended without one
+  std::optional<Answer> answer;  // none: the child exited without an answer
 };

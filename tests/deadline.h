@@ -1,6 +1,6 @@
-// How long a test waits for what must happen. The bound is no promise of speed: it only ends a test that hangs, before
-// ctest's TIMEOUT does, so that the failure names what did not happen. A test of a fast path switches the slow fallback off
-// and then waits this long for the fast one.
+// How long a test waits for an expected event. The bound promises no speed: it ends a hanging test before ctest's
+// TIMEOUT, so that the failure names the missing event. A test of a fast path disables the slow fallback, and then
+// waits this long for the fast one.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 constexpr std::chrono::seconds test_deadline{60};
 
-// Whether `condition` becomes true within that time. Less than the deadline is for what must not come true.
+// Whether `condition` becomes true within that time. Pass a shorter time for a condition that must stay false.
 inline bool before_deadline(const std::function<bool()>& condition, std::chrono::milliseconds within = test_deadline,
                             std::chrono::microseconds between_looks = std::chrono::milliseconds(2)) {
   const auto end = std::chrono::steady_clock::now() + within;

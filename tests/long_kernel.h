@@ -1,4 +1,4 @@
-// PTX of a kernel that takes as long as it is told, for programs that want a GPU at work.
+// PTX of a kernel with an adjustable run time, for programs that need a busy GPU.
 #pragma once
 
 // long_kernel(ns): runs for `ns` nanoseconds.

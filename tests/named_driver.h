@@ -1,5 +1,5 @@
-// The driver of a test's program, by the path that the program is given: CU(cuInit)(0) calls an entry point of it. The
-// program opens it and ends when it is not there. For programs that no library of CUDA's is linked into.
+// Loads the driver at a given path, for test programs that link no CUDA library. CU(cuInit)(0) calls its entry point;
+// the program exits if the entry point is missing.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,10 +11,10 @@
 
 inline void* library = nullptr;
 
-// Null when it cannot be opened, else `library`.
+// Sets and returns `library`; null if it cannot be opened.
 inline void* open_library(const char* path) { return library = dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 
-// Ends the program where the library has no such entry point.
+// Exits if the library lacks the entry point.
 template <class F>
 F find(const char* name) {
   void* const at = dlsym(library, name);

@@ -1,6 +1,6 @@
-// The tests' oracle: a worker that ended by a signal which the test has not sent (a fault, an assertion, a sanitizer's
-// abort), or with a code that nobody asked for (a sanitizer's own), fails the test. The broker tells it, by its status
-// while it runs and by `ivgpud --last-status-fd` when it has ended: workers are its children and not the test's.
+// The tests' oracle: a worker that ends by a signal from neither test nor broker, or with an unexpected exit code (a
+// sanitizer's), fails the test. Workers are the broker's children, so the oracle reads the broker's status while it
+// runs, and the output of `ivgpud --last-status-fd` after its end.
 #pragma once
 
 #include <signal.h>
@@ -15,30 +15,30 @@
 
 namespace oracle {
 
-// The workers of one broker, from its start to its end.
+// The workers of one broker, over the broker's life.
 class Workers {
  public:
-  // SIGKILL by the test. The worker may have ended otherwise before, or may be ended by the broker just then: so what
-  // is told later must be the test's doing, but need not be there.
+  // SIGKILL by the test. The worker may already have ended, or the broker may end it meanwhile. So a later report of
+  // the kill is allowed, but not required.
   void kill(pid_t worker) {
     killed_.insert(worker);
     ::kill(worker, SIGKILL);
   }
 
-  // A sentence about the first worker that has failed since the last question and that the test has not killed; else
-  // "". `status`: the broker's document.
+  // Describes the first worker that has failed since the last call and was not killed by the test; else "". `status`:
+  // the broker's status document.
   std::string complaint(const nlohmann::json& status) {
     if (!status.is_object()) return "the broker tells no status";
     for (const auto& vm : status.at("vms"))
       if (std::string words = complaint_of_vm(vm); !words.empty()) return words;
     return {};
   }
-  // The same of what the broker has written as its last.
+  // As complaint(), for the broker's last status.
   std::string last_complaint(const std::string& document) {
     return complaint(nlohmann::json::parse(document, nullptr, false));
   }
-  // Ends the broker, a child of the caller's, and asks for the last time; `read_last` gives what it has written as its
-  // last by then. Also complains of an end that is not in order.
+  // Ends the broker, a child of the caller, and checks a last time; `read_last` then returns its last status. Also
+  // complains if the broker did not exit in order.
   template <class ReadLast>
   std::string end_broker(pid_t broker, const ReadLast& read_last) {
     int status = 0;
@@ -69,7 +69,7 @@ class Workers {
   }
 
   std::set<pid_t> killed_;
-  std::map<std::string, std::size_t> seen_;  // failures of each VM that were looked at
+  std::map<std::string, std::size_t> seen_;  // failures per VM that were already examined
 };
 
 }  // namespace oracle

@@ -1,5 +1,5 @@
-// Shared memory as the other side has it: plain references to what lies there, without ring/shared/shared.h. For tests that
-// are the hostile peer, or that set a scene before anybody else looks; what two threads look at goes by ring::Shared.
+// Shared memory as plain references, without ring/shared/shared.h. For tests that play the hostile peer, or prepare
+// memory before another thread reads it. Words that two threads access go through ring::Shared.
 #pragma once
 
 #include <linux/futex.h>
@@ -20,13 +20,13 @@ T& at(std::byte* base, std::size_t offset = 0) {
   return *reinterpret_cast<T*>(base + offset);
 }
 
-// A word of it as both sides have it.
+// The same word, for concurrent access.
 template <class T>
 ring::Shared<T> shared(T& word) {
   return ring::Shared<T>(&word);
 }
 
-// Wakes whoever sleeps on a word of it.
+// Wakes all threads that sleep on the word.
 inline void wake(ring::Shared<std::uint32_t> word) {
   syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

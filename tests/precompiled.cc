@@ -1,1 +1,1 @@
-// The source that CMake wants beside a precompiled header (precompiled.cmake).
+// CMake requires a source beside a precompiled header (precompiled.cmake).

@@ -1,6 +1,6 @@
-# Precompiled headers for the tests that are not optimised: reading GoogleTest, the standard library and the call table is
-# most of what their compilers do (cmake/IvgpuOptions.cmake says where there are none). The table is in one of its own, so
-# that a change of it compiles no other test; with g++ few tests read it.
+# Precompiled headers for the unoptimised tests, whose compilers mostly read GoogleTest, the standard library and the
+# call table (cmake/IvgpuOptions.cmake lists the exceptions). The table has a header of its own, so that changing it
+# recompiles no other test; with g++, few tests read it.
 foreach(header tests_precompiled api_tests_precompiled)
   add_executable(${header} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
   target_link_libraries(${header} PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)
@@ -14,7 +14,7 @@ foreach(target IN LISTS targets)
   get_target_property(libraries ${target} LINK_LIBRARIES)
   get_target_property(options ${target} COMPILE_OPTIONS)
   get_target_property(sources ${target} SOURCES)
-  if(sources MATCHES "\\.c(;|$)")  # C has no such header
+  if(sources MATCHES "\\.c(;|$)")  # no precompiled header for C
     continue()
   endif()
   if(libraries MATCHES "GTest::gtest_main" AND NOT (IVGPU_OPTIMISED AND options MATCHES "${IVGPU_OPTIMISED}") AND NOT target MATCHES "tests_precompiled$")

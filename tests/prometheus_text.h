@@ -1,5 +1,4 @@
-// A strict reader of Prometheus's text format 0.0.4, and the rules that its checker has for names: what reads the broker's
-// metrics must not be in doubt about a byte of them.
+// A strict reader of Prometheus's text format 0.0.4 and of its naming rules. Any byte outside the format is an error.
 #pragma once
 
 #include <cstdlib>
@@ -13,11 +12,11 @@ namespace prometheus {
 
 struct Family {
   std::string help, type;
-  std::map<std::string, std::string> samples;  // the value as it is written, by the text of the labels in braces
+  std::map<std::string, std::string> samples;  // values as written, by the text of the labels in braces
 };
 using Families = std::map<std::string, Family>;
 
-// Thrown at the first byte that should not stand there.
+// Thrown at the first invalid byte.
 struct Misfit : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -48,7 +47,7 @@ class Reader {
     return text;
   }
 
-  // Help, type and all samples of one name, together.
+  // Help, type and all samples of one name, in one block.
   void family() {
     expect("# HELP ");
     const std::string name = up_to(" ", "a name");
@@ -104,7 +103,7 @@ class Reader {
     const bool begins = !name.empty() && (name[0] < '0' || name[0] > '9');
     return begins && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
   }
-  // promtool's rules: kinds show in names, units are whole words.
+  // promtool's naming rules: suffixes match types, and units are whole words.
   void check_name(const std::string& name, const Family& family) const {
     if (!is_word(name) || !name.starts_with("ivgpu_")) fail(name + " is no name of ours");
     if (family.type != "counter" && family.type != "gauge") fail(family.type + " is no type of ours");

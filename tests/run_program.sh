@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: run_program.sh BUILD PROGRAM [ARGUMENTS...]
-# Runs a test program on the simulated GPU and in loopback. Exits 0 if both passed and printed the same, and if what the
-# simulated GPU said of faults and images came to the program's standard error both times.
-# IVGPU_TEST_CONFIG names a file with settings for the loopback's broker.
+# Runs a test program on the simulated GPU and in loopback. Exits 0 if both runs passed with equal output, and if the
+# simulated GPU's messages about faults and images reached standard error in both. IVGPU_TEST_CONFIG names a file with
+# settings for the loopback's broker.
 set -euo pipefail
 build=$1 program=$2
 shift 2
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 config=()
 if [[ ${IVGPU_TEST_CONFIG:-} ]]; then config=(--extra-config "$IVGPU_TEST_CONFIG"); fi
 
-# diagnoses FILE: what the simulated GPU said, by whichever way it came.
+# diagnoses FILE: the simulated GPU's messages, from either route.
 diagnoses() { sed -nE 's/^ivgpu:? simulated GPU: //p' "$1"; }
 
 status=0

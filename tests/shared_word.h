@@ -1,4 +1,4 @@
-// A word of shared memory that a test owns: plain storage, reached by ring::Shared as in a region.
+// A word of shared memory that a test owns, accessed through ring::Shared as in a region.
 #pragma once
 
 #include "ring/shared/shared.h"

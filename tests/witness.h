@@ -1,9 +1,9 @@
-// How often this machine takes a processor away. A virtual machine's processors stop, for up to half a second, while
-// its own host serves others; what was running is charged for some of it, and so is a kernel that waits for that
-// processor. Tests that promise times hold for what is left.
+// Counts how often the hypervisor takes a processor away from this machine, for up to half a second each time. The
+// kernel charges some of that time to the running thread, and a kernel that waits for that processor waits too. Tests
+// that promise times apply them to the remaining time.
 //
-// A thread on each processor, before all that shares processors fairly, sleeps for a millisecond at a time and counts
-// when it comes back late. Who may not have such threads counts nothing. One for a test; safe to ask from any thread.
+// A real-time thread per processor sleeps a millisecond at a time and counts late wake-ups. Without the right to
+// real-time threads it counts nothing. One per test; thread-safe.
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ class Witness {
   Witness(const Witness&) = delete;
   Witness& operator=(const Witness&) = delete;
 
-  // The first question ends the watching.
+  // The first call ends the counting.
   unsigned stops() { return stop(), stops_; }
   double longest_ms() { return stop(), longest_ms_; }
 

@@ -1,4 +1,4 @@
-# Unit tests of ring/abi/ and host/simgpu/image/, and of the simulated GPU's driver calls. Included by tests/CMakeLists.txt.
+# Unit tests of ring/abi/ and host/simgpu/image/, and of the simulated GPU's driver calls.
 add_executable(abi_test
   ${CMAKE_CURRENT_LIST_DIR}/abi/context_storage_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi/error_text_test.cc
@@ -12,7 +12,7 @@ target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_options GTest::gtest GTes
 target_compile_definitions(abi_test PRIVATE IVGPU_TEST_DATA="${CMAKE_CURRENT_LIST_DIR}/../data")
 ivgpu_discover(abi_test SANITIZED PREFIX unit. LABELS unit)
 
-# Fat binaries as nvcc makes them: abi_image(file option...).
+# abi_image(file option...): a fat binary from nvcc.
 set(IVGPU_TEST_IMAGES ${CMAKE_BINARY_DIR}/test-images)
 file(MAKE_DIRECTORY ${IVGPU_TEST_IMAGES})
 function(abi_image name)
@@ -46,7 +46,7 @@ target_compile_definitions(simgpu_image_test PRIVATE IVGPU_TEST_IMAGES="${IVGPU_
 add_dependencies(simgpu_image_test test_images)
 ivgpu_discover(simgpu_image_test SANITIZED SEPARATE PREFIX unit. LABELS unit)
 
-# The simulated GPU as a driver. Its library is linked as any program's libcuda.so.1.
+# The simulated GPU as a driver: tests link its library as a program's libcuda.so.1.
 if(TARGET simgpu)
   add_executable(simgpu_api_test
     ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_capture_test.cc
@@ -66,13 +66,13 @@ if(TARGET simgpu)
   add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_process_test.cc)
   add_executable(simgpu_beyond_test ${CMAKE_CURRENT_LIST_DIR}/simgpu/api_beyond_test.cc)
   foreach(test simgpu_api_test simgpu_beyond_test simgpu_process_test)
-    # An rpath that LD_LIBRARY_PATH does not override: on a machine with a GPU that names the real driver.
+    # A DT_RPATH, since on a machine with a GPU LD_LIBRARY_PATH names the real driver.
     target_link_options(${test} PRIVATE -Wl,--disable-new-dtags)
     target_link_libraries(${test} PRIVATE simgpu ivgpu_options ivgpu_cuda GTest::gtest GTest::gtest_main
                                           Threads::Threads)
   endforeach()
   ivgpu_discover(simgpu_api_test SEPARATE PREFIX simgpu. LABELS unit)
-  # In a forked child nobody holds what the parent's other threads had: a leak checker takes it for lost.
+  # In a forked child, no thread holds the memory of the parent's other threads, so a leak checker reports it.
   ivgpu_discover(simgpu_beyond_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   ivgpu_discover(simgpu_process_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
 
@@ -81,8 +81,8 @@ if(TARGET simgpu)
                    -P ${CMAKE_CURRENT_LIST_DIR}/exports_only.cmake)
 endif()
 
-# The runtime on the simulated GPU: one program, built by nvcc in the ways in which its code can reach a driver. (A sanitizer
-# cannot be put under a program that was built without it.)
+# The runtime on the simulated GPU: nvcc builds one program in each way in which its code can reach a driver. (A
+# sanitizer cannot load into a program built without it.)
 function(abi_runtime_program name)
   set(output ${CMAKE_BINARY_DIR}/test-programs/${name})
   set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu/api_runtime.cu)

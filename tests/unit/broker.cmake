@@ -13,7 +13,7 @@ add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/broker/vsock_b
 target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS})
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-# Their broker looks for the simulated GPU's library.
+# The brokers of these tests use the simulated GPU's library.
 set(with_simulated_gpu drop_ins facts gpus memory mps mps_door mps_restart placement reload)
 foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock server service sessions slots start_check worker status top trace vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker/${name}_test.cc)
@@ -35,9 +35,9 @@ foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory
   ivgpu_discover(broker_${name}_test ${where} LABELS unit)
 endforeach()
 target_sources(broker_managed_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/gpu/managed_memory.cc)  # else ivgpu-nvml's
-add_dependencies(broker_reload_test guest_cuda ivgpu-worker)  # `ivgpu run` takes all
+add_dependencies(broker_reload_test guest_cuda ivgpu-worker)  # `ivgpu run` uses all three
 
-# A sanitizer's run-time does not bear the jail.
+# A sanitizer's run-time cannot run in the jail.
 if(NOT IVGPU_SANITIZE)
   add_executable(worker_start_test ${CMAKE_CURRENT_LIST_DIR}/worker/start_test.cc)
   target_link_libraries(worker_start_test PRIVATE ivgpu_worker_start GTest::gtest_main)

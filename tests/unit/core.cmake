@@ -1,6 +1,6 @@
-# Unit tests of ring/, guest/ and host/session with host/untrusted: no driver, no second process.
+# Unit tests of ring/, guest/, host/session and host/untrusted: without driver and second process.
 
-# unit_test(name [word...] LIBRARIES library... SOURCES file...): labelled unit, with words of ivgpu_discover().
+# unit_test(name [option...] LIBRARIES library... SOURCES file...): labelled unit; ivgpu_discover() gets the options.
 function(unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
@@ -30,5 +30,5 @@ unit_test(session_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_session ivgpu_fak
 
 unit_test(scheduler_test SANITIZED TSAN LIBRARIES ivgpu_scheduler ivgpu_switch_table
           SOURCES scheduler/policy_test.cc scheduler/switches_test.cc scheduler/scheduler_test.cc)
-target_compile_options(scheduler_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU in virtual time
+target_compile_options(scheduler_test PRIVATE ${IVGPU_OPTIMISED})  # simulates minutes of GPU time
 unit_test(rm_test SANITIZED LIBRARIES ivgpu_rm SOURCES scheduler/groups_test.cc)

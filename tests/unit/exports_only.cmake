@@ -1,4 +1,4 @@
-# Checks with NM that the shared library LIBRARY exports symbols that begin with "cu", those whose name is ALSO (a pattern), and no others.
+# Checks with NM that the library LIBRARY exports only symbols that begin with "cu" or match the pattern ALSO.
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE lines RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${NM} could not read ${LIBRARY}.")

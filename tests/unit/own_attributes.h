@@ -1,5 +1,5 @@
-// Two attributes as lines of the tests' own, which do not change with those that are served: one holds an id and padding,
-// one a device address with its length.
+// Two attributes with lines of the tests' own, independent of the served ones. One holds an id and padding; the second
+// holds a device address with its length.
 #pragma once
 
 #include "ring/api/launch_attributes.h"
@@ -35,7 +35,7 @@ struct Lines {
                                   &CUlaunchAttributeValue::accessPolicyWindow)};
 };
 
-// An attribute whose union is full of `rest` but for the value.
+// An attribute with this value; all other bytes of the union are `rest`.
 template <class V>
 CUlaunchAttribute with(CUlaunchAttributeID tag, const V& value, int rest) {
   CUlaunchAttribute attribute;
@@ -50,7 +50,7 @@ V value_in(const CUlaunchAttribute& attribute) {
   std::memcpy(&value, &attribute.value, sizeof value);
   return value;
 }
-// The first byte behind the value that is not 0, or 64.
+// Index of the first nonzero byte after the value, or 64.
 template <class V>
 std::size_t first_behind(const CUlaunchAttribute& attribute) {
   std::size_t i = sizeof(V);

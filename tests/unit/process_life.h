@@ -1,4 +1,4 @@
-// Whether a process lives, for tests whose processes may have another parent by then; and what it was started with.
+// Whether a process lives, and its command line; for processes that may have another parent than the test.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 
 namespace broker_test {
 
-// One whose new parent has not asked after it yet has ended all the same.
+// A zombie counts as dead, even if its new parent has not reaped it.
 inline bool lives(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string stat;
@@ -16,7 +16,7 @@ inline bool lives(pid_t process) {
   return !stat.empty() && stat.find(") Z ") == std::string::npos;
 }
 
-// Its command line, each word ended by a blank.
+// The command line, each word followed by a blank.
 inline std::string words_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
   std::string words;

@@ -1,5 +1,5 @@
-# Runs PROGRAM with the libcuda.so.1 in LIBRARY_FOLDER and compares what it prints with the file EXPECTED, whose first lines
-# may be comments that begin with "##".
+# Runs PROGRAM with the libcuda.so.1 in LIBRARY_FOLDER, and compares its output with the file EXPECTED. Lines at
+# EXPECTED's beginning that start with "##" are comments.
 set(ENV{LD_LIBRARY_PATH} ${LIBRARY_FOLDER})
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE got RESULT_VARIABLE result)
 if(NOT result EQUAL 0)

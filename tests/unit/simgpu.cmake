@@ -1,4 +1,4 @@
-# Unit tests of the simulated GPU's engine. Some run kernels that nvcc compiled, in both spellings that it emits.
+# Unit tests of the simulated GPU's engine. Some run kernels from nvcc, in both dialects that it emits.
 set(simgpu_kernels ${CMAKE_CURRENT_BINARY_DIR}/kernels)
 file(MAKE_DIRECTORY ${simgpu_kernels})
 set(simgpu_ptx)
@@ -23,7 +23,7 @@ unit_test(simgpu_vm_test SEPARATE LIBRARIES simgpu_engine
 target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_kernels}")
 add_dependencies(simgpu_vm_test simgpu_test_ptx)
 
-# Textures and surfaces: the sampler by itself, and the instructions.
+# Textures and surfaces: the sampler alone, and the instructions.
 unit_test(simgpu_texture_test SEPARATE LIBRARIES simgpu_engine
           SOURCES simgpu/cube_test.cc simgpu/sampler_test.cc simgpu/surface_test.cc simgpu/texture_table_test.cc
                   simgpu/texture_test.cc)
@@ -34,7 +34,7 @@ unit_test(simgpu_schedule_test SANITIZED TSAN LIBRARIES ivgpu_boost
 unit_test(simgpu_process_memory_test LIBRARIES simgpu_engine
           SOURCES simgpu/process_memory_test.cc ../../host/simgpu/api/memory/process_memory.cc)
 
-# Figures, no tests.
+# Benchmarks, no tests.
 find_package(benchmark REQUIRED)
 add_executable(simgpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/simgpu_bench.cc)
 target_compile_options(simgpu_bench PRIVATE ${IVGPU_OPTIMISED})

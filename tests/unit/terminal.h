@@ -1,4 +1,4 @@
-// A program in a terminal of its own.
+// Starts a program in a terminal of its own.
 #pragma once
 
 #include <pty.h>
@@ -10,7 +10,7 @@
 
 namespace broker_test {
 
-// `terminal`: its other end. `size`: null for what the kernel gives.
+// `terminal`: the test's end. `size`: null for the kernel's default.
 inline pid_t in_a_terminal(const std::vector<std::string>& command, int& terminal, const winsize* size = nullptr) {
   const pid_t child = forkpty(&terminal, nullptr, nullptr, size);
   if (child != 0) return child;

@@ -1,4 +1,4 @@
-# Unit tests of tools/: what the commands of `ivgpu` compute, its exit codes, and the scripts.
+# Unit tests of tools/: computations and exit codes of `ivgpu`, and the scripts.
 add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools/bench_files_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools/bench_numbers_test.cc
@@ -36,7 +36,7 @@ add_test(NAME unit.tools.bench_mps COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST
 add_test(NAME unit.tools.bench_runs COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/bench_runs.sh ${CMAKE_SOURCE_DIR}/tools/dev/bench-runs)
 add_test(NAME unit.tools.compare_builds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/compare_builds.sh
                                                 ${CMAKE_SOURCE_DIR}/tools/compare-builds ${CMAKE_BINARY_DIR})
-# Of a library that is opened late, clang 14's leak checker guesses where its thread-local memory lies, and guesses wrong.
+# clang 14's leak checker mislocates the thread-local memory of a library that is opened late.
 set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2
   ENVIRONMENT ASAN_OPTIONS=intercept_tls_get_addr=0)
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
@@ -48,19 +48,19 @@ add_test(NAME unit.tools.guest_setup COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LI
 add_test(NAME unit.tools.units
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
-if(NOT IVGPU_SANITIZE)  # it is about a script, and starts Python for each of its lines
+if(NOT IVGPU_SANITIZE)  # tests a script, which starts Python for each of its lines
   add_test(NAME unit.tools.libvirt_hook
            COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/libvirt_hook.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(unit.tools.libvirt_hook PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endif()
 add_test(NAME unit.tools.guest_tarball
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-if(NOT IVGPU_SANITIZE)  # their programs are made by the C compiler alone and could not load a library with a sanitizer
+if(NOT IVGPU_SANITIZE)  # the C compiler alone builds their programs, which cannot load a library with a sanitizer
   add_test(NAME unit.tools.sim COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/sim.sh ${CMAKE_BINARY_DIR})
   add_test(NAME unit.tools.coverage COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/coverage.sh ${CMAKE_BINARY_DIR})
   add_test(NAME unit.tools.conformance COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/conformance.sh
                                                ${CMAKE_SOURCE_DIR}/tools/conformance ${CMAKE_BINARY_DIR})
-  # It waits for programs that hang, and for nvcc.
+  # It waits for hanging programs and for nvcc.
   set_tests_properties(unit.tools.conformance PROPERTIES PROCESSORS 2)
 endif()
 add_test(NAME unit.tools.run_programs
@@ -71,7 +71,7 @@ add_test(NAME unit.tools.boundary_check_catches
 add_test(NAME unit.tools.class_sizes COMMAND ${IVGPU_LIMITED} ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
 add_test(NAME unit.tools.class_sizes_catches
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/class_sizes.sh ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
-# They look at sources and scripts, and run nothing that was built: once is enough (tools/test).
+# These read sources and scripts only, so one build runs them (tools/test).
 set_tests_properties(unit.tools.bench_plot unit.tools.bench_runs unit.tools.boundary_check
                      unit.tools.boundary_check_catches unit.tools.class_sizes unit.tools.class_sizes_catches unit.tools.guest_setup
                      unit.tools.run_programs PROPERTIES LABELS "unit;sources")

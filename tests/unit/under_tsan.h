@@ -1,4 +1,4 @@
-// IVGPU_UNDER_TSAN: this is a build with ThreadSanitizer, where some tests take fewer rounds.
+// IVGPU_UNDER_TSAN: set in builds with ThreadSanitizer, where some tests run fewer rounds.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)

@@ -1,4 +1,4 @@
-// The simulated GPU's file of who uses it, for tests that make up the use.
+// The simulated GPU's file of processes and their memory, for tests that set the contents.
 #pragma once
 
 #include <fcntl.h>

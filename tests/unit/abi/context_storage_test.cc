@@ -82,7 +82,7 @@ TEST_F(ContextStorage, unknown_context_and_missing_driver) {
   EXPECT_EQ(cuabi::storage_delete(nullptr, address(1)), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-// A reader must never see a value that was put under another key, however the entries are used anew meanwhile.
+// A reader must never see another key's value, even while entries are reused.
 TEST_F(ContextStorage, readers_see_only_their_own_value) {
   constexpr std::uintptr_t stable = 1;
   ASSERT_EQ(cuabi::storage_put(fake::primary, address(stable), address(stable), nullptr), CUDA_SUCCESS);

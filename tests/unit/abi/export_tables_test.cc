@@ -1,4 +1,4 @@
-// The export tables: sizes as the real driver's, every slot callable, and the slots that the runtime and libraries use.
+// The export tables: sizes as in the real driver, callable slots, and the slots that runtime and libraries use.
 #include "ring/abi/export_tables.h"
 
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ TEST_F(ExportTables, distinct_streams_have_distinct_objects_and_ids) {
     ASSERT_EQ(object_of(nullptr, fake::handle<CUstream>(100 + i), &object), CUDA_SUCCESS);
     ASSERT_NE(object, nullptr);
     ASSERT_EQ(id_of(nullptr, object, &ids[i]), CUDA_SUCCESS);
-    EXPECT_EQ(ids[i], 140 + i);  // what the backend says it is
+    EXPECT_EQ(ids[i], 140 + i);  // as the backend reports it
   }
   void* object = nullptr;
   EXPECT_EQ(object_of(nullptr, fake::handle<CUstream>(99), &object), CUDA_ERROR_INVALID_HANDLE);

@@ -1,4 +1,4 @@
-// A backend for tests of ring/abi/: what each question is answered with is a variable of the test.
+// A backend for tests of ring/abi/: each answer is a variable of the test.
 #pragma once
 
 #include <cstring>
@@ -70,7 +70,7 @@ inline constexpr cuabi::Backend backend{.ready = [] { return ready; },
                                             },
                                         .log = [](const char* line) { lines.emplace_back(line); }};
 
-// Everything as at the start of a program with one context, current.
+// Resets to a fresh program with one context, current.
 inline void reset() {
   ready = CUDA_SUCCESS;
   contexts = {primary};

@@ -1,4 +1,4 @@
-// Lengths of images from their own headers, true ones and impossible ones.
+// Lengths of images, read from their own headers, valid and impossible.
 #include "ring/abi/image.h"
 
 #include <elf.h>
@@ -91,7 +91,7 @@ TEST(Image, elf_reaches_to_its_furthest_part) {
   EXPECT_EQ(cuabi::image_size(image.data()), 512 + 2 * sizeof(Elf64_Shdr)) << "a section without bytes has no end";
 }
 
-// Who knows the end asks with a span: the same answers as far as it reaches, and none that lies behind it.
+// With a span the answers are the same as far as it reaches, and none lies beyond its end.
 TEST(Image, in_a_span) {
   const auto size_in = [](const auto& image, std::size_t n) {
     const std::vector<char> exact(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(n));  // ASan sees its end

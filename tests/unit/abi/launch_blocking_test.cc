@@ -4,7 +4,7 @@
 
 namespace {
 
-// The answers of an H200.
+// As an H200's driver answers.
 TEST(LaunchBlocking, IsSwitchedOnByTheNumberOneAlone) {
   for (const char* value : {"1", " 1", "01", "1x"}) EXPECT_TRUE(cuabi::launches_block(value)) << value;
   for (const char* value : {static_cast<const char*>(nullptr), "", "0", "2", "x", "true"})

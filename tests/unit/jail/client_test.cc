@@ -1,4 +1,4 @@
-// The filter of a client of MPS: what it lets through beside what all workers may do, and who answers its connect().
+// The seccomp filter of a client of MPS: its additional system calls, and the process that answers its connect().
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/seccomp.h>
@@ -27,7 +27,7 @@ using namespace host::jail;
 
 constexpr int no_listener = 201;  // a child's exit code
 
-// A process with the filter, which does `what`, and its listener here.
+// A child with the filter that runs `what`, and the filter's listener in this process.
 class Filtered {
  public:
   explicit Filtered(const std::function<int()>& what) {
@@ -51,7 +51,7 @@ class Filtered {
   Filtered(const Filtered&) = delete;
   Filtered& operator=(const Filtered&) = delete;
 
-  // Answers the next call, with its arguments.
+  // Answers the next call, and returns its arguments.
   seccomp_data answer(int error) const {
     pollfd news{listener.get(), POLLIN, 0};
     EXPECT_EQ(poll(&news, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())), 1);
@@ -61,7 +61,7 @@ class Filtered {
     EXPECT_EQ(ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
     return call.data;
   }
-  // Its exit code; 200 and a signal's number.
+  // The child's exit code, or 200 plus a signal's number.
   int end() {
     int status = 0;
     waitpid(std::exchange(child_, -1), &status, 0);
@@ -149,7 +149,7 @@ TEST(JailOfAClient, IsAnsweredByWhoListensAndRefusedOnceNobodyDoes) {
     CHILD_EXPECT(refused(connect(7, nullptr, 9), ECONNREFUSED));
     CHILD_EXPECT(connect(8, nullptr, 9) == 0);
     CHILD_EXPECT(refused(connect(7, nullptr, 9), ENOSYS));
-    CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));  // all else is as for others
+    CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));  // all else as for other workers
     return 0;
   });
   NEEDS_LISTENER(process);

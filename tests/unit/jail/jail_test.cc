@@ -1,6 +1,5 @@
-// The jail, layer by layer: a child applies it and tries what it must not be able to do, and what it must.
-// Where the machine refuses the mechanism itself (a container without namespaces, a kernel without Landlock), the tests
-// that need it are skipped and say so.
+// The jail, layer by layer: a child applies a layer and tries forbidden and required operations. If the machine lacks
+// the mechanism itself (a container without namespaces, a kernel without Landlock), the test is skipped with a message.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -35,7 +34,7 @@ namespace {
 
 using namespace host::jail;
 
-// The code of a child that has checked something: 0, or the line of the check that failed.
+// `code`: 0, or the line of the check that failed in the child.
 void expect_clean(int code) { EXPECT_EQ(code, 0) << "the check at line " << code - 1 << " (modulo 200) failed"; }
 
 void expect_killed(int code) { EXPECT_EQ(code, -SIGSYS); }
@@ -77,7 +76,7 @@ TEST(Privileges, LimitsCannotBeRaisedAgain) {
   }));
 }
 
-// As a user that nobody else is: the kernel counts his threads, wherever they run.
+// Under a user that no other process has, as the kernel counts threads per user.
 TEST(Privileges, ThreadsHaveABound) {
   if (geteuid() != 0) GTEST_SKIP() << "not root";
   expect_clean(run_in_child([] {
@@ -137,7 +136,7 @@ int check_namespaces() {
   const int out = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr any{};
   any.sa_family = AF_INET;
-  any.sa_data[2] = 10;  // 10.x: there is no route in an empty network
+  any.sa_data[2] = 10;  // 10.x: an empty network has no route
   any.sa_data[1] = 9;
   CHILD_EXPECT(out < 0 || refused(connect(out, &any, sizeof any), ENETUNREACH));
   return 0;
@@ -148,7 +147,7 @@ TEST(Namespaces, MountsAreReadOnlyAndTheNetworkIsEmpty) {
   expect_clean(run_in_child(check_namespaces));
 }
 
-// One that is a mount, one that becomes one, and one that is not there. Other folders stay as they are.
+// One folder is a mount, one becomes a mount, one does not exist. Other folders stay as they are.
 int check_writable_folders() {
   const std::string kept = "/tmp/ivgpu-jail-kept-" + std::to_string(getpid()), file = kept + "/file";
   CHILD_EXPECT(mkdir(kept.c_str(), 0700) == 0);
@@ -209,7 +208,7 @@ TEST(Landlock, OnlyTheNamedFilesOpen) {
     CHILD_EXPECT(open("/etc/ld.so.cache", O_RDONLY) >= 0);
     CHILD_EXPECT(refused(open("/etc/passwd", O_RDONLY), EACCES));
     CHILD_EXPECT(open("/dev/null", O_RDWR) >= 0);
-    // A driver names its threads so, and does not start when it cannot.
+    // A driver names its threads this way, and does not start if that fails.
     const std::string comm = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/comm";
     CHILD_EXPECT(fopen(comm.c_str(), "w") != nullptr);
     execl("/bin/true", "true", nullptr);
@@ -251,7 +250,7 @@ TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
   expect_clean(run_in_child([&] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({}).active());
-    if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) return 0;  // older kernels: seccomp refuses both
+    if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) return 0;  // on older kernels seccomp refuses both
     CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));
     CHILD_EXPECT(refused(connect(socket(AF_UNIX, SOCK_STREAM, 0), &address, length), EPERM));
     return 0;
@@ -284,7 +283,7 @@ TEST(Seccomp, WhatIsNotNamedIsRefused) {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
-    CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_SEQPACKET, 0), EPERM));  // nor what a client of MPS may
+    CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_SEQPACKET, 0), EPERM));  // nor a client's socket for MPS
     CHILD_EXPECT(refused(connect(0, nullptr, 0), EPERM));
     const int on = 1;
     CHILD_EXPECT(refused(setsockopt(0, SOL_SOCKET, SO_PASSCRED, &on, sizeof on), EPERM));
@@ -310,7 +309,7 @@ TEST(Seccomp, WhatIsNotNamedIsRefused) {
   }));
 }
 
-// A shared mapping that grows shows the file's next pages: of a region, another session's.
+// A growing shared mapping would show further pages of the file: in a region, another session's.
 TEST(Seccomp, MappingsMoveButNeverGrow) {
   expect_clean(run_in_child([] {
     constexpr std::size_t mine = 8 << 12;
@@ -325,7 +324,7 @@ TEST(Seccomp, MappingsMoveButNeverGrow) {
     CHILD_EXPECT(mremap(at, 0, mine, MREMAP_MAYMOVE) == MAP_FAILED && errno == EPERM);
     CHILD_EXPECT(mremap(at, mine / 2, mine, MREMAP_MAYMOVE | MREMAP_FIXED, other) == MAP_FAILED && errno == EPERM);
     CHILD_EXPECT(mremap(at, mine, mine, MREMAP_MAYMOVE | MREMAP_FIXED, other) == other);
-    void* big = realloc(malloc(1 << 20), 64 << 20);  // by copying, where it cannot be by moving
+    void* big = realloc(malloc(1 << 20), 64 << 20);  // copies if it cannot move
     CHILD_EXPECT(big != nullptr);
     return 0;
   }));
@@ -344,7 +343,7 @@ TEST(Seccomp, DeviceFilesOpenOnlyForADriverThatHasThem) {
   }));
 }
 
-// What passes the filter reaches /dev/null, which knows none of it.
+// A permitted request reaches /dev/null, which rejects it.
 bool passes(unsigned long request) { return refused(syscall(SYS_ioctl, 0, request, nullptr), ENOTTY); }
 bool stopped(unsigned long request) { return refused(syscall(SYS_ioctl, 0, request, nullptr), EPERM); }
 
@@ -357,7 +356,7 @@ TEST(Seccomp, RequestsArePassedByTheirWholeNumber) {
     CHILD_EXPECT(list_in_force());
     for (const Request& request : listed_requests) {
       CHILD_EXPECT(passes(request.number));
-      CHILD_EXPECT(passes(request.number | 0xffffffff00000000UL));  // as from an int: the kernel takes 32 bits
+      CHILD_EXPECT(passes(request.number | 0xffffffff00000000UL));  // sign-extended: the kernel reads 32 bits
       CHILD_EXPECT(is_listed(request.number ^ 0x100) || stopped(request.number ^ 0x100));      // another class
       CHILD_EXPECT(is_listed(request.number ^ 0x10000) || stopped(request.number ^ 0x10000));  // another size
     }
@@ -375,11 +374,11 @@ TEST(Seccomp, RequestsThatAreNotListedAreRefused) {
       for (std::uint32_t size = 0; size <= 64; size += 4) passed += passes(0xc0004600 | size << 16 | number) ? 1 : 0;
     }
     CHILD_EXPECT(passed == std::size(listed_requests));
-    CHILD_EXPECT(stopped(0xc01046d3));                         // NV_ESC_IOCTL_XFER_CMD: a number within a number
+    CHILD_EXPECT(stopped(0xc01046d3));                         // NV_ESC_IOCTL_XFER_CMD: wraps another request
     CHILD_EXPECT(stopped(0x30000001) && stopped(0x30000002));  // UVM_INITIALIZE, UVM_DEINITIALIZE
     CHILD_EXPECT(stopped(0xc0306d00) && stopped(0xc0106400));  // modesetting, DRM
     CHILD_EXPECT(stopped(0x3b64) && stopped(0xae01));          // VFIO, KVM
-    CHILD_EXPECT(stopped(0x5412) && stopped(0x5421) && stopped(0x8901));  // a terminal's, any file's, a socket's
+    CHILD_EXPECT(stopped(0x5412) && stopped(0x5421) && stopped(0x8901));  // of a terminal, of any file, of a socket
     return 0;
   }));
 }
@@ -494,7 +493,7 @@ TEST(Jail, AllLayersTogetherInTheirOrder) {
     std::thread([&] { ran = 1; }).join();
     CHILD_EXPECT(ran == 1);
     CHILD_EXPECT(open("/proc/self/status", O_RDONLY) >= 0);
-    // Without root the command lines of others stay to be seen, no more.
+    // Without root the command lines of other processes stay readable, but nothing else.
     const std::string parent = "/proc/" + std::to_string(getppid());
     CHILD_EXPECT(!started_as_root || refused(open((parent + "/cmdline").c_str(), O_RDONLY), ENOENT));
     CHILD_EXPECT(open((parent + "/environ").c_str(), O_RDONLY) == -1);

@@ -1,5 +1,5 @@
-// The layout as a compiler of plain C11 has it: what a kernel's module would find. That this file compiles, without a
-// warning, is half of the test; tests/unit/ring/layout_test.cc compares the other half.
+// The layout in plain C11, as a kernel module compiles it. That this file compiles without a warning is half of the
+// test; tests/unit/ring/layout_test.cc compares the rest.
 #include "ring/layout/layout_c.h"
 #include "ring/layout/module_c.h"
 #include "ring/layout/vm_page_c.h"
@@ -14,5 +14,5 @@ const uint64_t ivgpu_numbers_in_c[] = {IVGPU_REGION_MAGIC, IVGPU_SLOT_MAGIC,    
                                        IVGPU_WINDOW_BYTES, IVGPU_LANES_OFFSET,   IVGPU_VM_PAGE_OFFSET,
                                        IVGPU_SLOT_CLAIMED, IVGPU_VM_GPUS_OFFSET, IVGPU_FRONT_BYTES};
 
-// Both sides' half of a lane, in C's words.
+// Both halves of a callback slot, in C.
 int ivgpu_lane_is_free(const struct IvgpuLaneControl* lane) { return lane->done == lane->sequence; }

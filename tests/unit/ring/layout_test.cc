@@ -1,5 +1,5 @@
-// Properties of the layout: which words share a cache line, how places are computed, how a region is divided, and that C
-// has the same structs. Each field's offset and each constant is tested by tests/docs/wire_format_test.cc.
+// The layout: words that share a cache line, address computations, the division of a region, and equal structs in C.
+// tests/docs/wire_format_test.cc tests each field's offset and each constant.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -47,7 +47,7 @@ TEST(Layout, AChannelsBitIsOneOfAllOfThem) {
   EXPECT_EQ(ring::first_channels(ring::max_channels), ~std::uint64_t{0});
 }
 
-// A word that one side polls must not share a cache line with a word that the other side writes.
+// A word that one side polls must not share a cache line with a word that the peer writes.
 TEST(Layout, WordsWithDifferentWritersHaveLinesOfTheirOwn) {
   using R = ring::RegionHeader;
   using S = ring::SlotHeader;

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# A line of the table that does not fit its declaration in cuda.h does not compile, and the compiler says why in one
+# A line of the table that contradicts its declaration in cuda.h must not compile, and the compiler must say why in one
 # sentence (ring/api/call.h).
 #
-# usage: misfit_lines.sh COMPILER TOP CUDA_INCLUDE. Exit codes: 0 all lines as they should be, 1 one is not.
+# usage: misfit_lines.sh COMPILER TOP CUDA_INCLUDE. Exit codes: 0 all lines behave, 1 a line does not.
 set -euo pipefail
 compiler=$1 top=$2 cuda=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# What all lines need is read once: the compiler takes lines.h.gch for lines.h.
+# Precompiles the common headers: the compiler uses lines.h.gch in place of lines.h.
 flags=(-std=c++20 -D__CUDA_API_VERSION_INTERNAL -I"$top" -isystem "$cuda")
 cat >"$work/lines.h" <<TEXT
 #include "ring/api/call.h"
@@ -27,7 +27,7 @@ extern "C" CUresult takes_event(CUevent* event);
 TEXT
 "$compiler" "${flags[@]}" -x c++-header "$work/lines.h" -o "$work/lines.h.gch"
 
-# compiles FUNCTION WORDS: what the compiler says is in $work/said.
+# compiles FUNCTION WORDS: leaves the compiler's messages in $work/said.
 compiles() {
   echo "namespace api { static_assert(Shape<decltype(::api::$1), $2>::arity > 0); }" >"$work/line.cc"
   "$compiler" "${flags[@]}" -fsyntax-only -include "$work/lines.h" "$work/line.cc" 2>"$work/said"

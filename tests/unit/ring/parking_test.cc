@@ -1,5 +1,5 @@
-// Parking on a real futex: two threads wake each other in turn. A lost wake-up shows as a sleep that only its time-out
-// ends; the time-out is long, so one is enough to fail.
+// Parking on a real futex: two threads wake each other alternately. A lost wake-up makes a thread sleep until its
+// time-out, which is long enough that one fails the test.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ring::Asleep;
 
-// On lines of their own, as in the region: on one line the processor would keep the order by itself.
+// Separate cache lines, as in the region: on one line the processor would keep the order by itself.
 struct Side {
   alignas(64) std::atomic<std::uint64_t> published{0};
   alignas(64) SharedWord<std::uint32_t> asleep;
@@ -69,7 +69,7 @@ TEST(Parking, NoWakeUpIsLostIn100000Rounds) {
   EXPECT_TRUE(b_was_woken);
 }
 
-// Publisher and sleeper run free of each other, so that the sleeper's announcement meets the publication at any point.
+// Publisher and sleeper run independently, so the sleeper's announcement meets the publication at any point.
 TEST(Parking, NoWakeUpIsLostWhenNobodyTakesTurns) {
   constexpr std::uint64_t count = 200'000;
   Side producer, consumer;
@@ -88,9 +88,9 @@ TEST(Parking, NoWakeUpIsLostWhenNobodyTakesTurns) {
   EXPECT_TRUE(woken);
 }
 
-// The heart of it, without the futex in the way: sleeper and waker at the same instant, many times. It must never be
-// that the sleeper saw no work and the waker no sleeper. Without a fence it is, now and then, where two processors are
-// free to run both threads: this shows a mistake sooner or later, a model of the protocol would show it at once.
+// The protocol's core without the futex: sleeper and waker meet at the same instant, many times. The sleeper must see
+// the work, or the waker the sleeper. Without a fence both can fail on two free processors. This test finds that sooner
+// or later; a model finds it at once.
 TEST(Parking, SleeperOrWakerSeesTheOther) {
   constexpr unsigned rounds = 150'000;
   Side side;
@@ -148,7 +148,7 @@ TEST(Parking, ASleepIsEndedOnce) {
   }
 }
 
-// The word is the peer's to scribble on: whatever it says, asking changes nothing but the word.
+// A hostile peer writes any value to the word. The waker's answer stays bounded, and only the word changes.
 TEST(Parking, AScribbledWordIsANeedlessWakeUpByFutex) {
   for (const std::uint32_t scribble : {3u, 0x80000000u, 0x80000002u, ~0u}) {
     SharedWord<std::uint32_t> word{scribble};

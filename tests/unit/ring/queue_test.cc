@@ -1,4 +1,4 @@
-// The request ring: every size of record across the wrap, a full ring, two threads, and a peer that scribbles.
+// The request ring: records of every size across the wrap, a full ring, two threads, and a hostile peer.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -17,10 +17,10 @@ namespace {
 
 using ring::Consumer, ring::Peer, ring::Producer, ring::RecordHeader;
 
-// A ring on the heap, exactly as large as it says: ASan sees a step outside.
+// A ring on the heap of exactly its size, so that ASan sees an access outside.
 struct Ring {
   explicit Ring(std::uint32_t n) : bytes(new std::byte[n]()), size(n) {
-    asm("" : "+r"(size));  // no constant: the compiler would warn of offsets that a ring's positions never have
+    asm("" : "+r"(size));  // hides the constant, or the compiler warns of impossible offsets
   }
   ring::RingView view() { return {tail, head, {bytes.get(), size}}; }
   SharedWord<std::uint32_t> tail, head;
@@ -60,7 +60,7 @@ TEST(RecordRing, EmptyHasNothingToTake) {
   EXPECT_FALSE(t.consumer.anything());
 }
 
-// Every size from every starting offset: with and without padding at the wrap.
+// Every size at every starting offset, with and without padding at the wrap.
 TEST(RecordRing, EverySizeFromEveryOffset) {
   constexpr std::uint32_t size = 512;
   for (std::uint32_t offset = 16; offset <= size; offset += 16)
@@ -78,7 +78,7 @@ TEST(RecordRing, EverySizeFromEveryOffset) {
       }
       ASSERT_EQ(p.reserve(bytes, at), Peer::Ok) << bytes << " at " << offset;
       write_record(at, bytes, ++position);
-      EXPECT_FALSE(t.consumer.anything());  // reserved is not published
+      EXPECT_FALSE(t.consumer.anything());  // reserved, but not published
       p.publish();
       EXPECT_TRUE(t.consumer.anything());
       ASSERT_EQ(t.take(), Peer::Ok) << bytes << " at " << offset;
@@ -87,7 +87,7 @@ TEST(RecordRing, EverySizeFromEveryOffset) {
     }
 }
 
-// More than 2^32 bytes: the free-running positions wrap, and records go on.
+// After more than 2^32 bytes the free-running positions wrap, and records still pass.
 #ifndef IVGPU_UNDER_TSAN
 TEST(RecordRing, PositionsRunOverTheEndOf32Bits) {
   Ring r(2 * ring::max_record);
@@ -126,7 +126,7 @@ TEST(RecordRing, FullUntilExactlyEnoughIsGivenBack) {
   EXPECT_TRUE(holds(t.record, 64, 1));
 }
 
-// Room at the end that is too short, and too little at the start: the record waits although the sum would do.
+// The free space is split between the ring's end and its start. The record waits, although the sum would suffice.
 TEST(RecordRing, PaddingCountsAsUsed) {
   Ring r(256);
   Producer p(r.view());
@@ -195,12 +195,12 @@ TEST(RecordRing, OneProducerOneConsumer) {
   EXPECT_EQ(t.take(), Peer::Wait);
 }
 
-// ---- a peer that lies ------------------------------------------------------------------------------------------
+// ---- a hostile peer --------------------------------------------------------------------------------------------
 
 struct Hostile {
   const char* name;
-  std::uint32_t tail;   // what the producer publishes
-  std::uint32_t bytes;  // of the header at offset 0
+  std::uint32_t tail;   // as the producer publishes it
+  std::uint32_t bytes;  // in the header at offset 0
   std::uint16_t call;
 };
 void PrintTo(const Hostile& h, std::ostream* out) { *out << h.name; }
@@ -215,7 +215,7 @@ TEST_P(HostileProducer, IsBroken) {
   r.tail.store(GetParam().tail);
   Taker t(r);
   EXPECT_EQ(t.take(), Peer::Broken);
-  EXPECT_EQ(r.head.load(), 0u);  // nothing was given back
+  EXPECT_EQ(r.head.load(), 0u);  // the consumer returned no space
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -232,11 +232,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Hostile{"TailHalfOfAllNumbers", 1u << 31, 16, 1}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// What a hostile tail says when the taker stands in the ring's middle, at its end or where positions wrap.
+// A hostile tail, with the consumer in the middle of the ring, at its end, or where positions wrap.
 struct Jump {
   const char* name;
-  std::uint32_t by;     // how far the tail is from where the taker stands
-  std::uint32_t bytes;  // of the header there
+  std::uint32_t by;     // distance of the tail from the consumer
+  std::uint32_t bytes;  // in the header there
   Peer expected;
 };
 void PrintTo(const Jump& j, std::ostream* out) { *out << j.name; }
@@ -272,7 +272,7 @@ INSTANTIATE_TEST_SUITE_P(RecordRing, Jumps,
                                          Jump{"ToAHeaderOfAllOnes", 16, ~0u, Peer::Broken}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A record before, across and behind each page's boundary, in a ring between two pages that nobody may touch.
+// A record before, across and after each page boundary, in a ring between two inaccessible pages.
 TEST(RecordRing, ARecordPerPageBoundary) {
   constexpr std::size_t page = 4096, size = 2 * ring::max_record;
   auto* const mapped = static_cast<std::byte*>(
@@ -296,7 +296,7 @@ TEST(RecordRing, ARecordPerPageBoundary) {
     };
     for (std::size_t boundary = page; boundary <= size; boundary += page)
       for (const std::uint32_t before : {16u, 0u})
-        while (true) {  // up to 16 bytes before the boundary, and then exactly to it
+        while (true) {  // up to 16 bytes before the boundary, then exactly to it
           const std::uint32_t to_go = static_cast<std::uint32_t>(boundary) - before - (tail.load() & (size - 1));
           if (to_go == 0 || to_go > page) {
             pass(bytes);
@@ -308,7 +308,7 @@ TEST(RecordRing, ARecordPerPageBoundary) {
   munmap(mapped, size + 2 * page);
 }
 
-// A record that would run past the ring's end, at the last offset.
+// A record at the last offset, which would run past the ring's end.
 TEST(RecordRing, RecordPastTheEndIsBroken) {
   Ring r(256);
   Producer p(r.view());
@@ -326,7 +326,7 @@ TEST(RecordRing, RecordPastTheEndIsBroken) {
   EXPECT_EQ(t.take(), Peer::Broken);
 }
 
-// The taker's buffer is the limit even for a record that the ring could hold.
+// The consumer's buffer is the limit, even if the ring could hold the record.
 TEST(RecordRing, RecordThatDoesNotFitTheBufferIsBroken) {
   Ring r(512);
   Producer p(r.view());
@@ -340,7 +340,7 @@ TEST(RecordRing, RecordThatDoesNotFitTheBufferIsBroken) {
   EXPECT_EQ(c.take({small.get(), 48}, record), Peer::Broken);
 }
 
-// Padding all the way round is not a record, and ends.
+// Padding over the whole ring is no record, and must not loop.
 TEST(RecordRing, PaddingOfTheWholeRingIsTakenOnce) {
   Ring r(256);
   const RecordHeader header{.bytes = 256, .call = ring::padding_call};
@@ -356,7 +356,7 @@ TEST(RecordRing, HeadThatMakesNoSenseIsBroken) {
     Ring r(256);
     Producer p(r.view());
     std::byte* at = nullptr;
-    for (std::uint16_t call = 1; call <= 16; ++call) {  // the producer looks at the head when it needs more room
+    for (std::uint16_t call = 1; call <= 16; ++call) {  // the producer reads the head only when it needs space
       ASSERT_EQ(p.reserve(16, at), Peer::Ok);
       write_record(at, 16, call);
       p.publish();
@@ -369,7 +369,7 @@ TEST(RecordRing, HeadThatMakesNoSenseIsBroken) {
   }
 }
 
-// The words' cache lines stay with who writes them while what was seen of them suffices.
+// A side reads the peer's position only if the cached one does not suffice; the cache line stays with its writer.
 TEST(RecordRing, ThePeersPositionIsLookedAtOnlyWhenNeeded) {
   Ring r(256);
   Producer p(r.view());
@@ -390,7 +390,7 @@ TEST(RecordRing, ThePeersPositionIsLookedAtOnlyWhenNeeded) {
   EXPECT_EQ(p.reserve(16, at), Peer::Ok);
 }
 
-// Any bytes and any tail: Ok, Wait or Broken, and what is handed out lies in the taker's buffer.
+// Random bytes and tails: the result is Ok, Wait or Broken, and each record lies in the consumer's buffer.
 TEST(RecordRing, RandomBytesNeverLeaveTheRing) {
   std::minstd_rand engine(7);
   const auto random = [&] { return static_cast<std::uint32_t>(engine() * 2); };

@@ -1,4 +1,4 @@
-// How long to poll: follows the waits, between its bounds.
+// The polling time follows recent waits, within bounds.
 #include <gtest/gtest.h>
 
 #include "ring/queue/spin.h"
@@ -55,7 +55,7 @@ TEST(AdaptiveSpin, WhoSaysSoPollsTwiceTheBoundForWaitsOfThatLength) {
   EXPECT_EQ(other.share(bound), bound);
 }
 
-// One wait of another kind among many changes little: the next of the usual kind undoes it.
+// A single unusual wait changes little; the next usual wait undoes it.
 TEST(AdaptiveSpin, AnOutlierIsUndoneByTheNextWait) {
   AdaptiveSpin spin;
   spin.ended_asleep(1'000'000, bound);

@@ -1,4 +1,4 @@
-// Counters and the trace's cells: what a reader gets of what was written, was overwritten, or is nonsense.
+// Counters and trace cells: a reader gets written, overwritten and invalid entries.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct Trace {
   ring::TraceWriter writer{written, cells};
   ring::TraceReader reader{written, cells};
 
-  // Every word of an entry tells its number.
+  // Each word of an entry encodes the entry's number.
   void put(std::uint64_t n) { writer.put(entry(n)); }
   static TraceEntry entry(std::uint64_t n) {
     std::uint64_t words[TraceCell::words];
@@ -73,7 +73,7 @@ TEST(Telemetry, AReaderThatComesLaterReadsWhatComesLater) {
   EXPECT_EQ(e.position, 4u);
 }
 
-// An entry that is being written, or whose writer died in it.
+// The writer is still writing the entry, or died while it did.
 TEST(Telemetry, ATornEntryIsLost) {
   Trace t;
   t.put(1);
@@ -86,7 +86,7 @@ TEST(Telemetry, ATornEntryIsLost) {
   EXPECT_EQ(t.reader.lost(), 1u);
 }
 
-// `written` may say anything: each call ends, and no cell beyond the last is read (ASan would say so).
+// `written` may hold any value: each call returns, and reads no cell beyond the last (ASan checks).
 TEST(Telemetry, WordsThatMakeNoSense) {
   std::minstd_rand random(3);
   Trace t;

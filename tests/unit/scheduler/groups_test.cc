@@ -1,5 +1,5 @@
-// What a worker's ioctl() learns of the driver library's channels (group_log.h), and the helper's client (rm_client.h), against
-// a resource manager of the test's own: this program's ioctl().
+// How a worker's ioctl() learns the driver library's channels (group_log.h), and the helper's client (rm_client.h).
+// This program's own ioctl() plays the resource manager.
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace host::rm;
 
-// Answers what it is told to answer; null: there is no such device.
+// Answers an ioctl; null means that the device does not exist.
 std::function<int(int fd, unsigned long request, void* argument)> kernel;
 
 }  // namespace
@@ -58,7 +58,7 @@ class Groups : public testing::Test {
     const Free call{1, 0, object, ok};
     return log_.note(5, free_request, &call);
   }
-  // A device with the number 2 and a compute group of two channels.
+  // A device with instance 2, and a compute group of two channels.
   void make_context() {
     DeviceParameters device{};
     device.instance = 2;

@@ -1,4 +1,4 @@
-// What each VM gets of one GPU, in virtual time (tests/scheduler/world.h). "Alone" is what the program does by itself.
+// Each VM's throughput on one GPU, in virtual time (tests/scheduler/world.h). "Alone" means without other VMs.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,7 +29,7 @@ Alone alone(const Program& program) {
   return {world.used(1), world.burst(1, .99)};
 }
 
-// Of what each does alone.
+// Throughput as a share of the program's own throughput alone.
 std::vector<double> parts(World& world, const std::vector<Program>& programs, Time time = 4s) {
   world.run(1500ms);
   world.forget();
@@ -85,7 +85,7 @@ TEST(Policy, HostBoundProgramsFillEachOthersGaps) {
   EXPECT_NEAR(got[0], got[1], .05);
 }
 
-// Its launches are many a wait, so that the driver's slices serve it beside others of its kind.
+// It launches many times per wait, so driver time slicing serves it beside others of its kind.
 TEST(Policy, AHostBoundProgramThatComesBackJoinsOthersOfItsKind) {
   World world;
   world.add(host_bound);
@@ -148,7 +148,7 @@ TEST(Policy, AVmOfTheLatencyClassThatNeverStopsHasItsShareAndNoMore) {
   EXPECT_GT(got[1], .43);
 }
 
-// A small kernel each millisecond would have every call of the driver wait for the switches.
+// With one small kernel per millisecond, each driver call would wait for the switches.
 TEST(Policy, PreemptionTakesNoMoreThanItsBudget) {
   World world;
   const Program small{.period = 1ms};
@@ -213,13 +213,13 @@ TEST(Policy, WithoutSwitchingNothingIsOrderedAndAccountsGoOn) {
 
 // ---- by hand ---------------------------------------------------------------------------------------------------------
 
-// Two VMs that want the GPU at 1 s; the first order is carried out.
+// Two VMs that want the GPU at 1 s; the first order is complete.
 struct Two {
   Policy policy;
   Time now = 1s;
   std::uint64_t submitted[2] = {};
 
-  // Each has launched and waited, so that neither shares a lease.
+  // Each VM has launched and waited, so it shares no lease.
   explicit Two(Policy::Share first = {}, Policy::Share second = {}) {
     policy.add(1, first), policy.add(2, second);
     for (int i = 0; i < 20; ++i) carry_out(look(i % 2 == 0, i % 2 != 0, 2ms));
@@ -233,7 +233,7 @@ struct Two {
     policy.update(2, {submitted[1] += second, submitted[1], second, calls}, now);
     return policy.step(now);
   }
-  // Who holds the GPU, and the other.
+  // The VM with the lease, and the VM without it.
   std::pair<Policy::Vm, Policy::Vm> roles() const { return policy.holds(1) ? std::pair{1U, 2U} : std::pair{2U, 1U}; }
   void carry_out(const std::optional<Policy::Order>& order) {
     if (order) policy.done(now += 850us, 850us);
@@ -257,7 +257,7 @@ TEST(PolicyByHand, AVmThatIsOffAndStandsInAnyCallOfTheDriverIsLetOn) {
   const auto [holder, other] = two.roles();
   bool on = false;
   for (int i = 0; i < 4000 && !on; ++i) {
-    const auto order = two.look(holder == 1, holder == 2, 50us, true);  // a free waits in the driver
+    const auto order = two.look(holder == 1, holder == 2, 50us, true);  // a free call waits in the driver
     on = order && order->on == std::vector{other};
     two.carry_out(order);
   }

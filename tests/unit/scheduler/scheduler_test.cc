@@ -1,4 +1,4 @@
-// The scheduler's thread (scheduler.h): pages of workers that the test plays, and a switcher that the test answers.
+// The scheduler's thread (scheduler.h). The test plays the workers' pages and the switcher.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -28,10 +28,10 @@ using namespace std::chrono_literals;
 
 constexpr const char* gpu = "GPU-1";
 
-// What a switcher has been asked for; it answers at once unless it is told not to.
+// The orders to the switcher. It answers at once unless the test delays it.
 struct Board {
   std::mutex mutex;
-  std::multiset<std::pair<std::uint32_t, std::uint32_t>> off;  // clients and channels
+  std::multiset<std::pair<std::uint32_t, std::uint32_t>> off;  // pairs of client and channel
   std::atomic<int> orders{0}, forced{0}, kept{0}, doubled{0};
   bool answers = true, gone = false, tells_all_on = false;
   std::int64_t refuses = 0;
@@ -126,7 +126,7 @@ class Worker {
     if (at < table.most) table.channel[at].handle = handle, table.channel[at].serial = ++serial_;
     table.version += 1;
   }
-  // One more submission; as the session does, it rings where it is to.
+  // Submits once more, and rings the scheduler if its page asks for that, as a session does.
   void submit() {
     ++use_->device[0].submitted;
     const std::uint32_t wake = pages_->orders(0).wake;
@@ -137,7 +137,7 @@ class Worker {
     const std::uint64_t one = 1;
     EXPECT_EQ(write(pages_->bell_fd(), &one, 8), 8);
   }
-  // All of it is done, and one more wait.
+  // Completes all submissions, and counts a wait.
   void wait() {
     use_->device[0].settled = use_->device[0].submitted.load();
     ++use_->device[0].waits;
@@ -164,7 +164,7 @@ class SchedulerThread : public testing::Test {
     vm_a_ = scheduler_->add_vm({}), vm_b_ = scheduler_->add_vm({});
     a_ = std::make_unique<Worker>(*scheduler_, vm_a_, 0xa), b_ = std::make_unique<Worker>(*scheduler_, vm_b_, 0xb);
   }
-  // Both want the GPU all the time, and wait.
+  // Both workers always want the GPU, and wait for it.
   void act() {
     for (Worker* one : {a_.get(), b_.get()})
       if (one != nullptr) one->wait(), one->submit();
@@ -176,7 +176,7 @@ class SchedulerThread : public testing::Test {
   bool leases_begin() {
     return comes_true([&] { return board_->is_off(0xa) != board_->is_off(0xb); });
   }
-  // What is now, however long the thread takes to say it.
+  // A report made after this call, however long the thread takes.
   const Scheduler::Report& report() {
     const Time asked = std::chrono::steady_clock::now().time_since_epoch();
     EXPECT_TRUE(before_deadline([&] { return scheduler_->report().made >= asked; }));
@@ -268,7 +268,7 @@ TEST_F(SchedulerThread, AChannelThatIsMadeWhileItsVmIsOffGoesOff) {
 
 TEST_F(SchedulerThread, AClientThatANewWorkerHasIsNoLongerAnOldOnes) {
   const auto vm = scheduler_->add_vm({});
-  const auto c = std::make_unique<Worker>(*scheduler_, vm, 0xa);  // the driver has given the number again
+  const auto c = std::make_unique<Worker>(*scheduler_, vm, 0xa);  // the driver has reused the client number
   c->use().channels[2].channel[0].handle = 900;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(comes_true([&] { return board_->is_off(0xb); }));
@@ -278,7 +278,7 @@ TEST_F(SchedulerThread, AClientThatANewWorkerHasIsNoLongerAnOldOnes) {
   EXPECT_FALSE(board_->off.contains({0xa, 100})) << "by the old worker's word";
 }
 
-// A worker in its guest's hands.
+// A worker that its guest controls.
 TEST_F(SchedulerThread, AHostileTableCostsNobodyElse) {
   ring::ChannelTable& table = a_->use().channels[2];
   table.count = ~0U;
@@ -319,7 +319,7 @@ TEST_F(SchedulerThread, AVmOf40ContextsGoesOffWhole) {
 TEST_F(SchedulerThread, ProcessesThatComeAndGoLeaveLeasesAsTheyAre) {
   ASSERT_TRUE(leases_begin());
   std::uint32_t rm_client = 0x1000;
-  for (int i = 0; i < 500; ++i) {  // a half minute's of 1,000 a minute, as fast as they can
+  for (int i = 0; i < 500; ++i) {  // half a minute of 1,000 a minute, without pauses
     b_ = std::make_unique<Worker>(*scheduler_, vm_b_, ++rm_client);
     act();
   }
@@ -329,7 +329,7 @@ TEST_F(SchedulerThread, ProcessesThatComeAndGoLeaveLeasesAsTheyAre) {
 
 TEST_F(SchedulerThread, AGpuThatIsLostIsSwitchedNoMore) {
   ASSERT_TRUE(leases_begin());
-  board_->change([&] { board_->refuses = 0x21; });  // what the driver says of a channel that has ended
+  board_->change([&] { board_->refuses = 0x21; });  // the driver's status for a dead channel
   const int orders = board_->orders;
   ASSERT_TRUE(comes_true([&] { return board_->orders > orders + 2; }));
   EXPECT_EQ(sharing(), Scheduler::Sharing::Leases);

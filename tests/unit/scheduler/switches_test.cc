@@ -1,5 +1,5 @@
-// The helper's side: which channels are off (switch_table.h), and what it does with its socket (helper_service.h). The driver is
-// a strict one of the test's own: it counts offs, and stops at the first channel that it does not know, as NVIDIA's does.
+// The helper: which channels are off (switch_table.h), and its socket (helper_service.h). A strict fake driver counts
+// switch-offs and, like NVIDIA's, stops at the first unknown channel.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ class StrictDriver {
     std::lock_guard lock(mutex_);
     lost_ = true;
   }
-  // -1: there is no such channel.
+  // The channel's count of switch-offs; -1 if it does not exist.
   int offs(std::uint32_t client, std::uint32_t channel) const {
     std::lock_guard lock(mutex_);
     const auto found = offs_.find({client, channel});
@@ -83,7 +83,7 @@ class StrictDriver {
   bool lost_ = false;
 };
 
-// Eight channels of each client, as a context has them.
+// Eight channels of one client, as a context has.
 std::vector<SwitchedChannel> context(StrictDriver& driver, std::uint32_t client, std::uint32_t first = 1) {
   std::vector<SwitchedChannel> channels;
   for (std::uint32_t c = first; c < first + 8; ++c) {
@@ -272,7 +272,7 @@ TEST_F(Service, SaysThatAGpuIsLostWhileChannelsOfItAreOff) {
   ASSERT_TRUE(got);
   EXPECT_EQ(got->refused, host::rm::gpu_is_lost);
   EXPECT_EQ(got->failed, 16U);
-  end();  // and the helper ends all the same
+  end();  // the helper exits all the same
 }
 
 TEST_F(Service, AWorkerWithoutChannelsNeedsNoCall) {
@@ -335,7 +335,7 @@ TEST_F(Service, ASwitcherWhoseHelperHasGoneSaysSo) {
 
 namespace {
 
-// A worker that is only starting has no number of a process yet, and a free entry of the file has none either.
+// A starting worker has no pid in the file yet, like a free entry.
 TEST(SimulatedSwitcher, AWorkerThatIsStartingSwitchesNobodyElseOff) {
   const int file = memfd_create("usage", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, sizeof(simgpu::UsageFile)), 0);

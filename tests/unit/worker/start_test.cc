@@ -1,4 +1,4 @@
-// The order in which a worker starts: the real start and jail in a child process, with a driver that looks on.
+// The order of steps at a worker's start: the real start and jail in a child, with a driver that records the order.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -21,15 +21,15 @@ namespace {
 
 using host::worker::Options;
 
-// What the child's handler needs; a handler has no other way to get it.
+// State of the child's signal handler, which can only use globals.
 struct Watch {
   std::byte* slot = nullptr;
   std::size_t bytes = 0;
-  volatile int touches = 0;   // first touches of the slot: 0 or 1
-  volatile int unjailed = 0;  // of these, before seccomp was in force
+  volatile int touches = 0;   // 0 or 1: whether the slot was touched
+  volatile int unjailed = 0;  // touches before seccomp was in force
 } watch;
 
-// The filter refuses this question with EPERM; a filter that the whole machine is under answers it.
+// Our filter refuses this question with EPERM. A filter of the whole machine answers it.
 bool seccomp_in_force() { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == -1; }
 
 void on_touch(int, siginfo_t* info, void*) {
@@ -40,7 +40,7 @@ void on_touch(int, siginfo_t* info, void*) {
   mprotect(watch.slot, watch.bytes, PROT_READ | PROT_WRITE);
 }
 
-// From here on, whoever reads or writes the slot is seen. The slot is the mapping of the region's file.
+// Protects the slot, the mapping of the region's file, so that the next access is recorded.
 bool watch_slot(std::size_t bytes) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -59,7 +59,7 @@ bool watch_slot(std::size_t bytes) {
 }
 
 constexpr std::size_t slot_bytes = ring::min_slot_bytes;
-int control_of_broker = -1;  // of the worker that options were made for last
+int control_of_broker = -1;  // of the worker whose options were made last
 
 Options options_for_a_child(host::worker::JailMode jail) {
   Options options;
@@ -102,7 +102,7 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
   EXPECT_EQ(code, 42) << "41: the slot was touched before seccomp was in force; 43: it was not filled";
 }
 
-// How a worker starts on a GPU with this attribute: its exit code, or what it told the broker of its jail.
+// Starts a worker on a GPU with this attribute. Returns its exit code, or its report of its jail.
 std::string told_of_jail(host::worker::JailMode mode, int attribute) {
   const Options options = options_for_a_child(mode);
   const int code = run_in_child([&] {
@@ -135,7 +135,7 @@ TEST(WorkerStart, LooksWhetherKernelsReachItsMemory) {
   EXPECT_EQ(told_of_jail(JailMode::Off, pageable), "the jail is off");
 }
 
-// Something lies where the guest may want its arena: the session must not be told that the place is free.
+// A mapping occupies one of the guest's arena windows, so the session must not be offered that window.
 TEST(WorkerStart, TellsWhichWindowsItReserved) {
   const Options options = options_for_a_child(host::worker::JailMode::Off);
   const int code = run_in_child([&] {
