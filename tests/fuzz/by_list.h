@@ -1,5 +1,5 @@
-// Records of CUSTOM and SESSION lines, made by the list of their fields (ring/api/fields.h): a record that is added is
-// fuzzed without a word here.
+// Generates records of CUSTOM and SESSION lines from the list of their fields (ring/api/fields.h), so that a new record
+// is fuzzed without a change here.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fuzz {
 
 namespace field = api::field;
 
-// Where words come from: what a fuzzer knows, and whether it keeps to the rules.
+// The source of a fuzzer's words: the ids and addresses it knows, and whether it keeps to the protocol.
 class Choices {
  public:
   virtual ~Choices() = default;
@@ -29,15 +29,15 @@ class Choices {
   virtual std::uint64_t address() = 0;
   virtual std::uint64_t number() = 0;
   virtual std::uint64_t pages(bool is_offset) = 0;
-  // An offset in the arena, or ring::absent where that may be. `image`: one is expected there.
+  // An offset in the arena, or ring::absent where allowed. `image`: the call expects an image there.
   virtual std::uint64_t place(bool may_be_absent, bool image) = 0;
-  // What the list asks for; from who breaks rules now and then something else.
+  // The value that the list demands; a fuzzer that breaks rules sometimes returns another.
   virtual std::uint64_t or_else(std::uint64_t right) = 0;
   virtual std::uint32_t attribute() = 0;
   virtual std::uint64_t jit_option() = 0;
   virtual std::uint32_t parameter_bytes() = 0;
   virtual std::string name() = 0;
-  // The parts of an image.
+  // The images in a fat binary.
   virtual std::vector<std::string> parts() = 0;
   virtual Input& input() = 0;
 };
@@ -51,7 +51,7 @@ class ByList {
     to_.put_bytes(&make(), sizeof record_);
     api::each_field<R>([&](const auto& word) { follow(word); });
   }
-  // What lies in a record, as an attribute's value does.
+  // A struct inside a record, such as an attribute's value.
   const R& make() {
     api::each_field<R>([&](const auto& word) { choose(word); });
     api::each_field<R>([&](const auto& word) { keep(word); });
@@ -83,7 +83,7 @@ class ByList {
   }
   using Replied = std::remove_const_t<decltype(api::ReplyOf<R>::Type::fields)>;
 
-  // What makes memory makes enough of it for the numbers of others.
+  // A call that makes memory makes enough for the numbers of other calls.
   template <class M>
   void choose(const field::Number<M>& w) {
     set(w.member, c_.number() + (any_memory(static_cast<const Replied*>(nullptr)) ? 512 : 0));
@@ -178,7 +178,7 @@ class ByList {
   }
   template <class M>
   void choose(const field::Attributes<M>& w) {
-    // A count that another word has chosen stays.
+    // Keeps a count that another word has set.
     const std::uint64_t chosen = get(w.count);
     attributes_ = chosen != 0 ? std::min<std::uint64_t>(chosen, api::max_launch_attributes) : once_in(4) ? below(4) : 0;
     if (chosen == 0) set(w.count, c_.or_else(attributes_));
@@ -199,7 +199,7 @@ class ByList {
   template <class M, class C>
   void choose(const field::Parts<M, C>&) {}
 
-  // ---- what hangs on other fields ----------------------------------------------------------------------------------
+  // ---- fields that depend on others --------------------------------------------------------------------------------
 
   template <class W>
   void keep(const W&) {}
@@ -208,7 +208,7 @@ class ByList {
     set(w.member, c_.or_else(w.least(record_) + below(4)));
   }
 
-  // ---- what follows ------------------------------------------------------------------------------------------------
+  // ---- data after the record ---------------------------------------------------------------------------------------
 
   template <class W>
   void follow(const W&) {}
@@ -229,7 +229,7 @@ class ByList {
   void follow(const field::Ids<M>& w) {
     for (std::size_t i = 0; i < ids_; ++i) to_.put(c_.id(w.kind));
   }
-  // Those of the kernel `fill`, or anything.
+  // Parameters of the kernel `fill`, or random bytes.
   template <class M>
   void follow(const field::Parameters<M>& w) {
     const std::uint64_t bytes = get(w.length);
@@ -253,7 +253,7 @@ class ByList {
     for (const std::string& part : parts_) to_.put_bytes(part.data(), part.size());
   }
 
-  // By its line; behind the value, or with a tag that has none, lies anything.
+  // An attribute by its line. The bytes after the value, and those of an unknown tag, are random.
   void put_attribute(std::uint32_t tag) {
     CUlaunchAttribute attribute;
     std::memset(&attribute, static_cast<int>(c_.or_else(0) & 0xff), sizeof attribute);
@@ -279,7 +279,7 @@ class ByList {
   std::size_t attributes_ = 0, options_ = 0, ids_ = 0;
 };
 
-// ---- what a reply's list says --------------------------------------------------------------------------------------
+// ---- replies -------------------------------------------------------------------------------------------------------
 
 template <class W>
 constexpr bool is_address(const W&) {
@@ -293,7 +293,7 @@ template <class M>
 constexpr bool is_address(const field::Arena<M>&) {
   return true;
 }
-// Whether a reply begins with an address that the guest may name from then on.
+// Whether a reply begins with an address that the guest may then use.
 template <class Reply>
 constexpr bool gives_memory() {
   bool gives = false;

@@ -1,5 +1,5 @@
-// Every call of the table as a record's parts, made from the lines themselves: a call that is added is fuzzed without a
-// word here. A CALL line tells its parameters, a CUSTOM or SESSION line its record, whose list tells the rest.
+// Every call of the table as the parts of its record, generated from the lines, so that a new call is fuzzed without a
+// change here. A CALL line has parameters; a CUSTOM or SESSION line has a record with a list of fields.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace fuzz {
 
-// One parameter of a CALL line.
+// A parameter of a CALL line.
 struct Field {
   api::Arg arg;
   api::Handle handle = api::Handle::None;  // of the parameter, or of what it points to
@@ -25,12 +25,12 @@ struct CallLine {
   std::uint16_t id;
   std::string_view name;
   bool waits;
-  std::vector<Field> fields;                      // CALL
-  void (*by_list)(Choices&, Payload&) = nullptr;  // CUSTOM, SESSION
+  std::vector<Field> fields;                      // of a CALL line
+  void (*by_list)(Choices&, Payload&) = nullptr;  // of a CUSTOM or SESSION line
   bool gives_memory = false;                      // its reply begins with an address
-  api::Handle finds = api::Handle::None;          // its reply begins with the id of what the driver has found
+  api::Handle finds = api::Handle::None;          // its reply begins with the id of a found object
 
-  // The entry point that the program has asked for. Of the session's own calls one makes such a call in its place.
+  // The driver's entry point behind this call. `disturb`, a call of the session itself, also reaches one.
   std::string_view asks_driver() const {
     if (name == "disturb") return "cuMemFree_v2";
     return id < api::first_session_id ? name : "";
@@ -86,7 +86,7 @@ inline std::vector<CallLine> all_calls() {
   return lines;
 }
 
-// The calls of captures and graphs, and those whose work a capture takes, refuses or outlives.
+// Whether the call is about captures or graphs, or is recorded, refused or outlived by a capture.
 inline bool is_about_graphs(std::string_view name) {
   constexpr std::string_view parts[] = {"Graph", "Captur", "UserObject", "pageable"};
   constexpr std::string_view names[] = {"cuLaunchKernel",
@@ -114,7 +114,7 @@ inline bool is_about_graphs(std::string_view name) {
   return std::any_of(std::begin(parts), std::end(parts), [&](auto p) { return name.find(p) != name.npos; }) ||
          std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
-// Those of the lines.
+// The lines that are about captures or graphs.
 inline std::vector<CallLine> about_graphs(const std::vector<CallLine>& all) {
   std::vector<CallLine> lines;
   std::copy_if(all.begin(), all.end(), std::back_inserter(lines),

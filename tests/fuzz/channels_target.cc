@@ -1,18 +1,17 @@
-// Several channels of one session at once, as a hostile guest's threads may use them: one ends, resets or makes anew
-// what another is using. Each channel is served by a thread of its own, over one session on the strict fake driver.
+// Several channels of one session at once, as threads of a hostile guest use them: one channel ends, resets or
+// recreates an object that another uses. One thread serves each channel, over one session on the strict fake driver.
 //
-// Of the threads one runs at a time, and the input says which. Another may go on
-//   - before each record, when the one before has been executed;
-//   - before each call of the driver, and behind it: between a look-up and the use, and between the driver's deed and
-//     the session's knowing;
-//   - before each lock that the worker's code takes (tests/fuzz/locks.h).
-// So no time passes in the choice, and an input repeats what it has found. What lies between two operations on the
-// session's atomic words is not searched here: tests/unit/session/objects_test.cc interrupts these.
+// One thread runs at a time, and the input chooses it. The choice can change
+// - before each record, when the last one has been executed;
+// - before and after each call of the driver: between a lookup and the use, and between the driver's result and the
+//   session's update;
+// - before each lock that the worker takes (tests/fuzz/locks.h).
+// The choice never depends on time, so an input repeats its finding. Interleavings between atomic operations are not
+// searched here: tests/unit/session/objects_test.cc covers them.
 //
-// The records break no rule of the protocol, but for one in 64, in which a word is damaged. What must hold: whole
-// records do not break the session; nobody waits for ever; what ended before a record began is not handed to the driver
-// in it; when all is quiet the session knows the driver's objects and memory, and no others; and when everything has
-// been ended, nothing is counted any more.
+// Records follow the protocol, except that one in 64 has a damaged word. Expected: valid records do not break the
+// session; no thread waits for ever; no object reaches the driver in a record that began after the object's end; at
+// rest, the session knows exactly the driver's objects and memory; and after all ends, every count is 0.
 #include <sys/mman.h>
 
 #include <deque>
@@ -36,8 +35,8 @@
 namespace {
 
 constexpr std::size_t arena_bytes = 4 << 20;
-constexpr unsigned most_records = 48;       // of all channels together
-constexpr std::uint32_t quiet_channel = 8;  // before and behind the others, which are 0 to 3
+constexpr unsigned most_records = 48;       // of all channels in sum
+constexpr std::uint32_t quiet_channel = 8;  // serves before and after the others, which are 0 to 3
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 class World;
@@ -53,7 +52,7 @@ void point() {
 std::uint64_t record_of_this_thread();
 std::optional<std::string_view> asked_by_this_thread();
 
-// ---- the driver, with a point before and behind each call ----------------------------------------------------------
+// ---- the driver, with a switch point before and after each call ----------------------------------------------------
 
 host::Driver plain;
 
@@ -66,7 +65,7 @@ struct Through<entry> {
     point();
     in_driver = true;
     fake::programs_call = asked_by_this_thread();
-    CUresult result = CUDA_ERROR_INVALID_HANDLE;  // of a use that has raced with the end of what it uses
+    CUresult result = CUDA_ERROR_INVALID_HANDLE;  // for a use that raced with the object's end
     try {
       result = (plain.*entry)(p...);
     } catch (const fake::Raced&) {
@@ -102,7 +101,7 @@ bool overlap(std::uint64_t one, std::uint64_t other) {
   return spans[one].began < spans[other].executed && spans[other].began < spans[one].executed;
 }
 
-// A record on its way: what the guest knows of it.
+// A record that is being served, as the guest knows it.
 struct Sent {
   const fuzz::CallLine* line = nullptr;
   std::uint64_t made = 0;
@@ -110,12 +109,12 @@ struct Sent {
   unsigned mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-// One channel: writes its next record when the worker looks for it and the one before has been executed.
+// One channel: writes its next record when the worker looks for it and the last one has been executed.
 class Lane {
  public:
   Lane(World& world, std::uint32_t channel);
   void serve();
-  // In the thread that serves, before shared memory is read.
+  // Called in the serving thread before each read of shared memory.
   void before_read(const void* at) {
     if (at == &control_.tail && control_.head == control_.tail && !stop_) next();
   }
@@ -155,9 +154,9 @@ class World {
     const auto choice = in.number();
     of_graphs_ = choice >= 192;
     fake_.let_race({record_of_this_thread, overlap, choice % 2 == 1});
-    lanes_.end();  // there is no guest to call a function of the program's
+    lanes_.end();  // no guest can call the program's functions
     spans.assign(1, {});
-    // What this thread has current is a session's before, as far as make_current() knows.
+    // make_current() assumes the context that an earlier session left current in this thread.
     CUcontext context = nullptr;
     plain.cuDevicePrimaryCtxRetain(&context, 0);
     plain.cuCtxSetCurrent(context);
@@ -180,10 +179,10 @@ class World {
     end_everything();
   }
 
-  // What the next record is: false when there is none.
+  // Chooses the next record; false if there is none.
   bool choose(Sent& sent, std::vector<std::byte>& payload);
   void executed(const Sent& sent, CUresult result, std::span<const std::byte> reply);
-  // The session was broken before this record's end, perhaps by it.
+  // The session broke during this record, possibly because of it.
   void broken_by(const Sent& sent) { unfinished_ = sent.line->name; }
 
  private:
@@ -193,7 +192,7 @@ class World {
     Lane(*this, channel).serve();
     turns->end();
   }
-  // These records one after the other, on a channel of their own.
+  // Serves these records in order, on a channel of their own.
   void serve_alone() {
     std::memset(static_cast<void*>(&other_side::control(slot, quiet_channel)), 0, sizeof(ring::ChannelControl));
     Lane(*this, quiet_channel).serve();
@@ -208,7 +207,7 @@ class World {
 
   struct Ordered {
     std::string_view name;
-    std::vector<std::uint64_t> words;  // the payload; none: as it comes
+    std::vector<std::uint64_t> words;  // the payload; empty: generated
   };
   fuzz::Input& in_;
   fake::Driver fake_;
@@ -232,7 +231,8 @@ class World {
 const std::vector<fuzz::CallLine>& calls() {
   static const std::vector<fuzz::CallLine> known = [] {
     std::vector<fuzz::CallLine> lines = fuzz::all_calls();
-    // bring_name reads a name from the arena. This target writes no names there, and a name without an end breaks the session.
+    // bring_name reads a name from the arena. This target writes no names there, and a name without a NUL breaks the
+    // session.
     std::erase_if(lines, [](const fuzz::CallLine& line) {
       return !fuzz::WholeRecords::knows(line) || line.name == "bring_name";
     });
@@ -244,7 +244,7 @@ const std::vector<fuzz::CallLine>& calls_of_graphs() {
   static const std::vector<fuzz::CallLine> known = fuzz::about_graphs(calls());
   return known;
 }
-// The calls that end what others use, or make what is kept beside them: every other record is one of these.
+// Calls that end objects in use, or create state beside them. Every second record is one of these.
 constexpr std::string_view telling[] = {"cuDevicePrimaryCtxReset_v2",
                                         "cuModuleUnload",
                                         "cuLibraryUnload",
@@ -321,7 +321,7 @@ void Lane::conclude() {
                   other_side::reply(world_.slot, channel_).first(control_.reply_length));
 }
 
-// ---- what is sent, and what comes back -----------------------------------------------------------------------------
+// ---- sending and receiving -----------------------------------------------------------------------------------------
 
 bool World::choose(Sent& sent, std::vector<std::byte>& payload) {
   if (!chosen_by_input_) return choose_ordered(sent, payload);
@@ -354,7 +354,7 @@ bool World::choose_ordered(Sent& sent, std::vector<std::byte>& payload) {
   return true;
 }
 
-// Device addresses are the guest's to know; no other address of the worker's is.
+// The guest may know device addresses, but no other address of the worker.
 void World::executed(const Sent& sent, CUresult result, std::span<const std::byte> reply) {
   if (sent.made != 0) ids_.made(sent.made);
   std::uint64_t word = 0;
@@ -363,7 +363,7 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
     fuzz::require(!fake_.issued(reinterpret_cast<const void*>(word)), "a reply holds the driver's handle %llx",
                   static_cast<unsigned long long>(word));
   }
-  // Ids that the worker has chosen, also with an error, and within structs where members of four bytes are before them.
+  // Ids that the worker has chosen, even in an error's reply, at any multiple of four bytes.
   for (std::size_t i = 0; i + sizeof word <= reply.size(); i += sizeof(std::uint32_t)) {
     std::memcpy(&word, reply.data() + i, sizeof word);
     if (known(word)) ids_.found(word);
@@ -377,7 +377,7 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
   records_.learn_address(word);
 }
 
-// One thing of each kind, so that short inputs find something to share.
+// One object of each kind, so that short inputs find objects to share.
 void World::prepare() {
   order("hello", {ring::window_count, 0});
   for (const char* name : {"cuMemAlloc_v2", "cuStreamCreate", "cuEventCreate", "cuModuleLoadData", "cuLibraryLoadData",
@@ -388,9 +388,9 @@ void World::prepare() {
   chosen_by_input_ = true;
 }
 
-// ---- what must hold when all is quiet ------------------------------------------------------------------------------
+// ---- checks at rest ------------------------------------------------------------------------------------------------
 
-// The driver's handles, but for its own pool as long as the guest has not asked for that.
+// The driver's handles, except its own pool until the guest has asked for it.
 std::size_t World::handles_to_be_known() {
   const void* const own = fake_.own_pool();
   const auto names_it = [&](std::uint64_t id) { return session.objects.find(id, api::Id::of(id).kind) == own; };
@@ -404,7 +404,7 @@ void World::check_known() {
   for (const std::uint64_t id : ids_.all())
     if (const void* handle = session.objects.find(id, api::Id::of(id).kind); handle != nullptr) {
       ++found;
-      if (api::Id::of(id).kind == api::Handle::Resource) {  // bytes of the session's, and no handle
+      if (api::Id::of(id).kind == api::Handle::Resource) {  // bytes in the session, not a handle
         ++resources;
         continue;
       }
@@ -431,7 +431,7 @@ void World::check_ranges() {
   for (const std::uint64_t at : records_.addresses())
     fuzz::require(!session.memory.addresses.contains(at, 1) || is_live(at) || session.arena.holds(at),
                   "memory that may be named is the driver's");
-  // After a fault of the context nothing can be freed: what the session has let go comes back with a reset.
+  // After a fault of the context nothing can be freed; a reset then returns memory that the session has released.
   if (other_side::header(slot).fault != 0) return;
   for (const auto& [start, bytes] : live)
     fuzz::require(session.memory.addresses.contains(start, bytes), "the driver's memory may be named");
@@ -440,8 +440,8 @@ void World::check_ranges() {
                 static_cast<unsigned long long>(session.memory.addresses.count()), live.size());
 }
 
-// A reset takes what the context has, captures included. What belongs to no context goes one by one. The driver's own pool stays, and so do
-// resources and their descriptions, which no call ends.
+// A reset ends the context's objects, including captures; other objects end one by one. The driver's own pool stays, as
+// do resources and descriptors, which no call ends.
 void World::end_everything() {
   constexpr std::pair<api::Handle, const char*> ends[] = {
       {api::Handle::Library, "cuLibraryUnload"},      {api::Handle::MemPool, "cuMemPoolDestroy"},

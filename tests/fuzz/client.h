@@ -1,4 +1,4 @@
-// What the fuzzers of the broker's sockets share: a folder for a socket, and a client that never waits.
+// For the fuzzers of the broker's sockets: a folder for a socket, and a client that never blocks.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 
 namespace fuzz {
 
-// For the process's lifetime.
+// Exists until the process exits.
 inline const std::string& socket_folder() {
   static const struct Folder {
     Folder() {
@@ -30,7 +30,7 @@ inline const std::string& socket_folder() {
   return made.path;
 }
 
-// Empty where nobody takes it.
+// Empty if the connection is refused.
 inline host::broker::Fd connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -40,7 +40,7 @@ inline host::broker::Fd connect_to(const std::string& path) {
   return socket;
 }
 
-// The next message, and each descriptor that comes with it; its length, or recvmsg's other answers.
+// Receives the next message and its descriptors. Returns the length, or as recvmsg().
 template <class Message>
 ssize_t receive(const host::broker::Fd& socket, Message& message, std::vector<host::broker::Fd>& descriptors) {
   iovec data{&message, sizeof message};

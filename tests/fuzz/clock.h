@@ -1,7 +1,7 @@
-// A monotonic clock that stands still until a script moves it: minutes of patience pass in no time. libFuzzer itself
-// measures by the calendar's clock, which goes on.
+// A monotonic clock that only a script moves, so that minutes of waiting pass at once. libFuzzer itself uses the
+// realtime clock, which runs on.
 //
-// For one file of a program: it defines clock_gettime() in place of libc's.
+// Include it in one file of a program: it replaces libc's clock_gettime().
 #pragma once
 
 #include <sys/syscall.h>
@@ -12,8 +12,7 @@
 
 namespace fuzz {
 inline std::uint64_t clock_ns = 0;
-inline std::uint64_t clock_step_ns =
-    0;  // passes with each look at the clock: for code that looks until time has passed
+inline std::uint64_t clock_step_ns = 0;  // added at each reading, for code that polls until a time
 }  // namespace fuzz
 
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {

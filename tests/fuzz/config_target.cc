@@ -1,4 +1,4 @@
-// ivgpud's configuration file: whatever the text, parsing ends with a sentence or with values that the broker can use.
+// ivgpud's configuration file: any text yields either one error message or valid settings.
 #include "host/broker/config/config.h"
 
 #include "ring/layout/layout.h"

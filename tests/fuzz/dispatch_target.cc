@@ -1,8 +1,8 @@
-// A worker's channel with a hostile guest: records of every call in the table, through the ring, serve_channel() and
-// the handlers, to the strict fake driver, which ends the process when it is handed anything that it did not issue.
+// A worker's channel with a hostile guest. Records of every call go through the ring, serve_channel() and the handlers
+// to the strict fake driver. The driver aborts on an argument that it never issued.
 //
-// Each record is served by a channel of its own in this thread: behind it lies one that no guest sends, at which
-// serve_channel() returns. So the next record can name what the reply to this one has brought.
+// This thread serves each record by a channel of its own. An invalid record behind it makes serve_channel() return, so
+// that the next record can name ids from this reply.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -24,10 +24,10 @@
 namespace {
 
 constexpr std::size_t arena_bytes = 4 << 20;
-constexpr std::uint64_t largest_allocation = 1 << 20;  // the fake driver fills what it allocates
+constexpr std::uint64_t largest_allocation = 1 << 20;  // the fake driver fills each allocation
 constexpr int most_records = 64;
 
-// The fake driver's table, with a refusal where it serves nothing: a call may be in the table before the fake knows it.
+// The fake driver's table. A call of the table that the fake lacks returns an error.
 template <class... P>
 CUresult refuse(P...) {
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -64,14 +64,14 @@ class World {
         session_(
             slot_, driver_,
             {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .windows = host::all_windows, .join_at_end = true}) {
-    lanes_.end();  // there is no guest to call a function of the program's
+    lanes_.end();  // no guest can call the program's functions
     CUcontext context = nullptr;
     driver_.cuDevicePrimaryCtxRetain(&context, 0);
     driver_.cuCtxSetCurrent(context);
-    session_.reset(0);  // it knows its context from now on, whatever was current in this thread
+    session_.reset(0);  // resets the cached current context of this thread
   }
   ~World() {
-    // hello may have moved the arena; what it left is not ours any more.
+    // After hello, the arena's original range no longer belongs to this world.
     munmap(reinterpret_cast<void*>(session_.arena.address()), arena_bytes);
     munmap(base_, ring::arena_offset);
   }
@@ -81,7 +81,7 @@ class World {
     CUresult result;
     std::span<const std::byte> reply;
   };
-  // Serves one record. Whatever header.bytes says, the ring holds `payload`, padded.
+  // Serves one record. The ring holds `payload`, padded, regardless of header.bytes.
   Answer serve(const fuzz::CallLine& line, ring::RecordHeader header, std::span<const std::byte> payload) {
     fake::programs_call = line.asks_driver();
     ring::ChannelControl& control = other_side::control(slot_, 0);
@@ -101,11 +101,11 @@ class World {
     }
     stop_ = false;
     host::serve_channel(session_, 0, stop_);
-    // Where the record has swallowed what follows it, there was nothing left to end the session.
+    // A record whose length covers the next record leaves nothing that ends the session.
     fuzz::require(session_.protocol.broken.exchange(false) || stop_, "a record that is no call's ends the session");
     return read_answer(control);
   }
-  // From now on the guest writes while records are read. `stop` ends a channel that waits for more.
+  // From now on the guest writes during reads. `stop` ends a channel that waits for more.
   void move(fuzz::Moving& moving) {
     moving_ = &moving;
     moving.after(10'000, [this] { stop_ = true; });
@@ -134,7 +134,7 @@ class World {
   host::Lanes lanes_{session_, -1};
 };
 
-// Device addresses are the guest's to know; no other address of the worker's is.
+// The guest may know device addresses, but no other address of the worker.
 void check_reply(World& world, std::span<const std::byte> reply) {
   for (std::size_t i = 0; i + 8 <= reply.size(); i += 8) {
     std::uint64_t word = 0;
@@ -144,7 +144,7 @@ void check_reply(World& world, std::span<const std::byte> reply) {
   }
 }
 
-// Ids that the worker has chosen also come with an error.
+// An error's reply also names ids that the worker has chosen.
 void learn_ids(const World& world, fuzz::Records& records, std::span<const std::byte> reply) {
   constexpr std::size_t most = 32;
   for (std::size_t i = 0; i + 8 <= std::min(reply.size(), most * 8); i += 8) {
@@ -164,10 +164,10 @@ void learn(const World& world, fuzz::Records& records, const fuzz::CallLine& lin
   if (line.id == api::id_of::cuGraphConditionalHandleCreate) records.learn_number(first);
 }
 
-// Makes one thing of each kind, so that short inputs find something to name.
+// Makes one object of each kind, so that short inputs find objects to name.
 void prepare(World& world, fuzz::Records& records, const std::vector<fuzz::CallLine>& calls) {
-  // All choices of a call are the same number. By 120 they are whole records, 120 bytes of memory and the kernel `fill`; others are
-  // flags that the driver takes.
+  // All choices for a call return this number. 120 gives valid records, 120 bytes of memory and the kernel `fill`;
+  // other numbers are flags that the driver accepts.
   struct Choice {
     int id;
     std::uint8_t number = 120;
@@ -205,7 +205,7 @@ void prepare(World& world, fuzz::Records& records, const std::vector<fuzz::CallL
   }
 }
 
-// In the newest stream, in any mode.
+// Begins a capture of the newest stream, in any mode.
 void begin_capture(World& world, fuzz::Records& records, fuzz::Input& in) {
   const fuzz::CallLine line{
       .id = api::id_of::cuStreamBeginCapture_v2, .name = "cuStreamBeginCapture_v2", .waits = true, .fields = {}};
@@ -216,11 +216,11 @@ void begin_capture(World& world, fuzz::Records& records, fuzz::Input& in) {
       payload);
 }
 
-// libFuzzer counts these as coverage, so that an input is kept by which a call succeeds that has not before. By id.
+// By call id. libFuzzer counts these as coverage, so it keeps an input that makes a new call succeed.
 [[gnu::section("__libfuzzer_extra_counters")]] std::uint8_t succeeded[1024];
 
-// How often each call of captures and graphs has succeeded. With IVGPU_FUZZ_REACH=1 in the environment the process ends badly if one
-// never has: its handler would be searched no further than its first refusal.
+// Successes of each call about captures and graphs. With IVGPU_FUZZ_REACH=1 the process fails if one never succeeds,
+// since the fuzzer would not search its handler beyond the first refusal.
 class Reached {
  public:
   explicit Reached(const std::vector<fuzz::CallLine>& calls) : calls_(calls) {}
@@ -228,7 +228,7 @@ class Reached {
   Reached& operator=(const Reached&) = delete;
   ~Reached() {
     if (const char* const asked = getenv("IVGPU_FUZZ_REACH"); asked == nullptr || *asked != '1') return;
-    // No seed makes these succeed yet: they want one node of many.
+    // The seeds do not reach these yet: each needs a particular node among many.
     constexpr std::string_view not_yet[] = {"cuGraphHostNodeSetParams", "cuGraphChildGraphNodeGetGraph",
                                             "cuGraphEventRecordNodeSetEvent", "cuGraphAddNode_v2"};
     std::string missing;

@@ -1,19 +1,20 @@
-# Fuzzing with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer: a target for each place where bytes of
-# somebody else are read. Built where clang builds with these sanitizers (preset asan), from the very libraries that its
-# tests link; what is fuzzed is counted there as well, which costs the tests next to nothing. Labelled fuzz.
+# Fuzzing with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer: one target for each reader of untrusted
+# bytes. Built with clang and these sanitizers (preset asan), from the libraries that the tests link. The coverage
+# counters there cost the tests next to nothing. Label: fuzz.
 #
-# A merge run replays each corpus. tools/test --all also searches with each target, from one seed and for a fixed number of
-# executions, two minutes at most each on a busy processor, so that it is the same search everywhere. tools/fuzz searches for
-# longer, with another seed each time.
+# A merge run replays each corpus. tools/test --all also searches with each target, from a fixed seed and for a fixed
+# number of executions, so each search is the same everywhere. A search takes at most two minutes on a busy processor.
+# tools/fuzz searches longer, with a new seed each time.
 
-# What is counted: the code that reads.
+# Coverage is counted in the code that reads untrusted bytes.
 function(fuzz_count)
   foreach(target IN LISTS ARGN)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endforeach()
 endfunction()
 fuzz_count(ivgpu_abi ivgpu_session ivgpu_worker_start ivgpu_guest ivgpu_broker ivgpu_tools simgpu_image)
-# Of the simulated GPU's engine what reads a text, not what runs it: that is hot, and other tests need it fast.
+# Of the simulated GPU's engine only the code that reads text is counted. The interpreter is hot, and other tests need
+# its speed.
 set(read_ptx ptx/body.cc ptx/declare.cc ptx/lexer.cc ptx/parser.cc ptx/types.cc vm/form.cc
              vm/link.cc vm/link_kernels.cc vm/link_memory.cc vm/link_names.cc vm/lower.cc vm/lower_compare.cc
              vm/lower_control.cc vm/lower_convert.cc vm/lower_memory.cc vm/lower_move.cc vm/lower_opcodes.cc
@@ -25,8 +26,8 @@ set_property(SOURCE ${read_ptx} TARGET_DIRECTORY simgpu_engine
 find_package(nlohmann_json REQUIRED)
 add_custom_target(fuzzers)
 
-# fuzz_target(name executions libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
-# NAME.dict where there are some.
+# fuzz_target(name executions libraries...): compiles NAME_target.cc. The corpus is corpus/NAME; NAME.dict, if present,
+# has words for mutations.
 function(fuzz_target name runs)
   set(here ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   set(corpus ${here}/corpus/${name})
@@ -58,17 +59,17 @@ function(fuzz_target name runs)
   add_test(NAME fuzz.${name}.search
            COMMAND ${IVGPU_LIMITED} ${here}/search ${runs} $<TARGET_FILE:fuzz_${name}> ${options} ${work}/found ${corpus})
   set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS "fuzz;thorough")
-  # A merge run replays the corpora, but for that of the simulated GPU, which it does not build with a sanitizer.
+  # A merge run replays all corpora but the simulated GPU's, which it does not build with a sanitizer.
   if(NOT name STREQUAL ptx)
     set_tests_properties(fuzz.${name}.replay PROPERTIES LABELS "fuzz;merge")
     set_target_properties(fuzz_${name} PROPERTIES IVGPU_MERGE ON)
   endif()
-  # What tools/fuzz needs to know of a target: its name, and its options.
+  # For tools/fuzz: the target's name and options.
   set_property(GLOBAL APPEND_STRING PROPERTY IVGPU_FUZZ_LIST "${name} ${options}\n")
 endfunction()
 
-# fuzz_object(name libraries...): NAME_target.cc, compiled once for the targets NAME and NAME_moving. The memory of the
-# second moves between any two reads of it.
+# fuzz_object(name libraries...): compiles NAME_target.cc once for the targets NAME and NAME_moving. The second target's
+# memory may change before each read.
 function(fuzz_object name)
   add_library(fuzz_${name}_object OBJECT ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${name}_target.cc)
   target_link_libraries(fuzz_${name}_object PRIVATE ${ARGN} ivgpu_options)
@@ -78,19 +79,19 @@ endfunction()
 fuzz_target(ring 150000 ivgpu_api)
 fuzz_object(dispatch ivgpu_session ivgpu_fake_driver)
 fuzz_target(dispatch 3000 ivgpu_session ivgpu_fake_driver)
-# Its corpus makes each call of captures and graphs succeed, so that the handlers are replayed beyond their first refusals.
+# Its corpus makes each call about captures and graphs succeed, so that replays pass the handlers' first refusals.
 set_property(TEST fuzz.dispatch.replay APPEND PROPERTY ENVIRONMENT IVGPU_FUZZ_REACH=1)
 fuzz_target(dispatch_moving 4000 ivgpu_session ivgpu_fake_driver)
 fuzz_object(guest ivgpu_guest)
 fuzz_target(guest 4000 ivgpu_guest)
 fuzz_target(guest_moving 4000 ivgpu_guest)
-# Of several channels one runs at a time, and another goes on where one takes a lock.
+# One channel runs at a time; the linker's --wrap lets the target switch channels at each lock.
 fuzz_target(channels 1000 ivgpu_session ivgpu_fake_driver)
 target_sources(fuzz_channels PRIVATE ${CMAKE_CURRENT_LIST_DIR}/locks.cc)
 foreach(lock pthread_mutex_lock pthread_rwlock_rdlock pthread_rwlock_wrlock)
   target_link_options(fuzz_channels PRIVATE -Wl,--wrap=${lock})
 endforeach()
-# A worker's start with a jail that is played. What it maps is caught on the way, so that one process can start many.
+# A worker's start with a fake jail. The target intercepts mmap(), so that one process can start many workers.
 fuzz_target(starting 8000 ivgpu_worker_start ivgpu_session)
 target_sources(fuzz_starting PRIVATE ${CMAKE_CURRENT_LIST_DIR}/played_jail.cc)
 target_link_options(fuzz_starting PRIVATE -Wl,--wrap=mmap)
@@ -104,7 +105,7 @@ fuzz_target(config 190000 ivgpu_broker)
 fuzz_target(status 8000 ivgpu_tools nlohmann_json::nlohmann_json)
 fuzz_target(text 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_json)
 
-# Each mistake of these files must be seen by its target: MISTAKE(name, what, target).
+# MISTAKE(name, what, target): the target must find each mistake of these files.
 function(fuzz_catches file word promise)
   set(path ${CMAKE_SOURCE_DIR}/ring/verify/${file})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})

@@ -1,10 +1,9 @@
-// The guest library with a hostile worker: one that fills the device page with nonsense, answers calls with replies of
-// any length and content, and scribbles on every word of the slot while the program makes calls.
+// The guest library with a hostile worker, which fills the device page with invalid values, replies with any length and
+// content, and writes to every word of the slot during calls.
 //
-// There is no second thread: the library rings the doorbell of a worker that sleeps, and this worker always claims to
-// sleep, so it has its turn within each call. The program is honest: its own buffers have exactly the size that it
-// says, and AddressSanitizer sees a byte that is written past one. Time passes only by being asked for, so that
-// patience costs nothing.
+// There is no second thread. This worker always claims to sleep, so the library rings it in each call, and the ring
+// runs the worker. The program is honest: its buffers have exactly the stated sizes, and AddressSanitizer reports a
+// write past one. Only reading the clock moves it, so time-outs cost nothing.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -47,14 +46,14 @@ class Worker {
   ring::RegionHeader& header() { return other_side::region(region_); }
   ring::SlotEntry& entry() { return other_side::entry(region_, 0); }
 
-  // From now on what is read moves. The words that a session looks at again and again are scribbled on anyway.
+  // From now on the watched memory changes before reads. scribble() covers the words that a session polls.
   void move(fuzz::Moving& moving) {
     moving_ = &moving;
     moving.watch(region_ + sizeof(std::uint64_t), offsetof(ring::RegionHeader, heartbeat) - sizeof(std::uint64_t));
     watch_slot();
   }
 
-  // What the broker does with a slot that was given back. False: no more of them.
+  // Starts a released slot again, as the broker does. False after two epochs.
   bool start_again() {
     if (++epoch_ > 2) return false;
     madvise(region_, region_bytes, MADV_DONTNEED);  // all zeros again
@@ -64,17 +63,17 @@ class Worker {
     return true;
   }
 
-  // The doorbell: something was published or a channel was opened.
+  // The doorbell: the guest has published a record or opened a channel.
   void turn() {
     for (std::uint32_t c = 0; c < 2; ++c) {
       ring::ChannelControl& control = other_side::control(slot_, c);
       if (control.tail != taken_[c]) serve(c);
-      control.worker_asleep = 1;  // so that the next record rings us, too
+      control.worker_asleep = 1;  // so that the next record rings the doorbell, too
     }
   }
 
  private:
-  // A reply's length and result.
+  // The words with a reply's length and result.
   static constexpr std::size_t reply_words_bytes = 8;
   std::byte* reply_words(std::uint32_t channel) {
     return slot_.base() + ring::channel_offset(channel) + offsetof(ring::ChannelControl, reply_length);
@@ -110,8 +109,8 @@ class Worker {
     while (in_.once_in(4)) scribble();
   }
 
-  // Nonsense in a word or some bytes of what the worker writes. Not in the region's header: the broker's, and checked
-  // once.
+  // Writes random values to some words that the worker owns. Spares the region's header, which the broker owns and the
+  // guest checks once.
   void scribble() {
     const auto value = in_.any();
     ring::ChannelControl& c = other_side::control(slot_, 0);
@@ -134,7 +133,7 @@ class Worker {
       default: header().heartbeat += 1; break;
     }
   }
-  // One of those that the library itself calculates with, or any.
+  // Sets an attribute that the library uses in its computations, or any other.
   void set_attribute(std::int32_t value) {
     constexpr CUdevice_attribute used[] = {CU_DEVICE_ATTRIBUTE_WARP_SIZE, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                            CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
@@ -178,7 +177,7 @@ class Worker {
     control.reply_position = stalls_ ? in_.any() : record.position;
   }
 
-  // A reply as the call's real one begins, then bytes of the input.
+  // Begins like the call's real reply, and goes on with bytes of the input.
   std::size_t reply(std::span<std::byte> to, std::uint16_t call, const std::byte* record) {
     ring::Writer w(to);
     switch (call) {
@@ -189,7 +188,7 @@ class Worker {
       case api::id_of::cuLibraryGetGlobal:
       case api::id_of::cuLibraryGetManaged:
         put_memory(w, false);
-        if (!in_.once_in(8)) w.slot(in_.below(2));  // whether it is managed: an older worker does not say
+        if (!in_.once_in(8)) w.slot(in_.below(2));  // whether it is managed; an older worker omits it
         return w.used();
       case api::id_of::cuModuleGetFunction: put_found<api::FindFunctionRecord>(w, record); return w.used();
       case api::id_of::cuModuleGetTexRef: put_found<api::FindTextureReferenceRecord>(w, record); return w.used();
@@ -208,7 +207,7 @@ class Worker {
     if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
     return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();  // more than enough: what lay there before
   }
-  // Of a call of captures and graphs. False: it is none, or its reply has no list.
+  // The reply to a call about captures and graphs. False if the call is another, or its reply has no list.
   bool put_of_graphs(ring::Writer& w, std::uint16_t call) {
     switch (call) {
 #define CALL(...)
@@ -236,7 +235,7 @@ class Worker {
     }
     return false;
   }
-  // Of a call that proposes an id.
+  // The reply to a call that proposes an id.
   template <class Record>
   void put_found(ring::Writer& w, const std::byte* at) {
     Record record;
@@ -262,7 +261,7 @@ class Worker {
   fuzz::Moving* moving_ = nullptr;
 };
 
-// The region as the library reaches it: our memory, and a doorbell that is a function call.
+// The region as the library sees it: private memory, and a doorbell that is a function call.
 class Region final : public guest::Region {
  public:
   Region(std::byte* base, Worker& worker) : base_(base), worker_(worker) {}
@@ -289,7 +288,7 @@ class Region final : public guest::Region {
 
 // ---- the program ---------------------------------------------------------------------------------------------------
 
-// What a program has been given so far.
+// Handles and addresses that a program has received so far.
 struct Known {
   std::uint64_t handles[api::handle_kinds] = {};
   CUdeviceptr memory = 0, reserved = 0;
@@ -306,7 +305,7 @@ T some(const Known& known, fuzz::Input& in, api::Handle kind = api::handle_of<T>
   return api::from_number<T>(in.once_in(32) ? in.any() : value);
 }
 
-// A call of a CALL line with parameters that a program might pass.
+// Makes the call of a CALL line with plausible parameters.
 template <class S>
 class AnyCall;
 template <class... P, api::Arg... A>
@@ -332,7 +331,7 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
   using Param = std::tuple_element_t<I, Params>;
   template <std::size_t I>
   static constexpr api::Handle kind = api::kind_of_param<Param<I>, args[I]>;
-  // A pointer to a handle or an address that the call gives.
+  // Whether the parameter points to a handle or an address that the call returns.
   template <std::size_t I>
   static constexpr bool is_answer = args[I].dir == api::Dir::Creates || args[I].dir == api::Dir::Finds ||
                                     args[I].dir == api::Dir::Knows || args[I].dir == api::Dir::Memory;
@@ -351,7 +350,7 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
     else if constexpr (kind<I> != api::Handle::None)
       std::get<I>(params_) = some<T>(known_, in_, kind<I>);
     else
-      std::get<I>(params_) = static_cast<T>(in_.number());  // small: it may count what a pointer points to
+      std::get<I>(params_) = static_cast<T>(in_.number());  // small: may be the length of a buffer
   }
   template <std::size_t I>
   void by_pointer() {
@@ -401,7 +400,7 @@ void load(Known& k, fuzz::Input& in) {
   }
 }
 
-// A link from its creation to its end. No later call names it, so none writes to its buffers.
+// A whole life of a link. No later call names it, so none writes to its buffers.
 void link(Known&, fuzz::Input& in) {
   CUjit_option names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
   const std::size_t room = 1 + in.number();
@@ -454,7 +453,7 @@ void look_up(Known& k, fuzz::Input& in) {
 }
 
 void launch(Known& k, fuzz::Input& in) {
-  // A launch reads as much as the worker has said that each parameter has; this program's are as long as any can be.
+  // A launch reads as many bytes per parameter as the worker has claimed; this program's buffers have the maximum.
   static std::vector<std::byte> longest(ring::max_record);
   static std::vector<void*> params(ring::reply_bytes / 8, longest.data());
   const unsigned block = in.once_in(8) ? static_cast<unsigned>(in.any()) : 32;
@@ -518,7 +517,7 @@ void questions(Known& k, fuzz::Input& in) {
     guest::calls::cuOccupancyMaxPotentialBlockSize(&value, &second, some<CUfunction>(k, in), nullptr, 0, in.number());
 }
 
-// The program's buffers have exactly as much room as it says.
+// Buffers of exactly the stated size.
 void lists(Known& k, fuzz::Input& in) {
   std::size_t count = in.below(8);
   const std::unique_ptr<CUgraphNode[]> nodes(new CUgraphNode[count]{}), ends(new CUgraphNode[count]{});
@@ -612,7 +611,7 @@ void captures(Known& k, fuzz::Input& in) {
               CUDA_SUCCESS ||
           status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         break;
-      for (std::size_t i = 0; i < count; ++i) read = edges[i].type;  // AddressSanitizer sees whether it is there
+      for (std::size_t i = 0; i < count; ++i) read = edges[i].type;  // AddressSanitizer checks the access
       if (count != 0 && nodes[count - 1] != nullptr) remember(k, nodes[count - 1]);
       break;
     case 2:
@@ -649,14 +648,14 @@ constexpr Step steps[] = {
 std::byte* the_region() {
   static std::byte* const at = static_cast<std::byte*>(
       mmap(nullptr, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  // All zeros again, and whole: the library unmaps the first pages of a region that it refuses.
+  // Maps zeros again, since the library unmaps the first pages of a region that it refuses.
   void* const again =
       mmap(at, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   fuzz::require(again == at, "the region is mapped again");
   return at;
 }
 
-// A process has one session for its life; here each input has one, in a thread that begins anew.
+// A process has one session for its life. Here each input has its own, in a thread without state.
 void begin(guest::Session* session) {
   static const bool adopted = guest::initialize_with(session) == CUDA_SUCCESS;
   fuzz::require(adopted, "the first session is taken");
@@ -674,7 +673,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, std::min<std::size_t>(size, 2048));
   fuzz::clock_step_ns = 20'000;
   static guest::Session* const first = [] {
-    setenv("IVGPU_OFF", "copy_threads", 1);  // one thread, so that an input always means the same
+    setenv("IVGPU_OFF", "copy_threads", 1);  // without other threads, an input always means the same
     fuzz::Input none(nullptr, 0);
     std::byte* const region = the_region();
     Worker worker(region, none);
@@ -689,7 +688,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (fuzz::memory_moves) worker.move(moving.emplace(in));
   const std::unique_ptr<guest::Session> session = guest::Session::open(std::make_unique<Region>(region, worker), false);
   if (session == nullptr) return 0;
-  for (std::uint32_t device = 0; device < guest::device_count(); ++device)  // as the first session's had
+  for (std::uint32_t device = 0; device < guest::device_count(); ++device)  // as in the first session
     session->objects.create(api::Handle::Context, nullptr);
   begin(session.get());
   Known known;

@@ -1,6 +1,5 @@
-// Images as a guest sends them: what the worker asks of one before a driver sees it, and then the simulated GPU's
-// reading of those that pass. Each lies in memory of exactly its size; a text gets the NUL that the worker puts behind
-// it.
+// Images from a guest: the worker's checks before a driver sees one, and then the simulated GPU's reading of images
+// that pass. Each image is in memory of exactly its size; a text gets the worker's NUL.
 #include "host/simgpu/image/image.h"
 
 #include <memory>
@@ -13,7 +12,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// A copy with nothing around it.
+// A copy of exactly its size.
 struct Exact {
   explicit Exact(Bytes bytes) : size(bytes.size()), memory(new std::byte[bytes.size()]) {
     if (size != 0) std::memcpy(memory.get(), bytes.data(), size);
@@ -29,7 +28,7 @@ void check(const simgpu::ImageTexts& texts) {
   fuzz::require(taken || !texts.log.empty(), "a refusal says why");
 }
 
-// As LoadRequest (host/untrusted/calls/image.cc) hands parts to a driver.
+// As LoadRequest (host/untrusted/calls/image.cc) passes parts to a driver.
 bool may_pass(Bytes part) {
   switch (cuabi::image_kind(part)) {
     case cuabi::ImageKind::Wrapper: return false;
@@ -45,7 +44,7 @@ void read_alone(Bytes part) {
   check(simgpu::read_image(image.memory.get()));
 }
 
-// The parts of a version-2 wrapper: cut where the first two bytes say.
+// The two parts of a version-2 wrapper; the first two bytes give the cut.
 void read_wrapped(Bytes all) {
   if (all.size() < 2) return;
   const auto cut = std::min(all.size() - 2, static_cast<std::size_t>(all[0]) << 8 | static_cast<std::size_t>(all[1]));

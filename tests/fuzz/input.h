@@ -1,5 +1,5 @@
-// A fuzzer's bytes read as choices: each question takes the next ones, and an input that is used up answers 0. So any
-// bytes are a whole script, and a small change of the bytes is a small change of the script.
+// Reads a fuzzer's bytes as choices: each question consumes the next bytes, and the end of input gives 0. Any bytes are
+// thus a whole script, and a small change of bytes is a small change of the script.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@ class Input {
   std::size_t below(std::size_t end) {
     return end <= 256 ? number<std::uint8_t>() % end : number<std::uint32_t>() % end;
   }
-  // True once in so many.
+  // True for one in `times` numbers.
   bool once_in(unsigned times) { return number() % times == times - 1; }
-  // At most `most` bytes: fewer when there are no more.
+  // The next `most` bytes, or as many as are left.
   std::span<const std::uint8_t> take(std::size_t most) {
     const auto taken = rest_.first(std::min(most, rest_.size()));
     rest_ = rest_.subspan(taken.size());
@@ -43,7 +43,7 @@ class Input {
     return from[below(count)];
   }
 
-  // A number as those that break things are: small, at an edge, or anything.
+  // A small number, an extreme one, or any; these tend to break code.
   std::uint64_t any() {
     constexpr std::uint64_t edges[] = {0,
                                        1,
@@ -84,7 +84,7 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-// What must hold whatever the input: a broken promise ends the process, as a sanitizer's finding does.
+// Ends the process with a message if `holds` is false, like a finding of a sanitizer.
 [[gnu::format(printf, 2, 3)]] inline void require(bool holds, const char* promise, ...) {
   if (holds) return;
   va_list arguments;

@@ -4,7 +4,7 @@
 
 namespace {
 
-// Takes a lock that `attempt` gives at once or not at all.
+// Takes a lock; `attempt` tries it without waiting.
 template <class Lock>
 int take(Lock* lock, int (*attempt)(Lock*), int (*wait)(Lock*)) {
   fuzz::lock_wanted();

@@ -1,12 +1,12 @@
-// The locks of the code that is searched, as points of a schedule: fuzz_channels is linked so that its libraries' calls
-// of pthread_mutex_lock and the like come here first (tests/fuzz/locks.cc; the linker's --wrap).
+// Locks of the tested code as points of the schedule: the linker's --wrap sends calls of pthread_mutex_lock and the
+// like in fuzz_channels to tests/fuzz/locks.cc.
 #pragma once
 
 namespace fuzz {
 
-// In the thread that is about to take a lock.
+// Called in the thread that is about to take a lock.
 void lock_wanted();
-// Another has it. True: it may be free now; false: the thread is none of the schedule's and waits as ever.
+// Called when the lock is held. True: try again; false: the thread is not scheduled, and waits as usual.
 bool lock_taken();
 
 }  // namespace fuzz

@@ -1,8 +1,9 @@
-// What workers say of device memory, and what is measured of them: the shipping accounts of two VMs and a third without a
-// quota, on one GPU, whose workers say anything, answer or do not, claim anything, hold anything and go at any time.
+// Workers' messages about device memory, and measurements of them. The real accounts of two VMs with a quota and a
+// third without share one GPU. Their workers send anything, answer or stay silent, claim and hold any amount, and exit
+// at any time.
 //
-// What must hold: what is lent and not given back is never more than a quota, or than the GPU has; nobody is given the
-// answer to a question that he has not asked; what has gone is lent to nobody; a message that is refused changes nothing.
+// Expected: reserved memory never exceeds a quota or the GPU; a worker gets answers to its own questions only; a worker
+// that has exited holds no reservation; a refused message changes nothing.
 #include <spdlog/spdlog.h>
 
 #include <array>
@@ -25,7 +26,7 @@ constexpr const char* gpu_name = "GPU-01000000-0000-0000-0000-000000000000";
 struct Worker {
   bool lives = false, ready = false, reads = true;
   std::uint64_t lent = 0, taken = 0;
-  std::uint32_t asked = 0, collected = 0;  // the sequence of what is open
+  std::uint32_t asked = 0, collected = 0;  // sequence numbers of open questions
   std::uint64_t wanted = 0;
 };
 
@@ -77,7 +78,7 @@ class Vm {
     m.total = in.once_in(16) ? in.any() : 0;
     const std::uint64_t lent = w.lent;
     if (m.word == MemoryWord::Borrow) w.asked = m.sequence, w.wanted = m.bytes;
-    // What is returned is the broker's before its answers to others.
+    // The broker counts returned memory before it answers other workers.
     const bool returns = m.word == MemoryWord::Return && m.device == 0 && m.bytes <= w.lent;
     if (returns) w.lent -= m.bytes;
     if (leases.heard(k, m)) return;

@@ -1,5 +1,5 @@
-// Shared memory that moves: before any read of it (ring/shared/observed.h) the other side may have written there. It also
-// holds the code to its promise: a byte that is watched is read once. One at a time, in the thread that reads.
+// Shared memory that changes: the peer may write before any read (ring/shared/observed.h). It also checks that the code
+// reads each watched byte once. One instance at a time, in the reading thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace fuzz {
 
-// Whether this target's memory moves: targets NAME and NAME_moving are one object, and differ in this (fuzz.cmake).
+// Whether the memory changes. The targets NAME and NAME_moving share one object file, and differ only in this
+// (fuzz.cmake).
 extern const bool memory_moves;
 
 class Moving {
@@ -32,15 +33,16 @@ class Moving {
   Moving(const Moving&) = delete;
   Moving& operator=(const Moving&) = delete;
 
-  // From now on each of these bytes is read once at most, and may change before that.
+  // From now on each of these bytes may change, and may be read only once.
   void watch(void* at, std::size_t bytes) { ranges_.push_back({static_cast<std::byte*>(at), bytes, {}}); }
   void forget() { ranges_.clear(), reads_ = 0; }
-  // The same bytes mean something new: they may be read once more.
+  // The bytes have a new meaning, so they may be read once more.
   void renew(const void* at) {
     for (Range& range : ranges_)
       if (range.from == at) range.read.clear();
   }
-  // Calls `then` at each read, of any shared memory, behind so many since the last forget(): the reader waits in vain.
+  // Calls `then` at each read of shared memory after `reads` reads since the last forget(), when the reader waits in
+  // vain.
   void after(std::uint64_t reads, std::function<void()> then) { most_reads_ = reads, then_ = std::move(then); }
 
  private:
@@ -73,7 +75,7 @@ class Moving {
     }
   }
 
-  // What is about to be read, or anything else of the range.
+  // Changes the bytes about to be read, or others of the range.
   void change(Range& range, std::size_t first, std::size_t bytes) {
     if (!in_.once_in(4)) return;
     const std::uint64_t value = in_.any();

@@ -1,4 +1,4 @@
-// The payload of a record, as it is put together word by word.
+// A record's payload, built word by word.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class Payload {
   }
   void put_zeros(std::size_t n) { bytes_.resize(bytes_.size() + ring::padded(n)); }
 
-  // One of its words, which `in` chooses, is another one from now on.
+  // Overwrites one word, which `in` chooses.
   void overwrite(Input& in, std::uint64_t value) {
     if (size() >= 8) std::memcpy(bytes_.data() + in.below(size() / 8) * 8, &value, 8);
   }

@@ -1,13 +1,13 @@
-// The jail's layers as a fuzzer plays them (tests/fuzz/played_jail.cc stands before host/jail/): nothing is given up,
-// so one process can start many workers. Which layers hold the input says, through `missing`.
+// A fake jail, linked in place of host/jail/ (tests/fuzz/played_jail.cc). It drops no privilege, so one process can
+// start many workers. `missing` decides which layers fail.
 #pragma once
 
 #include "host/jail/layer.h"
 
 namespace fuzz {
 
-// Of the worker that starts. `missing` says of a layer why it does not hold, empty where it does; asked once each, in
-// the order in which they close.
+// State of the starting worker's jail. `missing` returns why a layer fails, or an empty string. It is called once per
+// layer, in closing order.
 struct PlayedJail {
   std::string (*missing)(host::jail::Layer) = nullptr;
   std::uint32_t asked = 0, holding = 0;  // bits of Layer

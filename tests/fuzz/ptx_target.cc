@@ -1,5 +1,5 @@
-// PTX texts, through the simulated GPU's lexer, parser and everything that makes a program of the tree. Nothing is run:
-// a kernel may loop for ever, and what it touches is checked by the interpreter's own tests.
+// PTX texts through the simulated GPU's lexer, parser and lowering. Nothing runs, since a kernel may loop for ever; the
+// interpreter's own tests check its memory accesses.
 #include <string>
 
 #include "host/simgpu/vm/load.h"

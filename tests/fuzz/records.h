@@ -1,5 +1,5 @@
-// Writes records of any call, as a guest would that knows the protocol and wants to break its worker: whole ones
-// mostly, with ids and addresses that are the session's, and then one thing wrong.
+// Generates records of any call, as a hostile guest that knows the protocol: mostly valid ones with the session's ids
+// and addresses, and then with one mistake.
 #pragma once
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace fuzz {
 class Records final : public Choices {
  public:
   explicit Records(std::uint64_t arena_bytes) : arena_bytes_(arena_bytes) {}
-  // Where choices come from. Before all else.
+  // Sets the source of choices; call it first.
   void read_from(Input& in) { input_ = &in; }
 
-  // The payload of one record of this call. `made` below says what it would create.
+  // The payload of one record of this call. made_ then holds the id that it proposes.
   const std::vector<std::byte>& write(const CallLine& line) {
     payload_.clear();
     made_ = 0;
@@ -33,7 +33,7 @@ class Records final : public Choices {
     return payload_.bytes();
   }
 
-  // The payload of these words, the first of which is the newest id of this kind.
+  // The payload of two words: the newest id of this kind, and `word`.
   const std::vector<std::byte>& write_newest(api::Handle kind, std::uint64_t word) {
     payload_.clear();
     made_ = 0;
@@ -42,19 +42,19 @@ class Records final : public Choices {
   }
   const std::vector<std::byte>& payload() const { return payload_.bytes(); }
 
-  // What the last record asked the host to create, if it has succeeded.
+  // Adds the id that the last record proposed, since the record succeeded.
   void succeeded() {
     if (made_ != 0) ids_[api::Id::of(made_).kind].push_back(made_);
   }
-  // An id that the worker has chosen.
+  // Adds an id that the worker has chosen.
   void learn_id(std::uint64_t id) {
     std::vector<std::uint64_t>& known = ids_[api::Id::of(id).kind];
     if (std::find(known.begin(), known.end(), id) == known.end()) known.push_back(id);
   }
-  // A number that calls may name.
+  // Adds a number that later calls may use.
   void learn_number(std::uint64_t number) { numbers_.push_back(number); }
   void learn_address(std::uint64_t address) { addresses_.push_back(address); }
-  // Something else than the whole payload.
+  // Damages the payload.
   void damage() {
     switch (input_->below(4)) {
       case 0: payload_.resize(input_->below(payload_.size() + 1)); break;
@@ -77,7 +77,7 @@ class Records final : public Choices {
       default: return id(kind);
     }
   }
-  // An id that the session has; now and then one that it had, of another kind, or never.
+  // An id of the session; rarely one that has ended, has another kind, or never existed.
   std::uint64_t id(api::Handle kind) override {
     if (kind == api::Handle::Stream && input_->once_in(4)) return input_->below(4);
     if (kind == api::Handle::GreenContext) return context();
@@ -100,7 +100,7 @@ class Records final : public Choices {
         addresses_[addresses_.size() - 1 - input_->below(std::min<std::size_t>(addresses_.size(), 256))];
     return input_->once_in(4) ? start + input_->any() : start;
   }
-  // Mostly small: so are flags and enumerations, and the rows of a copy lie in the memory that there is.
+  // Mostly small, as flags, enumerations and sizes of copies within existing memory are.
   std::uint64_t number() override {
     const std::uint64_t form = input_->number();
     if (form < 24) return input_->any();
@@ -137,7 +137,7 @@ class Records final : public Choices {
     for (std::string& image : images) image = input_->once_in(4) ? headed() : std::string(text) + '\0';
     return images;
   }
-  // Headers of the other forms, with lengths of their own.
+  // Images with other headers, and lengths of their own.
   std::string headed() {
     constexpr std::string_view magics[] = {"\xb1\x43\x62\x46", "\x50\xed\x55\xba",
                                            "\x7f"
@@ -154,7 +154,7 @@ class Records final : public Choices {
     const std::uint64_t value = number();
     if (f.bits == 64 || input_->once_in(16)) return value;
     const std::uint64_t mask = (1ULL << f.bits) - 1;
-    // An int's sign reaches through the slot.
+    // A negative int is sign-extended in its slot.
     return f.bits == 32 && input_->once_in(4) ? static_cast<std::uint64_t>(static_cast<std::int32_t>(value))
                                               : value & mask;
   }
@@ -170,7 +170,7 @@ class Records final : public Choices {
       case api::Dir::Memory: return or_else(sizeof(std::uint64_t));
       case api::Dir::Creates: return new_id(f.handle);
       case api::Dir::Value: return f.handle != api::Handle::None ? id(f.handle) : number(f);
-      default: return 0;  // a length, which hangs on other fields
+      default: return 0;  // a length that other fields determine
     }
   }
 
@@ -183,7 +183,7 @@ class Records final : public Choices {
       case api::Extent::Counted: return slots[static_cast<std::size_t>(f.arg.count)] * f.size;
       case api::Extent::String: return 1 + input_->below(64);
       case api::Extent::Valued: return input_->once_in(2) ? 4 : 8;
-      case api::Extent::Rows: break;  // of a device address, which has no length of its own
+      case api::Extent::Rows: break;  // rows at a device address
     }
     return 0;
   }

@@ -1,6 +1,6 @@
-// The request ring with a peer that writes whatever it likes into the shared words and bytes, before each step of the
-// honest side: first a worker whose guest is hostile (Consumer), then a guest whose worker is (Producer).
-// AddressSanitizer sees an access outside of the ring or of the record; the rest is checked here.
+// The request ring with a peer that writes anything into the shared words and bytes, before each step of the honest
+// side. First a worker (Consumer) faces a hostile guest, then a guest (Producer) a hostile worker. AddressSanitizer
+// checks accesses outside ring and record; the target checks the rest.
 #include "ring/queue/record_ring.h"
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// A ring in memory of exactly its size, and its two words.
+// A ring in memory of exactly its size, and its two shared words.
 struct Shared {
   explicit Shared(std::uint32_t bytes) : size(bytes), memory(new std::byte[bytes]{}) {}
   ring::RingView view() {
@@ -21,7 +21,7 @@ struct Shared {
   std::uint32_t tail = 0, head = 0;
 };
 
-// A header at the place where the next is looked for: random bytes alone would hardly ever be one.
+// Writes a header where the consumer will look; random bytes alone would hardly ever form one.
 void write_header(Shared& s, std::uint32_t at, fuzz::Input& in) {
   ring::RecordHeader header{.bytes = static_cast<std::uint32_t>(in.any()), .call = in.number<std::uint16_t>()};
   const std::uint32_t offset = at & (s.size - 1);
@@ -37,7 +37,7 @@ void write_bytes(Shared& s, fuzz::Input& in) {
   if (!bytes.empty()) std::memcpy(s.memory.get() + at, bytes.data(), bytes.size());
 }
 
-// One word of the peer's: a step that an honest peer could make, or a jump.
+// The peer's next value of its word: a step that an honest peer could take, or a jump.
 std::uint32_t moved(std::uint32_t word, fuzz::Input& in) {
   if (in.once_in(4)) return static_cast<std::uint32_t>(in.any());
   return word + static_cast<std::uint32_t>(in.number<std::uint16_t>()) * 16;
@@ -81,9 +81,9 @@ void produce(fuzz::Input& in) {
     switch (in.below(3)) {
       case 0: s.head = moved(s.head, in); break;
       case 1: write_bytes(s, in); break;
-      default: s.head = tail; break;  // all taken
+      default: s.head = tail; break;  // consumes everything
     }
-    s.tail = in.number();  // only ever written by the producer's own position
+    s.tail = in.number();  // the honest producer always overwrites it
     const std::uint32_t bytes = 16 + in.number<std::uint16_t>() % (s.size / 2) / 16 * 16;
     std::byte* at = nullptr;
     const ring::Peer peer = producer.reserve(bytes, at);

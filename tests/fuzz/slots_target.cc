@@ -1,9 +1,8 @@
-// The broker's part of a slot's life (host/broker/vm/vm.cc) with guests that write any word of the directory at any time,
-// connections that come and go, workers that get ready, exit or hang, and time that passes as the input says.
+// The broker's side of a slot's life (host/broker/vm/vm.cc). Guests write any word of the directory at any time,
+// connections come and go, workers become ready, exit or hang, and the input moves the time.
 //
-// The Vm is the shipping one. What it stands on is put in its place here: workers and the server are objects without
-// processes and sockets, defined under the names of the real ones, so that the linker does not look for those; the
-// clock is ours.
+// The Vm is the real one. This file replaces its workers and its server by objects without processes and sockets, under
+// the same names, so that the linker takes these. The clock is fake, too.
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +17,7 @@
 #include "tests/fuzz/input.h"
 #include "tests/other_side.h"
 
-// ---- what the Vm stands on -----------------------------------------------------------------------------------------
+// ---- the Vm's surroundings -----------------------------------------------------------------------------------------
 
 namespace host::broker {
 
@@ -27,7 +26,7 @@ constexpr std::int64_t starts_per_second = 10, start_burst = 6;
 constexpr std::size_t region_bytes = 128 << 20;
 
 struct Stage {
-  std::byte* region = nullptr;  // all of the VM's memory, as guests and workers have it
+  std::byte* region = nullptr;  // the VM's whole memory, as guests and workers map it
   struct Worker {
     std::uint32_t slot;
     std::function<void()> gets_ready, exits;
@@ -47,7 +46,7 @@ struct Stage {
 };
 Stage* stage = nullptr;
 
-// Descriptors are ready when the input says so.
+// The input decides when descriptors are ready.
 class ScriptedWaiter final : public Waiter {
  public:
   const char* name() const override { return "script"; }
@@ -104,7 +103,7 @@ std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const Worke
   stage->workers[made] = {slot, say_ready, [made] { made->on_exit(); }};
   return process;
 }
-// Only a VM with a store takes over workers.
+// Only a VM with a store adopts workers.
 std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop&, Kept, pid_t, int, WorkerLog&, std::string, Events) {
   return nullptr;
 }
@@ -177,7 +176,7 @@ class Script {
     return waiter;
   }
 
-  // The loop's callbacks that are due.
+  // Runs the loop's due callbacks.
   void turn() {
     loop_.after(Clock::duration::zero(), [this] { loop_.stop(); });
     loop_.run();
@@ -224,8 +223,8 @@ class Script {
   void set_state(std::uint32_t slot, SlotState state) {
     stage_.word(slot) = SlotWord::of(stage_.word(slot)).with(state).word();
   }
-  // As a guest process does, and then writes to its slot. (A guest can write to a slot that has no worker, too; what a
-  // worker finds is then the VM's own doing.)
+  // Claims a slot as a guest process does, and writes to its memory. A guest can also write to a slot without a worker,
+  // but a later worker would then read those bytes by the VM's own fault.
   void claim(std::uint32_t slot) {
     const auto serves = [&](const auto& w) { return w.second.slot == slot; };
     if (std::none_of(stage_.workers.begin(), stage_.workers.end(), serves)) return;
@@ -244,8 +243,8 @@ class Script {
       }
   }
 
-  // Guests give back what they hold and scribble no more, workers do as they are told: within a minute and a half,
-  // which is longer than every pause, there is a slot to be had again.
+  // Guests release all slots and write no more, and workers obey. Within 90 s, longer than any pause, a slot must be
+  // free again.
   void settle() {
     stage_.refuses_starts = false;
     for (int second = 0; second < 90; ++second) {

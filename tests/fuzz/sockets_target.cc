@@ -1,6 +1,6 @@
-// The broker's sockets. A VM's ivshmem server, the shipping one on a real socket, with clients that read late, in
-// pieces or not at all, that speak, and that go in mid-sentence. The sockets that answer a request, `ivgpu end`'s and that
-// of the metrics, with such clients. And what a worker says: its one message, and what it prints.
+// The broker's sockets: a VM's real ivshmem server, the control socket of `ivgpu end`, and the metrics endpoint. Their
+// clients read late, in pieces or not at all, send data, or hang up in mid-message. Also a worker's one message and its
+// printed output.
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -28,7 +28,7 @@ bool printable(const std::string& line) {
   return std::all_of(line.begin(), line.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// ---- what a worker says --------------------------------------------------------------------------------------------
+// ---- a worker's messages -------------------------------------------------------------------------------------------
 
 void worker_message(fuzz::Input& in) {
   host::worker::ReadyMessage whole{};
@@ -69,7 +69,7 @@ void control_line(fuzz::Input& in) {
 
 // ---- GET /metrics --------------------------------------------------------------------------------------------------
 
-// Any request has one answer, which says its own length, and the page is in none but that to GET /metrics.
+// Each request gets one answer with its own length. Only GET /metrics gets the page.
 void http_request(fuzz::Input& in) {
   const bool begun = in.once_in(2);
   const auto bytes = in.take(in.number());
@@ -89,8 +89,8 @@ void http_request(fuzz::Input& in) {
 
 // ---- a server that answers once -----------------------------------------------------------------------------------
 
-// Clients that say anything in any pieces: each is answered once at most, for a request of the protocol's form, at once or
-// later, and nobody stays.
+// Clients send anything in any pieces. Each gets at most one answer, to a valid request, at once or later; and no
+// client stays connected.
 void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string& end) {
   EventLoop loop(make_epoll_waiter());
   const std::string path = fuzz::socket_folder() + "/answers";
@@ -161,7 +161,7 @@ class Script {
       one_step();
       turn();
     }
-    // All go, or time passes: nobody is left, and each that was told its number is told to be gone once.
+    // Clients hang up or time out: none stays, and each announced client is reported as gone once.
     if (in_.once_in(2)) clients_.clear();
     for (auto& client : clients_) shutdown(client.socket.get(), SHUT_RDWR);
     for (int i = 0; i < 4; ++i) turn();
@@ -219,7 +219,7 @@ class Script {
     [[maybe_unused]] const auto sent = send(c.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  // Messages in their order, each with the descriptor that belongs to it.
+  // Messages in order, each with its own descriptor.
   void read_some(Client& c, std::size_t most) {
     for (; most > 0; --most) {
       std::int64_t value = 0;

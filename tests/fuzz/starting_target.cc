@@ -1,12 +1,12 @@
-// A worker from its start to Ready (host/worker/start.cc), beside a guest that writes into the slot. The real order and
-// the real memory; the jail's layers are played (tests/fuzz/played_jail.h), and the input says which of them are
-// missing and how the driver describes its devices.
+// A worker's start up to Ready (host/worker/start.cc), with a guest that writes to the slot meanwhile. Order and memory
+// are real; the jail is fake (tests/fuzz/played_jail.h). The input decides which layers fail, and how the driver
+// describes its devices.
 //
-// The guest, through a mapping of its own, may write at each layer, at each question to the driver, and before each
-// read and each write of the slot. What must hold: until the last layer has closed the slot is not touched at all (it
-// cannot be: a touch faults); each byte is read once at most; what the guest has not written over is what was made in
-// private memory; `magic` is the last word of the slot that is written; Ready is told once, behind it, and of the
-// layers that hold. A start that is refused leaves the slot untouched and tells nothing.
+// The guest writes through its own mapping: at each layer, at each question to the driver, and around each access to
+// the slot. Expected: no access to the slot before the last layer has closed (it would fault); each byte is read at
+// most once; bytes that the guest did not overwrite come from private memory; `magic` is the last word written; Ready
+// is reported once, afterwards, with the layers in force. A refused start leaves the slot untouched and reports
+// nothing.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -31,19 +31,19 @@ namespace {
 using host::worker::JailMode;
 
 constexpr std::size_t slot_bytes = ring::min_slot_bytes;
-// What a start writes: the header, and the device page.
+// A start writes the header and the device page.
 constexpr std::size_t told_bytes = ring::device_page_offset + sizeof(ring::DevicePage);
 
 class Start;
-Start* start = nullptr;  // the one that is under way
+Start* start = nullptr;  // the current one
 
 // ---- the driver's description of its devices -----------------------------------------------------------------------
 
 struct Description {
   int devices = 1;
   CUresult init = CUDA_SUCCESS;
-  std::vector<char> text;     // of names and bus ids, up to the room that is given
-  std::uint32_t special = 0;  // this attribute is different
+  std::vector<char> text;     // names and bus ids, up to the buffer's size
+  std::uint32_t special = 0;  // the attribute with a special value
   int value = 0;
 } description;
 
@@ -56,7 +56,7 @@ CUresult say_nothing(P...) {
 CUresult write_text(char* to, int room, CUdevice) {
   guest_acts();
   const std::size_t bytes = std::min(description.text.size(), static_cast<std::size_t>(room));
-  std::copy_n(description.text.begin(), bytes, to);  // a driver that ends no text
+  std::copy_n(description.text.begin(), bytes, to);  // without a NUL
   return CUDA_SUCCESS;
 }
 
@@ -96,12 +96,12 @@ class Start {
     for (const auto& [at, bytes] : mapped_) munmap(at, bytes);
     munmap(guest_, slot_bytes);
     for (const int fd : control_) close(fd);
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // the leak checker looks into this process
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // for the leak checker, which inspects this process
     start = nullptr;
   }
 
   void run() {
-    stderr = nowhere();  // why a start is refused is of no interest
+    stderr = nowhere();  // hides the reasons of refusals
     running_ = true;
     const int code = host::worker::run(options_, backend());
     running_ = false;
@@ -126,7 +126,7 @@ class Start {
     std::memcpy(wanted_.data() + at, &value, bytes);
   }
 
-  // What run() maps goes with this start; the slot is not to be touched before the jail has closed.
+  // Records what run() maps, to unmap it later. The slot stays inaccessible until the jail has closed.
   void mapped(void* at, std::size_t bytes, int fd) {
     if (!running_) return;
     mapped_.push_back({at, bytes});
@@ -139,7 +139,7 @@ class Start {
   static constexpr int served_code = 77;
   static constexpr std::uint32_t guest_spin_us = 11;
 
-  // As fuzz::require(), which could not be heard while run() lasts.
+  // As fuzz::require(), with stderr restored, since run() redirects it.
   void promise(bool holds, const char* what) const {
     if (!holds) stderr = errors_;
     fuzz::require(holds, "%s", what);
@@ -192,7 +192,7 @@ class Start {
 
   // ---- the slot ----------------------------------------------------------------------------------------------------
 
-  // The bytes [at, at + n) of what a start tells; none where it is other memory.
+  // Offset and length of these bytes in the header and device page; {0, 0} for other memory.
   std::pair<std::size_t, std::size_t> part(const void* at, std::size_t bytes) const {
     const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - slot_);
     if (slot_ == nullptr || offset >= told_bytes) return {0, 0};
@@ -232,7 +232,7 @@ class Start {
     return served_code;
   }
 
-  // What a guest is to find: a header, and this page.
+  // The contents that a guest should find: a header, and this page.
   void make(const ring::DevicePage& page) {
     const ring::SlotHeader header{.magic = ring::slot_magic,
                                   .version = ring::layout_version,
@@ -252,7 +252,7 @@ class Start {
       promise(info.name[sizeof info.name - 1] == 0 && info.bus_id[sizeof info.bus_id - 1] == 0, "texts end");
   }
 
-  // How many messages the broker has got.
+  // The number of messages to the broker.
   int told() {
     int bytes[64], count = 0;
     while (recv(control_[1], bytes, sizeof bytes, MSG_DONTWAIT) > 0) ++count;
@@ -266,7 +266,7 @@ class Start {
   int control_[2] = {-1, -1};
   std::vector<std::pair<void*, std::size_t>> mapped_;
   std::byte *slot_ = nullptr, *guest_ = nullptr;  // the worker's mapping, and the guest's
-  // What was made in private memory, and what the guest is to find: that, or what it has written itself since.
+  // The private copy; and the expected contents, which are the copy and the guest's own writes since.
   std::vector<std::byte> made_ = std::vector<std::byte>(told_bytes), wanted_ = made_;
   std::vector<std::pair<std::size_t, std::size_t>> read_;
   bool running_ = false, written_ = false, ready_ = false, served_ = false;

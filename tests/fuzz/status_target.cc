@@ -1,6 +1,5 @@
-// What `ivgpu status` and `ivgpu top` make of a broker's document, and of an earlier one: whatever it says, a text of
-// lines that hold nothing but printable letters and are not much longer than the document, or one sentence. The input is
-// the document up to its first end of line, and behind it the earlier one.
+// `ivgpu status` and `ivgpu top` with any document, and an earlier one: the result is printable lines, not much longer
+// than the document, or one error message. The input's first line is the document; the rest is the earlier one.
 #include <string>
 
 #include "tests/fuzz/text.h"
@@ -31,7 +30,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const std::string text = ivgpu::status_as_text(both.substr(0, end), before, before.empty() ? 0 : 1);
     fuzz::require_lines(text);
-    // A slot takes 24 letters of a document at least, and three lines of the text; a letter of a name four.
+    // A slot has at least 24 characters in a document, and up to three lines in the text; a name's byte takes up to
+    // four characters.
     fuzz::require(text.size() <= 4096 + 64 * size, "%zu letters for a document of %zu", text.size(), size);
   } catch (const ivgpu::Error& refused) {
     fuzz::require_sentence(refused.what());

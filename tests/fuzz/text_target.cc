@@ -1,10 +1,9 @@
-// What an operator reads of workers that may be their guests': a jail's text and counters as `ivgpu status`, `ivgpu top`
-// and the metrics show them, and the cells of a trace as `ivgpu trace` does, in all its forms. The whole way: the
-// shipping code makes the broker's document and reads it, and takes sessions from a trace socket and their telemetry's
-// pages.
+// Text that an operator reads about workers, which their guests may control: a jail's text and counters in `ivgpu
+// status`, `ivgpu top` and the metrics; and trace cells in every form of `ivgpu trace`. The whole path is real: the
+// code makes and reads the broker's document, and takes sessions from a trace socket and telemetry pages.
 //
-// Text is printable, one line for one call, of bounded length, and JSON is JSON; the rest of what must hold is that
-// nothing is read that is not there.
+// Expected: printable text of bounded length, one line per call, and valid JSON. Sanitizers check that no invalid
+// memory is read.
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
@@ -58,7 +57,7 @@ broker::SlotStatus some_slot(fuzz::Input& in) {
   broker::SlotStatus slot;
   slot.word = {in.number<std::uint32_t>(), static_cast<ring::SlotState>(in.below(7))};
   slot.worker = in.once_in(4) ? 0 : in.number<std::int32_t>();
-  // As the broker takes a worker's message.
+  // As the broker stores a worker's message.
   slot.jail = {in.once_in(2), in.number<std::uint32_t>(), broker::escaped(some_text(in, 120))};
   slot.owner.pid = in.number<std::uint32_t>();
   slot.owner.peer = in.number<std::uint32_t>();
@@ -81,7 +80,7 @@ broker::BrokerStatus some_status(fuzz::Input& in) {
   return status;
 }
 
-// A broker's document is always one that this `ivgpu status` knows, whatever its workers say.
+// `ivgpu status` must accept a broker's document, whatever its workers send.
 void show_status(fuzz::Input& in) {
   const std::string before = broker::status_as_json(some_status(in));
   const std::string now = broker::status_as_json(some_status(in));
@@ -95,7 +94,7 @@ void show_status(fuzz::Input& in) {
   fuzz::require_json(ivgpu::top::as_json(view) + "\n");
 }
 
-// So is its text of metrics: one that Prometheus reads.
+// The text of metrics must be valid for Prometheus.
 void show_metrics(fuzz::Input& in) {
   const std::string text = broker::metrics_as_text(some_status(in));
   fuzz::require_lines(text);
@@ -119,7 +118,7 @@ std::uint16_t some_call(fuzz::Input& in) {
   return in.once_in(16) ? in.number<std::uint16_t>() : known[in.below(known.size())];
 }
 
-// Names that are learnt are learnt of lookups: enough of these, and of ids that come again.
+// `ivgpu trace` learns names from lookups, so this makes many lookups, with repeated ids.
 ring::TraceEntry some_entry(fuzz::Input& in) {
   ring::TraceEntry e{};
   e.begin_ns = in.any(), e.end_ns = in.any(), e.position = in.number();
@@ -134,10 +133,10 @@ ring::TraceEntry some_entry(fuzz::Input& in) {
   return e;
 }
 
-// A payload that is nothing but letters to be escaped, the name of a kernel of that kind, and what stands around them.
+// A payload of escaped bytes only, an equally long kernel name, and the text around them.
 constexpr std::size_t longest_line = 2048;
 
-// A FILE whose text is looked at.
+// A FILE whose text is checked.
 class Printed {
  public:
   Printed() : file_(open_memstream(&text_, &size_)) {}
@@ -153,7 +152,7 @@ class Printed {
   std::FILE* file_;
 };
 
-// All forms at once.
+// All output forms at once.
 class Shown {
  public:
   explicit Shown(fuzz::Input& in)
@@ -213,7 +212,7 @@ void show_entries(fuzz::Input& in) {
 
 // ---- sessions of a socket ------------------------------------------------------------------------------------------
 
-// A worker's memory, the same for all inputs: who writes it, cleans it.
+// A worker's memory, shared by all inputs; each writer clears it.
 class Telemetry {
  public:
   Telemetry() : fd_(memfd_create("ivgpu-fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -229,7 +228,7 @@ class Telemetry {
     return made;
   }
 
-  // Honest cells, and some that are not: of a wrong sequence, or less or more of them than it says.
+  // Mostly valid cells; others have a wrong sequence or a wrong length.
   void scribble(fuzz::Input& in) {
     const ring::TelemetryView view(base_);
     const auto channel = static_cast<std::uint32_t>(in.below(ring::max_channels));
@@ -286,7 +285,7 @@ void tell(int client, const TraceMessage& message, bool with_memory, std::size_t
   sendmsg(client, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// What a broker says before its client has been told of all that there is, and after.
+// Messages of the broker before and after it has sent its client all existing sessions.
 struct Said {
   std::vector<TraceMessage> first, later;
   bool ends_early = false;

@@ -1,9 +1,7 @@
-// The broker's socket for `ivgpu trace`: the shipping server on a real socket, with clients that ask for anything, in
-// pieces, twice or not at all, that do not read, and that go in mid-sentence, while sessions begin, are claimed and
-// end.
+// The real server of `ivgpu trace` on a real socket. Clients send any request, in pieces, twice or not at all, do not
+// read, or hang up in mid-message, while sessions begin, are claimed and end.
 //
-// A client must hear of no session but those that it asked for, get no descriptor that it could write through, and
-// leave no trace switched on behind it.
+// A client must get only the sessions it asked for, no writable descriptor, and must leave no trace switched on.
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -34,13 +32,13 @@ struct Worker {
 
 struct Client {
   Fd socket;
-  TraceRequest asked{};  // the last whole request
-  std::size_t sent = 0;  // bytes of the next one
-  bool plain = true;     // everything that it sent was whole requests, one of which it made
+  TraceRequest asked{};  // the last complete request
+  std::size_t sent = 0;  // bytes of the next request
+  bool plain = true;     // it sent complete requests only
   bool refused = false;
 };
 
-// The same memory for all workers and all inputs: what the server does to it is looked at, and no more.
+// One memory for all workers and inputs, since the target only checks the server's use of it.
 const Telemetry& telemetry() {
   static std::string error;
   static const std::unique_ptr<Telemetry> made = Telemetry::create("ivgpu-fuzz", error);
@@ -103,7 +101,7 @@ class Script {
     if (Fd socket = fuzz::connect_to(path_)) clients_.push_back({.socket = std::move(socket)});
   }
 
-  // Most requests make sense, since those that do not are refused at their first look.
+  // Most requests are valid, since the server refuses others at once.
   TraceRequest request() {
     TraceRequest r{ring::trace_magic, ring::telemetry_version, ring::any_slot, 0, {}};
     if (in_.once_in(2)) r.slot = static_cast<std::uint32_t>(in_.below(4));
@@ -125,7 +123,7 @@ class Script {
     c.plain = c.plain && length == sizeof r && (c.asked.magic == 0 || same_sessions(c.asked, r));
     c.asked = r;
   }
-  // All that a second request may change is its process.
+  // A second request may change the process only.
   static bool same_sessions(const TraceRequest& a, const TraceRequest& b) {
     return a.slot == b.slot && std::memcmp(a.vm, b.vm, sizeof a.vm) == 0;
   }

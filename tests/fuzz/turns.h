@@ -1,7 +1,7 @@
-// Threads of which one runs at a time, in an order that a fuzzer's bytes decide: an input is a schedule, and repeats.
+// Runs threads one at a time, in an order that a fuzzer's bytes decide: an input is a schedule, and repeats.
 //
-// A thread may be passed over at each pass(), and nowhere else. One that finds a lock taken says blocked() until it has
-// the lock; where all that are left do so, they wait for one another for ever, and that is a finding.
+// A switch happens at pass() only. A thread that finds a lock taken calls blocked() until it has the lock. If all
+// remaining threads are blocked, that is a deadlock and a finding.
 #pragma once
 
 #include <array>
@@ -17,27 +17,27 @@ class Turns {
  public:
   static constexpr unsigned most_threads = 4;
 
-  // Thread 0 begins. `in` is asked by whoever's turn it is.
+  // Thread 0 begins. The running thread reads `in`.
   Turns(unsigned threads, Input& in) : in_(in), threads_(threads), alive_((1u << threads) - 1) { go_[0].release(); }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // First in the thread `self`.
+  // The first call in thread `self`.
   void begin(unsigned self) { go_[self].acquire(); }
-  // Somebody else may go on here.
+  // Another thread may run here.
   void pass() {
     blocked_ = 0;
     if (points_left_ == 0) draw();
     if (points_left_-- == 0) give(alive_after(next_ % threads_, alive_));
   }
-  // The thread cannot go on until another one has.
+  // The current thread cannot run until another has.
   void blocked() {
     blocked_ |= 1u << current_;
     const unsigned others = alive_ & ~blocked_;
     require(others != 0, "no channel waits for another for ever");
     give(alive_after(current_, others));
   }
-  // Last in a thread.
+  // The last call in a thread.
   void end() {
     alive_ &= ~(1u << current_);
     blocked_ = 0;
@@ -47,7 +47,7 @@ class Turns {
   }
 
  private:
-  // How many points from here, and who goes on then. An input that is used up lets whoever runs go on.
+  // Draws the number of points until the next switch, and its target. At the end of input the current thread stays.
   void draw() {
     points_left_ = std::numeric_limits<unsigned>::max();
     if (in_.empty()) return;

@@ -1,5 +1,5 @@
-// Records that break no rule of the protocol, with ids and addresses that several channels share: what one makes
-// another uses, ends, or makes anew.
+// Valid records whose ids and addresses several channels share: one channel makes an object that another uses, ends or
+// recreates.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace fuzz {
 
-// The ids of a session, made from few indices. An index is given out again, under the next generation, as soon as the
-// session does not know its last id any more.
+// The ids of a session, from few indices. An index is reused, under the next generation, once the session has forgotten
+// its last id.
 class SharedIds {
  public:
   explicit SharedIds(std::function<bool(std::uint64_t)> known) : known_(std::move(known)) {}
 
-  // For something that is to be made; made() when the record has been executed, whatever came of it.
+  // An id for a new object. Call made() when the record has been executed, whatever its result.
   std::uint64_t take(api::Handle kind, std::size_t first) {
     for (std::size_t n = 0; n < few; ++n)
       if (Entry& entry = entries_[(first + n) % few]; !entry.making && !known_(entry.id)) return renew(entry, kind);
@@ -34,11 +34,11 @@ class SharedIds {
     for (Entry& entry : entries_)
       if (entry.id == id) entry.making = false;
   }
-  // The worker has chosen this id, of something that the driver has found; perhaps not now for the first time.
+  // Adds an id that the worker has chosen for an object of the driver, possibly not for the first time.
   void found(std::uint64_t id) {
     if (std::find(all_.begin(), all_.end(), id) == all_.end()) all_.push_back(id);
   }
-  // One of this kind, alive or not; 0 where there never was one.
+  // An id of this kind, alive or not; 0 if none ever existed.
   std::uint64_t some(api::Handle kind, std::size_t choice) const {
     std::vector<std::uint64_t> fitting;
     for (const std::uint64_t id : all_)
@@ -74,8 +74,7 @@ class WholeRecords final : public Choices {
  public:
   WholeRecords(Input& in, SharedIds& ids) : in_(in), ids_(ids) {}
 
-  // Whether a session may get this call's record at any time, as its words or the list of its fields describe it. A few
-  // calls have more rules than these can hold.
+  // Whether the record's words or field list describe all rules of this call. A few calls have further rules.
   static bool knows(const CallLine& line) {
     constexpr std::string_view with_more_rules[] = {
         "hello",    "cuTexObjectCreate", "cuSurfObjectCreate", "cuLinkAddData_v2", "cuDevResourceGenerateDesc",
@@ -85,7 +84,7 @@ class WholeRecords final : public Choices {
            std::none_of(line.fields.begin(), line.fields.end(), has_value);
   }
 
-  // The payload of one record of this call; made() is the id that it would give, or 0.
+  // The payload of one record of this call; made() then returns the id that it proposes, or 0.
   const std::vector<std::byte>& write(const CallLine& line) {
     payload_.clear();
     made_ = 0;
@@ -98,7 +97,7 @@ class WholeRecords final : public Choices {
   std::uint64_t made() const { return made_; }
   void learn_address(std::uint64_t address) { addresses_.push_back(address); }
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
-  // One word of the last record is another one now: it may break the protocol.
+  // Changes one word of the last record, which may break the protocol.
   const std::vector<std::byte>& damage() {
     payload_.overwrite(in_, in_.any());
     return payload_.bytes();
@@ -116,11 +115,11 @@ class WholeRecords final : public Choices {
                : addresses_[addresses_.size() - 1 - in_.below(std::min<std::size_t>(addresses_.size(), 8))];
   }
   std::uint64_t number() override { return in_.below(16); }
-  // A number is given once: another channel may still be at work in the context that has had it.
+  // Each number is used once, since another channel may still work in an earlier context.
   std::uint64_t new_context() override { return ring::first_created_context + contexts_++; }
   std::uint64_t context() override { return ring::first_created_context + in_.below(contexts_ + 1); }
   std::uint64_t pages(bool is_offset) override { return is_offset ? in_.below(2) << 21 : 1 << 21; }
-  // No image lies in the arena.
+  // The arena holds no image.
   std::uint64_t place(bool may_be_absent, bool image) override {
     return image || (may_be_absent && in_.once_in(2)) ? ring::absent : in_.below(4) * 64;
   }
