@@ -1,4 +1,4 @@
-# Shared by the scripts in this folder; sourced, never run. The caller has set -euo pipefail.
+# Shared by the scripts in this folder, which source it after set -euo pipefail.
 # shellcheck shell=bash
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,7 +8,7 @@ die() {
   exit "${2:-1}"
 }
 
-# A heading, and at the next heading or the end the time of the stage. stage_times lists all of them.
+# Prints a heading. The next heading, or the end, prints the stage's duration; stage_times lists all of them.
 stage_name='' stage_start=0 stages_done=''
 stage() {
   stage_done
@@ -26,8 +26,8 @@ stage_done() {
 }
 stage_times() { printf '%s' "$stages_done"; }
 
-# configure PRESET BUILD [-Dname=value...]: cmake --preset, where the build tree does not exist or was configured with other
-# values than the given ones. ninja runs cmake again by itself when a list changed.
+# configure PRESET BUILD [-Dname=value...]: runs cmake --preset if the build tree is missing or has other values. ninja
+# runs cmake itself when a CMakeLists.txt changes.
 configure() {
   local preset=$1 build=$2
   shift 2

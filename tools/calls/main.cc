@@ -1,5 +1,5 @@
-// Prints docs/calls.md: every entry point of the table, how it is answered and, if refused, why. A test holds the page
-// to this. Ends with 1 where a reason of the table has no explanation here.
+// Prints docs/calls.md: each entry point of the call table, how the library answers it and why it refuses it. A test
+// compares the page with this output. Exits with 1 if a refusal reason of the table has no explanation here.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -22,7 +22,7 @@ struct Section {
   std::vector<Line> lines;
 };
 
-// A line's manner in words for a reader of the page.
+// The manner of an entry point as text for the page.
 std::string text_of(const api::Manner& manner) {
   std::string text;
   if (manner.order == api::Order::Null) text += ", as on the NULL stream";
@@ -127,14 +127,14 @@ std::vector<Section> sections() {
   return all;
 }
 
-// A variant, or a 32-bit form, is refused if the call that it is a form of is.
+// A variant or 32-bit form is refused if its base call is refused.
 void resolve_forms(std::vector<Section>& all) {
   for (Section& section : all)
     for (Line& line : section.lines)
       if (!line.entry->of.empty()) line.refused = entry(line.entry->of).why;
 }
 
-// The meaning of a reason of the table for a program that meets it.
+// Explains a refusal reason of the table to the author of a program.
 struct Reason {
   const char* why;
   const char* means;
@@ -172,7 +172,7 @@ bool print_reasons(const std::vector<Section>& all) {
   return true;
 }
 
-// Calls that cross with code of their own, among all that cross.
+// Prints how many of the calls that reach the host have hand-written code.
 void print_own_code() {
   int crossing = 0, own = 0;
   for (const api::EntryPoint& e : api::entry_points) {

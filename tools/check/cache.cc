@@ -12,7 +12,7 @@
 namespace check {
 namespace {
 
-// An uncached load takes many times as long as one that hits a cache, on any machine and however busy that is.
+// An uncached load takes many times as long as a cache hit, on any machine and under any load.
 constexpr double many_times = 4;
 
 std::string nanoseconds(double ns) {
@@ -21,7 +21,7 @@ std::string nanoseconds(double ns) {
   return text;
 }
 
-// The hypervisor's own name, by the leaf that is reserved for that.
+// True if the CPUID leaf reserved for hypervisors names TCG.
 bool processor_says_tcg() {
   unsigned a = 0, name[3] = {};
   if (__get_cpuid(1, &a, &name[0], &name[1], &name[2]) == 0 || (name[1] & 1U << 31) == 0) return false;

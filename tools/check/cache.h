@@ -1,5 +1,5 @@
-// The speed at which the guest reaches the region, and its meaning for the mapping: less than one might think, since a
-// busy machine is slow as well, and an emulated processor has no caches.
+// Measures how fast the guest reads the region, and judges the mapping by that. A slow read proves little: the machine
+// may be busy, and an emulated processor has no caches.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 namespace check {
 
 struct CacheTimes {
-  double bar_ns = 0;  // for a line of BAR2
-  double own_ns = 0;  // for one of ordinary memory
+  double bar_ns = 0;  // per load from BAR2
+  double own_ns = 0;  // per load from ordinary memory
 };
 
-// [bar, bar + ring::page) against memory of this process. A mapping that seems slow is measured again, up to `rounds`
-// times, with a pause before. The clock comes from the caller.
+// Compares loads from [bar, bar + ring::page) with loads from this process's memory. Repeats a slow measurement up to
+// `rounds` times, with a pause before each. The caller supplies the clock.
 CacheTimes measure_cache(const std::byte* bar, guest::Nanoseconds clock, int rounds = 3);
 
 // True if QEMU emulates the processor (TCG).
 bool is_emulated(const Machine& machine);
 
-// `emulated`, `amd`: the processor's.
+// `emulated` and `amd` describe the processor.
 Finding judge_cache(const CacheTimes& times, bool emulated, bool amd);
 
 Finding check_cache(const Machine& machine, const std::byte* bar);

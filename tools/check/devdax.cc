@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* folder = "/sys/bus/dax/devices";
 
-// As the library does it.
+// Tests vsock as the guest library uses it.
 Finding vsock(const Machine& machine, std::uint32_t port) {
   constexpr const char* remedy = "programs take a port of virtio-serial instead; qemu-config/pmem.md sets vsock up";
   if (!machine.has("/dev/vsock"))

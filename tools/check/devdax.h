@@ -1,4 +1,4 @@
-// A guest whose region is persistent memory: its devdax device, who may open it, and the bell channels.
+// Checks a guest whose region is persistent memory: the devdax device, its access rights and the doorbell channels.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace check {
 
-// How many ports of virtio-serial are bell channels. No host has one.
+// The number of virtio-serial ports that are doorbell channels. A host has none.
 unsigned bell_channels(const Machine& machine);
 
-// The devdax devices, as names below /dev.
+// The names of the devdax devices below /dev.
 std::vector<std::string> devdax_devices(const Machine& machine);
 
-// The first of them that holds a region, or else the first.
+// Findings of the first device that holds a region, or of the first device if none does.
 Findings check_devdax(const Machine& machine, const std::vector<std::string>& devices);
 
 }  // namespace check

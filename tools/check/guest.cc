@@ -1,5 +1,5 @@
-// The needs of a guest: the device, the right to map it, a region of this version behind it and a broker that lives,
-// mapped in a way that is fast, and the libraries.
+// Checks a guest: the device and its access rights, a region of this version, a live broker, a fast mapping, and the
+// libraries.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -50,8 +50,8 @@ Finding lockdown(const Machine& m) {
           "switch Secure Boot off in the VM"};
 }
 
-// The ids that a worker knows, from the first slot that is filled. Without one, or with a silent worker: the ids of
-// workers that do not name theirs.
+// The call ids that a worker knows, read from the first filled slot. Without a filled slot, or if the worker published
+// no ids: the ids of workers that publish none.
 api::KnownIds known_to_workers(const Mapping& whole) {
   const ring::RegionHeader h = whole.header().copy_out();
   for (std::uint64_t at = h.first_slot; at < whole.size() && h.slot_bytes >= ring::min_slot_bytes; at += h.slot_bytes) {
@@ -62,7 +62,7 @@ api::KnownIds known_to_workers(const Mapping& whole) {
   return api::silent_workers_ids;
 }
 
-// The host's release and this one's, as the library compares them (docs/wire-format.md, Versions).
+// Compares the releases of host and guest as the library does (docs/wire-format.md, Versions).
 Finding release(const std::string& resource, std::uint64_t bytes) {
   const Mapping whole(resource, bytes);
   if (!whole.there())
@@ -78,7 +78,7 @@ Finding release(const std::string& resource, std::uint64_t bytes) {
           "install ivgpu " IVGPU_VERSION " on the host"};
 }
 
-// As the library rings it.
+// Rings the broker as the library does.
 void ring_broker(ring::Shared<ring::RegionHeader> header, const Mapping& registers) {
   if (header[&ring::RegionHeader::no_doorbell].load(std::memory_order_relaxed) != 0)
     guest::ring_by_header(header, ring::peer_broker);
@@ -107,7 +107,7 @@ std::vector<std::string> library_folders(const Machine& m) {
   return folders;
 }
 
-// Both libraries of a guest read this variable, and none of NVIDIA's does.
+// Both guest libraries read the variable IVGPU_REGION, and none of NVIDIA's libraries does.
 bool is_ours(const std::string& file) {
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   std::string all(16 << 20, '\0');
@@ -121,11 +121,11 @@ bool is_ours(const std::string& file) {
 struct GuestLibrary {
   const char* about;
   const char* name;
-  State without;     // where programs do not find it
-  const char* loss;  // and what they lose by that
+  State without;     // if programs do not find the library
+  const char* loss;  // the consequence for programs
 };
 
-// Programs compute without the second one, so it is no more than a warning.
+// CUDA programs run without NVML, so its absence is a warning.
 constexpr GuestLibrary guest_libraries[] = {
     {"library", "libcuda.so.1", State::Wrong, ""},
     {"nvml", "libnvidia-ml.so.1", State::Warning, ": programs that ask NVML, such as nvidia-smi and NCCL's, fail"}};
@@ -147,8 +147,8 @@ void add_libraries(const Machine& m, Findings& all) {
   for (const GuestLibrary& wanted : guest_libraries) all.push_back(find_library(m, folders, wanted));
 }
 
-// QEMU emulates a VM that can never have a second processor without locked operations, and, before 8, without memory barriers
-// (docs/design/040-kvm-in-emulation.md). It is known by -cpu max. Nothing where the processor is a real one, or can have company.
+// QEMU omits memory barriers (before version 8) and locked operations for a VM that can never have a second processor
+// (docs/design/040-kvm-in-emulation.md). /proc/cpuinfo identifies QEMU's emulated processor.
 void add_processor(const Machine& m, Findings& all) {
   const bool is_emulated = m.text("/proc/cpuinfo").value_or("").find("QEMU TCG CPU") != std::string::npos;
   if (!is_emulated || m.text("/sys/devices/system/cpu/possible") != "0\n") return;
@@ -158,7 +158,7 @@ void add_processor(const Machine& m, Findings& all) {
        "give the VM -smp 2, or -smp 1,sockets=2,maxcpus=2, with thread=multi, or KVM"});
 }
 
-// Switched off, a device answers all ones: the library switches it on, too.
+// A disabled device reads as all ones. The library enables it as well.
 void enable(const Machine& machine, const std::string& device) {
   if (!machine.real() || machine.number(device + "/enable") != 0) return;
   const int fd = open(machine.at(device + "/enable").c_str(), O_WRONLY | O_CLOEXEC);
@@ -167,7 +167,7 @@ void enable(const Machine& machine, const std::string& device) {
   if (fd >= 0) close(fd);
 }
 
-// Without the kernel module: by the device's files.
+// Checks the device through its sysfs files, for a guest without the kernel module.
 Findings check_sysfs(const Machine& machine, const std::string& device) {
   Findings all = {{"module", State::Warning,
                    "the kernel module is not there: the processes of this VM can read each other's GPU data, waits nap "

@@ -1,4 +1,4 @@
-// The needs of a host: NVIDIA's driver, KVM, memory, the kernel's parts of a worker's jail, control groups, a broker.
+// Checks a host: NVIDIA's driver, KVM, memory, the kernel features for a worker's jail, control groups and the broker.
 #include <linux/landlock.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -59,7 +59,7 @@ Finding driver_library(const Machine& m) {
           "install libcuda1 (Debian), or name its path as library in [gpu]"};
 }
 
-// The GPUs that the key `gpus` may name.
+// Lists the GPUs that the configuration key `gpus` accepts.
 Finding gpus(const std::vector<Gpu>& all) {
   if (all.empty())
     return {"gpus", State::Ok, "/proc/driver/nvidia/gpus lists no GPU: gpus = \"all\" alone makes sense", ""};
@@ -92,8 +92,8 @@ Finding device_files(const Machine& m, const std::vector<Gpu>& gpus) {
   return {"devices", State::Ok, list + " may be opened by workers", ""};
 }
 
-// Only libcuda knows whether kernels reach all memory of a worker. Two things can be known without it: whether the
-// module has switched that off, and whether the kernel could do it at all.
+// Only libcuda knows whether kernels reach all memory of a worker. This check reports whether the module disables HMM,
+// and whether the kernel supports it.
 Finding pageable_memory(const Machine& m) {
   if (kernel_driver(m).empty()) return {"hmm", State::Ok, "no driver, so no GPU that reaches a worker's memory", ""};
   const auto parameter = [&](const char* name) {
@@ -103,7 +103,7 @@ Finding pageable_memory(const Machine& m) {
   if (hmm.empty())
     return {"hmm", State::Warning, "nvidia_uvm does not say whether it lets kernels reach all memory of a worker (HMM)",
             "load nvidia_uvm; a worker looks for itself, and its log says"};
-  // The open modules alone have HMM, from Linux 6.1.24 on; ATS is a matter of the hardware.
+  // Only the open modules support HMM, from Linux 6.1.24 on. ATS depends on the hardware.
   const bool open_module =
       m.text("/proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
   if (hmm == "Y" || !open_module)
@@ -119,7 +119,7 @@ Finding pageable_memory(const Machine& m) {
       "echo options nvidia_uvm uvm_disable_hmm=1 > /etc/modprobe.d/ivgpu.conf, and load the module anew"};
 }
 
-// The jail's list of ioctls is one driver's.
+// The jail's list of ioctls was recorded with one version of the driver.
 Finding listed_ioctls(const Machine& m) {
   const std::string version = kernel_driver(m);
   if (version.empty() || version == host::jail::recorded_driver)
@@ -184,7 +184,7 @@ Finding numa(const Machine& m) {
           "run ivgpud and QEMU on the GPU's node: numactl --cpunodebind=N --preferred=N"};
 }
 
-// Of the broker in `runtime_dir` (policy = "mps"), or of an operator.
+// Reports an MPS daemon of the broker in `runtime_dir` (policy = "mps") or of an operator.
 Finding mps(const Machine& m, const std::string& runtime_dir) {
   for (const std::string& gpu : m.names(runtime_dir + "/mps"))
     if (m.has(runtime_dir + "/mps/" + gpu + "/pipe/control"))
@@ -230,7 +230,7 @@ Findings jail(const Machine& m) {
   return all;
 }
 
-// The folder of a whole tree of control groups, version 2; "" where none is mounted.
+// The mount point of a cgroup v2 hierarchy that is mounted from its root; "" if there is none.
 std::string group_tree(const Machine& m) {
   std::istringstream lines(m.text("/proc/self/mountinfo").value_or(""));
   for (std::string line; std::getline(lines, line);) {
@@ -242,7 +242,7 @@ std::string group_tree(const Machine& m) {
   return "";
 }
 
-// The reason why a running broker has no control groups, from its status, `reported`; "" if none runs, or it has them.
+// Why a running broker has no control groups, from its status `reported`. "" if no broker runs or it has them.
 std::string groups_that_broker_lacks(const std::string& reported) {
   const std::string key = "\"group_missing\":\"";
   const std::size_t at = reported.find(key);
@@ -265,7 +265,7 @@ Finding groups(const Machine& m, const std::string& reported) {
   return {"groups", State::Ok, "control groups of version 2 are at " + tree + "; ivgpud's unit needs Delegate=yes", ""};
 }
 
-// The status of the broker; `why` is the error if there is none.
+// The status of the broker. Sets `why` to the error number if the broker does not answer.
 std::string ask_broker(const std::string& path, int& why) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

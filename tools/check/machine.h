@@ -1,6 +1,5 @@
-// The machine that is checked, as files below a folder: "" is this machine, a test's folder is one that is broken in
-// just one way. The right to open a file is worked out from its mode and from /proc/self/status, so that a test that
-// runs as root sees the same as a user.
+// The machine under test, as files below a folder. "" is this machine; a test passes a folder with one fault. Access
+// rights are computed from file modes and /proc/self/status, so a test that runs as root sees what a user sees.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,12 @@ class Machine {
   bool real() const { return root_.empty(); }
   std::string at(const std::string& path) const { return root_ + path; }
   bool has(const std::string& path) const;
-  // The beginning of the file; nothing where it cannot be read.
+  // The beginning of the file, or nullopt if it cannot be read.
   std::optional<std::string> text(const std::string& path) const;
   std::optional<long long> number(const std::string& path) const;   // decimal, or 0x
   std::vector<std::string> names(const std::string& folder) const;  // sorted
-  std::string target(const std::string& link) const;                // "": no link
-  // May this process read and write it? May the file's group? May any user?
+  std::string target(const std::string& link) const;                // "": not a link
+  // Whether this process, the file's group, or any user may read and write the file.
   bool may_use(const std::string& path) const;
   bool a_group_may_use(const std::string& path) const;
   bool anybody_may_use(const std::string& path) const;
@@ -37,14 +36,14 @@ class Machine {
 enum class State : std::uint8_t { Ok, Warning, Wrong };
 
 struct Finding {
-  std::string about;  // "kvm"
+  std::string about;  // the subject, such as "kvm"
   State state;
   std::string what;    // one sentence
-  std::string remedy;  // one sentence; "" where nothing is to be done
+  std::string remedy;  // one sentence; "" if no action is needed
 };
 using Findings = std::vector<Finding>;
 
-// PCI 1af4:1110 below /sys/bus/pci/devices, as folders.
+// The sysfs folders of the PCI devices 1af4:1110.
 std::vector<std::string> ivshmem_devices(const Machine& machine);
 
 struct HostOptions {

@@ -1,5 +1,5 @@
-// ivgpu-check finds the faults of this host or this guest. One executable without libraries, so that it can be taken
-// into any guest; `ivgpu check` runs it.
+// ivgpu-check finds the faults of this host or guest, and `ivgpu check` runs it. It links no library, so it can be
+// copied into any guest.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +27,7 @@ struct Arguments {
   bool json = false;
 };
 
-// 0: go on; else the exit code + 1.
+// Returns 0 to continue, else the exit code + 1.
 int parse(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];

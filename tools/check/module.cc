@@ -16,7 +16,7 @@
 namespace check {
 namespace {
 
-// The first node, as the library takes them; "": there is none.
+// The first node in the library's order; "" if there is none.
 std::string first_node(const Machine& machine) {
   for (const std::string& name : machine.names("/dev"))
     if (name.starts_with("ivgpu") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos)
@@ -24,7 +24,7 @@ std::string first_node(const Machine& machine) {
   return "";
 }
 
-// Which calls the workers know is not to be seen without a slot of one's own: the library logs what is refused.
+// Only a claimed slot shows which calls the workers know. The library logs calls that they refuse.
 Finding release(const Mapping& header) {
   char host[sizeof ring::RegionHeader::release];
   guest::copy_release(header.header().copy_out().release, host);

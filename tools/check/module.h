@@ -1,4 +1,4 @@
-// A guest that has the kernel module: its node, who may open it, and what the module gives.
+// Checks a guest that has the kernel module: its node, the node's access rights, and the module's features.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace check {
 
-// Whether the module has one of these devices, or there is a node of it. Then the device is not reached by its files.
+// True if the module drives one of these devices or provides a node. Then the library does not use the device's files.
 bool module_is_there(const Machine& machine, const std::vector<std::string>& devices);
 
 Findings check_module(const Machine& machine);
 
-// What the region's header says of how its programs are woken.
+// Header fields of the region that determine how programs are woken.
 struct Wakers {
   std::uint32_t slots, guest_vectors;  // the worker of a slot raises interrupt slot % guest_vectors; 0: none
   bool no_doorbell;
 };
 
-// Which interrupts wake the programs of such a region.
+// Reports which interrupts wake the programs of this region.
 Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, const Wakers& wakers);
 
 }  // namespace check

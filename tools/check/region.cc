@@ -14,7 +14,7 @@
 namespace check {
 namespace {
 
-// Ten for each question of the guest library, and at least a second's.
+// Ten polls, 10 ms apart, per question of the guest library, and at least ten questions.
 unsigned most_looks() { return 10 * std::max(10U, guest::HostPatience().questions().value_or(0)); }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The region behind the device, and the broker that made it: the same questions whether the device is reached by its
-// files or by the kernel module.
+// Checks the region and its broker. The same checks serve sysfs files and the kernel module's node.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,22 +15,22 @@ namespace check {
 
 inline constexpr const char* join_group =
     "as root: adduser the user to the group video, and log in anew; or run as root";
-// Puts a udev rule for devices of this subsystem in place: the package's copy of it, or else the tarball's.
+// The command that installs a udev rule for `subsystem`: from the package's copy of `file` or the tarball's.
 std::string install_rule(const Machine& machine, const std::string& file, const std::string& subsystem);
 
-// The first bytes of one of the device's BARs, mapped as the library maps them.
+// The first bytes of a BAR of the device, mapped as the library maps them.
 class Mapping {
  public:
   Mapping(const std::string& file, std::size_t bytes);
-  // Of an open node, whose region has `size` bytes; a kernel module's is to be read only.
+  // Maps an open node whose region has `size` bytes. A kernel module's node allows reading only.
   Mapping(int node, std::size_t bytes, std::uint64_t size, int protection = PROT_READ);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // False: that was refused.
+  // False if the mapping failed.
   bool there() const { return at_ != nullptr; }
-  std::uint64_t size() const { return size_; }  // of all of it
+  std::uint64_t size() const { return size_; }  // of the whole region
   std::byte* bytes() const { return at_; }
   ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(bytes()).header(); }
 
@@ -41,10 +40,10 @@ class Mapping {
   std::byte* at_ = nullptr;
 };
 
-// Whether it is a region of this release's. `plain`: what it is called where it has no doorbell.
+// Checks that the mapping is a region of this release. `plain`: its transport's name if it has no doorbell.
 Finding check_region(const Mapping& mapping, const char* plain = "ivshmem-plain");
 
-// As the library asks before it has a session: the broker's heartbeat answers a guest that rings it.
+// Checks for a live broker as the library does without a session: ring it until its heartbeat changes.
 Finding check_broker(const Mapping& mapping, const std::function<void()>& ring);
 
 }  // namespace check

@@ -1,4 +1,4 @@
-// Findings for people and for programs.
+// Findings as text and as JSON.
 #include <cstdio>
 
 #include "tools/check/machine.h"

@@ -1,8 +1,8 @@
-# bash completion for ivgpu, ivgpud and the scripts in tools/. Commands and options are those of --help, so there
-# is no list here that could be stale.
+# bash completion for ivgpu, ivgpud and the scripts in tools/. It reads commands and options from --help, so no list can
+# become stale.
 # shellcheck shell=bash
 
-# Completes with the words of $1 that begin with the typed text.
+# Completes with the words of $1 that begin with $2.
 _ivgpu_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2"); }
 
 _ivgpu_paths() {
@@ -10,15 +10,15 @@ _ivgpu_paths() {
   mapfile -t COMPREPLY < <(compgen "$1" -- "$2")
 }
 
-# The options in a help text on standard input: the long ones that begin a line or stand in its usage.
+# Extracts the long options from a help text: at the start of a line or in the usage line.
 _ivgpu_options() {
   sed -nE -e '/^ *(-[a-zA-Z], ?)?--[a-z]/p' -e '/^usage:/Ip' -e '/^ +\[--/p' | grep -oE '(^|[^a-z-])--[a-z][a-z-]*' | grep -oE -- '--.*' | sort -u
 }
 
-# The commands: the indented lines below "Subcommands:".
+# Extracts the commands: the indented lines below "Subcommands:".
 _ivgpu_commands() { sed -nE '/^Subcommands:/,/^$/ s/^  ([a-z]+) .*/\1/p'; }
 
-# The value of an option. False where the option takes none that is known.
+# Completes the value of option $1. Fails if the option's values are unknown.
 _ivgpu_value() {
   case $1 in
     --gpu) _ivgpu_paths -f "$2"; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'auto sim' -- "$2") ;;
@@ -37,7 +37,7 @@ _ivgpu() {
     _ivgpu_words "$(_ivgpu_commands <<<"$help") $(_ivgpu_options <<<"$help")" "$word"
     return
   fi
-  # The words after a program are the program's.
+  # Words after a program belong to the program.
   for ((i = 2; i < COMP_CWORD; i++)); do
     [[ ${COMP_WORDS[i]} == -- ]] && { _ivgpu_paths -f "$word"; return; }
   done
@@ -55,7 +55,7 @@ _ivgpu() {
   fi
 }
 
-# A command without commands of its own: ivgpud, and the scripts.
+# Completes commands without subcommands: ivgpud and the scripts.
 _ivgpu_plain() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
   COMPREPLY=()
@@ -65,7 +65,7 @@ _ivgpu_plain() {
 
 complete -F _ivgpu ivgpu
 complete -F _ivgpu_plain ivgpud
-# A script's name alone (test, demo) may be any command's, so these are completed by their path.
+# Other commands may share a script's name (test, demo), so scripts are completed by path only.
 for _ivgpu_script in bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball parts ptx-architectures test tidy; do
   complete -F _ivgpu_plain "tools/$_ivgpu_script" "./tools/$_ivgpu_script"
 done

@@ -1,8 +1,8 @@
-# What comes out of Debian's packages without being installed; sourced, never run. The caller has set -euo pipefail, `work`, a folder
-# of its own, and `die SENTENCE [CODE]`.
+# Unpacks Debian packages without installing them. The caller sources this after set -euo pipefail and sets `work`, its
+# own folder, and `die SENTENCE [CODE]`.
 # shellcheck shell=bash disable=SC2154
 
-# unpack PACKAGE FOLDER [CODE]: fails with 3, or with this code.
+# unpack PACKAGE FOLDER [CODE]: exits with 3 or CODE if it fails.
 unpack() {
   rm -rf "$work/deb"
   mkdir -p "$work/deb" "$2"
@@ -11,7 +11,7 @@ unpack() {
   dpkg-deb -x "$work/deb/$1"_*.deb "$2"
 }
 
-# kernel_release VMLINUZ: the boot protocol has at 0x20e where the version's text is, less 512.
+# kernel_release VMLINUZ: the boot header stores at 0x20e the offset of the version string, less 512.
 kernel_release() {
   local at release
   at=$(od -An -tu2 -j 526 -N 2 "$1" 2>/dev/null) || true
@@ -20,9 +20,9 @@ kernel_release() {
   echo "$release"
 }
 
-# kernel_modules VMLINUZ CACHE NAME...: the paths of these modules of the kernel's own, each behind those that it needs, as they are to
-# be loaded. CACHE keeps them: an empty file where the kernel has one built in. They come from this machine, if the kernel is its own,
-# else from Debian, which may not have the kernel any more: code 4.
+# kernel_modules VMLINUZ CACHE NAME...: prints the modules' paths in load order, dependencies first. CACHE keeps the
+# modules; an empty file marks a built-in one. They come from this machine if it runs this kernel, else from Debian. If
+# Debian no longer has the kernel, exits with code 4.
 kernel_modules() {
   local -A listed=()
   local release kept name
@@ -33,7 +33,7 @@ kernel_modules() {
   for name in "$@"; do list_module "${name//-/_}"; done
 }
 
-# In kernel_modules, whose variables it has. A module says by itself what it needs.
+# Part of kernel_modules, whose variables it uses. Reads a module's dependencies from the module.
 list_module() {
   local name=$1 needs needed
   [[ ! ${listed[$name]:-} ]] || return 0
@@ -45,7 +45,7 @@ list_module() {
   echo "$kept/$name.ko"
 }
 
-# Debian's later kernels have their modules below /usr, and pack them. $work/kernel is the package.
+# Later Debian kernels have compressed modules below /usr. $work/kernel is the package.
 keep_module() {
   local name=$1 tree found
   if [[ -e /lib/modules/$release/modules.builtin ]]; then

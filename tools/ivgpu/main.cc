@@ -1,5 +1,5 @@
-// `ivgpu`: runs CUDA programs through the project on this machine. Parses the command line and turns errors into exit
-// codes; the commands have a file each, and their options lie in command_line/.
+// `ivgpu` runs CUDA programs through the project on this machine. main() parses the command line and turns errors into
+// exit codes. The commands lie in commands/, their options in command_line/.
 #include <algorithm>
 #include <cstdio>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace ivgpu;
 
-// CLI11 knows nothing of the words that prefix_command() leaves, so its usage line lacks them.
+// CLI11 does not know the words that prefix_command() leaves, so this adds them to the usage line.
 class Formatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, name);
@@ -25,7 +25,7 @@ class Formatter : public CLI::Formatter {
   }
 };
 
-// An error in the words as one sentence, in the form of all other errors.
+// A parse error as one sentence in the form of our other errors.
 std::string sentence_of(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
   const CLI::App& command = commands.empty() ? app : *commands.front();
@@ -37,7 +37,7 @@ std::string sentence_of(const CLI::App& app, const CLI::ParseError& error) {
   return what.substr(0, what.find('\n')) + "; see " + name + " --help";
 }
 
-// CLI11 would report only that a command is missing.
+// Names a wrong command, since CLI11 would report only that a command is missing.
 void check_command(const CLI::App& app, const Words& words) {
   const std::string first = words.before.empty() ? "" : words.before.front();
   const auto is_first = [&](const CLI::App* command) { return command->get_name() == first; };
@@ -72,7 +72,8 @@ int parse_and_run(int argc, char** argv) {
   add_coverage(app, chosen);
   check_command(app, words);
   try {
-    app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
+    app.parse(std::vector<std::string>(words.before.rbegin(),
+                                       words.before.rend()));  // CLI11 wants the words in reverse order
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw Error(exit_code::usage, sentence_of(app, error));
     app.exit(error);  // prints the help or the version

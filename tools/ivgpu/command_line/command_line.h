@@ -1,5 +1,5 @@
-// The command line of `ivgpu`: a function for each command, which adds it with its options and its help, and the helpers
-// that these functions share. Used by main.cc alone.
+// The command line of `ivgpu`: one function per command adds it with its options and help. The helpers below are shared
+// by these functions. Only main.cc includes this header.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ inline constexpr const char* exit_codes =
     "missing or does not start; 4 the guest was lost; 5 with IVGPU_STRICT set: a worker failed, or a signal\n"
     "ended ivgpud or QEMU; 124 --timeout ran out; 126 cannot be run; 127 not found.";
 
-// The command line, cut at the first "--": CLI11 sees the words before it.
+// The command line, split at the first "--". CLI11 parses only the words before it.
 struct Words {
   std::vector<std::string> before, after;
   bool cut = false;
@@ -30,17 +30,17 @@ struct Words {
   }
 };
 
-// The command that the words chose, with its options: runs it and returns the exit code.
+// Runs the command that the user chose, with its options, and returns the exit code.
 using Chosen = std::function<int(const Words&)>;
 
-// start.cc: commands that start a program, or a guest.
+// start.cc: commands that start a program or a guest.
 CLI::App& add_run(CLI::App& app, Chosen& chosen);
 CLI::App& add_sim(CLI::App& app, Chosen& chosen);
 CLI::App& add_vm(CLI::App& app, Chosen& chosen);
 CLI::App& add_trace(CLI::App& app, Chosen& chosen);
 CLI::App& add_coverage(CLI::App& app, Chosen& chosen);
 
-// look.cc: commands that look at a broker or at the machine, measure, or have a broker do something.
+// look.cc: commands that query a broker or this machine, run benchmarks, or send the broker a request.
 CLI::App& add_status(CLI::App& app, Chosen& chosen);
 CLI::App& add_top(CLI::App& app, Chosen& chosen);
 CLI::App& add_bench(CLI::App& app, Chosen& chosen);
@@ -48,26 +48,25 @@ CLI::App& add_end(CLI::App& app, Chosen& chosen);
 CLI::App& add_reload(CLI::App& app, Chosen& chosen);
 CLI::App& add_check(CLI::App& app, Chosen& chosen);
 
-// vms.cc: commands that add VMs to a broker and take them away.
+// vms.cc: commands that add VMs to a broker and remove them.
 CLI::App& add_add(CLI::App& app, Chosen& chosen);
 CLI::App& add_remove(CLI::App& app, Chosen& chosen);
 
-// shared.cc, from here on.
+// shared.cc: all functions from here on.
 
-// All words behind the options belong to the program, its own options included, and its name as well, which CLI11 may
-// have met before the "--".
+// The program's name and all its arguments, including its options. CLI11 may have consumed the name before the "--".
 std::vector<std::string> program_of(const CLI::App& command, const Words& words);
-// The same, and an Error where there is none.
+// Same as program_of(), but throws an Error if there is no program.
 std::vector<std::string> some_program_of(const CLI::App& command, const Words& words);
 
-// CLI11 shows a value's type and, behind a colon, the check on it. Where the type's name says the same, once is enough.
+// CLI11 shows a value's type, a colon and its check. This removes the check's name where the type's name says the same.
 CLI::Validator unnamed(CLI::Validator validator);
 
 CLI::Option& file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
 CLI::Option& existing_file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
 void add_runtime_dir(CLI::App& command, std::filesystem::path& into);
 void add_broker_options(CLI::App& command, BrokerOptions& broker);
-// The same for a command that runs a program on this machine and chooses the region's size if the user does not.
+// Same for a command that runs a program on this machine and picks a region size if the user gives none.
 void add_program_broker_options(CLI::App& command, BrokerOptions& broker);
 
 }  // namespace ivgpu

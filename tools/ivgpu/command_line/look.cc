@@ -1,5 +1,5 @@
-// The options of the commands that look at a broker or at the machine, measure, or have a broker do something: status,
-// top, bench, end, reload and check. See command_line.h.
+// The options of the commands that query, measure or send a request: status, top, bench, end, reload and check. See
+// command_line.h.
 #include "tools/ivgpu/command_line/command_line.h"
 #include "tools/ivgpu/top/rows.h"
 

@@ -1,4 +1,4 @@
-// Shared by the commands: their words behind the options, and the options that several have. See command_line.h.
+// Helpers of several commands: the words after the options, and common options. See command_line.h.
 #include "tools/ivgpu/command_line/command_line.h"
 
 namespace ivgpu {

@@ -29,7 +29,7 @@ void add_guest_options(CLI::App& command, VmOptions& options) {
   command.add_flag("--steps", options.steps, "Say what is being done");
 }
 
-// Some options are only for a program, and some only for sessions that others start.
+// Some options need a program. Others apply only to sessions that other processes start.
 void check_trace(const CLI::App& command, bool program) {
   for (const char* name : {"--gpu", "--region-size", "--extra-config", "--private", "--verbose"})
     if (!program && command.count(name) > 0) throw Error(exit_code::usage, std::string(name) + " needs a PROGRAM");
@@ -61,7 +61,7 @@ CLI::App& add_run(CLI::App& app, Chosen& chosen) {
   add_program_broker_options(command, options->broker);
   command.add_flag("--private", options->own_broker, "Start an own broker even where one is running");
   command.prefix_command()->callback([&command, &chosen, options] {
-    // An option that shapes the broker cannot be kept by one that is running.
+    // A running broker keeps its settings, so an option that changes them needs a broker of our own.
     for (const char* name : {"--gpu", "--region-size", "--extra-config"})
       options->own_broker = options->own_broker || command.count(name) > 0;
     chosen = [&command, options](const Words& words) {

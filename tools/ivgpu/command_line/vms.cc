@@ -1,4 +1,4 @@
-// The options of the commands that add VMs to a broker and take them away: add and remove. See command_line.h.
+// The options of the commands that add VMs to a broker and remove them: add and remove. See command_line.h.
 #include "tools/ivgpu/command_line/command_line.h"
 
 namespace ivgpu {

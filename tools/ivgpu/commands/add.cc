@@ -1,5 +1,5 @@
-// `ivgpu add` and `ivgpu remove`: a VM comes and goes while the broker runs. They write and remove the VM's own file
-// (vm_file.h) and have the broker read it. For people, and for libvirt's hook (tools/host/ivgpu-libvirt-hook).
+// `ivgpu add` and `ivgpu remove` add and remove a VM while the broker runs. They write or remove the VM's file
+// (vm_file.h) and have the broker reload. Users and libvirt's hook (tools/host/ivgpu-libvirt-hook) call them.
 #include <cstdio>
 #include <string>
 
@@ -20,8 +20,8 @@ bool is_served(const std::filesystem::path& runtime_dir, const std::string& vm) 
   return false;
 }
 
-// The broker's sentence about this VM or about its whole file, "" where there is none. What it says of other VMs goes to
-// standard error: it is nothing that keeps this one from being served.
+// Returns the broker's error about this VM or the whole file, or "". Errors about other VMs do not affect this VM and
+// go to standard error.
 std::string reload_for(const std::filesystem::path& runtime_dir, const std::string& vm, const std::string& file) {
   std::string wrong;
   bool done = false;
@@ -39,7 +39,7 @@ std::string reload_for(const std::filesystem::path& runtime_dir, const std::stri
   return wrong;
 }
 
-// One that its owner has left behind was of a QEMU that has ended; its region is to be a fresh one.
+// Removes a file left by the same owner: its QEMU has ended, and the new one needs a fresh region.
 void make_room(const AddOptions& options, const VmFile& file) {
   if (file.exists()) {
     const std::string owner = file.owner();

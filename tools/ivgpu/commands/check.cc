@@ -1,4 +1,4 @@
-// `ivgpu check`: becomes ivgpu-check, which is an executable of its own because guests have nothing else of ours.
+// `ivgpu check` executes ivgpu-check, a program of its own, since guests have no other program of ours.
 #include <unistd.h>
 
 #include <cerrno>

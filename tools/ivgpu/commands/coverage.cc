@@ -1,6 +1,6 @@
-// `ivgpu coverage`: the program runs through the guest library, which writes the lookups and the calls into a file; or,
-// with --static, the names of calls are looked for in the program's file and in its libraries. The state of each comes
-// from the table.
+// `ivgpu coverage` lists the CUDA calls of a program and looks up their state in the table. By default it runs the
+// program with the guest library, which logs lookups and calls. With --static it searches the program's file and its
+// libraries for names of calls.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -21,10 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The table's entry for an exported symbol.
+// The state of an exported symbol in the table.
 struct State {
   std::string words;
-  bool traced = true;  // each call of it is a line of the trace; else only its refusal is logged, once
+  bool traced = true;  // the trace has a line per call; else only the first refusal is logged
 };
 using States = std::map<std::string, State, std::less<>>;
 
@@ -56,7 +56,7 @@ const States& states() {
   return all;
 }
 
-// cuGetProcAddress is asked by base names: any form of it that is served will do.
+// cuGetProcAddress takes base names, so any served form of the name counts.
 std::string state_of(const std::string& name) {
   std::string found = "absent";
   for (auto at = states().lower_bound(name); at != states().end() && at->first.starts_with(name); ++at) {
@@ -68,7 +68,7 @@ std::string state_of(const std::string& name) {
   return found;
 }
 
-// Of a symbol, when it was called: no other form of the name stands in for it.
+// The state of a called symbol. Other forms of its name do not count.
 std::string state_of_symbol(const std::string& symbol) {
   const auto at = states().find(symbol);
   return at == states().end() ? "absent" : at->second.words;
@@ -81,7 +81,7 @@ bool is_traced(const std::string& symbol) {
 
 struct Use {
   bool asked = false;
-  std::string named = {};  // the first file that has the name; empty: none, or none was looked at
+  std::string named = {};  // the first file that names the call; empty: none
   long calls = 0;
   std::string state = {};
 };
@@ -90,11 +90,11 @@ bool is_served(const Use& use) { return use.state == "served" || use.state == "l
 
 struct Coverage {
   std::map<std::string, Use> calls;
-  std::map<std::string, Use> tables;  // by the name that ring/abi/export_tables.cc gives, or the id
-  std::set<std::string> files;        // the libraries that were looked at
-  std::set<std::string> lacking;      // those that the loader does not find
+  std::map<std::string, Use> tables;  // by the name in ring/abi/export_tables.cc, or the id
+  std::set<std::string> files;        // the libraries that were examined
+  std::set<std::string> lacking;      // libraries that the loader does not find
 
-  // The number of calls that a program makes, or names in its files, and that are not served.
+  // The number of unserved calls that the program makes or its files name.
   long missing() const {
     long n = 0;
     for (const auto* uses : {&calls, &tables})
@@ -103,7 +103,7 @@ struct Coverage {
   }
 };
 
-// "A<between>B": both parts.
+// Splits "A<between>B" into A and B.
 bool split(const std::string& line, std::string_view between, std::string& left, std::string& right) {
   const std::size_t at = line.find(between);
   if (at == std::string::npos) return false;
@@ -129,14 +129,14 @@ void read_line(std::string line, Coverage& found) {
     use = {.calls = use.calls + 1, .state = served ? "served" : "refused"};
   } else if (split(line, " is refused: ", left, right) || split(line, " -> ", left, right)) {
     if (!left.starts_with("cu") || left.find(' ') != std::string::npos) return;
-    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // its call is logged as well
+    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // the trace logs its call as well
     Use& use = found.calls[left];
     ++use.calls;
     use.state = state_of_symbol(left);
   }
 }
 
-// The names of calls in one file.
+// Records the names of calls in one file.
 void read_file(const fs::path& path, Coverage& found) {
   each_name(path, [&](const std::string& name) {
     const std::string state = state_of(name);
@@ -147,7 +147,7 @@ void read_file(const fs::path& path, Coverage& found) {
   });
 }
 
-// The program's own first: if both name a call, it counts as the program's.
+// The program's file comes first: a call that both name counts as the program's.
 void read_program(const Install& install, const fs::path& path, Coverage& found) {
   read_file(path, found);
   const Libraries libraries = libraries_of(install, path);
@@ -179,12 +179,11 @@ int record(const CoverageOptions& options, Coverage& found) {
   return code;
 }
 
-// NVIDIA's runtime asks for every call there is: calls that were asked for and not made stand in the JSON document
-// alone.
+// NVIDIA's runtime looks up every call. A call that was looked up but not made appears only in the JSON document.
 void print_uses(const std::map<std::string, Use>& uses, bool served, bool tables) {
   for (const auto& [name, use] : uses) {
     if (is_served(use) != served || (use.calls == 0 && use.named.empty() && !tables)) continue;
-    // A refused call is logged once, however often it is made, and so is a table's slot.
+    // Refused calls and table entries are logged once, however often the program calls them.
     const std::string calls = served && !tables ? std::to_string(use.calls) : "called";
     const std::string how = use.calls > 0 ? calls : use.asked ? "asked" : "named";
     const std::string where = use.named.empty() ? "" : ", in " + use.named;
@@ -198,7 +197,7 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-// A reader of the table wants to know first which program it is about.
+// The heading names the program.
 void print_table(const Coverage& found, const std::vector<std::string>& program, bool ran) {
   std::printf("ivgpu " IVGPU_VERSION ", coverage of %s\n\n", joined(program).c_str());
   std::printf("%-46s %-9s %s\n", "entry point", ran ? "calls" : "found", "state");

@@ -1,4 +1,4 @@
-// `ivgpu end`: one line to the broker's control socket, and one back.
+// `ivgpu end` sends one line to the broker's control socket and reads one line back.
 #include <algorithm>
 #include <string>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto patience = std::chrono::seconds(5);
 
-// Refuses a target that would not arrive as one line, or as this name.
+// Rejects a target that is not one line of printable characters without blanks.
 void check(const std::string& target) {
   const auto strange = [](char c) { return c <= ' ' || c > '~'; };
   if (target.empty() || target.size() > 100 || std::any_of(target.begin(), target.end(), strange))

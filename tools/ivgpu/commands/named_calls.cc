@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* loader = "/lib64/ld-linux-x86-64.so.2";
 
-// The bytes of a file, which may be a library of hundreds of megabytes.
+// A file mapped for reading, since a library may have hundreds of megabytes.
 class Mapped {
  public:
   explicit Mapped(const fs::path& path) {
@@ -41,12 +41,13 @@ class Mapped {
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The loader's list; "" of a file that it has nothing to do with, as one that is linked statically.
+// The loader's list of libraries; "" if the loader does not handle the file, such as a static executable.
 std::string asked_of_loader(const Install& install, const fs::path& file) {
   FdPair output = make_pipe_to_us();
   const Fd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
   Child child({.argv = {loader, fs::absolute(file).string()},
-               .environment = {{"LD_TRACE_LOADED_OBJECTS", "1"},  // so the loader lists and runs nothing, as for ldd
+               .environment = {{"LD_TRACE_LOADED_OBJECTS",
+                                "1"},  // has the loader list the libraries and run nothing, as ldd does
                                {"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)}},
                .out = output.theirs.get(),
                .err = nothing.get()});
@@ -61,7 +62,7 @@ std::string asked_of_loader(const Install& install, const fs::path& file) {
 
 }  // namespace
 
-// Lines: "NAME => PATH (ADDRESS)", "NAME => not found", "PATH (ADDRESS)".
+// The loader prints "NAME => PATH (ADDRESS)", "NAME => not found" or "PATH (ADDRESS)".
 Libraries libraries_of(const Install& install, const fs::path& file) {
   Libraries all;
   std::istringstream lines(asked_of_loader(install, file));

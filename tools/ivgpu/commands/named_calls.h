@@ -1,5 +1,5 @@
-// The calls that a program may make, from its file: the words of it, and of the shared libraries that the loader would
-// give it, without running any of them.
+// Finds the calls that a program may make, without running it: their names in its file and in the shared libraries that
+// the loader would load.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@
 namespace ivgpu {
 
 struct Libraries {
-  std::vector<std::filesystem::path> found;  // no libcuda.so: it names every call
+  std::vector<std::filesystem::path> found;  // without libcuda.so, which names every call
   std::vector<std::string> missing;          // as the program names them
 };
 
-// Those of an ELF file, and theirs, by the loader's own search. Libraries that are loaded later (dlopen) are not among
-// them. An Error if the loader cannot be asked.
+// The libraries of an ELF file and theirs, by the loader's search. Excludes libraries that dlopen loads later. Throws
+// an Error if the loader does not run.
 Libraries libraries_of(const Install& install, const std::filesystem::path& file);
 
-// Calls `each` with every word of the file that begins with "cu" and could be a symbol: linked names, and texts with
-// which it asks cuGetProcAddress. An Error if it cannot be read, or is no ELF file.
+// Calls `each` with every string of the file that begins with "cu" and can be a symbol: linked names and arguments of
+// cuGetProcAddress. Throws an Error if the file is unreadable or not ELF.
 void each_name(const std::filesystem::path& file, const std::function<void(const std::string& name)>& each);
 
 }  // namespace ivgpu

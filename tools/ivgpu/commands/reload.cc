@@ -1,4 +1,4 @@
-// `ivgpu reload`: has the broker read its file again, and shows what that changes while it does.
+// `ivgpu reload` has the broker read its configuration again and prints the changes as the broker makes them.
 #include <cstdio>
 #include <string>
 

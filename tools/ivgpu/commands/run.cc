@@ -1,4 +1,4 @@
-// `ivgpu run`: loopback. The program finds the guest's libcuda.so.1, and worker and program share this machine.
+// `ivgpu run`: loopback. The program loads the guest's libcuda.so.1, and its worker runs on this machine too.
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/temp_dir.h"

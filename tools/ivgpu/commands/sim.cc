@@ -1,5 +1,5 @@
-// `ivgpu sim`: the program's libcuda.so.1 is the simulated GPU itself; no ring, no broker. It reports calls that the
-// guest library would refuse.
+// `ivgpu sim`: the program loads the simulated GPU itself as libcuda.so.1, without ring and broker. The library reports
+// calls that the guest library would refuse.
 #include <cstdlib>
 
 #include "tools/ivgpu/commands/commands.h"

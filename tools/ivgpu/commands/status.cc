@@ -1,4 +1,4 @@
-// `ivgpu status`: connects to the broker's status socket, reads one JSON document, and shows it, once or again and again.
+// `ivgpu status` connects to the broker's status socket, reads one JSON document and shows it, once or repeatedly.
 #include <poll.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ std::string read_to_end(const Fd& socket) {
   throw Error(exit_code::missing, "the broker did not report its status to the end");
 }
 
-// On a terminal each takes the place of the one before.
+// Repeats the status; on a terminal each replaces the previous one.
 [[noreturn]] void watch(const StatusOptions& options) {
   const char* between = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
   std::string before = read_status(options.runtime_dir);

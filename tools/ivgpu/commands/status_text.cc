@@ -1,4 +1,4 @@
-// The status document of a broker as text for people: VMs, slots, workers, bounds, and counters with their rates.
+// The broker's status document as text: VMs, slots, workers, limits, and counters with their rates.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -26,7 +26,7 @@ std::string jail_of(const json& jail) {
   return joined(jail.at("layers")) + (missing.empty() ? "" : "; missing: " + missing);
 }
 
-// The counters of a worker or a VM: a column each.
+// A column of the counters of a worker or VM.
 struct Column {
   const ring::Figure& figure;
   int width;
@@ -44,7 +44,7 @@ constexpr Column columns[] = {{f::calls, 9},
                               {f::parked, 9},
                               {f::woken, 9}};
 
-// A line: the result of `cell` for each column, below each other on the right.
+// A row: the label, then `cell` of each column, right-aligned.
 template <class Cell>
 std::string row(const std::string& label, Cell cell) {
   char part[64];
@@ -57,7 +57,7 @@ std::string row(const std::string& label, Cell cell) {
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-// If `before` has the same counters from `seconds` ago, a line of rates below them.
+// A row of counters. If `before` holds the values from `seconds` ago, a row of rates follows.
 std::string rows(const std::string& label, const json& now, const json& before, double seconds) {
   const auto count = [&](const Column& c) { return rounded(c.figure, value_of(now, c.figure)); };
   const auto rate = [&](const Column& c) -> std::string {
@@ -67,19 +67,19 @@ std::string rows(const std::string& label, const json& now, const json& before, 
   return row(label, count) + (seconds > 0 ? row("  per s", rate) : "");
 }
 
-// Nothing for a worker that has served no call.
+// Returns "" for a worker that has served no call.
 std::string counter_rows(const std::string& label, const json& now, const json& before, double seconds) {
   const json& counters = Earlier::counters(now);
   return value_of(counters, f::calls) == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
 }
 
-// "vector_add, ": its name for itself. A broker or a guest library before this one has none.
+// The program's name as in "vector_add, ". Older brokers and guest libraries report none.
 std::string program_of(const json& owner) {
   const std::string name = owner.contains("program") ? word_of(owner["program"]) : "";
   return name.empty() ? "" : name + ", ";
 }
 
-// All slots that are not empty, and how many are.
+// A line for each slot that is not empty, and the number of empty slots.
 std::string slot_lines(const json& slots) {
   std::string lines;
   std::size_t empty = 0;
@@ -104,7 +104,7 @@ std::string slot_lines(const json& slots) {
          (empty > 0 ? "  empty: " + std::to_string(empty) + " of " + std::to_string(slots.size()) + " slots\n" : "");
 }
 
-// Once where all workers have the same, else for each.
+// One line if all workers have the same jail, else a line per worker.
 std::string jail_lines(const json& vm) {
   std::string lines, first;
   bool same = true;
@@ -118,7 +118,7 @@ std::string jail_lines(const json& vm) {
   return same && !first.empty() ? "  jail: " + first + "\n" : lines;
 }
 
-// The ends of workers, if any has ended.
+// How workers ended, if any did.
 std::string ends_line(const json& vm) {
   if (!vm.contains("worker_ends")) return "";
   static constexpr const ring::Figure* kinds[] = {&f::orderly, &f::protocol_broken, &f::killed_by_broker, &f::signal,
@@ -142,9 +142,9 @@ std::string loop_text(const json& status) {
   return text;
 }
 
-// The GPUs that a guest sees, if they are not all of the host's: an ordinal a line.
+// The GPUs that the guest sees, one per line, if they are not all of the host's.
 std::string gpu_lines(const json& vm) {
-  if (!vm.contains("all_gpus")) return "";  // a broker before this one does not report it
+  if (!vm.contains("all_gpus")) return "";  // older brokers do not report it
   const auto missing = number_of<unsigned long>(vm.value("gpus_missing", json(0)));
   const std::string last =
       missing != 0 ? "  GPUs not found: " + std::to_string(missing) + ", which the log names\n" : "";
@@ -162,7 +162,7 @@ std::string gpu_lines(const json& vm) {
   return lines + last;
 }
 
-// The memory that the VM's programs hold of its GPUs. A broker before this one does not report it.
+// The GPU memory that the VM's programs hold. Older brokers do not report it.
 std::string memory_line(const json& vm) {
   const json memory = vm.value("gpu_memory", json());
   if (!memory.is_object()) return "";
@@ -171,7 +171,7 @@ std::string memory_line(const json& vm) {
   return "  GPU memory: " + rounded_size(bytes("used_bytes")) + (total > 0 ? " of " + rounded_size(total) : "") + "\n";
 }
 
-// What the VM may hold of each GPU, with all that drivers take for it: a line a GPU where there is a quota.
+// The VM's quota on each GPU, which includes memory that the driver takes. One line per GPU with a quota.
 std::string quota_lines(const json& vm) {
   std::string lines;
   for (const json& q : vm.value("gpu_quotas", json::array())) {
@@ -187,7 +187,7 @@ std::string quota_lines(const json& vm) {
   return lines;
 }
 
-// The VM's GPU time in seconds; a broker of before this one reports none.
+// The VM's GPU time in seconds; 0 if an older broker does not report it.
 double gpu_time_of(const json& vm) {
   const json time = vm.value("gpu_time", json());
   return is_told(time, f::gpu_time::had_s) ? value_of(time, f::gpu_time::had_s) : 0;
@@ -212,7 +212,7 @@ std::string gpu_time_line(const json& vm, double of_all) {
          seconds_of(value_of(time, t::waited_s)) + "\n";
 }
 
-// How VMs share each GPU now, and why it cannot be by leases.
+// How VMs share each GPU now, and the reason if leases are unavailable.
 std::string gpus_text(const json& status) {
   std::string lines;
   for (const json& gpu : status.value("gpus", json::array()))
@@ -225,7 +225,7 @@ std::string of_at_most(const std::string& used, bool bounded, const std::string&
   return used + (bounded ? " of " + most : "");
 }
 
-// The bounds of the VM's workers together, and their sums. A broker before this one does not report it.
+// The limits of all workers of the VM together, and their totals. Older brokers do not report them.
 std::string bounds_line(const json& vm) {
   const json bounds = vm.value("bounds", json());
   if (!bounds.is_object()) return "";
@@ -250,7 +250,7 @@ std::string bounds_line(const json& vm) {
          processors + "\n";
 }
 
-// The socket of a VM, the file that is its region, or both.
+// The VM's socket, its region's file, or both.
 std::string place_of(const json& vm) {
   const std::string socket = word_of(vm.at("socket")), memory = word_of(vm.value("memory", json("")));
   return socket + (socket.empty() || memory.empty() ? "" : ", ") + memory;

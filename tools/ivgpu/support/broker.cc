@@ -1,4 +1,4 @@
-// Starting and ending the private ivgpud.
+// Starts and ends the private ivgpud.
 #include "tools/ivgpu/support/broker.h"
 
 #include <fcntl.h>
@@ -34,12 +34,12 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-// A worker initialises the driver before it counts as ready: a fraction of a second, several on a busy machine.
+// A worker is ready once it has initialised the driver: a fraction of a second, or several on a busy machine.
 constexpr milliseconds start_patience{60'000};
-// Workers that do not end by themselves are the broker's to kill; it needs less than this.
+// The broker kills workers that do not exit by themselves, in less than this time.
 constexpr milliseconds end_patience{10'000};
 
-constexpr std::uint64_t default_slots = 8;  // the configuration's default
+constexpr std::uint64_t default_slots = 8;  // as in the configuration
 
 constexpr const char* default_socket = "/run/ivgpu/local.sock";
 
@@ -66,8 +66,8 @@ bool answers(const std::string& path) {
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-// Raises the soft limit of a file's size (`ulimit -f`) to the hard one while it lives: for the files that ivgpu writes for a
-// broker, and for the broker, which inherits it and whose region is a file. The user's program gets the user's limit.
+// Raises the soft file size limit (`ulimit -f`) to the hard limit during its lifetime. ivgpu writes files for the
+// broker, and the broker inherits the limit for its region's file. The user's program keeps the user's limit.
 class RaisedFileLimit {
  public:
   RaisedFileLimit() : known_(getrlimit(RLIMIT_FSIZE, &before_) == 0) {
@@ -94,7 +94,7 @@ void write_config(const fs::path& path, const std::string& text) {
                                       (why == EFBIG ? "; `ulimit -f` bounds the size of files" : ""));
 }
 
-// One byte in `ready`: up. The end of the process, or of our patience: not.
+// Returns true if ivgpud writes a byte into `ready`; false if it ends or the patience runs out.
 bool became_ready(const Child& process, int ready, const SignalGate& gate) {
   std::array<pollfd, 3> events = {pollfd{ready, POLLIN, 0}, pollfd{process.pidfd(), POLLIN, 0},
                                   pollfd{gate.fd(), POLLIN, 0}};
@@ -107,8 +107,8 @@ bool became_ready(const Child& process, int ready, const SignalGate& gate) {
   return (events[0].revents & POLLIN) && read(ready, &byte, 1) == 1;
 }
 
-// Why an ivgpud that wrote this did not start: its last words, in which the file that was made for it has no path, for
-// it will be gone when somebody reads them. The whole log where it had none.
+// Why ivgpud did not start: the last message of its log, or the whole log if it has none. Replaces the configuration's
+// path, since the file is deleted before the user reads the message.
 std::string last_words(const std::string& log, const std::string& config) {
   constexpr std::string_view head = "ivgpud: ";
   std::istringstream lines(log);
@@ -121,8 +121,7 @@ std::string last_words(const std::string& log, const std::string& config) {
   return ": " + words;
 }
 
-// The errors of a broker's log, without their times, and at most `most`: the first ones explain, the rest are mostly
-// the same.
+// The first `most` errors of a broker's log, without times. Later errors mostly repeat the first.
 std::vector<std::string> errors_in(const std::string& log, std::size_t most) {
   constexpr std::string_view head = " error ";
   std::istringstream lines(log);
@@ -176,7 +175,7 @@ std::optional<std::uint32_t> extra_vectors(const BrokerOptions& options) {
 std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
-  // A key that stands twice is a mistake.
+  // Setting a key twice is an error.
   const bool says_vectors = options.vectors != 1 && !extra_vectors(options);
   const auto& weights = options.sharing.weights;
   const std::string vsock = std::to_string(options.vsock);
@@ -188,7 +187,7 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
            (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "") +
            (weights.contains(vm) ? "weight = " + std::to_string(weights.at(vm)) + "\n" : "");
   };
-  // It bounds no user but its own.
+  // The private broker sets no control groups.
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
                      "\n\n[gpu]\nlibrary = " + toml_string(library) +
@@ -233,14 +232,14 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
     throw Error(exit_code::missing,
                 !death.empty() ? death : "ivgpud did not start" + last_words(read_file(log_), config.string()));
   }
-  // It serves, and tries again and again; a program would wait for a worker in vain.
+  // The broker serves anyway and retries, but a program would wait for a worker in vain.
   if (const auto errors = errors_in(read_file(log_), 1); !errors.empty()) {
     const std::string& why = errors.front();
     throw Error(exit_code::missing, "no worker starts: " + why.substr(0, why.rfind("; the next is started in ")));
   }
 }
 
-// If it was not ended before, something else has failed and was reported: a death is reported beside it.
+// Without end(), another failure was reported already; this reports deaths in addition.
 PrivateBroker::~PrivateBroker() {
   if (process_) tell_deaths(0, stop());
 }

@@ -1,4 +1,4 @@
-// fork and exec rather than posix_spawn: the parent-death signal has to be set between the two.
+// fork and exec rather than posix_spawn, since the child must set its parent-death signal in between.
 #include "tools/ivgpu/support/child.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ int code_of(int status) {
   if (getppid() != parent) _exit(exit_code::missing);  // the parent died before prctl
   if (command.own_group) setpgid(0, 0);
   command.is_users_program ? take_user_signals() : take_default_signals();
-  // Our helpers get what stands in for closed descriptors. The user's program finds them closed.
+  // Our helpers inherit the placeholders for closed standard descriptors. The user's program finds them closed.
   for (int fd = 0; fd < 3 && !command.is_users_program; ++fd) fcntl(fd, F_SETFD, 0);
   for (const std::string& name : command.without) unsetenv(name.c_str());
   for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
@@ -82,7 +82,7 @@ Child::Child(const Command& command) {
   argv.push_back(nullptr);
   note_user_signals();
 
-  FdPair report = make_pipe_to_us();  // closed by a successful exec, else it carries errno
+  FdPair report = make_pipe_to_us();  // a successful exec closes it; a failed exec writes errno
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ < 0) fail("fork");
@@ -109,7 +109,7 @@ void Child::signal(int number) const {
   if (!code_) kill(pid_, number);
 }
 
-// ECHILD: the process has ended, and the kernel has not kept how.
+// ECHILD: the process has ended, and the kernel kept no exit status.
 int Child::wait() {
   int status = 0;
   while (!code_) {
@@ -148,7 +148,7 @@ SignalGate::~SignalGate() {
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
-// A blocked signal arrives although it is ignored.
+// A blocked signal arrives even if it is ignored.
 std::optional<SignalGate::Arrived> SignalGate::take() const {
   for (;;) {
     const auto arrived = take_for_program();
@@ -159,7 +159,7 @@ std::optional<SignalGate::Arrived> SignalGate::take() const {
 std::optional<SignalGate::Arrived> SignalGate::take_for_program() const {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  // When a terminal is closed, the kernel signals the session's leader alone, which ivgpu is below `ssh -t`.
+  // When a terminal closes, the kernel signals only the session leader, which is ivgpu under `ssh -t`.
   return Arrived{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL && info.ssi_signo != SIGHUP};
 }
 

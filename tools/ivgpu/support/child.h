@@ -1,5 +1,5 @@
-// Child processes: start one, wait for it with the caller's signals passed on, and the descriptors that go with it.
-// Every descriptor of ivgpu is close-on-exec; a child gets exactly those that are named for it.
+// Child processes and their descriptors: start a child, wait for it, and pass on signals. All descriptors of ivgpu are
+// close-on-exec; a child gets only those that its Command names.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace ivgpu {
 
-// A descriptor that closes itself.
+// Owns a descriptor.
 class Fd {
  public:
   Fd() = default;
@@ -45,14 +45,14 @@ FdPair make_socket_pair();   // both ways, ours is non-blocking
 struct Command {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
-  std::vector<std::string> without = {};                              // of ours, not handed on
-  std::vector<int> keep = {};       // descriptors that stay open, under their own numbers
-  int in = -1, out = -1, err = -1;  // descriptors to become 0, 1 and 2; -1: ours
-  bool own_group = false;           // away from the terminal's Ctrl-C
-  bool is_users_program = false;    // inherits the signals that the user ignores and blocks
+  std::vector<std::string> without = {};                              // variables of ours that the child does not get
+  std::vector<int> keep = {};                                         // descriptors to inherit under the same numbers
+  int in = -1, out = -1, err = -1;                                    // descriptors for 0, 1 and 2; -1: ours
+  bool own_group = false;                                             // keeps the terminal's Ctrl-C away
+  bool is_users_program = false;  // inherits the signals that the user ignores and blocks
 };
 
-// A started child. It is killed when its Child goes, or when ivgpu itself dies.
+// A started child. Its destructor kills it, and so does the kernel when ivgpu dies.
 class Child {
  public:
   explicit Child(const Command& command);
@@ -63,9 +63,9 @@ class Child {
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once the child has ended
   void signal(int number) const;
-  // The exit code, 128 + n after signal n, exit_code::lost where the kernel does not tell it. Blocks.
+  // Blocks and returns the exit code, 128 + n after signal n, or exit_code::lost if the kernel reports none.
   int wait();
-  // The same, or nothing where it still runs after `patience`.
+  // Same, or nullopt if the child still runs after `patience`.
   std::optional<int> wait_for(std::chrono::milliseconds patience);
 
  private:
@@ -74,9 +74,8 @@ class Child {
   std::optional<int> code_;
 };
 
-// From here on, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive in a descriptor instead of ending ivgpu, and SIGPIPE is a
-// write that fails, so that all started processes can be ended, too. One at a time, before the first Child; children
-// start without this.
+// While it exists, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive at a descriptor, and SIGPIPE is a failed write. ivgpu can
+// therefore end its children first. Create one before the first Child; children start with the original signals.
 class SignalGate {
  public:
   SignalGate();
@@ -84,11 +83,11 @@ class SignalGate {
   int fd() const { return fd_.get(); }
   struct Arrived {
     int number;
-    bool from_terminal;  // the terminal sent it to the whole foreground group, so a child there has it already
+    bool from_terminal;  // the terminal sent it to the whole foreground group, including the child
   };
-  // The next signal for ivgpu itself. Skips those that the user ignores.
+  // The next signal for ivgpu itself. Skips signals that the user ignores.
   std::optional<Arrived> take() const;
-  // The next signal for the program. It may have a handler for one that the user ignores.
+  // The next signal for the program, which may handle signals that the user ignores.
   std::optional<Arrived> take_for_program() const;
 
  private:
@@ -100,7 +99,7 @@ class SignalGate {
 // Waits for a foreground child, passes signals on to it, and returns its exit code.
 int wait_passing_signals(Child& child, const SignalGate& gate);
 
-// `folder` before the present value of the variable, for LD_LIBRARY_PATH.
+// `folder` prepended to the variable's value, as for LD_LIBRARY_PATH.
 std::string prepend_path(const char* variable, const std::filesystem::path& folder);
 
 }  // namespace ivgpu

@@ -1,4 +1,4 @@
-// Cells in columns, for people.
+// Aligns cells in columns.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@ namespace ivgpu {
 
 using Cells = std::vector<std::string>;
 
-// Of that width at least.
+// Pads `cell` to at least `width`.
 std::string padded(const std::string& cell, std::size_t width, bool to_the_left);
 
-// A line for `head` and for each row, without their ends: the first `left` cells to the left, the others to the right.
-// All rows have as many cells as `head`.
+// Lines without line ends for `head` and each row. The first `left` cells are left-aligned, the rest right-aligned. All
+// rows have as many cells as `head`.
 std::vector<std::string> in_columns(const Cells& head, const std::vector<Cells>& rows, std::size_t left);
 
 }  // namespace ivgpu

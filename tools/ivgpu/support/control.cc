@@ -12,9 +12,9 @@
 namespace ivgpu {
 namespace {
 
-constexpr std::size_t longest = 4096;  // of a line
+constexpr std::size_t longest = 4096;  // bytes of a line
 
-// What has come since the last time; nothing at the end.
+// The bytes that have arrived; "" at the end of the stream.
 std::string piece_from(const Fd& socket, std::chrono::milliseconds patience) {
   pollfd wait{socket.get(), POLLIN, 0};
   if (poll(&wait, 1, static_cast<int>(patience.count())) != 1)

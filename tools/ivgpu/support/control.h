@@ -8,12 +8,12 @@
 
 namespace ivgpu {
 
-// Sends one line, and hands on the lines of the answer, made printable, until the connection ends. An Error where there is
-// no broker, or where for so long nothing comes.
+// Sends one line and passes each line of the answer, made printable, to `each`. Throws an Error if no broker listens or
+// no line arrives within `patience`.
 void ask_broker(const std::filesystem::path& runtime_dir, const std::string& request,
                 std::chrono::milliseconds patience, const std::function<void(const std::string& line)>& each);
 
-// Of "reload": a VM that leaves has its memory wiped, however large that is, before the next line comes.
+// For "reload": the broker scrubs all memory of a removed VM before it sends the next line.
 inline constexpr auto reload_patience = std::chrono::minutes(5);
 
 }  // namespace ivgpu

@@ -1,6 +1,6 @@
-// Ends that no process of ours should come to: a worker, ivgpud or QEMU that was ended by a signal which none of our
-// processes sent, be it a fault, an assertion or the jail. The user reads it on stderr; with IVGPU_STRICT set, as in
-// our tests, it is the exit code, too, however well the program itself got through.
+// Finds workers, ivgpud and QEMU killed by a signal that none of our processes sent: a fault, an assertion or the jail.
+// stderr reports each death. With IVGPU_STRICT, as in our tests, the exit code reports it even if the program
+// succeeded.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace ivgpu {
 
-// "QEMU was killed by signal 11 (SEGV)" of a Child's code; "" where no signal ended it, or this one, which we sent.
+// "QEMU was killed by signal 11 (SEGV)" for a Child's code; "" without a signal, or if it was `sent`, which is ours.
 std::string death_of(const std::string& who, int code, int sent = 0);
 
-// The workers that failed, by the last status of their ivgpud: a sentence each.
+// A sentence for each failed worker in the last status of ivgpud.
 std::vector<std::string> deaths_of_workers(const std::string& last_status);
 
-// Says them on stderr. Returns `code`; exit_code::died where there is one and IVGPU_STRICT is set.
+// Prints `deaths` on stderr. Returns exit_code::died if there is one and IVGPU_STRICT is set, else `code`.
 int tell_deaths(int code, const std::vector<std::string>& deaths);
 
 }  // namespace ivgpu

@@ -1,5 +1,5 @@
-// Two layouts, which differ in the guest library's folder: build/guest in the build tree, PREFIX/lib/ivgpu/guest once
-// installed.
+// Two layouts, which differ in the guest library's folder: build/guest in a build tree, PREFIX/lib/ivgpu/guest in an
+// installation.
 #include "tools/ivgpu/support/install.h"
 
 #include <pwd.h>
@@ -17,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An absolute path, else "": a relative one would lead elsewhere from each folder.
+// The path if it is absolute, else "": a relative path would depend on the current folder.
 fs::path absolute(const char* path) {
   const fs::path named = path != nullptr ? path : "";
   return named.is_absolute() ? named : fs::path();
 }
 
-// "": this user has none. A folder in /tmp is no place for it, since any user can make it first.
+// "" if the user has none. /tmp is unsuitable, since any user could create the folder first.
 fs::path user_cache() {
   if (const fs::path cache = absolute(std::getenv("XDG_CACHE_HOME")); !cache.empty()) return cache / "ivgpu";
   fs::path home = absolute(std::getenv("HOME"));
@@ -32,13 +32,13 @@ fs::path user_cache() {
   return home.empty() ? home : home / ".cache/ivgpu";
 }
 
-// Root may write everywhere, but a file that it leaves in a user's tree would be in that user's way.
+// Only the owner, not root: a file that root writes into a user's tree would block that user.
 bool is_this_users(const fs::path& folder) {
   struct stat status {};
   return stat(folder.c_str(), &status) == 0 && status.st_uid == geteuid() && access(folder.c_str(), W_OK) == 0;
 }
 
-// A build tree keeps its guest's image itself, but not for somebody whose tree it is not.
+// A build tree holds its guest image itself if it belongs to this user.
 fs::path cache_of_build(const fs::path& root) {
   const fs::path folder = root / "guest-image";
   return is_this_users(fs::exists(folder) ? folder : root) ? folder : user_cache();

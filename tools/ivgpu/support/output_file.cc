@@ -20,14 +20,13 @@ namespace fs = std::filesystem;
   throw Error(exit_code::usage, path.string() + " cannot be written: " + std::strerror(error));
 }
 
-// A device or a pipe, as /dev/stdout: there is nothing to replace.
+// True for a device or pipe such as /dev/stdout, which cannot be replaced.
 bool is_stream(const fs::path& path) {
   std::error_code none;
   return fs::exists(path, none) && !fs::is_regular_file(path, none);
 }
 
-// mkstemp makes a file that only its user may open; a file that the user asked for gets the rights of the user's other
-// files.
+// mkstemp makes a private file. This sets the permissions that the user's umask gives new files.
 void give_usual_rights(int fd) {
   const mode_t mask = umask(0);
   umask(mask);

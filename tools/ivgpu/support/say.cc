@@ -22,13 +22,13 @@ void say(const std::string& text) {
 }
 
 void flush(std::FILE* to) {
-  // An error that a full buffer met before stands in the stream alone; a last empty flush would not meet it again.
+  // An earlier failed write shows only in the stream's error flag; a flush of an empty buffer succeeds.
   const bool failed_before = std::ferror(to) != 0;
   if (std::fflush(to) != 0 || failed_before) cannot_say(errno != 0 ? errno : EIO);
 }
 
 void cannot_say(int error) {
-  // A reader that stops reading knows it; the exit code is the one of a program that SIGPIPE ends.
+  // The reader has closed the pipe, so print nothing and exit as a program that SIGPIPE kills.
   if (error == EPIPE) throw Error(exit_code::signal_base + SIGPIPE, "");
   throw Error(exit_code::missing, std::string("the output cannot be written: ") + std::strerror(error));
 }

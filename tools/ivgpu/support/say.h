@@ -1,5 +1,4 @@
-// Standard output and standard error as places where results go: text that does not get there is a failure, not
-// nothing.
+// Output to standard output and standard error that fails if the text cannot be written.
 #pragma once
 
 #include <cstdio>
@@ -8,15 +7,15 @@
 namespace ivgpu {
 
 // Reports on standard error that IVGPU_LOG names no level. For commands whose program does not load the guest library,
-// which reports it itself.
+// which reports that itself.
 void tell_unknown_log_level();
 
-// All of `text` to standard output; flush() for text that was printed there or to standard error before. Both throw an
-// Error if that cannot be written; one without words if its reader has gone, as in `ivgpu trace | head`.
+// say() writes all of `text` to standard output; flush() flushes earlier prints. Both throw an Error if a write fails,
+// without text if the reader has closed the pipe, as in `ivgpu trace | head`.
 void say(const std::string& text);
 void flush(std::FILE* to);
 
-// The Error of a write that failed.
+// Throws the Error of a failed write.
 [[noreturn]] void cannot_say(int error);
 
 }  // namespace ivgpu

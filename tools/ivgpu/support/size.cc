@@ -10,7 +10,7 @@
 namespace ivgpu {
 namespace {
 
-// Number and unit, as "1G"; nothing where the text is no size.
+// "1G" and the like from a size; nullopt if the text is no size.
 std::optional<std::string> number_and_unit(const std::string& text) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   if (end == 0) return std::nullopt;

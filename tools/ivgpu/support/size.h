@@ -1,5 +1,4 @@
-// One size in two notations: QEMU's 1G is 1GiB in ivgpud's configuration. People may write either everywhere, and a
-// number alone is MiB, as with QEMU.
+// Sizes in two notations: 1G for QEMU, 1GiB for ivgpud. Users may write either; a bare number is in MiB, as with QEMU.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +7,14 @@
 
 namespace ivgpu {
 
-// "1G", "1GiB" and "1024" become "1GiB", "1GiB" and "1024MiB". A text that is no such size stays as it is, so that
-// ivgpud reports its mistake.
+// Turns "1G", "1GiB" and "1024" into "1GiB", "1GiB" and "1024MiB". Other text stays unchanged, and ivgpud reports the
+// mistake.
 std::string size_for_config(const std::string& text);
 
-// The same for QEMU: "1G", "1G" and "1024M".
+// Turns the same texts into "1G", "1G" and "1024M" for QEMU.
 std::string size_for_qemu(const std::string& text);
 
-// Nothing where the text is no such size, or too large a one.
+// nullopt if the text is no size or exceeds 64 bits.
 std::optional<std::uint64_t> size_in_bytes(const std::string& text);
 
 }  // namespace ivgpu

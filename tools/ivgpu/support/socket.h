@@ -7,7 +7,7 @@
 
 namespace ivgpu {
 
-// A stream socket, connected. An Error if no process listens at `path`.
+// Connects a stream socket. Throws an Error if no process listens at `path`.
 Fd connect_to(const std::string& path);
 
 }  // namespace ivgpu

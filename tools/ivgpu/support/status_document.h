@@ -1,8 +1,8 @@
-// The broker's status document as `ivgpu status` and `ivgpu top` read it: its fields, checked, an earlier one beside it,
-// and its numbers and words fit for a terminal.
+// Reads the broker's status document for `ivgpu status` and `ivgpu top`: checks fields, compares it with an earlier
+// document, and formats numbers and text.
 //
-// Trust: the broker is believed to be one, but a worker's text and numbers may be its guest's. The broker escapes these,
-// and this does not rely on that.
+// Trust: the broker is trusted. Text and numbers of a worker may come from its guest; the broker escapes them, but this
+// code escapes them again.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace ivgpu {
 
 using nlohmann::json;
 
-// An Error when it is no document of this version's.
+// Throws an Error if the document has another format version.
 json parse_status(const std::string& document);
 
-// The Error of a document that lacks something.
+// Throws the Error for a document that lacks `what`.
 [[noreturn]] void status_incomplete(const std::string& what);
 
-// A string, printable: ASCII as it is, everything else as \xNN.
+// The string with bytes outside printable ASCII as \xNN.
 std::string word_of(const json& word);
 
-// json converts a fraction as the language does, which for one that does not fit is undefined.
+// Checks first, since converting an out-of-range fraction is undefined behaviour.
 template <class T>
 T number_of(const json& number) {
   if (!number.is_number_integer())
@@ -33,35 +33,35 @@ T number_of(const json& number) {
   return number.get<T>();
 }
 
-// The figure's value among counters, or other fields; 0 where there is none.
+// The value of `figure` among `fields`; 0 if absent.
 double value_of(const json& fields, const ring::Figure& figure);
 
-// Whether somebody tells the figure, which is null among these fields where nobody does.
+// False if the figure's value is absent or null, which means unknown.
 bool is_told(const json& fields, const ring::Figure& figure);
 
-// An earlier document, and how long ago it was.
+// An earlier document and its age.
 struct Earlier {
   json document;
   double seconds = 0;
 
-  // Null where there was none.
+  // null if there is none
   const json& vm(const json& name) const;
   static const json& counters(const json& vm_or_slot);
   static long worker_of(const json& slot);
-  // Of the same worker: another's would be no beginning.
+  // The same worker's slot entry; another worker's counters started at 0.
   static const json& slot(const json& vm, const json& now);
 };
 
-// How fast a counter grew. One that went down is another worker's, or no honest one's.
+// The counter's growth per second; 0 if it fell, as after a change of workers.
 double per_second(const json& now, const json& before, const ring::Figure& figure, double seconds);
 
-// "812 B", "3.4 KiB": one digit behind the point is enough for a number that counts up.
+// "812 B", "3.4 KiB": one decimal is enough for a growing number.
 std::string rounded_size(double bytes);
-// All digits, and "123.4 M" where these would not stand in a column.
+// All digits, or "123.4 M" if they exceed the column.
 std::string rounded_count(double count);
-// As the figure's unit says.
+// Formatted by the figure's unit.
 std::string rounded(const ring::Figure& figure, double number);
-// The same of per_second(): a time that grows is a share of it.
+// Same for per_second(): the growth of a time is a percentage.
 std::string rounded_rate(const ring::Figure& figure, double per_second);
 // "1.5 s"
 std::string seconds_of(const json& seconds);

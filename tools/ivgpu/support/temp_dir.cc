@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* name_of_folder = "ivgpu-XXXXXX";
-constexpr std::size_t longest_name = sizeof "ivgpud.control";  // of a socket in it, with the NUL
+constexpr std::size_t longest_name = sizeof "ivgpud.control";  // name of a socket in the folder, with the NUL
 
-// Returns 0 or an error number. ENAMETOOLONG: no room is left for a socket's name.
+// Returns 0 or an error number; ENAMETOOLONG if a socket's path would be too long.
 int make_in(const fs::path& base, fs::path& made) {
   std::error_code failed;
   std::string name = (fs::absolute(base, failed) / name_of_folder).string();
@@ -58,7 +58,7 @@ fs::path shared_folder() {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // no caller is left to report to, and the system removes a file in use
+  std::error_code ignored;  // no caller can handle it, and the system cleans up temporary files
   fs::remove_all(path_, ignored);
 }
 

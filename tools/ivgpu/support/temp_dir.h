@@ -1,18 +1,18 @@
-// Folders for temporary files: above all the private broker's, which holds its sockets.
+// Folders for temporary files, such as the private broker's sockets.
 #pragma once
 
 #include <filesystem>
 
 namespace ivgpu {
 
-// Makes a folder that only this user can enter. Its path is absolute and leaves room for a socket's name. It lies in the first
-// of XDG_RUNTIME_DIR, TMPDIR and /tmp where that is possible. Standard error reports a TMPDIR that is no writable folder.
+// Makes a folder that only this user can enter, in the first usable of XDG_RUNTIME_DIR, TMPDIR and /tmp. Its path is
+// absolute and short enough for a socket's path. Reports on stderr if TMPDIR is no writable folder.
 std::filesystem::path make_private_folder();
 
-// The folder for what other users must reach, too: TMPDIR if that is a folder, else /tmp. The path is absolute.
+// The absolute path of a folder that other users can reach: TMPDIR if that is a folder, else /tmp.
 std::filesystem::path shared_folder();
 
-// A folder of make_private_folder(). The destructor removes it with everything in it.
+// A folder of make_private_folder(). The destructor removes it with its contents.
 class TempDir {
  public:
   TempDir() : path_(make_private_folder()) {}

@@ -5,7 +5,7 @@
 namespace ivgpu {
 namespace {
 
-constexpr std::array changed = {SIGCHLD, SIGPIPE, SIGXFSZ};  // ivgpu changes these for itself
+constexpr std::array changed = {SIGCHLD, SIGPIPE, SIGXFSZ};  // signals that ivgpu changes for itself
 
 struct UserSignals {
   std::array<struct sigaction, changed.size()> actions{};

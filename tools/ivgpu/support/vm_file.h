@@ -1,5 +1,5 @@
-// The file of a VM that is added while the machine runs: NAME.toml in vms.d of the broker's runtime_dir, with its table
-// and, in its first line, whom it belongs to. The broker reads it at a reload (host/broker/config/drop_ins.h).
+// The file of a VM added at run time: vms.d/NAME.toml in the broker's runtime_dir. Its first line names the owner; the
+// VM's table follows. The broker reads it at a reload (host/broker/config/drop_ins.h).
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,16 @@ namespace ivgpu {
 
 class VmFile {
  public:
-  // An Error where `vm` can be no VM's name.
+  // Throws an Error if `vm` is no valid VM name.
   VmFile(const std::filesystem::path& runtime_dir, std::string vm);
 
   const std::filesystem::path& path() const { return path_; }
   bool exists() const;
-  // "" where it says nobody.
+  // "" if the file names no owner.
   std::string owner() const;
-  // In one step, so that nobody reads half of it. `lines`: of its table. Throws an Error.
+  // Replaces the file atomically. `lines`: of its table. Throws an Error.
   void write(const std::string& owner, const std::vector<std::string>& lines) const;
-  // Throws an Error, unless it is not there.
+  // Throws an Error if the file exists and cannot be removed.
   void remove() const;
 
  private:
@@ -27,7 +27,7 @@ class VmFile {
   std::filesystem::path path_;
 };
 
-// An Error of usage where the text would be more than one line, or hold what a terminal obeys.
+// Throws an Error (usage) unless the text is one line without control characters.
 void check_line(const std::string& what, const std::string& text);
 
 }  // namespace ivgpu

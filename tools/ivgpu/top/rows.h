@@ -1,4 +1,4 @@
-// What `ivgpu top` shows of two status documents: each VM and each session of a program, and what it does a second.
+// The rows of `ivgpu top` from two status documents: each VM and each session, with counters as rates per second.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace ivgpu::top {
 
-// A figure is a column here by its line in columns(): a counter as what it grows by in a second, a gauge as it is.
+// The metrics shown as columns; columns() lists them. A counter appears as its rate, a gauge as its value.
 std::vector<const ring::Figure*> columns();
 std::string title_of(const ring::Figure& column);
-// What --sort takes for it: "to-gpu".
+// The column's name for --sort, such as "to-gpu".
 std::string sort_name(const ring::Figure& column);
-// Of all columns, and "name" first.
+// "name", then the sort names of all columns.
 std::vector<std::string> sort_names();
 
-// In the place of a value that nobody tells, or that a session does not have.
+// Marks a value that is unknown or that a session does not have.
 constexpr double not_told = -1;
 
 struct Session {
@@ -25,7 +25,7 @@ struct Session {
   long process = 0;
   std::string program, state;
   double claimed_s = 0;
-  std::vector<double> values;  // a column each
+  std::vector<double> values;  // one per column
 };
 
 struct Vm {
@@ -36,14 +36,14 @@ struct Vm {
 
 struct View {
   std::string version;
-  double up_s = 0, seconds = 0;  // `seconds`: between the documents
+  double up_s = 0, seconds = 0;  // `seconds`: between the two documents
   std::vector<Vm> vms;
 };
 
-// An Error where a document is none. Texts are printable.
+// Throws an Error if a document is invalid. All texts are printable.
 View view_of(const std::string& document, const std::string& before, double seconds);
 
-// The largest first, VMs among each other and sessions in their VM; by "name" as the broker lists them.
+// Sorts VMs, and sessions within their VM, largest first; by "name" keeps the broker's order.
 void sort(View& view, const std::string& by);
 
 }  // namespace ivgpu::top

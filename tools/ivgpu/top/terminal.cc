@@ -15,7 +15,7 @@
 namespace ivgpu::top {
 namespace {
 
-constexpr const char* own_page = "\x1b[?1049h\x1b[?25l";  // and no cursor
+constexpr const char* own_page = "\x1b[?1049h\x1b[?25l";  // alternate screen, hidden cursor
 constexpr const char* page_before = "\x1b[?25h\x1b[?1049l";
 constexpr const char* home = "\x1b[H";
 constexpr const char* end_of_line = "\x1b[K\n";
@@ -62,7 +62,7 @@ void Terminal::enter() const {
   say(own_page);
 }
 
-// A terminal that has gone has nothing to undo, and this runs while an Error is on its way.
+// Ignores errors: the terminal may be closed, and an Error may be propagating.
 void Terminal::leave() const {
   std::fputs(page_before, stdout);
   std::fflush(stdout);
@@ -79,7 +79,7 @@ void Terminal::show(const std::vector<std::string>& lines) const {
   std::string page = home;
   for (std::size_t k = 0; k < lines.size(); ++k) {
     page += k == 0 ? "\x1b[1m" + lines[k] + "\x1b[0m" : lines[k];
-    page += k + 1 < lines.size() ? end_of_line : "\x1b[K";  // an end behind the last would move the page up
+    page += k + 1 < lines.size() ? end_of_line : "\x1b[K";  // a newline after the last line would scroll
   }
   say(page + end_of_page);
 }
@@ -96,7 +96,7 @@ std::optional<Terminal::News> Terminal::on_screen_signal() {
   if (read(screen_signals_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   if (info.ssi_signo == SIGTSTP) {
     leave();
-    raise(SIGSTOP);  // until somebody has it go on
+    raise(SIGSTOP);  // until SIGCONT
     enter();
   }
   return News{.redraw = true};

@@ -1,5 +1,5 @@
-// The terminal as a screen for one live view: its own page, so that what stood there comes back, keys without Enter,
-// and a size that may change. All of it is undone when the object goes, and while `ivgpu` is suspended.
+// Draws a live view on the terminal's alternate screen, reads keys without Enter and follows size changes. The
+// destructor and a suspension restore the terminal.
 #pragma once
 
 #include <termios.h>
@@ -16,7 +16,7 @@ namespace ivgpu::top {
 
 class Terminal {
  public:
-  // True where standard output is a terminal that can be drawn on.
+  // True if standard output is a terminal that supports drawing.
   static bool usable();
 
   Terminal();
@@ -28,15 +28,15 @@ class Terminal {
     std::size_t rows, columns;
   };
   Size size() const;
-  // In place of the lines before. The first is emphasised.
+  // Replaces the lines on the screen. The first line is bold.
   void show(const std::vector<std::string>& lines) const;
 
   struct News {
     char key = 0;         // 0: none
     bool redraw = false;  // the size has changed, or ivgpu was suspended
-    int signal = 0;       // that asks ivgpu to end; 0: none
+    int signal = 0;       // a signal that asks ivgpu to end; 0: none
   };
-  // The first that comes; nothing where time passes.
+  // The first event, or nullopt after `time`.
   std::optional<News> wait(std::chrono::steady_clock::duration time);
 
  private:
@@ -47,8 +47,8 @@ class Terminal {
 
   const SignalGate gate_;
   sigset_t before_{};
-  Fd screen_signals_;                   // a new size, and the wish to suspend
-  std::optional<termios> keys_before_;  // nothing: standard input is no terminal, or has ended
+  Fd screen_signals_;                   // SIGWINCH and SIGTSTP
+  std::optional<termios> keys_before_;  // nullopt: standard input is no terminal, or is at its end
 };
 
 }  // namespace ivgpu::top

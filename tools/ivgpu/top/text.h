@@ -1,4 +1,4 @@
-// A view of `ivgpu top` as text: lines for people, and one line of JSON.
+// A view of `ivgpu top` as lines of text or as one line of JSON.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace ivgpu::top {
 
-// A heading, the titles of the columns, and a line for each VM and each session; without their ends.
+// A heading, the column titles, and a line for each VM and session, without line ends.
 std::vector<std::string> as_lines(const View& view, const std::string& sorted_by);
 
 std::string as_json(const View& view);
 
-// The part of a screen's lines that it has room for, and at its foot how many are left out.
+// The lines that fit on the screen; the last line counts those left out.
 std::vector<std::string> cut(std::vector<std::string> lines, std::size_t rows, std::size_t columns);
 
 }  // namespace ivgpu::top

@@ -1,5 +1,5 @@
-// `ivgpu top`: asks the broker for its status again and again, and shows what changes between two answers: on a
-// terminal as a screen with keys, elsewhere as text or as lines of JSON.
+// `ivgpu top` repeatedly asks the broker for its status and shows the changes: as a screen with keys on a terminal,
+// else as text or JSON lines.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Two documents and the time between them.
+// Two status documents and the time between them.
 class Readings {
  public:
   explicit Readings(const TopOptions& options) : runtime_dir_(options.runtime_dir), now_(read_status(runtime_dir_)) {}
@@ -103,7 +103,7 @@ class Screen {
 
   const Clock::duration interval_;
   std::string sort_;
-  Readings readings_;  // before the terminal: where no broker answers, nothing is drawn
+  Readings readings_;  // before the terminal: draw nothing if no broker answers
   top::Terminal terminal_;
   std::optional<int> code_;
 };

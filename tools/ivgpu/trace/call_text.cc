@@ -33,18 +33,18 @@ std::span<const std::byte> reply_of(const ring::TraceEntry& e) {
   return std::span(e.reply).first(std::min<std::size_t>(e.reply_bytes, sizeof e.reply));
 }
 
-// ---- CALL lines ----------------------------------------------------------------------------------------------------
+// ---- CALL rows -----------------------------------------------------------------------------------------------------
 
 using Arguments = std::vector<Argument>;
 
-// By the name of its kind; the second of a kind is "address 2".
+// Adds an argument named after its kind; a second of the same kind is "address 2".
 void add(Arguments& to, const std::string& kind, std::string value) {
   const auto same = [&](const Argument& a) { return a.name == kind || a.name.starts_with(kind + " "); };
   const auto before = std::count_if(to.begin(), to.end(), same);
   to.push_back({before == 0 ? kind : kind + " " + std::to_string(before + 1), std::move(value)});
 }
 
-// How a number is written, and what one that comes back is cut to.
+// How a number is formatted, and the width to which a returned number is truncated.
 struct Number {
   enum class Kind : std::uint8_t { None, Signed, Unsigned, Float } kind = Kind::None;
   std::uint8_t bytes = sizeof(std::uint64_t);
@@ -69,12 +69,12 @@ std::string cut_text(Number number, std::uint64_t value) {
   return number_text(number.kind, value >> above);
 }
 
-// What a parameter of a CALL line is, for one function that reads all of them.
+// Describes a parameter of a CALL row, so that one function formats all of them.
 struct Parameter {
   Arg arg;
   api::Handle handle;
-  Number number;  // its own, or that of what it points to
-  bool counts;    // says how many there are of another
+  Number number;  // its own format, or its pointee's
+  bool counts;    // holds the element count of another parameter
 };
 template <class P, Arg A>
 constexpr Parameter parameter(bool counts) {
@@ -163,7 +163,7 @@ void describe_line(std::span<const Parameter> parameters, const ring::TraceEntry
   for (std::size_t i = 0; i < parameters.size(); ++i) got(parameters[i], slots[i], reply, call.got);
 }
 
-// ---- CUSTOM and SESSION lines --------------------------------------------------------------------------------------
+// ---- CUSTOM and SESSION rows ---------------------------------------------------------------------------------------
 
 template <int Id>
 void describe_record(const ring::TraceEntry& e, const KernelNames& names, CallText& call) {
@@ -236,7 +236,7 @@ void append(std::string& line, const Arguments& arguments, const char* first) {
 
 CallText describe(const ring::TraceEntry& entry, const KernelNames& names) {
   CallText call;
-  // What is not done yet is the answer to a query.
+  // CUDA_ERROR_NOT_READY answers a query and is no failure.
   call.failed = entry.result != CUDA_SUCCESS && entry.result != CUDA_ERROR_NOT_READY;
   call.waited = (entry.flags & ring::flag_wants_reply) != 0;
   call.result = result_text(entry.result);
@@ -252,7 +252,7 @@ std::string as_line(const CallText& call) {
   return line;
 }
 
-// ---- what kernels are called ---------------------------------------------------------------------------------------
+// ---- names of kernels ----------------------------------------------------------------------------------------------
 
 void KernelNames::learn(const ring::TraceEntry& entry) {
   namespace ids = api::id_of;
@@ -269,7 +269,7 @@ void KernelNames::learn(const ring::TraceEntry& entry) {
   }
 }
 
-// A guest that makes up names without end gets no more of them.
+// Bounded, since a guest could invent names without end.
 void KernelNames::add(std::uint64_t id, const std::string& name) {
   constexpr std::size_t most = 1 << 16;
   if (names_.size() < most || names_.count(id) != 0) names_[id] = name;

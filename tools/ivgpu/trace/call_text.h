@@ -1,7 +1,7 @@
-// A traced call as words: its name, its arguments and what came of it, from the one table (ring/api/driver.def).
+// A traced call as text: name, arguments and result, formatted by the call table (ring/api/driver.def).
 //
-// Trust: an entry holds what a guest sent, and may be anything. Nothing is read beyond what the entry keeps, text is
-// escaped, and what does not fit its call is a question mark.
+// Trust: an entry holds arbitrary bytes from a guest. Nothing is read beyond the entry, text is escaped, and values
+// that do not fit the call appear as a question mark.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace ivgpu::trace {
 
-// What a session's kernels are called, learnt from the lookups that were seen.
+// The names of a session's kernels, learnt from lookups in the trace.
 class KernelNames {
  public:
   void learn(const ring::TraceEntry& entry);
-  // Null where no lookup was seen.
+  // Null if the trace had no lookup of this kernel.
   const std::string* find(std::uint64_t id) const;
 
  private:
@@ -30,9 +30,9 @@ struct Argument {
 };
 
 struct CallText {
-  std::string name;             // as in cuda.h, with the thread's own stream's ending where it is that form
-  std::vector<Argument> given;  // in the order of cuda.h, or of the record
-  std::vector<Argument> got;    // of a call that succeeded and was waited for
+  std::string name;             // as in cuda.h, with _ptsz or _ptds for the per-thread form
+  std::vector<Argument> given;  // in the order of cuda.h or of the record
+  std::vector<Argument> got;    // of a waited call that succeeded
   std::string result;
   bool failed = false;
   bool waited = false;

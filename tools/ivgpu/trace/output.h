@@ -1,4 +1,4 @@
-// Where traced calls go: lines, a table of sums, a file for the Perfetto viewer.
+// Outputs for traced calls: lines, a table of totals, or a file for the Perfetto viewer.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Output {
   virtual void finish() = 0;
 };
 
-// A line for each call: when it began, whose it is, what it was, how long the driver took.
+// Prints a line per call: begin, session, call and duration in the driver.
 class Lines final : public Output {
  public:
   Lines(std::FILE* to, std::uint64_t start_ns) : to_(to), start_ns_(start_ns) {}
@@ -32,7 +32,7 @@ class Lines final : public Output {
   const std::uint64_t start_ns_;
 };
 
-// For each name: how many calls, how many failed, how long they took.
+// Prints for each name the number of calls, failures and the total duration.
 class Summary final : public Output {
  public:
   explicit Summary(std::FILE* to) : to_(to) {}
@@ -48,11 +48,11 @@ class Summary final : public Output {
   std::map<std::string, Sum> sums_;
 };
 
-// Chrome's JSON form of a trace, which ui.perfetto.dev opens: a process for each session, a thread for each channel.
-// The file is there once it is whole.
+// Chrome's JSON trace format, which ui.perfetto.dev opens: a process per session, a thread per channel. The file
+// appears when it is complete.
 class Perfetto final : public Output {
  public:
-  // An Error when the file cannot be written; from finish(), too.
+  // The constructor and finish() throw an Error if the file cannot be written.
   Perfetto(const std::filesystem::path& path, std::uint64_t start_ns);
   void add(const Call& call) override;
   void finish() override;
@@ -63,7 +63,7 @@ class Perfetto final : public Output {
   OutputFile file_;
   const std::uint64_t start_ns_;
   bool first_ = true;
-  std::set<std::pair<std::uint64_t, std::uint32_t>> named_;  // sessions and their channels
+  std::set<std::pair<std::uint64_t, std::uint32_t>> named_;  // sessions and channels with a name record
 };
 
 }  // namespace ivgpu::trace

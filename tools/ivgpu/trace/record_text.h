@@ -1,5 +1,4 @@
-// What the records of CUSTOM and SESSION lines hold, and their replies, as words: each by the list beside its struct
-// (ring/api/records.h).
+// Formats the records and replies of CUSTOM and SESSION rows by the field list beside each struct (ring/api/records.h).
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@ namespace field = api::field;
 template <class R>
 class RecordText {
  public:
-  // `kept`: as much of the record as there is.
+  // `kept`: the bytes of the record that the entry holds.
   RecordText(std::span<const std::byte> kept, const KernelNames& names, std::vector<Argument>& to)
       : kept_(kept.size()), behind_(kept.subspan(std::min(kept.size(), sizeof record_))), names_(names), to_(to) {
     if (!kept.empty()) std::memcpy(&record_, kept.data(), std::min(kept.size(), sizeof record_));
@@ -28,7 +27,7 @@ class RecordText {
   }
 
  private:
-  // Nothing where the entry does not keep the member.
+  // nullopt if the entry does not hold the member.
   template <class M>
   std::optional<std::uint64_t> value(M member) const {
     const auto& at = api::member_of(record_, member);
@@ -194,7 +193,7 @@ class RecordText {
       say_attribute(std::as_bytes(std::span(bytes)));
     }
   }
-  // By its line; a single value without its name.
+  // Formats an attribute by its table row; a single value has no name.
   void say_attribute(std::span<const std::byte> bytes) {
     int tag = 0;
     std::memcpy(&tag, bytes.data() + offsetof(CUlaunchAttribute, id), sizeof tag);
@@ -210,7 +209,7 @@ class RecordText {
     };
     if (!api::with_attribute<api::LaunchAttributes>(tag, show)) add("attribute", std::to_string(tag));
   }
-  // Of the first part.
+  // Formats the size of the first part.
   template <class M>
   void say(const field::PartSizes<M>& w) {
     const auto first = behind_.word();

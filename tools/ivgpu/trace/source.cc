@@ -20,9 +20,9 @@ namespace {
 
 using ring::TraceMessage, ring::TraceNews;
 
-constexpr int patience_ms = 5000;  // of a broker's answer
-// Calls of one turn: a quarter of what one worker's telemetry holds, 32 MB. Several workers share them: 64 of one VM,
-// all their guests', could else have whoever watches them hold eight gigabytes.
+constexpr int patience_ms = 5000;  // for the broker's answer
+// Calls of one iteration, shared by all workers: a quarter of one worker's telemetry, 32 MB. Without this limit, 64
+// workers of one VM could make the reader hold 8 GB.
 constexpr std::size_t turns_of_a_worker = 4;
 constexpr std::size_t most_of_a_turn = std::size_t{ring::max_channels} * ring::trace_cells / turns_of_a_worker;
 
@@ -30,7 +30,7 @@ constexpr std::size_t most_of_a_turn = std::size_t{ring::max_channels} * ring::t
   throw Error(exit_code::missing, "the broker is of another version: it does not trace as this ivgpu does");
 }
 
-// A worker's telemetry, for reading.
+// A worker's telemetry, mapped for reading.
 class Mapping {
  public:
   explicit Mapping(const Fd& memory) {
@@ -63,8 +63,8 @@ struct Source::Traced {
   Traced(Session which, const Fd& memory) : session(std::move(which)), mapping(memory) {
     for (std::uint32_t c = 0; c < ring::max_channels; ++c) readers.push_back(mapping.reader(c));
   }
-  // At most what a channel holds, so that one that writes without end does not keep the others waiting, and at most
-  // `most` in all: the next time goes on with the channel that was cut short.
+  // Reads at most one channel's capacity per channel, so a fast writer does not delay other channels, and at most
+  // `most` calls. The next call continues with the channel that was cut short.
   void read(std::size_t most, std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
     complete = true;
     const std::uint32_t begin = next;
@@ -73,7 +73,7 @@ struct Source::Traced {
       complete = read_channel(next, most, into);
     }
   }
-  // False where `most` has cut it short.
+  // Returns false if `most` ended the read.
   bool read_channel(std::uint32_t c, std::size_t most, std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
     for (std::uint32_t i = 0; i < ring::trace_cells; ++i) {
       if (into.size() == most) return false;
@@ -94,8 +94,8 @@ struct Source::Traced {
   Mapping mapping;
   std::vector<ring::TraceReader> readers;
   KernelNames names;
-  std::uint32_t next = 0;  // the channel to begin with
-  bool complete = true;    // the last turn has read all that there was
+  std::uint32_t next = 0;  // the channel to read first
+  bool complete = true;    // the last iteration read everything
   bool ended = false;
 };
 
@@ -132,7 +132,7 @@ void Source::narrow(std::uint32_t process) {
 
 Source::~Source() = default;
 
-// False at the end of the connection.
+// Returns false at the end of the connection.
 bool Source::receive(TraceMessage& message, Fd& descriptor) {
   std::size_t have = 0;
   while (have < sizeof message) {
@@ -203,7 +203,8 @@ bool Source::take(const std::function<void(const Call&)>& call) {
   std::vector<Found> found;
   const std::size_t share = std::max<std::size_t>(most_of_a_turn / std::max<std::size_t>(sessions_.size(), 1), 1);
   for (const auto& [number, traced] : sessions_) {
-    if (filter_.process != 0 && traced->session.process == 0) continue;  // its cells keep them until it is known
+    if (filter_.process != 0 && traced->session.process == 0)
+      continue;  // the telemetry keeps them until the process is known
     std::vector<std::pair<std::uint32_t, ring::TraceEntry>> entries;
     traced->read(share, entries);
     for (const auto& [channel, entry] : entries) found.push_back({traced.get(), channel, entry});
@@ -219,11 +220,11 @@ bool Source::take(const std::function<void(const Call&)>& call) {
 }
 
 void Source::take_rest(const std::function<void(const Call&)>& call) {
-  // In so many turns each has had a worker's whole telemetry; one more sees that there is no more.
+  // Enough iterations to read each worker's whole telemetry, and one that finds nothing left.
   for (std::size_t turns = sessions_.size() * turns_of_a_worker + 1; turns > 0 && take(call); --turns) continue;
 }
 
-// Those that were read to their ends.
+// Drops ended sessions whose calls were all read.
 void Source::forget_ended() {
   for (auto at = sessions_.begin(); at != sessions_.end();) {
     const bool over = at->second->ended && at->second->complete;

@@ -1,6 +1,6 @@
-// The sessions of a broker as `ivgpu trace` sees them: what the broker says of them, and what their workers write.
+// The sessions of a broker for `ivgpu trace`: the broker's reports, and the telemetry of the workers.
 //
-// Trust: the broker is believed. A worker is not: its entries are copied once, and read as call_text.h says.
+// Trust: the broker is trusted. Workers are not: each entry is copied once and read as call_text.h describes.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace ivgpu::trace {
 struct Filter {
   std::string vm;  // empty: all
   std::uint32_t slot = ring::any_slot;
-  std::uint32_t process = 0;  // as its guest counts; 0: any
+  std::uint32_t process = 0;  // process id in the guest; 0: any
 };
 
-// A session's worker. Its guest is not known before it is claimed.
+// The session of a worker. Its guest process is unknown until the slot is claimed.
 struct Session {
   std::uint64_t number = 0;
   std::string vm;
@@ -39,28 +39,27 @@ struct Call {
 
 class Source {
  public:
-  // Returns when the broker has listed what there is; from then on nothing that the filter lets through is missed. An
-  // Error when there is no broker, it is of another version, or the filter names what it has not.
+  // Returns when the broker has listed its sessions; later calls that match the filter are not missed. Throws an Error
+  // if no broker answers, its version differs, or the filter matches nothing.
   Source(const std::filesystem::path& runtime_dir, const Filter& filter);
   ~Source();
 
-  // From now on only the sessions of this process. Precondition: the filter named none.
+  // Keeps only the sessions of this process. Precondition: the filter named no process.
   void narrow(std::uint32_t process);
 
-  int fd() const { return socket_.get(); }  // readable when the broker says something
-  // Hears what it says. False when the broker has gone.
+  int fd() const { return socket_.get(); }  // readable when the broker sends a message
+  // Reads the broker's messages. Returns false when the broker has ended.
   bool listen();
-  // Hands out calls that have ended and were not handed out yet, in the order of their ends: all, where they are not
-  // more than a worker's telemetry holds, and else so many, of each session its share. Those of one channel never
-  // change places. False when there was none.
+  // Passes on new ended calls in the order of their ends. At most one worker's telemetry per call, shared equally by
+  // the sessions. Calls of one channel stay in order. Returns false if there was none.
   bool take(const std::function<void(const Call&)>& call);
-  // All that there are. It ends, however much is written meanwhile.
+  // Passes on all remaining calls. Terminates even if workers keep writing.
   void take_rest(const std::function<void(const Call&)>& call);
-  // Sessions that a guest has and whose worker lives.
+  // Live sessions that a guest has claimed.
   std::size_t held() const;
-  // Sessions that a guest had and whose worker has gone.
+  // Ended sessions that a guest had claimed.
   std::size_t ended() const { return ended_; }
-  // Calls that were overwritten before they could be read.
+  // Calls that were overwritten before they were read.
   std::uint64_t lost() const;
 
  private:
@@ -73,7 +72,7 @@ class Source {
   Filter filter_;
   Fd socket_;
   std::map<std::uint64_t, std::unique_ptr<Traced>> sessions_;
-  std::uint64_t lost_before_ = 0;  // of sessions that have ended
+  std::uint64_t lost_before_ = 0;  // of ended sessions
   std::size_t ended_ = 0;
   bool listed_ = false;
 };

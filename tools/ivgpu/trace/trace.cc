@@ -1,4 +1,4 @@
-// `ivgpu trace`: watches sessions of a running broker, or starts a program as `ivgpu run` does and watches it.
+// `ivgpu trace` watches sessions of a running broker, or runs a program as `ivgpu run` does and watches it.
 #include <poll.h>
 #include <sys/types.h>
 
@@ -22,14 +22,14 @@
 namespace ivgpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as the workers' times are
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as in the workers' telemetry
 using std::chrono::milliseconds;
 
-// A busy program fills a channel's cells in about eight milliseconds.
+// A busy program fills a channel's telemetry in about 8 ms.
 constexpr int shortest_pause_ms = 1, longest_pause_ms = 4;
-// Between a program's end and that of its worker.
+// From the program's end to its worker's end.
 constexpr milliseconds end_patience{3000};
-// Between a program's end and what the broker says of a session that it had, if it had one.
+// From the program's end to the broker's report of its session, if it had one.
 constexpr milliseconds claim_patience{200};
 
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
@@ -48,7 +48,7 @@ class Tracing {
   }
   void narrow(pid_t process) { source_->narrow(static_cast<std::uint32_t>(process)); }
 
-  // Until a signal, the end of the time, or that of the broker.
+  // Runs until a signal, the time limit or the broker's end.
   void run() {
     const auto end = options_.seconds > 0
                          ? std::optional(Clock::now() + std::chrono::duration<double>(options_.seconds))
@@ -60,7 +60,7 @@ class Tracing {
     finish();
   }
 
-  // Until the program's end and that of its sessions; its exit code.
+  // Runs until the program and its sessions end. Returns the program's exit code.
   int run(Child& program) {
     while (!program.wait_for(milliseconds(0))) {
       turn(program.pidfd());
@@ -73,7 +73,7 @@ class Tracing {
   }
 
  private:
-  // The broker learns of a session's end, and maybe even of its beginning, after the program has ended.
+  // The broker learns of a session's end, and perhaps of its claim, only after the program's end.
   void linger() {
     const auto now = Clock::now();
     const auto over = [&] {
@@ -83,7 +83,7 @@ class Tracing {
     while (turn(-1) && !over()) continue;
   }
 
-  // Takes what there is and waits a little where there was nothing. False when the broker has gone.
+  // Passes on new calls, or waits briefly if there are none. Returns false when the broker has ended.
   bool turn(int program) {
     const bool broker = source_->listen();
     pause_ms_ = take() ? shortest_pause_ms : std::min(2 * pause_ms_, longest_pause_ms);
@@ -126,8 +126,7 @@ class Tracing {
   int pause_ms_ = shortest_pause_ms;
 };
 
-// The watching begins before the program does: at first it is about all of the VM's sessions, so that none can be
-// missed.
+// Watches all sessions of the VM before the program starts, so that no call is missed.
 int run_program(const TraceOptions& options, Tracing& tracing, const std::filesystem::path& region, bool own_broker) {
   tracing.watch(region.parent_path(), {.vm = region.stem().string()});
   Child program(loopback_command(find_install(), options.program, region.string()));

@@ -48,7 +48,7 @@ std::string words_text(std::string_view bytes, bool whole) {
 
 std::string layout_text(Kept& in, std::uint64_t count) {
   std::string text;
-  std::optional<std::uint64_t> place;  // two u32
+  std::optional<std::uint64_t> place;  // offset and size, 32 bits each
   for (; count != 0 && (place = in.word()); --count)
     text += (text.empty() ? "[" : " ") + std::to_string(*place & 0xffff'ffff) + "+" + std::to_string(*place >> 32);
   if (text.empty()) text = "[";

@@ -1,4 +1,4 @@
-// Single values of a traced call as text, and the bytes that an entry keeps of it.
+// Formats single values of a traced call from the bytes that an entry holds.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace ivgpu::trace {
 inline constexpr const char* unknown = "?";
 
 std::string hex(std::uint64_t value);
-// Not printable characters by their codes.
+// Escapes unprintable characters.
 std::string escaped(std::string_view text);
-// "stream#3", and ".1" behind it where the index was used before; CUDA's own streams by their number.
+// "stream#3", with ".1" appended if the index was reused; CUDA's predefined streams by their number.
 std::string id_text(std::uint64_t value);
-// Parameters as words of 8 bytes: pointers stand on such, and can be read.
+// Kernel parameters as 8-byte words, which shows aligned pointers.
 std::string words_text(std::string_view bytes, bool whole);
 
-// The part of a record's payload, or of a reply, that an entry keeps, and whether it has more.
+// The bytes of a payload or reply that an entry holds, which may be truncated.
 class Kept {
  public:
   explicit Kept(std::span<const std::byte> kept) : reader_(kept) {}
@@ -31,7 +31,7 @@ class Kept {
     const std::uint64_t value = reader_.slot();
     return reader_.ok() ? std::optional(value) : std::nullopt;
   }
-  // As many of `length` bytes as there are.
+  // At most `length` bytes.
   std::string_view bytes(std::uint64_t length) {
     const std::size_t left = reader_.ok() ? reader_.left() : 0;
     auto n = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
@@ -44,9 +44,9 @@ class Kept {
   ring::Reader reader_;
 };
 
-// Where each of so many parameters lies and how long it is: "[0+8 8+4]".
+// Offset and size of each of `count` parameters: "[0+8 8+4]".
 std::string layout_text(Kept& in, std::uint64_t count);
-// In quotes.
+// Quoted text.
 std::string text_of(Kept& in, std::uint64_t length);
 
 }  // namespace ivgpu::trace

@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds power_off_patience{10'000};  // the guest takes a tenth of a second; then QEMU is asked, too
+constexpr milliseconds power_off_patience{10'000};  // the guest needs 0.1 s; afterwards QEMU gets SIGTERM
 constexpr milliseconds quit_patience{5'000};
 
-// QEMU puts the terminal into raw mode; a QEMU that is killed leaves it there.
+// Restores the terminal: QEMU sets raw mode, and a killed QEMU leaves it set.
 class TerminalGuard {
  public:
   TerminalGuard() : known_(tcgetattr(STDIN_FILENO, &before_) == 0) {}
@@ -52,15 +52,15 @@ void write_all(int fd, const char* data, std::size_t size) {
   }
 }
 
-// The text that arrives on one of the guest's serial ports.
+// Our end of one of the guest's serial ports.
 class Port {
  public:
   Port() : pair_(make_socket_pair()) {}
   int ours() const { return pair_.ours.get(); }
   int theirs() const { return pair_.theirs.get(); }
-  void started() { pair_.theirs.reset(); }  // QEMU has it now, and its end will be seen
+  void started() { pair_.theirs.reset(); }  // closes QEMU's end here, so its exit is seen
 
-  // Everything there is now; false at the end.
+  // Passes all available bytes to `take`. Returns false at the end of the stream.
   template <class Take>
   bool drain(Take take) {
     char buffer[16384];
@@ -73,7 +73,7 @@ class Port {
   FdPair pair_;
 };
 
-// One boot, from the start of QEMU to its end.
+// One boot, from QEMU's start to its end.
 class Boot {
  public:
   Boot(const VmOptions& options, const SignalGate& gate, const Steps& steps, fs::path qemu_log)
@@ -83,7 +83,7 @@ class Boot {
 
  private:
   void start(QemuOptions& qemu);
-  bool watch();  // until something happened; false once QEMU has ended
+  bool watch();  // waits for an event; false once QEMU has ended
   void look_at_ports();
   void take_control(const char* data, std::size_t size);
   void take_line(const std::string& line);
@@ -123,7 +123,7 @@ void Boot::start(QemuOptions& qemu) {
   }
   try {
     process_.emplace(command);
-  } catch (const Error& error) {  // the codes for a program that cannot be run are the guest's command's
+  } catch (const Error& error) {  // 126 and 127 are reserved for the guest's command
     throw Error(exit_code::missing, error.what());
   }
   for (Port* port : {&out_, &err_, &control_}) port->started();
@@ -135,7 +135,7 @@ std::optional<milliseconds> Boot::remaining() const {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()));
 }
 
-// QEMU ends at SIGTERM by itself; its Child makes sure of it.
+// SIGTERM ends QEMU; otherwise the Child's destructor kills it.
 void Boot::quit() {
   process_->signal(SIGTERM);
   asked_to_end_ = true;
@@ -184,7 +184,7 @@ bool Boot::watch() {
   return !(events[0].revents & POLLIN);
 }
 
-// A guest that never printed anything was not there: then QEMU's own first line is the reason, and the rest is advice.
+// If the guest printed nothing, it never ran: QEMU's first line is the reason.
 [[noreturn]] void throw_lost(int ended, const std::string& memory, const std::string& qemu,
                              const std::string& console) {
   if (ended != 0 && console.empty() && !qemu.empty())
@@ -195,7 +195,7 @@ bool Boot::watch() {
               "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + "):\n" + qemu + console);
 }
 
-// The terminal's signals reach QEMU, too, like every other signal that ends us.
+// A signal that ends ivgpu may have reached QEMU as well, so it is no failure of QEMU.
 int Boot::with_death(int code, int ended) const {
   const std::string death = death_of("QEMU", ended, asked_to_end_ ? SIGTERM : 0);
   return death.empty() || signalled_ ? code : tell_deaths(code, {death});

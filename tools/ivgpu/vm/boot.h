@@ -1,5 +1,5 @@
-// One boot, from the start of QEMU to its end, and between the guest's serial ports and our own standard output and error
-// this process. The command's output has a port of its own, so no kernel message can get into it.
+// One boot of the guest. This process forwards the guest's serial ports to its standard output and error. The command's
+// output has its own port, so kernel messages cannot mix with it.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace ivgpu {
 
-// Returns the exit code of the guest's command, or of what ended it. Throws an Error where the guest is lost. What QEMU
-// says goes to `qemu_log`, unless it has the terminal.
+// Returns the exit code of the guest's command, or the code for the reason why the guest ended. Throws an Error if the
+// guest is lost. QEMU's messages go to `qemu_log`, unless QEMU has the terminal.
 int boot(const VmOptions& options, const SignalGate& gate, const Steps& steps, const std::filesystem::path& qemu_log,
          QemuOptions qemu);
 

@@ -1,5 +1,5 @@
-// The format, from the kernel's Documentation/driver-api/early-userspace/buffer-format.rst: a header of thirteen
-// 8-digit hexadecimal numbers after the magic, the name with its NUL, the content; header and content start on
+// The format is described in the kernel's Documentation/driver-api/early-userspace/buffer-format.rst. A header of a
+// magic and thirteen 8-digit hexadecimal numbers, the name with its NUL, then the content. Header and content start at
 // multiples of 4.
 #include "tools/ivgpu/vm/cpio.h"
 

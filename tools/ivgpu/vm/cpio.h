@@ -1,5 +1,5 @@
-// Just enough of the cpio "newc" format to hand the guest a few files at boot: the kernel unpacks archives that follow
-// one another in the initrd, later files on top.
+// Writes the cpio "newc" format for a few files of the guest. The kernel unpacks concatenated archives in the initrd;
+// later files replace earlier ones.
 #pragma once
 
 #include <iosfwd>
@@ -9,12 +9,12 @@
 namespace ivgpu {
 
 struct CpioFile {
-  std::string path;  // without a leading slash; its folder exists already
+  std::string path;  // without a leading slash, in an existing folder
   std::string content;
   unsigned mode = 0100644;  // as in stat
 };
 
-// Writes a complete archive, end mark included.
+// Writes a complete archive with its trailer.
 void write_cpio(std::ostream& out, const std::vector<CpioFile>& files);
 
 }  // namespace ivgpu

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-// A virtio-serial device has 31 of them, besides one for a console.
+// The ports of a virtio-serial device, without the console's.
 constexpr std::uint32_t most_ports = 31;
 
 void append(std::vector<std::string>& words, std::initializer_list<std::string> more) {
@@ -69,7 +69,7 @@ std::vector<std::string> qemu_words(const Device& device) {
   return words;
 }
 
-// As much as both together, each in whole GiB, which is how QEMU aligns them. Where `memory` is no size, QEMU says so.
+// Guest memory plus persistent memory, each in whole GiB as QEMU aligns them. QEMU reports an invalid `memory`.
 std::string memory_words(const std::string& memory, const Device& device) {
   const std::string size = size_for_qemu(memory);
   if (device.transport != by_pmem) return size;

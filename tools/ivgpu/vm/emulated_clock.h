@@ -1,6 +1,6 @@
-// The time in a guest that is emulated (TCG). Its TSC is the host's, so it can be believed. But a guest's kernel that
-// starts on a busy host cannot tell how fast it counts: one has taken 2.3 GHz for 0.85, so that its seconds were a third
-// of a second long and its programs gave up a host that answered. It may also find its timer broken, and end.
+// Sets the clock of an emulated (TCG) guest. Its TSC is the host's, but its kernel cannot calibrate the TSC on a busy
+// host. One kernel measured 0.85 GHz instead of 2.3, so its seconds were too short and programs gave up a live host.
+// The kernel may also find its timer broken and panic.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace ivgpu {
 
-// How fast this machine's TSC counts, in kHz, by CLOCK_MONOTONIC_RAW over 20 ms; exact to 0.1 % on a busy machine, too.
+// This machine's TSC in kHz, by CLOCK_MONOTONIC_RAW over 20 ms; exact to 0.1 % even on a busy machine.
 std::uint64_t tsc_khz();
 
-// Words of the guest's kernel's command line, parted by blanks.
+// Options for the guest kernel's command line, separated by blanks.
 std::string emulated_clock();
 
 }  // namespace ivgpu

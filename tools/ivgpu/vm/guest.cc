@@ -1,4 +1,4 @@
-// The image's script prints the paths a line each: the initramfs, the kernel, and its modules.
+// tools/guest-image prints one path per line: the initramfs, the kernel, then modules.
 #include "tools/ivgpu/vm/guest.h"
 
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int no_modules = 4;  // of guest-image
+constexpr int no_modules = 4;  // exit code of guest-image
 
 std::string read_all(int fd) {
   std::string text;
@@ -31,7 +31,7 @@ std::string content_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// 'like this', with any contents.
+// Quotes any text for the shell.
 std::string shell_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -60,7 +60,8 @@ GuestImage make_guest_image(const Install& install, const GuestParts& parts) {
   output.theirs.reset();
   const std::string text = read_all(output.ours.get());
   const int ended = script.wait();
-  if (ended == exit_code::missing || ended == no_modules) throw Error(exit_code::missing, "");  // it has said why
+  if (ended == exit_code::missing || ended == no_modules)
+    throw Error(exit_code::missing, "");  // guest-image printed the reason
   if (ended != 0) throw Error(exit_code::missing, "the guest's image could not be made");
   std::istringstream lines(text);
   GuestImage image;

@@ -1,4 +1,4 @@
-// Every option has its reason beside it; all others are QEMU's defaults.
+// Each option has its reason beside it; everything else is QEMU's default.
 #include "tools/ivgpu/vm/qemu.h"
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ void append(std::vector<std::string>& argv, std::initializer_list<std::string> w
   argv.insert(argv.end(), words.begin(), words.end());
 }
 
-// The kernel's command line. panic=-1 with -no-reboot: a guest that cannot go on ends QEMU at once.
+// The kernel's command line. panic=-1 with -no-reboot ends QEMU at once if the guest panics.
 std::string kernel_arguments(Accelerator accelerator) {
   const std::string common = "console=ttyS0 quiet loglevel=1 panic=-1";
   return accelerator == Accelerator::Kvm ? common : common + " " + emulated_clock();
@@ -27,8 +27,8 @@ void add_serial(std::vector<std::string>& argv, const std::string& id, int socke
   append(argv, {"-chardev", "socket,id=" + id + ",fd=" + std::to_string(socket), "-serial", "chardev:" + id});
 }
 
-// QEMU emulates a VM that can never have a second processor without memory barriers, and its locked operations are plain
-// reads and writes: both are for other processors of the VM. Ours are for the host's (docs/design/040-kvm-in-emulation.md).
+// QEMU omits memory barriers and locked operations for a VM that can never have a second processor. Our guests need
+// both, since they share memory with the host (docs/design/040-kvm-in-emulation.md).
 std::string processors_in_words(const QemuOptions& options) {
   const bool lacks_barriers = options.accelerator == Accelerator::Tcg && options.cpus == 1;
   return std::to_string(options.cpus) + (lacks_barriers ? ",sockets=2,maxcpus=2" : "");
@@ -64,7 +64,7 @@ std::vector<std::string> qemu_command(const QemuOptions& options) {
                 kernel_arguments(options.accelerator)});
   for (std::string& word : qemu_words(options.device)) argv.push_back(std::move(word));
   if (options.serial.console_log.empty())
-    // The terminal is the guest's: Ctrl-C goes there, Ctrl-A X ends QEMU.
+    // The guest has the terminal: Ctrl-C goes to the guest, Ctrl-A X ends QEMU.
     append(argv,
            {"-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console"});
   else

@@ -1,5 +1,5 @@
-// The command line of QEMU for the demo's guest: a stock kernel, no disk, no network, the device (device.h) and four serial
-// ports. qemu-config/ explains the same for a VM of one's own.
+// QEMU's command line for the demo guest: a stock kernel, no disk, no network, the device (device.h) and four serial
+// ports. qemu-config/ explains the options for other VMs.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +10,19 @@
 
 namespace ivgpu {
 
-// KVM where the processor can (vmx or svm) and the user may; TCG, QEMU's emulation, everywhere else.
+// KVM if the processor has vmx or svm and the user may open /dev/kvm, else TCG, QEMU's emulation.
 enum class Accelerator { Kvm, Tcg };
 Accelerator usable_accelerator();
 
-// True if /proc/cpuinfo, given as text, names a processor with hardware virtualisation.
+// True if `cpuinfo`, the text of /proc/cpuinfo, shows hardware virtualisation.
 bool has_virtualisation(const std::string& cpuinfo);
 
-// The guest's serial ports, in the order of its device files ttyS0 to ttyS3.
+// The guest's serial ports, ttyS0 to ttyS3 in this order.
 struct SerialPorts {
-  // The kernel's console: the terminal where the user works in the guest, else a file.
+  // The kernel's console: the user's terminal or a file.
   std::filesystem::path console_log = {};  // empty: the terminal
   int out = -1, err = -1;                  // sockets for the command's standard output and error
-  int control = -1;                        // /init's reports: guest/init lists the lines
+  int control = -1;                        // reports of guest/init, which lists the lines
 };
 
 struct QemuOptions {

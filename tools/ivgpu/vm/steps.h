@@ -1,4 +1,4 @@
-// What `ivgpu vm --steps` says.
+// Progress messages of `ivgpu vm --steps`.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace ivgpu {
 
-// Lines on stderr, each with the seconds since the command began.
+// Prints lines on stderr, each with the seconds since the start of the command.
 class Steps {
  public:
   explicit Steps(bool on) : on_(on) {}

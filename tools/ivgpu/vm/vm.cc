@@ -1,4 +1,4 @@
-// `ivgpu vm`: broker, guest image, QEMU.
+// `ivgpu vm` starts a broker, builds the guest image and runs QEMU.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -30,7 +30,7 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-// Programs in the guest wait for the host as long as this process's environment says. --env comes behind it and wins.
+// Passes IVGPU_HOST_PATIENCE of this process to the guest. A value given by --env follows and wins.
 std::vector<std::string> environment_of(const VmOptions& options) {
   std::vector<std::string> all = options.environment;
   constexpr const char* patience = "IVGPU_HOST_PATIENCE";
@@ -38,7 +38,7 @@ std::vector<std::string> environment_of(const VmOptions& options) {
   return all;
 }
 
-// Without a command the terminal's shell, and without a terminal the text on standard input.
+// Without a command, a shell on the terminal, or the script on standard input.
 GuestJob job_of(const VmOptions& options) {
   GuestJob job{.keep = options.keep,
                .command = joined(options.command),
@@ -72,7 +72,7 @@ QemuOptions machine_of(const VmOptions& options, const fs::path& kernel, const f
 
 BrokerOptions broker_of(const VmOptions& options, const std::optional<VsockPlace>& vsock) {
   BrokerOptions broker = for_this_machine(options.broker);
-  // One for each slot that a VM can have; the broker and the guest's module use as many as it has.
+  // One vector per possible slot; broker and guest module use as many as the VM has slots.
   if (broker.transport == by_doorbell) broker.vectors = ring::max_slots;
   if (vsock) broker.vsock = vsock->both;
   return broker;

@@ -1,11 +1,11 @@
-// The kernel gives a CID to the first descriptor that asks for it, and takes it back when that is closed. QEMU gets the
-// descriptor, so there is no moment at which somebody else could take it.
+// The kernel assigns a CID to a descriptor until that closes. QEMU inherits the descriptor, so no other process can
+// take the CID in between.
 #include "tools/ivgpu/vm/vsock.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-// After sys/socket.h, which it needs.
+// Needs sys/socket.h before it.
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
@@ -17,10 +17,10 @@
 namespace ivgpu {
 namespace {
 
-// VHOST_VSOCK_SET_GUEST_CID of linux/vhost.h, which is no C++.
+// VHOST_VSOCK_SET_GUEST_CID of linux/vhost.h, a header that C++ cannot include.
 constexpr unsigned long set_guest_cid = _IOW(0xaf, 0x60, std::uint64_t);
 
-// Far from 3, where people and libvirt begin, and from ports that have a meaning.
+// Far from 3, where users and libvirt begin, and from well-known ports.
 constexpr std::uint32_t first_number = 1'000'000;
 constexpr std::uint32_t tried = 4096;
 
@@ -46,7 +46,7 @@ bool takes_cid(int device, std::uint32_t number) {
   refuse(std::string("the kernel gives no CID of vsock: ") + std::strerror(errno) + "; see its log (dmesg)");
 }
 
-// The broker will listen there; only a program that is none of ours could be in between.
+// Probes the port for the broker. Only a foreign program could take it before the broker binds it.
 bool port_is_free(std::uint32_t port) {
   const Fd probe(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe) refuse("this machine's kernel has no vsock: 'modprobe vhost_vsock', as root");

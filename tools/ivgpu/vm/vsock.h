@@ -1,5 +1,4 @@
-// A CID and a port of vsock for one guest, which no other VM and no other program of this machine has: of two `ivgpu vm` at
-// the same time each finds its own.
+// Reserves a vsock CID and port for one guest. Concurrent `ivgpu vm` commands get different numbers.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +10,15 @@
 namespace ivgpu {
 
 struct VsockPlace {
-  Fd device;               // of /dev/vhost-vsock, for QEMU: while it is open the CID is nobody else's
-  std::uint32_t both = 0;  // CID and port: the same number, so who has the one has the other
+  Fd device;               // /dev/vhost-vsock for QEMU; reserves the CID while open
+  std::uint32_t both = 0;  // CID and port, the same number
 };
 
-// An Error that says what this machine lacks, and the remedy.
+// Throws an Error that names the missing feature and its remedy.
 VsockPlace take_vsock(const char* device = "/dev/vhost-vsock");
 
-// The first number from `first` on, among so many, whose CID could be taken and whose port is free; a number that has
-// failed is not asked for again. Throws what they throw.
+// The first of `count` numbers from `first` on whose CID could be taken and whose port is free. Tries each number once.
+// Passes on exceptions of both functions.
 std::optional<std::uint32_t> first_free(std::uint32_t first, std::uint32_t count,
                                         const std::function<bool(std::uint32_t)>& takes_cid,
                                         const std::function<bool(std::uint32_t)>& port_is_free);
