@@ -1,9 +1,9 @@
-// Entry points that only refuse: absent.cc. This page brings no declaration of cuda.h.
+// Entry points that always refuse; absent.cc defines them. This header does not include cuda.h.
 #pragma once
 
 namespace simgpu {
 
-// True of a function that answers NOT_SUPPORTED for a call that is not served.
+// True if the function refuses its call with NOT_SUPPORTED.
 bool is_absent(const void* function);
 
 }  // namespace simgpu

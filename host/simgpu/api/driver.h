@@ -1,5 +1,4 @@
-// The simulated driver as a whole: made by cuInit, never destroyed. And the ways into it that every exported call
-// takes.
+// The simulated driver's state, which cuInit creates and nothing destroys, and the wrappers of all exported calls.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -34,21 +33,21 @@ struct GraphExec;
 class UserObject;
 struct Capture;
 
-// What is allocated, the kind of its location, the location's number.
+// Allocation type, location type, location number.
 using PoolPlace = std::tuple<CUmemAllocationType, CUmemLocationType, int>;
 
-// The calling thread's part: its stack of contexts and its default streams.
+// State of the calling thread: its context stack and its default streams.
 struct ThreadState {
   std::vector<std::shared_ptr<Context>> contexts;
   std::map<Context*, std::shared_ptr<Stream>> streams;
-  bool in_callback = false;  // a host function of a stream runs, which may not call CUDA
+  bool in_callback = false;  // in a host function of a stream, which must not call CUDA
   std::uint64_t id = 0;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 };
 
 class Driver {
  public:
-  // Null before cuInit, in a child that was forked after it, and while the process exits. `why` is then the reason.
+  // Null before cuInit, in a child forked after it, and during exit; `why` gets the reason.
   static Driver* get(CUresult* why = nullptr);
   static CUresult initialise();
   static bool is_forked();  // the process is a child that was forked after cuInit
@@ -77,30 +76,30 @@ class Driver {
   HandleTable<UserObject, CUuserObject, HandleKind::UserObject> user_objects;
   std::recursive_mutex graph_mutex;  // for all graphs and captures (graph.h)
   std::vector<std::shared_ptr<Capture>> captures;
-  std::atomic<std::size_t> captures_open{0};        // how many there are
+  std::atomic<std::size_t> captures_open{0};        // number of open captures
   CallbackThread& callbacks = *new CallbackThread;  // never freed: its thread waits in it
   MemoryMap memory;
-  Schedule& schedule = *new Schedule;  // never freed, even if the rest of this cannot be made: its threads wait in it
+  Schedule& schedule = *new Schedule;  // never freed, even if the rest cannot be created: its threads wait in it
 
   VirtualMemory virtual_memory;
   ManagedAdvice managed_advice;
 
-  std::mutex places_mutex;  // for the pools of all places but the devices' own memory
+  std::mutex places_mutex;  // for the pools of all locations except device memory
   std::map<PoolPlace, PoolsOfPlace> pools_of_places;
 
   ThreadState& thread();
   bool in_callback() const;
   Context* current();                         // may be inactive
-  std::shared_ptr<Context> current_shared();  // the same
+  std::shared_ptr<Context> current_shared();  // same as current()
   Device* device(CUdevice ordinal);           // null: no such device
   std::uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  // The error that every call of the process gives since a kernel failed; CUDA_SUCCESS before.
+  // The error that all calls of the process return after a kernel failed; CUDA_SUCCESS before.
   CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
   void fail(const Fault& fault);
 
-  // Text of device printf goes to stdout at the points that CUDA documents: at the host's waits. A context keeps as much
-  // of it as its printf buffer holds.
+  // Device printf text goes to stdout when the host waits, as CUDA documents. A context keeps as much text as its
+  // printf buffer holds.
   void print(Context& context, std::string_view text);
   void flush_output();
 
@@ -113,12 +112,12 @@ class Driver {
   std::map<const Context*, std::string> output_;
 };
 
-// Thrown where a command cannot be put into a stream because of a capture; the call returns it.
+// Thrown if a capture forbids a command; the call returns `code`.
 struct CallRefused {
   CUresult code;
 };
 
-// A call that needs the driver but no context. (A host function of a stream may make none at all.)
+// Wraps a call that needs the driver but no context. Refuses it in a host function of a stream.
 template <class F>
 CUresult with_driver(F&& call) noexcept {
   CUresult why;
@@ -134,7 +133,7 @@ CUresult with_driver(F&& call) noexcept {
   }
 }
 
-// Makes the call if the context is in working order.
+// Makes the call if the context has not failed or ended.
 template <class F>
 CUresult in_context(Driver& driver, Context& context, F&& call) {
   if (!context.active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -142,7 +141,7 @@ CUresult in_context(Driver& driver, Context& context, F&& call) {
   return call(driver, context);
 }
 
-// A call that needs the current context in working order.
+// Wraps a call that needs a current context that has not failed or ended.
 template <class F>
 CUresult with_context(F&& call) noexcept {
   return with_driver([&](Driver& driver) {
@@ -151,8 +150,8 @@ CUresult with_context(F&& call) noexcept {
   });
 }
 
-// A call that takes an object: it is the object's context that must be in working order, whichever is current, if any.
-// Without an object the current one must.
+// Wraps a call on an object: the object's context must be intact, whether current or not. Without an object, checks the
+// current context.
 template <class Table, class Handle, class F>
 CUresult with_context_of(Table Driver::*table, Handle handle, F&& call) noexcept {
   if (handle == nullptr) return with_context(call);
@@ -164,12 +163,12 @@ CUresult with_context_of(Table Driver::*table, Handle handle, F&& call) noexcept
   });
 }
 
-// For calls that miss an argument once cuInit was called, and do not notice a fork since.
+// For calls with a missing argument: returns `code` after cuInit, even in a forked child.
 inline CUresult missing_once_initialised(CUresult code) noexcept {
   return Driver::is_forked() ? code : with_driver([&](Driver&) { return code; });
 }
 
-// For calls that free: nothing current is no mistake, a context that has ended or failed is one.
+// For calls that free: no current context is allowed, an ended or failed one is an error.
 inline CUresult living_or_no_context() noexcept {
   const CUresult state = with_context([](Driver&, Context&) { return CUDA_SUCCESS; });
   return state == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : state;

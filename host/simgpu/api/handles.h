@@ -1,8 +1,8 @@
-// Handles of the simulated driver: numbers that name a kind, a slot and a generation of that slot.
+// Handles of the simulated driver: numbers that encode a kind, a slot and the slot's generation.
 //
-// Invariant: a number is given out once. So a destroyed handle differs from one that was never issued: the first gets
-// the documented error, the second ends the process with one line, because only a bug in the caller makes it up. A
-// handle is no address that could be read.
+// Invariant: each number is issued once. A destroyed handle therefore differs from one that was never issued. A
+// destroyed handle gets the documented error. A handle that was never issued is a bug in the caller and aborts the
+// process. A handle is not a readable address.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ enum class HandleKind : std::uint8_t {
 };
 
 struct HandleBits {
-  static constexpr std::uint64_t tag = 0x51;  // no canonical address begins so
+  static constexpr std::uint64_t tag = 0x51;  // no canonical address starts with it
   std::uint32_t index = 0;                    // 24 bits
   std::uint32_t generation = 0;               // 24 bits
   HandleKind kind{};
@@ -53,16 +53,16 @@ struct HandleBits {
   }
 };
 
-// True if `handle` is one of this kind, by its looks.
+// True if the bits of `handle` name this kind.
 inline bool is_kind(const void* handle, HandleKind kind) {
   const auto value = reinterpret_cast<std::uint64_t>(handle);
   return value >> 56 == HandleBits::tag && HandleBits::unpack(value).kind == kind;
 }
 
-// Ends the process: one line on stderr, abort.
+// Prints one line on stderr and aborts.
 [[noreturn]] void never_issued(const void* handle, HandleKind expected);
 
-// The live objects of one kind. May be used from any thread.
+// The live objects of one kind. Thread-safe.
 template <class T, class Handle, HandleKind kind>
 class HandleTable {
  public:
@@ -72,7 +72,7 @@ class HandleTable {
       free_.push_back(static_cast<std::uint32_t>(slots_.size()));
       slots_.push_back({});
     }
-    // First in, first out: a number comes back as late as possible.
+    // First in, first out, so that a slot is reused as late as possible.
     const std::uint32_t index = free_.front();
     free_.pop_front();
     slots_[index].object = std::move(object);
@@ -87,7 +87,7 @@ class HandleTable {
     return slot == nullptr ? nullptr : slot->object;
   }
 
-  // As find, and the handle is dead from now on.
+  // Returns the object and invalidates the handle.
   std::shared_ptr<T> remove(Handle handle) {
     if (handle == nullptr) return nullptr;
     const std::unique_lock lock(mutex_);
@@ -119,14 +119,14 @@ class HandleTable {
     return reinterpret_cast<Handle>(bits.pack());
   }
 
-  // The slot if the handle is its present one, null if it was an earlier one.
+  // The slot if the handle is current; null if the handle is destroyed.
   const Slot* slot_of(Handle handle) const {
     const HandleBits bits = HandleBits::unpack(number(handle));
     if (!is_kind(handle, kind) || bits.index >= slots_.size() || bits.generation > slots_[bits.index].generation)
       never_issued(handle, kind);
     const Slot& slot = slots_[bits.index];
     if (bits.generation < slot.generation) return nullptr;
-    if (slot.object == nullptr) never_issued(handle, kind);  // this generation is still to be given out
+    if (slot.object == nullptr) never_issued(handle, kind);  // this generation was never issued
     return &slot;
   }
 

@@ -1,21 +1,21 @@
-// The messages of the simulated GPU: to standard error, and to callbacks registered with cuLogsRegisterCallback.
+// Messages of the simulated GPU, to standard error and to callbacks of cuLogsRegisterCallback.
 //
-// Any thread may call these.
+// Thread-safe.
 #pragma once
 
 #include <string>
 
 namespace simgpu {
 
-// One line on standard error, with the simulated GPU's name before it.
+// Prints a line on standard error, prefixed with the simulated GPU's name.
 void say(const std::string& line);
 
-// True if a program is to hear of the calls that it makes in vain elsewhere: IVGPU_SIM_WARN=1, as `ivgpu sim` sets it. Not
-// in a worker, whose calls are its own: it has no such variable in its environment.
+// True if IVGPU_SIM_WARN=1, which `ivgpu sim` sets: report calls that the guest library would refuse. A worker's
+// environment does not have the variable.
 bool warnings_wanted();
 
-// Reports an error that needs more words than its CUresult: on standard error, and to every registered callback. Call
-// it before any call can return that CUresult, so that a program which gets it finds the words there.
+// Reports an error that its CUresult does not explain, on stderr and to callbacks. Call it before any call returns that
+// CUresult, so that the program finds the text.
 void log_error(const std::string& line);
 
 }  // namespace simgpu

@@ -1,9 +1,7 @@
-// The objects behind the handles of the simulated driver. Plain records: the calls that belong to a noun are in its
-// file.
+// The objects behind the simulated driver's handles. Plain data: the files of each subject define the calls.
 //
-// Lifetime: everything is held by shared pointers, so work in flight keeps what it uses. An object whose handle is
-// gone, or whose context is, is no longer found by any call. Locks: an object's own mutex may be held when
-// Schedule::order() is taken, never the other way round.
+// Lifetime: shared pointers hold all objects, so work in flight keeps what it uses. Calls do not find an object whose
+// handle or context is gone. Locks: an object's mutex may be held when taking Schedule::order(), never the reverse.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -37,7 +35,7 @@ struct TextureReference;
 struct SurfaceReference;
 class MemoryPool;
 
-// The pools of a place (pool_places.h).
+// The pools of a location (pool_places.h).
 struct PoolsOfPlace {
   CUmemoryPool standard = nullptr, current = nullptr;
 };
@@ -49,11 +47,12 @@ struct Device {
   AddressSpace space;
   Engine engine;
   TimeSlices time;
-  std::shared_ptr<Context> primary;  // set once, before the device is seen, as the next two
-  std::size_t context_memory = 0;    // that each context takes
-  bool pageable = false;             // it reports that kernels reach all of the process's memory
+  std::shared_ptr<Context> primary;  // this and the next two: set once, before the device is published
+  std::size_t context_memory = 0;    // bytes that each context takes
+  bool pageable = false;             // report that kernels reach all process memory
 
-  std::recursive_mutex mutex;  // for the members below; a context's end runs the runtime's code, which may come back
+  std::recursive_mutex
+      mutex;  // for the members below; recursive, since ending a context runs runtime code that may call back
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
   PoolsOfPlace pools;
@@ -65,41 +64,41 @@ struct Context {
   Device& device;
   CUcontext handle = nullptr;
   std::uint64_t id = 0;
-  std::atomic<unsigned> api_version{3020};  // of the form that has created it
+  std::atomic<unsigned> api_version{3020};  // of the call that created it
   bool is_primary = false;
-  std::atomic<bool> active{false};  // false: destroyed, or a primary context that is not retained
-  std::atomic<bool> ending{false};  // waits in streams are abandoned
-  std::size_t memory = 0;           // that it has taken for itself
+  std::atomic<bool> active{false};  // false: destroyed, or an unretained primary context
+  std::atomic<bool> ending{false};  // stop waits of its streams
+  std::size_t memory = 0;           // bytes that the context itself takes
 
   std::mutex mutex;  // for the members below
   unsigned flags = 0;
-  unsigned attached = 1;  // of a created one: ends by as many cuCtxDetach
+  unsigned attached = 1;  // of a created context: cuCtxDetach calls until its end
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   std::array<std::size_t, CU_LIMIT_MAX> limits{};
-  bool prints = false, allocates = false;  // a kernel was launched that may print, or take memory by malloc
+  bool prints = false, allocates = false;  // it launched a kernel that may call printf, or malloc
 
-  std::unique_ptr<Heap> heap;  // from the context's begin to its end, as the next
+  std::unique_ptr<Heap> heap;  // exists while the context is active, like the next
   std::function<void(std::string_view)> print;
 
   // Under Schedule::order().
   std::shared_ptr<Stream> legacy;
   Ticket recorded;                               // the newest cuCtxRecordEvent
-  Ticket gate;                                   // all later work comes after it: cuCtxWaitEvent
-  std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; a destroyed one until its work is done
+  Ticket gate;                                   // all later work waits for it: cuCtxWaitEvent
+  std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; destroyed ones until their work is done
 };
 
-// What a program has asked of a stream beside its flags and priority; without effect here.
+// Stream attributes besides flags and priority; they have no effect here.
 struct StreamAttributes {
   CUaccessPolicyWindow window{};
-  std::uint32_t policy = ~0U;  // a CUsynchronizationPolicy, or that none is set
+  std::uint32_t policy = ~0U;  // a CUsynchronizationPolicy; ~0: not set
   CUlaunchMemSyncDomainMap domains{.default_ = 0, .remote = 1};
   CUlaunchMemSyncDomain domain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
 };
 
 struct Stream {
   std::shared_ptr<Context> context;
-  std::shared_ptr<GreenContext> green;  // whose it is beside, if it is one's
+  std::shared_ptr<GreenContext> green;  // the green context that owns it, if any
   CUstream handle = nullptr;            // the special streams: 1 or 2
   std::uint64_t id = 0;
   unsigned flags = 0;
@@ -123,10 +122,10 @@ struct Event {
   std::shared_ptr<EventCapture> captured;  // if that was in a captured stream; under Driver::graph_mutex
 };
 
-// The data of a kernel's launches and attributes beside the engine's description; one for each function of a module.
+// Launch data and attributes of a kernel besides the engine's description; one per function of a module.
 struct LoadedFunction {
   const Function* code = nullptr;
-  CUfunction handle = nullptr;  // given out at the first question; under LoadedModule::mutex
+  CUfunction handle = nullptr;  // created at first use; under LoadedModule::mutex
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
   std::array<std::atomic<int>, 3> cluster{};  // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, _HEIGHT, _DEPTH as set
@@ -135,15 +134,15 @@ struct LoadedFunction {
   cuabi::OldLaunch old_launch;
 };
 
-// A module in a context: one that was loaded there, or a library's part in it. Work in flight holds it.
+// A module in a context: loaded there, or a library's part. Work in flight holds it.
 struct LoadedModule {
   std::shared_ptr<Context> context;
   std::shared_ptr<Module> module;
   std::map<std::string_view, std::unique_ptr<LoadedFunction>> functions;  // constant once loaded
-  std::weak_ptr<LoadedLibrary> library;                                   // whose it is, if a library's
+  std::weak_ptr<LoadedLibrary> library;                                   // the library that it belongs to, if any
   std::mutex mutex;
-  CUmodule handle = nullptr;  // a library's part has one once it was asked for; under mutex
-  // By variable, from the first question on; under mutex.
+  CUmodule handle = nullptr;  // of a library's part: created at first use; under mutex
+  // By variable, created at first use; under mutex.
   std::map<const Global*, std::shared_ptr<TextureReference>> texture_references;
   std::map<const Global*, std::shared_ptr<SurfaceReference>> surface_references;
 };

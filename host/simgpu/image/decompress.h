@@ -1,4 +1,4 @@
-// A fat binary's compressed payloads.
+// Decompresses payloads of fat binaries.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace simgpu {
 
-// 256 MiB: the largest PTX text seen in NVIDIA's own libraries is some MB. Bounds what a few bytes can make us
-// allocate.
+// 256 MiB. Limits the memory that a small payload can make us allocate; the largest PTX text in NVIDIA's libraries has
+// some MB.
 inline constexpr std::uint64_t max_text_size = std::uint64_t{256} << 20;
 
-// Nothing if the payload is damaged or is not `plain_size` bytes long once unpacked.
+// Returns nullopt if the payload is damaged or does not unpack to `plain_size` bytes.
 std::optional<std::string> unpack_zstd(std::span<const std::byte> payload, std::uint64_t plain_size);
 std::optional<std::string> unpack_lz4(std::span<const std::byte> payload, std::uint64_t plain_size);
 

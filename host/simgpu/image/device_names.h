@@ -1,5 +1,4 @@
-// The simulated devices' names, and what is the same of all: for the driver itself, and for code that tells of them without
-// loading it.
+// Names and common properties of the simulated devices, for the driver and for code that does not load it.
 #pragma once
 
 #include <array>
@@ -8,12 +7,12 @@
 
 namespace simgpu {
 
-inline constexpr int max_devices = 8;  // IVGPU_SIM_DEVICES
+inline constexpr int max_devices = 8;  // limit of IVGPU_SIM_DEVICES
 inline constexpr const char* device_name = "ivgpu simulated GPU";
 inline constexpr int driver_version = 13000;  // as cuDriverGetVersion
 inline constexpr unsigned device_sm = 120;    // the compute capability, times ten
 
-// "ivgpu-sim", then the index and one.
+// "ivgpu-sim", zeros, then the index + 1.
 inline std::array<unsigned char, 16> device_uuid_bytes(int index) {
   return {'i', 'v', 'g', 'p', 'u', '-', 's', 'i', 'm', 0, 0, 0, 0, 0, 0, static_cast<unsigned char>(index + 1)};
 }

@@ -1,7 +1,7 @@
-// The runnable part of an image: the PTX texts of a fat binary, or the text itself.
+// Extracts the PTX texts of an image: a fat binary's, or the text itself.
 //
-// Trust: an image is bytes that a program (or, through a worker, a guest) wrote. Every size in it is checked against
-// its container before it is used; only the outermost length is the image's own word, since the driver API passes none.
+// Trust: a program, or a guest through its worker, wrote the image. Each size is checked against its container. Only
+// the outermost length comes from the image, since the driver API passes none.
 #pragma once
 
 #include <cuda.h>
@@ -15,19 +15,18 @@ namespace simgpu {
 
 struct ImageTexts {
   CUresult code = CUDA_SUCCESS;
-  std::vector<std::string> ptx;  // to be linked together when there are several (relocatable device code)
-  std::string log;               // sentences, a line each: parts that were passed over, or the reason why there is none
+  std::vector<std::string> ptx;  // several texts (relocatable device code) must be linked
+  std::string log;               // one sentence per line: skipped parts, or why there is no PTX
 };
 
-// As cuModuleLoadData gets it: wrapper, container, cubin, the linker's image, or PTX as NUL-terminated text.
-// NO_BINARY_FOR_GPU: well formed, but nothing this device can run. INVALID_IMAGE: none of the forms.
+// `image` as for cuModuleLoadData: wrapper, container, cubin, linked image, or NUL-terminated PTX. NO_BINARY_FOR_GPU:
+// valid, but nothing that this device can run. INVALID_IMAGE: unknown form.
 ImageTexts read_image(const void* image);
 
-// PTX begins with its version, behind blanks and comments. A text that does not is no PTX at all.
+// True if the text begins with a PTX version after blanks and comments.
 bool is_ptx(const char* text);
 
-// One container (header and entries) that is exactly as long as `bytes`. The newest PTX that this device may run: none that
-// is for a newer one than device_sm.
+// Reads a container (header and entries) of exactly `bytes`. Picks the newest PTX that is not newer than device_sm.
 ImageTexts read_container(std::span<const std::byte> bytes);
 
 }  // namespace simgpu

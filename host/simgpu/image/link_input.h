@@ -1,7 +1,7 @@
-// The PTX texts in what a program gives to the linker: text, fat binaries, and host objects and libraries with fat
-// binaries in them.
+// Extracts the PTX texts from a linker input: text, fat binaries, and host objects and libraries that contain fat
+// binaries.
 //
-// Trust: as image.h, but the linker's calls pass a length, and nothing behind it is read.
+// Trust: as in image.h, but linker calls pass a length, and nothing beyond is read.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// `type`: one that a driver knows. LTO-IR and NVVM have no PTX, so nothing is found in them.
+// `type` is a known type. LTO-IR and NVVM contain no PTX, so they give no texts.
 ImageTexts read_link_input(CUjitInputType type, std::span<const std::byte> data);
 
 }  // namespace simgpu

@@ -1,10 +1,10 @@
-// What the simulated GPU's linker makes: PTX texts that belong together, in one image.
+// The output of the simulated GPU's linker: several PTX texts in one image.
 //
-// Its form is the simulated GPU's own. It is an ELF file, as a real driver's is, so that whoever has to find its end or
-// looks at its first bytes needs no new knowledge; but it is for no machine, and the unused bytes of its identification
-// hold a magic word. Each section after the first, which ELF leaves empty, is a PTX text with its NUL.
+// The format is our own. It is an ELF file like a real driver's, so that existing code finds its type and end. Its
+// machine is none, and a magic word fills the unused identification bytes. Each section after the empty first one is a
+// PTX text with its NUL.
 //
-// Trust: an image that comes back is bytes that a program (or, through a worker, a guest) wrote, like any other image.
+// Trust: a linked image that a program passes back is as untrusted as any other image.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@
 
 namespace simgpu {
 
-inline constexpr std::size_t max_linked = 0xfeff;  // texts: what an ELF header can count
+inline constexpr std::size_t max_linked = 0xfeff;  // texts; limited by an ELF header's count
 
 std::vector<std::byte> write_linked(std::span<const std::string> texts);
 
-// By the header of an ELF file.
+// Decides by the ELF header.
 bool is_linked(const void* elf);
 ImageTexts read_linked(const void* elf);
 

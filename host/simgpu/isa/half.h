@@ -1,11 +1,11 @@
-// Halves (f16) and brain floats (bf16) as doubles, and doubles rounded to them.
+// Converts halves (f16) and brain floats (bf16) to doubles, and rounds doubles to them.
 #pragma once
 
 #include "host/simgpu/isa/scalar.h"
 
 namespace simgpu::SIMGPU_ISA {
 
-// A format of 16 bits: how wide its exponent and fraction are.
+// A 16-bit format: the widths of its exponent and fraction.
 struct Half {
   static constexpr int fraction = 10;
   static constexpr int bias = 15;
@@ -56,7 +56,7 @@ SIMGPU_INLINE u16 narrow(f64 value, u32 round) {
                   : round == 2 ? sign == 0 && lost != 0
                                : false;
   kept += up;
-  // The leading one of a normal number carries into the exponent by itself.
+  // Adding the kept bits lets a normal number's leading one carry into the exponent.
   const s64 field = exponent < least ? 0 : exponent + F::bias - 1;
   u64 result = (static_cast<u64>(field) << F::fraction) + kept;
   if (result >= infinity) {

@@ -1,5 +1,5 @@
-// The scalar types that the handlers compute with. Compiled once for each instruction set in a namespace of its own
-// (SIMGPU_ISA), so that the linker never takes a function built for a newer processor into the path of an older one.
+// Scalar types of the handlers. Compiled per instruction set in its own namespace (SIMGPU_ISA), so the linker never
+// uses a function for a newer processor on an older one.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,9 @@
-// The inside of AddressSpace (host/simgpu/engine.h) that the interpreter needs: a snapshot of the live ranges that a
-// worker thread searches without a lock. For host/simgpu only.
+// Internals of AddressSpace (host/simgpu/engine.h) for the interpreter: a snapshot of the live ranges that worker
+// threads search without a lock. Private to host/simgpu.
 //
-// Ordering. A: `generation` is advanced after the ranges changed, under the mutex; a reader that sees the new number
-// (A, acquire) and then takes a snapshot sees at least that change. A kernel that runs while a range goes away may
-// still use an older snapshot: device pages stay mapped after a free, so such a stray access finds memory, never a
-// hole.
+// Ordering. A: a writer increments `generation` after changing the ranges, under the mutex. A reader that loads the new
+// number (A, acquire) and then takes a snapshot sees that change. A running kernel may use an older snapshot. Device
+// pages stay mapped after a free, so a stray access finds memory.
 #pragma once
 
 #include <atomic>
@@ -28,7 +27,7 @@ struct AddressSpace::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // Allocations get addresses as those of the real driver, below this one. Call it before the first.
+  // Allocations get addresses like the real driver's, below `address`. Call before the first allocation.
   void place_chunks_below(Address address) { chunks_.emplace(address); }
   Address allocate(std::size_t size);
   bool free(Address start);
@@ -49,12 +48,12 @@ struct AddressSpace::Impl {
 
   std::size_t capacity = 0;
   std::atomic<std::size_t> used{0};
-  std::atomic<std::uint64_t>* told = nullptr;  // set before the first use; it may lie in memory of others
+  std::atomic<std::uint64_t>* told = nullptr;  // set before the first use; may lie in shared memory
   std::atomic<std::uint64_t> generation{1};
   TextureTable textures;
 
  private:
-  // The mutex is held in these.
+  // Require the mutex.
   void changed();
   void give_back(Address start, Address end);
   Address take(std::size_t size);
@@ -68,7 +67,7 @@ struct AddressSpace::Impl {
   std::mutex mutex_;  // for the members below
   std::map<Address, Range> ranges_;
   std::map<Address, std::size_t> holes_;  // free parts of the reservation
-  std::optional<Chunks> chunks_;          // in place of the reservation
+  std::optional<Chunks> chunks_;          // replaces the reservation
   std::shared_ptr<const RangeList> snapshot_;
   std::uint64_t next_id_ = 1;
 };

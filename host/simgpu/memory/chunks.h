@@ -1,9 +1,9 @@
-// Device memory at addresses as the real driver (580.159.04) chooses them: pieces below 1 MiB are cut from blocks of 2 MiB,
-// the first that fits, others are whole multiples of 2 MiB from chunks of 32 MiB, and a new chunk lies as high as there is
-// room in the process, around what is mapped there. For host/simgpu only.
+// Device memory at addresses that the real driver (580.159.04) would choose. Pieces below 1 MiB come first-fit from
+// blocks of 2 MiB; larger ones are multiples of 2 MiB from chunks of 32 MiB. A new chunk lies as high as the process's
+// mappings allow. Private to host/simgpu.
 //
-// What was a chunk once stays memory, as a kernel that runs may still use what the program has freed.
-// Threads: the caller sees to it that one at a time calls.
+// Chunks are never unmapped, since a running kernel may still use freed memory.
+// Not thread-safe; the caller serialises calls.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +16,17 @@ namespace simgpu {
 
 class Chunks {
  public:
-  // Below this address, a multiple of 2 MiB.
+  // `below` is a multiple of 2 MiB; all chunks lie below it.
   explicit Chunks(Address below) : below_(below) {}
   ~Chunks();
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
 
-  Address take(std::size_t size);  // 0 when no place is left
+  Address take(std::size_t size);  // 0 if no space is left
   void put_back(Address start, std::size_t size);
 
  private:
-  using Holes = std::map<Address, std::size_t>;  // adjacent ones are one
+  using Holes = std::map<Address, std::size_t>;  // adjacent holes are merged
 
   static Address first_fit(Holes& holes, std::size_t size);
   static void put(Holes& holes, Address start, std::size_t size);

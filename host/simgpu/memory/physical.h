@@ -1,7 +1,7 @@
-// Device memory without an address: what can be mapped, and mapped twice. For host/simgpu only.
+// Device memory without addresses, which may be mapped several times. Private to host/simgpu.
 //
-// It is one file without a name, as large as all of it and with no page in it until one is touched. The file is made with
-// the driver, since a worker's jail lets it make none later. Threads: any.
+// One sparse anonymous file of the full size. The driver creates it at start, since a worker's jail forbids creating
+// files later. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ class PhysicalMemory {
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
-  // False: the process may not have a file of the size (RLIMIT_FSIZE), so there is no memory.
+  // False if RLIMIT_FSIZE forbids a file of this size; then there is no memory.
   bool is_allowed() const { return allowed_; }
 
-  // Where in the file; nothing when there is not enough. Its bytes are zero.
+  // Returns an offset in the file, or nullopt if there is not enough. The bytes are zero.
   std::optional<std::uint64_t> take(std::size_t size);
   void give_back(std::uint64_t offset, std::size_t size);
-  // `at` lies in a reservation of the caller's.
+  // `at` lies in a reservation of the caller.
   bool map(Address at, std::uint64_t offset, std::size_t size);
 
  private:

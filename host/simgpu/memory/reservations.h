@@ -1,7 +1,7 @@
-// Addresses of the process that are set aside for mappings. For host/simgpu only.
+// Process addresses reserved for mappings. Private to host/simgpu.
 //
-// A kernel that runs may still use what the program has unmapped or freed, so addresses are never given back to the
-// system: a freed reservation is the room of later ones, and what was mapped once stays memory. Threads: any.
+// A running kernel may still use memory that the program unmapped or freed. Addresses therefore never return to the
+// system: later reservations reuse them, and mapped addresses stay accessible. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@ namespace simgpu {
 
 class Reservations {
  public:
-  // `align` is a power of two, at least a page. A hint of 0 is none; one that is taken is no error. 0 when there is no room.
+  // `align` is a power of two, at least a page. An unusable `hint` is ignored; 0 is none. Returns 0 without space.
   Address reserve(std::size_t size, std::size_t align, Address hint);
   void release(Address start, std::size_t size);
-  // Takes a mapping away.
+  // Removes a mapping.
   static void unmap(Address start, std::size_t size);
 
  private:
-  // The mutex is held.
+  // Require the mutex.
   Address take_spare(std::size_t size, std::size_t align);
   bool take_spare_at(Address start, std::size_t size);
 
   std::mutex mutex_;
-  std::map<Address, std::size_t> spare_;  // adjacent ones are one
-  Address next_ = 0x7e90'0000'0000;       // below the devices' memory, and where ThreadSanitizer allows memory
+  std::map<Address, std::size_t> spare_;  // adjacent ranges are merged
+  Address next_ = 0x7e90'0000'0000;       // below device memory, and at addresses that ThreadSanitizer permits
 };
 
 }  // namespace simgpu

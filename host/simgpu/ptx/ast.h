@@ -1,6 +1,6 @@
-// A PTX module as it is written, names of registers and of a function's own variables already resolved by scope.
-// Everything points into the text, which must outlive the tree. The lowering resolves names outside the function (a
-// variable of the module, a function, a label), because several texts may be linked together.
+// The syntax tree of a PTX module. Registers and a function's own variables are resolved by scope. The tree points into
+// the text, which must outlive it. The lowering resolves other names (module variables, functions, labels), because
+// several texts may be linked.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace simgpu::ptx {
 
 enum class Linkage : std::uint8_t { Static, Visible, Extern, Weak };
 
-// A place in an initialiser that holds the address of a symbol.
+// A position in an initialiser that holds a symbol's address.
 struct Relocation {
   std::size_t offset = 0;
   unsigned size = 8;
@@ -27,7 +27,7 @@ struct Relocation {
   bool generic = false;  // generic(symbol): the generic address
 };
 
-// What a variable of the module names beside memory.
+// The kind of a module variable that is a reference.
 enum class ReferenceKind : std::uint8_t { None, Texture, Surface };
 
 struct Variable {
@@ -40,7 +40,7 @@ struct Variable {
   std::size_t size = 0;  // bytes; 0 with `unsized`
   bool unsized = false;  // name[]: the launch gives its length
   bool managed = false;
-  ReferenceKind reference = ReferenceKind::None;  // the variable holds the number of a texture or surface
+  ReferenceKind reference = ReferenceKind::None;  // kind of object whose number the variable holds
   std::vector<std::uint8_t> bytes;                // the initialiser, at most `size` long; the rest is zero
   std::vector<Relocation> relocations;
 };
@@ -54,7 +54,7 @@ struct Operand {
     Float64,   // value: bits
     Local,     // index of a variable of the function, with `value` as its offset
     Symbol,    // name, with `value` as its offset
-    Address,   // parts[0] is the base (Register, Local, Symbol or Integer), value the offset, more parts for textures
+    Address,   // parts[0]: base (Register, Local, Symbol or Integer); value: offset; further parts: textures
     List,      // {a, b} or (a, b): parts
     Pair,      // a|b: parts
     Sink,      // _
@@ -103,11 +103,11 @@ struct Function {
   bool grid_of_clusters = false;                               // .blocksareclusters
 
   std::vector<Type> registers;      // by index
-  std::vector<Variable> variables;  // parameters first (returns, then params), then the body's own
+  std::vector<Variable> variables;  // parameters (returns first), then the body's variables
   std::vector<Instruction> body;
   std::vector<std::uint32_t> scopes;                         // parent of each scope; the first is its own parent
   using Place = std::pair<std::uint32_t, std::string_view>;  // scope and name
-  std::map<Place, std::uint32_t> labels;                     // index of the instruction that follows
+  std::map<Place, std::uint32_t> labels;                     // index of the following instruction
   std::map<Place, Prototype> prototypes;
   std::map<Place, std::vector<std::string_view>> branch_targets;
 };
@@ -116,7 +116,7 @@ struct Module {
   unsigned version = 0;  // 90 for .version 9.0
   unsigned target = 0;   // 75 for sm_75
   std::vector<Variable> variables;
-  std::deque<Function> functions;  // declarations and definitions in the order of the text
+  std::deque<Function> functions;  // declarations and definitions in text order
   std::vector<std::pair<std::string_view, std::string_view>> aliases;
 };
 

@@ -1,4 +1,4 @@
-// Reads a function's body: declarations with block scope, labels, instructions. Throws Error.
+// Parses a function's body: scoped declarations, labels, instructions. Throws Error.
 #pragma once
 
 #include "host/simgpu/ptx/ast.h"
@@ -6,7 +6,7 @@
 
 namespace simgpu::ptx {
 
-// The cursor stands on the opening brace; `function` has its signature and gets registers, variables, body and labels.
+// The cursor is at the opening brace. `function` has its signature; fills registers, variables, body and labels.
 void parse_body(Cursor& cursor, Function& function);
 
 }  // namespace simgpu::ptx

@@ -1,4 +1,4 @@
-// A position in a row of tokens, with the small questions a parser asks. Never passes the End token.
+// A position in a list of tokens, with helpers for the parser. Never advances past the End token.
 #pragma once
 
 #include <string>
@@ -54,7 +54,7 @@ class Cursor {
     while (!at_end() && !next().is(mark)) {
     }
   }
-  // From an opening brace or parenthesis past the one that closes it.
+  // Skips from an opening brace or parenthesis past its closing counterpart.
   void skip_balanced(char open, char close) {
     expect(open);
     for (unsigned depth = 1; depth != 0;) {

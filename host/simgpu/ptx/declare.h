@@ -1,4 +1,4 @@
-// Reads declarations of variables and parameters, with initialisers, and constant expressions. Throws Error.
+// Parses declarations of variables and parameters with initialisers, and constant expressions. Throws Error.
 #pragma once
 
 #include <initializer_list>
@@ -11,10 +11,10 @@
 
 namespace simgpu::ptx {
 
-// The space that a directive names: global, shared, local, const, param, reg.
+// The state space that a directive names: global, shared, local, const, param, reg.
 std::optional<Space> space_of(std::string_view directive);
 
-// The words between the space and the names: alignment, type, vector width, pointer notes.
+// The attributes between space and name: alignment, type, vector width, pointer notes.
 struct Shape {
   Type type = Type::None;
   unsigned align = 0;
@@ -24,16 +24,16 @@ struct Shape {
 };
 Shape parse_shape(Cursor& cursor);
 
-// One name with its array bounds and initialiser; the cursor stands on the name.
+// Parses a name with array bounds and initialiser; the cursor is at the name.
 Variable parse_declarator(Cursor& cursor, Space space, const Shape& shape);
 
 // (.param .b32 a, .param .align 8 .b8 b[16])
 std::vector<Variable> parse_parameters(Cursor& cursor);
 
-// Moves past the parentheses of an .attribute. Throws at an attribute that is not in the list.
+// Skips the parentheses of an .attribute. Throws Error if an attribute is not in `known`.
 void skip_attribute(Cursor& cursor, std::initializer_list<std::string_view> known);
 
-// An integer expression of literals; bits of a floating-point literal count as such only in an initialiser.
+// Parses an integer expression of literals. Floating-point bits are allowed in initialisers only.
 std::int64_t parse_constant(Cursor& cursor);
 
 }  // namespace simgpu::ptx

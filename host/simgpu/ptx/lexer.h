@@ -1,5 +1,5 @@
-// Cuts PTX text into tokens. The tokens point into the text, which must outlive them. Any byte sequence is answered
-// with tokens or with an Error that names the line; nothing is read outside the text.
+// Splits PTX text into tokens that point into the text, which must outlive them. Any bytes give tokens or an Error with
+// the line; nothing outside the text is read.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Token {
     End,
   };
   Kind kind = Kind::End;
-  bool glued = false;  // nothing stands between this token and the one before it
+  bool glued = false;  // directly follows the previous token
   unsigned line = 0;
   std::string_view text;
   std::uint64_t value = 0;

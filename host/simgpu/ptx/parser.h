@@ -1,5 +1,5 @@
-// Reads one PTX text into a tree. Throws Error for anything that is not PTX; never reads outside the text, and every
-// recursion, count and size that a text can ask for is bounded.
+// Parses a PTX text into a tree. Throws Error for invalid PTX. Never reads outside the text, and limits each recursion,
+// count and size that a text can request.
 #pragma once
 
 #include <string_view>

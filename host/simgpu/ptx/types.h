@@ -1,4 +1,4 @@
-// The scalar types of PTX and their sizes. Used by the parser and by the lowering; holds no state.
+// The scalar types of PTX and their sizes, for the parser and the lowering.
 #pragma once
 
 #include <cstdint>
@@ -33,24 +33,24 @@ enum class Type : std::uint8_t {
   F32,
   F64,
   F32x2,
-  Tf32,    // a single with fewer bits, in 32
-  E4m3x2,  // two floats of eight bits
+  Tf32,    // a 32-bit float with reduced precision
+  E4m3x2,  // a pair of 8-bit floats
   E5m2x2,
 };
 
 enum class Space : std::uint8_t { Generic, Global, Shared, Local, Const, Param, Register };
 
-// Type::None when `name` (without its dot) is no type.
+// Type::None if `name`, without its dot, is no type.
 Type type_of(std::string_view name);
 std::string_view name_of(Type type);
 // Bytes in memory; 0 for None and Pred.
 unsigned size_of(Type type);
 bool is_signed(Type type);
 bool is_float(Type type);
-bool is_half(Type type);       // a float of 16 bits
-bool is_half_pair(Type type);  // two of them in one register
+bool is_half(Type type);       // a 16-bit float
+bool is_half_pair(Type type);  // two 16-bit floats in a register
 
-// An error in a text, and its place. Thrown within the engine only; Module::load turns it into a log line.
+// An error in a text with its line. Stays within the engine: Module::load turns it into a log line.
 class Error : public std::runtime_error {
  public:
   Error(unsigned line, const std::string& what) : std::runtime_error(what), line_(line) {}

@@ -1,4 +1,4 @@
-// One coordinate of a texture: from what an instruction says to the texels that it means. Pure functions.
+// Maps one texture coordinate of an instruction to texels. Pure functions.
 #pragma once
 
 #include <cuda.h>
@@ -11,8 +11,7 @@ namespace simgpu {
 inline constexpr std::int32_t no_texel = -1;        // the border
 inline constexpr std::uint32_t whole_weight = 256;  // weights are in fixed point with eight bits of fraction
 
-// The texels that one coordinate means, and the weight of the second in 256ths. Without linear filtering the weight is
-// 0.
+// The texels of a coordinate, and the weight of the second in 256ths. The weight is 0 without linear filtering.
 struct Taps {
   std::array<std::int32_t, 2> index{};
   std::uint32_t weight = 0;
@@ -22,13 +21,13 @@ struct AxisRule {
   CUaddress_mode mode = CU_TR_ADDRESS_MODE_CLAMP;
   bool normalized = false;
   bool linear = false;
-  bool open = false;  // indices may leave the axis by one: the caller knows what lies there (seamless cubes)
+  bool open = false;  // indices may exceed the axis by one; the caller resolves them (seamless cubes)
 };
 
-// Wrap and mirror hold for normalised coordinates only; otherwise they are clamp. A coordinate that is no number is 0.
+// Wrap and mirror need normalised coordinates, else they act as clamp. A NaN coordinate counts as 0.
 Taps taps_of(float coordinate, std::uint32_t size, const AxisRule& rule, std::int32_t offset);
 
-// The texel that a number means, which is a coordinate that is not normalised.
+// The texel of an integer coordinate, which is not normalised.
 std::int32_t texel_of(std::int32_t number, std::uint32_t size, CUaddress_mode mode);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Where a surface instruction reads or writes. Pure functions.
+// Computes the memory that a surface instruction accesses. Pure functions.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 
 namespace simgpu {
 
-enum class Bounds : std::uint8_t { Trap, Clamp, Zero };  // what an access outside of the surface does
+enum class Bounds : std::uint8_t { Trap, Clamp, Zero };  // behaviour outside the surface
 
 struct SurfacePoint {
   Geometry geometry = Geometry::D2;  // of the instruction, no cube: faces are layers
-  std::array<std::int32_t, 3> at{};  // the first in bytes, or in texels of a formatted access
+  std::array<std::int32_t, 3> at{};  // x in bytes, or in texels for a formatted access
   std::uint32_t layer = 0;
   bool formatted = false;
 };
@@ -22,7 +22,7 @@ struct SurfacePlace {
   std::byte* memory = nullptr;  // Inside
 };
 
-// Of an access of `bytes` bytes, a power of two; a formatted access has a texel's.
+// `bytes` is the access size, a power of two; a texel's size for a formatted access.
 SurfacePlace surface_place(const Surface& surface, const SurfacePoint& point, unsigned bytes, Bounds bounds);
 
 }  // namespace simgpu

@@ -1,12 +1,12 @@
-// Texture and surface objects as kernels see them: where texels lie, how they are read, and the table of the numbers
-// that kernels hold. The driver's side (arrays, descriptors, cuTexObjectCreate) fills the table; the interpreter reads
-// it. AddressSpace::textures() is the device's table.
+// Texture and surface objects as kernels use them: texel memory, sampling parameters, and the table of object numbers.
+// The driver (arrays, descriptors, cuTexObjectCreate) fills the table; the interpreter reads it.
+// AddressSpace::textures() is the device's table.
 //
-// An Image without levels is one of nothing: kernels read zeros from it.
+// Kernels read zeros from an Image without levels.
 //
-// Preconditions of an Image, held by whoever inserts it: every level that its geometry names lies wholly in memory that
-// `keeps` keeps alive; with `keeps` null it lies in memory of the AddressSpace, and each access of a kernel is held
-// against the ranges that are live then. The format is one for which texel_bytes() is not 0.
+// Preconditions of an Image, ensured by its creator: each level lies wholly in memory that `keeps` owns. If `keeps` is
+// null, the level lies in AddressSpace memory, and each access is checked against the live ranges. texel_bytes() of the
+// format is not 0.
 #pragma once
 
 #include <cuda.h>
@@ -20,15 +20,15 @@
 
 namespace simgpu {
 
-// Linear: of a linear-memory resource, width texels in a row. D2 also for pitch memory.
+// Linear: `width` texels of linear memory in a row. D2 includes pitch memory.
 enum class Geometry : std::uint8_t { Linear, D1, D2, D3, D1Layered, D2Layered, Cube, CubeLayered };
 
 struct TexelFormat {  // after a resource view
   CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8;
-  unsigned channels = 1;  // 1, 2 or 4; a format that names its own count (UNORM_INT8X4) has the same here
+  unsigned channels = 1;  // 1, 2 or 4; equals the format's own count if it has one (UNORM_INT8X4)
 };
 
-// The bytes of one texel; 0 for a format that textures and surfaces here do not have (block compression, video).
+// The bytes of a texel; 0 for unserved formats (block compression, video).
 unsigned texel_bytes(TexelFormat format);
 bool is_signed_format(CUarray_format format);
 
@@ -36,17 +36,17 @@ struct Level {
   std::byte* texels = nullptr;
   std::uint32_t width = 1;
   std::uint32_t height = 1;     // 1 for Linear, D1 and D1Layered
-  std::uint32_t depth = 1;      // slices of D3, layers, 6 faces of Cube, 6 times layers of CubeLayered; else 1
-  std::size_t row_pitch = 0;    // bytes from row to row
-  std::size_t slice_pitch = 0;  // bytes from slice (layer, face) to slice
+  std::uint32_t depth = 1;      // D3: slices; arrays: layers; Cube: 6 faces; CubeLayered: 6 * layers; else 1
+  std::size_t row_pitch = 0;    // bytes between rows
+  std::size_t slice_pitch = 0;  // bytes between slices, layers or faces
 };
 
 struct Image {
   Geometry geometry = Geometry::D2;
   TexelFormat format;
-  std::vector<Level> levels;  // more than one only of a mipmapped array, the view's first level first
+  std::vector<Level> levels;  // several only for a mipmapped array; the view's first level first
   std::shared_ptr<void> keeps;
-  bool gather = false;  // of an array made with CUDA_ARRAY3D_TEXTURE_GATHER; changes nothing for a kernel
+  bool gather = false;  // made with CUDA_ARRAY3D_TEXTURE_GATHER; no effect on kernels
 };
 
 struct Sampler {
@@ -61,7 +61,7 @@ struct Sampler {
   float level_bias = 0;
   float min_level = 0;
   float max_level = 0;
-  unsigned max_anisotropy = 0;  // kept, not used: sampling is isotropic
+  unsigned max_anisotropy = 0;  // stored but unused: sampling is isotropic
   float border[4] = {0, 0, 0, 0};
 };
 
@@ -73,19 +73,19 @@ struct Surface {
   Image image;  // one level at most
 };
 
-// What a number stands for: one of the two.
+// A table entry: a texture or a surface.
 struct TextureObject {
   std::uint64_t number = 0;
   std::shared_ptr<const Texture> texture;
   std::shared_ptr<const Surface> surface;
 };
 
-// A table's objects at one moment. Alive as long as somebody holds it, with all that its objects keep.
+// A snapshot of a table. While it exists, its objects keep their memory.
 class TextureList {
  public:
   const Texture* texture(std::uint64_t number) const;  // null: no such texture
   const Surface* surface(std::uint64_t number) const;
-  // Whether the table has an entry for the number, be it empty: 0 has one, and so has a number whose object is gone.
+  // True if the table has a slot for the number, even an empty one: for 0, or a destroyed object's number.
   bool has_entry(std::uint64_t number) const;
 
  private:
@@ -94,12 +94,12 @@ class TextureList {
   std::vector<TextureObject> objects_;  // by slot
 };
 
-// The objects by number. A number is never 0, and is not given out again: its upper bits count the uses of its slot.
-// Any thread may call anything at any time. A kernel that runs while its object goes away may still use it; the object
-// and what it keeps live until that kernel's worker looks at the table again or ends its turn.
+// The objects by number. Numbers are never 0 or reused: the upper bits count the uses of the slot. Thread-safe. A
+// running kernel may use a destroyed object, which lives until the kernel's worker refreshes its snapshot or ends its
+// time slice.
 //
-// Ordering. A: `generation` is advanced after the objects changed, under the mutex; a reader that sees the new number
-// (A, acquire) and then takes a list sees at least that change.
+// Ordering. A: a writer increments `generation` after changing the objects, under the mutex. A reader that loads the
+// new number (A, acquire) and then takes a list sees that change.
 class TextureTable {
  public:
   TextureTable() = default;
@@ -126,7 +126,7 @@ class TextureTable {
   mutable std::mutex mutex_;  // for the members below
   TextureList current_;
   std::vector<std::uint32_t> free_slots_;
-  mutable std::shared_ptr<const TextureList> list_;  // a copy of current_, made when first asked for after a change
+  mutable std::shared_ptr<const TextureList> list_;  // copy of current_, made at the first use after a change
 };
 
 }  // namespace simgpu

@@ -1,9 +1,9 @@
-// A function made ready to run: instructions that name their handlers and the places of their operands. Written by the
-// lowering, immutable afterwards, read by the interpreter of every worker thread.
+// A lowered function: instructions that refer to their handlers and to their operands' places. The lowering writes it;
+// afterwards it is immutable and read by all worker threads.
 //
-// A *place* is where the 32 lanes of a register (or of a constant) lie: an offset in bytes into the registers of the
-// current frame, or with `constant_place` set into the function's constants. Lanes of 16, 32 and 64 bits lie one after
-// the other, a predicate is one 32-bit word with a bit for each lane.
+// A *place* locates the 32 lanes of a register or constant. It is a byte offset into the frame's registers, or with
+// `constant_place` into the function's constants. Lanes of 16, 32 and 64 bits are contiguous; a predicate is a 32-bit
+// word with a bit per lane.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ inline constexpr unsigned warp_size = 32;
 using Place = std::uint32_t;
 inline constexpr Place constant_place = 0x8000'0000;
 
-// Executes one instruction for the lanes of the current path and returns the next one, or Ctx::stop.
+// Executes an instruction for the lanes of the current path. Returns the next instruction or Ctx::stop.
 using Handler = const Ins* (*)(Ctx&, const Ins*);
 
-// `full` may write every lane: it runs while all lanes of the warp that are still alive run together. `masked` writes
-// the lanes of Ctx::mask only.
+// `full` may write all lanes; it runs only while all live lanes of the warp run together. `masked` writes only the
+// lanes of Ctx::mask.
 struct Handlers {
   Handler full = nullptr;
   Handler masked = nullptr;
@@ -41,11 +41,11 @@ struct Handlers {
 
 // Ins::flags
 enum Flag : std::uint32_t {
-  round_mask = 3,        // nearest, down, up, toward zero: the order of the processor's own control register
+  round_mask = 3,        // nearest, down, up, toward zero: the encoding of MXCSR
   flag_ftz = 1U << 2,    // subnormal inputs and results become zero
   flag_sat = 1U << 3,    // the result is clamped to [0, 1]
-  flag_frame = 1U << 4,  // the address is relative to the frame's part of local memory
-  flag_sync = 1U << 5,   // volatile, atomic...: an access that a lane which waits for another would use
+  flag_frame = 1U << 4,  // the address is relative to the frame's local memory
+  flag_sync = 1U << 5,   // volatile, atomic...: an access that a spinning lane may use
   flag_negated = 1U << 6,
   flag_carry_in = 1U << 7,
   flag_carry_out = 1U << 8,
@@ -62,8 +62,8 @@ struct Ins {
   Place guard = 0;
   std::int64_t imm = 0;
   std::uint32_t flags = 0;
-  std::uint32_t index = 0;   // target, call site, first of the extra places...
-  std::uint32_t window = 0;  // memory instructions: whose remembered range this one uses
+  std::uint32_t index = 0;   // target, call site, first extra place...
+  std::uint32_t window = 0;  // memory instructions: the cached range that it uses
   std::uint16_t count = 1;   // elements of a vector access; kind of a barrier, shuffle, vote
   std::uint16_t space = 0;   // memory instructions: see Ctx::spaces
 };
@@ -119,7 +119,7 @@ enum class Special : std::uint8_t {
   Clock64,
   GlobalTimer,
   GlobalTimerLow,
-  GlobalTimerHigh,  // from here on read when asked for
+  GlobalTimerHigh,  // this and the following: computed when read
 };
 
 struct SpecialPlace {
@@ -139,7 +139,7 @@ struct CallSite {
   std::vector<Piece> results;
 };
 
-// Functions that a driver supplies to device code.
+// Functions that the driver provides to device code.
 enum class HostCall : std::uint32_t { Print, AssertFail, Malloc, Free, SetCondition };
 
 struct alignas(64) Lanes64 {
@@ -147,29 +147,29 @@ struct alignas(64) Lanes64 {
 };
 
 struct Code {
-  std::uint64_t id = 0;  // never used again in this process: a worker's memory of a function hangs on it
+  std::uint64_t id = 0;  // unique in the process: a worker's cached windows are keyed by it
   std::string name;
   bool entry = false;
   std::vector<Ins> body;
-  std::vector<std::uint32_t> lines;  // of the text, by instruction
+  std::vector<std::uint32_t> lines;  // source line of each instruction
   std::vector<Place> extra;          // operands of vector accesses
   std::vector<CallSite> calls;
   std::vector<std::vector<std::uint32_t>> tables;  // targets of brx.idx
   std::vector<Lanes64> constants;
-  std::vector<SpecialPlace> specials;  // written when a frame is made
-  // Registers of a frame by the size of a lane: predicates, 16, 32, 64 bits; each part begins on a cache line.
-  std::array<std::uint32_t, 5> parts{};  // where each begins; the last is the size of all
+  std::vector<SpecialPlace> specials;  // written when a frame is created
+  // A frame's registers by lane size: predicates, 16, 32, 64 bits; each group is aligned to a cache line.
+  std::array<std::uint32_t, 5> parts{};  // start of each group; the last entry is the total size
   std::uint32_t windows = 0;
-  std::uint32_t local_bytes = 0;  // of one thread's frame, callees not counted
-  std::uint32_t stack_bytes = 0;  // of one thread, callees counted as far as is known
-  bool takes_stack = false;       // by alloca, or moves the stack's end otherwise
-  bool open_stack = false;        // how much of the stack it needs is not known beforehand
+  std::uint32_t local_bytes = 0;  // of one thread's frame, without callees
+  std::uint32_t stack_bytes = 0;  // of one thread, with all known callees
+  bool takes_stack = false;       // uses alloca or otherwise changes the stack
+  bool open_stack = false;        // the stack size is unknown before it runs
   std::uint32_t static_shared = 0;
   std::uint32_t live_registers = 0;  // 32-bit registers a compiler would need
   std::vector<Piece> params;         // .func: in its frame
   std::vector<Piece> results;
   std::uint32_t param_bytes = 0;                        // .entry
-  const std::vector<const Code*>* functions = nullptr;  // of the module, by the index in a function's address
+  const std::vector<const Code*>* functions = nullptr;  // all functions of the module, by index
 
   std::uint32_t frame_bytes() const { return parts[4]; }
 };

@@ -1,5 +1,5 @@
-// Handlers of control flow, of the warp's own operations and of calls to the engine. Compiled once: they are not about
-// lanes in a row but about the way of each lane.
+// Handlers of control flow, warp operations and calls to the engine. Compiled once, since they handle each lane's path
+// rather than rows of lanes.
 #pragma once
 
 #include "host/simgpu/vm/code.h"
@@ -29,7 +29,7 @@ Handlers nothing_handler();
 
 // special.cc
 Handlers special_handler(bool wide);  // Ins::count: Special
-Handlers frame_address_handler();     // Ins::imm + where the frame's local memory begins
+Handlers frame_address_handler();     // Ins::imm + start of the frame's local memory
 
 // stack.cc: 64-bit lanes
 Handlers alloca_handler();         // Ins::a size, d address, imm alignment
@@ -49,15 +49,15 @@ Handlers elect_handler();
 
 // atomic.cc: Ins::a address, b and c values, d old value unless flag_no_result
 Handlers atomic_handler(Word operation, ptx::Type type);
-// Of 128 bits: Ins::a address, the halves of b, c and the old value in the extra places from Ins::index on.
+// 128 bits: Ins::a address; the halves of b, c and the old value in extra places from Ins::index on.
 Handlers wide_atomic_handler(bool swap);
 
 // async.cc: Ins::a is an address
 enum class MbarrierStep : std::uint16_t { Init, Arrive, Drop, ExpectAndArrive, Expect, Complete };
-Handlers mbarrier_handler();  // Ins::count: MbarrierStep; Ins::b how many, d token unless flag_no_result
+Handlers mbarrier_handler();  // Ins::count: MbarrierStep; Ins::b count, d token unless flag_no_result
 Handlers mbarrier_test_handler(bool parity);
 Handlers pending_count_handler();
-Handlers copy_handler();  // Ins::a into, b from, c how much counts, imm size
+Handlers copy_handler();  // Ins::a destination, b source, c valid bytes, imm size
 Handlers bulk_copy_handler();
 Handlers bulk_reduction_handler(
     Word operation,

@@ -1,4 +1,4 @@
-// The suffixes of an opcode, sorted: types in their order, all else as words. `add.rn.ftz.f32` has the type f32 and the
+// The parsed suffixes of an opcode: types in order, all others as words. `add.rn.ftz.f32` has the type f32 and the
 // words rn and ftz.
 #pragma once
 
@@ -71,11 +71,11 @@ struct Form {
   ptx::Type type(unsigned i = 0) const { return i < type_count ? types[i] : ptx::Type::None; }
 };
 
-// Word::none when there is no such word.
+// Word::none if the spelling is unknown.
 Word word_of(std::string_view spelling);
 // Throws ptx::Error for a suffix that is neither a type nor a word.
 Form form_of(const ptx::Instruction& instruction);
-// "add.rn.f32", for messages.
+// "add.rn.f32", for error messages.
 std::string shown(const ptx::Instruction& instruction);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Device printf: the text of one call. Arguments lie in memory at their natural alignment, singles as doubles.
+// Formats one call of device printf. Arguments lie at their natural alignment; floats are passed as doubles.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace simgpu {
 
 struct FormatSource {
-  // The 4 or 8 bytes at an offset of the argument buffer; 0 where it does not reach.
+  // Reads 4 or 8 bytes at an offset of the argument buffer; 0 beyond its end.
   std::function<std::uint64_t(std::size_t offset, unsigned size)> argument;
-  // The string at an address of device memory.
+  // Reads the string at a device address.
   std::function<std::string(std::uint64_t address)> string;
 };
 
-// `count` gets the number of arguments that were used.
+// Sets `count` to the number of arguments used.
 std::string format_printf(const std::string& text, const FormatSource& source, int& count);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Device malloc: a heap in device memory, shared by all kernels of a context, made when first asked for.
+// Device malloc: a heap in device memory, shared by a context's kernels and created at first use.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@ namespace simgpu {
 
 class Heap {
  public:
-  static constexpr std::uint64_t default_size = std::uint64_t{8} << 20;  // the driver's own
+  static constexpr std::uint64_t default_size = std::uint64_t{8} << 20;  // the driver's default
 
   explicit Heap(AddressSpace& space) : space_(space) {}
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  std::uint64_t allocate(std::uint64_t size);  // 0 when there is no room
-  bool free(std::uint64_t address);            // 0 is freed in vain, as by the standard
-  void set_size(std::uint64_t size);           // of a heap that is not made yet
+  std::uint64_t allocate(std::uint64_t size);  // 0 if there is no space
+  bool free(std::uint64_t address);            // freeing 0 does nothing, as in the C standard
+  void set_size(std::uint64_t size);           // call before the heap is created
 
  private:
   AddressSpace& space_;
   std::mutex mutex_;  // for the members below
   std::uint64_t size_ = default_size;
   Address base_ = 0;
-  std::map<std::uint64_t, std::uint64_t> holes_;  // start and size
+  std::map<std::uint64_t, std::uint64_t> holes_;  // start to size
   std::map<std::uint64_t, std::uint64_t> used_;
 };
 

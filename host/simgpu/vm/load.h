@@ -1,5 +1,4 @@
-// A module from PTX texts directly, without an image around them: Module::load does this with the texts of an image,
-// and tests use it.
+// Loads a module from PTX texts without an image, for Module::load and tests.
 #pragma once
 
 #include <span>
@@ -9,7 +8,7 @@
 
 namespace simgpu {
 
-// Several texts are linked together, as the parts of a program built with -rdc are.
+// Links several texts together, like the objects of a program built with -rdc.
 Module::Loaded load_ptx(std::span<const std::string> texts, AddressSpace& space);
 
 }  // namespace simgpu

@@ -1,5 +1,5 @@
-// The processor's floating-point mode: rounding and the treatment of subnormals are bits of its control register, which
-// are changed only when an instruction wants another mode than the one before it.
+// The processor's floating-point mode (MXCSR): rounding and subnormals. It is written only if an instruction needs
+// another mode than the previous one.
 #pragma once
 
 #include <xmmintrin.h>
@@ -14,7 +14,7 @@ SIMGPU_INLINE u32 mode_of(u32 flags) {
   return 0x1f80U | (flags & round_mask) << 13 | ((flags & flag_ftz) != 0 ? 0x8040U : 0U);
 }
 
-// The barrier keeps the lanes' loads, and so their arithmetic, behind the change.
+// The barrier keeps the lanes' loads and arithmetic after the change.
 SIMGPU_INLINE void set_mode(Ctx& c, u32 flags) {
   const u32 wanted = mode_of(flags);
   if (c.csr != wanted) [[unlikely]] {

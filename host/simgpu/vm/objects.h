@@ -1,5 +1,5 @@
-// The lookup of texture and surface objects by a running kernel: the table's list as the worker has it, refreshed when
-// the table has changed, and the check of texels that lie in memory of the device.
+// Looks up texture and surface objects for a running kernel in the worker's snapshot, which it refreshes after changes.
+// Checks texels in device memory.
 #pragma once
 
 #include <string>
@@ -10,26 +10,25 @@
 
 namespace simgpu {
 
-// For one instruction: lanes mostly name the same object, which is looked up once, and so is its memory.
+// Per instruction: lanes mostly use one object, so it and its memory are looked up once.
 class Objects {
  public:
   Objects(Ctx& c, const Ins* i);
 
-  // Null after a fault, which is then recorded. An entry of the table that holds no object of the kind gives one of
-  // nothing.
+  // Returns null after recording a fault. An entry without an object of this kind gives an empty object.
   const Texture* texture(std::uint64_t number, unsigned lane);
   const Surface* surface(std::uint64_t number, unsigned lane);
 
-  // Of the texture that was found last. Null: its memory is there to its end.
+  // The reach of the texture found last. Null: its memory is complete.
   Reach* reach() { return is_whole_ ? nullptr : &reach_; }
-  // Whether a read of that texture left its memory. Records a fault then.
+  // True if a read of that texture left its memory; records a fault.
   bool left_memory(unsigned lane);
 
   bool is_texture(std::uint64_t number) const { return list_.texture(number) != nullptr; }
   bool is_surface(std::uint64_t number) const { return list_.surface(number) != nullptr; }
 
  private:
-  // `found`, or an object of nothing. Null: the table ends before the number.
+  // `found`, or an empty object. Null if the number is beyond the table's end.
   template <class T>
   const T* known(const T* found, std::uint64_t number, unsigned lane, const char* kind);
 

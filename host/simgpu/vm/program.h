@@ -1,5 +1,5 @@
-// Several PTX texts made one program: symbols resolved across them, variables placed in memory, functions numbered. The
-// lowering asks here about names. Lives as long as its module, because code refers to its parts.
+// Several PTX texts linked into one program: resolved symbols, placed variables, numbered functions. The lowering looks
+// up names here. It lives as long as its module, since code refers to it.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ struct Symbol {
   enum class Kind : std::uint8_t { Variable, Function, Host };
   Kind kind = Kind::Variable;
   ptx::Space space = ptx::Space::Global;
-  std::uint64_t address = 0;  // absolute, or an offset within its space; of a function: in the function window
+  std::uint64_t address = 0;  // absolute, or an offset in its space; functions: in the function window
   std::uint64_t size = 0;
   bool dynamic = false;   // shared memory whose size the launch gives
   bool in_frame = false;  // local memory of the function's frame
@@ -29,21 +29,21 @@ struct Symbol {
   const ptx::Function* function = nullptr;
   const Code* code = nullptr;
   HostCall host = HostCall::Print;
-  bool elsewhere = false;  // declared here, defined in a text that is not here (Program::alone)
+  bool elsewhere = false;  // declared here, defined in an absent text (Program::alone)
 };
 
-// A function with a body, and where its own variables lie (by their index).
+// A function with a body, and the places of its own variables by index.
 struct Plan {
   const ptx::Function* function = nullptr;
   Code* code = nullptr;
   std::vector<Symbol> variables;
-  bool uses_shared = false;  // of the module, or calls a function that may
+  bool uses_shared = false;  // of the module, directly or through a callee
   std::vector<const Code*> callees;
   bool prints = false;                  // calls printf
   bool allocates = false;               // calls malloc or free
   bool calls_unknown = false;           // through an address
-  bool takes_stack = false;             // the amount is known when it runs
-  std::vector<std::string_view> needs;  // the names that it uses and that are defined elsewhere
+  bool takes_stack = false;             // the size is known only at run time
+  std::vector<std::string_view> needs;  // names defined in other texts
 };
 
 struct Unit {
@@ -67,13 +67,13 @@ struct Program {
   std::uint32_t module_shared = 0;
 };
 
-// The reason why a module cannot be loaded, besides its grammar (ptx::Error).
+// Why a module cannot be loaded, except for syntax errors (ptx::Error).
 struct LoadFailure {
   CUresult code = CUDA_SUCCESS;
   std::string log;
 };
 
-// Makes steps that throw ptx::Error and LoadFailure, and says how they ended.
+// Runs steps that throw ptx::Error and LoadFailure, and returns the failure, if any.
 template <class Steps>
 LoadFailure failure_of(Steps steps) {
   try {

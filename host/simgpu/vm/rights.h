@@ -1,5 +1,5 @@
-// Access to memory that may only be read: a mapping of virtual memory has such rights. A load and a store find their memory
-// in the same way (access.h), so what writes is marked.
+// Read-only memory: mappings of virtual memory may have this right. Loads and stores resolve memory the same way
+// (access.h), so a flag marks writes.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace simgpu {
 
-// Ins::flags, beside those of code.h: a store or an atomic.
+// An Ins::flags bit besides those of code.h: a store or an atomic.
 inline constexpr std::uint32_t flag_writes = 1U << 14;
 
-// As resolve_one, of memory that will be written.
+// Same as resolve_one, for memory that will be written.
 std::uint64_t resolve_one_to_write(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes);
 
 }  // namespace simgpu

@@ -1,9 +1,9 @@
-// The opcode table: one row is one mnemonic with the types and words it may carry and the choice of its handlers. An
-// opcode with a row is lowered operand by operand; one that needs more (memory, control, calls) has a function in
-// lower_*.cc instead. A new scalar opcode is a new row.
+// The opcode table. A row is a mnemonic with its allowed types and words and its handlers. An opcode with a row is
+// lowered operand by operand; memory, control and calls have functions in lower_*.cc instead. To add a scalar opcode,
+// add a row.
 //
-// Rows live beside the handlers in ops/, which are compiled for several instruction sets; table() is the best one that
-// this processor has, or the one that IVGPU_SIMGPU_ISA (base, v3, v4) names.
+// Rows lie beside the handlers in ops/, which are compiled for several instruction sets. table() is the processor's
+// best, or the one that IVGPU_SIMGPU_ISA names (base, v3, v4).
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace simgpu {
 
 struct Row {
   const char* name;
-  // A letter for each operand: d destination, t source of the first type, D and T the same of twice its width, u source
-  // of 32 bits, U destination of 32 bits, p and P source and destination predicate, i a constant, k the carry flag (not
+  // A letter per operand: d destination and t source of the first type, D and T the same at twice the width. u and U:
+  // source and destination of 32 bits; p and P: source and destination predicate. i: constant; k: carry flag (not
   // written).
   const char* signature;
-  const char* types;  // that the first may be, separated by blanks
-  const char* words;  // that are allowed
+  const char* types;  // allowed first types, separated by blanks
+  const char* words;  // allowed words
   Handlers (*pick)(const Form&);
 };
 
@@ -29,12 +29,12 @@ struct Rows {
   const Row* end = nullptr;
 };
 
-// The handlers that the lowering asks for by kind, not by mnemonic. A null handler: there is no such form.
+// Handlers that the lowering selects by kind, not by mnemonic. Null: no such form.
 struct Table {
-  Rows rows[11];  // of each file of ops/; the order does not matter, because no form has two rows
+  Rows rows[11];  // one per file of ops/, in any order, since no form has two rows
   Handlers (*convert)(ptx::Type to, ptx::Type from, const Form& form);
-  Handlers (*byte_pair)(ptx::Type to);                        // two singles to floats of eight bits
-  Handlers (*cut)(const Form& form);                          // a single to the nineteen bits of tf32
+  Handlers (*byte_pair)(ptx::Type to);                        // two floats to 8-bit floats
+  Handlers (*cut)(const Form& form);                          // a float to the 19 bits of tf32
   Handlers (*move)(unsigned size);                            // lanes of `size` bytes
   Handlers (*resize)(unsigned to, unsigned from, bool sign);  // between register sizes
   Handlers (*compare)(Word comparison, ptx::Type type);

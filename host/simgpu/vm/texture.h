@@ -1,5 +1,5 @@
-// Handlers of texture and surface instructions, and what they take: an Ins has its form in `imm` and its operands in
-// the extra places from Ins::index on, in the order given here. The rules of reading are in host/simgpu/texture/.
+// Handlers of texture and surface instructions. Ins::imm holds the form; the operands lie in the extra places from
+// Ins::index on, in the order below. host/simgpu/texture/ has the sampling rules.
 #pragma once
 
 #include <bit>
@@ -25,15 +25,15 @@ F form_in(const Ins& ins) {
   return std::bit_cast<F>(ins.imm);
 }
 
-// tex and tld4. Operands: the object (64 bits); three coordinates, the layer, the level, two gradients of three, three
-// offsets (32 bits each; 0 where the form has none); the results.
+// tex and tld4. Operands: the object (64 bits); three coordinates, the layer, the level, two gradients of three
+// components, three offsets (32 bits each; 0 if absent); the results.
 struct TextureForm {
   enum class Level : std::uint8_t { Base, Given, Gradient };
   enum class Result : std::uint8_t { Words, Halves, HalfPairs };
   Geometry geometry = Geometry::D2;
   Level level = Level::Base;
   Result result = Result::Words;
-  bool numbered = false;  // coordinates and level are texel numbers
+  bool numbered = false;  // coordinates and level are integers
   bool gather = false;    // of `channel`
   std::uint8_t channel = 0;
   std::array<std::uint8_t, 2> unused{};
@@ -50,15 +50,15 @@ enum TextureOperand : std::uint32_t {
 };
 Handlers texture_handler();
 
-// suld, sust and sured. Operands: the object (64 bits), three coordinates, the layer (32 bits each), then what is
-// loaded, stored or combined: `count` values in lanes of `lane_bytes`, of which each has `bytes` in memory.
+// suld, sust and sured. Operands: the object (64 bits), three coordinates and the layer (32 bits each), then `count`
+// values to load, store or combine. Each value takes `lane_bytes` per lane and `bytes` in memory.
 enum class SurfaceStep : std::uint8_t { Load, Store, Add, Min, Max, And, Or };
 struct SurfaceForm {
   Geometry geometry = Geometry::D2;
   Bounds bounds = Bounds::Trap;
   SurfaceStep step = SurfaceStep::Load;
   bool formatted = false;
-  bool is_signed = false;  // of Min and Max; a formatted one takes the surface's format
+  bool is_signed = false;  // for Min and Max; a formatted access uses the surface's format
   std::uint8_t bytes = 4;
   std::uint8_t lane_bytes = 4;
   std::uint8_t count = 1;
@@ -66,7 +66,7 @@ struct SurfaceForm {
 enum SurfaceOperand : std::uint32_t { surface_object = 0, surface_at = 1, surface_layer = 4, surface_value = 5 };
 Handlers surface_handler();
 
-// txq and suq: Ins::count is the Query, a the object, b the level, d the answer.
+// txq and suq: Ins::count is the Query, a the object, b the level, d the result.
 enum class Query : std::uint16_t { Width, Height, Depth };
 Handlers texture_query_handler();
 Handlers surface_query_handler();

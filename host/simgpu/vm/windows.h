@@ -1,5 +1,5 @@
-// The windows of the spaces that are no plain memory among generic addresses. All lie above the addresses that a
-// process can map, so that no host pointer is mistaken for one.
+// Address windows of spaces other than plain memory. They lie above all addresses that a process can map, so no host
+// pointer falls into one.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ inline constexpr std::uint64_t param_window = 0x1'0200'0000'0000;
 inline constexpr std::uint64_t function_window = 0x1'0300'0000'0000;  // addresses of functions, 16 apart
 inline constexpr std::uint64_t window_size = std::uint64_t{1} << 32;
 
-// Bits 24 to 31 of an offset in shared memory hold 0 for the block's own, else one more than the rank of a block of its
-// cluster. A block has less than 16 MiB of shared memory.
+// Bits 24 to 31 of a shared-memory offset hold 0 for the own block, else 1 + the rank of a block in the cluster. A
+// block has less than 16 MiB of shared memory.
 inline constexpr unsigned rank_shift = 24;
 inline constexpr std::uint32_t most_rank_code = 0xff;
 inline constexpr std::uint64_t own_shared_size = std::uint64_t{1} << rank_shift;

@@ -1,8 +1,8 @@
-// Green contexts: a part of a device's multiprocessors, with streams of its own. Behind all of a device's there is its
-// primary context, so its memory and modules are theirs. Kernels run wherever there is room; their %smid is the part's.
+// Green contexts: some multiprocessors of a device, with streams of their own. All share the device's primary context,
+// including its memory and modules. Kernels run on any multiprocessor, but report the green context's in %smid.
 //
-// A green context's name as a CUcontext is a pointer to the primary context whose owner is the green one. So the owner
-// of a thread's current context says by which name it was made current.
+// A green context as a CUcontext is a pointer to the primary context whose owner is the green context. The owner of a
+// thread's current context therefore gives the name under which it was made current.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -14,7 +14,7 @@ namespace simgpu {
 
 class Driver;
 
-// Multiprocessors. `split`: of which call to cuDevSmResourceSplitByCount they came; 0: all that a context has.
+// `split` names the call of cuDevSmResourceSplitByCount that made this part; 0: the whole device.
 struct Multiprocessors {
   int device = 0;  // index among the driver's
   unsigned first = 0, count = 0;
@@ -33,19 +33,19 @@ struct GreenContext {
   std::uint64_t id = 0;
   Multiprocessors has;
   std::atomic<bool> ended{false};
-  Ticket gate;  // all later work in its streams comes after it; under Schedule::order()
+  Ticket gate;  // all later work in its streams waits for it; under Schedule::order()
 };
 
-// The green context by which a context was named; null for a plain one.
+// The green context through which a context was named; null for a plain context.
 std::shared_ptr<GreenContext> green_of(Driver& driver, const std::shared_ptr<Context>& context);
 
-// The green context of a stream; the special streams are the current context's.
+// The green context of a stream; special streams belong to the current context.
 std::shared_ptr<GreenContext> green_of(Driver& driver, const Stream& stream);
 
-// Those on which a stream's kernels say that they run.
+// The multiprocessors that a stream's kernels report.
 Multiprocessors multiprocessors_of(Driver& driver, const Stream& stream);
 
-// The name under which a context was found.
+// The handle under which a context was found.
 CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context);
 
 }  // namespace simgpu

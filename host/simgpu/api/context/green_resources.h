@@ -1,4 +1,4 @@
-// CUdevResource: what a program holds of multiprocessors.
+// CUdevResource: a program's description of multiprocessors.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@ namespace simgpu {
 
 CUdevResource resource_of(const Multiprocessors& part);
 
-// What a program has given back; nothing if it is no such resource.
+// Reads a resource that the program passes; nullopt if it is invalid.
 std::optional<Multiprocessors> multiprocessors_in(const CUdevResource& resource);
 
-// All of a device's.
+// All multiprocessors of a device.
 Multiprocessors all_of_device(int device);
 
 }  // namespace simgpu

@@ -19,14 +19,14 @@ inline constexpr int device_shared_default = 49152;
 inline constexpr int device_shared_optin = 101376;
 inline constexpr int device_shared_reserved = 1024;
 inline constexpr int device_warp = 32;
-inline constexpr std::uint32_t device_cluster_portable = 8;  // blocks, as on every GPU that has clusters
-inline constexpr std::uint32_t device_cluster_most = 16;     // for kernels that allow sizes that are not portable
+inline constexpr std::uint32_t device_cluster_portable = 8;  // blocks, as on all GPUs with clusters
+inline constexpr std::uint32_t device_cluster_most = 16;     // for kernels that allow nonportable sizes
 inline constexpr int device_memory_domains = 4;
 inline constexpr int device_window = 1 << 26;  // of CUaccessPolicyWindow, in bytes
 
 std::optional<int> device_attribute(const Device& device, CUdevice_attribute attribute);
 
-// Domain 0, device 0, and a bus for each.
+// PCI domain 0, device 0, and a bus per GPU.
 inline int pci_bus(const Device& device) { return pci_bus_of(device.ordinal); }
 
 }  // namespace simgpu

@@ -1,11 +1,11 @@
-// Hints that streams and launches share. The simulation does nothing with them, but refuses what is none.
+// Hints of streams and launches. The simulation checks and ignores them.
 #pragma once
 
 #include "host/simgpu/api/device/device.h"
 
 namespace simgpu {
 
-// True if a window may be asked for. Its memory may be any: cuda.h makes no demand.
+// True if the window is valid. It may name any memory, as cuda.h permits.
 bool is_window(const CUaccessPolicyWindow& window);
 bool is_domain_map(const CUlaunchMemSyncDomainMap& map);
 bool is_domain(CUlaunchMemSyncDomain domain);

@@ -1,10 +1,10 @@
-// The time of a simulated GPU that several processes share, for tests: kernels of one process at a time, with a change
-// of context between two processes and slices as a real driver has them (docs/design/048-gpu-time.md). The shared words are
-// those of usage_file.h, whose maker also says how long a change and a slice take.
+// Simulates time slices of a GPU shared by several processes, for tests. Kernels of one process run at a time, with a
+// context switch between processes as in a real driver (docs/design/048-gpu-time.md). The shared fields lie in the
+// usage file (usage_file.h), whose creator sets the durations.
 //
-// A process has the GPU until it is idle for a moment, or its slice is over and another one wants it. Nothing is held
-// that a killed process could keep: its slice ends by time. When a slice ends the kernels that run are not interrupted,
-// so two processes' may run side by side for as long as these take. A process that the broker has switched off begins none.
+// A process keeps the GPU until it is idle for a moment, or its slice ends and another process waits. Slices end by
+// time, so a killed process blocks nothing. The end of a slice interrupts no kernel, so kernels of two processes may
+// overlap. A process that the broker switched off starts none.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace simgpu {
 
 class TimeSlices {
  public:
-  // Before any kernel. Where a change takes no time, the process has the GPU for itself. `off`: while it is not 0, none
-  // begins.
+  // Call before any kernel. If a switch takes no time, the process has the GPU to itself. While `off` is not 0, no
+  // kernel begins.
   void share(DeviceTime& words, const std::atomic<std::uint32_t>& off) { words_ = &words, off_ = &off; }
 
-  // Whether a test has made the GPU disappear (usage_file.h).
+  // True if a test has removed the GPU (usage_file.h).
   bool is_lost() const { return words_ != nullptr && words_->lost.load(std::memory_order_relaxed) != 0; }
 
-  // Around a kernel. begin() waits until the GPU is this process's. Threads: any.
+  // Enclose each kernel. begin() waits for the GPU. Thread-safe.
   void begin() {
     if (words_ != nullptr) wait_for_gpu();
   }

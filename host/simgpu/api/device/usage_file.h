@@ -1,11 +1,10 @@
-// The file by which processes with the simulated GPU share it: IVGPU_SIM_USAGE names it. In it each tells how much of the
-// memory it has taken; a broker with the simulated GPU reads that where another asks NVIDIA's library
-// (host/broker/gpu/gpu_usage.h). And they share its time (time_slices.h), where the file says how long a change takes. A GPU
-// that the file calls lost has disappeared: work that is given to it fails, and processes that start do not find it. What
-// NVIDIA's driver does then is not documented, and no GPU was made to disappear for it.
+// The file through which processes share a simulated GPU; IVGPU_SIM_USAGE names it. Each process writes the memory that
+// it uses, and the broker reads that as it reads NVIDIA's library elsewhere (host/broker/gpu/gpu_usage.h). It also
+// holds the state of time slicing (time_slices.h). If the file marks the GPU lost, work fails and new processes do not
+// find the GPU. NVIDIA documents no behaviour for that case.
 //
-// It is for tests: whoever makes a test makes the file, of sizeof(UsageFile) zeros. Trust: every process that may open it
-// can write all of it, so numbers from it protect nobody.
+// For tests: the test creates the file as sizeof(UsageFile) zeros. Trust: each process that opens the file can write
+// all of it, so nothing may rely on its numbers for protection.
 #pragma once
 
 #include <fcntl.h>
@@ -24,18 +23,18 @@
 namespace simgpu {
 
 struct UsageEntry {
-  std::atomic<std::uint32_t> process;  // 0: of nobody. It stays when the process has ended
+  std::atomic<std::uint32_t> process;  // 0: free entry. Stays set after the process ends
   std::atomic<std::uint64_t> bytes[max_devices];
-  std::atomic<std::uint32_t> off[max_devices];  // the broker's: its kernels do not begin
+  std::atomic<std::uint32_t> off[max_devices];  // set by the broker: no kernel of the process begins
 };
 // Times are in nanoseconds of CLOCK_MONOTONIC.
 struct DeviceTime {
-  std::atomic<std::int64_t> change_us, slice_us;  // the test's; a change of 0: each process has the GPU for itself
-  std::atomic<std::uint32_t> owner;               // the process that has it
-  std::atomic<std::uint32_t> changes;             // how many there were
-  std::atomic<std::int64_t> slice_end, free_at;   // the owner's slice ends; another process may have it
-  std::atomic<std::int64_t> wanted_at;            // when somebody last waited for it
-  std::atomic<std::uint32_t> lost;                // the test's: the GPU has disappeared
+  std::atomic<std::int64_t> change_us, slice_us;  // set by the test; change_us 0: no time slicing
+  std::atomic<std::uint32_t> owner;               // the process that owns the GPU
+  std::atomic<std::uint32_t> changes;             // number of switches
+  std::atomic<std::int64_t> slice_end, free_at;   // end of the owner's slice; when another process may take over
+  std::atomic<std::int64_t> wanted_at;            // when a process last waited for the GPU
+  std::atomic<std::uint32_t> lost;                // set by the test: the GPU is gone
 };
 struct UsageFile {
   static constexpr std::size_t most = 256;
@@ -43,7 +42,7 @@ struct UsageFile {
   DeviceTime time[max_devices];
 };
 
-// Null where there is no such file. It stays mapped. "fd:7" in place of a path: a descriptor, which is closed.
+// Maps the file for good; null if it does not exist. "fd:7" names a descriptor, which is closed.
 inline UsageFile* map_usage_file(const char* path) {
   const int file = std::strncmp(path, "fd:", 3) == 0 ? std::atoi(path + 3) : open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
@@ -55,7 +54,7 @@ inline UsageFile* map_usage_file(const char* path) {
   return at == MAP_FAILED ? nullptr : static_cast<UsageFile*>(at);
 }
 
-// The process's own entry, new or from before. Null: all are taken.
+// The process's entry, existing or new; null if all entries are in use.
 inline UsageEntry* entry_of(UsageFile& file, std::uint32_t process) {
   for (UsageEntry& entry : file.entry) {
     std::uint32_t seen = 0;

@@ -14,7 +14,7 @@ struct Condition {
   CUgraphConditionalHandle handle = 0;
   std::shared_ptr<Context> context;
   unsigned default_value = 0;
-  bool assigns_default = false;  // at the beginning of each launch
+  bool assigns_default = false;  // each launch starts with the default value
   bool has_node = false;
   std::atomic<unsigned> value{0};
 };
@@ -23,7 +23,7 @@ std::shared_ptr<Condition> make_condition();
 // Null for an unknown handle.
 std::shared_ptr<Condition> condition_of(CUgraphConditionalHandle handle);
 
-// The receiver of cudaGraphSetConditional (Launch::set_condition).
+// Stores the values of cudaGraphSetConditional (Launch::set_condition).
 const std::function<void(std::uint64_t, std::uint32_t)>& condition_setter();
 
 }  // namespace simgpu

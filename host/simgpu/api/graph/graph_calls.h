@@ -1,4 +1,4 @@
-// Conversion between the parameters of calls and NodeWork. Included by the files that define calls about nodes.
+// Converts between call parameters and NodeWork. Included by the files that define calls on nodes.
 #pragma once
 
 #include "host/simgpu/api/graph/graph.h"
@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// Adds a node whose work `make` reads from the call's parameters.
+// Adds a node; `make` reads its work from the call's parameters.
 template <class F>
 CUresult add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                   std::size_t count, F&& make) noexcept {
@@ -27,7 +27,7 @@ CUresult add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependenc
   });
 }
 
-// Kernel nodes (graph_kernel.cc). make_kernel_work keeps the attributes in `out`.
+// Kernel nodes (graph_kernel.cc). make_kernel_work keeps the attributes that `out` has.
 CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& params);
 inline const CUDA_KERNEL_NODE_PARAMS_v2& widened(const CUDA_KERNEL_NODE_PARAMS_v2& params) { return params; }
 CUresult make_kernel_work(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork& out);
@@ -37,7 +37,7 @@ void give_kernel(KernelWork& work, CUDA_KERNEL_NODE_PARAMS_v2& out);
 bool is_kernel_node_attribute(CUkernelNodeAttrID id);
 void set_attribute(KernelWork& work, const CUlaunchAttribute& attribute);
 
-// Copy and fill nodes (graph_nodes.cc). NULL names the current context.
+// Copy and fill nodes (graph_nodes.cc). A NULL context means the current context.
 CUresult make_copy_work(Driver& driver, const CUDA_MEMCPY3D& asked, const std::shared_ptr<Context>& context,
                         CopyWork& out);
 CUresult make_fill_work(Driver& driver, const CUDA_MEMSET_NODE_PARAMS_v1& asked,
@@ -46,10 +46,10 @@ CUresult check_fill_work(Driver& driver, const FillWork& work);
 Fill fill_of(const CUDA_MEMSET_NODE_PARAMS_v1& asked);
 CUresult find_node_context(Driver& driver, CUcontext handle, std::shared_ptr<Context>& out);
 
-// All node types but conditional ones (graph_any_node.cc).
+// All node types except conditional nodes (graph_any_node.cc).
 CUresult make_any_work(Driver& driver, const CUgraphNodeParams& params, NodeWork& out);
 
-// As make_any_work, for a node that exists: keeps its context and attributes where the parameters have none.
+// Same for an existing node: keeps its context and attributes if the parameters give none.
 CUresult change_work(Driver& driver, const CUgraphNodeParams& params, NodeWork& work);
 
 }  // namespace simgpu

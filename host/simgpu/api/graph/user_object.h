@@ -1,6 +1,6 @@
-// User objects: memory of the program that graphs keep, with the function that frees it. Owners count references: the
-// program, each graph, each executable graph, each launch in flight. When
-// the last reference goes, a thread of the schedule's pool runs the function.
+// User objects: memory of the program that graphs keep, with a function that frees it. The program, each graph, each
+// executable graph and each launch in flight hold references. When the last reference ends, a thread of the schedule's
+// pool runs the function.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -14,10 +14,10 @@ namespace simgpu {
 class UserObject {
  public:
   UserObject(void* data, CUhostFn destroy, unsigned count) : data_(data), destroy_(destroy), count_(count) {}
-  void set_handle(CUuserObject handle) { handle_ = handle; }  // before another thread sees it
+  void set_handle(CUuserObject handle) { handle_ = handle; }  // call before another thread sees the object
 
   void retain(unsigned count);
-  // False if fewer references are left.
+  // Returns false if fewer references are left.
   bool release(unsigned count);
 
  private:
@@ -28,7 +28,7 @@ class UserObject {
   unsigned count_;
 };
 
-// The references of one owner. A copy retains its own.
+// The references of one owner. A copy retains references of its own.
 class UserReferences {
  public:
   UserReferences() = default;
@@ -36,7 +36,8 @@ class UserReferences {
   UserReferences(const UserReferences& other);
   UserReferences& operator=(const UserReferences& other);
 
-  void add(const std::shared_ptr<UserObject>& object, unsigned count);  // retained already
+  void add(const std::shared_ptr<UserObject>& object,
+           unsigned count);  // takes over references that the caller retained
   bool remove(const std::shared_ptr<UserObject>& object, unsigned count);
   bool empty() const { return counts_.empty(); }
 

@@ -1,4 +1,4 @@
-// The size of the clusters of a launch: from the launch's attribute, the kernel's directives and its attributes.
+// The cluster size of a launch, from the launch's attribute, the kernel's directives and its attributes.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -7,14 +7,14 @@
 
 namespace simgpu {
 
-// The size that a kernel's directive or its attributes require. None: a launch chooses.
+// The size that the kernel's directive or attributes require; nullopt if a launch may choose.
 std::optional<Dim3> required_cluster(const LoadedFunction& function);
 
-// The most blocks that a cluster of this kernel may have.
+// The largest number of blocks in a cluster of this kernel.
 std::uint32_t largest_cluster(const LoadedFunction& function);
 
-// The size that a launch has which asks for `asked`. None: without clusters. INVALID_CLUSTER_SIZE if the kernel does not
-// allow it.
+// Sets `out` to the cluster size of a launch that requests `asked`; nullopt: no clusters. INVALID_CLUSTER_SIZE if the
+// kernel forbids the size.
 CUresult cluster_of(const LoadedFunction& function, const std::optional<Dim3>& asked, std::optional<Dim3>& out);
 
 }  // namespace simgpu

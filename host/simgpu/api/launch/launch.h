@@ -1,4 +1,4 @@
-// A kernel launch before it goes into a stream (launch.cc) or into a node of a graph (graph_kernel.cc).
+// A kernel launch before it enters a stream (launch.cc) or a graph node (graph_kernel.cc).
 #pragma once
 
 #include "host/simgpu/api/device/device.h"
@@ -12,10 +12,10 @@
 
 namespace simgpu {
 
-// The bytes of a kernel's parameters, as its code reads them.
+// The parameter bytes in the layout that the kernel reads.
 using PackedParameters = std::vector<std::byte>;
 
-// A launch as it was asked for.
+// A launch as the program requested it.
 struct LaunchRequest {
   CUfunction function;
   Dim3 grid, block;
@@ -24,14 +24,14 @@ struct LaunchRequest {
   void** parameters;
   void** extra;
   bool cooperative;
-  std::optional<Dim3> cluster = {};  // that the launch asks for; check_launch replaces it by the one that it has
+  std::optional<Dim3> cluster = {};  // the requested size; check_launch replaces it by the actual size
   bool prefers_clusters = false;
-  std::vector<CUevent> events = {};  // to record when it is done
+  std::vector<CUevent> events = {};  // to record at the launch's end
   std::vector<CUlaunchAttribute> attributes = {};
 };
 
-// Takes an attribute of cuLaunchKernelEx or of a kernel node. Hints are checked only; an attribute that would change the
-// result and is not served is refused.
+// Reads an attribute of cuLaunchKernelEx or a kernel node. Hints are only checked. Refuses unserved attributes that
+// would change the result.
 CUresult read_attribute(const CUlaunchAttribute& attribute, LaunchRequest& request);
 
 CUresult pack_parameters(const LaunchRequest& request, const Function& code, PackedParameters& out);
@@ -39,7 +39,7 @@ CUresult pack_parameters(const LaunchRequest& request, const Function& code, Pac
 // Checks the launch as the driver does at the call.
 CUresult check_launch(LaunchRequest& request, const LoadedFunction& function, unsigned multiprocessors);
 
-// The work of a launch that check_launch has let through.
+// The work of a launch that passed check_launch.
 std::function<void()> launch_work(Driver& driver, Context& context, const LaunchRequest& request,
                                   const FunctionReference& reference, const Multiprocessors& on,
                                   PackedParameters parameters);

@@ -1,4 +1,4 @@
-// Managed memory as calls name it.
+// Managed memory as the calls describe it.
 #pragma once
 
 #include "host/simgpu/api/driver.h"
@@ -7,14 +7,14 @@
 
 namespace simgpu {
 
-// True if all of it is managed memory of one allocation, or of one variable.
+// True if the whole range lies in one managed allocation or variable.
 bool is_managed_range(Driver& driver, Address start, std::size_t size);
 
-// Says whether there is such a place; a device is called INVALID_DEVICE, anything else INVALID_VALUE.
+// CUDA_SUCCESS if the location exists, else INVALID_DEVICE for a device and INVALID_VALUE for any other type.
 CUresult judge_place(Driver& driver, const CUmemLocation& place);
 
-// A place as the older calls name it: a device's number, or CU_DEVICE_CPU.
+// The location for older calls' device number or CU_DEVICE_CPU.
 CUmemLocation place_of_number(CUdevice number);
-CUdevice number_of_place(const CUmemLocation& place);  // the other way; CU_DEVICE_INVALID for none
+CUdevice number_of_place(const CUmemLocation& place);  // the inverse; CU_DEVICE_INVALID for none
 
 }  // namespace simgpu

@@ -1,5 +1,5 @@
-// What a program has said about parts of managed memory: advice, and where it was prefetched to. Nothing follows from it
-// here, since host and device share the pages; it is kept for those who ask.
+// Advice and prefetch locations for parts of managed memory. They have no effect here, since host and device share the
+// pages; attribute queries return them.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -15,7 +15,7 @@
 
 namespace simgpu {
 
-// The host comes after all devices.
+// Sorts the host after all devices.
 struct HostLast {
   bool operator()(CUdevice a, CUdevice b) const { return static_cast<unsigned>(a) < static_cast<unsigned>(b); }
 };
@@ -26,12 +26,12 @@ struct Advice {
   std::set<CUdevice, HostLast> accessed_by;  // the host is CU_DEVICE_CPU
 };
 
-// Threads: any. Ranges are taken in whole pages.
+// Thread-safe. Ranges extend to whole pages.
 class ManagedAdvice {
  public:
   void change(Address start, std::size_t size, const std::function<void(Advice&)>& change);
   void forget(Address start, std::size_t size);
-  // That of each part of the range. Not empty.
+  // The advice of each part of the range; never empty.
   std::vector<Advice> of(Address start, std::size_t size) const;
 
  private:
@@ -41,11 +41,11 @@ class ManagedAdvice {
   };
   using Parts = std::map<Address, Part>;
 
-  // The mutex is held.
+  // Requires the mutex.
   void split(Address at);
 
   mutable std::mutex mutex_;
-  Parts parts_;  // disjoint; nothing was said of what is in none
+  Parts parts_;  // disjoint; memory outside has no advice
 };
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Allocations of the simulated driver, and lookups of addresses in them.
+// Allocations of the simulated driver and address lookups.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -11,20 +11,20 @@
 
 namespace simgpu {
 
-// Returns the memory of an allocation that is no longer in the map.
+// Frees the memory of an allocation that was removed from the map.
 void give_back(Driver& driver, const Allocation& allocation);
 
-// The live range, of any device, that an address lies in.
+// The live range of any device that contains the address.
 std::optional<Range> range_of(Driver& driver, Address address);
 
-// True if all of [address, address+size) is memory that work of a device may read, or write.
+// True if device work may access all of [address, address+size).
 bool reachable(Driver& driver, Address address, std::size_t size, bool to_write = false);
-// The same for a call of the host, to which memory that was freed in the order of a stream is unknown at once.
+// Same for host calls, to which memory freed in stream order is unknown immediately.
 bool known(Driver& driver, Address address, std::size_t size, bool to_write = false);
 
-// Device memory for `context`, entered in the map. 0 when there is not enough.
+// Allocates device memory for `context` and enters it in the map. Returns 0 if there is not enough.
 Address allocate(Driver& driver, Context& context, MemoryKind kind, std::size_t size);
-// Enters an allocation of the context's device that is a range already.
+// Enters an existing range of the context's device as an allocation.
 void enter(Driver& driver, Context& context, MemoryKind kind, Address start, std::size_t size,
            const std::shared_ptr<MemoryPool>& pool = nullptr);
 

@@ -1,4 +1,4 @@
-// The map of addresses: every allocation that the driver handed out, device and host.
+// Maps addresses to all allocations of the driver, device and host.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -22,7 +22,7 @@ class MemoryPool;
 
 enum class MemoryKind : std::uint8_t {
   Device,      // cuMemAlloc
-  Managed,     // cuMemAllocManaged, or a variable: device memory that the host may touch, too
+  Managed,     // cuMemAllocManaged or a managed variable; the host may access it
   Pool,        // cuMemAllocAsync
   Host,        // cuMemHostAlloc
   Registered,  // cuMemHostRegister
@@ -39,17 +39,17 @@ struct Allocation {
   std::uint64_t id = 0;                        // CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::shared_ptr<MemoryPool> pool = nullptr;  // Pool only
   bool sync_memops = false;
-  bool is_variable = false;                  // a module's managed variable, which goes with the module
+  bool is_variable = false;                  // a module's managed variable, which is freed with the module
   std::pair<Address, std::size_t> around{};  // Mapped only: the reservation
 
   bool on_host() const { return kind == MemoryKind::Host || kind == MemoryKind::Registered; }
 };
 
-// Threads: any.
+// Thread-safe.
 class MemoryMap {
  public:
   void insert(const Allocation& allocation);
-  // The allocation that starts here, if it is of one of these kinds; it is no longer in the map.
+  // Removes and returns the allocation that starts here, if `wanted` accepts its kind.
   template <class Wanted>
   std::optional<Allocation> take(Address start, Wanted wanted) {
     const std::lock_guard lock(mutex_);
@@ -62,7 +62,7 @@ class MemoryMap {
   std::optional<Allocation> find(Address inside) const;
   bool overlaps(Address start, std::size_t size) const;
   bool set_sync_memops(Address inside, bool value);
-  // Everything that ends with a context, taken out. Memory of a pool belongs to the pool.
+  // Removes and returns all allocations that end with a context. Pool memory belongs to its pool.
   std::vector<Allocation> take_all(const Context* context);
 
  private:

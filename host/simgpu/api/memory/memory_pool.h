@@ -1,11 +1,10 @@
-// A pool of memory that is allocated and freed in the order of streams: chunks of its device's memory, and allocations in
-// them.
+// A pool for allocation and free in stream order. It holds chunks of device memory and allocations in them.
 //
-// An allocation that is freed is unknown to calls of the host at once, but work in flight reaches it until the free's turn
-// in its stream has come. Before that turn it may become an allocation of the same size again, whose users come after the
-// free; after it, its room belongs to the chunk.
+// A freed allocation is unknown to host calls at once, but work in flight may use it until the free executes in its
+// stream. Before that, the pool may reuse it for an allocation of the same size, whose users run after the free.
+// Afterwards its space returns to the chunk.
 //
-// Threads: any. The pool's lock is held for no longer than a call here takes.
+// Thread-safe. The pool's lock is held only within a call.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -25,14 +24,14 @@ namespace simgpu {
 
 class Driver;
 
-// An allocation that was freed, until the free's turn has come.
+// A freed allocation whose free has not executed yet.
 struct Leaving {
   Address start = 0;
   std::size_t size = 0;
   std::shared_ptr<Stream> stream;
-  Ticket ticket;       // of the free; null until it is in the stream
-  bool taken = false;  // it is an allocation again
-  bool over = false;   // its turn has come
+  Ticket ticket;       // of the free; null until it enters the stream
+  bool taken = false;  // reused as a new allocation
+  bool over = false;   // the free has executed
 };
 
 class MemoryPool {
@@ -42,22 +41,22 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  CUmemoryPool handle = nullptr;             // set once, before the pool is seen
-  bool is_default = false;                   // the same
-  std::atomic<bool> given_to_device{false};  // of the host's memory: a device may touch it
+  CUmemoryPool handle = nullptr;             // set once, before the pool is published
+  bool is_default = false;                   // set once, like handle
+  std::atomic<bool> given_to_device{false};  // for host memory: a device may access it
 
   Device& device() const { return device_; }
   const CUmemPoolProps& properties() const { return properties_; }
   bool managed() const { return properties_.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED; }
   bool on_host() const { return !managed() && properties_.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
-  // Whether commands of the device may name its memory.
+  // True if device commands may use its memory.
   bool is_reached() const { return !on_host() || given_to_device.load(std::memory_order_relaxed); }
 
-  // 0 when there is not enough. The stream's next work must come after `after`, if that is not null.
+  // Returns 0 if there is not enough. If `after` is set, the stream's next work must wait for it.
   Address allocate(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after);
-  void free(Address start, std::size_t size);  // at once
+  void free(Address start, std::size_t size);  // immediately
 
-  // A free in three steps: the call; the free is in its stream; its turn has come.
+  // A free in three steps: the call, its entry into the stream, its execution.
   std::shared_ptr<Leaving> leave(Address start, std::size_t size, const std::shared_ptr<Stream>& stream);
   void set_ticket(Leaving& leaving, const Ticket& ticket);
   void leave_now(const std::shared_ptr<Leaving>& leaving);
@@ -65,7 +64,7 @@ class MemoryPool {
 
   // Start and size of the chunk that holds an address.
   std::pair<Address, std::size_t> chunk_of(Address inside);
-  // Gives unused chunks back while more than `keep` bytes are held.
+  // Frees unused chunks while the pool holds more than `keep` bytes.
   void trim(std::size_t keep);
   void trim_to_threshold();
 
@@ -75,11 +74,11 @@ class MemoryPool {
  private:
   struct Chunk {
     std::size_t size = 0;
-    std::map<Address, std::size_t> holes;  // the one at the end reaches beyond the chunk by a gap
+    std::map<Address, std::size_t> holes;  // the last hole extends past the chunk by a gap
   };
   using Chunks = std::map<Address, Chunk>;
 
-  // The lock is held in these.
+  // Require the lock.
   Address reuse(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after);
   Address room_for(std::size_t size);
   Address room_in(Chunk& chunk, std::size_t size);
@@ -94,15 +93,15 @@ class MemoryPool {
   Chunks chunks_;
   std::vector<std::shared_ptr<Leaving>> leaving_;
   std::uint64_t release_threshold_ = 0;
-  // Followed event dependencies, opportunism, internal dependencies.
+  // Flags: follow event dependencies, opportunistic, internal dependencies.
   std::array<int, 3> reuse_{1, 1, 1};
   std::uint64_t used_ = 0, used_high_ = 0, reserved_ = 0, reserved_high_ = 0;
 };
 
-// A new pool with its handle.
+// Makes a pool and its handle.
 std::shared_ptr<MemoryPool> make_pool(Driver& driver, Device& device, const CUmemPoolProps& properties);
 
-// What a wait of the host does beside waiting: pools give back what is above their thresholds.
+// Host waits call this: pools free memory above their thresholds.
 void trim_pools(Driver& driver);
 
 }  // namespace simgpu

@@ -1,5 +1,4 @@
-// The pools of a place: one that is always there, and the one that is current. A place is a location and what is allocated
-// there.
+// The default and the current memory pool of a location and allocation type.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -9,18 +8,18 @@ namespace simgpu {
 class Driver;
 class MemoryPool;
 
-// Whether there are places of this kind.
+// True if the location type is valid.
 constexpr bool is_kind_of_place(CUmemLocationType type) {
   return type >= CU_MEM_LOCATION_TYPE_INVALID && type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
-// The device whose memory stands for a place; null when there is no such place. The host's memory is the first device's.
+// The device that provides a location's memory; null if there is none. The first device provides host memory.
 Device* device_of_place(Driver& driver, const CUmemLocation& location, CUmemAllocationType type);
 
-// The pool that cuMemAllocAsync takes from.
+// The pool from which cuMemAllocAsync allocates.
 CUmemoryPool current_pool(Device& device);
 
-// The pool goes: where it is current, the default pool is again.
+// Forgets a destroyed pool: where it was current, the default pool becomes current.
 void forget_pool(Driver& driver, const MemoryPool& pool);
 
 }  // namespace simgpu

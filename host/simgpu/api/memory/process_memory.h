@@ -1,4 +1,4 @@
-// What the process's own memory is: the system's list of its mappings.
+// Properties of the process's own memory, from /proc.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 namespace simgpu {
 
 struct ProcessMemory {
-  bool there = true;         // all of it, without a hole
-  bool readable = true;      // all of it
-  bool writable = true;      // all of it
-  bool shared_file = false;  // some of it is a file's, and what is written reaches the file
+  bool there = true;         // the whole range is mapped
+  bool readable = true;      // the whole range
+  bool writable = true;      // the whole range
+  bool shared_file = false;  // part of it is a shared file mapping
 };
 
 ProcessMemory process_memory(Address start, std::size_t size);

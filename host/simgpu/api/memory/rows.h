@@ -1,4 +1,4 @@
-// Copies and fills of one, two or three dimensions, all of one form.
+// Copies and fills of one to three dimensions in one form.
 #pragma once
 
 #include "host/simgpu/api/driver.h"
@@ -12,48 +12,48 @@
 
 namespace simgpu {
 
-// `height` rows of `width` bytes in each of `depth` slices. A plain range is one row.
+// `depth` slices of `height` rows of `width` bytes. A linear range is one row.
 struct Shape {
   std::size_t width = 0, height = 1, depth = 1;
 };
 
-// The distances of a shape in memory: a row's start to the next row's, a slice's start to the next slice's.
+// The pitches of a shape: from row to row and from slice to slice.
 struct Layout {
   Address start = 0;
   std::size_t pitch = 0, slice = 0;
 };
 
-// Bytes from the first byte of the shape to behind its last one; nothing when that overflows.
+// Bytes from the shape's first byte to its end; nullopt on overflow.
 std::optional<std::size_t> span_of(const Layout& layout, const Shape& shape);
 
 struct Copy {
   Layout to, from;
   Shape shape;
-  std::shared_ptr<void> keeps_to = nullptr, keeps_from = nullptr;  // an array's texels, until the copy is done
-  // As a call with more than a range has described it; else it follows from the rest.
+  std::shared_ptr<void> keeps_to = nullptr, keeps_from = nullptr;  // keep an array's texels until the copy is done
+  // The call's description, if it was more than a linear range; else derived from the other fields.
   std::shared_ptr<const CUDA_MEMCPY3D> asked = nullptr;
 };
 
-// The allowed memory of a copy's side.
-enum class Side { Device, Host, Any };  // Host: the program's own affair; Any: the driver finds out
+// The memory that a side of a copy may use.
+enum class Side { Device, Host, Any };  // Host: program memory; Any: the driver determines it
 
-// When a copy's call may return.
+// When a copy's call returns.
 enum class Wait { Always, AsCudaSays };
 
-// What copy_in_stream would refuse; CUDA_SUCCESS: nothing.
+// The error that copy_in_stream would return, or CUDA_SUCCESS.
 CUresult check_copy(Driver& driver, Context& context, CUstream stream, const Copy& copy, Side to, Side from);
 
-// The copy that a description of CUDA means, and the allowed memory of its sides.
+// Reads a CUDA copy description into a Copy and the allowed memory of both sides.
 CUresult copy_of(Driver& driver, const CUDA_MEMCPY3D& description, Copy& copy, Side& to, Side& from);
 
-// A side as it was found: pageable memory is the program's own; all else is known to the driver and was checked.
+// A resolved side: pageable memory of the program, or checked memory that the driver knows.
 struct Found {
   bool valid = false;
   bool pageable = false;
   std::size_t span = 0;
 };
 
-// A copy that has been checked. Its work may run at any time, and looks again whether the memory is there.
+// A checked copy. Its work may run later and checks again that the memory exists.
 struct ReadyCopy {
   Found target, source;
   std::function<void()> work;
@@ -61,7 +61,7 @@ struct ReadyCopy {
 
 CUresult prepare_copy(Driver& driver, const Copy& copy, Side to, Side from, ReadyCopy& out);
 
-// Checks, then copies in the stream's order.
+// Checks, then copies in stream order.
 CUresult copy_in_stream(Driver& driver, Context& context, CUstream stream, const Copy& copy, Side to, Side from,
                         Wait wait);
 
@@ -75,7 +75,7 @@ struct Fill {
 
 struct ReadyFill {
   std::function<void()> work;
-  bool seen_by_host = false;  // the host may look at the memory without waiting
+  bool seen_by_host = false;  // the host may read the memory without waiting
 };
 
 CUresult prepare_fill(Driver& driver, Context& context, const Fill& fill, ReadyFill& out);

@@ -1,7 +1,6 @@
-// Virtual memory management: reserved addresses, memory objects, and the mappings of the ones at the others.
+// Virtual memory management: reserved addresses, memory objects, and mappings of objects at addresses.
 //
-// Belongs to no context: a context's end leaves all of it alone. Threads: any. The lock is held while ranges of devices and
-// entries of the map of addresses change, and never the other way round.
+// Independent of contexts. Thread-safe. Lock order: this lock before those of device ranges and of the memory map.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -25,7 +24,7 @@ class VirtualMemory {
   static constexpr std::size_t granularity = std::size_t{2} << 20;
   static bool whole(std::uint64_t size) { return size % granularity == 0; }
 
-  // With addresses for `capacity` bytes of memory objects; the devices count what is taken.
+  // Can hold `capacity` bytes of memory objects; devices count their own use.
   VirtualMemory(Driver& driver, std::size_t capacity) : driver_(driver), physical_(capacity) {}
 
   CUresult reserve(Address* out, std::size_t size, std::size_t alignment, Address hint);
@@ -40,7 +39,7 @@ class VirtualMemory {
   CUresult map(Address start, std::size_t size, CUmemGenericAllocationHandle handle);
   CUresult unmap(Address start, std::size_t size);
   CUresult set_access(Address start, std::size_t size, Device& device, CUmemAccess_flags flags);
-  // A null device is the host.
+  // A null device means the host.
   CUresult access(unsigned long long* out, const Device* device, Address inside);
 
  private:
@@ -50,7 +49,7 @@ class VirtualMemory {
     std::size_t size = 0;
     CUmemAllocationProp properties{};
     Device* device = nullptr;
-    std::size_t handles = 1, mappings = 0;  // with none of both it is no more
+    std::size_t handles = 1, mappings = 0;  // the object ends when both are 0
   };
   struct Mapping {
     std::size_t size = 0;
@@ -63,7 +62,7 @@ class VirtualMemory {
     Mappings mappings;
   };
 
-  // The lock is held in these.
+  // Require the lock.
   Object* find_object(CUmemGenericAllocationHandle handle);
   void drop_if_unused(const Object& object);
   std::pair<const Address, Reservation>* reservation_of(Address start, std::size_t size);
@@ -79,7 +78,7 @@ class VirtualMemory {
   std::mutex mutex_;  // for the members below
   std::map<Address, Reservation> reservations_;
   std::map<CUmemGenericAllocationHandle, std::unique_ptr<Object>> objects_;
-  CUmemGenericAllocationHandle next_handle_ = 0x5100'0000'1000;  // large, as the real driver's
+  CUmemGenericAllocationHandle next_handle_ = 0x5100'0000'1000;  // large, like the real driver's
 };
 
 }  // namespace simgpu

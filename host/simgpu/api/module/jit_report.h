@@ -1,4 +1,4 @@
-// What a load or a link reports beside its result: the logs and the time that a program has asked for by JIT options.
+// The logs and the time that a program requests from a load or link by JIT options.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -15,18 +15,18 @@ struct JitOptions {
   void** values = nullptr;
 };
 
-// False: there are options, but no names or no values.
+// False if there are options, but no names or values.
 inline bool are_there(const JitOptions& options) {
   return options.count == 0 || (options.names != nullptr && options.values != nullptr);
 }
 
-// The program's buffers, which must live as long as this object: so must the array of values.
+// Writes to the program's buffers. They and the array of values must outlive this object.
 class JitReport {
  public:
   using Milliseconds = std::chrono::duration<float, std::milli>;
 
   explicit JitReport(const JitOptions& options);
-  // As much of each text as fits, and the time. The options of the sizes become the lengths of what was written.
+  // Writes as much of each text as fits, and the time. The size options become the written lengths.
   void write(const std::string& info, const std::string& error, Milliseconds took) const;
 
  private:

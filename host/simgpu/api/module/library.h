@@ -1,4 +1,4 @@
-// Modules, libraries, kernels and functions: how code gets into a context and how its handles are resolved.
+// Modules, libraries, kernels and functions: loading code into contexts and resolving handles.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -15,56 +15,56 @@
 
 namespace simgpu {
 
-// The attributes that a program has set for a kernel of a library, for all contexts.
+// Kernel attributes that a program set on a library, for all contexts.
 using KernelSettings = std::map<CUfunction_attribute, int>;
 
-// Code that belongs to no context; each gets a part of its own when it first uses it.
+// Code without a context. Each context loads its own part at first use.
 struct LoadedLibrary {
   explicit LoadedLibrary(OwnedImage image_) : image(std::move(image_)) {}
 
   OwnedImage image;
   CUlibrary handle = nullptr;
-  std::vector<std::string> names;  // of the kernels; constant once loaded
+  std::vector<std::string> names;  // kernel names; constant once loaded
 
   std::mutex mutex;  // for the members below
   std::map<std::string, CUkernel, std::less<>> kernels;
   std::map<std::string, KernelSettings, std::less<>> settings;
   std::map<const Context*, std::shared_ptr<LoadedModule>> parts;
-  // Loaded to see whether it can be, before there was a context; the first one on its device takes it.
+  // Loaded before any context existed, to find errors. The first context on its device takes it over.
   std::shared_ptr<Module> first;
   Device* first_device = nullptr;
 };
 
-// Into a device; the log goes where the options say, and into the simulated GPU's where a program would be left to guess.
+// Loads onto a device. The log goes to the options' buffers, and to the simulated GPU's log if there are none.
 std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* image, const JitOptions& options,
                                 CUresult* error);
 
-// A loaded module made usable in a context.
+// Makes a loaded module usable in a context.
 std::shared_ptr<LoadedModule> place_in(Driver& driver, const std::shared_ptr<Context>& context,
                                        std::shared_ptr<Module> module);
 
-// A library's part in the current context. Null with the error.
+// The library's part in the current context. Returns null and sets `error` on failure.
 std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, CUresult* error);
 
-// The function that a CUfunction names, which may be a CUkernel: then its function in the current context. Null
-// function with the error.
+// The function of a CUfunction. A CUkernel resolves to its function in the current context. On failure the function is
+// null and `error` is set.
 FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error);
 
-// The handle of a function, made at the first question.
+// The function's handle, created at first use.
 CUfunction handle_of(Driver& driver, const std::shared_ptr<LoadedModule>& module, LoadedFunction& function);
 
-// The answer of cuModuleGetGlobal and its kin; a variable that is not there (null) has no address and no size.
+// Answers cuModuleGetGlobal and similar calls; null, a missing variable, gives no address and no size.
 CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* bytes);
 
-// Takes back the handles of a module and its functions, and the entries of its managed variables.
+// Removes the handles of a module and its functions, and the entries of its managed variables.
 void drop_module(Driver& driver, LoadedModule& module);
 
-// The end of a context: no library has a part in it any more.
+// Drops all library parts of an ended context.
 void forget_context(Driver& driver, const Context& context);
 
-// A function with the attributes that it has until a program sets them.
+// Sets a function's default attributes.
 void describe(LoadedFunction& function, const Function& code);
-// An attribute that cuFuncSetAttribute may set, with a value that has been checked.
+// Sets a settable attribute to a checked value.
 void set_attribute(LoadedFunction& function, CUfunction_attribute attribute, int value);
 
 }  // namespace simgpu

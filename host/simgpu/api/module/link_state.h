@@ -1,8 +1,8 @@
-// A pending link: the texts that were added, and the image that they become.
+// A pending link: the added texts and the resulting image.
 //
-// As a linker does, it takes what is added by itself whole, and of a library only what the others need. Names are held
-// against each other when a text comes (a second definition) and at the end (a missing one). A link in which that has
-// failed stays so: it answers the same to whatever follows, and reports no more.
+// As in a linker, separate inputs are included whole, and library members only if needed. Duplicate definitions are
+// found when a text is added, missing ones at the end. After such an error the link stays failed: each later call
+// returns the same error and reports nothing.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -19,18 +19,18 @@
 
 namespace simgpu {
 
-// Not safe for several threads at once; the calls hold `mutex`.
+// Not thread-safe; callers hold `mutex`.
 struct LinkState {
   explicit LinkState(const JitOptions& options) : report(options) {}
 
-  // Adds the texts of an input. `name`: the program's for it, or empty.
+  // Adds the texts of an input. `name` is the program's name for it, or empty.
   CUresult add(CUjitInputType type, const ImageTexts& texts, std::string name);
-  // Makes `image`. Nothing can be added behind it, and there is no second time.
+  // Builds `image`. Call it once; nothing can be added afterwards.
   CUresult complete();
 
   std::mutex mutex;
   const JitReport report;
-  std::string info, error;  // the logs, from the beginning
+  std::string info, error;  // the logs from the beginning
   JitReport::Milliseconds took{0};
   std::vector<std::byte> image;  // empty: not complete
 
@@ -47,12 +47,12 @@ struct LinkState {
   CUresult make_image();
   CUresult fail(CUresult code, const std::string& why);
 
-  std::vector<Text> taken_, offered_;           // offered: a library's texts that nothing has needed yet
-  std::map<std::string, std::string> defined_;  // names, and the input that defines each
+  std::vector<Text> taken_, offered_;           // offered: unneeded library texts
+  std::map<std::string, std::string> defined_;  // name, and the input that defines it
   std::set<std::string> weak_;
-  std::map<std::string, std::string> needed_;  // names, and the first input that uses each
+  std::map<std::string, std::string> needed_;  // name, and the first input that uses it
   unsigned inputs_ = 0;
-  bool closed_ = false;  // complete() was asked for
+  bool closed_ = false;  // complete() was called
   CUresult failed_ = CUDA_SUCCESS;
 };
 

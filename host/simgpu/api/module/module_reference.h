@@ -1,4 +1,4 @@
-// The texture and surface references of a module, by their names.
+// The texture and surface references of a module by name.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace simgpu {
 
-// A module's variable with a name, the references that it has given out, and the table of their handles.
+// A module's variable of a given name, the references issued for it, and the table of their handles.
 template <class Reference, class Table>
 struct NamedReferences {
   const Global* variable;
@@ -23,7 +23,7 @@ NamedReferences<Reference, Table> named_references(const Global* variable,
   return {variable, known, handles};
 }
 
-// The reference of a module has one handle, which goes with the module. `named` returns a NamedReferences.
+// Each reference of a module has one handle, which ends with the module. `named` returns NamedReferences.
 template <class Handle, class Named>
 CUresult find_reference(CUmodule handle, Handle* out, const char* name, Named named) {
   if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });

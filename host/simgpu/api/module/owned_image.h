@@ -1,4 +1,4 @@
-// An image that must outlive the call that brought it: a library's, which is loaded anew in each context.
+// An image that outlives its call, as a library's, which each context loads again.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,14 @@
 
 namespace simgpu {
 
-// The bytes of a file; nothing when there is none that can be opened. Of what has no bytes, such as a folder, there are
-// none.
+// The bytes of a file; nullopt if it cannot be opened. A file without content, such as a folder, gives no bytes.
 std::optional<std::string> bytes_of_file(const char* path);
 
 class OwnedImage {
  public:
-  // `stays`: the program has promised not to touch it, so a pointer is enough.
+  // `stays`: the program promises not to change it, so a pointer suffices.
   OwnedImage(const void* image, bool stays);
-  // A file's bytes; nothing when they end before the image does.
+  // Reads a file; nullopt if it ends before the image does.
   static std::optional<OwnedImage> from_file(const char* path, bool* found);
   OwnedImage(OwnedImage&&) = default;
   OwnedImage& operator=(OwnedImage&&) = default;

@@ -10,13 +10,13 @@
 
 namespace simgpu {
 
-// Calls that are not served, too: their functions refuse (absent.cc).
+// Includes unserved calls, whose functions refuse (absent.cc).
 std::span<const cuabi::ProcEntry> entry_points();
 
-// The address of an exported symbol, "cuMemAlloc_v2"; null where this library has it not.
+// The address of an exported symbol such as "cuMemAlloc_v2"; null if this library lacks it.
 void (*function_of(std::string_view symbol))();
 
 }  // namespace simgpu
 
-// For tests: true if the library serves the call of this name, of which it exports a function in any case.
+// For tests: true if the library serves this call. All calls are exported, served or not.
 extern "C" __attribute__((visibility("default"))) bool ivgpu_sim_serves(const char* symbol);

@@ -1,12 +1,12 @@
-// The program's functions that the driver calls: host functions of streams and of graphs, and the destructors of user
-// objects. A process runs them in one thread, as the real driver does.
+// Functions of the program that the driver calls: host functions of streams and graphs, and destructors of user
+// objects. One thread per process runs them, as in the real driver.
 #pragma once
 
 #include "host/simgpu/api/driver.h"
 
 namespace simgpu {
 
-// While the program's function runs, its calls into the driver are refused, as the real one does.
+// Refuses driver calls while the program's function runs, as the real driver does.
 template <class F>
 void run_callback(Driver& driver, F&& function) {
   driver.callbacks.run([&] {

@@ -1,4 +1,4 @@
-// The thread that calls the program's functions (callback.h). A process has one, so it calls them one at a time.
+// The process's only thread for the program's functions (callback.h), which runs them one at a time.
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +10,7 @@ namespace simgpu {
 
 class CallbackThread {
  public:
-  // Returns when the function has returned. Calls from several threads are served in their order.
+  // Returns when the function has returned. Runs calls of several threads in order.
   void run(const std::function<void()>& function);
 
  private:

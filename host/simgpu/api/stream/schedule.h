@@ -1,18 +1,18 @@
-// The order of work: a graph of pieces of work, each after those it depends on. Streams are chains in it.
+// Orders work as a graph in which each work item follows its dependencies. A stream is a chain of work items.
 //
-// Work without unfinished dependencies is run by a pool of threads that grows while every thread is busy (work may
-// block: a stream that waits for a word in memory, a callback). A piece that its submitter waits for anyway runs on the
-// submitter's own thread.
+// A pool of threads runs work without unfinished dependencies. It grows while all its threads are busy, since work may
+// block: on a stream's wait for a memory value, or in a callback. An item for which its submitter waits runs on the
+// submitter's thread.
 //
-// Ready work is handed to the pool by a queue without locks (docs/design/017-lockfree-between-threads.md). `balance_`
-// is the number of pieces there less the number of threads that want one. Adding a piece to a negative balance wakes
-// one sleeping thread, adding one to any other balance starts a thread, and a thread that takes from a positive balance
-// finds a piece there. So each piece has its one thread, and no wake-up is lost: the semaphore keeps one that comes
-// before the sleep. The balance's acquire and release order nothing but that; the queue orders what is in a piece.
-// Covered by tests/unit/simgpu/schedule_test.cc, also with ThreadSanitizer.
+// A lock-free queue passes ready work to the pool (docs/design/017-lockfree-between-threads.md). `balance_` is the
+// number of queued items minus the number of threads that want one. An item added to a negative balance wakes a
+// sleeping thread; otherwise it starts a thread. A thread that decrements a positive balance finds an item. Each item
+// therefore gets one thread. The semaphore keeps a wake-up that precedes the sleep. The balance's acquire and release
+// order nothing else; the queue orders the items' contents. tests/unit/simgpu/schedule_test.cc covers it, also with
+// ThreadSanitizer.
 //
-// Invariant: a piece depends only on pieces submitted before it, so the graph has no circle. Threads: any. No function
-// given to the schedule is called with its lock held.
+// Invariant: an item depends only on items submitted earlier, so the graph has no cycle. Thread-safe. The schedule
+// calls no function with its lock held.
 #pragma once
 
 #include <semaphore.h>
@@ -42,10 +42,10 @@ class Work {
   friend class Schedule;
   std::function<void()> run_;
   std::vector<std::shared_ptr<Work>> followers_;
-  std::size_t blockers_ = 1;  // unfinished dependencies; one more until it is submitted
+  std::size_t blockers_ = 1;  // unfinished dependencies, plus one until submission
   bool by_submitter_ = false;
   std::atomic<bool> done_{false};
-  std::shared_ptr<Work> queued_;  // itself, while it is in the queue
+  std::shared_ptr<Work> queued_;  // itself, while queued
   Clock::time_point finished_;
 };
 
@@ -53,25 +53,25 @@ using Ticket = std::shared_ptr<Work>;
 
 class Schedule {
  public:
-  // With room for this many pieces whose thread is still to come; more go into a list.
+  // `room`: how many items the queue holds; more go into a list.
   explicit Schedule(std::size_t room = 1024) : ready_(room) { sem_init(&wakes_, 0, 0); }
   ~Schedule() { sem_destroy(&wakes_); }
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  // Makes the first thread of the pool. False if the system gives none.
+  // Starts the pool's first thread. Returns false if the system refuses it.
   bool start();
 
   enum class Who { Pool, Submitter };
-  // `after` may hold nulls and finished work. Other work may depend on the returned ticket. Submitter: the caller must
-  // call run_here next.
+  // `after` may hold nulls and finished work. Other work may depend on the returned ticket. With Who::Submitter, the
+  // caller must call run_here next.
   Ticket submit(std::function<void()> run, const std::vector<Ticket>& after, Who who);
-  // Runs work of one's own as soon as it may be run, and returns when it is done.
+  // Runs the caller's own work when its dependencies are done, and returns afterwards.
   void run_here(const Ticket& work);
   void wait(const Ticket& work);
 
-  // Held while a caller collects dependencies and submits, so that no other submission comes between: the order of
-  // submissions is the order of the host's calls. Never held while waiting.
+  // Held while a caller collects dependencies and submits, so that submissions follow the order of the host's calls.
+  // Never held while waiting.
   std::mutex& order() { return order_; }
 
  private:
@@ -89,7 +89,7 @@ class Schedule {
   std::size_t threads_ = 0;
 
   boost::lockfree::queue<Work*, boost::lockfree::fixed_sized<true>> ready_;
-  std::deque<Work*> more_;  // under mutex_: work that found no room there
+  std::deque<Work*> more_;  // under mutex_: work that did not fit into the queue
   std::atomic<std::ptrdiff_t> balance_{0};
   sem_t wakes_;
 };

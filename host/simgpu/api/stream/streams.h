@@ -1,5 +1,5 @@
-// Putting work into streams. A stream is a chain of work; the legacy stream's pieces also come after everything before
-// them in the context's blocking streams, and before everything that follows there.
+// Puts work into streams, which are chains of work. Work of the legacy stream follows all earlier work of the context's
+// blocking streams and precedes all their later work.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -13,14 +13,14 @@
 
 namespace simgpu {
 
-// Work that must run even after a kernel failed (callbacks that get the error, the freeing of memory).
+// Work that must run even after a failed kernel, such as error callbacks and frees.
 enum class Run { UnlessFailed, Always };
 
-// NULL and CU_STREAM_LEGACY are the context's legacy stream, CU_STREAM_PER_THREAD the calling thread's own. Null for a
-// stream that is destroyed or of another context.
+// NULL and CU_STREAM_LEGACY are the context's legacy stream, CU_STREAM_PER_THREAD the calling thread's. Returns null
+// for a destroyed stream or one of another context.
 std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle);
 
-// A call that takes a stream: with_context_of, where the special streams are the current context's.
+// with_context_of for streams; special streams belong to the current context.
 template <class F>
 CUresult with_context_of(CUstream handle, F&& call) noexcept {
   const bool special = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
@@ -33,42 +33,42 @@ CUresult with_context_of(CUstream handle, F&& call) noexcept {
   });
 }
 
-// Asynchronously; `after` holds the work that it must wait for beside the stream's own order.
+// Enqueues work that waits for `after` in addition to the stream's order.
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
 
-// Work as streams do it: not on a GPU that has disappeared, nor after a failure, unless it must be.
+// Wraps work so that it is skipped if the GPU is lost or a kernel failed, unless `run` is Always.
 std::function<void()> guarded(Driver& driver, const Context& context, std::function<void()> work, Run run);
 
-// Several pieces as one command. `submit` gets the piece that all of them come after, and returns one that is done when
-// all of them are.
+// Enqueues several work items as one command. `submit` gets the item that precedes all of them and returns an item that
+// follows all of them.
 Ticket post_pieces(Driver& driver, Stream& stream, const std::vector<Ticket>& after,
                    const std::function<Ticket(const Ticket& begin)>& submit);
 
-// Later work of the stream comes after this piece, too. That is an order between streams, and no command.
+// Makes later work of the stream wait for `until` as well. This orders streams and is no command.
 void come_after(Driver& driver, Stream& stream, const Ticket& until);
 
-// In the stream's order, but on the calling thread, which waits until it is done.
+// Runs in stream order on the calling thread, which waits for the end.
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 
-// How many commands the calling thread has put into streams. Exported for tests (tests/contract/): which calls do so is
-// part of the contract, and no call of the API shows it.
+// The number of commands that the calling thread enqueued. Exported for tests (tests/contract/): the contract includes
+// which calls enqueue commands, and no API call shows that.
 extern "C" __attribute__((visibility("default"))) std::uint64_t ivgpu_sim_commands();
 
-// The work that must be done before the stream counts as idle.
+// The work that must end before the stream is idle.
 std::vector<Ticket> pending(Driver& driver, Stream& stream);
 std::vector<Ticket> pending(Driver& driver, Context& context);
 
-// A piece that is done when all work that the context has now is.
+// A work item that is done when all present work of the context is.
 Ticket record_all(Driver& driver, Context& context);
 
 Ticket record_all(Driver& driver, GreenContext& green);
 
-// Work that is given to the context from now on comes after this piece, too.
+// Makes the context's later work wait for `until` as well.
 void hold_back(Driver& driver, Context& context, const Ticket& until);
 void hold_back(Driver& driver, GreenContext& green, const Ticket& until);
 
-// Waits for all of them, lets device printf out, and returns the error of a kernel that has failed.
+// Waits for all work, flushes device printf, and returns the error of a failed kernel.
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
 
 inline constexpr int greatest_stream_priority = -5;
@@ -76,7 +76,7 @@ inline constexpr int greatest_stream_priority = -5;
 std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Context>& context, unsigned flags,
                                     int priority);
 
-// The same stream for the _ptsz and _ptds forms of the calls, where NULL is the thread's own.
+// The stream for the _ptsz and _ptds forms, in which NULL is the thread's own stream.
 inline CUstream own(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
 }  // namespace simgpu

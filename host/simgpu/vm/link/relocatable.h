@@ -1,5 +1,5 @@
-// A PTX text as a linker sees it before it has the other texts: the names that it defines and those that it needs. The
-// driver calls of the linker (host/simgpu/api/module/link.cc) stand on this.
+// A PTX text before linking: the names that it defines and needs. The driver's linker calls
+// (host/simgpu/api/module/link.cc) use it.
 #pragma once
 
 #include <cuda.h>
@@ -11,14 +11,14 @@ namespace simgpu {
 
 struct Relocatable {
   CUresult code = CUDA_SUCCESS;
-  std::string log;  // the reason of a failure: "line 12: ..."
+  std::string log;  // why it failed: "line 12: ..."
 
-  std::vector<std::string> defined;  // for other texts
-  std::vector<std::string> weak;     // the same, but of several definitions any one will do
-  std::vector<std::string> needed;   // used here, defined in another text; each once
+  std::vector<std::string> defined;  // visible to other texts
+  std::vector<std::string> weak;     // same, but duplicate definitions are allowed
+  std::vector<std::string> needed;   // used here and defined elsewhere, without duplicates
 };
 
-// Compiles the text, so it finds every error but those of linking. Needs no device.
+// Compiles the text, so it finds all errors except link errors. Needs no device.
 Relocatable examine(const std::string& text);
 
 }  // namespace simgpu

@@ -1,5 +1,5 @@
-// Turns the body of one PTX function into instructions of the interpreter. Internal to lower*.cc: each of them lowers
-// one family of opcodes on top of the small set of operations below.
+// Lowers the body of a PTX function to interpreter instructions. Internal to lower*.cc, each of which lowers a family
+// of opcodes with the operations below.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace simgpu {
 
-// A source operand: a register or the same bits for all lanes.
+// A source operand: a register, or equal bits for all lanes.
 struct Value {
   bool constant = false;
   std::uint8_t size = 4;  // bytes of a lane; 0: a predicate
@@ -48,7 +48,7 @@ class Lowering {
   void allow(const char* words) const;
 
   // ---- emission
-  std::uint32_t emit(Handlers handlers);  // fails as not served when there is none
+  std::uint32_t emit(Handlers handlers);  // fails as not served if the handlers are null
   Ins& ins(std::uint32_t at) { return code_.body[at]; }
   void read(std::uint32_t at, Field field, const Value& value);
   void write(std::uint32_t at, Field field, std::uint32_t reg, bool partial = false);
@@ -65,7 +65,7 @@ class Lowering {
   Value source(const ptx::Operand& operand, ptx::Type type);
   Value source_bits(const ptx::Operand& operand, unsigned size, ptx::Type type);
   Value literal(const ptx::Operand& operand, unsigned size, ptx::Type type) const;
-  Value predicate(const ptx::Operand& operand);  // with its negation carried out
+  Value predicate(const ptx::Operand& operand);  // with its negation applied
   Value any_register(const ptx::Operand& operand);
   std::uint32_t destination(const ptx::Operand& operand, unsigned size);
   Value resized(const Value& value, unsigned size, bool sign);
@@ -74,7 +74,7 @@ class Lowering {
   Value address_of(const Symbol& symbol, std::int64_t offset, unsigned size);
   const Symbol& symbol_of(const ptx::Operand& operand) const;
   std::uint32_t find_label(std::string_view name) const;
-  // A label or prototype, from the innermost block outwards.
+  // Finds a label or prototype, innermost scope first.
   template <class Map>
   const typename Map::mapped_type* find_scoped(const Map& map, std::string_view name) const {
     for (std::uint32_t scope = in().scope;; scope = function_.scopes[scope]) {
@@ -86,7 +86,7 @@ class Lowering {
 
   // ---- families
   void generic();
-  void by_row();  // fails as not served when no row fits
+  void by_row();  // fails as not served if no row matches
   bool try_row(const Row& row);
   void with_row(const Row& row, Handlers handlers);
   std::uint32_t mode_flags() const;
@@ -211,7 +211,7 @@ class Lowering {
   void activemask();
   void elect();
 
-  struct Fragment {  // the registers of one operand
+  struct Fragment {  // the registers of a matrix operand
     std::vector<std::uint32_t> into;
     std::vector<Value> from;
   };
@@ -239,15 +239,15 @@ class Lowering {
 
   const ptx::Instruction* in_ = nullptr;
   Form form_;
-  bool control_ = false;     // the instruction cannot run under a guard but must be branched around
-  bool guard_used_ = false;  // it took the guard itself
+  bool control_ = false;     // the instruction cannot be guarded; branch around it
+  bool guard_used_ = false;  // the instruction handles its guard itself
   std::vector<VirtualRegister> registers_;
   std::vector<Reference> references_;
   std::map<std::pair<std::uint64_t, unsigned>, Place> constants_;
   std::map<Special, std::uint32_t> fixed_specials_;
-  std::map<std::uint32_t, std::array<std::uint32_t, 2>> halves_;  // of the registers of 128 bits
+  std::map<std::uint32_t, std::array<std::uint32_t, 2>> halves_;  // halves of 128-bit registers
   std::uint32_t carry_ = ~0U;
-  std::vector<std::uint32_t> starts_;  // of each PTX instruction
+  std::vector<std::uint32_t> starts_;  // first instruction of each PTX instruction
   struct Patch {
     std::uint32_t ins;
     std::uint32_t target;  // PTX instruction

@@ -1,5 +1,5 @@
-// Matrices whose elements lie spread over the registers of a warp's lanes: shapes, types of elements, and where each
-// element lies. The lowering counts registers by it, the handlers of matrix_*.cc move elements by it.
+// Matrices whose elements are spread over the registers of a warp: shapes, element types and element positions. The
+// lowering counts registers with it, and the handlers of matrix_*.cc move elements.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 namespace simgpu::matrix {
 
 enum class Element : std::uint8_t { None, F16, Bf16, Tf32, F32, F64, E4m3, E5m2, S8, U8, S4, U4, B1, S32 };
-// Element::None when no matrix has elements of that name.
+// Element::None if the name is no matrix element type.
 Element element_of(std::string_view name);
 unsigned bits_of(Element element);
 
-// A product of m rows, n columns, and k elements in each sum.
+// A product of m rows, n columns and k-element sums.
 struct Shape {
   std::string_view name;
   std::uint16_t m = 0, n = 0, k = 0;
@@ -32,7 +32,7 @@ std::uint8_t shape_of(std::string_view name);
 
 enum class Role : std::uint8_t { A, B, Accumulator };
 
-// Where the elements of a matrix lie: element e of lane l at the sum of the steps that the bits of l and e stand for.
+// Element e of lane l lies at the sum of the steps for the set bits of l and e.
 struct Step {
   std::uint16_t row = 0;
   std::uint16_t column = 0;
@@ -45,7 +45,7 @@ struct Layout {
   std::array<Step, 5> lane{};
   std::array<Step, 7> element{};
 
-  // Elements in a register, which has 64 bits for elements of 64 and else 32.
+  // Elements per register, which has 64 bits for 64-bit elements, else 32.
   unsigned packed() const { return unit >= 32 ? 1 : 32U / unit; }
   unsigned registers() const { return elements / packed(); }
   Step of_lane(unsigned l) const { return sum(lane, l); }
@@ -66,7 +66,7 @@ struct Layout {
 
 Layout transposed(Layout layout);
 
-// What a product's handler needs to know; travels as Ins::imm.
+// Parameters of a product's handler, encoded in Ins::imm.
 struct Product {
   std::uint8_t shape = 0;
   Element a = Element::None, b = Element::None, c = Element::None, d = Element::None;
@@ -75,31 +75,31 @@ struct Product {
   std::uint8_t zero = 0;
 };
 enum ProductOption : std::uint8_t {
-  product_saturates = 1,   // sums of integers stop at the ends of their range
-  product_of_and = 2,      // of single bits: else of exclusive or
-  product_of_wmma = 4,     // fragments of wmma
+  product_saturates = 1,   // integer sums saturate
+  product_of_and = 2,      // one-bit products use and, else exclusive or
+  product_of_wmma = 4,     // fragments in wmma layout
   product_a_columns = 8,   // .col of A
   product_b_columns = 16,  // .col of B
 };
 static_assert(sizeof(Product) == sizeof(Ins::imm));
 
-// Layouts of a product's operands. Elements of one bit go by 32.
+// Layouts of a product's operands. One-bit elements are grouped by 32.
 Layout layout_of(const Product& product, Role role, Element element);
 
-// A matrix of wmma between memory and registers; travels as Ins::imm. Elements below eight bits go by the register.
+// A wmma matrix transfer between memory and registers, encoded in Ins::imm. Elements below 8 bits move per register.
 struct Transfer {
   std::uint8_t shape = 0;
   Role role = Role::A;
   Element element = Element::None;
-  bool columns = false;  // a column is contiguous in memory, else a row
+  bool columns = false;  // column-major memory, else row-major
   std::array<std::uint8_t, 4> zero{};
 };
 static_assert(sizeof(Transfer) == sizeof(Ins::imm));
 Layout layout_of(const Transfer& transfer);
-// Elements of the type that lie in one unit of the layout.
+// Elements of this type per unit of the layout.
 unsigned elements_in_unit(Element element);
 
-// The matrix of 8 by 8 elements of 16 bits that ldmatrix, stmatrix and movmatrix know.
+// The 8x8 matrix of 16-bit elements of ldmatrix, stmatrix and movmatrix.
 Layout tile_layout(bool transposed);
 
 template <class T>

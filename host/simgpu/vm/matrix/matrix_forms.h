@@ -1,5 +1,5 @@
-// The suffixes of an instruction for matrices, sorted, and which combinations of them there are. The order of types and
-// of layouts matters, so they are no Form.
+// Parses the suffixes of matrix instructions and checks their combinations. They are no Form, since the order of types
+// and layouts matters.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace simgpu::matrix {
 
-// True for the opcodes whose suffixes are read here.
+// True for opcodes whose suffixes are parsed here.
 bool has_own_suffixes(std::string_view opcode);
 
 class Suffixes {
@@ -20,7 +20,7 @@ class Suffixes {
   std::vector<Element> types;
   std::vector<bool> columns;  // .col, for each layout
 
-  // Whether the word stands there; it counts as read.
+  // True if the suffix is present; marks it as read.
   bool take(std::string_view word);
   bool all_read() const { return words_.empty(); }
 
@@ -29,9 +29,9 @@ class Suffixes {
 };
 
 enum class ProductKind : std::uint8_t { Mma, Wmma };
-// Whether there is such a product. mma has more shapes; wmma more layouts, but multiplicands of one type only.
+// True if the product exists. mma has more shapes; wmma has more layouts, but equal multiplicand types only.
 bool has_product(ProductKind kind, const Product& product);
-// The same for an operand of wmma in memory.
+// Same for a wmma operand in memory.
 bool has_transfer(const Transfer& transfer);
 
 }  // namespace simgpu::matrix

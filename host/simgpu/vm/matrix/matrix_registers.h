@@ -1,5 +1,4 @@
-// Between the registers of a warp and a matrix that lies by rows in the processor's memory. For handlers of
-// matrix_*.cc.
+// Moves a matrix between a warp's registers and a row-major buffer, for the handlers of matrix_*.cc.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@ T* lanes_of(Ctx& c, Place place) {
   return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// The places of a layout's elements in a matrix by rows: that of element e of lane l is lane[l] + element[e].
+// Offsets of a layout's elements in a row-major matrix: element e of lane l is at lane[l] + element[e].
 struct Offsets {
   std::array<std::uint32_t, warp_size> lane;
   std::array<std::uint32_t, 128> element;
@@ -42,7 +41,7 @@ void gather(Ctx& c, const Place* places, const Layout& layout, T* matrix, Decode
   }
 }
 
-// Writes them: the bits are encode(matrix[...]).
+// Writes the registers: bits = encode(matrix[...]).
 template <class Word, class T, class Encode>
 void scatter(Ctx& c, const Place* places, const Layout& layout, const T* matrix, Encode encode) {
   const Offsets offsets(layout);

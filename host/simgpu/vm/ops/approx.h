@@ -1,6 +1,5 @@
-// The approximate functions of single precision, computed in doubles with short series: well inside the bounds that PTX
-// gives (ex2 2 ulp, lg2 2^-22, sin and cos 2^-20.5 near zero, tanh 2^-11), without branches or tables so that they
-// vectorise.
+// The approximate float functions, computed in doubles with short series. They stay well within PTX's error bounds: ex2
+// 2 ulp, lg2 2^-22, sin and cos 2^-20.5 near zero, tanh 2^-11. Without branches and tables, they vectorise.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -8,7 +7,7 @@
 namespace simgpu::SIMGPU_ISA {
 
 inline constexpr f64 to_integer =
-    6755399441055744.0;  // 1.5 * 2^52: added, it leaves the nearest integer in the low bits
+    6755399441055744.0;  // 1.5 * 2^52: adding it puts the nearest integer into the low bits
 
 // 2^x for |x| <= 200, by 2^n * 2^f with |f| <= 1/2.
 SIMGPU_INLINE f64 exp2_double(f64 x) {
@@ -57,8 +56,7 @@ struct Log2 {
   }
 };
 
-// sin(r + quarter * pi/2) for |r| <= pi/4. Arguments for which no bound is promised and none could be kept count as
-// zero.
+// sin(r + quarter * pi/2) for |r| <= pi/4. Finite arguments beyond 1e9, where PTX promises no bound, count as zero.
 SIMGPU_INLINE f32 sine(f32 a, u64 quarter) {
   const f64 given = static_cast<f64>(a);
   const f64 x = (given > 1e9 || given < -1e9) && given - given == 0.0 ? 0.0 : given;

@@ -1,5 +1,4 @@
-// Values of lanes between registers and memory that is known to be there: lane by lane, a vector in words, a row of
-// lanes in one piece.
+// Moves lane values between registers and checked memory: by lane, by vector word, or a whole row of lanes.
 #pragma once
 
 #include "host/simgpu/vm/ops/words.h"
@@ -9,7 +8,7 @@ namespace {
 
 constexpr u32 all_lanes = 0xffff'ffff;
 
-// The elements [k, k + bytes / sizeof(M)) of each lane's vector.
+// Moves the elements [k, k + bytes / sizeof(M)) of each lane's vector.
 template <class M, class S, unsigned bytes>
 SIMGPU_INLINE void gather_word(Ctx& c, const Ins* i, const u64* host, u32 k) {
   constexpr unsigned count = bytes / sizeof(M);
@@ -39,7 +38,7 @@ SIMGPU_INLINE void scatter_word(Ctx& c, const Ins* i, const u64* host, u32 k) {
   }
 }
 
-// `f` for each word of the vector: f(its size in bytes, its first element).
+// Calls `f(size in bytes, first element)` for each word of the vector.
 template <class M, class F>
 SIMGPU_INLINE void each_word(u32 count, F f) {
   constexpr u32 element = sizeof(M);

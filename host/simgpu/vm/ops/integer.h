@@ -1,5 +1,4 @@
-// Shared by the files of integer arithmetic: types of other widths, sums and products of one lane, and handlers chosen by
-// type.
+// Helpers for integer arithmetic: wider and narrower types, per-lane sums and products, and handler selection by type.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -35,7 +34,7 @@ struct WiderOf<s64> {
 template <class T>
 using Wider = typename WiderOf<T>::type;
 
-// Unsigned and at least 32 bits: arithmetic that wraps.
+// An unsigned type of at least 32 bits, for wrapping arithmetic.
 template <class T>
 using Work = std::conditional_t<sizeof(T) <= 4, u32, u64>;
 
@@ -93,7 +92,7 @@ Handlers pick3(const Form& form) {
   });
 }
 
-// Sign does not matter: one handler for each size.
+// One handler per size, for operations that ignore the sign.
 template <class Op>
 Handlers pick2_size(const Form& form) {
   return by_size(ptx::size_of(form.type()), [](auto tag) {

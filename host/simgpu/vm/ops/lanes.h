@@ -1,6 +1,6 @@
-// The loops over 32 lanes that all handlers of ops/ are made of. Compiled once for each instruction set in a namespace
-// of its own (SIMGPU_ISA), so that no function built for a newer processor is linked into the path of an older one; for
-// the same reason nothing here uses a template of the standard library that could be emitted out of line.
+// The loops over 32 lanes of all handlers in ops/. Compiled per instruction set in its own namespace (SIMGPU_ISA), so
+// that no function for a newer processor is linked into an older one's path. For that reason nothing here uses standard
+// templates that may be emitted out of line.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/table.h"
 
-// No lane depends on another: registers never overlap in part, and a lane is read before it is written.
+// Lanes are independent: registers never overlap partially, and a lane is read before it is written.
 #if defined(__clang__)
 #define SIMGPU_LANES _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < warp_size; ++l)
 #else
@@ -30,7 +30,7 @@ SIMGPU_INLINE u32& predicate(Ctx& c, Place place) {
   return *reinterpret_cast<u32*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// Writes the lanes of the mask and leaves the others.
+// Writes only the masked lanes.
 template <class T>
 SIMGPU_INLINE void blend(Ctx& c, T* d, const T* r) {
   using B = BitsOf<T>;
@@ -112,7 +112,7 @@ struct Tag {
   using type = T;
 };
 
-// Calls f(Tag<T>()) with the C++ type of a PTX type of integers; no handler for any other.
+// Calls f(Tag<T>()) with the C++ type of a PTX integer type; other types have no handler.
 template <class F>
 SIMGPU_INLINE Handlers by_integer(ptx::Type type, F f) {
   switch (type) {
@@ -129,7 +129,7 @@ SIMGPU_INLINE Handlers by_integer(ptx::Type type, F f) {
   }
 }
 
-// The same without regard to sign.
+// Same by size, ignoring the sign.
 template <class F>
 SIMGPU_INLINE Handlers by_size(unsigned size, F f) {
   switch (size) {

@@ -1,4 +1,4 @@
-// The parts of each file of ops/ in the table of its instruction set.
+// The rows that each file of ops/ adds to its instruction set's table.
 #pragma once
 
 #include "host/simgpu/vm/table.h"

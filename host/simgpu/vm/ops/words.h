@@ -1,4 +1,4 @@
-// One access of a lane to memory, in one word, even while other blocks access the same place.
+// Accesses a lane's memory as a single word, even if other blocks access it concurrently.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -14,8 +14,8 @@
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// Races between blocks are the program's own and must not be this process's undefined behaviour, so a lane's access is
-// a relaxed atomic (the same instruction). Rows of lanes are copied in one piece unless a race detector watches.
+// Races between blocks are the program's, and must not be undefined behaviour here. A lane's access is therefore a
+// relaxed atomic, the same instruction. Rows of lanes are copied whole unless a race detector runs.
 #ifdef SIMGPU_LANEWISE
 constexpr bool in_pieces = true;
 #else
@@ -31,9 +31,8 @@ SIMGPU_INLINE void put(u64 host, M value) {
   __atomic_store_n(reinterpret_cast<M*>(host), value, __ATOMIC_RELAXED);
 }
 
-// A lane's vector of up to 16 bytes is one access on a GPU, and programs count on it: CUB's look-back writes a value
-// and its state together. So it is moved as one word. A race detector knows no atomic access of 16 bytes: under one,
-// that size goes element by element.
+// On a GPU a lane's vector of up to 16 bytes is one access. Programs rely on that: CUB's look-back writes a value and
+// its state together. It is therefore moved as one word, except under a race detector, which knows no 16-byte atomics.
 template <unsigned bytes>
 struct WordOf;
 template <>
@@ -58,7 +57,7 @@ SIMGPU_INLINE typename WordOf<bytes>::Type get_word(u64 host) {
   using Word = typename WordOf<bytes>::Type;
   if constexpr (bytes == 16) {
     if (host % 16 == 0) return *reinterpret_cast<const volatile Word*>(host);
-    return Word{get<long long>(host), get<long long>(host + 8)};  // a lane's own memory: no other lane looks
+    return Word{get<long long>(host), get<long long>(host + 8)};  // a lane's private memory, which no other lane reads
   } else {
     return get<Word>(host);
   }
