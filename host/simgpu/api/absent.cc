@@ -1,9 +1,9 @@
-// Entry points of cuda.h that nothing here serves: exported all the same, so that no program dies of an unresolved symbol.
-// Each says so at its first call, if that is wanted, and answers NOT_SUPPORTED. cuGetProcAddress gives them, too, as the
-// guest library does (docs/design/016-refusals-by-name.md): the runtime makes "requires newer driver" of a missing name.
+// Exports the entry points of cuda.h that the simulated GPU does not serve, so that no program fails with an unresolved
+// symbol. Each returns NOT_SUPPORTED and may report its first call. cuGetProcAddress returns them too, as in the guest
+// library (docs/design/016-refusals-by-name.md): for a missing name the runtime reports "requires newer driver".
 //
-// They are weak: a call that is served has a definition elsewhere, which takes this one's place. They lie in a section of
-// their own, by which the library tells them from the others. Nothing here may bring cuda.h's declarations in.
+// The definitions are weak, so that a served call's definition replaces them. They lie in a section of their own, which
+// identifies them. This file must not include cuda.h's declarations.
 #include "host/simgpu/api/absent.h"
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace simgpu {
 
-// The bounds of that section, by the linker.
+// The section's bounds, set by the linker.
 extern "C" {
 extern const char first_absent[] __asm__("__start_simgpu_absent") __attribute__((visibility("hidden")));
 extern const char behind_absent[] __asm__("__stop_simgpu_absent") __attribute__((visibility("hidden")));

@@ -1,7 +1,7 @@
-// The exported names of the calls that the guest library refuses (host/simgpu/api/beyond.def): each reports its first
-// call, if that is wanted, and goes on to the function that serves it.
+// Exports the calls that the guest library refuses (host/simgpu/api/beyond.def). Each may report its first call, and
+// forwards to the function that serves it.
 //
-// An exported name is an ifunc, as in guest/shim/libcuda.cc: it has the type that cuda.h gives it.
+// An exported name is an ifunc, as in guest/shim/libcuda.cc, with the type that cuda.h declares.
 #pragma GCC visibility push(default)
 #include "ring/api/cuda.h"
 #pragma GCC visibility pop

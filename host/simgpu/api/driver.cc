@@ -1,4 +1,4 @@
-// The one Driver, the conditions under which calls may see it, and the state of each thread.
+// The only Driver, the conditions under which calls may use it, and the state of each thread.
 #include "host/simgpu/api/driver.h"
 
 #include <pthread.h>
@@ -19,8 +19,7 @@
 namespace simgpu {
 namespace {
 
-// The driver that calls may use. Null while there is none, in a forked child, or once the process exits: then `absent`
-// is the reason.
+// The driver that calls may use. Null before cuInit, in a forked child and during exit; `absent` is then the reason.
 constinit std::atomic<Driver*> live{nullptr};
 constinit std::atomic<CUresult> absent{CUDA_ERROR_NOT_INITIALIZED};
 constinit std::atomic<bool> forked{false};
@@ -39,19 +38,19 @@ void end_thread(void* state) {
   thread_state = nullptr;
 }
 
-// The parent's threads and locks are not in a child; nothing of the driver may be touched there.
+// A child has none of the parent's threads and lock states, so it must not touch the driver.
 void in_forked_child() {
   live.store(nullptr, std::memory_order_relaxed);
   forked.store(true, std::memory_order_relaxed);
 }
 
-// Objects of the program that are destroyed from now on get DEINITIALIZED, and work in flight dies with the process.
+// From now on, calls that destroy objects return DEINITIALIZED, and work in flight ends with the process.
 void at_exit() {
   live.store(nullptr, std::memory_order_release);
   absent.store(CUDA_ERROR_DEINITIALIZED, std::memory_order_release);
 }
 
-// Takes the oldest text away until so many bytes are left. A line that would be cut goes whole.
+// Removes the oldest whole lines until at most `most` bytes are left.
 void keep_newest(std::string& text, std::size_t most) {
   if (text.size() <= most) return;
   const std::size_t lost = text.size() - most;
@@ -97,7 +96,7 @@ Driver::Driver(const Settings& settings)
     : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
   UsageFile* const usage = settings.usage;
   UsageEntry* const told = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
-  // With one thread all work gets done, in its order; without one nothing could ever run.
+  // One thread suffices to run all work in order; without a thread nothing would run.
   if (!schedule.start()) throw std::system_error(EAGAIN, std::generic_category());
   for (const std::uint32_t index : settings.visible) {
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory));

@@ -1,4 +1,4 @@
-// The ways in: initialisation, version, error text, entry points by name, export tables, profiler.
+// Initialisation, version, error texts, entry points by name, export tables, profiler.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstdlib>

@@ -56,7 +56,7 @@ void log_error(const std::string& line) {
 
 using namespace simgpu;
 
-// Both work before cuInit, too. A handle is a number, never given twice.
+// Both calls work before cuInit. A handle is a number that is never reused.
 CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUlogsCallbackHandle* callback_out) {
   if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Listeners& all = listeners();
@@ -72,7 +72,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
   return all.by_number.erase(reinterpret_cast<std::uint64_t>(callback)) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// What it says goes to standard error and to the callbacks, and is not kept.
+// The log is not stored: messages go to stderr and the callbacks only.
 CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned) {
   if (iterator_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *iterator_out = 0;

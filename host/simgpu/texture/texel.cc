@@ -42,7 +42,7 @@ float read_float(const Layout& layout, const std::byte* at) {
   switch (layout.kind) {
     case ChannelKind::Unsigned: return static_cast<float>(word) / greatest(layout);
     case ChannelKind::Signed:
-      // The least value is one further from 0 than the greatest; both ends are 1.
+      // Clamp the minimum, so that both extremes map to ±1.
       return std::max(static_cast<float>(sign_extended(word, layout.bytes)) / greatest(layout), -1.0F);
     default: return layout.bytes == 2 ? half_to_float(static_cast<std::uint16_t>(word)) : std::bit_cast<float>(word);
   }

@@ -1,5 +1,5 @@
-// Barriers that lie in shared memory (mbarrier) and copies that need not be waited for (cp.async). A copy is done when
-// the instruction is: a lane that waits for it finds it done. See control.h.
+// Barriers in shared memory (mbarrier) and asynchronous copies (cp.async). A copy completes within its instruction, so
+// no lane ever waits for one. See control.h.
 //
 // An mbarrier is one word: pending arrivals in bits 0 to 19, the next phase's expected ones in 20 to 39, outstanding
 // bytes (plus 2^20) in 40 to 61, the phase's parity in 63. A cluster runs on one thread, so nothing else writes it
@@ -131,7 +131,7 @@ const Ins* nowhere(Ctx& c, const Ins* i, unsigned lane) {
   return raise_fault(c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane, "an asynchronous copy leaves its memory");
 }
 
-// Ins::imm bytes to a from b; of these only the first c come from there and the rest is zero.
+// Copies Ins::imm bytes from b to a: the first c come from b, the rest is zero.
 const Ins* copy(Ctx& c, const Ins* i) {
   const auto size = static_cast<std::uint32_t>(i->imm);
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
@@ -152,7 +152,7 @@ const Ins* copy(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// Ins::c bytes, a multiple of sixteen, to a from b. Ins::e, unless flag_no_result: the mbarrier that hears of it.
+// Copies Ins::c bytes, a multiple of 16, from b to a. Ins::e, unless flag_no_result: the mbarrier to notify.
 const Ins* bulk_copy(Ctx& c, const Ins* i) {
   constexpr std::uint32_t piece = 16;
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {

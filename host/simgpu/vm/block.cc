@@ -137,8 +137,7 @@ void begin_warp(Block& block, Warp& warp, std::uint32_t index) {
   fill_specials(block, warp, *grid.code, warp.root.registers);
 }
 
-// A barrier that counts threads counts whole warps: of a warp that has come, lanes that are gone or never were count,
-// too.
+// A barrier that counts threads counts whole warps: an arrived warp's exited and missing lanes count as well.
 bool complete(const Block& block, const Barrier& barrier) {
   if (barrier.arrived == 0) return false;
   if (barrier.expected == 0) return barrier.arrived >= block.alive;

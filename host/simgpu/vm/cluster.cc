@@ -1,4 +1,4 @@
-// A cluster of blocks: its barrier, its shared memory, and its warps taking turns on one worker thread. See state.h.
+// A cluster of blocks: its barrier, its shared memory, and its warps' slices on one worker thread. See state.h.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -10,8 +10,8 @@
 namespace simgpu {
 namespace {
 
-// The time that a cluster keeps its worker: by the clock while it computes, by the slices of its warps while they wait
-// for something.
+// The time slice of a cluster on its worker: measured by the clock while it computes, by its warps' slices while they
+// wait.
 constexpr std::uint64_t visit = 2'000'000 * ticks_per_nanosecond;
 constexpr unsigned waiting_slices = 8;
 
@@ -21,8 +21,8 @@ Dim3 unrolled(std::uint64_t number, const Dim3& size) {
           static_cast<std::uint32_t>(number / size.x / size.y)};
 }
 
-// Every thread of the cluster that has not exited has arrived. Threads that arrived and then exited do not count for
-// others, so the lanes are compared and not their number.
+// True if all live threads of the cluster have arrived. Compares lanes, not counts, since a thread may arrive and then
+// exit.
 bool complete(const Cluster& cluster) {
   if (cluster.arrived == 0) return false;
   for (const Block& block : cluster.blocks) {
@@ -89,8 +89,8 @@ const Ins* arrive(Ctx& c, const Ins* i) {
   return c.stop;
 }
 
-// The barrier forgets its arrivals when all lanes have come: a lane that it does not know any more need not wait. Lanes
-// of one path may have arrived for different phases; those of the phase that is over go on.
+// The barrier clears its arrivals when all lanes have arrived: a lane that is not recorded need not wait. Lanes of one
+// path may have arrived for different phases; those of the completed phase continue.
 const Ins* wait(Ctx& c, const Ins* i) {
   const std::uint32_t waiting = c.block->barriers[named_barriers].lanes[c.warp->index] & c.mask;
   if (waiting == 0) return i + 1;
@@ -115,7 +115,7 @@ const Ins* map_address(Ctx& c, const Ins* i) {
   T* d = lanes<T>(c, i->d);
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
-    // A rank that there is not makes an address that leads nowhere.
+    // A nonexistent rank gives an invalid address.
     const std::uint32_t code = rank[l] == c.block->rank ? 0 : std::min(rank[l], most_rank_code - 1) + 1;
     d[l] = (address[l] & ~rank_bits) | T{code} << rank_shift;
   }

@@ -35,8 +35,8 @@ T* lanes(Ctx& c, Place place) {
   return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// All lanes of the path go to `target`. Backward branches burn fuel; while paths take turns one that goes back may pass
-// another that waits below, so the choice is made anew.
+// Moves all lanes of the path to `target`. Backward branches use fuel. While paths alternate, a path that branches back
+// may pass a waiting one, so the path is selected again.
 const Ins* go(Ctx& c, const Ins* i, std::uint32_t target) {
   const Ins* const to = c.code->body.data() + target;
   if (to > i) return to;

@@ -1,8 +1,8 @@
 // The engine: grids in execution and the threads that run their blocks.
 //
-// The thread that launches works on its own grid; helper threads go from grid to grid, a few milliseconds on each, so
-// that streams share the machine. A cluster that has had its turn is put aside and another begun or taken up, as many at
-// once as a device would hold: blocks that wait for each other make progress.
+// The launching thread works on its own grid. Helper threads alternate between grids every few milliseconds, so that
+// streams share the machine. At the end of its slice a cluster is set aside for a new or waiting one, up to a device's
+// number of resident clusters. Blocks that wait for each other therefore make progress.
 //
 // Lock order: Engine::Impl::mutex before Grid::mutex.
 #include <xmmintrin.h>
@@ -22,7 +22,7 @@ namespace simgpu {
 namespace {
 
 constexpr std::uint64_t helper_turn = 2'000'000 * ticks_per_nanosecond;
-constexpr std::size_t spare_clusters = 2;    // that a worker keeps for the next grid
+constexpr std::size_t spare_clusters = 2;    // cached by a worker for the next grid
 constexpr std::size_t workspace_size = 256;  // of a cooperative grid: its size and its barrier
 constexpr std::uint64_t max_resident_bytes = std::uint64_t{1} << 30;
 
@@ -33,7 +33,7 @@ bool divides(const Dim3& part, const Dim3& whole) {
          whole.z % part.z == 0;
 }
 
-// The number of clusters that a device of this many multiprocessors would hold at once.
+// The number of clusters resident at once on a device with this many multiprocessors.
 std::uint64_t resident_clusters(const Grid& grid) {
   if (grid.launch.cooperative) return grid.total;
   const std::uint64_t threads = std::max(1U, grid.threads);
@@ -43,7 +43,7 @@ std::uint64_t resident_clusters(const Grid& grid) {
   return std::max<std::uint64_t>(1, std::min(hardware, max_resident_bytes / bytes) / blocks_of(grid.cluster));
 }
 
-// The interpreter changes the processor's floating-point mode; the caller gets back its own.
+// Restores the caller's floating-point mode, which the interpreter changes.
 class ModeGuard {
  public:
   explicit ModeGuard(Worker& worker) : saved_(_mm_getcsr()) { worker.ctx.csr = saved_; }
@@ -106,7 +106,7 @@ struct Engine::Impl {
     workers.push_back(std::move(worker));
   }
 
-  // A cluster to work on, or null: a new one while the grid may begin more, else the one that has waited longest.
+  // A cluster to run, or null: a new one while the grid may start more, else the longest waiting.
   std::unique_ptr<Cluster> take_cluster(Worker& worker, Grid& grid, bool prefer_waiting) {
     {
       const std::scoped_lock lock(grid.mutex);
@@ -137,7 +137,7 @@ struct Engine::Impl {
     return cluster;
   }
 
-  // A host that has no memory left ends the grid and not the process.
+  // If the host has no memory left, the grid fails and the process continues.
   static void out_of_memory(Grid& grid) {
     const std::scoped_lock lock(grid.mutex);
     if (!grid.fault) {
@@ -155,7 +155,7 @@ struct Engine::Impl {
     worker.textures.reset();
   }
 
-  // Works on the grid until it has nothing to take or the turn is over.
+  // Works on the grid until nothing is left or the time slice ends.
   void work_on(Worker& worker, Grid& grid, bool limited) {
     const ModeGuard mode(worker);
     const std::uint64_t end = device_clock() + helper_turn;
@@ -196,7 +196,7 @@ struct Engine::Impl {
       lock.unlock();
       serve(*worker, *grid, true);
       {
-        // The last touch of the grid: its launcher may go on as soon as the lock is free.
+        // The last access to the grid: its launcher may continue as soon as the lock is released.
         const std::scoped_lock grid_lock(grid->mutex);
         --grid->helpers;
         grid->done.notify_all();
@@ -205,7 +205,7 @@ struct Engine::Impl {
     }
   }
 
-  // The first grid with work goes to the end of the row.
+  // The first grid with work, which moves to the end of the queue.
   Grid* next_grid() {
     for (auto at = grids.begin(); at != grids.end(); ++at) {
       if (!has_work(**at)) continue;

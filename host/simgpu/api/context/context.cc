@@ -1,5 +1,4 @@
-// The order of an end matters: work first, then the runtime's destructors (which may still ask), then handles, then
-// memory.
+// A context must end in this order: its work, the runtime's destructors, which may still make calls, handles, memory.
 #include "host/simgpu/api/context/context.h"
 
 #include <algorithm>
@@ -35,8 +34,8 @@ void remove_all(Table& table, Belongs belongs) {
     if (belongs(*object)) table.remove(object->handle);
 }
 
-// Streams and events of a created context stay known as such of a destroyed one. A primary context may become active
-// again, with none.
+// Streams and events of a created context stay known as a destroyed context's. A primary context may become active
+// again, without any.
 void drop_objects(Driver& driver, Context& context) {
   if (context.is_primary) {
     remove_all(driver.streams, [&](const Stream& s) { return s.context.get() == &context; });
@@ -60,7 +59,7 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
   {
     const std::lock_guard lock(context.mutex);
     context.flags = context.is_primary ? flags | CU_CTX_MAP_HOST : flags;
-    // Core dumps on demand come with those after a fault, and only the latter are reported.
+    // Core dumps on demand require core dumps after a fault, and only the latter flag is reported.
     if ((flags & CU_CTX_USER_COREDUMP_ENABLE) != 0)
       context.flags = (context.flags & ~unsigned{CU_CTX_USER_COREDUMP_ENABLE}) | CU_CTX_COREDUMP_ENABLE;
     context.limits.fill(0);

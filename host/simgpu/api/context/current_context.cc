@@ -1,4 +1,4 @@
-// Calls about contexts: making them, a thread's stack of them, their settings.
+// Calls on contexts: creation, the thread's stack, settings.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -35,13 +35,13 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice dev) {
   });
 }
 
-// A part of the device's multiprocessors for a context: none has that.
+// No context can have a part of the multiprocessors by affinity.
 CUresult check_affinity(const CUexecAffinityParam* params, int count) {
   if (count <= 0) return CUDA_SUCCESS;
   return params == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
-// There is no graphics to share with.
+// There are no graphics contexts to share with.
 CUresult check_graphics(const CUctxCreateParams& params) {
   const bool known = params.cigParams->sharedDataType == CIG_DATA_TYPE_D3D12_COMMAND_QUEUE;
   return params.execAffinityParams != nullptr || known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -49,7 +49,7 @@ CUresult check_graphics(const CUctxCreateParams& params) {
 
 bool living(const Context& context) { return context.active.load(std::memory_order_acquire); }
 
-// Calls that take a context or, with NULL, mean the current one.
+// Wraps calls that take a context; NULL means the current context.
 template <class F>
 CUresult with_named(CUcontext handle, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -336,7 +336,7 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned flags) {
   });
 }
 
-// Of the current context; a primary one lives as long as it is retained, however often it is detached.
+// Detaches the current context. A primary context lives while retained, however often it is detached.
 CUresult cuCtxDetach(CUcontext ctx) {
   bool last = false;
   const CUresult detached = with_driver([&](Driver& driver) {

@@ -36,7 +36,7 @@ CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context) {
 
 namespace {
 
-// The parts of a description are next to each other, or only how many they are is told truly. Some may be in two parts.
+// Joins the parts, which may overlap. If they are not adjacent, only the count of the result is exact.
 Multiprocessors joined(const ResourceDescription& description) {
   Multiprocessors all = description.parts.front();
   std::bitset<device_multiprocessors> in;
@@ -92,7 +92,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
   });
 }
 
-// Its streams stay known as those of a context that is destroyed.
+// Its streams stay known as a destroyed context's.
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
   return with_driver([&](Driver& driver) {
     const std::shared_ptr<GreenContext> green = driver.greens.find(hCtx);

@@ -1,4 +1,4 @@
-// Calls about resources of devices: asking for them, splitting them, describing them. There is one type, multiprocessors.
+// Calls on device resources: query, split and describe. The only resource type is multiprocessors.
 #include "host/simgpu/api/context/green_resources.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 // From compute capability 9.0 on, as cuda.h says; without co-scheduling finer parts are possible.
 constexpr unsigned coscheduled = 8, alone = 2;
 
-// In the bytes that are the driver's own.
+// The driver's data in the reserved bytes.
 struct Hidden {
   std::uint32_t magic;
   Multiprocessors part;
@@ -34,11 +34,11 @@ CUresult answer(CUdevResource* out, CUdevResourceType type, const Multiprocessor
   return CUDA_SUCCESS;
 }
 
-// Two wishes that exclude each other. Other flags mean nothing to it.
+// Flags that exclude each other. The driver ignores other flags.
 constexpr unsigned excluding =
     CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 
-// The group's size for a wish, and how many groups there can be.
+// The group size for a request, and the number of groups.
 struct Split {
   unsigned size = 0, groups = 0;
 };

@@ -1,4 +1,4 @@
-// Calls about a device's primary context. Its handle is the same for the life of the process, active or not.
+// Calls on a device's primary context, whose handle stays the same for the life of the process.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/context/context.h"
@@ -48,7 +48,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
-// Does not release: a program that retained it still has to.
+// Keeps the reference count: programs that retained it must still release it.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
     if (device.primary->active.load()) end_context(driver, device.primary);

@@ -1,4 +1,4 @@
-// Calls about what devices can do with atomics and with memory that others write, and the settings of core dumps.
+// Calls that report support for atomics and for memory that other devices write, and settings of core dumps.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomi
   });
 }
 
-// Devices do not reach each other here.
+// Devices cannot access each other.
 CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
                                           CUdevice srcDevice, CUdevice dstDevice) {
   return with_driver([&](Driver& driver) {
@@ -73,7 +73,7 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomic
   });
 }
 
-// Nobody else writes into device memory, so nothing is left to flush.
+// No other device writes device memory, so there is nothing to flush.
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {
   return with_context([&](Driver&, Context&) {
     const bool known =

@@ -12,7 +12,7 @@ using namespace simgpu;
 
 namespace {
 
-// `call` gets the device of this number.
+// Calls `call` with the device of this number.
 template <class F>
 CUresult with_device(CUdevice number, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -21,7 +21,7 @@ CUresult with_device(CUdevice number, F&& call) {
   });
 }
 
-// As much as fits, always terminated.
+// Copies as much as fits, always terminated.
 CUresult copy_text(const char* text, char* out, int room) {
   if (out == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
   std::snprintf(out, static_cast<std::size_t>(room), "%s", text);
@@ -166,7 +166,7 @@ CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType type, CUdevi
   });
 }
 
-// The simulated GPU has nothing to notify of.
+// The simulated GPU never sends notifications.
 CUresult cuDeviceRegisterAsyncNotification(CUdevice dev, CUasyncCallback callbackFunc, void*,
                                            CUasyncCallbackHandle* callback) {
   return with_device(dev, [&](Device&) {

@@ -1,6 +1,5 @@
-// The simulated device's attributes: those of a GPU of compute capability 12.0 of modest size; where the simulation
-// does less, the value is the simulation's. Number 0 and numbers beyond the table are INVALID_VALUE, as on the real
-// driver.
+// The simulated device's attributes: a modest GPU of compute capability 12.0, reduced to what the simulation supports.
+// Number 0 and numbers beyond the table give INVALID_VALUE, as in the real driver.
 #include "host/simgpu/api/device/device.h"
 
 namespace simgpu {

@@ -1,4 +1,4 @@
-// The bounds of hints, as an H200 has them.
+// The limits of hints, as measured on an H200.
 #include "host/simgpu/api/device/hints.h"
 
 namespace simgpu {
@@ -9,7 +9,7 @@ bool is_share(float ratio) { return ratio >= 0 && ratio <= 1; }  // NaN is none
 }  // namespace
 
 bool is_window(const CUaccessPolicyWindow& window) {
-  // Of the properties the driver refuses one alone: misses cannot persist. Other numbers it takes, whatever they mean.
+  // The driver rejects one property only: misses cannot persist. It accepts any other number.
   return window.num_bytes <= std::size_t{device_window} && is_share(window.hitRatio) &&
          window.missProp != CU_ACCESS_PROPERTY_PERSISTING;
 }

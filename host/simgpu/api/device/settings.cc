@@ -1,4 +1,4 @@
-// Bad values are refused with one sentence; none is guessed at.
+// Rejects invalid values with one sentence; guesses none.
 #include "host/simgpu/api/device/settings.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::optional<std::size_t> size(std::string_view text) {
   return *value << shift;
 }
 
-// False where the variable is set to no size.
+// Returns false if the variable is set but no size.
 bool read_size(const char* variable, const char* text, std::size_t& into) {
   if (text == nullptr) return true;
   const auto bytes = size(text);
@@ -50,7 +50,7 @@ bool read_size(const char* variable, const char* text, std::size_t& into) {
   return bytes.has_value();
 }
 
-// False where the variable is set to no such address.
+// Returns false if the variable is set but no valid address.
 bool read_address(const char* variable, const char* text, std::uint64_t& into) {
   if (text == nullptr) return true;
   const std::string_view digits = text;
@@ -69,7 +69,7 @@ UsageFile* usage_of_environment() {
   return path != nullptr ? map_usage_file(path) : nullptr;
 }
 
-// Of the first `count` devices those that have not disappeared, as CUDA_VISIBLE_DEVICES wants them.
+// Selects from the first `count` devices those that are not lost, in CUDA_VISIBLE_DEVICES order.
 CUresult choose_devices(std::uint32_t count, Settings& out) {
   std::vector<std::uint32_t> there;
   std::vector<cuabi::Uuid> uuids;

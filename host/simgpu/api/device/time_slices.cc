@@ -9,8 +9,8 @@ namespace simgpu {
 namespace {
 
 constexpr std::int64_t us = 1000;
-constexpr std::int64_t lingers = 6 * us;        // after a kernel: another one may follow, as from a queue
-constexpr std::int64_t wants_for = 2'000 * us;  // whoever waits says so again much sooner
+constexpr std::int64_t lingers = 6 * us;        // keep the GPU after a kernel, as another may follow
+constexpr std::int64_t wants_for = 2'000 * us;  // a waiting process renews its request much sooner
 
 std::int64_t now_ns() {
   timespec t{};
@@ -42,7 +42,7 @@ bool TimeSlices::try_to_begin(std::int64_t now) {
   if (owner == self) {
     const bool over = now >= words_->slice_end.load(std::memory_order_relaxed);
     const bool wanted = now - words_->wanted_at.load(std::memory_order_relaxed) < wants_for;
-    if (over && wanted && running_.load(std::memory_order_relaxed) == 0) return false;  // until another has had it
+    if (over && wanted && running_.load(std::memory_order_relaxed) == 0) return false;  // until another process has run
     if (over) words_->slice_end.store(now + slice, std::memory_order_relaxed);
     words_->free_at.store(words_->slice_end.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return true;

@@ -1,4 +1,4 @@
-// Calls that begin and end captures, and ask about them.
+// Calls that begin, end and query captures.
 #include "host/simgpu/api/graph/capture.h"
 
 #include <unordered_set>
@@ -9,7 +9,7 @@ using namespace simgpu;
 
 namespace {
 
-// A call on a stream, under the graphs' lock.
+// Wraps a call on a stream, under the graph lock.
 template <class F>
 CUresult with_capturable(CUstream handle, F&& call) {
   return with_context_of(handle, [&](Driver& driver, Context& context) {
@@ -99,7 +99,7 @@ CUresult judge_end(Driver& driver, const Capture& capture) {
   return is_joined(capture) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
-// Ends the capture even if the call is made by a wrong thread.
+// Ends the capture even if the wrong thread calls.
 CUresult end_capture(CUstream handle, CUgraph* out) {
   return with_capturable(handle, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
     if (out != nullptr) *out = nullptr;
@@ -130,7 +130,7 @@ CUresult status_of(Driver& driver, Stream& stream, CUstreamCaptureStatus* out) {
   return CUDA_SUCCESS;
 }
 
-// Where the answer goes. Null where the caller's form has no parameter.
+// Output pointers of the query; null if the caller's form has no such parameter.
 struct CaptureInfo {
   CUstreamCaptureStatus* status;
   cuuint64_t* id = nullptr;

@@ -1,4 +1,4 @@
-// The table of conditions. A condition lives as long as a graph has it.
+// The table of conditions. A condition lives as long as its graph.
 #include "host/simgpu/api/graph/condition.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Nodes of any kind by one struct.
+// Creates nodes of any type from one struct.
 #include "host/simgpu/api/graph/graph.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ CUresult make_event_work(Driver& driver, CUevent handle, NodeWork& out) {
   return CUDA_SUCCESS;
 }
 
-// The context that the parameters name; if they name none, the context of the existing node.
+// The context that the parameters name, else the existing node's context.
 CUresult context_for(Driver& driver, CUcontext named, const NodeWork& standing, std::shared_ptr<Context>& out) {
   if (named == nullptr) {
     if (const auto* copy = std::get_if<CopyWork>(&standing); copy != nullptr) out = copy->context;
@@ -136,8 +136,8 @@ bool has_condition(const Graph& graph, const Condition& wanted) {
   return false;
 }
 
-// Makes the body graphs. A condition has at most one node in its graph and in the graphs inside. The driver does not
-// count nodes that another graph has of it.
+// Makes the body graphs. A condition may have one node in its graph and its nested graphs. As in the driver, nodes of
+// other graphs do not count.
 CUresult make_conditional(Driver& driver, const Graph& graph, CUDA_CONDITIONAL_NODE_PARAMS& params,
                           ConditionalWork& out) {
   const bool known = params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH;

@@ -1,4 +1,4 @@
-// Graphs as text for Graphviz: a node for each, with its number and kind.
+// Writes a graph as Graphviz text: each node with its number and type.
 #include "host/simgpu/api/graph/graph.h"
 
 #include <cstdio>

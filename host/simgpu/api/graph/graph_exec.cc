@@ -1,4 +1,4 @@
-// Executable graphs: instantiating, launching, switching nodes off, their end.
+// Executable graphs: instantiate, launch, enable and disable nodes, destroy.
 #include "host/simgpu/api/graph/graph_exec.h"
 
 #include <cstring>
@@ -58,7 +58,7 @@ bool can_be_launched_by_devices(const NodeWork& work) {
          std::holds_alternative<FillWork>(work) || std::holds_alternative<ChildWork>(work);
 }
 
-// The first node that a conditional body must not have, or null.
+// The first node that a conditional body must not contain, or null.
 GraphNode* forbidden_in_body(const Graph& graph, bool in_body) {
   for (const std::shared_ptr<GraphNode>& node : graph.nodes) {
     const auto* child = std::get_if<ChildWork>(&node->work);
@@ -75,7 +75,7 @@ GraphNode* forbidden_in_body(const Graph& graph, bool in_body) {
   return nullptr;
 }
 
-// A node of a graph that has a cycle, be it this one or one inside. Null if there is none.
+// A node of this graph or a nested graph with a cycle; null if there is none.
 GraphNode* node_of_cycle(const Graph& graph) {
   if (in_order(graph).size() != graph.nodes.size()) return graph.nodes.front().get();
   GraphNode* found = nullptr;
@@ -89,7 +89,7 @@ GraphNode* node_of_cycle(const Graph& graph) {
   return found;
 }
 
-// A graph with host nodes counts as one of several contexts where devices are to launch it.
+// For device launch, host nodes count as another context.
 Objection look_at_graph(Driver& driver, const Graph& graph, std::uint64_t flags) {
   constexpr auto structure = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
   if (graph.moved) return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
@@ -131,14 +131,14 @@ CUresult instantiate_now(Driver& driver, CUgraphExec* out, Graph& graph, std::ui
   return CUDA_SUCCESS;
 }
 
-// A call that instantiates a graph. It needs a current context.
+// Wraps a call that instantiates a graph; needs a current context.
 template <class F>
 CUresult with_graph_in_context(CUgraph handle, F&& call) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context&) { return with_graph(handle, call); });
 }
 
-// Without a stream to upload in, the flag for uploads is refused.
+// The flag for uploads needs a stream and is refused here.
 CUresult instantiate(CUgraphExec* out, CUgraph handle, std::uint64_t flags) {
   return with_graph_in_context(handle, [&](Driver& driver, Graph& graph) {
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -191,7 +191,7 @@ Ticket put_launch(Driver& driver, Stream& stream, GraphExec& exec, const LaunchP
   return exec.last;
 }
 
-// A call that puts an executable graph into a stream.
+// Wraps a call that launches or uploads an executable graph.
 template <class F>
 CUresult with_exec_in_stream(CUgraphExec exec_handle, CUstream stream_handle, F&& call) {
   return with_context_of(stream_handle, [&](Driver& driver, Context& context) {
@@ -309,7 +309,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
   });
 }
 
-// There are no nodes that allocate, so no memory is held for graphs.
+// There are no allocation nodes, so graphs hold no memory.
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
   return with_driver(
       [&](Driver& driver) { return driver.device(device) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS; });
@@ -326,7 +326,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
   });
 }
 
-// A program may reset the high marks, and nothing else.
+// A program may only reset the high-water marks.
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
   return with_driver([&](Driver& driver) {
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;

@@ -1,4 +1,4 @@
-// Changes of one node of an executable graph. The calls name it by the node that it was made from, which stays as it is.
+// Changes one node of an executable graph. Calls name it by the original node, which stays unchanged.
 #include "host/simgpu/api/graph/graph_calls.h"
 #include "host/simgpu/api/graph/graph_exec.h"
 #include "host/simgpu/api/graph/graph_update.h"

@@ -7,7 +7,7 @@ using namespace simgpu;
 
 namespace {
 
-// CUDA's rule for lists: without an array, returns the count; else fills the array, and sets the rest of it to NULL.
+// CUDA's convention for lists: without an array, returns the count; else fills the array and its rest with NULL.
 template <class Handle>
 CUresult give_list(const std::vector<Handle>& list, Handle* out, std::size_t* count) {
   if (count == nullptr || (out != nullptr && *count == 0)) return CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +29,7 @@ CUresult give_nodes(Driver& driver, const std::vector<GraphNode*>& nodes, CUgrap
   return give_list(handles, out, count);
 }
 
-// Returns the ends of edges with their data. LOSSY_QUERY: the caller's form has no array for the data.
+// Returns the endpoints of edges with their data. LOSSY_QUERY: there is data, but the caller passes no array for it.
 CUresult give_edges(Driver& driver, const std::vector<Edge>& edges, CUgraphNode* nodes, CUgraphEdgeData* data,
                     std::size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -131,7 +131,7 @@ CUresult cuGraphCreate(CUgraph* phGraph, unsigned flags) {
   });
 }
 
-// A graph inside a node ends with the node.
+// A child graph ends with its node.
 CUresult cuGraphDestroy(CUgraph hGraph) {
   return with_graph(hGraph, [&](Driver& driver, Graph& graph) {
     if (graph.inside != nullptr) return CUDA_ERROR_INVALID_VALUE;

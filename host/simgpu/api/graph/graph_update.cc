@@ -16,7 +16,7 @@ constexpr auto fine = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 constexpr auto topology = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 constexpr auto parameters = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 
-// The device that holds the memory; null for memory of the host.
+// The device that holds the memory; null for host memory.
 const Device* device_at(Driver& driver, CUmemorytype type, const void* host, CUdeviceptr device) {
   if (type == CU_MEMORYTYPE_ARRAY) return nullptr;
   const auto allocation = driver.memory.find(type == CU_MEMORYTYPE_HOST ? address_of(host) : device);
@@ -107,7 +107,7 @@ class Pairing {
   std::unordered_map<const GraphNode*, GraphNode*> partner_, taken_;
 };
 
-// Pairs of the graphs inside two nodes of one type.
+// The pairs of graphs inside two nodes of one type.
 std::vector<std::pair<Graph*, Graph*>> inside(const NodeWork& target, const NodeWork& source) {
   std::vector<std::pair<Graph*, Graph*>> out;
   if (const auto* child = std::get_if<ChildWork>(&target); child != nullptr)
@@ -118,7 +118,7 @@ std::vector<std::pair<Graph*, Graph*>> inside(const NodeWork& target, const Node
   return out;
 }
 
-// Collects the pairs at every depth, or returns the first difference.
+// Collects the pairs of all nested graphs, or returns the first difference.
 UpdateResult collect(Driver& driver, Graph& target, const Graph& source,
                      std::vector<std::pair<GraphNode*, GraphNode*>>& nodes,
                      std::vector<std::pair<Graph*, const Graph*>>& graphs) {
@@ -187,7 +187,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
   return update(hGraphExec, hGraph, resultInfo == nullptr ? unwanted : *resultInfo);
 }
 
-// The first form returns NOT_SUPPORTED where the graphs differ in size, so that no node is to blame.
+// The first form returns NOT_SUPPORTED if the graphs differ in size, since no single node is the cause.
 CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
                            CUgraphExecUpdateResult* updateResult_out) {
   CUgraphExecUpdateResultInfo_v1 info{};

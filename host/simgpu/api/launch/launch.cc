@@ -1,4 +1,4 @@
-// Calls that launch kernels. A launch that the real driver refuses at once is refused here, before anything is queued.
+// Calls that launch kernels. Launches that the real driver rejects immediately are rejected before queueing.
 #include "host/simgpu/api/launch/launch.h"
 
 #include <cstring>
@@ -31,8 +31,8 @@ bool block_fits(const Dim3& block, const Function& code) {
   return block.x == code.required_block->x && block.y == code.required_block->y && block.z == code.required_block->z;
 }
 
-// Gives the request the clusters that it has, and the grid and block that are meant where the kernel's directives make
-// a launch's grid count clusters. Such a launch names no block size: nvcc passes single threads.
+// Determines the cluster size. If the kernel's directives make the grid count clusters, also computes grid and block;
+// nvcc passes a block of one thread then.
 CUresult find_shape(LaunchRequest& request, const LoadedFunction& function) {
   const Function& code = *function.code;
   if (const CUresult error = cluster_of(function, request.cluster, request.cluster); error != CUDA_SUCCESS)
@@ -47,7 +47,7 @@ CUresult find_shape(LaunchRequest& request, const LoadedFunction& function) {
   return CUDA_SUCCESS;
 }
 
-// The grid is whole clusters, and one of them finds room.
+// Checks that the grid consists of whole clusters and that one fits on the device.
 CUresult check_clusters(const LaunchRequest& request, std::uint64_t room) {
   if (!request.cluster) return CUDA_SUCCESS;
   const Dim3 &grid = request.grid, &cluster = *request.cluster;
@@ -74,8 +74,7 @@ CUresult pack_each(const Function& code, void** parameters, PackedParameters& ou
   return CUDA_SUCCESS;
 }
 
-// extra: one buffer that is packed already. A short one is taken as it is, one that is too long is not, as on the real
-// driver.
+// extra: one packed buffer. As in the real driver, it may be short but not too long.
 CUresult pack_buffer(void** extra, PackedParameters& out) {
   const void* buffer = nullptr;
   const std::size_t* size = nullptr;
@@ -93,7 +92,7 @@ CUresult pack_buffer(void** extra, PackedParameters& out) {
   return CUDA_SUCCESS;
 }
 
-// The events that the launch records, into `found`. None of them may take the time.
+// Looks up the events that the launch records. They must not have timing enabled.
 CUresult find_events(Driver& driver, const LaunchRequest& request, std::vector<std::shared_ptr<Event>>& found) {
   for (const CUevent handle : request.events) {
     found.push_back(driver.events.find(handle));
@@ -113,7 +112,7 @@ void record(Driver& driver, const std::vector<std::shared_ptr<Event>>& events, c
   }
 }
 
-// Notes what the context's kernels use from now on, and gives the size of their threads' stacks.
+// Records features that the context's kernels use, and returns their stack size.
 std::uint32_t note_use(Context& context, const Function& code) {
   const std::lock_guard lock(context.mutex);
   context.prints |= code.prints;
@@ -121,7 +120,7 @@ std::uint32_t note_use(Context& context, const Function& code) {
   return static_cast<std::uint32_t>(context.limits[CU_LIMIT_STACK_SIZE]);
 }
 
-// An event that the launch is to record. Only a captured launch records one outside of its graph.
+// Adds an event for the launch to record. Only a captured launch records events outside its graph.
 CUresult add_event(LaunchRequest& request, CUevent event, int flags) {
   if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
@@ -319,7 +318,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUstream stream, CUfunction f, 
     if (const CUresult error = read_attribute(config->attrs[i], request); error != CUDA_SUCCESS) return error;
     request.attributes.push_back(config->attrs[i]);
   }
-  // Larger clusters can be preferred only to such as the launch asks for.
+  // A preferred cluster size needs a requested size as well.
   if (request.prefers_clusters && !request.cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return launch(request);
 }

@@ -1,4 +1,4 @@
-// The launches of CUDA 3: a function keeps its block, shared memory and parameters until it is launched.
+// The launch calls of CUDA 3: a function stores its block, shared memory and parameters until the launch.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/module/library.h"

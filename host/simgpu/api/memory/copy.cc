@@ -1,4 +1,4 @@
-// Calls that copy. The synchronous forms work in the legacy stream, their _ptds forms in the thread's own.
+// Copy calls. Synchronous forms use the legacy stream, their _ptds forms the thread's stream.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/context/context.h"
@@ -18,7 +18,7 @@ CUresult plain(CUstream stream, Address to, Address from, std::size_t size, Side
   });
 }
 
-// One side of CUDA_MEMCPY2D and CUDA_MEMCPY3D, whose members are the same but for the third dimension.
+// A side of CUDA_MEMCPY2D or CUDA_MEMCPY3D, which differ only in the third dimension.
 struct Described {
   std::size_t x, y, z;
   CUmemorytype type;
@@ -39,7 +39,7 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   const Address base = side.type == CU_MEMORYTYPE_HOST ? address_of(side.host) : side.device;
   std::size_t row_end = 0, rows = 0, offset = 0;
   if (__builtin_add_overflow(side.x, shape.width, &row_end)) return false;
-  // A pitch or height of 0 means: none beyond the copied part.
+  // A pitch or height of 0 means exactly the copied extent.
   const std::size_t pitch = side.pitch == 0 ? row_end : side.pitch;
   const std::size_t height = side.height == 0 ? side.y + shape.height : side.height;
   if (pitch < row_end || (shape.depth > 1 && height < shape.height)) return false;
@@ -51,7 +51,7 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   return !__builtin_add_overflow(base, offset, &layout.start);
 }
 
-// The same for a side of any kind; an array's texels are kept by `keeps`.
+// Same for any kind of side; `keeps` holds an array's texels.
 CUresult place(Driver& driver, const Described& side, const Shape& shape, Layout& layout, Side& kind,
                std::shared_ptr<void>& keeps) {
   if (side.type != CU_MEMORYTYPE_ARRAY)
@@ -110,7 +110,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D* c, CUstream stream, Wait wait) {
       {.width = c->WidthInBytes, .height = c->Height}, wait);
 }
 
-// An array's level has an array of its own; elsewhere the number of a level means nothing.
+// Each level is an array of its own, so a level number is invalid here.
 bool names_a_level(const CUDA_MEMCPY3D& c) {
   return (c.dstLOD != 0 && c.dstMemoryType == CU_MEMORYTYPE_ARRAY) ||
          (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
@@ -132,13 +132,13 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
   return described(stream, target_of(*c), source_of(*c), shape_of(*c), wait);
 }
 
-// What a copy between contexts is in order with: its stream, or all that the current and the named contexts have to do,
-// before it and after it.
+// The ordering of a copy between contexts: after its stream's work, or after and before all work of the current and
+// named contexts.
 enum class InOrderWith { Stream, Contexts };
 
 using Contexts = std::vector<std::shared_ptr<Context>>;
 
-// The contexts of those names (NULL: the current one), or why there are none.
+// Looks up the contexts (NULL: the current one); returns an error if one is invalid.
 CUresult named(Driver& driver, std::initializer_list<CUcontext> names, Contexts& contexts) {
   for (const CUcontext name : names) {
     CUresult error = CUDA_SUCCESS;
@@ -148,7 +148,7 @@ CUresult named(Driver& driver, std::initializer_list<CUcontext> names, Contexts&
   return CUDA_SUCCESS;
 }
 
-// Of a copy of rows, those on whose sides a context counts.
+// For row copies: the contexts of the sides that use one.
 CUresult named(Driver& driver, const CUDA_MEMCPY3D_PEER& c, Contexts& contexts) {
   if (c.dstMemoryType == CU_MEMORYTYPE_DEVICE)
     if (const CUresult r = named(driver, {c.dstContext}, contexts); r != CUDA_SUCCESS) return r;

@@ -1,5 +1,4 @@
-// Batches of copies. All are checked before the first is queued; the one that is refused is named to the forms of CUDA 12,
-// which ask for its index.
+// Batches of copies. All are checked before the first is queued. The CUDA 12 forms return the index of a rejected copy.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstdint>
@@ -21,14 +20,14 @@ bool is_order(CUmemcpySrcAccessOrder order) {
   return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-// A source that may be gone when the call returns is read before.
+// Reads a source early if it may be gone when the call returns.
 Wait wait_of(CUmemcpySrcAccessOrder order) {
   return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? Wait::Always : Wait::AsCudaSays;
 }
 
 bool is_hint(unsigned flags) { return (flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0; }
 
-// One copy of a batch, when its call may return, and what is wrong with it.
+// A copy of a batch, when its call may return, and its error.
 struct One {
   Copy copy;
   Wait wait = Wait::AsCudaSays;
@@ -60,7 +59,7 @@ CUresult batch(std::size_t count, std::size_t* fail, CUstream stream, const std:
   return result;
 }
 
-// For a missing list, which is noticed before the state is looked at.
+// For a missing list, which is detected before the driver's state is checked.
 CUresult refuse(std::size_t* fail) {
   if (fail != nullptr) *fail = no_copy;
   return CUDA_ERROR_INVALID_VALUE;
@@ -71,7 +70,7 @@ struct Plain {
   std::size_t* sizes;
   std::size_t count;
   CUmemcpyAttributes* attributes;
-  std::size_t* first;  // the copy from which each of the attributes holds
+  std::size_t* first;  // first[k]: the first copy to which attribute k applies
   std::size_t attribute_count;
 };
 
@@ -100,7 +99,7 @@ CUresult plain_batch(const Plain& p, std::size_t* fail, CUstream stream) {
 
 bool is_array(const CUmemcpy3DOperand& side) { return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY; }
 
-// The bytes of a texel of the copy's arrays, 1 without any; 0: it names an array that there is not.
+// The texel size of the copy's arrays in bytes; 1 without arrays, 0 if an array handle is invalid.
 std::size_t element_of(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op) {
   std::size_t bytes = 1;
   for (const CUmemcpy3DOperand* side : {&op.src, &op.dst}) {

@@ -1,5 +1,5 @@
-// Calls that allocate managed memory and say where it should be. Host and device share its pages, so there is nothing to
-// move: what is said is checked and kept (managed_advice.h).
+// Calls that allocate managed memory and set its location. Host and device share its pages, so nothing moves: advice is
+// checked and stored (managed_advice.h).
 #include "host/simgpu/api/memory/managed.h"
 
 #include "host/simgpu/api/graph/capture.h"
@@ -10,7 +10,7 @@
 namespace simgpu {
 namespace {
 
-// `no_device`: what it says of a device that there is not.
+// `no_device`: the error for a missing device.
 CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise advice, const CUmemLocation& place,
                 CUresult no_device) {
   if (place.type < CU_MEM_LOCATION_TYPE_DEVICE || place.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
@@ -101,7 +101,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned fla
   });
 }
 
-// The forms of CUDA 12.2 refuse an address of 0 before they look at the state; the older forms look at the state first.
+// The CUDA 12.2 forms reject address 0 before they check the state; older forms check the state first.
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation location) {
   if (devPtr == 0) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
@@ -127,7 +127,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstD
   return prefetch(devPtr, count, place_of_number(dstDevice), 0, hStream);
 }
 
-// Which stream uses it is no matter either. No memory belongs to the NULL stream alone.
+// The stream has no effect, and no memory belongs to the NULL stream alone.
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t length, unsigned flags) {
   return with_context_of(hStream, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);

@@ -1,4 +1,4 @@
-// Calls that ask what was said of managed memory. A range has an attribute if all of it has.
+// Calls that query advice on managed memory. A range has an attribute if all its parts do.
 #include "host/simgpu/api/memory/managed.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ bool same(const CUmemLocation& a, const CUmemLocation& b) {
   return a.type == b.type && (!numbered || a.id == b.id);
 }
 
-// The place that all parts have in common; none if there is no such.
+// The location that all parts share; none if they differ.
 CUmemLocation common(const Parts& parts, CUmemLocation Advice::*place) {
   const CUmemLocation& first = parts.front().*place;
   for (const Advice& part : parts)
@@ -30,7 +30,7 @@ CUresult put(void* data, std::size_t size, std::int32_t value) {
   return CUDA_SUCCESS;
 }
 
-// As many numbers as there is room for, and then numbers of no device.
+// Writes as many device numbers as fit, then invalid ones.
 CUresult put_accessors(void* data, std::size_t size, const Parts& parts) {
   if (size == 0 || size % sizeof(CUdevice) != 0) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUdevice> numbers;

@@ -1,4 +1,4 @@
-// Calls that say the same of many ranges of managed memory at once.
+// Calls that advise or prefetch many managed ranges at once.
 #include "host/simgpu/api/memory/managed.h"
 
 #include "host/simgpu/api/stream/streams.h"
@@ -7,7 +7,7 @@ using namespace simgpu;
 
 namespace {
 
-// The ranges of a call, and the places: the k-th is for the ranges from first[k] on.
+// The ranges of a call, and the locations: the k-th applies from range first[k] on.
 struct Batch {
   const CUdeviceptr* starts;
   const std::size_t* sizes;
@@ -46,7 +46,7 @@ void prefetch(Driver& driver, const Batch& batch) {
 
 enum class Prefetches : bool { No, Yes };
 
-// Discarded memory holds anything, so it may hold what it held before.
+// Discarded memory is undefined, so it may keep its content.
 CUresult run(const Batch& batch, Prefetches prefetches, unsigned long long flags, CUstream handle) {
   if (batch.starts == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context_of(handle, [&](Driver& driver, Context& context) {

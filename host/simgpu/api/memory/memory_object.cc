@@ -1,4 +1,4 @@
-// Calls about memory objects: memory that has no address until it is mapped.
+// Calls on memory objects, which have no address until mapped.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ using namespace simgpu;
 
 namespace {
 
-// What it says of a description of memory, and the device that gives the memory; the host's is the first one's.
+// Checks a description of memory and finds the device that provides it; the first device provides host memory.
 CUresult judge(Driver& driver, const CUmemAllocationProp& p, Device** out) {
   const auto& reserved = p.allocFlags.reserved;
   constexpr unsigned of_windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
@@ -56,7 +56,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
   });
 }
 
-// The same for all memory, whatever is described.
+// The same granularity for all memory.
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
   return with_driver([&](Driver&) {
@@ -73,7 +73,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmem
   });
 }
 
-// No memory is shared with another process.
+// Memory cannot be shared with other processes.
 CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                       unsigned long long) {
   return with_driver([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });

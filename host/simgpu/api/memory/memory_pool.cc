@@ -1,5 +1,4 @@
-// Room in chunks is found by first fit. Between two allocations lies a gap that belongs to neither, so that an overrun is
-// found as elsewhere in device memory.
+// Allocates first-fit in chunks. A gap between allocations belongs to neither, so that overruns are detected.
 #include "host/simgpu/api/memory/memory_pool.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ constexpr std::size_t least_chunk = std::size_t{32} << 20;  // the real driver r
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
-// Chunks of all pools that hold no allocation: without any, a wait has nothing to trim.
+// Chunks of all pools without allocations; if 0, a wait has nothing to trim.
 std::atomic<std::size_t> unused_chunks{0};
 
 }  // namespace
@@ -40,7 +39,7 @@ Address MemoryPool::allocate(std::size_t size, const std::shared_ptr<Stream>& st
   return start;
 }
 
-// Memory that is still to be freed comes back at once on the stream that frees it, and on another one after that.
+// Memory whose free is pending can be reused at once on the same stream, or on another stream after the free.
 Address MemoryPool::reuse(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after) {
   const auto fits = [&](const auto& l) { return l->size == size && !l->taken && l->ticket != nullptr; };
   auto found =
@@ -58,7 +57,7 @@ Address MemoryPool::reuse(std::size_t size, const std::shared_ptr<Stream>& strea
 Address MemoryPool::room_for(std::size_t size) {
   for (auto& [start, chunk] : chunks_)
     if (const Address room = room_in(chunk, size); room != 0) return room;
-  // A device with little memory has no room for a whole chunk.
+  // A small device may lack space for a whole chunk.
   if (!add_chunk(round_up(size, least_chunk)) && !add_chunk(round_up(size, granule))) return 0;
   for (auto& [start, chunk] : chunks_)
     if (const Address room = room_in(chunk, size); room != 0) return room;

@@ -11,7 +11,7 @@ using namespace simgpu;
 
 namespace {
 
-// The known owner of an address: an allocation, or a module's variable, or nothing.
+// What an address belongs to: an allocation, a module's variable, or nothing.
 struct Place {
   Address address = 0;
   bool known = false;
@@ -53,12 +53,12 @@ bool is_managed(const Allocation& a) {
 }
 bool is_on_host(const Allocation& a) { return a.on_host() || (a.pool != nullptr && a.pool->on_host()); }
 
-// Of a mapping it is the reservation.
+// For a mapping, the reservation.
 std::pair<Address, std::size_t> range_around(const Allocation& a) {
   return a.kind == MemoryKind::Mapped ? a.around : std::pair(a.start, a.size);
 }
 
-// The memory that was taken from the device at once, for this allocation and others.
+// The device memory obtained at once for this allocation and others.
 std::pair<Address, std::size_t> mapping_of(const Allocation& a) {
   return a.pool == nullptr ? std::pair(a.start, a.size) : a.pool->chunk_of(a.start);
 }
@@ -103,8 +103,7 @@ CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribut
   }
 }
 
-// The value of an attribute for an address that CUDA does not know, or that has no such thing: in
-// cuPointerGetAttributes only.
+// The attribute's value for an unknown address or one without this attribute, in cuPointerGetAttributes only.
 CUresult answer_nothing(const Place& place, CUpointer_attribute attribute, void* out) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:

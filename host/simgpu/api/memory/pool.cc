@@ -1,4 +1,4 @@
-// Calls about pools of memory.
+// Calls on memory pools.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace simgpu;
 
 namespace {
 
-// A destroyed pool is none to any call.
+// Calls do not find a destroyed pool.
 template <class F>
 CUresult with_pool(CUmemoryPool handle, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -45,7 +45,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* poolProps) {
   });
 }
 
-// What was allocated from it lives on.
+// Existing allocations stay valid.
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   return with_pool(handle, [&](Driver& driver, MemoryPool& pool) {
     if (pool.is_default) return CUDA_ERROR_INVALID_VALUE;
@@ -76,7 +76,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, vo
   });
 }
 
-// No device reaches another one's memory, so there is access of the pool's own device alone, and that cannot be taken.
+// Devices cannot access each other's memory, so only the pool's own device has access, which cannot be revoked.
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
   return with_pool(handle, [&](Driver& driver, MemoryPool& pool) {
     if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;

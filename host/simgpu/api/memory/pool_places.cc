@@ -1,4 +1,4 @@
-// Calls about the pools of a place.
+// Calls on the pools of a location.
 #include "host/simgpu/api/memory/pool_places.h"
 
 #include "host/simgpu/api/driver.h"
@@ -11,7 +11,7 @@ bool is_own_place(const CUmemLocation& location, CUmemAllocationType type) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-// Nodes have numbers; nothing else beside a device does.
+// Only devices and NUMA nodes have numbers.
 PoolPlace place_of(const CUmemLocation& location, CUmemAllocationType type) {
   const bool numbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   return {type, location.type, numbered ? location.id : 0};
@@ -21,7 +21,7 @@ bool is_of_place(const MemoryPool& pool, const CUmemLocation& location, CUmemAll
   return place_of(pool.properties().location, pool.properties().allocType) == place_of(location, type);
 }
 
-// Runs `call` on the pools of the place, which are made at the first question; a device's own are there from the start.
+// Calls `call` with the location's pools, created at first use; a device's own exist from the start.
 template <class F>
 CUresult with_place(Driver& driver, const CUmemLocation& location, CUmemAllocationType type, F&& call) {
   if (is_own_place(location, type)) {

@@ -1,5 +1,5 @@
-// Checks at the call everything that can be checked then: the sides, their ends, their kinds. Looks again when the
-// work's turn has come, since memory may have been freed meanwhile.
+// The call checks each side's range and kind. The work checks again when it executes, since memory may be freed in
+// between.
 #include "host/simgpu/api/memory/rows.h"
 
 #include <cstring>
@@ -14,8 +14,8 @@
 namespace simgpu {
 namespace {
 
-// Up to here an asynchronous copy from pageable memory takes a private copy at once and returns; beyond, it waits. CUDA
-// allows both; the private copy must not be large.
+// Up to this size, an asynchronous copy from pageable memory takes a private copy and returns; beyond it waits. CUDA
+// allows both. The limit bounds the private copy.
 constexpr std::size_t max_staged = 64 << 10;
 
 template <class F>
@@ -42,8 +42,8 @@ void fill_row(std::uint8_t* row, std::size_t width, std::uint32_t pattern, std::
   for (std::size_t i = 0; i < width; i += pattern_size) std::memcpy(row + i, &pattern, pattern_size);
 }
 
-// Memory of a pool, for a copy while another device's context is current: no pool here lets other devices in. Other memory
-// is copied, whichever context is current.
+// True for pool memory of another device than the current context's, which pools here do not share. Other memory can be
+// copied in any context.
 bool is_another_devices_pool(Driver& driver, Address start) {
   const Context* const current = driver.current();
   const auto allocation = driver.memory.find(start);
@@ -61,14 +61,14 @@ Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side sid
   return {.valid = true, .pageable = true, .span = *span};
 }
 
-// Memory may have been freed between the call and its turn in the stream.
+// Memory may be freed between the call and the work's execution.
 bool still_there(Driver& driver, const Layout& layout, const Found& found) {
   if (found.pageable || reachable(driver, layout.start, found.span)) return true;
   driver.fail({.code = CUDA_ERROR_ILLEGAL_ADDRESS, .what = "a copy or fill reached memory that was freed meanwhile."});
   return false;
 }
 
-// A fill is work of the stream's device, which does not reach another one's memory.
+// A fill runs on the stream's device, which cannot access other devices' memory.
 bool is_another_devices(const Allocation& allocation, const Context& context) {
   const bool on_a_device = allocation.kind == MemoryKind::Device || allocation.kind == MemoryKind::Pool;
   return on_a_device && allocation.device != nullptr && allocation.device != &context.device;
@@ -108,7 +108,7 @@ CUresult capture_copy(Driver& driver, Stream& stream, const Copy& copy, Side to,
   return error == CUDA_SUCCESS ? capture_node(driver, stream, work) : error;
 }
 
-// Whether the address is memory is asked when the graph is instantiated.
+// Instantiation checks the address.
 CUresult capture_fill(Driver& driver, Stream& stream, const Fill& fill) {
   if (fill.to.start % fill.pattern_size != 0) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMSET_NODE_PARAMS_v1 asked{.dst = fill.to.start,

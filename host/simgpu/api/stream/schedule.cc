@@ -11,7 +11,7 @@
 namespace simgpu {
 namespace {
 
-// The program's signals are for the program's threads.
+// Pool threads block signals, which are meant for the program's threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -57,8 +57,8 @@ Ticket Schedule::submit(std::function<void()> run, const std::vector<Ticket>& af
   return work;
 }
 
-// One thing less that `work` waits for. The lock is held on entry and on return, but not while a thread is woken or
-// started: it would come here and find the lock taken.
+// Removes one dependency of `work`. The lock is held on entry and return, but released while waking or starting a
+// thread, which would contend for it.
 void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
   if (--work->blockers_ != 0) return;
   if (work->by_submitter_) {
@@ -76,13 +76,13 @@ void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
   lock.lock();
 }
 
-// The lock is held.
+// Requires the lock.
 void Schedule::hand_over(const Ticket& work) {
   work->queued_ = work;
   if (!ready_.push(work.get())) more_.push_back(work.get());
 }
 
-// Called after taking from the balance, so a piece is there, in the queue or beside it.
+// Call after decrementing the balance: an item is then available.
 Ticket Schedule::take() {
   Work* work = nullptr;
   while (!ready_.pop(work)) {
@@ -118,7 +118,7 @@ bool Schedule::start() {
 
 void Schedule::start_thread() {
   if (make_thread()) return;
-  // No further thread is to be had: the others will come to it. Without any, nothing can ever run.
+  // The system refuses another thread; existing threads will run the item. Without any thread nothing can run.
   const std::lock_guard lock(mutex_);
   if (--threads_ == 0) throw std::bad_alloc();
 }
