@@ -1,5 +1,6 @@
-// Captures of streams, and what is refused meanwhile (docs/design/021-prohibited-in-capture.md, 049-capture-and-graphs.md). The driver
-// would end the process at the end of a capture whose stream was destroyed, so destroying that stream ends it here.
+// Stream captures, and the calls refused meanwhile (docs/design/021-prohibited-in-capture.md,
+// 049-capture-and-graphs.md). NVIDIA's driver crashes at the end of a capture whose stream was destroyed, so this one
+// aborts at the destruction.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -32,7 +33,7 @@ std::shared_ptr<Capture> capture_of(const StreamKey& key) {
   return nullptr;
 }
 
-// A capture of a stream that waits for the NULL stream of the current context, and so may not be waited for.
+// A capture of a stream that waits for the current context's NULL stream; waiting for it is forbidden.
 std::shared_ptr<Capture> blocking_capture() {
   for (const auto& capture : graphs().captures)
     for (const auto& [key, tips] : capture->streams)
@@ -124,7 +125,7 @@ CUresult begin_capture_to(CUstream stream, CUgraph graph, const CUgraphNode* nod
   return CUDA_SUCCESS;
 }
 
-// Whether the origin is behind everything that other streams have added.
+// Whether the origin stream follows all nodes that other streams have added.
 bool is_joined(const Capture& capture) {
   std::set<const void*> reached;
   std::vector<const void*> next;
@@ -228,9 +229,9 @@ CUresult update_dependencies(CUstream stream, CUgraphNode* nodes, const CUgraphE
   return CUDA_SUCCESS;
 }
 
-// ---- what is refused -----------------------------------------------------------------------------------------------
+// ---- refusals ------------------------------------------------------------------------------------------------------
 
-// The table does not have these yet (docs/design/021-prohibited-in-capture.md).
+// Calls that the table lacks (docs/design/021-prohibited-in-capture.md).
 constexpr std::string_view unsafe_too[] = {"cuMemPoolGetAttribute", "cuMemPoolTrimTo"};
 
 api::InCapture manner_of(std::string_view call) {
@@ -374,7 +375,7 @@ void fill_captures(host::Driver& t) {
   t.cuStreamGetCaptureInfo_v3_ptsz = capture_info<true>;
   t.cuStreamUpdateCaptureDependencies_v2 = update_dependencies<false>;
   t.cuStreamUpdateCaptureDependencies_v2_ptsz = update_dependencies<true>;
-  // It takes any number, as the driver does.
+  // It accepts any number, as NVIDIA's driver does.
   t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
     const std::lock_guard lock(state->mutex);
     if (mode == nullptr) die("cuThreadExchangeStreamCaptureMode: no mode");

@@ -68,7 +68,7 @@ CUresult create_context(const char* name, CUcontext* context, unsigned flags, CU
   if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) die("%s: flags of %u", name, flags);
   if (entry.failed()) return entry.result;
   auto* created = new std::uint64_t[2]{};
-  state->destroyed.push_back(created);  // given back at the end
+  state->destroyed.push_back(created);  // freed at the end
   state->contexts.insert(created);
   below = current, current = created;
   return *context = reinterpret_cast<CUcontext>(created), CUDA_SUCCESS;
@@ -81,7 +81,7 @@ CUresult with_context_and_event(const char* name, CUcontext context, CUevent eve
   return entry.result;
 }
 
-// The stack of a thread is two contexts deep: who creates one pops it.
+// A thread's stack is two contexts deep, so a caller that creates a context pops it.
 void fill_created_contexts(host::Driver& t) {
   t.cuCtxCreate_v2 = [](CUcontext* context, unsigned flags, CUdevice device) {
     return create_context("cuCtxCreate_v2", context, flags, device);
@@ -179,12 +179,12 @@ void fill_contexts(host::Driver& t) {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
-// No bytes may be at null, which memmove() does not allow.
+// memmove() forbids null even for 0 bytes.
 void move_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memmove(to, from, bytes);
 }
 
-// A copy that adds a node to a capture. What it names is judged before.
+// A copy that adds a node to a capture. The addresses are checked first.
 std::optional<CUresult> capture_copy(CUstream stream, bool per_thread, CUdeviceptr to, CUdeviceptr from,
                                      std::size_t bytes) {
   Work work;
@@ -241,7 +241,7 @@ CUresult fill(const char* name, CUdeviceptr at, T value, std::size_t count, CUst
                .elementSize = sizeof(T),
                .width = count,
                .height = 1};
-  // A captured fill may have any address (golden lines, group captured_fills_of_nothing).
+  // A captured fill may have any address (golden lines of the group captured_fills_of_nothing).
   if (const auto captured = capture_work(stream, per_thread, work)) return *captured;
   check_device(name, at, count * sizeof(T));
   for (std::size_t i = 0; i < count; ++i) reinterpret_cast<T*>(at)[i] = value;
@@ -256,7 +256,7 @@ CUresult fill_rows(const char* name, CUdeviceptr at, std::size_t pitch, T value,
   return CUDA_SUCCESS;
 }
 
-// One side of a copy of rows. An array has no content here.
+// One side of a copy of rows. Arrays have no content here.
 struct CopySide {
   CUmemorytype type;
   CUarray array;
@@ -274,8 +274,8 @@ CopySide from_of(const CUDA_MEMCPY3D& c) {
   return {c.srcMemoryType, c.srcArray, c.srcHost, c.srcDevice, c.srcPitch, c.srcHeight};
 }
 
-// Whether the driver copies a row. Memory of the host must be registered, and device memory known. With UNIFIED a driver
-// takes an unknown address for the caller's own memory, so a worker never uses it.
+// Whether the driver copies a row. Host memory must be registered, and device memory known. With UNIFIED a driver takes
+// an unknown address for the caller's own memory, so a worker must never use it.
 bool copies_row(const char* name, CUmemorytype type, CUdeviceptr at, std::size_t bytes) {
   if (type == CU_MEMORYTYPE_HOST && !is_pinned(at, bytes)) {
     forgive_ended_range(at, bytes);
@@ -402,7 +402,7 @@ void fill_peer_copies(host::Driver& t) {
 
 // ---- tensor maps ---------------------------------------------------------------------------------------------------
 
-// Writes every byte of the map, so that a place that is too small or not aligned is seen.
+// Writes every byte of the map, so that a too small or misaligned buffer is detected.
 CUresult make_map(const char* name, CUtensorMap* map, void* address) {
   Entry entry(name);
   if (entry.failed()) return entry.result;
@@ -412,7 +412,7 @@ CUresult make_map(const char* name, CUtensorMap* map, void* address) {
   return entry.result;
 }
 
-// Arrays are read as far as a rank may go.
+// Reads the arrays as far as the rank allows.
 void touch_tensor(cuuint32_t rank, const cuuint64_t* dimensions, const cuuint64_t* strides, const cuuint32_t* steps) {
   if (rank < 1 || rank > 5) die("a tensor of rank %u", rank);
   touch(dimensions, rank * sizeof *dimensions);
@@ -506,7 +506,7 @@ CUresult wait_for_word(const char* name, CUstream stream, CUdeviceptr at) {
   return CUDA_SUCCESS;
 }
 
-// One operation of a batch: its word is the session's, and no byte is set that its kind does not use.
+// Checks an operation of a batch: its word belongs to the session, and unused bytes are 0.
 void check_operation(const char* name, const CUstreamBatchMemOpParams& op) {
   struct {
     const char* name;
@@ -616,7 +616,7 @@ CUresult synchronize(CUstream stream) {
   return refuse_captured(stream, per_thread).value_or(CUDA_SUCCESS);
 }
 
-// On a thread that is not the caller's, as NVIDIA's driver does it; streams are empty here, so it is done at once.
+// Calls it on another thread, as NVIDIA's driver does; streams are empty here, so it runs at once.
 template <bool per_thread>
 CUresult launch_host_function(CUstream stream, CUhostFn function, void* data) {
   ENTER("cuLaunchHostFunc");
@@ -677,7 +677,7 @@ CUresult elapsed(const char* name, float* milliseconds, CUevent a, CUevent b) {
   return *milliseconds = 1.5F, CUDA_SUCCESS;
 }
 
-// Both streams of a copy of attributes.
+// Checks both streams of a copy of attributes.
 template <bool per_thread>
 CUresult copy_attributes(CUstream to, CUstream from) {
   ENTER("cuStreamCopyAttributes");
@@ -764,7 +764,7 @@ void fill_streams(host::Driver& t) {
 
 }  // namespace
 
-// The value of an option, 0 where it is absent.
+// The value of an option; 0 if absent.
 std::uint64_t option(CUjit_option name, unsigned count, const CUjit_option* names, void** values) {
   std::uint64_t value = 0;
   for (unsigned i = 0; i < count; ++i)
@@ -783,7 +783,7 @@ void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUj
 
 namespace {
 
-// As far as its headers say, which is what a driver goes by that is given no length.
+// Reads as far as the headers say, like a driver, which gets no length.
 CUresult read_image(const char* call, const void* image) {
   if (cuabi::image_kind(image) != cuabi::ImageKind::Wrapper) {
     touch(image, cuabi::image_size(image));
@@ -826,7 +826,7 @@ CUresult unload(const char* call, Handle kind, T handle) {
   return CUDA_SUCCESS;
 }
 
-// What a module or a library of this driver has. A list names it in this order, and has room for `room` of it.
+// The kernels of each module and library, in the order of lists.
 constexpr const char* kernels_there[] = {"fill", "fault", "nothing"};
 
 template <class T, class Owner>
@@ -866,7 +866,7 @@ CUresult name_of(const char* call, Handle kind, const char** name, T handle) {
   return *name = state->kernels[handle].c_str(), CUDA_SUCCESS;
 }
 
-// A library's managed variable is found in its module, too. Of other globals a library has one in each context.
+// A library's managed variable also belongs to its module. Of another global, a library has one per context.
 Global* global_of(const void* owner, const char* name, bool only_managed) {
   const bool managed = std::strcmp(name, "shared") == 0;
   if (!managed && (only_managed || std::strcmp(name, "counter") != 0)) return nullptr;
@@ -894,7 +894,7 @@ CUresult find_global(const char* call, CUdeviceptr* address, std::size_t* bytes,
   return CUDA_SUCCESS;
 }
 
-// Of a global that a call has named.
+// Whether a global that a call has named is managed.
 CUresult is_managed(unsigned* answer, CUpointer_attribute attribute, CUdeviceptr at) {
   Entry entry("cuPointerGetAttribute", false, false);
   if (entry.failed()) return entry.result;
@@ -959,7 +959,7 @@ void run_fill(const std::byte* params) {
   for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint32_t*>(address)[i] = value;
 }
 
-// How parameters are given matters to a graph alone: the worker gives them one by one only while a stream is captured.
+// Only graphs depend on how parameters are passed: the worker passes them one by one only during a capture.
 CUresult launch(const char* call, CUfunction f, const CUlaunchConfig& config, bool per_thread, void** params,
                 void** extra) {
   check(call, Handle::Function, f);

@@ -1,13 +1,13 @@
-// A strict driver for tests: a host::Driver filled with functions that believe nobody. A handle, an address or an
-// option that it never issued ends the process with a sentence, and every byte that it is lent is touched, so that
-// AddressSanitizer sees a length that lies. What it does it does at once: a stream is behind only where a test says so.
+// A strict driver for tests: a host::Driver that trusts no caller. A handle, address or option that it never issued
+// ends the process with a message. It touches every byte that it gets, so that AddressSanitizer detects a wrong length.
+// Work completes at once, unless a test delays a stream.
 //
-// It knows one module, whatever text is loaded that starts as PTX does: kernels `fill` (a u64 address, a u32 count, a
-// u32 value), `fault` and `nothing` (a name may go on after `fill`), the global `counter` of 16 bytes, and the variable
-// `shared` of 24 bytes in managed memory. Other images it reads as far as their own headers say they reach, and refuses.
-// What is found in a module or a library ends with it.
+// Any text that begins like PTX loads the same module: kernels `fill` (a u64 address, a u32 count, a u32 value; its
+// name may be longer), `fault` and `nothing`, the global `counter` of 16 bytes, and the managed variable `shared` of 24
+// bytes. The driver reads other images as far as their headers say, and refuses them. Objects found in a module or
+// library end with it.
 //
-// One at a time; safe from any thread.
+// One at a time; thread-safe.
 #pragma once
 
 #include <atomic>
@@ -24,24 +24,24 @@
 
 namespace fake {
 
-inline constexpr std::size_t device_memory = std::size_t{1} << 30;  // more cannot be allocated
+inline constexpr std::size_t device_memory = std::size_t{1} << 30;  // allocations beyond it fail
 inline constexpr int max_threads_per_block = 1024;
 inline constexpr unsigned max_dynamic_shared = 48 << 10;  // of a launch
 
-// For a test whose channels run at once. What is used while somebody else ends it is no mistake of the worker's: a
-// native program that does so races as well. The use then throws Raced, which the test turns into the call's result;
-// what had ended before the use began still ends the process.
+// For tests with concurrent channels. Using an object while another channel ends it is no mistake of the worker, as
+// native programs can race, too. The use then throws Raced, which the test turns into the call's result. An object that
+// ended before the use began still ends the process.
 struct Races {
-  std::uint64_t (*now)();                                          // which record's work the calling thread does
-  bool (*overlap)(std::uint64_t one_record, std::uint64_t other);  // whether neither was executed when the other began
-  // As real drivers do: a name looked up again has the same handle, and a new module or kernel lies where an ended one
-  // lay.
+  std::uint64_t (*now)();                                          // the record that the calling thread executes
+  bool (*overlap)(std::uint64_t one_record, std::uint64_t other);  // whether the two records ran concurrently
+  // As real drivers do: looking up a name again returns the same handle, and a new module or kernel may reuse an ended
+  // one's address.
   bool handles_come_again;
 };
 struct Raced {};
 
-// For a test that says which call of the program's the calling thread serves: the name of its entry point, "" where there is none.
-// While a capture is open no other call may be made in a mode that is not RELAXED. Nothing: the test does not say.
+// Names the program's entry point that the calling thread executes; "" for none, nothing if the test does not say.
+// While a capture is open, any other call must run in mode RELAXED.
 extern thread_local std::optional<std::string_view> programs_call;
 
 class Driver {
@@ -55,40 +55,39 @@ class Driver {
 
   // The next call of this name returns `result` and does nothing.
   void fail_next(const std::string& call, CUresult result);
-  // How often an entry point was called; `name` is that of the plain form.
+  // The number of calls of an entry point, by the name of its plain form.
   std::uint64_t calls(const std::string& name);
-  // Of those, by their _ptsz or _ptds form.
+  // The number of these in the _ptsz or _ptds form.
   std::uint64_t per_thread_calls(const std::string& name);
   void let_race(const Races& races);
-  // While closed, cuMemsetD8Async and cuEventRecord do not return, as where a queue is full. `spins`: who is held there keeps
-  // a processor busy, as in a driver that waits for a GPU.
+  // While closed, cuMemsetD8Async and cuEventRecord block, as on a full queue. `spins`: blocked threads use the
+  // processor, as in a driver that waits for a GPU.
   void close_gate(bool spins = false) {
     gate_spins_ = spins;
     gate_closed_ = true;
   }
   void open_gate() { gate_closed_ = false; }
-  // As long as the GPU has work, cuCtxSynchronize does not return, and no stream is done, nor an event that was recorded
-  // meanwhile.
+  // While the GPU has work, cuCtxSynchronize blocks, no stream is done, and no event recorded meanwhile is done.
   void keep_working(bool works) { works_ = works; }
-  // As long as values are missing, a stream that is made to wait for one stands there, and cuCtxSynchronize does not return.
+  // While values are missing, a stream that waits for one stays blocked, and so does cuCtxSynchronize.
   void keep_values_back(bool missing);
-  // From now on a range of addresses that is freed becomes ordinary memory of the process, with the bytes that it had,
-  // until a reservation gets the range again. A copy of rows then does as a real driver does. It refuses an unknown address
-  // that is said to be device memory. It takes an unknown address of a kind that is not said for memory of the process.
+  // From now on a freed range of addresses becomes ordinary memory of the process, with its bytes, until a reservation
+  // reuses it. A copy of rows then acts as a real driver does. It refuses an unknown address declared as device memory.
+  // An unknown address of undeclared type counts as memory of the process.
   void let_freed_ranges_stay();
   bool somebody_waits() const { return waiting_ != 0; }
-  // Live objects of all kinds, and device allocations: what a session has left behind. Not counted is what a graph consists of, which
-  // the driver makes without telling: nodes, graphs, and what keeps a function.
+  // Live objects of all kinds, and device allocations, to find what a session has left. Excludes the parts of graphs
+  // that the driver makes internally: nodes, graphs, and holders of functions.
   std::size_t live_handles();
-  // Graphs that only the program ends: no node holds them, and no open capture fills them.
+  // Graphs that only the program ends: neither a node nor an open capture holds them.
   std::set<const void*> live_graphs();
-  // The device's pool, which the driver makes when it is first used; null: it has not been.
+  // The device's pool, made at its first use; null before.
   const void* own_pool();
-  // Whether this is the address of a handle, live or destroyed: what must never be seen outside of the worker.
+  // Whether this is the address of a handle, live or destroyed. The worker must never reveal one.
   bool issued(const void* address);
   std::size_t live_allocations();
   bool is_live(const void* handle);
-  // Device memory that may be named: allocations and globals, as start and bytes.
+  // Device memory that calls may name: allocations and globals, as start and size.
   std::vector<std::pair<CUdeviceptr, std::size_t>> live_ranges();
   std::size_t registered_bytes();
 

@@ -1,4 +1,4 @@
-// Graphs: nodes, edges, executables, and user objects. Launching an executable calls its host functions and does nothing else.
+// Graphs: nodes, edges, executables, and user objects. A launch only calls the host functions.
 #include "tests/fake/graph.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace fake {
 
 Graphs& graphs() { return *state->graphs; }
 
-// The user objects that are left when the driver ends have their destructors called then.
+// At its end, the driver calls the destructors of the remaining user objects.
 Graphs::~Graphs() {
   for (auto& [handle, object] : user_objects) object.destructor(object.data);
 }
@@ -105,7 +105,7 @@ CUresult release_for_graph(CUgraph graph, CUuserObject object, unsigned count) {
 
 // ---- lists ---------------------------------------------------------------------------------------------------------
 
-// Without arrays the count; else as much as there is room for.
+// Without arrays it returns the count; otherwise as many as fit.
 CUresult give(const std::vector<Edge>& list, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
               std::size_t* count) {
   if (count == nullptr) die("a list without a place for its count");
@@ -156,7 +156,7 @@ CUresult neighbours(const char* call, CUgraphNode handle, CUgraphNode* out, CUgr
 
 bool is_same(const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; }
 
-// A cycle is found when the graph is instantiated.
+// Instantiation detects cycles, not this call.
 CUresult change_edges(const char* call, CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
                       const CUgraphEdgeData* data, std::size_t count, bool add) {
   Entry entry(call, false, false);
@@ -182,7 +182,7 @@ CUresult change_edges(const char* call, CUgraph handle, const CUgraphNode* from,
 
 // ---- graphs --------------------------------------------------------------------------------------------------------
 
-// Whether a capture fills it, or a graph inside of it.
+// Whether a capture fills this graph or a graph inside it.
 bool is_open(const Graph& graph) {
   const auto holds_open = [](const void* node) {
     const std::vector<CUgraph>& inside = graphs().nodes.at(node).inside;
@@ -208,7 +208,7 @@ CUresult destroy_graph(CUgraph handle) {
   return end_graph(call, handle), CUDA_SUCCESS;
 }
 
-// The last node of a stream that is captured stays.
+// The last node of a captured stream cannot be destroyed.
 CUresult destroy_node(CUgraphNode handle) {
   constexpr const char* call = "cuGraphDestroyNode";
   Entry entry(call, false, false);
@@ -246,7 +246,7 @@ CUresult find_in_clone(CUgraphNode* out, CUgraphNode original, CUgraph handle) {
 
 // ---- executables ---------------------------------------------------------------------------------------------------
 
-// Null: no node is behind itself.
+// A node on a cycle; null if there is none.
 const void* node_in_cycle(const Graph& graph) {
   std::vector<const void*> left = graph.nodes;
   for (bool found = true; found;) {
@@ -313,7 +313,7 @@ CUresult update(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResul
     if (!graph.edges.empty()) info->errorFromNode = handle_of(graph.edges.back().from);
     return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
   }
-  // The references of the new graph stand in the place of those that the executable has.
+  // The new graph's references replace the executable's.
   References before = std::exchange(exec.objects, {});
   exec.functions.clear();
   take_functions(exec, graph);
@@ -329,7 +329,7 @@ CUresult launch(const char* call, CUgraphExec handle, CUstream stream, bool runs
   if (const auto refused = refuse_captured(stream, per_thread)) return *refused;
   if (!runs) return CUDA_SUCCESS;
   const std::vector<CUDA_HOST_NODE_PARAMS> functions = exec.functions;
-  References kept;  // until the functions have run
+  References kept;  // released after the functions have run
   give_references(kept, exec.objects);
   entry.lock.unlock();
   for (const CUDA_HOST_NODE_PARAMS& function : functions) function.fn(function.userData);
@@ -347,7 +347,7 @@ CUresult destroy_executable(CUgraphExec handle) {
   return destroy(call, Handle::GraphExec, handle), CUDA_SUCCESS;
 }
 
-// Only nodes that do something can be switched off.
+// Only nodes with an effect can be disabled.
 CUresult with_switch(const char* call, CUgraphExec handle, CUgraphNode node, unsigned* get, unsigned set) {
   Entry entry(call, false, false);
   Executable& exec = executable_of(call, handle);

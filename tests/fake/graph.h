@@ -1,5 +1,5 @@
-// Graphs and captures of the strict driver: what their files share (graph.cc, graph_nodes.cc, capture.cc). Everything here is under
-// the state's lock.
+// Shared declarations for graphs and captures of the strict driver (graph.cc, graph_nodes.cc, capture.cc). The state's
+// lock guards everything here.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ struct Edge {
   CUgraphEdgeData data;
 };
 
-// What a node does. Only the members of its type are used.
+// A node's parameters. Only the members of its type are used.
 struct Work {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
@@ -35,9 +35,9 @@ struct Work {
 
 struct Node : Work {
   const void* graph = nullptr;
-  const void* original = nullptr;  // the node of which it is a clone
-  std::vector<CUgraph> inside;     // the graph of a child graph node, the bodies of a conditional one
-  // Lent by cuGraphKernelNodeGetParams.
+  const void* original = nullptr;  // the node that this one is a clone of
+  std::vector<CUgraph> inside;     // a child graph, or the bodies of a conditional node
+  // The arrays that cuGraphKernelNodeGetParams returns.
   std::vector<void*> each;
   std::size_t block_bytes = 0;
   void* extra[5] = {};
@@ -50,14 +50,14 @@ struct Graph {
   std::vector<const void*> nodes;
   std::vector<Edge> edges;
   References objects;
-  const void* node = nullptr;  // the node that it is inside of
+  const void* node = nullptr;  // the node that contains it
   bool captured_into = false;
 };
 
 struct Executable {
   std::map<const void*, Work> nodes;  // by the nodes of its graph
   std::set<const void*> disabled;
-  std::vector<CUDA_HOST_NODE_PARAMS> functions;  // of child graphs, too
+  std::vector<CUDA_HOST_NODE_PARAMS> functions;  // including child graphs
   References objects;
   cuuint64_t flags = 0;
 };
@@ -68,7 +68,7 @@ struct UserObject {
   std::uint64_t references;
 };
 
-// A stream as the driver knows it: each thread has a per-thread stream of its own.
+// A stream as the driver identifies it: each thread has its own per-thread stream.
 using StreamKey = std::pair<const void*, std::thread::id>;
 struct Tip {
   const void* node;
@@ -78,7 +78,7 @@ using Tips = std::vector<Tip>;
 
 struct Capture {
   CUgraph graph;
-  bool owns_graph;  // it ends with a capture that fails
+  bool owns_graph;  // the graph ends if the capture fails
   StreamKey origin;
   const void* context;
   std::map<StreamKey, Tips> streams;
@@ -86,7 +86,7 @@ struct Capture {
   std::thread::id thread;
   cuuint64_t number;
   bool invalid = false, ended = false;
-  // Lent by cuStreamGetCaptureInfo.
+  // The arrays that cuStreamGetCaptureInfo returns.
   std::vector<CUgraphNode> nodes;
   std::vector<CUgraphEdgeData> edges;
 };
@@ -99,7 +99,7 @@ struct Graphs {
   std::map<const void*, UserObject> user_objects;
   std::map<CUgraphConditionalHandle, const void*> conditions;  // their graphs
   std::vector<std::shared_ptr<Capture>> captures;
-  std::map<const void*, std::pair<std::shared_ptr<Capture>, Tips>> events;  // those last recorded in a capture
+  std::map<const void*, std::pair<std::shared_ptr<Capture>, Tips>> events;  // events last recorded in a capture
   std::set<const void*> non_blocking;                                       // streams
   std::map<std::thread::id, CUstreamCaptureMode> modes;                     // of threads; else GLOBAL
   cuuint64_t captures_begun = 0, conditions_made = 0;
@@ -113,7 +113,7 @@ Graph& graph_of(const char* call, CUgraph graph);
 Node& node_of(const char* call, CUgraphNode node);
 CUgraph make_graph(const void* node = nullptr);
 void end_graph(const char* call, CUgraph graph);
-// False: one of these is no node of the graph, or comes twice.
+// False if a node is not in the graph or appears twice.
 bool are_nodes_of(const char* call, CUgraph graph, const CUgraphNode* nodes, std::size_t count);
 bool has_room();
 CUgraphNode append(CUgraph graph, const Work& work, const Tips& after);
@@ -121,17 +121,17 @@ CUgraphNode append(CUgraph graph, const Work& work, const Tips& after);
 void clone_into(CUgraph to, CUgraph from);
 void give_references(References& to, const References& from);
 void end_references(const char* call, References& objects);
-// The host functions of a graph and those inside of it, and what keeps them.
+// Collects the host functions of a graph and its inner graphs, and references to what keeps them.
 void take_functions(Executable& exec, const Graph& graph);
 
 // ---- nodes (graph_nodes.cc) ----------------------------------------------------------------------------------------
 
-// The parameters of a kernel, read as the driver reads them. False: there are too few.
+// Reads a kernel's parameters as the driver does. False if there are too few.
 bool read_parameters(Work& work, const void* function, void** params, void** extra);
 
 // ---- captures (capture.cc) -----------------------------------------------------------------------------------------
 
-// Null: the stream is not captured.
+// Null if the stream is not captured.
 std::shared_ptr<Capture> capture_of(CUstream stream, bool per_thread);
 
 }  // namespace fake

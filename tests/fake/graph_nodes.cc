@@ -1,4 +1,4 @@
-// Nodes that a program makes by hand, and their parameters.
+// Nodes that a program adds itself, and their parameters.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace fake {
 namespace {
 
-// Adds a node of this work behind the dependencies.
+// Adds a node with this work after its dependencies.
 CUresult add(const char* call, CUgraphNode* out, CUgraph graph, const CUgraphNode* after, std::size_t count,
              const Work& work) {
   if (out == nullptr) die("%s: no place for the node", call);
@@ -18,12 +18,12 @@ CUresult add(const char* call, CUgraphNode* out, CUgraph graph, const CUgraphNod
   return *out = append(graph, work, tips), CUDA_SUCCESS;
 }
 
-// Null: the current one.
+// A null context means the current one.
 void check_nodes_context(const char* call, CUcontext context) {
   if (context != nullptr) check_context(call, context);
 }
 
-// What a call says of a node, judged as the driver does.
+// A node's checked parameters, and the call's result for them.
 struct Judged {
   CUresult result = CUDA_SUCCESS;
   Work work;
@@ -83,7 +83,7 @@ Judged judge_event(const char* call, CUevent event, CUgraphNodeType type) {
   return judged;
 }
 
-// Gives a node, or an executable's, other work of the same type.
+// Changes the work of a node, or of an executable's node, to work of the same type.
 CUresult set(Work& to, const Judged& judged) {
   if (to.type != judged.work.type) return CUDA_ERROR_INVALID_VALUE;
   if (judged.result == CUDA_SUCCESS) to = judged.work;
@@ -118,7 +118,7 @@ CUresult get(const char* call, CUgraphNode node, CUgraphNodeType type, Params Wo
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// The driver lends its own arrays.
+// Returns the driver's own arrays.
 CUresult get_kernel(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* out) {
   WITH("cuGraphKernelNodeGetParams_v2", false);
   Node& node = node_of(name, handle);
@@ -245,7 +245,7 @@ void fill_host_nodes(host::Driver& t) {
     WITH("cuGraphHostNodeSetParams", false);
     return set_node(name, node, judge(name, p));
   };
-  // A function that only an executable has is called by its launches, too.
+  // An executable's launches also call a function that its graph lacks.
   t.cuGraphExecHostNodeSetParams = [](CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* p) {
     WITH("cuGraphExecHostNodeSetParams", true);
     const CUresult result = set_in(name, exec, node, judge(name, p));
@@ -279,7 +279,7 @@ void fill_event_nodes(host::Driver& t) {
 #undef EVENT_NODE
 }
 
-// ---- graphs inside of nodes ----------------------------------------------------------------------------------------
+// ---- graphs inside nodes -------------------------------------------------------------------------------------------
 
 std::size_t size_of(CUgraph graph) {
   std::size_t size = 0;
@@ -295,7 +295,7 @@ CUresult add_child(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, st
   graph_of(name, graph);
   graph_of(name, child);
   if (graphs().nodes.size() + size_of(child) >= most_nodes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUgraph inside = make_graph();  // cloned first, for the graph may be its own child
+  const CUgraph inside = make_graph();  // cloned first, since the graph may be its own child
   clone_into(inside, child);
   Work work;
   work.type = CU_GRAPH_NODE_TYPE_GRAPH;

@@ -1,5 +1,5 @@
-// Green contexts and resources. A resource's bytes are believed only whole, and a green context is current in one thread at
-// a time: as the real driver, which looks at neither.
+// Green contexts and resources. A resource must match an issued one in every byte, and a green context is current in at
+// most one thread. The real driver checks neither.
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned multiprocessors = 16, least_part = 4;
 
-// In the bytes of the driver's own. The address is one that nobody outside of the worker may see.
+// The driver's own bytes in a resource. No address here may leave the worker.
 struct Hidden {
   const void* secret;
   unsigned first;
@@ -79,7 +79,7 @@ CUresult describe(CUdevResourceDesc* description, CUdevResource* resources, unsi
   if (count == 0) die("%s: no resources", call);
   for (unsigned i = 0; i < count; ++i) taken(call, resources[i]);
   auto* made = new std::uint64_t[2]{};
-  state->destroyed.push_back(made);  // given back at the end, since nothing ends a description
+  state->destroyed.push_back(made);  // freed at the end, since no call ends a description
   state->descriptions.insert(made);
   return *description = reinterpret_cast<CUdevResourceDesc>(made), CUDA_SUCCESS;
 }

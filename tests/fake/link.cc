@@ -1,4 +1,4 @@
-// The JIT linker. A link's image is its inputs, one behind the other.
+// The JIT linker. A link's image is the concatenation of its inputs.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ void write_link_log(const PendingLink& link, CUjit_option buffer, CUjit_option s
       link.values[i] = reinterpret_cast<void*>(std::min<std::uint64_t>(room - 1, 24));
 }
 
-// Writes to everything that the link's options point to, as a driver may at any step.
+// Writes to all buffers in the link's options, as a driver may at any step.
 PendingLink& step(const char* call, CUlinkState handle) {
   check(call, Handle::Link, handle);
   PendingLink& link = state->links[handle];

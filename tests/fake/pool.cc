@@ -1,4 +1,4 @@
-// Pools and stream-ordered allocation. What a stream orders is done at once.
+// Pools and stream-ordered allocation; both take effect at once.
 #include "tests/fake/graph.h"
 
 namespace fake {
@@ -28,12 +28,12 @@ CUresult with_pool(const char* name, CUmemoryPool pool) {
   return entry.result;
 }
 
-// The driver would take memory at each launch of the graph, and no quota would count it.
+// The driver would allocate at each launch of the graph, without counting against a quota.
 void refuse_memory_node(const char* call, CUstream stream, bool per_thread) {
   if (capture_of(stream, per_thread) != nullptr) die("%s: a memory node", call);
 }
 
-// `pool`: null for the default one.
+// `pool`: null for the default pool.
 template <bool per_thread>
 CUresult allocate_in_order(const char* name, CUdeviceptr* at, std::size_t bytes, CUstream stream,
                            CUmemoryPool pool = nullptr) {

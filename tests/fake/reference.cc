@@ -1,4 +1,5 @@
-// Texture and surface references: what is bound to each, with no check of what has ended since, as in a real driver.
+// Texture and surface references: their bindings. Like a real driver, it does not check whether a bound object has
+// ended.
 #include <cstring>
 
 #include "tests/fake/state.h"
@@ -16,7 +17,7 @@ CUresult find_reference(const char* name, Reference* found, Handle kind, CUmodul
   return *found = issue_once<Reference>(kind, module, std::string(name) + of), CUDA_SUCCESS;
 }
 
-// A call that names a texture reference, and then does `rest`.
+// Checks the texture reference, then runs `rest`.
 template <class F>
 CUresult with(const char* name, CUtexref reference, F&& rest) {
   Entry entry(name);

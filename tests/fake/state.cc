@@ -31,8 +31,9 @@ void touch(const void* at, std::size_t bytes) {
 
 // ---- handles and addresses; all under the state's lock -------------------------------------------------------------
 
-// The place of an ended handle of this kind, where such come again; else a new one. Streams, events, texture references and what
-// graphs consist of do not: two that destroy one at the same time would end another's, and no worker can tell.
+// Where handles are reused: an ended handle of this kind; otherwise a new one. Streams, events, texture references and
+// parts of graphs are never reused. Two concurrent destructions would end a new object there, and no worker can detect
+// that.
 bool is_of_graphs(Handle kind) {
   return kind == Handle::Graph || kind == Handle::GraphNode || kind == Handle::GraphExec || kind == Handle::UserObject;
 }
@@ -50,7 +51,7 @@ std::uint64_t* place_for(Handle kind) {
   return new std::uint64_t[2]{};
 }
 
-// Throws where what was ended by this record has been used by one that runs at the same time.
+// Throws if a concurrent record used the object that this record ended.
 void forgive_race(std::uint64_t ended_by) {
   if (state->races->overlap(ended_by, state->races->now())) throw Raced();
 }
@@ -103,7 +104,7 @@ void destroy(const char* call, Handle kind, const void* handle) {
     if (const auto at = state->handles.find(other); at != state->handles.end()) destroy(call, at->second, other);
 }
 
-// Whether mapped pieces that touch have all of it.
+// Whether adjacent mappings cover the whole range.
 bool is_mapped(CUdeviceptr at, std::size_t bytes) {
   auto piece = state->mapped.upper_bound(at);
   if (piece == state->mapped.begin()) return false;
@@ -138,7 +139,7 @@ void forgive_ended_range(CUdeviceptr at, std::size_t bytes) {
 }
 
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
-  // The driver copies and sets no bytes at any address, null among them (golden lines "0 bytes, nulls").
+  // The driver copies and sets 0 bytes at any address, including null (golden lines "0 bytes, nulls").
   if ((at == 0 && bytes == 0) || is_live(at, bytes)) return;
   forgive_ended_range(at, bytes);
   die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
@@ -154,7 +155,7 @@ void check_current(const char* call) {
   check_context(call, current);
 }
 
-// What lives in a context goes with it.
+// Ends the objects of a context.
 void end_what_lives_in(const char* call, const void* context) {
   end_captures_in(context);
   std::vector<const void*> gone;

@@ -1,5 +1,5 @@
-// The inside of the strict driver (tests/fake/driver.h), for the files that fill its table: what it has given out, and
-// the checks of what it is given. Everything here is under the state's lock, which an Entry holds.
+// The state of the strict driver (tests/fake/driver.h), for the files that fill its table: issued objects, and checks
+// of arguments. An Entry holds the lock that guards everything here.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ using api::Handle;
 struct EndedRange {
   CUdeviceptr start;
   std::size_t bytes;
-  std::uint64_t by;  // which record
+  std::uint64_t by;  // the record
 };
 
-// What a driver keeps of a link: pointers to the caller's values and buffers, the rooms that these had, and its image.
+// What a driver keeps of a link: pointers to the caller's values and buffers, the buffers' sizes, and its image.
 struct PendingLink {
   std::vector<CUjit_option> names;
   void** values = nullptr;
@@ -37,7 +37,7 @@ struct PendingLink {
   std::vector<std::byte> image;
 };
 
-// What is set of a texture or surface reference.
+// The binding of a texture or surface reference.
 struct BoundReference {
   const void* array = nullptr;
   CUdeviceptr address = 0;
@@ -62,43 +62,43 @@ struct Work;
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
-  std::map<const void*, const void*> owners;  // what a handle ends with, where it is not its own
+  std::map<const void*, const void*> owners;  // the owner that a handle ends with, if any
   std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
   std::map<CUdeviceptr, std::size_t> ranges;                                    // device memory and globals
-  std::map<const std::byte*, std::size_t> pinned;                               // what is registered
+  std::map<const std::byte*, std::size_t> pinned;                               // registered memory
   std::map<const void*, std::string> kernels;                                   // functions and kernels, by handle
   std::map<std::tuple<const void*, const void*, std::string>, Global> globals;  // by owner, context (or null) and name
   std::map<std::string, CUresult> failures;
   std::map<std::string, std::uint64_t> calls, per_thread;
   std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
-  std::set<const void*> standing;                 // streams that wait for a value that is missing
+  std::set<const void*> standing;                 // streams that wait for a missing value
   std::set<const void*> not_passed, beside_work;  // events behind such a wait, and those that were recorded beside work
-  std::vector<const void*> destroyed;             // kept, so that no later handle has the same address
+  std::vector<const void*> destroyed;             // kept, so that no later handle reuses the address
   std::size_t allocated = 0;
   CUresult sticky = CUDA_SUCCESS;
   std::optional<Races> races;
-  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // where races are let: the records, by handle
-  std::map<const void*, Handle> places;                        // of ended handles, for new ones of that kind
+  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // with races: the ending records, by handle
+  std::map<const void*, Handle> places;                        // ended handles, for reuse by the same kind
   std::vector<EndedRange> ended_ranges;
-  std::map<std::pair<const void*, std::string>, const void*> found;  // what has been looked up, by owner and name
+  std::map<std::pair<const void*, std::string>, const void*> found;  // looked-up objects, by owner and name
   std::set<const void*> contexts;                                    // created ones
   std::map<const void*, const void*> made_in;                        // the context of each handle
-  std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
+  std::map<CUdeviceptr, const void*> allocated_in;                   // the context of each allocation
   std::map<unsigned long long, const void*> numbers;                 // of texture and surface objects: their handles
   std::map<const void*, PendingLink> links;                          // by handle
   std::map<const void*, BoundReference> bound;                       // by reference
   const void* default_pool = nullptr;
   std::map<const void*, PoolUse> pools;               // what pools hold
-  std::map<CUdeviceptr, const void*> from_pool;       // of each allocation from one
+  std::map<CUdeviceptr, const void*> from_pool;       // the pool of each allocation from one
   std::map<CUdeviceptr, std::size_t> reserved;        // by cuMemAddressReserve
   bool freed_ranges_stay = false;                     // as ordinary memory of the process
   std::map<CUdeviceptr, std::size_t> freed;           // such ranges
-  std::map<CUdeviceptr, std::uint64_t> mapped;        // which allocation lies there
-  std::map<std::uint64_t, std::size_t> physical;      // bytes of each allocation
-  std::map<std::uint64_t, unsigned> physical_given;   // how often its handle was given
+  std::map<CUdeviceptr, std::uint64_t> mapped;        // the allocation mapped there
+  std::map<std::uint64_t, std::size_t> physical;      // size of each allocation
+  std::map<std::uint64_t, unsigned> physical_given;   // how often its handle was issued
   std::map<const void*, const void*> greens;          // green contexts, and each as a context
-  std::map<const void*, std::thread::id> current_in;  // which thread has a green one as a context
-  std::set<std::vector<std::byte>> resources;         // all that were given
+  std::map<const void*, std::thread::id> current_in;  // the thread with a green context current
+  std::set<std::vector<std::byte>> resources;         // all issued ones
   std::set<const void*> descriptions;                 // of resources
   const void* secret = nullptr;                       // an address in each resource
   std::shared_ptr<Graphs> graphs;
@@ -110,22 +110,21 @@ extern thread_local const void *current, *below;
 
 [[noreturn, gnu::format(printf, 1, 2)]] void die(const char* format, ...);
 
-// Reads every byte; the sum keeps the compiler from leaving it out.
+// Reads every byte; the sum keeps the compiler from removing the reads.
 void touch(const void* at, std::size_t bytes);
 
 bool is_green(const void* context);  // tests/fake/green.cc
-// A context is current in the calling thread from now on.
+// Makes the context current in the calling thread.
 void note_current(const void* context);
-// Whose the memory and most objects are that are made in a context.
+// The owner of memory and most objects made in a context.
 inline const void* home_of(const void* context) { return is_green(context) ? &context_object : context; }
 
 // ---- handles and addresses -----------------------------------------------------------------------------------------
 
-// The place of an ended handle of this kind, where such come again; else a new one.
+// Where handles are reused: an ended handle of this kind; otherwise a new one.
 std::uint64_t* place_for(Handle kind);
 
-// The context of what is found in an owner: the owner's, if that is an object of a context. Else the current one, as of what
-// has no owner.
+// The context of an object found in `owner`: the owner's own context, or the current one if the owner has none.
 inline const void* context_of(const void* owner) {
   const auto found = state->handles.find(owner);
   const bool has_one = found != state->handles.end() && api::ends_with_context(found->second);
@@ -141,7 +140,7 @@ T issue(Handle kind, const void* owner = nullptr) {
   return reinterpret_cast<T>(handle);
 }
 
-// What an owner has under a name: the handle that it has had since it was looked up first, where handles come again.
+// The object of this name in `owner`: the handle of its first lookup, where handles are reused.
 template <class T>
 T issue_once(Handle kind, const void* owner, const std::string& name) {
   if (!state->races || !state->races->handles_come_again) return issue<T>(kind, owner);
@@ -165,31 +164,32 @@ void check_context(const char* call, const void* context);
 void check_current(const char* call);
 void end_what_lives_in(const char* call, const void* context);
 CUresult allocate(CUdeviceptr* address, std::size_t bytes);
-// Of an allocation from a pool, which reserves memory in pieces of 32 MiB.
+// Allocates from a pool, which reserves memory in pieces of 32 MiB.
 CUresult allocate_in(const void* pool, CUdeviceptr* address, std::size_t bytes);
-const void* pool_of(const char* call, CUdeviceptr address);  // null: from none
-// The end of an allocation.
+const void* pool_of(const char* call, CUdeviceptr address);  // null: not from a pool
+// Ends an allocation.
 void give_back(const char* call, CUdeviceptr address);
 
 // ---- captures (tests/fake/capture.cc) ------------------------------------------------------------------------------
 
-// What becomes of work for a stream. Nothing: the caller is to do it, for the stream is not captured. Else what the call returns: a
-// captured stream has got a node, or the NULL stream may not be used while a stream that waits for it is captured.
+// Handles work for a stream. Nothing: the stream is not captured, and the caller does the work. Otherwise the call's
+// result: the captured stream has a new node, or the NULL stream is forbidden during a capture of a blocking stream.
 std::optional<CUresult> capture_work(CUstream stream, bool per_thread, const Work& work);
-// The same of a call that never adds a node: a captured stream refuses it, and its capture is invalid from then on.
+// For a call that never adds a node: a captured stream refuses it, and its capture becomes invalid.
 std::optional<CUresult> refuse_captured(CUstream stream, bool per_thread);
-// The same of an event that was last recorded in a capture.
+// The same for an event last recorded in a capture.
 std::optional<CUresult> refuse_captured(CUevent event);
 std::optional<CUresult> capture_record(CUevent event, CUstream stream, bool per_thread);
 std::optional<CUresult> capture_wait(CUstream stream, bool per_thread, CUevent event);
-// On the way into every function: what the calling thread's capture mode refuses, and what concerns a whole context.
+// At each function's entry: refuses what the calling thread's capture mode forbids, and checks calls on a whole
+// context.
 CUresult refuse_in_capture(const char* call);
-// A stream is destroyed, a context ends, a handle ends.
+// Called when a stream is destroyed, a context ends, a handle ends.
 void end_captured(const char* call, const void* stream);
 void end_captures_in(const void* context);
 void forget_in_captures(const void* handle);
 
-// On the way into every function: counts, looks for an error that the test has ordered, holds the lock until the end.
+// At each function's entry: counts the call, applies an injected error, and holds the lock until the end.
 struct Entry {
   Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
     ++state->calls[name];
@@ -225,7 +225,7 @@ struct Entry {
   CUresult result = CUDA_SUCCESS;
 };
 
-// Functions that make or end a handle of a kind, and do nothing else.
+// Functions that only make or end a handle of a kind.
 template <class T>
 CUresult create(const char* name, T* handle, Handle kind) {
   Entry entry(name);
@@ -244,9 +244,9 @@ struct ParameterPlace {
   std::size_t offset, bytes;
 };
 std::vector<ParameterPlace> parameters_of(const void* function);
-// An attribute that crosses, and nothing but zeros behind what its line describes.
+// Checks an attribute that crosses: the bytes after those of its line must be 0.
 void demand_described(const char* call, const CUlaunchAttribute& attribute);
-// Dies where the driver would read or write memory that is not the session's.
+// Aborts if the driver would access memory outside the session.
 CUresult judge_copy(const char* call, const CUDA_MEMCPY3D& copy);
 
 // ---- JIT options ---------------------------------------------------------------------------------------------------

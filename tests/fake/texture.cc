@@ -1,4 +1,4 @@
-// Arrays, textures and surfaces. An array has no content here, and an object is a number.
+// Arrays, textures and surfaces. Arrays have no content here, and an object is a number.
 #include <cstring>
 
 #include "tests/fake/state.h"
@@ -15,7 +15,7 @@ CUresult create_array(const char* name, CUarray* array, const Description* d) {
   return *array = issue<CUarray>(Handle::Array), CUDA_SUCCESS;
 }
 
-// A question about an array or a mipmapped array, with `answer` written whole.
+// A query about an array or a mipmapped array, which writes all of `answer`.
 template <class T>
 CUresult ask_array(const char* name, Handle kind, const void* array, T* answer, CUresult result = CUDA_SUCCESS) {
   Entry entry(name);
@@ -25,7 +25,7 @@ CUresult ask_array(const char* name, Handle kind, const void* array, T* answer, 
   return result;
 }
 
-// The number of a part is at most 2, and each has one handle.
+// `which` is at most 2; each part has one handle.
 CUresult find_part(const char* name, CUarray* part, Handle kind, const void* owner, unsigned which) {
   Entry entry(name);
   if (entry.failed()) return entry.result;
@@ -34,7 +34,7 @@ CUresult find_part(const char* name, CUarray* part, Handle kind, const void* own
   return *part = issue_once<CUarray>(Handle::Array, owner, std::to_string(which)), CUDA_SUCCESS;
 }
 
-// What a descriptor's type does not use is 0, and what it names is there: of memory, the first byte.
+// Fields that the descriptor's type does not use must be 0, and named objects must exist: of memory, the first byte.
 void demand_resource(const char* name, const CUDA_RESOURCE_DESC& d) {
   if (d.flags != 0) die("%s: flags %u", name, d.flags);
   CUDA_RESOURCE_DESC used;

@@ -1,4 +1,4 @@
-// Virtual memory management. A reservation is memory at once, so what is mapped twice is not the same memory here.
+// Virtual memory management. A reservation has memory at once, so mapping an object twice gives different memory here.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ void check_properties(const char* call, const CUmemAllocationProp* p) {
   if (p->win32HandleMetaData != nullptr) die("%s: a pointer that no host sends", call);
 }
 
-// Whether [at, at + bytes) lies in one reservation.
+// Checks that [at, at + bytes) lies in one reservation.
 void check_reserved(const char* call, CUdeviceptr at, std::size_t bytes) {
   auto range = state->reserved.upper_bound(at);
   if (range != state->reserved.begin()) {
@@ -81,7 +81,7 @@ CUresult create(CUmemGenericAllocationHandle* handle, std::size_t bytes, const C
   return CUDA_SUCCESS;
 }
 
-// A memory object is known as long as it is mapped, even if it was released as often as it was given.
+// A memory object exists while it is mapped, even after its last release.
 void end_if_unused(const char* call, CUmemGenericAllocationHandle handle) {
   const bool is_mapped = std::any_of(state->mapped.begin(), state->mapped.end(),
                                      [&](const auto& piece) { return piece.second == handle; });

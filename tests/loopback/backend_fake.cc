@@ -1,4 +1,4 @@
-// The strict fake driver behind the scenarios.
+// Runs the scenarios on the strict fake driver.
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 

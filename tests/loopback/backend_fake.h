@@ -1,4 +1,4 @@
-// The fake driver that backend() stands for, for tests that order errors or look at what was called.
+// The fake driver behind backend(), for tests that inject errors or count calls.
 #pragma once
 
 #include "tests/fake/driver.h"

@@ -1,4 +1,4 @@
-// The simulated GPU behind the scenarios.
+// Runs the scenarios on the simulated GPU.
 #include <cstdio>
 #include <cstdlib>
 
@@ -17,6 +17,6 @@ const host::Driver& loopback::backend() {
   return *driver;
 }
 
-// LeakSanitizer of clang 14 reads wrong bounds for the thread-local storage of a library that is loaded late, on the simulated
-// GPU's thread for callbacks, and ends with signal 11. The strict driver's tests look for the same leaks.
+// clang 14's LeakSanitizer mislocates thread-local storage of a late-loaded library on the simulated GPU's callback
+// thread, and crashes. Tests with the strict driver find the same leaks.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  // NOLINT(bugprone-reserved-identifier)

@@ -1,4 +1,4 @@
-// Functions of the program's in a stream's order (cuLaunchHostFunc, cuStreamAddCallback): real guest library, real worker.
+// The program's functions in stream order (cuLaunchHostFunc, cuStreamAddCallback), with real guest library and worker.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using loopback::backend, loopback::InProcess;
 
-// A function of the program's as the driver takes it.
+// Adapts a std::function to the driver's signature.
 void call(void* function) { (*static_cast<std::function<void()>*>(function))(); }
 CUresult launch(CUstream stream, std::function<void()>& function) {
   return cu::cuLaunchHostFunc(stream, call, &function);
@@ -125,7 +125,7 @@ TEST_F(HostFunctions, OneThatBlocksHoldsItsStreamAndNoCallOfTheProgram) {
     begun = true;
     while (!may_go_on) std::this_thread::sleep_for(1ms);
   };
-  std::thread launcher([&] {  // the strict driver calls at once, on the launch's own way
+  std::thread launcher([&] {  // the strict driver calls during the launch
     EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
     EXPECT_EQ(launch(stream_, blocks), CUDA_SUCCESS);
     EXPECT_EQ(wait(), CUDA_SUCCESS);
@@ -158,7 +158,7 @@ TEST_F(HostFunctions, OneThatIsOutstandingWhenTheWorkerEndsIsNeverWaitedFor) {
   EXPECT_TRUE(before_deadline([&] { return ended.load(); })) << "it still runs in this process";
 }
 
-// A child has neither the session nor its thread.
+// A forked child has neither the session nor its callback thread.
 TEST_F(HostFunctions, AfterAForkTheChildHasNone) {
   std::function<void()> nothing = [] {};
   ASSERT_EQ(launch(stream_, nothing), CUDA_SUCCESS);

@@ -1,5 +1,5 @@
-// Captures and graphs over a real guest library and a real worker: what happens where a program errs, or ends things early. What the
-// driver answers in the usual course is the contract suite's.
+// Captures and graphs with a real guest library and worker: a program's mistakes, and objects that end early. The
+// contract suite covers the driver's usual answers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ class Captured : public testing::Test {
   }
   CUresult fill(unsigned value) { return cu::cuMemsetD32Async(word_, value, 4, stream_); }
   CUresult end(CUgraph* graph) { return cu::cuStreamEndCapture(stream_, graph); }
-  // A graph of one fill.
+  // A graph with one fill.
   CUgraph captured(unsigned value) {
     CUgraph graph = nullptr;
     EXPECT_EQ(begin(), CUDA_SUCCESS);
@@ -48,7 +48,7 @@ class Captured : public testing::Test {
     EXPECT_EQ(cu::cuMemcpyDtoH_v2(&value, word_, sizeof value), CUDA_SUCCESS);
     return value;
   }
-  // That a capture works, and that none is counted as open any more.
+  // Expects that a new capture works and that no capture counts as open.
   void expect_that_captures_work() {
     EXPECT_FALSE(guest::session()->graphs.captures.any());
     const CUgraph graph = captured(77);
@@ -137,7 +137,7 @@ TEST_F(Captured, AThreadThatEndsLeavesItsCaptureOpenForTheOthers) {
   EXPECT_EQ(nodes, 1U);
 }
 
-// Beside a capture of mode global, in the same thread: the library's own work must not end it.
+// During a capture of mode GLOBAL in the same thread: the library's own work must not end the capture.
 TEST_F(Captured, WorkElsewhereGoesOnBesideIt) {
   CUstream other = nullptr;
   std::vector<unsigned char> bytes(300'000, 7), back(300'000);
@@ -207,7 +207,7 @@ TEST_F(Captured, AConditionalHandleThatNobodyGaveIsRefused) {
 
 void count(void* counter) { ++*static_cast<std::atomic<int>*>(counter); }
 
-// Also behind the graph's end, as long as there is an executable; the tokens end with the last of them.
+// They survive the graph while an executable exists; their tokens end with the last executable.
 TEST_F(Captured, HostFunctionsAreCalledAtEachLaunchUntilTheLastExecutableEnds) {
   std::atomic<int> calls{0};
   CUgraph graph = nullptr;
@@ -222,7 +222,7 @@ TEST_F(Captured, HostFunctionsAreCalledAtEachLaunchUntilTheLastExecutableEnds) {
   EXPECT_EQ(calls, 10);
   EXPECT_TRUE(guest::session()->callbacks().find(1));
   for (const CUgraphExec exec : execs) EXPECT_EQ(cu::cuGraphExecDestroy(exec), CUDA_SUCCESS);
-  while (guest::session()->callbacks().find(1)) std::this_thread::yield();  // the limit of the test ends it
+  while (guest::session()->callbacks().find(1)) std::this_thread::yield();  // the test's limit ends this loop
 }
 
 TEST_F(Captured, AUserObjectEndsOnceWithTheLastThatHasIt) {
@@ -243,7 +243,7 @@ TEST_F(Captured, AUserObjectEndsOnceWithTheLastThatHasIt) {
   EXPECT_EQ(cu::cuUserObjectRetain(object, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-// A list of more elements than one reply holds.
+// A list that exceeds one reply.
 TEST_F(Captured, ALongListComesWhole) {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
@@ -264,7 +264,8 @@ TEST_F(Captured, ALongListComesWhole) {
   EXPECT_EQ(to[all - 2], made[all - 1]);
 }
 
-// Launches into captures, and parameters of nodes in executables, of which the driver is known to accept all but the first.
+// Captured launches and changes of executables' parameters. The driver is known to accept all but the first, so the
+// guest posts them.
 class Accepted : public Captured {
  protected:
   void SetUp() override {
@@ -295,7 +296,7 @@ class Accepted : public Captured {
     EXPECT_EQ(cu::cuGraphGetNodes(graph, &node, &one), CUDA_SUCCESS);
     return node;
   }
-  // How many of the calls are waited for.
+  // The number of waited calls among these.
   template <class F>
   static std::uint64_t waits_of(F calls) {
     auto& waited = guest::this_channel().counts.waited_calls;
@@ -322,7 +323,7 @@ TEST_F(Accepted, CapturedLaunchesAreNotWaitedFor) {
   EXPECT_EQ(word(), 19U);
 }
 
-// As natively, the launch that is refused says so, and so does each that follows it.
+// As natively, the refused launch returns an error, and so does each later one.
 TEST_F(Accepted, LaunchesOfADisturbedCaptureAreWaitedFor) {
   ASSERT_EQ(begin(), CUDA_SUCCESS);
   EXPECT_EQ(launch(1), CUDA_SUCCESS);
@@ -336,7 +337,7 @@ TEST_F(Accepted, LaunchesOfADisturbedCaptureAreWaitedFor) {
   EXPECT_EQ(end(&graph), CUDA_SUCCESS);
 }
 
-// The program has ordered the two threads; a graph is not named by the launches that fill it.
+// The program orders the two threads itself, since captured launches do not name the graph that they fill.
 TEST_F(Accepted, AnotherThreadSeesEachCapturedLaunch) {
   CUgraph graph = nullptr;
   ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
@@ -396,7 +397,7 @@ TEST_F(AcceptedUnknown, EachCallIsWaitedFor) {
   EXPECT_EQ(word(), 5U);
 }
 
-// Where launches block, a captured one does not: the wait would end the capture.
+// With CUDA_LAUNCH_BLOCKING a captured launch must not wait, or the wait would end the capture.
 struct Blocking {
   Blocking() { setenv("CUDA_LAUNCH_BLOCKING", "1", 1); }
 };

@@ -1,8 +1,9 @@
-// A program that has memory where the driver places its own. Its tests read what it says.
+// A program that maps memory where the driver places its own. The tests read its output.
 //
-// usage: loopback_collider LIBCUDA TOP RANGE... TOP, in hexadecimal, is where the driver's chunks end; each RANGE is
-// FROM-TO, in MiB below TOP, that the program maps before it starts. It allocates small and large pieces, and says how often
-// they collided, by its log, and whether anything overlaps; then a thousand small ones.
+// usage: loopback_collider LIBCUDA TOP RANGE...
+// TOP, in hexadecimal, is the end of the driver's chunks. The program first maps each RANGE, FROM-TO in MiB below TOP.
+// It then allocates small and large blocks, and a thousand small ones. It prints the collisions from its log, and
+// whether any block overlaps.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -22,9 +23,9 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-std::map<std::uint64_t, std::uint64_t> taken;  // start -> end, of the program's own and of the driver's
+std::map<std::uint64_t, std::uint64_t> taken;  // start -> end: the program's mappings and the driver's
 
-// Notes it; false: it overlaps what is there.
+// Records a range; false if it overlaps another.
 bool note(std::uint64_t start, std::uint64_t bytes) {
   const auto next = taken.lower_bound(start);
   if (next != taken.end() && next->first < start + bytes) return false;
@@ -47,7 +48,7 @@ bool start() {
          CU(cuCtxSetCurrent)(current) == CUDA_SUCCESS;
 }
 
-// Whether the memory is there, is nobody else's, and keeps its first and last byte.
+// Whether an allocation succeeds, overlaps nothing, and keeps its first and last byte.
 bool allocate(std::size_t bytes) {
   CUdeviceptr at = 0;
   unsigned char back[2] = {};

@@ -1,5 +1,5 @@
-// Programs that have memory of their own where the driver places its: a real ivgpud, a real worker, and the simulated GPU
-// with addresses chosen as the real driver chooses them (host/simgpu/memory/chunks.h).
+// Programs with mappings where the driver places its memory: a real ivgpud and worker, and the simulated GPU, which
+// chooses addresses as the real driver does (host/simgpu/memory/chunks.h).
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -24,7 +24,8 @@ class Collisions : public testing::Test {
     for (const char* name : {"IVGPU_REGION", "IVGPU_LOG_FILE", "IVGPU_LOG"}) unsetenv(name);
     return outcome;
   }
-  // All pieces are apart, after so many collisions, and of the thousand small ones that follow no more than `later` collide.
+  // Expects disjoint blocks after `least` to `most` collisions, and at most `later` among the following thousand small
+  // blocks.
   void expect_that_all_fits(const std::vector<std::string>& ranges, unsigned long least, unsigned long most,
                             unsigned long later = 0) {
     const Outcome outcome = collide(ranges);
@@ -49,20 +50,21 @@ class Collisions : public testing::Test {
 
 TEST_F(Collisions, WithoutAnyNothingIsAskedTwice) { expect_that_all_fits({}, 0, 0); }
 
-// The first block of the first chunk: its other pieces are used up, and the chunk's next block serves.
+// The range covers the first block of the first chunk. The rest of that block is used up, and the chunk's next block
+// serves.
 TEST_F(Collisions, ABlockIsFilled) { expect_that_all_fits({"32-30"}, 3, 40); }
 
-// In a chunk that the driver has already. Large pieces that collided were given back, so two of the blocks that the thousand
-// need are filled only then.
+// Ranges inside a chunk that the driver already has. The worker freed the large blocks that collided, so two blocks for
+// the thousand fill up only then.
 TEST_F(Collisions, BlocksHereAndThereAreFilled) { expect_that_all_fits({"32-30", "28-24", "10-9"}, 3, 120, 60); }
 
-// As a process with large libraries: the driver's chunks go around what is told, a whole range at once. The piece of 2000 MiB
-// met the second range and was given back, so the thousand meet a block of it.
+// Like a process with large libraries: the driver's next chunks avoid each reported range as a whole. The block of 2000
+// MiB hit the second range and was freed, so the thousand hit a block of it.
 TEST_F(Collisions, RangesOfGigabytesAreSteppedOver) {
   expect_that_all_fits({"5120-0", "12288-6144", "30000-16384"}, 3, 200, 60);
 }
 
-// Libraries with small gaps in between, in which no chunk has room, are one range.
+// Libraries with gaps that are too small for a chunk count as one range.
 TEST_F(Collisions, ManyNeighboursAreOneRange) {
   std::vector<std::string> ranges;
   for (int at = 20; at < 4000; at += 40) ranges.push_back(std::to_string(at + 20) + "-" + std::to_string(at));

@@ -1,5 +1,5 @@
-// A host that falls silent for a while, as a stalled one does, beside a worker that is slow: calls in flight fail,
-// later ones work, and what the given-up ones left behind harms nobody. And a broker that is silent alone.
+// A host that falls silent for a while, with a slow worker: calls in flight fail, later calls work, and abandoned calls
+// disturb no other. Also a silent broker with a live worker.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using loopback::backend, loopback::fake_driver, loopback::InProcess;
 using Bytes = std::vector<unsigned char>;
 
-constexpr unsigned few_questions = 3;  // so many a silent host is asked before calls fail
+constexpr unsigned few_questions = 3;  // unanswered questions until calls fail
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
@@ -36,7 +36,7 @@ Bytes pattern(std::size_t n, unsigned seed) {
   return bytes;
 }
 
-// A thread of the program, with a channel of its own.
+// Runs `f` in a thread of the program, with its own channel.
 template <class F>
 std::thread elsewhere(F f) {
   return std::thread([f] {
@@ -45,7 +45,7 @@ std::thread elsewhere(F f) {
   });
 }
 
-// Until a call is served again; it asks by calling.
+// Calls until the session serves calls again.
 testing::AssertionResult comes_back() {
   int ordinal = 0;
   if (before_deadline([&] { return cu::cuStreamGetDevice(nullptr, &ordinal) == CUDA_SUCCESS; }))
@@ -53,7 +53,7 @@ testing::AssertionResult comes_back() {
   return testing::AssertionFailure() << "the session stays lost though the host answers";
 }
 
-// No call brings the session back, though the host answers: longer than two questions are apart.
+// Whether all calls keep failing although the host answers, for longer than the interval between two questions.
 testing::AssertionResult stays_lost() {
   for (int i = 0; i < 25; ++i, pause_ms(10))
     if (cu::cuCtxSynchronize() != CUDA_ERROR_DEVICE_UNAVAILABLE) return testing::AssertionFailure() << "call " << i;
@@ -105,12 +105,12 @@ class ComingBack : public testing::Test {
     return back;
   }
 
-  // From here on: the worker's thread for this thread's channel stands in a driver call, and the host is silent.
+  // From now on the worker's thread for this channel blocks in a driver call, and the host is silent.
   void stall() {
     block_worker();
     loopback_.answer(false);
   }
-  // As stall(), but each ring of the worker is answered.
+  // As stall(), but the worker's doorbell is answered.
   void silence_broker() {
     stall();
     loopback_.answer_for_worker();
@@ -123,12 +123,12 @@ class ComingBack : public testing::Test {
     ASSERT_EQ(cu::cuMemsetD8Async(device_ + room, 1, 1, stream_), CUDA_SUCCESS);
     while (!fake_driver().somebody_waits()) std::this_thread::yield();
   }
-  // The host answers, the worker's thread stands.
+  // The host answers, but the worker's thread still blocks.
   void come_back() {
     loopback_.answer(true);
     ASSERT_TRUE(comes_back());
   }
-  // And now the worker goes on.
+  // Lets the worker's thread go on.
   void open_gate() {
     fake_driver().open_gate();
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
@@ -172,7 +172,7 @@ TEST_F(ComingBack, ASilentHostIsAskedTenTimesASecond) {
     EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
     return has_asked();
   }));
-  // A busy machine only makes the time between them longer.
+  // A busy machine only lengthens the time between them.
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(400));
   EXPECT_EQ(loopback_.rung() - rung, loopback_.asked() - before) << "the worker is asked, too";
   come_back();
@@ -201,7 +201,7 @@ TEST_F(ComingBack, NotToASlotThatIsAnothersNow) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
   loopback_.entry()[&ring::SlotEntry::state].store(
-      ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the epoch tells
+      ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the next epoch shows it
   loopback_.answer(true);
   EXPECT_TRUE(stays_lost());
 }
@@ -231,7 +231,7 @@ TEST_F(ComingBack, AForkedChildHasNoPartInIt) {
   open_gate();
 }
 
-// ---- a broker that is silent alone ---------------------------------------------------------------------------------
+// ---- a silent broker with a live worker ----------------------------------------------------------------------------
 
 TEST_F(ComingBack, ASilentBrokerIsNotNoticedWhileTheWorkerAnswers) {
   testing::internal::CaptureStderr();
@@ -270,7 +270,7 @@ TEST_F(ComingBack, TheWorkersAnswerAloneBringsTheSessionBack) {
   EXPECT_TRUE(before_deadline([] { return cu::cuCtxSynchronize() == CUDA_SUCCESS; }));
 }
 
-// A worker that nobody rings, since its broker does that where the VM has no doorbell, and whose broker has ended.
+// A worker in a VM without a doorbell, whose broker, which rings it there, has ended.
 TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   int life[2];
   ASSERT_EQ(pipe(life), 0);
@@ -308,7 +308,7 @@ loopback::InProcessOptions without_a_doorbell() {
   return options;
 }
 
-// One that is killed may take seconds to be gone for its workers, too.
+// Even a killed broker may take seconds until its workers see its end.
 TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllTheSame) {
   InProcess loopback(backend(), without_a_doorbell());
   ASSERT_TRUE(loopback.ok());
@@ -333,7 +333,7 @@ TEST(ComingBackAlone, AWorkerThatLooksByItselfWakesNoChannelThatHasNothingToDo) 
   ASSERT_TRUE(loopback.ok());
   ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   const auto asleep = loopback.slot().control(0)[&ring::ChannelControl::worker_asleep];
-  ASSERT_TRUE(before_deadline(worker_answers(loopback, 3)));  // the last of them unasked
+  ASSERT_TRUE(before_deadline(worker_answers(loopback, 3)));  // unasked in the end
   ASSERT_TRUE(before_deadline([&] { return asleep.load() != 0; }));
   const auto has_looked = worker_answers(loopback, 2);
   for (const auto latest = Clock::now() + test_deadline; !has_looked() && Clock::now() < latest;)
@@ -341,7 +341,8 @@ TEST(ComingBackAlone, AWorkerThatLooksByItselfWakesNoChannelThatHasNothingToDo) 
   EXPECT_TRUE(has_looked());
 }
 
-// What any program of the VM can do without the kernel module: the wait lasts as long as the lie, and no end goes unseen.
+// Any program of the VM can do this without the kernel module: the wait lasts as long as the false heartbeat, but every
+// end is noticed.
 TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
   silence_broker();
   std::thread end([&, has_asked = asks(2 * few_questions + 2)] {
@@ -355,8 +356,7 @@ TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
 
 // ---- replies, rings ------------------------------------------------------------------------------------------------
 
-// The late reply is long and full, the next one short: neither its length, nor its result, nor its bytes are the
-// other's.
+// A late, long reply precedes a short one. Length, result and bytes of the short reply must be its own.
 TEST_F(ComingBack, ALateReplyIsNobodys) {
   constexpr std::size_t most = 32 << 10;
   ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_, pattern(most, 1).data(), most), CUDA_SUCCESS);
@@ -367,7 +367,7 @@ TEST_F(ComingBack, ALateReplyIsNobodys) {
     EXPECT_EQ(cu::cuMemcpyDtoH_v2(late.data(), device_, most), CUDA_ERROR_DEVICE_UNAVAILABLE);
     come_back();
     std::thread opener = gate_opens_after(50);
-    EXPECT_EQ(fetched(device_ + most, 64), pattern(64, 2));  // in flight while the late one is written
+    EXPECT_EQ(fetched(device_ + most, 64), pattern(64, 2));  // in flight while the worker writes the late reply
     opener.join();
     EXPECT_EQ(late, Bytes(most, 0xee)) << "a call that had failed wrote";
   }
@@ -399,7 +399,7 @@ TEST_F(ComingBack, WhatWasPostedStaysPostedAndAFullRingStaysWhole) {
   EXPECT_GT(posted, 100u);
   come_back();
   std::thread opener = gate_opens_after(50);
-  for (int i = 0; i < 3000; ++i, ++posted)  // more than a ring
+  for (int i = 0; i < 3000; ++i, ++posted)  // more than fit into the ring
     ASSERT_EQ(cu::cuMemsetD32Async(device_, static_cast<unsigned>(posted), 1, stream_), CUDA_SUCCESS);
   opener.join();
   ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
@@ -421,10 +421,9 @@ TEST_F(ComingBack, AnErrorOfWhatWasPostedIsToldAfterwards) {
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
 }
 
-// ---- order, and what is known --------------------------------------------------------------------------------------
+// ---- order, and known completions ----------------------------------------------------------------------------------
 
-// A copy that failed is made all the same, later: what another thread does on a stream that waits for the NULL stream
-// comes after it.
+// A failed copy may still run later. Another thread's work on a stream that waits for the NULL stream must follow it.
 class OrderAfterComingBack : public ComingBack {
  protected:
   template <class Call>
@@ -497,7 +496,7 @@ TEST_F(ComingBack, NothingIsKnownToBeDoneByAWaitThatFailed) {
   }
 }
 
-// Where a wait between two uses was given up nobody knows which is the last: no question is answered from memory.
+// An abandoned wait between two uses leaves the last use unknown, so the guest asks the worker each time.
 TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
   guest::Object* object = guest::session()->objects.find(stream_, api::Handle::Stream);
   ASSERT_NE(object, nullptr);
@@ -514,11 +513,11 @@ TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
 
 // ---- staging -------------------------------------------------------------------------------------------------------
 
-// One copy is given up behind the worker's closed gate, another thread makes a second one meanwhile, then the gate
-// opens and the first is made: each has its own bytes.
+// The guest abandons a copy behind the worker's closed gate, another thread makes a second copy, and then the gate
+// opens. Each copy must have its own bytes.
 class StagingAfterComingBack : public ComingBack {
  protected:
-  // `copy(stream, which)`: copy 0 or 1. The second finishes before the gate opens where `free_chunks` says so.
+  // `copy(stream, which)` makes copy 0 or 1. With `free_chunks` the second finishes before the gate opens.
   template <class Copy>
   void given_up_then(Copy copy, bool free_chunks) {
     stall();
@@ -563,7 +562,7 @@ class StagingAfterComingBack : public ComingBack {
     EXPECT_EQ(back[0], Bytes(bytes, 0xee)) << "a call that had failed wrote";
     EXPECT_EQ(back[1], data[1]);
   }
-  // Rows to the device or back, by the asynchronous form or, first, by the other.
+  // Copies rows to or from the device, asynchronously, or first synchronously.
   void rows(bool to_device, bool first_waits) {
     constexpr std::size_t width = 1000, height = 100, bytes = width * height;
     const Bytes data[] = {pattern(bytes, 1), pattern(bytes, 2)};
@@ -602,9 +601,10 @@ TEST_F(StagingAfterComingBack, RowsFromTheDevice) { rows(false, false); }
 TEST_F(StagingAfterComingBack, RowsToTheDeviceByACallThatWaits) { rows(true, true); }
 TEST_F(StagingAfterComingBack, RowsFromTheDeviceByACallThatWaits) { rows(false, true); }
 
-// ---- what was made or ended ----------------------------------------------------------------------------------------
+// ---- objects that were made or ended -------------------------------------------------------------------------------
 
-// Ids of what nobody knows whether it was made are no other object's: the worker would end the session.
+// The guest does not know whether the worker made these objects. It must not reuse their ids, or the worker would end
+// the session.
 TEST_F(ComingBack, IdsOfLostCreationsAreNotUsedAgain) {
   CUmodule module = nullptr, given_up = nullptr;
   CUfunction f = nullptr;
@@ -619,13 +619,13 @@ TEST_F(ComingBack, IdsOfLostCreationsAreNotUsedAgain) {
   std::thread opener = gate_opens_after(50);
   ASSERT_EQ(cu::cuModuleGetFunction(&f, module, "nothing"), CUDA_SUCCESS);
   opener.join();
-  EXPECT_EQ(fake_driver().live_handles(), before + 1 + made.size() + 1);  // the module, and the function
+  EXPECT_EQ(fake_driver().live_handles(), before + 1 + made.size() + 1);  // the module and the function
   EXPECT_EQ(cu::cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, made.back(), nullptr, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_FALSE(loopback_.worker_has_ended());
 }
 
-// The worker has the function under the id of the lookup that failed: the next one takes it from there.
+// The worker holds the function under the failed lookup's id; the next lookup uses that id.
 TEST_F(ComingBack, ALookupThatFailedIsMadeAgain) {
   CUmodule module = nullptr;
   CUfunction fill = nullptr;
@@ -650,7 +650,7 @@ TEST_F(ComingBack, ALookupThatFailedIsMadeAgain) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// An image waits for its late reader: its place in the arena is nobody else's before.
+// The worker may still read an abandoned image, so its arena memory stays reserved until then.
 TEST_F(ComingBack, AnImageInTheArenaStaysUntilItWasRead) {
   const std::string image = loopback::module_text + std::string("//") + std::string(100'000, '-') + "\n";
   const std::size_t before = fake_driver().live_handles();
@@ -663,7 +663,7 @@ TEST_F(ComingBack, AnImageInTheArenaStaysUntilItWasRead) {
   std::memset(pinned, 0xff, 64 << 10);
   open_gate();
   EXPECT_EQ(fake_driver().live_handles(), before + 1) << "the late load found something else";
-  void* again = nullptr;  // and then it is free
+  void* again = nullptr;  // then the memory is free
   ASSERT_EQ(cu::cuMemHostAlloc(&again, 64 << 10, 0), CUDA_SUCCESS);
   EXPECT_LT(again, pinned);
 }
@@ -708,7 +708,7 @@ TEST_F(ComingBack, WhatCouldNotBeFreedCanBeFreedLater) {
   EXPECT_EQ(fake_driver().live_allocations(), before - 1);
 }
 
-// A free that waited for other threads' work, in vain: it was not sent.
+// A free that gave up waiting for other threads' work was never sent.
 TEST_F(ComingBack, AFreeThatWasNotSentCanBeMadeLater) {
   const CUdeviceptr at = allocate(4096);
   stall();
@@ -718,7 +718,7 @@ TEST_F(ComingBack, AFreeThatWasNotSentCanBeMadeLater) {
   EXPECT_EQ(cu::cuMemFree_v2(at), CUDA_SUCCESS);
 }
 
-// The range is registered once, whoever learns of it.
+// The range is registered once, whichever thread gets the answer.
 TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
   const std::size_t before = fake_driver().registered_bytes();
   fake_driver().close_gate();
@@ -726,7 +726,7 @@ TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
   while (!fake_driver().somebody_waits()) std::this_thread::yield();
   loopback_.answer(false);
   void* pinned = nullptr;
-  // By the ended thread's channel.
+  // On the ended thread's channel.
   EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 33u << 20, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_EQ(pinned, nullptr);
   come_back();
@@ -742,8 +742,7 @@ TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
 
 // ---- all at once ---------------------------------------------------------------------------------------------------
 
-// Threads copy to and fro while the host comes and goes and the worker is late with any record: what succeeds is
-// right.
+// Threads copy both ways while the host comes and goes and the worker delays records: every successful copy is correct.
 TEST(ComingBackStress, WhatSucceedsIsRight) {
   constexpr loopback::InProcessOptions late{.serve = {.spin_us = 20, .chaos_delay_us = 20'000, .join_at_end = true},
                                             .host_patience = few_questions};

@@ -1,5 +1,5 @@
-// Contexts that a program creates: the stack of each thread, what goes with a context, and several at once. On the strict
-// fake driver, which ends the process where the worker uses a context that has ended, and on the simulated GPU.
+// Created contexts: each thread's stack, objects that end with a context, and several contexts at once. Runs on the
+// strict fake driver, which aborts when a destroyed context is used, and on the simulated GPU.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -88,7 +88,7 @@ TEST_F(Contexts, TakeAlongWhatLivesInThem) {
   EXPECT_EQ(cu::cuMemFree_v2(kept), CUDA_SUCCESS);
 }
 
-// A thread whose context another one destroys goes on being asked for it, and says what has become of it.
+// Another thread destroys this thread's context. Later calls still name that context and return its error.
 TEST_F(Contexts, EndUnderAThread) {
   const CUcontext context = create();
   EXPECT_EQ(cu::cuCtxPopCurrent_v2(nullptr), CUDA_SUCCESS);
@@ -133,7 +133,7 @@ TEST_F(Contexts, RunKernelsEachItsOwn) {
   }
 }
 
-// Whichever is current when a program looks it up.
+// The function's context counts, not the one that is current at the lookup.
 TEST_F(Contexts, HaveWhatIsFoundInTheirModules) {
   const CUcontext context = create();
   CUmodule module = nullptr;

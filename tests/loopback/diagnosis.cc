@@ -1,5 +1,5 @@
-// What the simulated GPU says of an error, on the guest's side: the words that a worker hands over become lines of the
-// log. A driver that says what the test has it say, and a worker that lies.
+// The simulated GPU's diagnosis of an error, in the guest: the worker's text becomes lines of the log. The test plays
+// the driver, and a worker that lies.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -35,13 +35,13 @@ class Diagnosis : public testing::Test {
     ASSERT_TRUE(host::catch_diagnosis(driver));
   }
   void TearDown() override { fake_driver().open_gate(); }
-  // What the log gets when the calls have been answered.
+  // The log's lines after all calls have been answered.
   static std::string logged() {
     testing::internal::CaptureStderr();
     if (guest::output_waiting()) guest::print_output();
     return testing::internal::GetCapturedStderr();
   }
-  // The worker stands in a driver call, and another one answers the question for the text with these bytes.
+  // Blocks the worker in a driver call, and answers the guest's request for the text with these bytes.
   std::string logged_from(const std::vector<std::uint64_t>& reply) {
     fake_driver().close_gate();
     EXPECT_EQ(cu::cuMemsetD8Async(device_, 1, 1, nullptr), CUDA_SUCCESS);
@@ -106,7 +106,7 @@ TEST_F(Diagnosis, SteersNoTerminal) {
   EXPECT_EQ(logged(), "ivgpu: simulated GPU: kernel ?[31m???%s\xc3\xa4\n");
 }
 
-// No text at all, and lines that are empty: nothing is logged, and nothing is wrong.
+// Empty text and empty lines: the guest logs nothing, and that is no error.
 TEST_F(Diagnosis, MayBeEmpty) {
   EXPECT_EQ(logged_from({0, 8, word_of("\n\nwords\n")}), "ivgpu: simulated GPU: words\n");
   EXPECT_TRUE(guest::session()->liveness().usable());

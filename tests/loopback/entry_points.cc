@@ -1,4 +1,4 @@
-// What serves each symbol of libcuda.so.1, for tests that have the guest's library in their own process.
+// The functions behind libcuda.so.1's symbols, for tests with the guest library in their own process.
 #include "guest/calls/calls.h"
 #include "guest/calls/narrow.h"
 #include "guest/calls/stub.h"

@@ -1,5 +1,5 @@
-// The guest's kernel module for a guest and a worker in one process: it makes the steps of the one slot, and holds
-// threads that sleep until the slot's interrupt, which is an eventfd that the worker writes, as a kernel's is.
+// Plays the guest's kernel module for guest and worker in one process. It changes the state of the only slot. Threads
+// sleep in it until the slot's interrupt, an eventfd that the worker writes.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -34,21 +34,21 @@ class FakeModule final : public guest::Module {
   FakeModule& operator=(const FakeModule&) = delete;
 
   int interrupt_fd() const { return interrupt_; }
-  // The device is taken away: nothing of it may be touched from now on.
+  // Removes the device; no access to it is allowed afterwards.
   void unplug() {
     unplugged_ = true;
     raise();
   }
   bool unplugged() const { return unplugged_; }
-  // How many sleeps there were, how many ended by an interrupt, and how many threads sleep now. A thread counts as asleep
-  // from when it has seen its word unchanged: a change from then on needs the interrupt.
+  // Counts sleeps, sleeps ended by an interrupt, and sleeping threads. A thread counts as asleep once it has seen its
+  // word unchanged; a later change needs the interrupt.
   std::uint32_t slept() const { return slept_; }
   std::uint32_t woken() const { return woken_; }
   std::uint32_t asleep() const {
     const std::lock_guard lock(mutex_);
     return asleep_;
   }
-  // Only an interrupt ends a sleep, however long it takes: a test that counts interrupts does not depend on the clock.
+  // Only an interrupt ends a sleep, so a test that counts interrupts does not depend on time.
   void ignore_time_limits() { ignores_limits_ = true; }
   void refuse_sleeps() { refuses_ = true; }
 
@@ -77,7 +77,7 @@ class FakeModule final : public guest::Module {
       came = interrupted_.wait_for(lock, std::chrono::nanoseconds(nanoseconds), changed);
     --asleep_;
     if (unplugged_) return Slept::Gone;
-    if (came && interrupts_ != before) ++woken_;  // without an interrupt the change shows at the time limit
+    if (came && interrupts_ != before) ++woken_;  // otherwise the time limit ended the sleep
     return Slept::Ended;
   }
 
@@ -100,7 +100,7 @@ class FakeModule final : public guest::Module {
   std::uint32_t asleep_ = 0;
   std::condition_variable interrupted_;
   std::uint64_t interrupts_ = 0;
-  std::thread kernel_;  // last: it uses the others
+  std::thread kernel_;  // last: its thread uses the members above
 };
 
 }  // namespace loopback

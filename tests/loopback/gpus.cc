@@ -1,4 +1,4 @@
-// One broker, three simulated GPUs, and VMs that have different ones of them (the key `gpus`): what their guests see.
+// One broker with three simulated GPUs, and VMs with different ones (the key `gpus`), as their guests see them.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace broker_test;
 
-// VM t has what all have; u and v have GPUs of their own.
+// VM t has the default, all GPUs; u and v have their own.
 class Gpus : public testing::Test {
  protected:
   static constexpr const char* vms =
@@ -56,7 +56,7 @@ TEST_F(Gpus, TheStatusTellsThem) {
   }
 }
 
-// The key goes before what the operator's environment says, and "all" leaves that as it is.
+// The key overrides the operator's environment; "all" keeps it.
 TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
   const WatchedBroker broker(
       "[vm.u]\ngpus = [2]", "",
@@ -76,8 +76,8 @@ TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
   EXPECT_FALSE(broker.logged("t: the key gpus"));
 }
 
-// A program chooses from all of the host's GPUs, in `ivgpu run` too, whose broker has the same environment: each list
-// is applied once, and what it says is what the driver itself says.
+// A program's own list selects from all GPUs of the host, also in `ivgpu run`, whose broker has the same environment.
+// Each list is applied once, with the driver's own result.
 TEST(GpusAndTheEnvironment, AProgramsListIsAppliedOnce) {
   const std::string third = "GPU-69766770-752d-7369-6d00-000000000003";
   const auto seen = [&](const std::string& list, std::vector<std::string> how) {
@@ -85,7 +85,7 @@ TEST(GpusAndTheEnvironment, AProgramsListIsAppliedOnce) {
     words.insert(words.end(), how.begin(), how.end());
     words.insert(words.end(), {PROGRAM, "libcuda.so.1", "devices"});
     const std::string text = run_program("/usr/bin/env", words).text;
-    return std::regex_replace(text, std::regex("ivgpu: [^\\n]*\\n"), "");  // what our library says of it
+    return std::regex_replace(text, std::regex("ivgpu: [^\\n]*\\n"), "");  // removes our library's messages
   };
   for (const std::string list : {"1", "2,0", "1,7,0", "0x2", third.c_str(), "-1", "", "junk", "0,0", "9"}) {
     const std::string natively = seen(list, {"sim"}), through_us = seen(list, {"run", "--private", "--gpu", "sim"});

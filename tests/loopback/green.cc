@@ -1,6 +1,6 @@
-// Green contexts: their streams, what of them stays when they end, threads that use one in turns, and how many there can
-// be. On the strict fake driver, which ends the process at a resource that it never gave and where two threads of the worker
-// have one current, and on the simulated GPU.
+// Green contexts: their streams, objects that outlive them, threads that alternate in one, and their maximum number.
+// Runs on the strict fake driver and on the simulated GPU. The strict driver aborts at a foreign resource, or if two
+// worker threads have one green context current.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ class GreenContexts : public testing::Test {
     EXPECT_EQ(cu::cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
     return stream;
   }
-  // Fills and reads back, on a stream.
+  // Fills memory on a stream and reads it back.
   static void work(CUfunction fill, CUstream stream, CUdeviceptr at, std::uint32_t value) {
     std::uint32_t count = 64, read = 0;
     void* arguments[] = {&at, &count, &value};
@@ -115,7 +115,7 @@ TEST_F(GreenContexts, AreUsedByThreadsInTurns) {
   EXPECT_EQ(cu::cuGreenCtxDestroy(green), CUDA_SUCCESS);
 }
 
-// A thread whose green context another one destroys.
+// Another thread destroys this thread's green context.
 TEST_F(GreenContexts, EndUnderAThread) {
   const CUgreenCtx green = create();
   EXPECT_EQ(cu::cuCtxSetCurrent(as_context(green)), CUDA_SUCCESS);
@@ -131,7 +131,7 @@ TEST_F(GreenContexts, EndUnderAThread) {
 TEST_F(GreenContexts, KeepThePrimaryOneAndEndWithItsReset) {
   const CUgreenCtx kept = create(), reset = create();
   const CUstream stream = stream_of(reset);
-  EXPECT_EQ(cu::cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);  // the program's own use of it
+  EXPECT_EQ(cu::cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);  // the program's own reference to it
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuGreenCtxDestroy(kept), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);

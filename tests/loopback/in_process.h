@@ -1,8 +1,7 @@
-// Guest and worker in one process on one mapping, so that ThreadSanitizer sees both sides: a guest::Session over a
-// region that this file makes, host::serve in a thread, and a heartbeat. What the broker and the worker's start do to
-// region and slot is done here.
+// Guest and worker in one process on one mapping, so that ThreadSanitizer sees both: a guest::Session over a handmade
+// region, host::serve() in a thread, and a heartbeat. This file plays the broker and the worker's start.
 //
-// There is one session per process: one InProcess per test, and each test in a process of its own, as ctest runs them.
+// A process has one session, so each test has one InProcess and runs in its own process, as ctest does.
 #pragma once
 
 #include <atomic>
@@ -26,12 +25,12 @@ namespace loopback {
 struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
-  unsigned host_patience = 600;  // IVGPU_HOST_PATIENCE; few in tests of a silent host
+  unsigned host_patience = 600;  // IVGPU_HOST_PATIENCE; small for a silent host
   std::size_t arena_bytes = std::size_t{96} << 20;
-  bool same_kernel = true;          // false: as in a VM, whose guest cannot be woken and rings the doorbell
-  bool module = false;              // with the guest's kernel module
-  std::uint32_t guest_vectors = 1;  // how many interrupts the broker says that it raises
-  void (*before_open)(ring::SlotView) = nullptr;  // changes what the worker has said, before the guest reads it
+  bool same_kernel = true;                        // false: as in a VM, the guest waits for a doorbell
+  bool module = false;                            // with the guest's kernel module
+  std::uint32_t guest_vectors = 1;                // interrupts that the broker claims to raise
+  void (*before_open)(ring::SlotView) = nullptr;  // changes the worker's data before the guest reads it
 };
 
 class InProcess {
@@ -49,20 +48,19 @@ class InProcess {
   // Bit c: channel c has been opened.
   std::uint64_t opened() const { return slot_.header()[&ring::SlotHeader::opened].load(); }
 
-  // Ends serve(), where it has not ended by itself, and waits for it: how it ended. The slot is Dead then, as the
-  // broker leaves it.
+  // Ends serve() if it still runs, waits, and returns how it ended. The slot is then Dead, as the broker leaves it.
   host::Served end_worker();
   FakeModule* module() const { return module_.get(); }
   bool worker_has_ended() const { return ended_; }
-  // The slot alone is set Dead: to the guest, a worker that died wherever it stood.
+  // Sets only the slot Dead; to the guest the worker has died at any point.
   void mark_dead();
-  // The broker: whether it answers who rings, and how often it was rung.
+  // The broker: whether it answers doorbells, and how often it was rung.
   void broker_answers(bool yes) { answering_ = yes; }
   std::uint32_t asked() const { return asked_; }
-  // The host as a whole: while it does not answer, neither does the worker's bell thread, which hears of its rings later.
+  // The whole host: if it does not answer, neither does the worker's doorbell thread, which gets its doorbells later.
   void answer(bool yes);
-  // From now on this object answers each ring of the worker's doorbell at once. Call it while the worker does not hear, since
-  // the worker answers by itself.
+  // From now on this object answers each doorbell of the worker at once. Call it while the worker ignores doorbells,
+  // since otherwise the worker answers itself.
   void answer_for_worker() { answering_for_worker_ = true; }
   // How often the worker's doorbell was rung.
   std::uint32_t rung() const { return rung_; }
@@ -86,7 +84,7 @@ class InProcess {
   std::unique_ptr<guest::Session> session_;
 };
 
-// The naps that the threads under a CountedNaps have taken: in_process.cc defines nanosleep() in place of libc's.
+// Timed sleeps of the threads under a CountedNaps; in_process.cc replaces libc's nanosleep().
 struct Naps {
   std::atomic<unsigned> count{0};
   std::atomic<std::uint64_t> longest_ns{0};
@@ -102,13 +100,13 @@ class CountedNaps {
 // Makes the first device's primary context current in the calling thread.
 CUresult use_device();
 
-// The driver to test against: `fake` or the simulated GPU, decided when the test is linked.
+// The driver under test: the fake one or the simulated GPU, chosen at link time.
 const host::Driver& backend();
 
 }  // namespace loopback
 
-// The entry points of libcuda.so.1, without the library: what serves each symbol of the table, by its own name. Defined
-// in entry_points.cc, which alone compiles what is behind them.
+// The functions behind libcuda.so.1's symbols, by name, without the library. Defined in entry_points.cc, the only file
+// that compiles them.
 namespace cu {
 #define CALL(id, fn, ...) extern decltype(&::fn) const fn;
 #define CUSTOM(id, fn, ...) extern decltype(&::fn) const fn;
@@ -118,7 +116,7 @@ namespace cu {
 #define ABSENT(...)
 #include "ring/api/driver.def"
 
-// A call by its _ptsz or _ptds form.
+// Calls the _ptsz or _ptds form.
 template <class... P, class... A>
 CUresult per_thread(CUresult (*function)(P...), A... arguments) {
   guest::this_thread().per_thread = true;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: inherited.sh BUILD
-# The user starts `ivgpu` with closed standard descriptors, or with ignored or blocked signals. Each time the program ends and
-# prints as natively, inherits the same, and nothing is left behind.
+# Starts `ivgpu` with closed standard descriptors, or with ignored or blocked signals. The program must exit and print
+# as natively, inherit the same state, and leave nothing behind.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/bad_input.sh
@@ -9,8 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
 ivgpu=$build/bin/ivgpu
 run=("$ivgpu" run --private --gpu sim) sim=("$ivgpu" sim)
 
-# without WHICH NAME COMMAND...: runs the command with the descriptors of WHICH closed. Its output is in NAME.out and NAME.err,
-# its exit code in NAME.code.
+# without WHICH NAME COMMAND...: runs the command with the descriptors of WHICH closed. The output goes to NAME.out and
+# NAME.err, the exit code to NAME.code.
 without() {
   local which=$1 name=$2
   shift 2
@@ -25,7 +25,7 @@ without() {
   echo $? >"$name.code"
 }
 
-# same WHICH NAME OTHER: both ended and printed alike.
+# same WHICH NAME OTHER: expects equal exit codes and output.
 same() {
   local part
   for part in code out err; do
@@ -34,7 +34,7 @@ same() {
   done
 }
 
-# Whether each descriptor is open, as the program finds it.
+# Reports which of the program's descriptors 0 to 2 are open.
 cat >descriptors <<'SH'
 #!/bin/sh
 for fd in 0 1 2; do
@@ -59,11 +59,11 @@ for which in none 0 1 2 01 02 12 012; do
   nothing_is_left "a run without $which"
 done
 
-# The exit code of a command whose output cannot be written.
+# The exit code of a command that cannot write its output.
 without 1 version "$ivgpu" --version
 [[ $(cat version.code) == 3 ]] || fail "the version went nowhere, and the exit code is $(cat version.code)"
 
-# What the program inherits of signals.
+# The signal masks that the program inherits.
 signals() { "$@" grep -E '^Sig(Blk|Ign)' /proc/self/status 2>&1; }
 for how in --ignore-signal=CHLD --ignore-signal=PIPE --ignore-signal=HUP --ignore-signal=XFSZ --block-signal=CHLD \
   --block-signal=TERM --block-signal=USR1 '--ignore-signal=CHLD,PIPE,INT,QUIT --block-signal=TERM,HUP'; do

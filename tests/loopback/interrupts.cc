@@ -1,5 +1,5 @@
-// A guest in a VM with the kernel module, played by hand: it gets the region and its interrupts from a real broker as QEMU
-// does, announces a sleep by doorbell, and is woken by a real worker through the vector's eventfd.
+// The test plays a guest in a VM with the kernel module. A real broker gives it the region and its interrupts, as it
+// does QEMU. It announces a sleep by doorbell, and a real worker wakes it through the vector's eventfd.
 #include <sys/eventfd.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ std::uint64_t take(int interrupt) {
   return has_come(interrupt, 0) && read(interrupt, &count, sizeof count) == 8 ? count : 0;
 }
 
-// The first channel of a slot that was claimed.
+// The first channel of a claimed slot.
 class Session {
  public:
   Session(const Client& guest, std::uint32_t slot)
@@ -33,7 +33,7 @@ class Session {
     other_side::shared(other_side::header(slot_).opened).store(1);
     guest.ring_peer(ring::peer_of_slot(slot));
   }
-  // Sends a record, and is asleep by doorbell for its end before the worker can see it.
+  // Sends a record, and announces its sleep before the worker can see the record.
   template <class Record>
   void send_asleep(int call, const Record& record) {
     other_side::shared(control().guest_awaits).store(++position_);
@@ -89,12 +89,12 @@ TEST_F(Interrupts, EachSlotsWorkerWakesItsGuestByItsVector) {
   }
 }
 
-// Nobody reads it, and its writes would wait.
+// The eventfd is full and nobody reads it, so a blocking write would hang the worker.
 TEST_F(Interrupts, AFullVectorKeepsNoWorkerFromItsWork) {
   const std::uint64_t most = ~std::uint64_t{0} - 1;
   ASSERT_EQ(write(guest.interrupt(0), &most, sizeof most), 8);
   ASSERT_EQ(fcntl(guest.interrupt(0), F_SETFL, 0), 0);
-  for (const std::uint32_t k : {0u, 2u}) {  // which share it
+  for (const std::uint32_t k : {0u, 2u}) {  // both use this vector
     Session session(guest, k);
     session.send_hello_asleep();
     ASSERT_TRUE(eventually([&] { return session.answered(); })) << k;
@@ -107,7 +107,7 @@ TEST_F(Interrupts, AFullVectorKeepsNoWorkerFromItsWork) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// The library takes no interrupt on this machine, and does not mistake them for the connection's end.
+// On the host itself the library uses no interrupt, and must not take one for the end of the connection.
 TEST(LoopbackRegion, LivesWithAnyNumberOfInterrupts) {
   for (const char* vectors_key : {"vectors = 1", "vectors = 2", "vectors = 64"}) {
     Broker broker(

@@ -1,4 +1,4 @@
-// The module that the loopback tests load: PTX for the simulated GPU; the fake driver knows its names.
+// The PTX module of the loopback tests, for the simulated GPU; the fake driver knows its names.
 #pragma once
 
 namespace loopback {

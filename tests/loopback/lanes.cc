@@ -1,6 +1,5 @@
-// Calls from the worker to the program, through the real worker and the real guest library. No driver call needs them
-// yet, so this suite has one of its own: a driver whose cuCtxSetLimit(how, token) has the program called. That is where
-// a driver's own callbacks will come from.
+// Calls from the worker to the program, with real worker and real guest library. The driver here has a call for it:
+// cuCtxSetLimit(how, token) calls the program, as a driver's own callbacks do.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,14 +53,14 @@ const host::Driver& calling_driver() {
 CUresult call(std::uint64_t token) { return cu::cuCtxSetLimit(how_call, token); }
 CUresult post(std::uint64_t token) { return cu::cuCtxSetLimit(how_post, token); }
 
-// A function of the program's, and what a test wants to know of its calls.
+// A function of the program, and counts of its calls.
 struct Counted {
   std::atomic<int> calls{0}, at_once{0}, most_at_once{0};
   std::atomic<bool> may_return{true};
-  int plain = 0;  // by the thread that calls; a test reads it when a call of the worker has returned
+  int plain = 0;  // not atomic; read after a worker's call has returned
   CUresult result = CUDA_SUCCESS;
 
-  // A call whose answer nobody waits for may still run.
+  // A posted call may still run.
   ~Counted() {
     may_return = true;
     while (at_once != 0) std::this_thread::sleep_for(1ms);
@@ -84,7 +83,7 @@ std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-// How the guest's thread is woken: by a futex, not at all, or by an interrupt.
+// How the guest's thread is woken: by futex, by nothing, or by an interrupt.
 enum class Guest : std::uint8_t { OnThisMachine, InVm, WithModule };
 
 loopback::InProcessOptions options(Guest guest) {
@@ -105,7 +104,7 @@ class Lanes : public testing::TestWithParam<Guest> {
     return token;
   }
   std::uint64_t done(std::uint32_t k) { return other_side::shared(other_side::lane(loopback_.slot(), k).done).load(); }
-  // A worker that fills a lane as it likes.
+  // Fills a callback slot as a hostile worker.
   void fill(std::uint32_t k, std::uint64_t token, std::uint64_t sequence) {
     ring::LaneControl& lane = other_side::lane(loopback_.slot(), k);
     other_side::shared(lane.token).store(token);
@@ -167,7 +166,7 @@ TEST_P(Lanes, WhatIsPostedIsNotWaitedFor) {
   EXPECT_TRUE(before_deadline([&] { return counted_.calls == 3; }));
 }
 
-// The worker may well fill a lane before that: nobody looks.
+// The worker may fill a callback slot earlier; no thread reads it.
 TEST_P(Lanes, TheThreadStartsWithTheFirstToken) {
   const auto before = threads();
   fill(0, 17, 1);
@@ -189,7 +188,7 @@ TEST_P(Lanes, NobodyLooksAtTheLanesWhileNoTokenIsOut) {
   EXPECT_TRUE(before_deadline([&] { return done(1) == 1; }));
 }
 
-// ---- tokens that are nobody's --------------------------------------------------------------------------------------
+// ---- unknown tokens ------------------------------------------------------------------------------------------------
 
 TEST_P(Lanes, ATokenThatNobodyHasGivenOutIsRefused) {
   const std::uint64_t token = issue(counted_.until_ended());
@@ -200,7 +199,7 @@ TEST_P(Lanes, ATokenThatNobodyHasGivenOutIsRefused) {
 }
 
 TEST_P(Lanes, ATokenThatHasEndedIsRefused) {
-  issue(counted_.until_ended());  // another, so that somebody looks
+  issue(counted_.until_ended());  // another call, so that the thread looks
   const std::uint64_t once = issue(counted_.once()), ended = issue(counted_.until_ended());
   EXPECT_EQ(call(once), CUDA_SUCCESS);
   EXPECT_EQ(call(once), CUDA_ERROR_INVALID_HANDLE);
@@ -228,7 +227,7 @@ TEST_P(Lanes, AnAnswerThatNobodyWaitsForEndsTheWorker) {
   });
   EXPECT_TRUE(before_deadline([&] { return counted_.calls == 1; }));
   other_side::shared(other_side::lane(loopback_.slot(), 0).done).store(5);
-  wake_worker(0);  // as the guest does: the worker may end at any moment, and its lanes with it
+  wake_worker(0);  // as the guest does: the worker may exit at any time
   EXPECT_TRUE(before_deadline([&] { return loopback_.worker_has_ended(); }));
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
   program.join();
@@ -270,10 +269,10 @@ TEST_P(Lanes, TheWorkerEndsThoughItsGuestDoesNotAnswer) {
   const std::uint64_t token = issue(counted_.once());
   std::thread program([token] {
     EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
-    EXPECT_NE(call(token), CUDA_SUCCESS);  // the driver's answer to that, or none
+    EXPECT_NE(call(token), CUDA_SUCCESS);  // the driver's error, or no answer
   });
   EXPECT_TRUE(before_deadline([&] { return counted_.calls == 1; }));
-  EXPECT_EQ(loopback_.end_worker(), host::Served::Ended);  // returns when every thread of the worker has ended
+  EXPECT_EQ(loopback_.end_worker(), host::Served::Ended);  // returns when all threads of the worker have exited
   program.join();
   counted_.may_return = true;
 }
@@ -309,8 +308,8 @@ TEST_P(Lanes, AfterAForkTheParentsThreadGoesOnAndTheChildHasNone) {
   EXPECT_EQ(counted_.calls, 11);
 }
 
-// The child's only thread is the callback thread then. It ends, and with it the child, and answers nothing: the parent's
-// function, which waits for that, looks.
+// The child's only thread is the callback thread. It exits without an answer, and the child with it. The parent's
+// function waits for that and then checks.
 TEST_P(Lanes, AFunctionThatForksIsAnsweredByItsParent) {
   struct Forks {
     ring::SlotView slot;

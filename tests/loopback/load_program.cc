@@ -1,12 +1,12 @@
-// A program that gives the GPU work for ever, and tells its test how far it is (load_progress.h).
+// A program that gives the GPU endless work and reports its progress to the test (load_progress.h).
 //
-// usage: loopback_load LIBCUDA FILE KIND [OTHER], where KIND is `nothing`: a kernel that does nothing, then a wait, again
-// and again; `spin`: before these a kernel that spins until the program with the file OTHER has launched; `await`: a stream that waits for
-// a value, which is there once that program has done 50 pieces more, and a kernel behind it, again and again; `long`: kernels
-// of 3 ms, and a wait after each; `count`: a kernel that adds one to a word, whose value is looked at after each; `both`:
-// what `count` does, on each of two devices, and both kernels are launched before the program waits for either; or `other`:
-// what `count` does, on the second device, in a stream of its context while that of the first is current.
-// Exit codes: 1 a call has failed, 2 usage, 3 a result is wrong.
+// usage: loopback_load LIBCUDA FILE KIND [OTHER]
+// KIND `nothing`: an empty kernel, then a wait, repeatedly; `spin`: first a kernel that spins until the program with
+// the file OTHER has launched, then as `nothing`; `await`: repeatedly a stream that waits for a value, which comes
+// after that program has done 50 more bursts, and a kernel behind it; `long`: kernels of 3 ms, each with a wait;
+// `count`: a kernel that increments a word, then a check of the value; `both`: as `count` on two devices, both launched
+// before either wait; `other`: as `count` on the second device, while the first's context is current. Exit codes: 1
+// failed call, 2 usage, 3 wrong result.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -77,7 +77,7 @@ void wait() {
 
 void note(load::Progress& progress) { ++progress.done; }
 
-// Words that the GPU sees as well.
+// Words in memory shared with the GPU.
 struct Words {
   std::uint32_t* host = nullptr;
   CUdeviceptr device = 0;
@@ -90,7 +90,7 @@ struct Words {
   }
 };
 
-// Of the two words the kernel sets the second when it has begun, and ends when the first is set.
+// The kernel sets the second word when it has begun, and ends when the first is set.
 void spin(CUmodule module, load::Progress& progress, const load::Progress& other) {
   Words words;
   const std::atomic_ref end(words.host[0]), has_begun(words.host[1]);
@@ -99,7 +99,7 @@ void spin(CUmodule module, load::Progress& progress, const load::Progress& other
   std::thread releases([&] {
     while (has_begun == 0) usleep(200);
     progress.spins = 1;
-    // The first of them may have been launched before.
+    // The first of the two may have been launched earlier.
     for (const std::uint64_t before = other.done; other.done < before + 2;) usleep(200);
     end = 1;
   });
@@ -129,7 +129,7 @@ void await(CUmodule module, load::Progress& progress, const load::Progress& othe
   }
 }
 
-// A device of the program's, with the module.
+// A device with a context and the module.
 struct Device {
   CUcontext context = nullptr;
   CUmodule module = nullptr;
@@ -141,8 +141,8 @@ struct Device {
   void use() const { check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent"); }
 };
 
-// A word in a device's memory to which kernels add. `current`: whose context is current meanwhile; if it is another's, they add
-// in a stream of their own.
+// A word in device memory that kernels increment. `current`: the device whose context is current meanwhile; on another
+// device the kernels use a stream of their own.
 class Sum {
  public:
   explicit Sum(const Device& device) : Sum(device, device) {}

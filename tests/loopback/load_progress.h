@@ -1,4 +1,4 @@
-// What a program of loopback_load and its test share: a file that both map.
+// The file that loopback_load and its test both map.
 #pragma once
 
 #include <fcntl.h>
@@ -11,9 +11,9 @@
 
 namespace load {
 
-// The program's.
+// Written by the program.
 struct Progress {
-  std::atomic<std::uint64_t> done;   // pieces of work
+  std::atomic<std::uint64_t> done;   // bursts of work
   std::atomic<std::uint32_t> spins;  // its kernel spins until another program has launched
 };
 

@@ -1,10 +1,10 @@
-# Loopback tests: guest and worker on this machine, in one process (on the strict fake driver and on the simulated GPU) or
-# in several, with the real broker. Labelled loopback; those in one process run with ThreadSanitizer, too.
-# The guest's entry points, which take long to compile.
+# Loopback tests: guest and worker on this machine. In one process they run on the strict fake driver and on the
+# simulated GPU, also under ThreadSanitizer; with several processes the broker is real. Label: loopback. The entry
+# points are a library of their own, since they compile slowly.
 add_library(ivgpu_entry_points STATIC ${CMAKE_CURRENT_LIST_DIR}/entry_points.cc)
 target_link_libraries(ivgpu_entry_points PUBLIC ivgpu_guest ivgpu_session)
 
-# in_process_test(name SOURCES files... [SIMULATED]): a process for each of its tests.
+# in_process_test(name SOURCES files... [SIMULATED]): each test runs in its own process.
 function(in_process_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SIMULATED" "" "SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
@@ -18,7 +18,7 @@ function(in_process_test name)
     target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend_fake.cc)
     target_link_libraries(${name} PRIVATE ivgpu_fake_driver)
   endif()
-  # A merge run has these with the strict driver; the simulated GPU serves its programs and its contract suite.
+  # A merge run has these on the strict driver only, since the simulated GPU serves the programs and the contract suite.
   set(where SANITIZED TSAN)
   if(arg_SIMULATED)
     set(where THOROUGH TSAN)
@@ -47,8 +47,8 @@ if(TARGET simgpu)
   in_process_test(loopback_simulated SIMULATED SOURCES callbacks.cc captures.cc contexts.cc green.cc order.cc scenarios.cc)
 endif()
 
-# With processes: the real broker and worker. A sanitizer's run-time does not bear the jail, nor a library that brings it
-# into a program that has none.
+# Several processes, with real broker and worker. A sanitizer's run-time cannot run in the jail, nor enter a program
+# without one through a library.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   find_package(nlohmann_json REQUIRED)
   add_executable(loopback_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
@@ -59,7 +59,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_load PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_collider ${CMAKE_CURRENT_LIST_DIR}/collider.cc)
   target_link_libraries(loopback_collider PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
-  # For managed_on_gpu, by hand.
+  # For managed_on_gpu, which runs by hand.
   add_library(managed_taker SHARED ${CMAKE_CURRENT_LIST_DIR}/managed_taker.cc)
   target_link_libraries(managed_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   foreach(name collisions processes gpus interrupts nvml quotas shares warnings)

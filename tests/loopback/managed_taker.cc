@@ -1,7 +1,7 @@
-// Makes a worker take managed memory that nobody asked for, as one that is its guest's could: loaded before the worker
-// (LD_PRELOAD), it begins a thread of its own beside the driver's first. For managed_on_gpu.
+// Makes a worker allocate managed memory without a request, as a worker that its guest controls could. Preloaded into
+// the worker (LD_PRELOAD), it starts a thread beside the driver's first. For managed_on_gpu.
 //
-// IVGPU_TAKES_MANAGED: how many MiB, 3 s after the driver has begun; no number: nothing.
+// IVGPU_TAKES_MANAGED: MiB to allocate, 3 s after the driver's start; without a number, nothing.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A guest with the kernel module, and its worker, in one process: the slot is the module's to give, waits sleep there
-// until the worker interrupts, and a device that is taken away ends the session.
+// A guest with the kernel module and its worker in one process. The module hands out the slot, waits sleep in it until
+// the worker interrupts, and removing the device ends the session.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ class WithModule : public testing::Test {
     ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
   void TearDown() override { fake_driver().open_gate(); }
-  // The worker stands in a driver call until the gate opens.
+  // Blocks the worker in a driver call until the gate opens.
   void block_worker() {
     fake_driver().close_gate();
     ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
@@ -66,8 +66,8 @@ TEST_F(WithModule, AWaitSleepsThereAndTheWorkersInterruptEndsIt) {
   }
 }
 
-// Each sleep of a long wait is as long as a look at the host is put off, 50 ms, and there are no naps. A busy machine only
-// makes the sleeps longer.
+// A long wait sleeps in steps of 50 ms, the interval of the liveness checks, without timed sleeps between. A busy
+// machine only lengthens the steps.
 TEST_F(WithModule, ALongWaitIsFewSleeps) {
   block_worker();
   const std::uint32_t slept = module().slept();
@@ -86,7 +86,7 @@ TEST_F(WithModule, ALongWaitIsFewSleeps) {
   opener.join();
 }
 
-// ENODEV in a sleep: from then on nothing of the slot is touched, and calls fail as for a lost broker.
+// After ENODEV in a sleep the library touches no byte of the slot, and calls fail as with a lost broker.
 TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
   block_worker();
   std::thread unplugger([&] {
@@ -104,8 +104,8 @@ TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
   EXPECT_EQ(cu::cuMemAlloc_v2(&more, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-// The kernel has put zeros in the slot's place while a thread polled: whatever such a thread has read meanwhile, its call
-// fails, and so does the next. Before the look was there, calls returned success with zeros for results.
+// The kernel replaced the slot by zeros while a thread polled. The thread's call must fail whatever it read, and so
+// must the next. Without this check, calls would return success with zeros as results.
 class Ended : public WithModule {
  protected:
   void end_slot() { loopback_.slot().header()[&ring::SlotHeader::magic].store(0); }
@@ -156,7 +156,7 @@ TEST_F(Ended, StagedRowsNeither) {
   expect_lost();
 }
 
-// What a slot shows whose device has gone makes no sense, and the log says why.
+// The slot's data is invalid after the device is gone; the log must name the device as the reason.
 TEST_F(Ended, ThatTheDeviceHasGoneIsTheReason) {
   module().unplug();
   testing::internal::CaptureStderr();
@@ -178,7 +178,7 @@ TEST_F(WithModule, AModuleInWhichNobodyMaySleepIsNappedBeside) {
   opener.join();
 }
 
-// Other threads of the program run to its last moment, and may use what the slot holds: the process's end frees it.
+// Other threads run until the process ends and may use the slot, so only the process's end frees it.
 TEST_F(WithModule, AProcessThatEndsLeavesTheSlotToItsEnd) {
   guest::finish();
   EXPECT_EQ(module().released(), 0u);
@@ -198,7 +198,7 @@ TEST(WithModuleOff, WaitsNap) {
   EXPECT_EQ(loopback.module()->slept(), 0u);
 }
 
-// On the worker's own kernel, too: no sleep is announced, and so none is ended.
+// Even on the worker's own kernel: the guest announces no sleep, so no sleep is woken.
 TEST(WithModuleOff, WaitsNapOnThisMachine) {
   setenv("IVGPU_OFF", "wakes", 1);
   InProcess loopback(backend());

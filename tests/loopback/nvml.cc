@@ -1,4 +1,4 @@
-// The guest's libnvidia-ml.so.1 with a real broker: what an H200's library answers, and what programs see of their own.
+// The guest's libnvidia-ml.so.1 with a real broker: the answers of an H200's library, and programs' own memory.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -40,7 +40,7 @@ std::string text_of_file(const char* path) {
   return text.str();
 }
 
-// What a guest is not told of a GPU that it does not have for itself (docs/design/044-nvml.md).
+// Values that a guest without a whole GPU does not get (docs/design/044-nvml.md).
 const std::set<std::string> not_told = {"nvmlDeviceGetSerial", "nvmlDeviceGetBAR1MemoryInfo"};
 constexpr int not_supported = 3;
 
@@ -72,7 +72,7 @@ TEST_F(Nvml, AnswersAsThatOfAnH200) {
   }
 }
 
-// Before and after it has made a context and 100 MiB.
+// Before and after the program makes a context and allocates 100 MiB.
 TEST_F(Nvml, TellsAProgramOfItsOwnMemory) {
   const std::string text = said_by({NVML_ANSWERS});
   std::vector<std::uint64_t> used;
@@ -120,7 +120,7 @@ TEST(NvmlAndTheEnvironment, TellsWhatWorkersFind) {
   EXPECT_EQ(text.find("\"GPU-69766770-752d-7369-6d00-000000000001\""), std::string::npos) << text;
 }
 
-// Of a VM whose program works in turns, of one that does nothing, and of the second GPU, which nobody uses.
+// For a VM with intermittent work, for an idle VM, and for the unused second GPU.
 TEST(NvmlOfTwoVms, TellEachItsOwnUtilisation) {
   UsageFile usage;
   WatchedBroker broker(
@@ -151,7 +151,7 @@ TEST(NvmlOfTwoVms, TellEachItsOwnUtilisation) {
   EXPECT_TRUE(eventually([&] { return percent("t", "0") == 0; })) << percent("t", "0");
 }
 
-// A monitor would waste one for as long as it runs.
+// A monitor would otherwise occupy a slot for as long as it runs.
 TEST_F(Nvml, TakesNoSlot) {
   const std::string log = broker_.log();
   said_by({NVML_ANSWERS, "libnvidia-ml.so.1", "no-memory"});

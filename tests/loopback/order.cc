@@ -1,5 +1,5 @@
-// The order in which host threads issue must survive, however late the worker is with any record: its threads are
-// delayed at random here. One test shows that these tests can fail.
+// The order between host threads must hold even if the worker delays any record: here its threads are delayed at
+// random. One test shows that these tests can fail.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ using loopback::backend, loopback::InProcess;
 
 constexpr loopback::InProcessOptions late{.serve = {.spin_us = 20, .chaos_delay_us = 200, .join_at_end = true}};
 
-// Hands a turn to and fro between two threads.
+// Passes control between two threads.
 class Turn {
  public:
   void await(int who) {
@@ -50,8 +50,8 @@ CUstream new_stream() {
   return stream;
 }
 
-// Thread A fills a buffer on its stream, calls `mark` for the stream and hands over; thread B calls `await` for another stream,
-// through another channel, and reads. How often B saw anything but A's value.
+// Thread A fills a buffer on its stream, calls `mark` for the stream and passes control. Thread B calls `await` for
+// another stream, on another channel, and reads. Returns how often B read a wrong value.
 template <class Mark, class Await>
 int wrong_handoffs(unsigned rounds, Mark mark, Await await) {
   const CUdeviceptr buffer = allocate(4);
@@ -101,7 +101,7 @@ TEST(Order, SurvivesHandingOverByMutex) {
   EXPECT_EQ(wrong_handoffs(2000), 0);
 }
 
-// On the simulated GPU it is a data race, which ThreadSanitizer would rightly tell.
+// On the simulated GPU this is a data race, which ThreadSanitizer would report.
 #if !defined(IVGPU_UNDER_TSAN) || !defined(IVGPU_SIMULATED_GPU)
 TEST(Order, IsLostWithTheSwitchOffSoTheTestCanFail) {
   setenv("IVGPU_OFF", "order", 1);
@@ -112,8 +112,8 @@ TEST(Order, IsLostWithTheSwitchOffSoTheTestCanFail) {
 }
 #endif
 
-// Thread A fills on a stream and hands the stream itself over; thread B reads on it. The very last record before the
-// handing over is the one that matters.
+// Thread A fills on a stream and passes that stream to thread B, which reads on it. Only A's very last record before
+// that matters.
 TEST(Order, OfAStreamThatIsHandedOver) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -140,8 +140,8 @@ TEST(Order, OfAStreamThatIsHandedOver) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Two threads issue to one stream at a time, in whatever order; a third that has waited for both of them, as threads
-// are waited for, finds the work of both before its own.
+// Two threads issue to one stream alternately, in any order. A third thread, synchronised with both, finds the work of
+// both done before its own.
 TEST(Order, OfTwoThreadsOnOneStreamNeitherIsForgotten) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -183,7 +183,7 @@ TEST(Order, OfTwoThreadsOnOneStreamNeitherIsForgotten) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A context-wide call comes after everything that any thread has issued before it.
+// A context-wide call follows all work that any thread has issued before it.
 TEST(Order, SynchronizingTheContextWaitsForEveryThread) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -209,7 +209,7 @@ TEST(Order, SynchronizingTheContextWaitsForEveryThread) {
   other.join();
 }
 
-// The NULL stream and blocking streams order themselves, whichever thread issues.
+// The NULL stream and blocking streams order each other, whichever thread issues.
 TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -243,9 +243,9 @@ TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
   other.join();
 }
 
-#ifdef IVGPU_SIMULATED_GPU  // the strict driver has no graphs
+#ifdef IVGPU_SIMULATED_GPU  // the strict driver runs no graphs
 
-// A graph of one node makes the record or the wait, so that the launch does not name the event.
+// A graph of one node records or waits, so the launch does not name the event.
 int wrong_handoffs_by_graph(CUgraphNodeType node, unsigned rounds) {
   const bool records = node == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
   const CUevent done = new_event();

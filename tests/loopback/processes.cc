@@ -1,4 +1,4 @@
-// A real ivgpud, real workers on the simulated GPU, and programs that die, or whose host does.
+// A real ivgpud, real workers on the simulated GPU, and programs that die or lose their host.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -18,15 +18,15 @@ namespace {
 using broker_test::Client, broker_test::eventually;
 using Clock = std::chrono::steady_clock;
 
-// A program that says "waiting" makes its call just then, and most often sleeps in it by now. The call returns the same
-// error if it begins later.
+// After "waiting" a program makes its call, and by now usually sleeps in it. A call that starts later returns the same
+// error.
 constexpr std::chrono::milliseconds asleep_by_then{100};
 
-// A program whose output is followed. Its library sees the end of the broker and of its worker at once, and counts no
-// unanswered questions (IVGPU_HOST_PATIENCE): a call that never notices such an end never returns.
+// A program whose output the test reads. Its library notices the end of the broker and of its worker at once, and never
+// gives up unanswered questions (IVGPU_HOST_PATIENCE). So a call that misses such an end hangs.
 class Program {
  public:
-  // `closed`: the set bits are the descriptors 0 to 2 that it is started without.
+  // `closed`: bit mask of the descriptors 0 to 2 that the program starts without.
   Program(const std::string& mode, const std::string& region, unsigned closed = 0, const char* library = GUEST_CUDA) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
@@ -53,7 +53,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The next line; the text so far if no whole line comes before the deadline.
+  // The next line, or the text so far if no complete line comes before the deadline.
   std::string line() {
     const auto end = Clock::now() + test_deadline;
     for (;;) {
@@ -71,7 +71,7 @@ class Program {
       text_.append(bytes, static_cast<std::size_t>(n));
     }
   }
-  // The exit code; -1 if a signal ended it, -2 if it has not ended before the deadline.
+  // The exit code; -1 after a signal, -2 after the deadline.
   int code() {
     int status = 0;
     ended_ = eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; });
@@ -86,7 +86,7 @@ class Program {
   std::string text_;
 };
 
-// An ivgpud with one VM, "t", of three slots. It and its workers must end as they should (tests/oracle.h).
+// An ivgpud with one VM, "t", with three slots. The oracle checks how it and its workers end (tests/oracle.h).
 class Processes : public testing::Test {
  protected:
   void SetUp() override {
@@ -133,7 +133,7 @@ class Processes : public testing::Test {
       if (client_->word(k).state == ring::SlotState::Claimed) return k;
     return std::nullopt;
   }
-  // Nobody holds a slot, and one is ready for the next.
+  // Whether no slot is claimed and one is Ready.
   bool all_slots_are_back() const {
     return eventually([&] {
       return client_->count(ring::SlotState::Claimed) == 0 && client_->count(ring::SlotState::Dead) == 0 &&
@@ -162,7 +162,7 @@ class OnePoller : public Processes {
   }
 };
 
-// Whatever guests do, workers beyond spin_threads sleep when there is nothing to take.
+// Idle workers beyond spin_threads sleep, whatever guests do.
 TEST_F(OnePoller, AFloodOfThreeSessionsKeepsOneWorkerPolling) {
   Program a("flood", region()), b("flood", region()), c("flood", region());
   ASSERT_TRUE(eventually([&] { return client_->count(ring::SlotState::Claimed) == 3; }));
@@ -173,7 +173,7 @@ TEST_F(OnePoller, AFloodOfThreeSessionsKeepsOneWorkerPolling) {
       busy += slot.contains("counters") && slot.at("counters").at("waited") > 500;
       polling += slot.contains("counters") && slot.at("counters").at("spun") > 0;
     }
-    return busy == 3 && polling > 0;  // on a busy machine polling does not pay, and the one that may begins late
+    return busy == 3 && polling > 0;  // on a busy machine polling does not pay, so it may start late
   }));
   EXPECT_EQ(polling, 1);
 }
@@ -183,7 +183,8 @@ TEST_F(Processes, AProgramWorksAndGivesItsSlotBack) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// The runtime would say of a missing name that the driver is too old: so it gets one, which says what is the matter.
+// For a missing name, the runtime would report an old driver. So the library returns a function that fails and logs the
+// reason.
 TEST_F(Processes, WhatIsNotServedRefusesByName) {
   const std::string file = folder_ / "guest.log";
   setenv("IVGPU_LOG_FILE", file.c_str(), 1);
@@ -245,7 +246,7 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   ASSERT_EQ(p.line(), "waiting");
   ASSERT_TRUE(claimed_slot());
   std::this_thread::sleep_for(asleep_by_then);
-  // Its worker was there before it: the spare. Others are started behind it.
+  // The program's worker existed before it, as the spare; other workers start later.
   ASSERT_FALSE(before.empty());
   for (const pid_t worker : before) oracle_.kill(worker);
   EXPECT_EQ(p.line(), "cuCtxSynchronize 46");  // CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -254,7 +255,7 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   expect_that_a_new_program_works();
 }
 
-// Another program of the VM has written over slots that wait for one: the next program is served all the same.
+// Another program of the VM has overwritten Ready slots; the next program must still be served.
 TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
   const auto spoil_what_is_ready = [&](auto spoil) {
     ASSERT_TRUE(eventually([&] { return client_->count(ring::SlotState::Ready) > 0; }));
@@ -308,7 +309,7 @@ class FewObjects : public Processes {
   FewObjects() { more_keys_ = "session_objects = 64\n"; }
 };
 
-// A registration takes room in the arena, which bounds it, and is none of the session's objects.
+// A registration uses arena memory, which bounds it, but does not count as an object of the session.
 TEST_F(FewObjects, RegistrationsTakeNone) {
   Program p("register-many", region());
   EXPECT_EQ(p.line(), "registered 0");
@@ -351,7 +352,8 @@ TEST_F(Processes, ATextureThatWasNeverMadeFaultsItsOwnSessionOnly) {
 
 // ---- closed standard descriptors -----------------------------------------------------------------------------------
 
-// Text that a program prints to a closed output must not reach the library's files: other programs share the region.
+// Text that a program prints to a closed output must not reach the library's files, since other programs share the
+// region.
 class ClosedDescriptors : public Processes {
  protected:
   void expect_that_none_is_taken(char moment) {
@@ -374,9 +376,9 @@ TEST_F(ClosedDescriptors, StayClosedInAProgramThatIsStartedWithoutThem) { expect
 TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemBeforeCuInit) { expect_that_none_is_taken('b'); }
 TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemAfterCuInit) { expect_that_none_is_taken('a'); }
 
-// ---- what the driver alone judges ----------------------------------------------------------------------------------
+// ---- checks that only the driver makes -----------------------------------------------------------------------------
 
-// The driver makes a texture that is longer than its memory. A kernel that reads beyond the memory faults.
+// The driver accepts a texture longer than its memory; a kernel that reads beyond the memory faults.
 TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   Program other("work-on", region());
   EXPECT_EQ(other.line(), "works");
@@ -393,7 +395,7 @@ TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// CUDA bounds neither the names of kernels nor those of variables; templates make long ones.
+// CUDA bounds neither kernel nor variable names; templates make long ones.
 TEST_F(Processes, NamesMayBeLongerThanARecord) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
     Program p("long-names", region(), 0, library);
@@ -406,9 +408,9 @@ TEST_F(Processes, NamesMayBeLongerThanARecord) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// ---- what a program does around its calls --------------------------------------------------------------------------
+// ---- a program's surroundings --------------------------------------------------------------------------------------
 
-// Sets a variable of the environment for the programs that start meanwhile.
+// Sets an environment variable for the programs that start during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -441,7 +443,7 @@ TEST_F(Processes, LaunchesDoNotWaitWithoutLaunchBlocking) {
   }
 }
 
-// In each form and on each kind of stream: what the kernel wrote is there when its launch returns.
+// For each form and kind of stream, the kernel's result is there when the launch returns.
 TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
     const Variable blocking("CUDA_LAUNCH_BLOCKING", "1");
@@ -449,7 +451,7 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
     for (const char* line : {"the NULL stream: done", "a stream: done", "the thread's stream: done", "attributes: done",
                              "cooperative: done", "the old form: done"})
       EXPECT_EQ(p.line(), line) << library;
-    // The simulated GPU takes no launch on the NULL stream without a current context.
+    // The simulated GPU refuses a launch on the NULL stream without a current context.
     const std::string without_context = p.line();
     if (library != std::string(SIMULATED_GPU)) {
       EXPECT_EQ(without_context, "no current context: done");
@@ -459,7 +461,8 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// A cancelled thread ends at a point of its own and not in a call, wherever the library sleeps or reads a file.
+// A cancelled thread ends at its own cancellation point and not in a call, even where the library sleeps or reads a
+// file.
 TEST_F(Processes, CallsAreNoCancellationPoints) {
   for (const char* off : {"", "wakes", "spin", "spin,wakes"}) {
     const Variable switched("IVGPU_TEST_OFF", off);
@@ -471,7 +474,7 @@ TEST_F(Processes, CallsAreNoCancellationPoints) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// The program's root is an empty folder from then on, so that nothing can be opened by a path.
+// From then on the program's root is an empty folder, so no path can be opened.
 TEST_F(Processes, MemoryIsRegisteredAfterAChroot) {
   const Variable log("IVGPU_LOG_FILE", folder_ / "guest.log");
   Program p("chroot", region());
@@ -482,7 +485,8 @@ TEST_F(Processes, MemoryIsRegisteredAfterAChroot) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// main() returns while other threads launch, copy and wait. From the exit handler on they get CUDA_ERROR_DEINITIALIZED.
+// main() returns while other threads launch, copy and wait. From the exit handler on, they get
+// CUDA_ERROR_DEINITIALIZED.
 TEST_F(Processes, ExitWhileThreadsCall) {
   for (int round = 0; round < 20; ++round) {
     Program p("exit-while-calling", region());
@@ -493,7 +497,7 @@ TEST_F(Processes, ExitWhileThreadsCall) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// The child's end is not the parent's, whose exit handlers may still use pinned memory.
+// The child's exit must not end the session of the parent, whose exit handlers may still use pinned memory.
 TEST_F(Processes, AForkInAnExitHandlerLeavesTheSlotToTheParent) {
   Program p("fork-at-exit", region());
   EXPECT_EQ(p.line(), "child 7");

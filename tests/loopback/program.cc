@@ -1,6 +1,7 @@
-// A small CUDA program for the tests with processes: knows the driver by dlopen only, as a runtime does.
+// A small CUDA program for tests with processes. It loads the driver only by dlopen, as a runtime does.
 //
-// usage: loopback_program LIBCUDA MODE. Prints one word per step, so that a test can follow it.
+// usage: loopback_program LIBCUDA MODE
+// Prints one line per step for the test.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ bool start() {
   return CU(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS && CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS;
 }
 
-// Alloc, copy there and back, compare.
+// Allocates, copies both ways, compares.
 bool works() {
   constexpr std::size_t bytes = (3 << 20) + 5;
   std::vector<unsigned char> data(bytes), back(bytes);
@@ -86,7 +87,7 @@ int fork_after() {
     std::exit(refused ? 0 : 1);
   }
   const int code = finish_child(child, 0);
-  return works() ? (say("works"), code) : 1;  // the child's end has not ended the session
+  return works() ? (say("works"), code) : 1;  // the child's exit has not ended the session
 }
 
 constexpr const char* endless = R"(.version 7.5
@@ -113,14 +114,14 @@ bool launch_endless() {
          CU(cuLaunchKernel)(spin, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS;
 }
 
-// A call that does not return while the host lives.
+// Makes a call that does not return while the host lives.
 int wait_for_ever() {
   if (!start() || !launch_endless()) return 1;
   say("waiting");
   return tell("cuCtxSynchronize", CU(cuCtxSynchronize)());
 }
 
-// Ends with work under way, a good part of it not yet taken from the ring.
+// Exits with work in flight, much of it still in the ring.
 int exit_in_flight() {
   if (!start()) return 1;
   CUdeviceptr device = 0;
@@ -131,7 +132,7 @@ int exit_in_flight() {
   return 0;
 }
 
-// Eight threads that post and wait until the program is killed, so that their worker's are never idle for long.
+// Eight threads that post and wait until the program is killed, to keep their worker's threads busy.
 int flood() {
   if (!start()) return 1;
   std::atomic<int> wrong{0};
@@ -159,7 +160,7 @@ int entries(const char* folder) {
   return n;
 }
 
-// Loaded, and asked only what may be asked before cuInit: no thread, no descriptor.
+// Loads the library and calls only what is allowed before cuInit: that must create neither thread nor descriptor.
 int loaded_only(const char* path) {
   const int threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd");
   library = dlopen(path, RTLD_NOW);
@@ -171,13 +172,13 @@ int loaded_only(const char* path) {
   if (CU(cuDeviceGetCount)(&count) != CUDA_ERROR_NOT_INITIALIZED) return 3;
   if (CU(cuCtxSynchronize)() != CUDA_ERROR_NOT_INITIALIZED) return 4;
   if (CU(cuInit)(1) != CUDA_ERROR_INVALID_VALUE) return 5;
-  dlclose(library);  // it stays, with what it was asked
+  dlclose(library);  // it stays loaded
   if (entries("/proc/self/task") != threads || entries("/proc/self/fd") != descriptors) return 6;
   say("quiet");
   return 0;
 }
 
-// What the guest sees: a line for each ordinal, with its UUID and its PCI address.
+// Prints each ordinal with its UUID and PCI address.
 int devices() {
   int count = 0;
   if (const CUresult r = CU(cuInit)(0); r != CUDA_SUCCESS) return tell("cuInit", r);
@@ -196,7 +197,7 @@ int devices() {
   return start() && works() ? (say("works"), 0) : 1;
 }
 
-// What is not served is handed out and refuses, each time it is called.
+// An unserved call has an address, and fails at each call.
 int refused() {
   const auto find_call = CU(cuGetProcAddress_v2);
   decltype(&cuGraphAddMemFreeNode) add = nullptr;
@@ -227,7 +228,7 @@ constexpr const char* reads_a_texture = R"(.version 7.5
 }
 )";
 
-// A kernel reads through a number that no cuTexObjectCreate has given.
+// A kernel reads through a number that no cuTexObjectCreate returned.
 int made_up_texture() {
   CUmodule module = nullptr;
   CUfunction read = nullptr;
@@ -245,7 +246,7 @@ int made_up_texture() {
 
 volatile std::sig_atomic_t told_to_end = 0;
 
-// Works until it gets SIGTERM, and then looks for what it had on the GPU from the start.
+// Works until SIGTERM, and then checks the memory that it allocated at the start.
 int work_on() {
   constexpr unsigned byte = 0x5a;
   std::vector<unsigned char> back(4096);
@@ -264,7 +265,7 @@ int work_on() {
 
 // ---- the arena -----------------------------------------------------------------------------------------------------
 
-// Memory that host and GPU share, with one byte all over it.
+// Memory shared by host and GPU, filled with one byte value.
 struct Piece {
   static constexpr std::size_t bytes = 4 << 20;
   unsigned char* at = nullptr;
@@ -282,7 +283,7 @@ CUresult take_managed(Piece& piece) {
 }
 CUresult give_managed_back(const Piece& piece) { return CU(cuMemFree_v2)(reinterpret_cast<CUdeviceptr>(piece.at)); }
 
-// Registers memory of the program's own, which has its byte already.
+// Registers the program's own memory, already filled with its byte.
 CUresult take_registered(Piece& piece) {
   if (piece.at == nullptr) {
     void* at = mmap(nullptr, Piece::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -292,13 +293,13 @@ CUresult take_registered(Piece& piece) {
   }
   return CU(cuMemHostRegister_v2)(piece.at, Piece::bytes, 0);
 }
-// The program has its bytes back with it.
+// The program's bytes must return with the memory.
 CUresult give_registered_back(const Piece& piece) {
   const CUresult result = CU(cuMemHostUnregister)(piece.at);
   return piece.is_whole() ? result : CUDA_ERROR_UNKNOWN;
 }
 
-// Takes pieces until there is no room, gives one back, and takes the one for which there was no room.
+// Takes pieces until the arena is full, frees one, and takes the one that failed.
 int fill_the_arena(CUresult (*take)(Piece&), CUresult (*give_back)(const Piece&)) {
   if (!start()) return 1;
   std::vector<Piece> held;
@@ -323,7 +324,7 @@ int fill_the_arena(CUresult (*take)(Piece&), CUresult (*give_back)(const Piece&)
   return works() ? 0 : 2;
 }
 
-// Many registrations, and then as many streams as there may be.
+// Makes many registrations, then as many streams as allowed.
 int register_many() {
   constexpr std::size_t page = 4096, count = 500;
   void* const at = mmap(nullptr, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -347,7 +348,7 @@ int register_many() {
 
 // ---- reserved addresses --------------------------------------------------------------------------------------------
 
-// The driver reserves so much where it is asked to, if it has nothing there.
+// The driver reserves this much at the hint, if it has no mapping there.
 constexpr std::size_t hinted_bytes = std::size_t{64} << 20;
 
 CUdeviceptr reserve_at(const void* hint, const char* what) {
@@ -356,7 +357,7 @@ CUdeviceptr reserve_at(const void* hint, const char* what) {
   return at;
 }
 
-// Whether memory can be mapped at reserved addresses, and written and read there.
+// Whether memory can be mapped at the reserved addresses, written and read.
 bool can_be_used(CUdeviceptr at) {
   constexpr std::size_t bytes = 2 << 20;
   CUmemAllocationProp p{};
@@ -373,7 +374,7 @@ bool can_be_used(CUdeviceptr at) {
          CU(cuMemUnmap)(at, bytes) == CUDA_SUCCESS && CU(cuMemRelease)(memory) == CUDA_SUCCESS;
 }
 
-// Asks the driver for addresses at which the program itself has something.
+// Asks the driver for addresses that the program occupies.
 int reserve_what_is_taken() {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
   auto* const hint = reinterpret_cast<unsigned char*>(std::uintptr_t{0x7d00'0000'0000});
@@ -398,20 +399,20 @@ int reserve_what_is_taken() {
 
 // ---- closed standard descriptors -----------------------------------------------------------------------------------
 
-// The set bits of `which` are descriptors 0 to 2.
+// Closes the descriptors 0 to 2 whose bits are set.
 void close_standard(unsigned which) {
   for (int fd = 0; fd < 3; ++fd)
     if ((which >> fd & 1) != 0) close(fd);
 }
 
-// Descriptors 0 to 2 that are closed, as bits.
+// The closed descriptors among 0 to 2, as bits.
 unsigned closed_standard() {
   unsigned closed = 0;
   for (int fd = 0; fd < 3; ++fd) closed |= fcntl(fd, F_GETFD) < 0 ? 1u << fd : 0u;
   return closed;
 }
 
-// Leads the outputs that are open to /dev/null. The test reads no output here, so its pipe would fill and stop the program.
+// Redirects the open outputs to /dev/null. The test reads no output here, so a full pipe would stop the program.
 bool discard_output() {
   const unsigned closed = closed_standard();
   const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -420,33 +421,33 @@ bool discard_output() {
   return close(null) == 0 && closed_standard() == closed;
 }
 
-// Sends text to descriptors 1 and 2: whatever lies there instead of an output gets it.
+// Writes text to descriptors 1 and 2, into whatever file is there instead of an output.
 void shout() {
   const std::string text(64 << 10, '#');
   for (const int fd : {1, 2}) [[maybe_unused]] const auto n = write(fd, text.data(), text.size());
 }
 
-// `moment`: 's' the program was started with these descriptors closed, 'b' it closes them before cuInit, 'a' after it.
-// The exit code tells how far it came, since it may have no output.
+// `moment`: 's' started with these descriptors closed, 'b' closes them before cuInit, 'a' after it. The exit code tells
+// the progress, since there may be no output.
 int without_standard_descriptors(char moment, unsigned which) {
   if (!discard_output()) return 9;
   if (moment == 'b') close_standard(which);
   if (moment != 'a' && closed_standard() != which) return 10;
   if (!start()) return 11;
   if (moment == 'a') close_standard(which);
-  if (closed_standard() != which) return 12;  // the library has taken one
+  if (closed_standard() != which) return 12;  // the library uses one of them
   shout();
-  close_standard(which);  // once more, as a program does that makes itself a daemon
+  close_standard(which);  // again, as a daemon does
   if (!works() || closed_standard() != which) return 13;
   shout();
   return works() ? 0 : 14;
 }
 
-// ---- what the driver alone judges ----------------------------------------------------------------------------------
+// ---- checks that only the driver makes -----------------------------------------------------------------------------
 
 constexpr std::size_t short_bytes = 4096;
 
-// Reads the texel with this number.
+// PTX of a kernel that reads the texel with this number.
 constexpr const char* reads_a_texel = R"(.version 7.5
 .target sm_75
 .address_size 64
@@ -463,8 +464,8 @@ constexpr const char* reads_a_texel = R"(.version 7.5
 }
 )";
 
-// Textures and references that are longer than their memory. The kernel reads the first through its first texel, and then
-// through one at which there is no memory.
+// Textures and references longer than their memory. The kernel reads the first texel of one, and then a texel beyond
+// the memory.
 int long_texture() {
   CUdeviceptr memory = 0, out = 0;
   CUmodule module = nullptr;
@@ -475,7 +476,7 @@ int long_texture() {
   if (CU(cuModuleLoadData)(&module, reads_a_texel) != CUDA_SUCCESS ||
       CU(cuModuleGetFunction)(&read, module, "read") != CUDA_SUCCESS)
     return 2;
-  constexpr std::size_t texels = 100'000'000;  // a texture of linear memory may have more
+  constexpr std::size_t texels = 100'000'000;  // linear memory may have more texels
   CUDA_RESOURCE_DESC resource{};
   CUDA_TEXTURE_DESC sampling{};
   sampling.flags = CU_TRSF_READ_AS_INTEGER;
@@ -600,7 +601,7 @@ int illegal_launch() {
   return 0;
 }
 
-// A kernel that takes its time counts a word of pinned memory up. Whether it has done so is looked at behind each launch.
+// A slow kernel increments a word of pinned memory. Each launch is followed by a check of the word.
 int blocking_launches() {
   CUmodule module = nullptr;
   CUstream stream = nullptr;
@@ -646,8 +647,8 @@ int blocking_launches() {
 
 // ---- threads that are cancelled ------------------------------------------------------------------------------------
 
-// Calls that sleep, copy with helpers, read files and print. Returns the number of the one that went wrong, or 0. It has no
-// cancellation point of its own.
+// Calls that sleep, copy with helper threads, read files and print, without a cancellation point of the thread's own.
+// Returns the number of the first failure, or 0.
 int calls_of_a_cancelled_thread(const char* file) {
   constexpr std::size_t bytes = 40 << 20;
   CUcontext context = nullptr;
@@ -673,7 +674,7 @@ int calls_of_a_cancelled_thread(const char* file) {
   for (int i = 0; i < 20; ++i)
     if (CU(cuLaunchKernel)(count, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr) != CUDA_SUCCESS) return 12;
   if (CU(cuCtxSynchronize)() != CUDA_SUCCESS) return 13;
-  for (int i = 0; i < 20'000; ++i)  // more than a ring holds
+  for (int i = 0; i < 20'000; ++i)  // more than fit into the ring
     if (CU(cuMemsetD32Async)(device, 1, 1024, nullptr) != CUDA_SUCCESS) return 14;
   if (CU(cuStreamSynchronize)(nullptr) != CUDA_SUCCESS) return 15;
   return CU(cuMemFreeHost)(pinned) == CUDA_SUCCESS && CU(cuMemFree_v2)(device) == CUDA_SUCCESS ? 0 : 16;
@@ -685,7 +686,7 @@ struct Cancelled {
   char file[64] = "/tmp/ivgpu-cancelled-XXXXXX";
 };
 
-// Is cancelled before its first call, so that the first cancellation point would end it.
+// Cancelled before its first call, so any cancellation point would end it.
 void* run_cancelled(void* argument) {
   auto& of = *static_cast<Cancelled*>(argument);
   pthread_cancel(pthread_self());
@@ -715,7 +716,7 @@ int cancelled() {
 
 // ---- another root --------------------------------------------------------------------------------------------------
 
-// To an empty folder that is gone already. A user who is not root may do so in a user namespace of its own.
+// Changes to an empty, deleted folder. A user other than root can do so in a user namespace.
 bool change_root() {
   char folder[] = "/tmp/ivgpu-root-XXXXXX";
   if (mkdtemp(folder) == nullptr || chdir(folder) != 0 || rmdir(folder) != 0) return false;
@@ -729,7 +730,7 @@ int register_in_another_root() {
   tell("registered", take_registered(piece));
   say(piece.is_whole() ? "whole" : "spoilt");
   tell("unregistered", give_registered_back(piece));
-  // What cannot be registered is a line in the log.
+  // The log has a line about memory that cannot be registered.
   void* const shared = mmap(nullptr, Piece::bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   std::printf("refused %d\n", CU(cuMemHostRegister_v2)(shared, Piece::bytes, 0) == CUDA_ERROR_NOT_SUPPORTED);
   say(works() ? "works" : "does not work");
@@ -738,13 +739,13 @@ int register_in_another_root() {
 
 // ---- the end, while threads call -----------------------------------------------------------------------------------
 
-// Registered before cuInit, so it runs behind the driver's handler.
+// Registered before cuInit, so it runs after the driver's handler.
 void look_at_exit() {
   int count = 0;
   say(CU(cuDeviceGetCount)(&count) == CUDA_ERROR_DEINITIALIZED ? "deinitialized" : "still there");
 }
 
-// Its child runs the handlers that are left, and the library's destructor. The parent waits there to be told to end.
+// The child runs the remaining handlers and the library's destructor, while the parent waits for the test.
 void fork_at_exit() {
   std::fflush(stdout);
   const pid_t child = fork();

@@ -1,5 +1,5 @@
-// Quotas of device memory with everything in place: a real ivgpud, real workers on the simulated GPU, which tells what each
-// process holds of it, and programs that take as much as they get by every way that there is.
+// Quotas of device memory with everything real: ivgpud, workers on the simulated GPU, which reports each process's
+// memory, and programs that allocate as much as they get, in every way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class UsageFile {
     map_ = simgpu::map_usage_file(path().c_str());
   }
   std::string path() const { return folder_ / "usage"; }
-  // Of all these together, by their own telling.
+  // The sum of these workers' memory, from the simulated GPU's file.
   std::uint64_t held_by(const std::vector<pid_t>& workers, std::size_t gpu = 0) const {
     std::uint64_t sum = 0;
     for (const simgpu::UsageEntry& entry : map_->entry)
@@ -39,7 +39,7 @@ class UsageFile {
   simgpu::UsageFile* map_ = nullptr;
 };
 
-// A program that takes memory, and lets go of it when it is told to.
+// A program that allocates memory and frees it on request.
 class Taker {
  public:
   Taker(const std::string& region, const std::string& way) {
@@ -72,7 +72,7 @@ class Taker {
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
 
-  // As it is told then, and its end.
+  // Lets the program free its memory, and reads its last lines.
   void let_go() {
     EXPECT_EQ(write(input_, "\n", 1), 1);
     read_line("at the end");
@@ -112,7 +112,7 @@ nlohmann::json status_of(const Broker& broker, std::size_t vm = 0) {
   return nlohmann::json::parse(told.text).at("vms").at(vm);
 }
 
-// VMs t, of 512 MiB, and u, of 1 GiB, of a GPU of 4 GiB, without spare workers.
+// VMs t (512 MiB) and u (1 GiB) on a GPU of 4 GiB, without spare workers.
 class Quotas : public testing::Test {
  protected:
   static constexpr std::uint64_t quota = 512;
@@ -148,7 +148,7 @@ TEST_P(EachWay, EndsAtTheQuotaWithCudasError) {
   EXPECT_EQ(taker.told["before"].free, quota - context - headroom) << "its context has its part";
   EXPECT_EQ(taker.told["after"].total, quota);
   EXPECT_LE(taker.told["after"].free, 32u);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // the broker measures it, and must find nothing wrong
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // time for a measurement, which must match
   EXPECT_LE(used(), quota);
   taker.let_go();
   EXPECT_EQ(taker.told["at the end"].result, 0) << "its session goes on";
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Quotas, EachWay,
                            return name;
                          });
 
-// Contexts count before they are made, as much as the broker has seen one take; and so do limits.
+// Contexts count before they exist, at the size that the broker has measured; and so do limits.
 TEST_F(Quotas, ContextsAndLimitsEndThereToo) {
   Taker contexts(region(), "context");
   EXPECT_EQ(contexts.result, 2);
@@ -177,8 +177,8 @@ TEST_F(Quotas, ContextsAndLimitsEndThereToo) {
   EXPECT_LE(heap.mib, quota - context);
 }
 
-// What a driver takes for code and its variables is not known before: it is measured, and beyond the quota it ends the
-// session. Others notice nothing.
+// The memory of code and its variables is unknown in advance. The broker measures it, and ends a session beyond the
+// quota; other sessions notice nothing.
 TEST_F(Quotas, VariablesOfModulesAreMeasured) {
   Taker other(region("u"), "allocate");
   Taker taker(region(), "module");
@@ -239,7 +239,7 @@ TEST_F(Quotas, TheStatusTellsThem) {
   EXPECT_EQ(told.at("measured"), true);
 }
 
-// Programs of one VM share its part, and what one does not use another gets.
+// Programs of one VM share its quota; one program's unused part is available to another.
 TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   UsageFile usage;
   const WatchedBroker broker(
@@ -266,7 +266,8 @@ TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   EXPECT_GE(b->told["at the end"].free + left + 3 * headroom + 64, 1024u) << "what the other had can be had";
 }
 
-// It counts where it lies, whichever context is current: there it ends at the quota, and none of the first is taken.
+// Memory counts on its own device, whichever context is current. It ends at that device's quota and uses none of the
+// first device's.
 class QuotasOfTwoGpus : public testing::TestWithParam<const char*> {};
 TEST_P(QuotasOfTwoGpus, MemoryOfAnotherDeviceCountsThere) {
   UsageFile usage;
@@ -280,7 +281,7 @@ TEST_P(QuotasOfTwoGpus, MemoryOfAnotherDeviceCountsThere) {
   Taker taker(broker.folder / "t.sock", GetParam());
   EXPECT_EQ(taker.result, 2);
   EXPECT_GE(taker.mib, 512 / 2);
-  // A pool that has grown for the one that was refused keeps its piece of 32 MiB until the next wait.
+  // A pool that grew for the refused allocation keeps its piece of 32 MiB until the next wait.
   EXPECT_LE(usage.held_by(broker.workers(), 1), std::uint64_t{512 + 32} << 20);
   EXPECT_EQ(usage.held_by(broker.workers(), 0), 0U);
   EXPECT_GE(taker.told["after"].free, 512 / 2U) << "of the first, whose context is current";

@@ -1,4 +1,4 @@
-// Library and worker of different releases, one layout: docs/wire-format.md, Versions.
+// Library and worker of different releases with one layout: docs/wire-format.md, Versions.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 using loopback::backend, loopback::fake_driver, loopback::InProcess;
 
-// A worker that says it knows so many calls, whatever it knows.
+// A worker that claims to know this many calls.
 template <std::uint16_t driver, std::uint16_t session>
 loopback::InProcessOptions with_worker_of() {
   loopback::InProcessOptions options;
@@ -36,7 +36,7 @@ int make_a_cluster_question() {
   return cu::cuOccupancyMaxActiveClusters(&clusters, f, &config);
 }
 
-// A library that is newer than its worker: what the worker does not know is refused here, by name, and the rest works.
+// A library newer than its worker refuses calls that the worker lacks, by name; all others work.
 TEST(Release, WhatAnOlderWorkerDoesNotKnowIsNotSent) {
   constexpr std::uint16_t known = api::id_of::cuOccupancyMaxActiveClusters - 1;
   InProcess loopback(backend(), with_worker_of<known, api::id_of::take_output>());
@@ -52,7 +52,7 @@ TEST(Release, WhatAnOlderWorkerDoesNotKnowIsNotSent) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS) << "the program goes on";
 }
 
-// Every call above the number, of each way of sending: flat and CUSTOM, posted and waited, launches.
+// Every call beyond the number, in each way of sending: flat and CUSTOM, posted and waited, launches.
 TEST(Release, NoWayOfSendingPassesTheNumber) {
   InProcess loopback(backend(), with_worker_of<1, api::id_of::take_output>());
   EXPECT_FALSE(HasFailure());
@@ -66,7 +66,7 @@ TEST(Release, NoWayOfSendingPassesTheNumber) {
   EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
-// Of the session's own calls: it is done without.
+// Without that call of the session, the library does without joining.
 TEST(Release, AnOlderWorkerIsNotAskedToJoinTheArena) {
   InProcess loopback(backend(), with_worker_of<api::known_ids.driver, api::id_of::take_output>());
   ASSERT_TRUE(loopback.ok());
@@ -86,7 +86,7 @@ TEST(Release, AWorkerThatSaysNothingKnowsWhatSuchWorkersKnew) {
   EXPECT_FALSE(guest::session()->slot().serves(api::silent_workers_ids.driver + 1));
 }
 
-// The other way round: a worker that knows more, or that says nonsense.
+// The reverse: a worker that knows more calls, or claims nonsense.
 TEST(Release, ANewerWorkerServesThisLibrary) {
   InProcess loopback(backend(), with_worker_of<0xffff, 0xffff>());
   ASSERT_TRUE(loopback.ok());

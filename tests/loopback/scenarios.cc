@@ -1,4 +1,4 @@
-// What a program may do, through guest library and worker in one process. The same on the strict fake driver and on the
+// What a program may do, through guest library and worker in one process: on the strict fake driver, and on the
 // simulated GPU.
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ class Loopback : public testing::Test {
 
 // ---- copies --------------------------------------------------------------------------------------------------------
 
-// Inline, just over, one chunk, several chunks, more than the pipeline holds; odd sizes, odd addresses.
+// Inline, just over, one chunk, several chunks, more than the pipeline holds; odd sizes and addresses.
 constexpr std::size_t sizes[] = {
     1, 3, 4096, (32u << 10) - 1, 32u << 10, (32 << 10) + 1, 1u << 20, (1u << 20) + 7, (9u << 20) + 13, 33u << 20};
 
@@ -87,9 +87,9 @@ TEST_F(Loopback, PageableCopiesOnAStream) {
     const auto wanted = data;
     std::vector<unsigned char> back(bytes);
     ASSERT_EQ(cu::cuMemcpyHtoDAsync_v2(device, data.data(), bytes, s), CUDA_SUCCESS);
-    std::fill(data.begin(), data.end(), 0);  // pageable memory is the caller's again
+    std::fill(data.begin(), data.end(), 0);  // the caller may reuse pageable memory
     ASSERT_EQ(cu::cuMemcpyDtoHAsync_v2(back.data(), device, bytes, s), CUDA_SUCCESS);
-    EXPECT_EQ(back, wanted) << bytes;  // complete when it returns
+    EXPECT_EQ(back, wanted) << bytes;  // the copy is complete when it returns
   }
 }
 
@@ -135,7 +135,7 @@ TEST_F(Loopback, CopiesOnTheDeviceAndFills) {
   EXPECT_EQ(back[63], 0x5a);
 }
 
-// Pinned memory is device memory by its own address: fills and copies may name it.
+// Pinned memory is device memory at its own address, so fills and copies may name it.
 TEST_F(Loopback, PinnedMemoryByItsDeviceAddress) {
   void* host = nullptr;
   CUdeviceptr pinned = 0;
@@ -203,7 +203,7 @@ TEST(LoopbackWith, ThreeCopyThreads) {
   round_trips(device);
 }
 
-// What the device reports of host and GPU using managed memory at the same time.
+// The device's answer on concurrent use of managed memory by host and GPU.
 int concurrent_access() {
   int value = 9;
   EXPECT_EQ(cu::cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0), CUDA_SUCCESS);
@@ -238,13 +238,13 @@ TEST(LoopbackWithout, Spinning) {
 }
 
 TEST(LoopbackWithout, Parking) {
-  // Polling for so long that hardly anybody sleeps.
+  // Polls so long that threads rarely sleep.
   constexpr std::uint32_t long_us = ring::longest_spin_us;
   InProcess loopback(backend(), {.serve = {.spin_us = long_us, .join_at_end = true}, .guest_spin_us = long_us});
   ASSERT_TRUE(loopback.ok());
   std::size_t free = 0, total = 0;
   for (int i = 0; i < 200; ++i) ASSERT_EQ(cu::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
-  // On a busy machine some waits outlast the polling, and the guest then polls for less until the next short one.
+  // On a busy machine some waits outlast the polling; the guest then polls for less until the next short wait.
   EXPECT_TRUE(before_deadline([&] {
     EXPECT_EQ(cu::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
     return guest::this_channel().polling_nanoseconds() >= long_us * 1000u;
@@ -279,7 +279,7 @@ TEST_F(Loopback, TooMuchMemory) {
   EXPECT_EQ(cu::cuMemAlloc_v2(&device, 0), CUDA_ERROR_INVALID_VALUE);
   void* pinned = nullptr;
   EXPECT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{1} << 45, 0), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_NE(allocate(1), 0u);  // and all goes on
+  EXPECT_NE(allocate(1), 0u);  // and all later calls work
 }
 
 TEST_F(Loopback, AddressRangesAndPitch) {
@@ -315,7 +315,7 @@ TEST_F(Loopback, StreamsAndEvents) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// Many creations and destructions by post: indices come again, and the worker never sees one that is taken.
+// Many posted creations and destructions: indices are reused, and the worker never sees one in use.
 TEST_F(Loopback, HandlesAreUsedAgain) {
   for (int round = 0; round < 2000; ++round) {
     const CUstream s = stream();
@@ -405,7 +405,7 @@ TEST_F(Loopback, FunctionsAreDescribed) {
   EXPECT_EQ(module, module_);
 }
 
-// ---- errors that CUDA reports at once ------------------------------------------------------------------------------
+// ---- immediate errors ----------------------------------------------------------------------------------------------
 
 TEST_F(Loopback, ErrorsFoundAtOnce) {
   const CUfunction fill = function("fill"), nothing = function("nothing");
@@ -431,7 +431,7 @@ TEST_F(Loopback, ErrorsFoundAtOnce) {
   CUfunction missing = nullptr;
   EXPECT_EQ(cu::cuModuleGetFunction(&missing, module_, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(launch(nothing, 1, 1), CUDA_SUCCESS);
-  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // nothing of this was ever sent
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // none of this was ever sent
 }
 
 TEST_F(Loopback, AFaultIsToldToEveryLaterCall) {
@@ -482,7 +482,7 @@ TEST_F(Loopback, AResetTakesTheContextAlongAndWorkGoesOn) {
 
 // ---- threads -------------------------------------------------------------------------------------------------------
 
-// More threads than channels: some share one, and nothing fails.
+// More threads than channels: some share a channel, and no call fails.
 TEST_F(Loopback, MoreThreadsThanChannels) {
   constexpr unsigned threads = ring::max_channels + 8, rounds = 40, count = 256;
   const CUfunction fill = function("fill");
@@ -511,7 +511,7 @@ TEST_F(Loopback, MoreThreadsThanChannels) {
   EXPECT_EQ(loopback_.opened(), ring::first_channels(ring::max_channels));
 }
 
-// Threads that come and go take the channels of those that went.
+// New threads take over the channels of ended threads.
 TEST_F(Loopback, ChannelsAreGivenBack) {
   for (int i = 0; i < 100; ++i)
     std::thread([] {

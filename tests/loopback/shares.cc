@@ -1,5 +1,5 @@
-// GPU time with everything in place: a real ivgpud, real workers, and the simulated GPU, whose processes share its time by slices
-// (host/simgpu/api/device/time_slices.h) and are switched off by the broker. What each gets is a matter of the policy's own tests.
+// GPU time with everything real: ivgpud, workers, and the simulated GPU. Its processes share its time by slices
+// (host/simgpu/api/device/time_slices.h), and the broker switches them off. The policy's own tests check the shares.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +38,7 @@ class Program {
     const std::uint64_t before = progress_->done;
     return eventually([&] { return progress_->done > before; });
   }
-  // With an exit code other than that of a wrong result.
+  // Whether the program exits before the deadline.
   bool ends() {
     return eventually([&] { return has_ended_ || (has_ended_ = waitpid(pid_, &status_, WNOHANG) == pid_); });
   }
@@ -95,12 +95,12 @@ class Shares : public testing::Test {
   bool leases_begin() const {
     return eventually([&] { return sharing() == "leases"; });
   }
-  // Whether a lease is exchanged from now on.
+  // Whether leases still change hands from now on.
   bool leases_go_on(const std::string& vm) const {
     const auto before = gpu_time_of(vm).at("leases").get<std::uint64_t>();
     return eventually([&] { return gpu_time_of(vm).at("leases").get<std::uint64_t>() > before; });
   }
-  // How many processes that live are off the GPU with this number.
+  // The number of live processes that are switched off on this GPU.
   std::size_t off(std::size_t gpu = 0) const {
     std::size_t count = 0;
     for (const auto& entry : map_->entry)
@@ -155,7 +155,7 @@ TEST_F(Shares, TwoHaveLeasesAndTheirResultsAreRight) {
   EXPECT_TRUE(b.works());
 }
 
-// The environment shows workers the second GPU alone: its number for them is 0.
+// The environment shows workers only the second GPU; for them it has number 0.
 class SharesOfTheSecondGpu : public Shares {
  protected:
   SharesOfTheSecondGpu()
@@ -192,7 +192,7 @@ TEST_F(Shares, TimeSlicesLetEverybodyOnAndLeasesComeBack) {
   EXPECT_TRUE(a.works() && b.works());
 }
 
-// The kernel ends its process whatever is off.
+// The kernel ends a process even if the GPU has it switched off.
 TEST_F(Shares, AWorkerThatIsKilledWhileItIsOffLeavesTheOthers) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
   ASSERT_TRUE(leases_begin());
@@ -209,7 +209,7 @@ TEST_F(Shares, AWorkerThatIsKilledWhileItIsOffLeavesTheOthers) {
   EXPECT_TRUE(leases_begin());
 }
 
-// A kernel of one VM that ends once another VM has launched; and streams that wait for values which come with another's work.
+// A kernel of one VM that ends once another VM has launched; and streams that wait for values from another VM's work.
 TEST_F(Shares, WorkThatWaitsForAnotherVmsWorkEnds) {
   Program a(broker_.folder, "t", "count");
   Program spins(broker_.folder, "u", "spin", &a), awaits(broker_.folder, "v", "await", &a);
@@ -217,7 +217,7 @@ TEST_F(Shares, WorkThatWaitsForAnotherVmsWorkEnds) {
   EXPECT_TRUE(spins.works());
 }
 
-// A worker that stands still holds its leases, and no more: the others go on in theirs.
+// A stopped worker keeps its own leases only; other workers run in theirs.
 TEST_F(Shares, AWorkerThatIsStoppedDoesNotStopTheOthers) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
   ASSERT_TRUE(leases_begin());

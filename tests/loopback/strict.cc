@@ -1,5 +1,5 @@
-// What needs a driver that obeys the test: errors of posted calls, a full ring, a worker or a broker that is gone,
-// words of the region that make no sense.
+// Tests that control the driver: errors of posted calls, a full ring, a lost worker or broker, and invalid words in the
+// region.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <linux/futex.h>
@@ -45,7 +45,7 @@ class Strict : public testing::Test {
     ASSERT_EQ(post(), CUDA_SUCCESS);
     ASSERT_TRUE(guest::session()->channels().at(0).await_executed(guest::session()->channels().at(0).posted()));
   }
-  // The worker's channel 0 stands in a driver call until the gate opens.
+  // Blocks the worker's channel 0 in a driver call until the gate opens.
   void block_worker() {
     fake_driver().close_gate();
     ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
@@ -54,8 +54,8 @@ class Strict : public testing::Test {
   ring::Shared<std::uint32_t> asleep_at(std::uint32_t channel) const {
     return loopback_.slot().control(channel)[&ring::ChannelControl::guest_asleep];
   }
-  // Each call fails, and asks at most so often: never where the session is lost, and less than a wait where the host is
-  // silent.
+  // Expects that each call fails with at most `questions` questions: none if the session is lost, fewer than a wait
+  // asks if the host is silent.
   void expect_unavailable(unsigned questions = 0) {
     char byte = 0;
     CUdeviceptr at = 0;
@@ -83,7 +83,7 @@ class StrictWithASilentHost : public Strict {
  protected:
   static constexpr unsigned patience = 7;
   StrictWithASilentHost() : Strict({.host_patience = patience}) {}
-  // Whether the host counts as alive until this thread, which waits, has asked so often.
+  // Whether the host counts as alive until this waiting thread has asked that often.
   bool alive_for(unsigned questions) {
     const std::uint32_t last = loopback_.asked() + questions;
     bool alive = true;
@@ -130,21 +130,22 @@ TEST_F(Strict, OfSeveralPostedErrorsOneIsTold) {
   CUevent event = nullptr;
   ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
   ASSERT_EQ(post(), CUDA_SUCCESS);
-  // By now the first error may be known, or not: it is the record's answer, which is then not made, or the wait's.
+  // The first error may be known by now. Then the record call returns it and is not made; otherwise the wait returns
+  // it.
   const CUresult recorded = cu::cuEventRecord(event, stream_);
   const CUresult waited = cu::cuCtxSynchronize();
   EXPECT_TRUE(recorded != CUDA_SUCCESS || waited != CUDA_SUCCESS);
-  static_cast<void>(cu::cuCtxSynchronize());  // the second, where the first answered the record
+  static_cast<void>(cu::cuCtxSynchronize());  // the second error, if the record returned the first
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// A stream whose creation failed by post is no stream; its index can be used again.
+// A stream whose posted creation failed does not exist; its index can be reused.
 TEST_F(Strict, APostedCreationThatFails) {
   CUstream failed = nullptr;
   fake_driver().fail_next("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(cu::cuStreamCreate(&failed, 0), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(cu::cuStreamSynchronize(failed), CUDA_ERROR_INVALID_HANDLE);  // the worker knows it not
+  EXPECT_EQ(cu::cuStreamSynchronize(failed), CUDA_ERROR_INVALID_HANDLE);  // unknown to the worker
   EXPECT_EQ(cu::cuStreamDestroy_v2(failed), CUDA_SUCCESS);                // posted
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_INVALID_HANDLE);
   for (int i = 0; i < 100; ++i) {
@@ -155,8 +156,8 @@ TEST_F(Strict, APostedCreationThatFails) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// An error that was posted before a call makes something: either the call is told it and nothing is made, or it is made
-// and the error comes later. Nothing is left that only one side knows of.
+// An error is posted before a creating call. Either the call returns the error and makes nothing, or it succeeds and
+// the error comes later. Guest and worker always agree on the objects.
 class PostedErrorBefore : public Strict {
  protected:
   void expect_consistent(CUresult made, CUresult later) {
@@ -281,7 +282,7 @@ TEST_F(Strict, AWorkerThatDiesInMidCall) {
   std::thread waiter([&] {
     loopback::use_device();
     const loopback::CountedNaps counted(naps);
-    result = cu::cuStreamSynchronize(stream_);  // its last use is what the worker stands in
+    result = cu::cuStreamSynchronize(stream_);  // the worker is inside its last use
   });
   EXPECT_TRUE(before_deadline([&] { return naps.count != 0; }));
   loopback_.mark_dead();
@@ -318,7 +319,7 @@ TEST_F(StrictWithASilentHost, AHostThatDoesNotAnswerWhoWaits) {
   expect_unavailable(patience - 1);
 }
 
-// A busy machine only makes the time between the questions longer.
+// A busy machine only lengthens the time between the questions.
 TEST_F(StrictWithASilentHost, WhoWaitsAsksTheBrokerTenTimesASecondAndNobodyElseDoes) {
   const std::uint32_t before = loopback_.asked();
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -337,7 +338,7 @@ TEST_F(StrictWithASilentHost, ABrokerThatAnswersLateIsNotGone) {
   }
 }
 
-// A region whose one slot never becomes Ready, and whose broker answers so many rings and then no more.
+// A region whose only slot never becomes Ready, and whose broker answers a limited number of doorbells.
 class Deserted final : public guest::Region {
  public:
   explicit Deserted(unsigned& rung, unsigned answers)
@@ -365,8 +366,7 @@ class Deserted final : public guest::Region {
   ring::RegionHeader* const header_ = &other_side::region(bytes_.data());
 };
 
-// How often a program that asks for a slot has rung the broker when it gives up: once because it wants one, then for each
-// question.
+// How often a program that wants a slot rings the broker until it gives up: once for the slot, then once per question.
 unsigned rings_of_a_claim(unsigned answers) {
   unsigned rung = 0;
   EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(rung, answers)), nullptr);
@@ -383,7 +383,7 @@ TEST(Claim, ABrokerThatAnswersMayTakeItsTimeToStartAWorker) {
   EXPECT_EQ(rings_of_a_claim(8), 8 + 2U);
 }
 
-// ---- words that make no sense --------------------------------------------------------------------------------------
+// ---- invalid words -------------------------------------------------------------------------------------------------
 
 TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   block_worker();
@@ -402,7 +402,7 @@ TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
-// A reply that is shorter than what was asked for: nothing is read past its end, and nothing is believed any more.
+// The reply is shorter than requested: the guest reads nothing past its end, and trusts the worker no longer.
 TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   block_worker();
   guest::Channel& channel = guest::session()->channels().at(0);
@@ -422,7 +422,7 @@ TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
 
 // ---- the end -------------------------------------------------------------------------------------------------------
 
-// At exit, other threads of the program may still run: the slot they wrote to is soon another process's.
+// At exit other threads may still run, but another process may soon get the slot that they wrote to.
 TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
   std::atomic<bool> running{false};
   std::atomic<CUresult> last{CUDA_SUCCESS};
@@ -445,9 +445,9 @@ TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c) EXPECT_EQ(tail(c), tails[c]) << c;
 }
 
-// ---- what is known to be done --------------------------------------------------------------------------------------
+// ---- known completions ---------------------------------------------------------------------------------------------
 
-// How many calls of this thread the worker has answered.
+// The number of this thread's calls that the worker has answered.
 std::uint64_t asked() { return guest::this_channel().counts.waited_calls; }
 
 template <class F>
@@ -559,7 +559,7 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   const std::uint64_t bound = guest::session()->slot().spin_nanoseconds();
   const ring::Shared<std::uint32_t> asleep = asleep_at(channel.index());
   ASSERT_GT(bound, 0u);
-  // From twice the bound, which a slow start may have led to.
+  // Starts from twice the bound, as after a slow start.
   for (int i = 0; i <= ring::AdaptiveSpin::most_halvings; ++i) {
     block_worker();
     std::thread opener([&] {
@@ -573,7 +573,7 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   EXPECT_EQ(channel.polling_nanoseconds(), bound >> ring::AdaptiveSpin::most_halvings);
 }
 
-// How long a guest that may poll for `bound_us` polls once it has met waits that are a little longer.
+// How long a guest with the bound `bound_us` polls after it has met slightly longer waits.
 std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   InProcess loopback(backend(), {.guest_spin_us = bound_us / ring::guest_spin_factor});
   EXPECT_TRUE(loopback.ok());
@@ -583,8 +583,8 @@ std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   const auto asleep = loopback.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
   CUdeviceptr device = 0;
   EXPECT_EQ(cu::cuMemAlloc_v2(&device, 16), CUDA_SUCCESS);
-  // On a busy machine some waits last more than twice the bound, and the guest then polls for less. A shorter wait undoes one
-  // of these, so the test tries until the deadline.
+  // On a busy machine some waits exceed twice the bound, and the guest then polls for less. A shorter wait undoes that,
+  // so the test retries until the deadline.
   const auto end = Clock::now() + test_deadline;
   while (channel.polling_nanoseconds() <= bound && Clock::now() < end) {
     fake_driver().close_gate();
@@ -599,7 +599,7 @@ std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   return channel.polling_nanoseconds();
 }
 
-// A sleep for what is left of it would cost as much.
+// A sleep for the remainder would cost as much as polling.
 TEST(StrictWith, WaitsALittleLongerThanTheBoundArePolledToTheirEnd) {
   EXPECT_EQ(polled_after_longer_waits(4800), 9'600'000u);
 }
@@ -608,12 +608,12 @@ TEST(StrictWith, NobodyPollsForLongerThanTheLongest) {
   EXPECT_EQ(polled_after_longer_waits(8000), ring::longest_spin_us * std::uint64_t{1000});
 }
 
-// Who waits for the last of many records sleeps through the others: it is not woken for each.
+// A guest that waits for the last of many records is woken once, not for each record.
 TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
   const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   block_worker();
   for (int i = 0; i < 100; ++i) ASSERT_EQ(post(), CUDA_SUCCESS);
-  // As a guest that has parked for a record far ahead.
+  // Acts as a guest that has parked for a record far ahead.
   control[&ring::ChannelControl::guest_awaits].store(guest::this_channel().posted() + 1);
   control[&ring::ChannelControl::guest_asleep].store(1);
   const std::uint64_t last = guest::this_channel().posted();
@@ -625,7 +625,7 @@ TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
 }
 
 TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
-  block_worker();  // it would store the right index again
+  block_worker();  // otherwise it would store the right index again
   loopback_.slot().control(0)[&ring::ChannelControl::head].fetch_add(1 << 20);
   CUresult last = CUDA_SUCCESS;
   for (std::size_t i = 0; last == CUDA_SUCCESS && i < ring::request_bytes / 16; ++i) last = post();  // until it looks
@@ -641,7 +641,7 @@ TEST_F(Strict, AScribbledTailEndsTheWorker) {
   expect_unavailable();
 }
 
-// A device page whose texts lack their NUL and whose numbers nothing can be divided by.
+// A device page with unterminated texts, and with zeros as divisors.
 template <int nonsense>
 void spoil_devices(ring::SlotView slot) {
   ring::DeviceInfo& info = other_side::device_page(slot).device[0];
@@ -679,7 +679,7 @@ INSTANTIATE_TEST_SUITE_P(Numbers, NonsensePage,
                                          spoil_devices<std::numeric_limits<int>::min()>,
                                          spoil_devices<std::numeric_limits<int>::max()>));
 
-// What the worker says once is read once: whoever writes over it later changes nothing for a session that has begun.
+// The guest reads the device page once, so later writes change nothing for its session.
 TEST_F(Strict, ADevicePageIsReadOnce) {
   char before[256], after[256];
   std::size_t memory_before = 0, memory_after = 0;
@@ -692,7 +692,7 @@ TEST_F(Strict, ADevicePageIsReadOnce) {
   EXPECT_EQ(memory_before, memory_after);
 }
 
-// A page whose driver has failed, or with more devices than there is room for: no session.
+// A device page whose driver has failed, or with too many devices, gives no session.
 TEST(DevicePage, WithoutAUsableGpuIsRefused) {
   EXPECT_NONFATAL_FAILURE(
       {
@@ -705,7 +705,7 @@ TEST(DevicePage, WithoutAUsableGpuIsRefused) {
       "the session was not opened");
 }
 
-// How many channels there are is the worker's word: none of it makes a thread go without one.
+// The worker claims a number of channels; each thread still gets one.
 template <std::uint32_t channels>
 void tell_channels(ring::SlotView slot) {
   other_side::header(slot).channels = channels;
@@ -718,7 +718,7 @@ TEST_P(NumberOfChannels, ServesEveryThread) {
   InProcess loopback(backend(), options);
   ASSERT_TRUE(loopback.ok());
   std::atomic<unsigned> served{0};
-  constexpr unsigned threads = ring::max_channels + 4;  // all of them at a time
+  constexpr unsigned threads = ring::max_channels + 4;  // all at once
   std::vector<std::thread> all;
   for (unsigned i = 0; i < threads; ++i)
     all.emplace_back([&] {
@@ -733,7 +733,7 @@ INSTANTIATE_TEST_SUITE_P(Told, NumberOfChannels,
                          testing::Values(tell_channels<0>, tell_channels<1>, tell_channels<ring::max_channels + 1>,
                                          tell_channels<~0u>));
 
-// Sleep words are hints: whatever they say, calls go through.
+// Sleep words are hints, so calls succeed with any value in them.
 TEST_F(Strict, ScribbledSleepWordsCostTimeOnly) {
   std::atomic<bool> stop{false};
   std::thread scribbler([&] {
@@ -748,7 +748,7 @@ TEST_F(Strict, ScribbledSleepWordsCostTimeOnly) {
   scribbler.join();
 }
 
-// ---- what is left --------------------------------------------------------------------------------------------------
+// ---- reuse ---------------------------------------------------------------------------------------------------------
 
 TEST_F(Strict, WhatIsDestroyedIsDestroyedInTheDriver) {
   const std::size_t before = fake_driver().live_handles();
@@ -780,7 +780,7 @@ TEST_F(Strict, TheArenaIsRegisteredAsItIsUsed) {
   EXPECT_EQ(fake_driver().registered_bytes(), after);
 }
 
-// What was registered for smaller blocks is registered as one for a larger block, and a copy may reach over all of it.
+// Registered pieces of smaller blocks are registered anew as one for a larger block, and a copy can span it.
 TEST_F(Strict, PinnedMemoryThatWasFreedServesALargerBlock) {
   void* pinned = nullptr;
   for (const std::size_t mib : {20, 33, 36}) {

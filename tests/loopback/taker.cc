@@ -1,8 +1,9 @@
-// A program that takes device memory until there is none: by one way, in pieces. Its tests follow it line by line.
+// A program that allocates device memory in pieces, in one way, until none is left. The tests read its output line by
+// line.
 //
-// usage: loopback_taker LIBCUDA WAY [hold]. It says what cuMemGetInfo and cuDeviceTotalMem tell, how many MiB it got and
-// with which error that ended, and what it is told then. With `hold` it keeps all until it reads a line, and says what it
-// is told.
+// usage: loopback_taker LIBCUDA WAY [hold]
+// Prints what cuMemGetInfo and cuDeviceTotalMem return, the MiB it got, the error at the end, and the numbers after
+// that. With `hold` it keeps all memory until it reads a line, and prints the numbers again.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -32,7 +33,7 @@ CUresult allocate_in_order() {
   CUdeviceptr at = 0;
   return CU(cuMemAllocAsync)(&at, piece, nullptr);
 }
-// Of the second device, in the order of a stream of its, or from its pool; the context of the first is current.
+// Allocates on the second device, in stream order or from its pool, while the first device's context is current.
 CUresult of_the_second(bool by_its_pool) {
   static CUstream stream = nullptr;
   static CUmemoryPool pool = nullptr;
@@ -100,7 +101,7 @@ CUresult heap() {
   bytes += piece;
   return CU(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, bytes);
 }
-// A module whose variables are as large as a piece.
+// A module with a variable as large as a piece.
 CUresult module() {
   static const std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .align 8 .b8 big[" +
                                   std::to_string(piece) + "];\n.visible .entry nothing() { ret; }\n";

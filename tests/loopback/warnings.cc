@@ -1,6 +1,6 @@
-// What a program's user reads without asking for it (IVGPU_LOG not set) where there is no device, no permission, or no
-// free slot: the program waits or fails, and the log names what is missing and the remedy; and where an operator ends
-// its session. A real ivgpud, the simulated GPU, and programs with the real guest library.
+// Messages that a user sees by default (IVGPU_LOG unset): without a device, permission or free slot the program waits
+// or fails, and the log names the missing part and the remedy. Also when an operator ends the session. A real ivgpud,
+// the simulated GPU, and programs with the real guest library.
 #include <sys/stat.h>
 
 #include "tests/unit/broker/harness.h"
@@ -10,7 +10,7 @@ namespace {
 using broker_test::Broker, broker_test::Client, broker_test::eventually;
 using ring::SlotState;
 
-// A program whose outputs go to a file. `region` "": IVGPU_REGION is not set.
+// A program whose output goes to a file. An empty `region` leaves IVGPU_REGION unset.
 class Program {
  public:
   Program(const broker_test::Folder& folder, const std::string& mode, const std::string& region,
@@ -108,7 +108,7 @@ TEST(Warnings, AllSlotsTaken) {
   EXPECT_EQ(waiting.said().find("ivgpu: all "), waiting.said().rfind("ivgpu: all ")) << "once";
 }
 
-// Another program of the VM has written them.
+// Another program of the VM wrote these names.
 TEST(Warnings, NamesOfHoldersMoveNoCursor) {
   Broker broker(
       "slots = 1\nregion_size = \"256MiB\"", "", [] {}, SIMULATED_GPU);
