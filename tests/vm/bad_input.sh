@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bad_input.sh BUILD
-# `ivgpu vm` without what it needs: QEMU, a kernel, memory, a place for its socket. One sentence, the exit code, nothing
-# left behind. One guest gets as far as booting: the one whose output nobody reads to its end.
+# `ivgpu vm` without QEMU, a kernel, memory, or a place for its socket: one error message, the exit code, and nothing
+# left behind. One guest boots, to test output that its reader abandons.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/bad_input.sh
@@ -10,13 +10,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
 ivgpu=$build/bin/ivgpu
 one_sentence=1 limit_s=300  # a guest boots
 echo text >no-kernel
-# A QEMU that ends without a word, as one does whose guest has too little memory to unpack its image. At which sizes a kernel
-# ends so, hangs or says why depends on the image.
+# A QEMU that exits silently, like one whose guest lacks the memory to unpack its image. The size at which a kernel does
+# so depends on the image.
 mkdir silent
 printf '#!/bin/sh\nexit 0\n' >silent/qemu-system-x86_64
 chmod +x silent/qemu-system-x86_64
 
-# Everything that the PATH has, but for QEMU.
+# A PATH without QEMU.
 mkdir without-qemu
 IFS=: read -ra folders <<<"$PATH"
 for folder in "${folders[@]}"; do ln -s "$folder"/* without-qemu/ 2>/dev/null; done
@@ -33,7 +33,7 @@ echo 'transport = "plain"' >plain.toml
 row 2 "the VM's transport is not doorbell: --extra-"  "$ivgpu" vm --gpu sim --extra-config plain.toml --timeout 200 -- true
 row 3 'no-kernel is no kernel: it says no version'    "$ivgpu" vm --gpu sim --transport pmem --kernel no-kernel --timeout 200 -- true
 stops_reading "$ivgpu" vm --gpu sim -- yes
-# A folder that does not serve: /tmp does.
+# Unusable folders; /tmp is usable.
 long=$TMPDIR/$(printf 'x%.0s' {1..90})
 mkdir "$long"
 for folder in /nowhere "$long"; do

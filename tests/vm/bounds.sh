@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # usage: bounds.sh BUILD
-# A VM's control group, in a guest that plays the host: it mounts a tree of version 2, delegates a group to ivgpud, and
-# runs programs in loopback. One VM's worker takes too much memory and is killed, another's makes too many threads and
-# gets no more, a third's session lives through both; the broker lives, and its status tells. Then without delegation.
+# A VM's control group, tested in a guest that plays the host: it mounts cgroup v2, delegates a group to ivgpud, and
+# runs programs in loopback. The kernel kills one VM's worker for its memory, another VM's worker gets no more threads,
+# and a third session survives both, as does the broker, whose status reports them. Then again without delegation.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/patient.sh

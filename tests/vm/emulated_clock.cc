@@ -1,4 +1,4 @@
-// Prints the words by which a guest's kernel keeps time under TCG, for the tests' own command lines of QEMU.
+// Prints the kernel parameters for time under TCG, for tests that start QEMU themselves.
 #include "tools/ivgpu/vm/emulated_clock.h"
 
 #include <cstdio>

@@ -1,9 +1,10 @@
-// Plays systemd's part in a restart, for tests in shell (own_broker.sh). It runs an ivgpud, holds the descriptors that this one
-// has it hold, and starts the next one with them. It is as strict as the stand-in of the other tests (tests/unit/broker/fd_keeper.h).
+// Plays systemd in a restart, for shell tests (own_broker.sh). It runs an ivgpud, stores its descriptors, and starts
+// the next one with them. It is as strict as the other tests' stand-in (tests/unit/broker/fd_keeper.h).
 //
-// usage: kept_broker IVGPUD OPTION...   SIGUSR1: the broker is restarted in order. SIGUSR2: it is killed by SIGKILL, and the next
-// one comes some moments later. SIGTERM or SIGINT: it is stopped, with all sessions.
-// Exit codes: the broker's after a stop; 1 it ended by itself, has told what systemd would refuse, or has left descriptors.
+// usage: kept_broker IVGPUD OPTION...
+// SIGUSR1: restarts the broker in order. SIGUSR2: kills it with SIGKILL and soon starts the next. SIGTERM or SIGINT:
+// stops it with all sessions. Exit codes: the broker's after a stop; 1 if it exited by itself, sent what systemd would
+// refuse, or left descriptors.
 #include <sys/resource.h>
 
 #include "tests/unit/broker/fd_keeper.h"
@@ -12,7 +13,8 @@ namespace {
 
 using broker_test::FdKeeper;
 
-// systemd's, and some more. A guest's program that starts meanwhile bears 0.7 s, of which the broker's start takes some.
+// systemd's delay and some more. A guest's program that starts meanwhile tolerates 0.7 s, of which the broker's start
+// takes a part.
 constexpr auto pause_after_kill = std::chrono::milliseconds(200);
 
 sigset_t signals_of(std::initializer_list<int> numbers) {
@@ -31,7 +33,7 @@ class Service {
     std::this_thread::sleep_for(pause);
     start();
   }
-  // How the broker has ended.
+  // Ends the broker and returns how it exited.
   int end(int signal) {
     kill(process_, signal);
     int status = 0;
@@ -67,7 +69,7 @@ int stop(Service& service) {
 
 int run(char** command) {
   const sigset_t heard = signals_of({SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGCHLD});
-  sigprocmask(SIG_BLOCK, &heard, nullptr);  // in the keeper's thread as well
+  sigprocmask(SIG_BLOCK, &heard, nullptr);  // inherited by the keeper's thread
   Service service(command);
   for (;;) {
     switch (sigwaitinfo(&heard, nullptr)) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: libvirt.sh BUILD
-# The domains of qemu-config/ are libvirt's XML; libvirt makes of them the QEMU options that the pages show, takes the
-# device as the pages give it, and starts a VM with it. Nothing boots in that VM: the firmware has seen the device. All
-# of it in a libvirtd of its own, as a user without rights, where there is one. Last, libvirt's hook adds the VM; that needs
-# root, for an /etc/libvirt of its own. 77: nothing could be tried.
+# libvirt must turn the domains of qemu-config/ into the QEMU options on the pages, accept the pages' device, and start
+# a VM with it. The VM boots nothing: its firmware lists the device. All runs in a libvirtd of its own, without
+# privileges if possible. Finally libvirt's hook adds the VM, which needs root for an /etc/libvirt of its own. 77:
+# nothing could be tested.
 set -euo pipefail
 build=$1
 if ((EUID == 0)) && [[ -d /etc/libvirt && ! ${IVGPU_OWN_ETC:-} ]]; then IVGPU_OWN_ETC=1 exec unshare -m "$0" "$@"; fi
@@ -48,11 +48,11 @@ virsh_() {
   HOME=$work XDG_RUNTIME_DIR=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work timeout 300 "${as_nobody[@]}" \
     virsh -q -c qemu:///session "$@"
 }
-# No log daemon beside it, which would stay.
+# Without a log daemon, which would outlive the test.
 mkdir -m 777 "$work/libvirt"
 echo 'stdio_handler = "file"' >"$work/libvirt/qemu.conf"
 
-# libvirtd looks for hooks when it starts, and this one is for no VM as yet.
+# libvirtd looks for hooks only at its start; this hook has no VM yet.
 if [[ ${IVGPU_OWN_ETC:-} ]]; then
   hook=/etc/libvirt/hooks/qemu.d/ivgpu
   mount -t tmpfs -o mode=755 none /etc/libvirt
@@ -63,7 +63,7 @@ if [[ ${IVGPU_OWN_ETC:-} ]]; then
   chmod 755 "$hook"
 fi
 
-# Its own part is what matters: this machine need not have KVM or a network for guests.
+# Compares the device only, since this machine may lack KVM or a network for guests.
 expect() {
   local form=$1 pattern
   sed "/<interface/,/<.interface>/d; s/domain type='kvm'/domain type='qemu'/; s/host-passthrough/maximum/" \
@@ -83,7 +83,7 @@ expect nvdimm-vsock '"qom-type":"memory-backend-file".*"mem-path":"/dev/shm/ivgp
 expect virtio-pmem '^memory-backend-file,id=ivgpu,mem-path=/dev/shm/ivgpu-vm1,size=1026M,align=2M,share=on$' \
   '^virtio-pmem-pci,memdev=ivgpu,' '"driver":"vhost-vsock-pci".*"guest-cid":3'
 
-# The broker runs as QEMU's user, which the memfd needs; that user need not reach the build tree. No worker is started.
+# The broker runs as QEMU's user, which the memfd requires, and which may not reach the build tree. No worker starts.
 cp "$build/bin/ivgpud" "$build/bin/ivgpu-worker" "$build/simgpu/libcuda.so.1" "$work/"
 serve() {
   end_broker
@@ -97,13 +97,13 @@ serve() {
   read -r _ <"$work/ready" || { cat "$work/log"; fail "no broker for $*"; }
 }
 
-# A VM as the reader has it, or as the file gives it whole, but for disk and network.
+# Defines the VM of the page, or the whole file, without disk and network.
 define() {
   sed "/<interface/,/<.interface>/d; /<disk/,/<.disk>/d; s/domain type='kvm'/domain type='qemu'/
     s/host-passthrough/maximum/; s/unit='GiB'>4</unit='MiB'>128</; s/<vcpu>4/<vcpu>1/; $2" "$files/$1.xml" >"$work/vm1.xml"
   virsh_ define "$work/vm1.xml" || fail "$1: libvirt does not take the VM"
 }
-# The lines of a page from <shmem> to its end.
+# The page's lines from <shmem> to its end.
 attach() {
   sed -n "/^<shmem/,/^<.shmem>/ p" "$top/$1" | sed "$2" >"$work/device.xml"
   virsh_ attach-device vm1 "$work/device.xml" --config || fail "$1: libvirt does not take the device"
@@ -111,7 +111,7 @@ attach() {
 starts() {
   local form=$1 memory=$2 pid i
   virsh_ start vm1 >"$work/said" 2>&1 || { cat "$work/said"; fail "$form: the VM does not start"; return; }
-  # The device lies behind a bridge, and is not listed before the firmware has given that bridge its bus.
+  # The device is behind a bridge, and is listed only when the firmware has assigned the bridge's bus.
   for ((i = 0; i < 600; ++i)); do
     virsh_ qemu-monitor-command --hmp vm1 'info pci' >"$work/said" 2>&1 || true
     grep -q 'PCI device 1af4:1110' "$work/said" && break
@@ -130,7 +130,7 @@ attach docs/host.md "s,/run/ivgpu/,$work/,"
 starts doorbell memfd:ivgpu
 end_broker
 if virsh_ start vm1 >"$work/said" 2>&1; then fail "doorbell: the VM starts without a broker"; fi
-# Virsh repeats QEMU's sentence only where libvirtd has come to QEMU's monitor before QEMU ended; QEMU's log always has it.
+# virsh repeats QEMU's message only if libvirtd reached QEMU's monitor in time; QEMU's log always has it.
 log=$work/libvirt/qemu/log/vm1.log
 grep -q "Failed to connect to '$work/vm1.sock'" "$log" || { cat "$work/said" "$log"; fail "doorbell: QEMU says something else"; }
 virsh_ undefine vm1
@@ -160,7 +160,7 @@ say "<vm slots='99'/>"
 if virsh_ start vm1 >"$work/said" 2>&1; then fail "hook: the VM starts with a mistake"; fi
 grep -q 'slots = 99: slots takes an integer from 1 to 64' "$work/said" || { cat "$work/said"; fail "hook: it says something else"; }
 [[ ! -e $work/vm1.sock && ! -e $work/vms.d/vm1.toml ]] || fail "hook: what was refused stays"
-# As the page has it, but with a region that a small machine holds.
+# As on the page, but with a region that fits a small machine.
 page=$(sed -n "s/^virsh metadata vm1 urn.*--set \"\(.*\)\"$/\1/p" "$top/docs/host.md")
 say "${page/2GiB/512MiB}"
 starts hook memfd:ivgpu

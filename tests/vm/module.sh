@@ -35,7 +35,7 @@ trap finish EXIT
 kernel=${IVGPU_BUNDLE:-$image}/vmlinuz busybox=${IVGPU_BUNDLE:-$image}/busybox
 qemu='qemu-system-x86_64'
 [[ ! ${IVGPU_BUNDLE:-} ]] || qemu=$IVGPU_BUNDLE/qemu
-# The release stands in three places, since a DKMS tree has none of the project's others.
+# The release appears in three places, since a DKMS tree has none of the project's other files.
 releases=$(sed -nE 's/.*(this_release\[\] = |IVGPU_RELEASE |PACKAGE_VERSION=)"([^"]*)".*/\2/p' "$sources"/ring/layout/release.h \
   "$sources"/guest/kmod/{ivgpu.h,dkms.conf})
 [[ $(wc -l <<<"$releases") == 3 && $(sort -u <<<"$releases" | wc -l) == 1 ]] || { echo "releases differ: $releases"; exit 1; }
@@ -58,14 +58,14 @@ compile -o "$work/host" "$own/host.c"
 cp "$busybox" "$work/root/bin/busybox"
 install -m 755 "$own/init" "$work/root/init"
 
-# QEMU waits for nobody: a socket must be there when it connects, or when we do. It takes a moment.
+# QEMU and the test connect without waiting, so each socket must exist before.
 await() {
   wait_for test -e "$1" && return
   echo "$1 did not appear"
   return 1
 }
 
-# serve NAME ARGUMENT...: a host of the test's own.
+# serve NAME ARGUMENT...: starts the test's host.
 serve() {
   local name=$1
   shift
@@ -74,12 +74,12 @@ serve() {
   await "$name"
 }
 
-# doorbell ID VECTORS BUS: the device whose other end is the socket ID.
+# doorbell ID VECTORS BUS: the device on the socket ID.
 doorbell() { devices+=(-chardev "socket,id=$1,path=$1" -device "ivshmem-doorbell,id=ivgpu-$1,chardev=$1,vectors=$2${3:+,bus=$3}"); }
 
 pack() { (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null); }
 
-# What the kernel said, from some lines before the first that is bad: a report begins above the words that it is found by.
+# The kernel's messages, from some lines before the first bad one, since a report begins above the matched words.
 bad='BUG|WARNING|Oops|Call Trace'
 show_console() {
   local line
@@ -139,10 +139,10 @@ boot() {
   cd "$work"
 }
 
-# told PATTERN WHAT: what the host of the boot that was last has heard.
+# told PATTERN BOOT: expects this in the log of that boot's host.
 told() { grep -qE "$1" "$work/$2/ours.log" || { echo "$2: the host was not told: $1"; tail -n 40 "$work/$2/ours.log"; failed=1; }; }
 
-# says COUNT PATTERN BOOT: what the guest of that boot has said, so many times.
+# says COUNT PATTERN BOOT: expects this many such lines from that boot's guest.
 says() {
   local count
   count=$(grep -cE "$2" "$work/$3/said") || true
@@ -177,16 +177,16 @@ rmmod ivgpu || { failed=1; ps; }"
     plain) boot plain "$run" ;;
     none) boot none '/module_test claim || failed=1; /module_test wake || failed=1' ;;
     sleep)
-      # A slot that is held to the end is given back when the machine goes down.
+      # A slot held to the end is released when the machine shuts down.
       boot sleep '/module_test binding asleep || failed=1; /module_test binding hibernated || failed=1
 /module_test hold >/held & until grep -qs "^held" /held; do sleep 0.1; done'
       told 'released by held' sleep
-      # A test that sleeps nowhere tests nothing. Hibernation is tried twice.
+      # The machine must really have slept. It hibernates twice.
       [[ $sleeps != *mem* ]] || says 1 '^asleep for [0-9]' sleep
       [[ $sleeps != *disk* ]] || says 2 '^hibernated$' sleep
       ;;
     kexec)
-      # The second kernel binds the device anew, and has all slots.
+      # The second kernel binds the device again and has all slots.
       boot kexec 'grep -q second /proc/cmdline || /module_test binding kexecs || failed=1
 grep -q second /proc/cmdline && echo "the second kernel" && /module_test claim || failed=1; /module_test wake woken || failed=1'
       told 'released by kexeced' kexec

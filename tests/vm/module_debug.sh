@@ -39,7 +39,7 @@ make_kernel() {
 echo "making the kernel; $folder/log tells"
 make_kernel >"$folder/log" 2>&1 || { tail -n 20 "$folder/log"; exit 3; }
 
-# Laid out as tools/guest-module keeps a kernel and its headers.
+# The layout in which tools/guest-module keeps a kernel and its headers.
 release=$(<"$tree/include/config/kernel.release")
 image=$folder/image
 mkdir -p "$image/headers-$release/usr/src" "$image/modules-$release"
@@ -47,10 +47,9 @@ ln -sfn "$tree" "$image/headers-$release/usr/src/linux-headers-$release"
 cp "$tree/drivers/block/brd.ko" "$image/modules-$release/"
 cp "$tree/arch/x86/boot/bzImage" "$image/vmlinuz"
 cp "${IVGPU_TEST_IMAGE:-$build/guest-image}/busybox" "$image/"
-# no5lvl: with page tables of five levels KASAN takes an interrupt that comes early in a boot for a wild access. The kernel
-# finds out anew what its processor can (identify_cpu), and for a moment in which interrupts are on KASAN believes the table
-# to have four levels. The two limits: on a busy machine a virtual processor stands still for 20 s, which the kernel reports
-# as a soft lockup or an RCU stall of whatever ran there; here after 120 s and 300 s.
+# no5lvl: with five-level page tables KASAN reports an early interrupt as a wild access. The kernel redetects its
+# processor (identify_cpu), and KASAN meanwhile assumes four levels. The two limits are 120 s and 300 s: on a busy
+# machine a virtual processor may stop for 20 s, which the kernel would report as a soft lockup or an RCU stall.
 append='loglevel=5 log_buf_len=2M no5lvl watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300'
 date -u
 IVGPU_TEST_IMAGE=$image IVGPU_TEST_MEMORY=1536M IVGPU_TEST_PATIENCE=${IVGPU_TEST_PATIENCE:-3600} \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: oracle.sh BUILD
-# The oracle of the VM's tests: a worker, ivgpud and QEMU are killed behind a command's back, which itself ends well.
-# Each time it says so and, where IVGPU_STRICT is set, ends with 5; and one that nothing happens to does neither.
+# The oracle of the VM tests: a worker, ivgpud or QEMU is killed while a command succeeds. Each time `ivgpu` must report
+# it and, under IVGPU_STRICT, exit with 5. Without a kill it must do neither.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/oracle.sh
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# expect CODE WORDS COMMAND...: it ends so and says so on standard error; WORDS is empty where it shall say nothing.
+# expect CODE WORDS COMMAND...: expects this exit code and these words on standard error; empty WORDS mean no report.
 expect() {
   local wanted=$1 words=$2 code=0
   shift 2
@@ -27,7 +27,7 @@ expect() {
   fi
 }
 
-# child NAME OF: the first child of that process that has the name, once it is there.
+# child NAME OF: waits for a child of process OF with this name, and prints it.
 child() { wait_for find_child "$@" && echo "$found"; }
 find_child() {
   local pids=()
@@ -36,13 +36,13 @@ find_child() {
   return 1
 }
 is_dead() { ! grep -qs '^State:.[^Z]' "/proc/$1/status"; }
-# Its parent knows of its death.
+# The parent has reaped it.
 is_gone() { [[ ! -e /proc/$1 ]]; }
-# kills PROCESS STATE: returns when it is so.
+# kills PROCESS STATE: kills it, and returns when STATE holds.
 kills() { kill -SEGV "$1" && wait_for "$2" "$1"; }
 export -f wait_for child find_child is_dead is_gone kills
 
-# Programs of this machine: siblings of their ivgpud.
+# In loopback the program is a sibling of its ivgpud.
 # shellcheck disable=SC2016
 kill_worker='kills "$(child ivgpu-worker "$(child ivgpud $PPID)")" is_gone'
 # shellcheck disable=SC2016
@@ -57,7 +57,7 @@ expect 5 'ivgpu: ivgpud was killed by signal 11 (SEGV)' "${run[@]}" "$kill_broke
 expect 0 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker"
 expect 7 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker; exit 7"
 
-# In a VM: while the guest boots, and stands still.
+# In a VM: while the guest boots and is stopped.
 # shellcheck disable=SC2317
 kill_worker_of() {
   local ivgpu_pid machine
@@ -73,7 +73,7 @@ vm=("$ivgpu" vm --gpu sim --timeout 240 -- 'echo in the guest')
 expect 5 'ivgpu: a worker of VM guest was killed by signal 11 (SEGV)' kill_worker_of "${vm[@]}"
 grep -qx 'in the guest' "$work/out" || fail "the command's output is lost"
 
-# A QEMU that ends by a fault when its guest has switched it off.
+# A QEMU that faults after its guest has powered off.
 mkdir "$work/bundle"
 bundle=${IVGPU_BUNDLE:-$build/guest-image}
 qemu=$(command -v "${IVGPU_BUNDLE:-/nowhere}/qemu" || command -v qemu-system-x86_64)
@@ -82,7 +82,7 @@ printf '#!/usr/bin/env bash\n%q "$@"\nkill -SEGV $$\n' "$qemu" >"$work/bundle/qe
 chmod +x "$work/bundle/qemu"
 expect 5 'ivgpu: QEMU was killed by signal 11 (SEGV)' env IVGPU_BUNDLE="$work/bundle" "${vm[@]}"
 
-# The form of it for tests that start an ivgpud of their own.
+# The same oracle for tests with their own ivgpud.
 printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n[vm.a]\nregion_size = "256MiB"\n' "$work" >"$work/ivgpud.toml"
 own_broker() {
   mkfifo "$work/ready"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: ovmf.sh BUILD QEMU [SIZE...]
-# By hand: VMs with Debian's OVMF in the place of SeaBIOS, an ivshmem-doorbell device of each SIZE (128M and 1G), first without the
-# kernel module, then with it. Prints what the guest's kernel makes of BAR2 (MTRRs, and the type of the mapping that a program has),
-# what ivgpu-check says, and how long calls take. The firmware is fetched by apt, or IVGPU_OVMF's. SeaBIOS with `IVGPU_OVMF=none`.
-# A minute for each size without KVM.
+# By hand: VMs with Debian's OVMF instead of SeaBIOS and an ivshmem-doorbell device of each SIZE (128M and 1G), first
+# without the kernel module, then with it. Prints BAR2's caching (MTRRs, and a program's mapping type), the output of
+# ivgpu-check, and the duration of calls. apt fetches the firmware, or IVGPU_OVMF names it; `IVGPU_OVMF=none` uses
+# SeaBIOS. Without KVM a size takes a minute.
 set -euo pipefail
 build=$(cd "$1" && pwd) qemu=$2
 shift 2

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # usage: pmem.sh SOURCES BUILD QEMU
-# VMs without an ivshmem device: the region is persistent memory, which the guest's kernel makes a devdax device of by
-# what the broker has written before it. In one, virtio-pmem and two bell channels: the guest is checked, programs run,
-# sleep and are woken, two at a time; pinned memory takes part in O_DIRECT. In the other, an NVDIMM that is a memfd, and no
-# channel: programs run, and nap. Then a program goes on in both while ivgpud is restarted and killed. Command lines are qemu-config/'s, only the paths, the size and the number of channels changed.
+# VMs without an ivshmem device: the region is persistent memory, which the guest's kernel makes a devdax device from
+# the broker's label. First VM: virtio-pmem with two doorbell channels; it is checked, two programs at a time run, sleep
+# and are woken, and pinned memory takes part in O_DIRECT. Second VM: an NVDIMM backed by a memfd, without channels;
+# programs use timed sleeps. Then a program in each survives a restart and a kill of ivgpud. The command lines are
+# qemu-config/'s, with other paths, size and number of channels.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 # shellcheck source=tests/oracle.sh

@@ -1,12 +1,12 @@
-# The guest of VMs whose region is persistent memory; sourced, never run. `sources`, `build`, `qemu` and `work` are set; own_broker.sh
-# has `fail`, `processor` and `make_ports`.
+# The guest of VMs whose region is persistent memory; sourced, never run. The caller sets `sources`, `build`, `qemu` and
+# `work`; own_broker.sh has `fail`, `processor` and `make_ports`.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# What such a guest needs; brd is a disk for O_DIRECT. A test of VMs with an ivshmem device takes both away.
+# The guest's needs; brd is a disk for O_DIRECT. A test of VMs with an ivshmem device clears both.
 modules=(--way pmem --module brd) awaited=/dev/dax0.0
 
-# make_guest [OPTION...]: $work/initrd, whose guest loads `modules`, waits for `awaited`, and runs the lines on standard input; `kernel`
-# is its kernel. The options are more of guest-image's. 77: the bundle's kernel has no modules.
+# make_guest [OPTION...]: makes $work/initrd, whose guest loads `modules`, waits for `awaited`, and runs standard input
+# as commands; sets `kernel`. The options go to guest-image. 77: the bundle's kernel has no modules.
 make_guest() {
   local image paths path code=0 names='' busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
   paths=$("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" --programs "$build/programs" \
@@ -36,7 +36,8 @@ make_guest() {
   (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
 }
 
-# boot_guest VM SECONDS WORD...: QEMU's words beside those of the machine. What the guest says is in $work/VM.out (make_ports).
+# boot_guest VM SECONDS WORD...: boots with these further options of QEMU. The guest's output goes to $work/VM.out
+# (make_ports).
 boot_guest() {
   local vm=$1 seconds=$2 ports
   shift 2
@@ -48,7 +49,7 @@ boot_guest() {
 }
 
 figures='^(round|after|call|naps|longest|woken|not woken|killed)'
-# said VM PATTERN...: each is a line of the guest.
+# said VM PATTERN...: expects each as a line of the guest.
 said() {
   local vm=$1 pattern
   shift
@@ -58,11 +59,11 @@ said() {
   grep -q '^exit 0 ' "$work/$vm.control" || fail "$vm: the guest failed"
   sed -nE "s/($figures)/  $vm: \\1/p" "$work/$vm.out"
 }
-# are_woken VM: its waits take no naps, and the host ends each of their sleeps.
+# are_woken VM: expects waits without timed sleeps, each ended by the host.
 are_woken() {
   [[ $(figure "$1" 'naps in 300 ms'):$(figure "$1" 'not woken') == 0:0 && $(figure "$1" woken) -gt 0 ]] || fail "$1: a wait is not woken"
 }
 figure() { sed -n "s/^$2 //p" "$work/$1.out"; }
 
-# memory_of VM: the file that its QEMU opens, as the broker's log has it.
+# memory_of VM: the file that its QEMU opens, from the broker's log.
 memory_of() { sed -n "s/.* $1: .*whose memory is //p" "$work/log"; }

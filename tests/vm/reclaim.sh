@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # usage: reclaim.sh SOURCES BUILD
-# What killed programs held comes back. The VM has one slot here. Without the kernel module nothing tells the host that
-# a program was killed: the next program that wants a slot finds it out. Three programs are killed that hold it: before
-# the next one starts, while the next one waits, and with a parent that never asks after it.
-# Then the module is loaded, and an ordinary user's programs run: whom it does not let in is told so, a killed program's
-# slot is free by itself, waits sleep until they are woken, and a device that is unbound fails the calls that sleep and
-# those that poll. What is felt of it is printed for both ways. By both, too, NVML answers as on an H200.
+# Slots of killed programs return. The VM has one slot. Without the kernel module the host does not learn of a program's
+# death; the next program that wants a slot detects it. Three holders are killed: before the next program starts, while
+# it waits, and under a parent that never reaps. Then an ordinary user runs programs with the module: a user without
+# access gets a message, a killed program's slot is free at once, waits sleep until woken, and unbinding the device
+# fails sleeping and polling calls. Prints the times for both. In both, NVML answers as on an H200.
 set -euo pipefail
 sources=$1 build=$2
 code=0
@@ -98,7 +97,7 @@ echo "$device" >$driver/unbind
 works unbound
 JOB
 }
-# With a file of its use the simulated GPU tells utilisation, as an H200 does; its workers may not write there.
+# With this file the simulated GPU reports utilisation, as an H200 does; its workers may not write it.
 truncate -s 1M "$work/usage"
 IVGPU_SIM_USAGE=$work/usage "$build/bin/ivgpu" vm --gpu sim --extra-config "$data/one_slot.toml" --program-dir "$work/own" --timeout 900 \
   >"$work/out" 2>"$work/err" < <(job) || code=$?
@@ -126,7 +125,7 @@ the session with the host is lost: the ivshmem device was taken away
 unbound: the next program works
 TEXT
 status=0
-# What a guest is not told is not supported there (docs/design/044-nvml.md).
+# Values that a guest does not get are "not supported" (docs/design/044-nvml.md).
 of_an_h200() { sed -E '/^--/d; s/^(nvmlDeviceGetSerial|nvmlDeviceGetBAR1MemoryInfo) 0$/\1 3/' "$sources/tests/contract/golden/nvml-580.159.04-h200.txt"; }
 for way in sysfs module; do
   [[ $way == sysfs || ! -e $work/own/none ]] || continue
@@ -135,7 +134,7 @@ done
 figures='^(by sysfs|with the module|naps beside the module): (round|after|call|naps|longest|woken|not woken)|^killed: the slot is free'
 diff -u --label wanted --label guest "$work/wanted" <(grep -vE "$figures|^NVML by " "$work/out") || status=1
 grep -E "$figures" "$work/out" || status=1
-# Naps grow to 1 ms. With the module there are none, and the host ends each sleep.
+# Timed sleeps grow to 1 ms. With the module there are none, and the host ends each sleep.
 figure() { sed -n "s/^$1 //p" "$work/out"; }
 naps() {
   (($(figure "$1: naps in 300 ms") > 0 && $(figure "$1: longest nap") <= 1000)) || { echo "$1: a wait does not nap, or for long"; status=1; }

@@ -35,7 +35,7 @@ source "$sources/tests/vm/pmem_guest.sh"
 
 die() { echo "vsock.sh: $1"; exit 3; }
 
-# Debian's kernel for machines that are none of a cloud's: its modules have 9p, by which the host sees this machine's files.
+# Debian's general kernel, whose modules include 9p, by which the host reads this machine's files.
 fetch_kernel() {
   local package
   package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
@@ -76,7 +76,7 @@ INIT
   (cd "$work/host" && find . | ./bin/busybox cpio -o -H newc 2>/dev/null) >"$work/host.cpio"
 }
 
-# What the nested guest boots is made here, where a compiler is quick.
+# Made here, where the compiler is fast.
 make_nested() {
   make_guest --way vsock <<JOB || die "the nested guest could not be made"
 ivgpu-check --guest
@@ -98,7 +98,7 @@ JOB
   cp "$kernel" "$folder/vmlinuz"
 }
 
-# The folders are read-only there, so the image is made here, of a bundle whose places are the same there.
+# The folders are read-only there, so the image is made here, from a bundle with the same paths.
 make_vm() {
   mkdir -p "$folder/bundle"
   cp "$build"/guest-image/{vmlinuz,busybox} "$folder/bundle/"
@@ -122,7 +122,7 @@ on_this_machine() {
 
 # ---- in the host ----------------------------------------------------------------------------------------------------------------
 
-# log_has COUNT PATTERN: so many lines of the broker's log at least.
+# log_has COUNT PATTERN: at least COUNT such lines are in the broker's log.
 log_has() { (($(grep -cE "$2" "$work/log") >= $1)); }
 
 loopback() {
@@ -136,7 +136,7 @@ loopback() {
   } >"$work/ivgpud.toml"
   start_kept_broker
   "$build/tests/vsock_program" "$shm" 12 & program=$!
-  # Its child and itself have named their slots; it names its own again and again.
+  # Both the program and its child have named their slots; the program repeats its own.
   wait_for log_has 2 'own: session .* starts' || fail "the program and its child have not begun"
   sleep 1
   restart_broker USR1
@@ -175,7 +175,7 @@ nested() {
   restart_at_work virtio-pmem
   await_ends virtio-pmem
   wait_for_line "$work/virtio-pmem.out" '^the holder is killed'
-  # `figures`, `idle`, and the holder.
+  # The sessions of `figures`, `idle` and the holder.
   wait_for log_has 3 'waking.* ends after' || fail "the killed holder's session has not ended"
   tell virtio-pmem on
   wait "$guest" || fail "QEMU failed"
@@ -189,7 +189,7 @@ nested() {
 
 has_no_vm() { ! virsh_ list --name | grep -q vm1; }
 virsh_() { timeout 300 "${as_nobody[@]}" virsh -q -c qemu:///session "$@"; }
-# A user without rights has a libvirtd of its own. /dev/kvm and /dev/vhost-vsock are open to it, as udev's group kvm would make them.
+# An unprivileged user runs its own libvirtd. /dev/kvm and /dev/vhost-vsock are open to it, as through udev's group kvm.
 libvirt() {
   local port serial='' as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work/user" XDG_RUNTIME_DIR="$work/user"
     XDG_CONFIG_HOME="$work/user" XDG_CACHE_HOME="$work/user")
@@ -202,7 +202,7 @@ libvirt() {
   start_kept_broker
   chmod 755 "$work"
   mkdir -p "$work/user/libvirt"
-  # No log daemon beside it, which would stay.
+  # Without a log daemon, which would outlive the test.
   echo 'stdio_handler = "file"' >"$work/user/libvirt/qemu.conf"
   cp "$folder"/{vmlinuz,initrd} "$work/user/"
   chown -R nobody:nogroup "$work/user"
@@ -225,7 +225,7 @@ libvirt() {
   end_broker
 }
 
-# Has CID 1000000 and port 1000001 until its input ends.
+# Occupies CID 1000000 and port 1000001 until its input ends.
 taken() {
   python3 -c 'import fcntl, socket, struct, sys
 device = open("/dev/vhost-vsock", "rb+", buffering=0)

@@ -65,7 +65,7 @@ class Program {
   }
   std::uint32_t slot() const { return slot_; }
   std::uint32_t word() const { return entry()[&ring::SlotEntry::state].load(std::memory_order_acquire); }
-  // p50 of a name and its answer, in us: of 1000, or of as many as there are in a time.
+  // The median time from naming a slot to the answer, in us: of 1000 tries, or of as many as fit into `time`.
   double answered(std::chrono::seconds time = 0s) {
     std::vector<double> all;
     for (const auto until = Clock::now() + time; all.size() < 1000 || Clock::now() < until;) {
@@ -110,7 +110,7 @@ int taken(const char* file, std::chrono::seconds time) {
   if (read(said[0], &slot, sizeof slot) != sizeof slot) fail("the child has no slot");
   Program own(region);
   std::printf("  a name is answered in %.0f us\n", own.answered(time));
-  // A fork of this one lets go of the connection, and its end changes nothing.
+  // A fork closes its copy of the connection; its end must change nothing.
   if (const pid_t fork_of_it = fork(); fork_of_it == 0) {
     own.forget();
     _exit(0);

@@ -160,8 +160,8 @@ void figures() {
               longest_nap_ns / 1000, woken.load(), not_woken.load());
 }
 
-// Naps grow beyond a short one with the third, unless the worker says that it waits for its turn. The other VM begins
-// when it reads the first line.
+// Timed sleeps grow beyond a short one from the third on, unless the worker reports that its VM waits for a lease. The
+// other VM begins when it reads the first line.
 void queued() {
   constexpr long many = 20;
   begin();
@@ -177,8 +177,8 @@ void queued() {
   std::printf("queued: short naps in a wait %ld\n", most);
 }
 
-// A broker that looks often for a second after a ring (host/broker/transport/bell_line.h) hears of a call after that by the next
-// ring, or when it looks next, after doorbell_idle_poll_ms at most. With 500 of these chance hardly brings six in a row so soon.
+// For a second after a doorbell a broker polls often (host/broker/transport/bell_line.h). Then it notices a call by the
+// next doorbell, or at a poll, each doorbell_idle_poll_ms. With 500 ms, six immediate reactions in a row are no chance.
 void idle() {
   constexpr int enough = 6;
   begin();
@@ -193,7 +193,7 @@ void idle() {
   std::printf("calls in a row heard at once after idle %d\n", in_a_row);
 }
 
-// A page of the region that nobody has touched yet is the host's to find, too, so it is touched twice.
+// The host must allocate an untouched page of the region first, so each page is touched twice.
 void map() {
   constexpr std::size_t bytes = 1 << 30, page = 4096;
   const auto since = [](Clock::time_point start) {
@@ -226,7 +226,7 @@ CUresult allocate() {
   return CU(cuMemAlloc_v2)(&memory, 16);
 }
 
-// What `f` returns in a forked child, or which signal ends the child, below 0.
+// The result of `f` in a forked child, or the negative number of the signal that ended it.
 template <class F>
 int in_child(F f) {
   std::fflush(stdout);
@@ -241,7 +241,7 @@ void wait_long() {
   begin();
   run_kernel(1ms);
   std::printf("a forked child gets %d, ", in_child([] { return static_cast<int>(allocate()); }));
-  // Registered memory is the program's own, as the child's copy of it is the child's.
+  // Registered memory belongs to the program; the child gets its own copy.
   constexpr std::size_t bytes = 1 << 16;
   auto* own =
       static_cast<volatile char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -260,7 +260,7 @@ void wait_long() {
   std::printf("the next one %d\n", static_cast<int>(allocate()));
 }
 
-// One thread makes short calls, the other one copies what goes through staging memory.
+// One thread makes short calls, another copies through staging memory.
 void poll_on() {
   constexpr std::size_t bytes = 8 << 20;
   begin();
@@ -285,7 +285,7 @@ void poll_on() {
   std::printf("a call that polls gives %d, the next one %d\n", static_cast<int>(result), static_cast<int>(allocate()));
 }
 
-// The kernel takes the pages of pinned memory for I/O of its own.
+// The kernel uses the pages of pinned memory for its own I/O.
 int direct(const char* disk) {
   constexpr std::size_t half = 1 << 20;
   begin();
@@ -300,7 +300,7 @@ int direct(const char* disk) {
   return std::puts("O_DIRECT from and into pinned memory works"), 0;
 }
 
-// Starts this program as `hold`, and returns when it has said that it holds.
+// Starts this program as `hold`, and returns when that holds GPU memory.
 pid_t start_holder(const char* own, const char* driver) {
   int said[2];
   if (pipe(said) != 0) _exit(2);
@@ -317,7 +317,7 @@ pid_t start_holder(const char* own, const char* driver) {
   return child;
 }
 
-// The state of the slot that the process holds, by the process's own account.
+// The state word of the slot whose owner names this process.
 ring::Shared<std::uint32_t> slot_of(pid_t process, const ring::RegionView& region) {
   const auto slots = region.header()[&ring::RegionHeader::slot_count].load();
   for (std::uint32_t k = 0; k < slots && k < ring::max_slots; ++k)
@@ -339,7 +339,7 @@ int death(const char* own, const char* driver, const char* file) {
     const std::uint32_t claimed = word.load();
     const auto start = Clock::now();
     kill(holder, SIGKILL);
-    // The epoch is another one when the worker has gone and the slot was wiped.
+    // The epoch changes when the worker has exited and the slot is scrubbed.
     while (ring::SlotWord::of(word.load()).epoch == ring::SlotWord::of(claimed).epoch) {
       if (Clock::now() - start > test_deadline) return std::puts("killed: the slot is not free after a minute"), 1;
       std::this_thread::sleep_for(500us);

@@ -1,5 +1,5 @@
-// The device comes and goes: unbound, unplugged, the machine asleep; the module not to be unloaded while it is used.
-// These cases end each other's sessions, so they run alone.
+// Removing and returning the device: unbinding, unplugging, sleep; and that a module in use cannot be unloaded. These
+// cases end other sessions, so they run alone.
 #include <dirent.h>
 #include <linux/reboot.h>
 #include <linux/suspend_ioctls.h>
@@ -34,7 +34,7 @@ static void not_unloaded(void) {
   CHECK_ERROR(syscall(SYS_delete_module, "ivgpu", O_NONBLOCK), EAGAIN);
 }
 
-// The node's group is what lets a user in, and nothing else does.
+// Only the node's group gives a user access.
 static void opens_as(void* group) {
   const gid_t its = *(const gid_t*)group;
   become_user(its);
@@ -47,7 +47,7 @@ static void not_everybodys(void) {
   for (unsigned k = 0; k < 2; ++k) CHECK(child(opens_as, &groups[k]) == 0, "group %u", groups[k]);
 }
 
-// Others' devices are left alone: those whose memory is no region of ours, or of another layout.
+// The module leaves foreign devices alone: those without our region, or with another layout.
 static void others_left_alone(void) {
   DIR* folder = opendir("/sys/bus/pci/devices");
   unsigned all = 0, bound = 0;
@@ -96,8 +96,8 @@ static void* polls(void* argument) {
   return NULL;
 }
 
-// As a library that polls: it looks at a page, and whether the slot has ended after it. Whatever page turns to zeros
-// first, the look that follows shows the end.
+// Polls like a library: reads a page, then checks whether the slot has ended. Whichever page becomes zeros first, the
+// check must show the end.
 static void* spins(void* argument) {
   struct User* user = argument;
   const char* at = user->session->at;
@@ -115,7 +115,7 @@ static const volatile char* last_of_front(const struct Opened* any) {
   return (const volatile char*)&any->gpus[IVGPU_MAX_DEVICES - 1].state;
 }
 
-// The front is taken away last, when the node has gone and the slots' programs know.
+// The header area is removed last, after the node, when the slots' programs know of the end.
 static int comes_to_its_end(const struct Opened* any, const volatile char* at) {
   const double until = now_us() + deadline_us();
   while (!shows_end(any, at, 1) && now_us() < until) nap_us(1000);
@@ -126,12 +126,12 @@ static void takes_away(const char* how, void (*take)(void)) {
   struct Opened session = open_session(), idle = open_module();
   struct User users[4] = {{.session = &session}, {.session = &session}, {.session = &idle}, {.session = &session}};
   void* (*const ways[4])(void*) = {waits, reads, polls, spins};
-  // Without pages a mapping that has ended raises SIGBUS.
+  // Without zero pages an ended mapping raises SIGBUS.
   const unsigned count = session.info.flags & IVGPU_MODULE_WRITE_BACK ? 4 : 3;
   pthread_t threads[4];
   struct IvgpuModuleInfo info;
   memset(session.at, 1, 4 << 20);
-  // Nothing but a page that is in the page table shows whether it is taken out of it.
+  // Only a page in the page table shows whether it is removed from it.
   CHECK(*last_of_front(&session) == IVGPU_GPU_THERE, "the front's end");
   for (unsigned k = 0; k < count; ++k) CHECK(pthread_create(&threads[k], NULL, ways[k], &users[k]) == 0, "thread");
   nap_us(100000);
@@ -166,7 +166,7 @@ static void unbound(void) {
   CHECK(again.at[0] == 0, "the host has wiped it");
 }
 
-// Pages of a dead process are in a pipe: the device stays until they are let go.
+// A pipe holds pages of a dead process: the device stays until they are released.
 static void unbound_pinned(void) {
   int pages[2], ready[2];
   char byte;
@@ -190,7 +190,7 @@ static void unbound_pinned(void) {
   CHECK(read(ready[0], &byte, 1) == 1 && wait(NULL) > 0, "the child");
   const pid_t pid = fork();
   if (pid == 0) {
-    // Or it would wait for itself.
+    // unbind() would wait for this process itself.
     close(pages[0]);
     close(pages[1]);
     unbind();
@@ -210,7 +210,7 @@ static void unbound_pinned(void) {
     CHECK(until_state(&after, k, IVGPU_SLOT_READY) >= 0, "slot %u: %u", k, state_of(&after, k));
 }
 
-// Sessions begin and end, and pages are touched, while the device comes and goes.
+// Sessions begin, touch pages and end while the device comes and goes.
 static void rebound_in_use(void) {
   pid_t users[3];
   unsigned sessions = 0;
@@ -259,7 +259,7 @@ static void rebound_in_use(void) {
     CHECK(until_state(&after, k, IVGPU_SLOT_READY) >= 0, "slot %u: %u", k, state_of(&after, k));
 }
 
-// Interrupts come, as before.
+// Interrupts arrive as before.
 static void is_woken(const struct Opened* session) {
   if (!(session->info.flags & IVGPU_MODULE_WAKES)) return;
   for (unsigned delay_us = 5000; delay_us < 10000000; delay_us *= 2) {
@@ -271,7 +271,7 @@ static void is_woken(const struct Opened* session) {
   CHECK(0, "it never slept");
 }
 
-// How long the machine has slept so far.
+// The machine's total time asleep.
 static double asleep_us(void) {
   struct timespec all;
   clock_gettime(CLOCK_BOOTTIME, &all);
@@ -285,7 +285,7 @@ static void asleep(void) {
     printf("    no clock to wake this machine\n");
     return;
   }
-  // An alarm that comes before the machine sleeps wakes nobody.
+  // An alarm that fires before the machine sleeps wakes nothing.
   char seconds[16];
   snprintf(seconds, sizeof seconds, "+%u", (unsigned)(5 * slowness()));
   put("/sys/class/rtc/rtc0/wakealarm", seconds);
@@ -293,12 +293,12 @@ static void asleep(void) {
   put("/sys/power/state", "mem");
   CHECK(session.at[100] == 42 && state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED, "the session");
   is_woken(&session);
-  // For ../module.sh, which knows which kernels can.
+  // For ../module.sh, which knows the kernels that can sleep.
   printf("asleep for %.1f s\n", (slept + asleep_us()) / 1e6);
   CHECK(slept + asleep_us() > 0, "the clock of sleeps stood still");
 }
 
-// The machine's image is taken, and the machine goes on from it, as it would after it was off. 0: this kernel cannot.
+// Hibernates: takes the machine's image and resumes from it, as after a power-off. 0 if the kernel cannot.
 static int hibernate(void) {
   const int machine = open("/dev/snapshot", O_RDONLY);
   int taken = 0;
@@ -321,7 +321,7 @@ static int hibernate(void) {
     CHECK(0, "the image is not taken");
   }
   CHECK(ioctl(machine, SNAPSHOT_UNFREEZE, 0) == 0 && close(machine) == 0, "unfreeze");
-  // By the image: in the life that took it `taken` is 1, and does not get here.
+  // Resumed from the image: the run that took it has `taken` 1, and does not get here.
   printf("hibernated\n");
   return 1;
 }
@@ -353,11 +353,11 @@ static void hibernated_elsewhere(void) {
   CHECK(open_session().info.slot_count == slots, "the region of now");
 }
 
-// The monitor of this VM is at the other end of a serial line.
+// ttyS2 is connected to this VM's monitor.
 static void unplug(void) { put("/dev/ttyS2", "device_del ivgpu-ours\n"); }
 static void unplugged(void) { takes_away("unplugged", unplug); }
 
-// Into the same kernel, while a program has a slot and sleeps on it.
+// Boots the same kernel by kexec while a program holds a slot and sleeps on it.
 static void kexecs(void) {
   struct Opened session = open_module();
   struct IvgpuModuleClaim got;
@@ -374,7 +374,7 @@ static void kexecs(void) {
     _exit(0);
   }
   CHECK(read(pipes[0], line, 1) == 1, "the child");
-  nap_us(300000);  // so that it most likely sleeps
+  nap_us(300000);  // most likely asleep by then
   const int kernel = open("/vmlinuz", O_RDONLY), initramfs = open("/next", O_RDONLY),
             own = open("/proc/cmdline", O_RDONLY);
   ssize_t bytes = read(own, line, sizeof line - 16);
@@ -387,7 +387,7 @@ static void kexecs(void) {
   CHECK(0, "no kexec");
 }
 
-// Until the machine goes down.
+// Holds a slot until the machine shuts down.
 static void held(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim got;

@@ -1,4 +1,5 @@
-// Ends of processes: the host hears of them by itself, whoever else has the descriptor; pages that outlive their process.
+// Ends of processes: the host learns of each without help, whichever process shares the descriptor; and pages that
+// outlive their process.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -13,7 +14,7 @@ static void touch(const struct Opened* session) {
   for (uint64_t at = 0; at < session->info.slot_bytes; at += IVGPU_PAGE) session->at[at] = 1;
 }
 
-// A child that has a session, with a child of its own that lives on. It says by the pipe which slot it has.
+// A child with a session and a child of its own that survives. It sends its slot through the pipe.
 struct Held {
   pid_t holder, heir;
   uint32_t slot, word;
@@ -70,7 +71,7 @@ static void exits(void* word) {
   *(uint32_t*)word = session.slot;
 }
 
-// Its child has the descriptor, and lives on.
+// Its child inherits the descriptor and survives.
 static void executes(void* word) {
   struct Opened session = open_session();
   const pid_t parent = getpid();
@@ -106,10 +107,10 @@ static void duplicate_closed(void) {
         "a duplicate's close");
   fflush(stdout);
   const pid_t pid = fork();
-  if (pid == 0) _exit(0);  // which closes the child's, too
+  if (pid == 0) _exit(0);  // also closes the child's copy
   waitpid(pid, NULL, 0);
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a child's end");
-  // The mapping keeps the file: the session ends with it.
+  // The mapping keeps the file open; the session ends with the mapping.
   close(session.fd);
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "still mapped");
   munmap(session.at, session.info.slot_bytes);
@@ -133,7 +134,8 @@ static void* has_old_table(void* argument) {
   return NULL;
 }
 
-// Its claim was made with the table that its thread ends with; it goes on with a copy, and its child has the descriptor.
+// The claiming thread ends, and its descriptor table with it. The process goes on with a copy, and its child has the
+// descriptor.
 static void goes_on_apart(int closes, int told) {
   struct Opened session = open_session();
   struct Apart apart = {.fd = session.fd, .closes = closes};
@@ -149,7 +151,7 @@ static void goes_on_apart(int closes, int told) {
   CHECK(pthread_create(&thread, NULL, has_old_table, &apart) == 0, "thread");
   CHECK(read(apart.ready[0], &byte, 1) == 1 && unshare(CLONE_FILES) == 0, "a table of its own");
   CHECK(write(apart.go[1], "x", 1) == 1 && pthread_join(thread, NULL) == 0, "the thread");
-  nap_us(200000);  // its table goes a moment after it is joined
+  nap_us(200000);  // the table is freed a moment after the join
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a thread's end");
   CHECK(write(told, &held, sizeof held) == sizeof held, "what it holds");
   for (;;) pause();
@@ -181,7 +183,7 @@ struct Bomb {
   uint64_t processes, refused, claims;
 };
 
-// Each has the descriptors of all that it comes from, one of its own, and a slot if there is one.
+// Each inherits all its ancestors' descriptors, opens one, and claims a slot if one is free.
 __attribute__((noreturn)) static void explode(struct Bomb* bomb) {
   for (;;) {
     const pid_t pid = fork();
@@ -230,7 +232,7 @@ static void fork_bomb(void) {
   for (uint32_t k = 0; k < any.info.slot_count; ++k) open_session();
 }
 
-// A pipe holds pages of a process that has ended: dead at once, to be used again only when the pipe is empty.
+// A pipe holds pages of a dead process: the slot is dead at once, but is reused only when the pipe is empty.
 static void pinned(void) {
   struct Opened any = open_module();
   int pages[2], words[2];

@@ -19,10 +19,9 @@ static struct {
   uint64_t bytes;
 } mappings[MAPPINGS];
 static struct IvgpuModuleInfo info;
-static int pages[2];  // a pipe that pages of slots get into
-static int post[2];   // descriptors on their way from one process to another: into the first, out of the second
-// How often, of all processes: calls, ioctls with any bytes or numbers, those with a wrong number, those of a 32-bit
-// program, descriptors received.
+static int pages[2];  // a pipe that receives pages of slots
+static int post[2];   // a socket pair that passes descriptors between processes
+// Totals of all processes: calls, random ioctls, unknown ioctls, calls of a 32-bit program, received descriptors.
 static struct { uint64_t calls, arbitrary, unknown, narrow, received; } * made;
 static int serves_narrow;  // whether the kernel serves 32-bit programs
 
@@ -35,12 +34,12 @@ static uint64_t any(void) {  // xorshift64*
 }
 static uint64_t below(uint64_t n) { return any() % n; }
 
-// Mostly something that makes sense, or nearly so.
+// Mostly valid or nearly valid.
 static uint64_t offset(void) {
   const uint64_t slot = info.first_slot + below(info.slot_count + 1) * info.slot_bytes;
   switch (below(8)) {
     case 0: return any();
-    case 1: return below(9) * IVGPU_PAGE;  // the front, and what is behind it
+    case 1: return below(9) * IVGPU_PAGE;  // the header area and what follows it
     case 2: return slot + below(info.slot_bytes);
     case 3: return slot - IVGPU_PAGE;
     case 4: return slot + below(9) * IVGPU_HUGE_PAGE;
@@ -62,7 +61,7 @@ static void map_something(int fd) {
   const int flags = below(10) == 0 ? MAP_PRIVATE : below(10) == 0 ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
   uint64_t bytes = length(), from = offset();
   if (below(2) == 0) {
-    // The descriptor's own slot, if it has one.
+    // Within the descriptor's own slot, if it has one.
     struct IvgpuModuleInfo now;
     if (ioctl(fd, IVGPU_IOC_INFO, &now) == 0 && now.slot < now.slot_count) {
       from = now.first_slot + now.slot * now.slot_bytes;
@@ -121,7 +120,7 @@ static void fill(void* at, size_t bytes) {
   for (size_t k = 0; k < bytes; ++k) ((char*)at)[k] = (char)any();
 }
 
-// Mostly small, as those that mean something are; or at an end of some type.
+// Mostly small, as valid numbers are, or an extreme of some type.
 static uint64_t any_number(void) {
   const uint64_t ends[] = {0, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 1ULL << 63, ~0ULL};
   switch (below(4)) {
@@ -131,7 +130,7 @@ static uint64_t any_number(void) {
   }
 }
 
-// A request of the module's own kind: its numbers and some more, of all directions and of any size.
+// A request of the module's type: its numbers and some more, with any direction and size.
 static unsigned any_request(void) {
   const unsigned numbers[] = {(unsigned)IVGPU_IOC_INFO, (unsigned)IVGPU_IOC_CLAIM,   (unsigned)IVGPU_IOC_RELEASE,
                               (unsigned)IVGPU_IOC_RING, (unsigned)IVGPU_IOC_EVENTFD, (unsigned)IVGPU_IOC_WAIT};
@@ -142,7 +141,7 @@ static unsigned any_request(void) {
   return _IOC((unsigned)below(4), 0xbd, number & 0xff, size & _IOC_SIZEMASK);
 }
 
-// A call as a 32-bit program makes it: by interrupt 0x80, with that entry's numbers.
+// Calls as a 32-bit program: by interrupt 0x80, with its numbers.
 static long narrow_call(long number, uint32_t first, uint32_t second, uint32_t third) {
   long result = number;
   __asm__ volatile("int $0x80"
@@ -156,7 +155,7 @@ static void narrow_ioctl(int fd, unsigned request, uint64_t argument) {
   narrow_call(narrow_nr_ioctl, (uint32_t)fd, request, (uint32_t)argument);
   count(&made->narrow);
 }
-// A kernel without that entry ends who tries it.
+// A kernel without that entry kills the process.
 static int are_narrow_served(void) {
   enum { narrow_nr_getpid = 20 };
   int status = 0;
@@ -165,16 +164,16 @@ static int are_narrow_served(void) {
   return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// Whatever sleeps for a time limit of any length ends by a signal, which comes again until it does.
+// A recurring signal ends any sleep, whatever its time limit.
 static void call_with_anything(int fd) {
-  enum { most = 1 << 14 };  // as much as a request's number may say
-  static char* bytes;       // where a 32-bit program's pointers reach
+  enum { most = 1 << 14 };  // the maximum in a request's number
+  static char* bytes;       // within reach of a 32-bit pointer
   if (bytes == NULL) bytes = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
   if (bytes == MAP_FAILED) _exit(1);
   const unsigned request = any_request();
   const int by_value = _IOC_DIR(request) == _IOC_NONE || below(20) == 0;
   fill(bytes, below(64) ? 64 : most);
-  if (below(3) == 0) memset(bytes + below(40), 0, 24);  // a `reserved` and a `name` that pass
+  if (below(3) == 0) memset(bytes + below(40), 0, 24);  // valid `reserved` and `name` fields
   ualarm(2000, 2000);
   const uint64_t argument = by_value ? any_number() : (uint64_t)(uintptr_t)bytes;
   if (serves_narrow && below(4) == 0)
@@ -240,7 +239,7 @@ static void change_descriptors(void) {
       *fd = dup(descriptors[below(DESCRIPTORS)]);
       break;
     case 2: (void)!read(pages[0], drain, sizeof drain); break;
-    case 3: close((int)(20 + below(40))); break;  // eventfds of before
+    case 3: close((int)(20 + below(40))); break;  // earlier eventfds
     case 4: {
       const pid_t pid = fork();
       if (pid == 0) {
@@ -290,7 +289,7 @@ __attribute__((noreturn)) static void live(uint64_t seed, double until) {
   _exit(0);
 }
 
-// Has the kernel's log say where they are.
+// Makes the kernel log where blocked processes are.
 static void tell_blocked(void) {
   const int fd = open("/proc/sysrq-trigger", O_WRONLY);
   if (fd >= 0 && write(fd, "w", 1) == 1 && write(fd, "l", 1) == 1) close(fd);
@@ -312,7 +311,7 @@ int main(int argc, char** argv) {
   const double until = now_us() + (double)seconds * 1e6;
   pid_t groups[64];
   if (processes > 64) processes = 64;
-  // A process that a random call ends (a mapping over its own code, say) is started anew.
+  // Restarts a process that a random call ended, for example by a mapping over its own code.
   for (uint64_t k = 0; k < processes; ++k) {
     groups[k] = fork();
     if (groups[k] == 0) {
@@ -322,7 +321,7 @@ int main(int argc, char** argv) {
     setpgid(groups[k], groups[k]);
   }
   while (now_us() < until) nap_us(10000);
-  // Some sleep by then, as a random call has asked for. Whom a signal does not end hangs in the kernel.
+  // Some processes sleep by then. A process that SIGKILL does not end hangs in the kernel.
   for (uint64_t k = 0; k < processes; ++k) kill(-groups[k], SIGKILL);
   const double patience = now_us() + deadline_us();
   for (uint64_t k = 0; k < processes; ++k)

@@ -53,7 +53,7 @@ static void* serve(void* argument) {
   const unsigned k = (unsigned)(uintptr_t)argument;
   char* slot = region + header->first_slot + k * header->slot_bytes;
   struct Request* request = (struct Request*)(slot + REQUEST_OFFSET);
-  // QEMU makes the descriptors that it gets non-blocking.
+  // QEMU makes these descriptors non-blocking.
   struct pollfd rung = {.fd = doorbell[k], .events = POLLIN};
   for (uint64_t count; poll(&rung, 1, -1) >= 0;) {
     if (read(doorbell[k], &count, sizeof count) != sizeof count) continue;
@@ -61,7 +61,7 @@ static void* serve(void* argument) {
     const struct Request asked = *request;
     if (asked.kind == 0) continue;
     request->kind = 0;
-    // Awake: how long this machine takes to wake us is no part of what the guest measures.
+    // Spins, so that this machine's wake-up time is not part of the guest's measurement.
     for (const double start = now_ms(); now_ms() - start < asked.delay_us / 1e3;) continue;
     if (asked.kind == REQUEST_REGION)
       header->slot_count = asked.value;
@@ -109,7 +109,7 @@ static void make_region(uint64_t bytes, const char* wrong, const char* path) {
   header = (struct IvgpuRegionHeader*)region;
   entries = (struct IvgpuSlotEntry*)(region + IVGPU_DIRECTORY_OFFSET);
   vm_page = (struct IvgpuVmPage*)(region + IVGPU_VM_PAGE_OFFSET);
-  // By which the guest knows the front's end.
+  // Marks the end of the header area for the guest.
   ((struct IvgpuVmGpu*)(region + IVGPU_VM_GPUS_OFFSET))[IVGPU_MAX_DEVICES - 1].state = IVGPU_GPU_THERE;
   const int wrong_slots = strcmp(wrong, "slots") == 0;
   *header = (struct IvgpuRegionHeader){
@@ -122,7 +122,7 @@ static void make_region(uint64_t bytes, const char* wrong, const char* path) {
       .no_doorbell = (uint32_t)plain,
   };
   for (unsigned k = 0; k < slots; ++k) entries[k].state = known[k] = 1 << 8 | IVGPU_SLOT_READY;
-  // As if a program without the module had held it under an earlier kernel of this VM.
+  // Looks as if a program without the module had held it under an earlier kernel of this VM.
   entries[slots - 1].state = 1 << 8 | IVGPU_SLOT_CLAIMED;
   entries[slots - 1].owner.peer = plain ? 0 : FIRST_GUEST_PEER;
   strcpy(entries[slots - 1].program, "orphan");
@@ -171,7 +171,7 @@ static int listen_at(const char* path) {
   return fd;
 }
 
-// Guests ring by bits of the header.
+// Guests ring by bits in the header.
 static void serve_bits(void) {
   for (;; usleep(500)) {
     uint64_t bits[IVGPU_BELL_WORDS];
@@ -210,7 +210,7 @@ static int relay(const char* one, const char* other) {
       if (ends[k].revents == 0) continue;
       const ssize_t n = read(ends[k].fd, text, sizeof text);
       if (n <= 0) return 0;
-      // What the monitor says goes to our output: the guest's terminal would take it for input.
+      // The monitor's text goes to our output, since the guest's terminal would take it for input.
       if (write(k == 0 ? ends[1].fd : STDOUT_FILENO, text, (size_t)n) != n) return 1;
     }
   return 0;

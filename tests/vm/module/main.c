@@ -7,7 +7,7 @@
 static int as_user;
 
 static void run_case(void* argument) {
-  // A case that hangs has failed; SIGALRM ends it.
+  // SIGALRM ends a hanging case, which has then failed.
   alarm((unsigned)(deadline_us() / 1e6) * 5);
   if (as_user) become_user(TEST_GROUP);
   ((const struct Case*)argument)->run();

@@ -1,4 +1,4 @@
-// What the module's tests in the guest share (test.h).
+// Shared functions of the module's tests in the guest (test.h).
 #include <grp.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -162,7 +162,7 @@ void give(int socket, int fd) {
   head->cmsg_len = CMSG_LEN(sizeof fd);
   memcpy(CMSG_DATA(head), &fd, sizeof fd);
   const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-  // To one that does not wait: the fuzzer's, whose descriptor may be none at all, or the queue full.
+  // A non-blocking send may fail: the fuzzer's descriptor may be invalid, or the queue full.
   CHECK(sent == 1 || (fcntl(socket, F_GETFL) & O_NONBLOCK), "sendmsg");
 }
 

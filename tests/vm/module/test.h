@@ -1,4 +1,4 @@
-// What the cases of the module's test share. Each case runs in a process of its own, and ends it when a check fails.
+// Shared declarations of the module's tests. Each case runs in its own process, which a failed check ends.
 #pragma once
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define NODE "/dev/ivgpu0"
 
-// Who runs the cases, in the group that the job has given the node to (../module.sh), as the udev rule does.
+// The user of the cases, in the group that the job gives the node to (../module.sh), as the udev rule does.
 #define TEST_USER 1000
 #define TEST_GROUP 44
 
@@ -31,7 +31,7 @@
   do {                                                                   \
     if (!(condition)) fail(__FILE__, __LINE__, #condition, __VA_ARGS__); \
   } while (0)
-// The call fails, and with that error.
+// Expects that the call fails with this error.
 #define CHECK_ERROR(call, error)                                                                    \
   do {                                                                                              \
     errno = 0;                                                                                      \
@@ -41,7 +41,7 @@
 
 struct Opened {
   int fd;
-  struct IvgpuModuleInfo info;  // as it was before a claim
+  struct IvgpuModuleInfo info;  // from before a claim
   uint32_t slot, word;
   const struct IvgpuRegionHeader* header;
   const struct IvgpuSlotEntry* entries;
@@ -59,21 +59,21 @@ extern const struct Case claim_cases[], mapping_cases[], wake_cases[], death_cas
 __attribute__((noreturn, format(printf, 4, 5))) void fail(const char* file, int line, const char* what,
                                                           const char* format, ...);
 double now_us(void);
-// How many times longer than otherwise a test waits for what must happen: IVGPU_TEST_SLOWNESS, by default 1.
+// The factor by which a test waits longer for an expected event: IVGPU_TEST_SLOWNESS, by default 1.
 double slowness(void);
-// How long a test waits for what must happen: a minute, times slowness(). It only ends a test that hangs.
+// How long a test waits for an expected event: a minute times slowness(). It only ends a hanging test.
 double deadline_us(void);
 uint32_t deadline_ms(void);
 void nap_us(unsigned us);
-// Root no more, for good: a user with no other group than `group`; with 0, in none that may open the node.
+// Gives up root for good: becomes a user whose only group is `group`; with 0, one who may not open the node.
 void become_user(gid_t group);
 struct Opened open_module(void);
-// Opens, claims, maps.
+// Opens the node, claims a slot and maps it.
 struct Opened open_session(void);
 void map_session(struct Opened* session);
 int claim(int fd, uint32_t timeout_ms, const char* name, struct IvgpuModuleClaim* got);
 uint32_t state_of(const struct Opened* any, uint32_t slot);
-// When the entry of `slot` comes to differ from `word`, in microseconds, or -1 after deadline_us().
+// The time until the entry of `slot` differs from `word`, in microseconds, or -1 after deadline_us().
 double until_not(const struct Opened* any, uint32_t slot, uint32_t word);
 double until_state(const struct Opened* any, uint32_t slot, uint32_t state);
 void all_ready(const struct Opened* any);
@@ -81,19 +81,19 @@ uint32_t* word_at(const struct Opened* session, uint64_t offset);
 int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns);
 struct Request* request_of(const struct Opened* session);
 void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, uint32_t value, uint32_t delay_us);
-// The signal that reading a byte there ends with, 0 for none.
+// The signal that reading this byte raises, or 0.
 int signal_of_read(const volatile char* at);
-// The same of writing one; what was there before is in *before, if it ends with 0.
+// The signal that writing this byte raises; if 0, *before receives the old value.
 int signal_of_exchange(char* at, char value, char* before);
-// Whether a mapping of a slot that has ended shows that there: zeros where only a library reads (`quiet`), else SIGBUS;
-// without pages SIGBUS everywhere.
+// Whether this address of an ended slot's mapping shows the end: zeros where only a library reads (`quiet`), SIGBUS
+// elsewhere; without zero pages SIGBUS everywhere.
 int shows_end(const struct Opened* any, const volatile char* at, int quiet);
-// A descriptor over a socket. Whoever receives may wait, or not: then 0 says that there was none.
+// Passes a descriptor over a socket. A non-blocking receive() returns 0 if none is there.
 void give(int socket, int fd);
 int receive(int socket, int flags, int* fd);
-// In memory that processes share.
+// Increments a counter in shared memory.
 void count(uint64_t* what);
-// How a child that runs `body` ended, as waitpid() says.
+// Runs `body` in a child, and returns its waitpid() status.
 int child(void (*body)(void*), void* argument);
-// Sorts; the value below which `share` of them lie.
+// Sorts the values, and returns the one at this quantile.
 double percentile(double* values, unsigned count, double share);

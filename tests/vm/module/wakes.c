@@ -1,4 +1,4 @@
-// Sleeping and being woken: by WAIT, read, poll and an eventfd; and everything that ends a sleep otherwise.
+// Sleeping and waking by WAIT, read, poll and eventfd, and every other end of a sleep.
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -48,7 +48,7 @@ static void time_limit(void) {
   printf("    20 ms took %.1f ms at most\n", worst / 1e3);
 }
 
-// From before the ring until the sleeper goes on: the host wakes, changes the word, and rings back.
+// The time from the ring until the sleeper runs: the host wakes, changes the word, and rings back.
 static double round_trip(const struct Opened* one, unsigned delay_us) {
   *word_at(one, WORD) = 1;
   const double start = now_us();
@@ -57,7 +57,7 @@ static double round_trip(const struct Opened* one, unsigned delay_us) {
   CHECK(result == 0 || errno == EAGAIN, "not woken: word %u", *word_at(one, WORD));
   CHECK(*word_at(one, WORD) == 0, "the word");
   const double us = now_us() - start;
-  // The worker has counted the request before the next one comes.
+  // Waits until the worker has counted the request.
   while (__atomic_load_n(&request_of(one)->kind, __ATOMIC_SEQ_CST) != 0) continue;
   return us;
 }
@@ -66,7 +66,7 @@ static void woken(void) {
   struct Opened one = open_session();
   double us[300];
   if (!wakes(&one)) return;
-  // Under TCG a worker that answers at once does so before anybody sleeps.
+  // Under TCG the worker may answer before the guest sleeps.
   for (unsigned k = 0; k < 300; ++k) us[k] = round_trip(&one, 0);
   times("a ring there and the word back, at once", us, 300);
   for (unsigned k = 0; k < 300; ++k) us[k] = round_trip(&one, 200) - 200;
@@ -75,7 +75,7 @@ static void woken(void) {
   times("the same with 3 ms of sleep", us, 50);
 }
 
-// No ring, or a ring for others: the sleeper sleeps on, whatever its word says or not.
+// Without an interrupt, or with another slot's, the sleeper sleeps on, whatever its word holds.
 static void not_meant(void) {
   struct Opened one = open_session();
   *word_at(&one, WORD) = 1;
@@ -84,7 +84,8 @@ static void not_meant(void) {
   ask(&one, REQUEST_RING, 0, (one.slot + 1) % one.info.slot_count, 5000);
   CHECK_ERROR(wait_word(one.fd, WORD, 1, 30 * MS), ETIMEDOUT);
   if (!wakes(&one)) return;
-  // A word that changes unrung wakes nobody. On a busy machine it may change before the sleep: then it changes later.
+  // A change without an interrupt wakes no thread. On a busy machine it may precede the sleep; the next try delays it
+  // more.
   for (unsigned delay_us = 5000;; delay_us *= 2) {
     const uint32_t done = __atomic_load_n(&request_of(&one)->done, __ATOMIC_SEQ_CST);
     *word_at(&one, WORD) = 1;
@@ -102,7 +103,7 @@ static void signalled(void) {
   struct Opened one = open_session();
   const struct sigaction action = {.sa_handler = interrupted_by};
   sigaction(SIGALRM, &action, NULL);
-  ualarm(20000, 20000);  // again and again: a busy machine may be late for one
+  ualarm(20000, 20000);  // repeated, since a busy machine may be late once
   CHECK_ERROR(wait_word(one.fd, 0, 0, IVGPU_FOREVER), EINTR);
 }
 
@@ -116,7 +117,7 @@ struct Sleeper {
   int result, error;
 };
 
-// Whether the thread sleeps in the kernel, or has come out of its wait again.
+// Whether the thread sleeps in the kernel or has left its wait.
 static int waits_or_has_waited(struct Sleeper* sleeper) {
   if (*(volatile int*)&sleeper->result != -2) return 1;
   const pid_t id = __atomic_load_n(&sleeper->id, __ATOMIC_SEQ_CST);
