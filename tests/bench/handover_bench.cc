@@ -1,7 +1,7 @@
-// What it costs to hand something from one thread of a process to another, where the product does so: jobs for the
-// threads that copy, work for the simulated GPU's threads, and the worker objects that its launches lend each other.
-// Numbers that wait to be used again are in handover_ids.cc, work for the callback thread in handover_callbacks.cc.
-// Not a test: figures belong into docs/design/017-lockfree-between-threads.md, with the machine.
+// The cost of passing work between threads of a process, as the product does: jobs for the copying threads, work for
+// the simulated GPU's threads, and worker objects that its launches share. handover_ids.cc measures reused numbers,
+// handover_callbacks.cc the callback thread. Not a test: results go to docs/design/017-lockfree-between-threads.md,
+// with the machine.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace {
 
-constexpr std::size_t pieces = 8;  // as many as a staged copy has under way
+constexpr std::size_t pieces = 8;  // a staged copy's number in flight
 
-// Each caller starts its pieces and then waits for them in turn, as guest/calls/copy/staged_copy.cc does.
-// Arguments: threads of the copiers, bytes of a piece.
+// Each caller starts its pieces and then waits for them in order, like guest/calls/copy/staged_copy.cc. Arguments:
+// threads of the copiers, bytes per piece.
 void copies(benchmark::State& state) {
   static guest::Copiers* copiers;
   if (state.thread_index() == 0) copiers = new guest::Copiers(static_cast<unsigned>(state.range(0)));
@@ -38,20 +38,20 @@ void copies(benchmark::State& state) {
 BENCHMARK(copies)->Args({1, 64})->Args({3, 64})->Args({1, 128 << 10})->Args({3, 128 << 10})->UseRealTime();
 BENCHMARK(copies)->Name("copies_of_four")->Args({3, 64})->Args({3, 128 << 10})->UseRealTime()->Threads(4);
 
-// Its threads wait for ever, so that one schedule serves all.
+// Its threads never exit, so one schedule serves all benchmarks.
 simgpu::Schedule& schedule() {
   static auto* const one = new simgpu::Schedule;
   return *one;
 }
 
-// A piece of work that a pool's thread runs, and the wait for it.
+// One job on a pool thread, and the wait for it.
 void there_and_back(benchmark::State& state) {
   for (auto _ : state) schedule().wait(schedule().submit([] {}, {}, simgpu::Schedule::Who::Pool));
 }
 BENCHMARK(there_and_back)->UseRealTime();
 BENCHMARK(there_and_back)->Name("there_and_back_of_four")->UseRealTime()->Threads(4);
 
-// Pieces that depend on nothing, as of as many streams, and then a wait for all.
+// Independent jobs, as of many streams, and a wait for all.
 void fan(benchmark::State& state) {
   std::vector<simgpu::Ticket> tickets(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
@@ -62,7 +62,7 @@ void fan(benchmark::State& state) {
 }
 BENCHMARK(fan)->Arg(8)->Arg(64)->UseRealTime();
 
-// Pieces of one stream, each after the one before.
+// Jobs of one stream, each after the last.
 void chain(benchmark::State& state) {
   for (auto _ : state) {
     simgpu::Ticket last;
@@ -73,7 +73,7 @@ void chain(benchmark::State& state) {
 }
 BENCHMARK(chain)->UseRealTime();
 
-// A launch of one block: what it needs of the engine is a worker object, and a place to put it back.
+// A launch of one block needs a worker object from the engine, and returns it.
 struct Empty {
   Empty() : engine(space, 2, [](std::string_view) {}) {
     const std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }\n";

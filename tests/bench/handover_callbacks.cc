@@ -1,5 +1,6 @@
-// Work for the callback thread: what a program may have called, and the lanes by which the worker's threads have it called,
-// each as the product has it and without locks. Worker and guest are in this process. A part of handover_bench.
+// Work for the callback thread: functions that a program registered, and the callback slots through which worker
+// threads call them, as the product has it and lock-free. Worker and guest share this process. A part of
+// handover_bench.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t spin_us = 20;
 
-// The slot, without an arena, as a worker leaves it.
+// A slot without arena, as a worker prepares it.
 class Memory final : public guest::Region {
  public:
   Memory() {
@@ -39,7 +40,7 @@ class Memory final : public guest::Region {
   ring::SlotView slot_;
 };
 
-// The guest's end.
+// The guest's side.
 struct MutexGuest {
   explicit MutexGuest(Memory& memory)
       : heartbeat(memory, checked),
@@ -67,7 +68,7 @@ struct OtherGuest {
 using SemaphoreGuest = OtherGuest<handover::MutexTokens>;
 using LockfreeGuest = OtherGuest<handover::LockfreeTokens>;
 
-// The worker's end.
+// The worker's side.
 struct MutexWorker {
   explicit MutexWorker(Memory& memory) : session(memory.slot(), driver, options()) {}
   static host::ServeOptions options() {
@@ -98,7 +99,7 @@ using SemaphoreInGuest = Pair<SemaphoreGuest, MutexWorker>;
 using LockfreeInGuest = Pair<LockfreeGuest, MutexWorker>;
 using LockfreeInWorker = Pair<MutexGuest, LockfreeWorker>;
 
-// Lives as long as the process, as a session does.
+// Lives until the process exits, as a session does.
 template <class Both>
 Both& both() {
   static auto* const one = new Both;
@@ -107,7 +108,7 @@ Both& both() {
 
 constexpr auto kind = ring::LaneKind::HostFunction;
 
-// A function that the program hands over is called, and its stream goes on.
+// The worker calls a function of the program, and its stream continues.
 template <class Both>
 void call(benchmark::State& state) {
   const guest::Callback callback{.function = [](const guest::Callback&, CUresult) { return CUDA_SUCCESS; },
@@ -120,7 +121,7 @@ void call(benchmark::State& state) {
   }
 }
 
-// The same for 64 whose answers nobody waits for; the last is seen to have been called.
+// Posts 64 calls without waiting for answers; waits until the last has run.
 template <class Both>
 void post(benchmark::State& state) {
   static std::atomic<std::int64_t> called;
@@ -134,7 +135,7 @@ void post(benchmark::State& state) {
   }
 }
 
-// A token is given out and ended while others are out, so that no thread is woken for it.
+// Issues and ends a token while others exist, so that no thread is woken.
 template <class Both>
 void token(benchmark::State& state) {
   auto& callbacks = both<Both>().callbacks();
@@ -157,7 +158,7 @@ OF_EACH(call, SemaphoreInGuest, "semaphore_in_guest");
 OF_EACH(call, LockfreeInGuest, "lockfree_in_guest");
 OF_EACH(call, LockfreeInWorker, "lockfree_in_worker");
 OF_EACH(call, Lockfree, "lockfree");
-BENCHMARK_TEMPLATE(call, Mutex)->Name("call_mutex")->UseRealTime()->Threads(12);  // more than lanes
+BENCHMARK_TEMPLATE(call, Mutex)->Name("call_mutex")->UseRealTime()->Threads(12);  // more than callback slots
 BENCHMARK_TEMPLATE(call, SemaphoreInGuest)->Name("call_semaphore_in_guest")->UseRealTime()->Threads(12);
 BENCHMARK_TEMPLATE(call, LockfreeInGuest)->Name("call_lockfree_in_guest")->UseRealTime()->Threads(12);
 BENCHMARK_TEMPLATE(call, LockfreeInWorker)->Name("call_lockfree_in_worker")->UseRealTime()->Threads(12);

@@ -1,5 +1,5 @@
-// Numbers that wait to be used again: the guest's ids and the simulated GPU's handles, each as the product has it and
-// without locks. A part of handover_bench.
+// Reuse of numbers: the guest's ids and the simulated GPU's handles, as the product has it and lock-free. A part of
+// handover_bench.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -9,14 +9,14 @@
 
 #include "tests/bench/lockfree_ids.h"
 
-// No handle here is made up.
+// This benchmark passes no invalid handle.
 void simgpu::never_issued(const void*, HandleKind) { std::abort(); }
 
 namespace {
 
 constexpr std::size_t most_threads = 4;
 
-// What the worker has executed of each thread's channel.
+// The executed position of each thread's channel.
 struct alignas(64) Channel {
   std::atomic<std::uint64_t> executed{0};
 };
@@ -24,7 +24,7 @@ std::array<Channel, most_threads> channels;
 
 bool executed(guest::Use use) { return channels[use.channel].executed.load(std::memory_order_acquire) >= use.position; }
 
-// Each thread makes an event and ends it. Argument: how far the worker is behind each of them.
+// Each thread makes and ends an event. Argument: the worker's lag behind each.
 template <class Objects>
 void ids(benchmark::State& state) {
   static Objects* objects;
@@ -54,7 +54,7 @@ BENCHMARK_TEMPLATE(ids, handover::LockfreeObjects)
     ->UseRealTime()
     ->Threads(4);
 
-// Each thread has a handle given out for an object of its own, and ends it. Argument: how often it is looked up meanwhile.
+// Each thread issues and ends a handle for its own object. Argument: lookups meanwhile.
 template <class Table>
 void handles(benchmark::State& state) {
   static Table* table;

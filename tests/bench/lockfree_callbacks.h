@@ -1,8 +1,8 @@
-// The variants without locks of both ends of a call from the worker to the program, to be measured beside the product's:
-// what the worker may have called (guest/session/callbacks.h, tokens.h), and the worker's lanes that wait for a thread
-// (host/untrusted/lanes/lanes.h). The lanes' words and who sleeps on them are the product's own (ring/queue/).
+// Lock-free variants of both sides of a call from the worker to the program, for comparison with the product: the
+// guest's registered functions (guest/session/callbacks.h, tokens.h), and worker threads that wait for callback slots
+// (host/untrusted/lanes/lanes.h). The slots' words and sleeps are the product's own (ring/queue/).
 //
-// Not for the product as they stand: docs/design/017-lockfree-between-threads.md has the figures and the decision.
+// Not ready for the product: docs/design/017-lockfree-between-threads.md has the numbers and the decision.
 #pragma once
 
 #include <linux/futex.h>
@@ -38,9 +38,9 @@ inline void wait(sem_t& semaphore) {
   }
 }
 
-// A token says its place, whether its first call ends it, and how often the place was used. The place's own word is the
-// token while that is out: who sets it to 0 has ended it, and has the place to give back. Where all places are taken,
-// a table under a mutex has the rest, whose tokens have the highest bit.
+// A token holds its entry's index, whether its first call ends it, and the entry's use count. The entry's word equals
+// the token while that is valid: a thread that sets it to 0 has ended it and must free the entry. If all entries are
+// used, a table under a mutex holds further tokens, marked by the highest bit.
 class LockfreeTokens {
  public:
   LockfreeTokens() : places_(room), free_(room) {
@@ -53,7 +53,7 @@ class LockfreeTokens {
     Place& place = places_[index];
     const bool once = callback.life == guest::Callback::Life::Once;
     const std::uint64_t token = ++place.uses * 2 * room + (once ? room : 0) + index;
-    std::atomic_thread_fence(std::memory_order_release);  // the word's 0 comes before what follows
+    std::atomic_thread_fence(std::memory_order_release);  // the 0 precedes what follows
     place.function.store(callback.function, std::memory_order_relaxed);
     place.argument.store(callback.argument, std::memory_order_relaxed);
     place.token.store(token, std::memory_order_release);
@@ -67,7 +67,7 @@ class LockfreeTokens {
     const guest::Callback callback{.function = place.function.load(std::memory_order_relaxed),
                                    .argument = place.argument.load(std::memory_order_relaxed),
                                    .life = once ? guest::Callback::Life::Once : guest::Callback::Life::UntilEnded};
-    std::atomic_thread_fence(std::memory_order_acquire);  // the word is looked at after both
+    std::atomic_thread_fence(std::memory_order_acquire);  // reads the word after both
     const bool still = once ? end(token) : place.token.load(std::memory_order_relaxed) == token;
     return still ? std::optional(callback) : std::nullopt;
   }
@@ -87,7 +87,7 @@ class LockfreeTokens {
     std::atomic<std::uint64_t> token{0};
     std::atomic<CUresult (*)(const guest::Callback&, CUresult)> function{nullptr};
     std::atomic<void*> argument{nullptr};
-    std::uint64_t uses = 0;  // of the thread that has taken the place
+    std::uint64_t uses = 0;  // of the thread that holds the entry
   };
 
   std::uint64_t issue_more(const guest::Callback& callback) {
@@ -109,7 +109,7 @@ class LockfreeTokens {
   guest::Tokens more_;
 };
 
-// The product's table under a mutex of its own.
+// The product's table, under a mutex of its own.
 class MutexTokens {
  public:
   std::uint64_t issue(const guest::Callback& callback) {
@@ -130,8 +130,8 @@ class MutexTokens {
   guest::Tokens tokens_;
 };
 
-// The callback thread, which sleeps on a semaphore while no token is out. The mutex guards the slot's words from a session that leaves, as in the product: only this thread
-// and stop() take it.
+// The callback thread sleeps on a semaphore while no token exists. The mutex protects the slot's words from a session
+// that leaves, as in the product; only this thread and stop() take it.
 template <class Tokens>
 class Callbacks {
  public:
@@ -169,7 +169,7 @@ class Callbacks {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // A token may be counted after it was taken, so the number may be below 0 for a moment.
+  // A thread may count a token after it was taken, so the number may briefly be negative.
   void serve() {
     Lock lock(mutex_);
     while (!stopped_) {
@@ -226,14 +226,14 @@ class Callbacks {
   Tokens tokens_;
   std::atomic<std::ptrdiff_t> out_{0};
   std::atomic<bool> stopped_{false};
-  sem_t issued_;  // posted when a token is out after there was none
+  sem_t issued_;  // posted when the first token is issued
   std::mutex mutex_;
   std::array<ring::LaneCallee, ring::max_lanes> lanes_;
   std::size_t last_lane_ = 0;
   std::thread thread_;
 };
 
-// The worker's lanes. The semaphore counts those that stand in one of the two queues, so who has passed it finds one.
+// The worker's callback slots. The semaphore counts those in the two queues, so a thread that passes it finds one.
 class LockfreeLanes {
  public:
   LockfreeLanes(ring::SlotView slot, std::chrono::microseconds spin)
@@ -248,7 +248,7 @@ class LockfreeLanes {
       free_.push(&lanes_[k]);
     }
   }
-  // The threads that are in call() or post() return first; each that ends lets the next one pass.
+  // Waits until all threads have left call() and post(); each that leaves lets the next pass.
   ~LockfreeLanes() {
     end();
     while (callers_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
@@ -287,7 +287,7 @@ class LockfreeLanes {
   using Queue = boost::lockfree::queue<void*, boost::lockfree::fixed_sized<true>>;
   struct Lane {
     ring::Shared<ring::LaneControl> words;
-    ring::LaneCaller caller;  // of the thread that has taken the lane
+    ring::LaneCaller caller;  // of the thread that holds the callback slot
   };
   struct Caller {
     explicit Caller(LockfreeLanes& all) : lanes(all) { lanes.callers_.fetch_add(1, std::memory_order_relaxed); }
@@ -301,7 +301,7 @@ class LockfreeLanes {
     void* lane = nullptr;
     return queue.pop(lane) ? static_cast<Lane*>(lane) : nullptr;
   }
-  // As in the product: a free one, else one that was left and is answered, else any that was left.
+  // As in the product: prefers a free one, then an answered posted one, then any posted one.
   Lane* take() {
     wait(waiting_);
     if (ended_.load(std::memory_order_relaxed)) return sem_post(&waiting_), nullptr;

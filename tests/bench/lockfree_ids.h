@@ -1,8 +1,8 @@
-// The variants without locks of two of the product's tables, to be measured beside them: ids that wait to be used again
-// in the guest (guest/objects/objects.h), and the free slots of the simulated GPU's handles (host/simgpu/api/handles.h).
-// Each makes and ends its things as the product does; what else the product's classes can do is left out.
+// Lock-free variants of two of the product's tables, for comparison: the guest's reused ids (guest/objects/objects.h),
+// and free entries of the simulated GPU's handles (host/simgpu/api/handles.h). Each makes and ends objects like the
+// product, without the rest of its classes.
 //
-// Not for the product as they stand: docs/design/017-lockfree-between-threads.md has the figures and the decision.
+// Not ready for the product: docs/design/017-lockfree-between-threads.md has the numbers and the decision.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@
 
 namespace handover {
 
-// Numbers that wait to be used again, the first in first. With room for so many without a lock; more go into a list.
+// Numbers that wait for reuse, first in, first out. `room` of them need no lock; a list holds more.
 class WaitingNumbers {
  public:
   explicit WaitingNumbers(std::size_t room = 1024) : queue_(room) {}
@@ -34,7 +34,7 @@ class WaitingNumbers {
     more_.push_back(number);
     in_list_.store(more_.size(), std::memory_order_relaxed);
   }
-  // False: there is none.
+  // False if there is none.
   bool pop(std::uint32_t& number) {
     if (queue_.pop(number)) return true;
     if (in_list_.load(std::memory_order_relaxed) == 0) return false;
@@ -53,9 +53,9 @@ class WaitingNumbers {
   std::deque<std::uint32_t> more_;
 };
 
-// A queue of several consumers cannot be looked at, so the number that may not be used yet is taken out and stands
-// in `first_` until the end of what had it was executed. What an index has beside its object belongs to the thread that
-// has taken the index; `first_` and the queue hand it over.
+// A queue with several consumers cannot be peeked. So a number that may not be used yet is taken out and kept in
+// `first_` until its last use was executed. An entry's other data belongs to the thread that took the number; `first_`
+// and the queue pass it on.
 class LockfreeObjects {
  public:
   explicit LockfreeObjects(guest::Executed executed)
@@ -80,7 +80,7 @@ class LockfreeObjects {
     object.id.store(id.value(), std::memory_order_release);
     return &object;
   }
-  // Of a kind that neither owns nor is owned.
+  // For kinds without owner and without owned objects.
   void retire(guest::Object& object, guest::Use last) {
     const auto index = static_cast<std::uint32_t>(&object - table_);
     object.id.store(0, std::memory_order_release);
@@ -107,7 +107,7 @@ class LockfreeObjects {
     if (executed_(kept_[index].last)) return index;
     std::uint32_t none = 0;
     if (!first_.compare_exchange_strong(none, index, std::memory_order_release, std::memory_order_relaxed))
-      waiting_.push(index);  // another thread has put one there: this one goes to the end
+      waiting_.push(index);  // another thread filled first_: this one goes to the end
     return 0;
   }
   std::uint32_t fresh() {
@@ -126,7 +126,7 @@ class LockfreeObjects {
   std::atomic<std::uint32_t> next_index_{1};
 };
 
-// The same for one thread at a time.
+// The same for a single thread.
 class ListedNumbers {
  public:
   void push(std::uint32_t number) { numbers_.push_back(number); }
@@ -141,8 +141,8 @@ class ListedNumbers {
   std::deque<std::uint32_t> numbers_;
 };
 
-// The slots hold what several threads may be copying, so they keep a lock. Free ones are taken before it and given back
-// after it where they wait without a lock.
+// Several threads may copy an entry's value, so entries keep a lock. Free entries are taken before it and returned
+// after it, if their queue is lock-free.
 template <class T, class Handle, simgpu::HandleKind kind, class Lock, class Free>
 class Handles {
  public:

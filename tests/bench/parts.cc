@@ -1,6 +1,6 @@
-// Where the nanoseconds of a launch and of a synchronize go: each part by itself, and the whole without any stamps. Run
-// by tools/dev/parts natively, and through ivgpu with tests/bench/parts_driver.cc behind the worker. Prints one line a
-// figure: name, median, 99th percentile, in nanoseconds.
+// Where the time of a launch and of a synchronisation goes: each part alone, and the whole without stamps.
+// tools/dev/parts runs it natively, and through ivgpu with tests/bench/parts_driver.cc behind the worker. Prints a line
+// per number: name, median, 99th percentile, in nanoseconds.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 using parts::Stamps, parts::now;
 using Clock = std::chrono::steady_clock;
 
-// A kernel that does nothing, with eight parameters.
+// An empty kernel with eight parameters.
 constexpr const char* image = R"(.version 7.0
 .target sm_70
 .address_size 64
@@ -58,7 +58,7 @@ double nanoseconds_per_tick() {
   return passed.count() / static_cast<double>(now() - ticks);
 }
 
-// Samples of one figure, in ticks; a difference of two cores' clocks may be negative.
+// Samples of one number, in ticks; may be negative, as the difference of two cores' clocks.
 class Figure {
  public:
   explicit Figure(const char* name) : name_(name) {}
@@ -95,7 +95,7 @@ class Program {
     stamps_ = static_cast<Stamps*>(pinned);
   }
 
-  // Whether somebody else writes the stamps. Natively this program does, around the calls.
+  // Whether parts_driver writes the stamps. Natively this program does, around the calls.
   bool behind_worker() {
     launch(&stamps_[0]);
     CHECK(wait_(stream_));
@@ -147,7 +147,7 @@ class Program {
     for (Figure* figure : {&call, &to_driver, &driver, &between, &waiting, &reply}) print(*figure);
   }
 
-  // With nothing outstanding. The launch before it says where the stamps go.
+  // Waits with nothing outstanding. The launch before it names the stamps.
   void parts_of_wait() {
     Figure to_driver("wait_to_driver"), driver("wait_driver"), reply("wait_reply");
     Stamps& s = stamps_[0];
@@ -165,8 +165,8 @@ class Program {
     for (Figure* figure : {&to_driver, &driver, &reply}) print(*figure);
   }
 
-  // From the driver's return to its next entry where the next record lies in the ring already: what the worker itself
-  // does for one record.
+  // From the driver's return to its next entry, with the next record already in the ring: the worker's own time per
+  // record.
   void worker_alone() {
     Figure gap("worker_record");
     each([&] {
@@ -178,7 +178,7 @@ class Program {
     if (worker_) print(gap);
   }
 
-  // A table line that is posted: what the guest does for one record.
+  // The guest's time per posted record of a CALL line.
   void posted_call() {
     Figure call("posted_call");
     for (int i = 0; i < samples_; ++i) {
@@ -221,7 +221,7 @@ class Program {
   bool worker_ = false;
 };
 
-// The ring alone, between two threads that poll: a record of 48 bytes there, a word back.
+// The ring alone, between two polling threads: a record of 48 bytes, and a word back.
 void ring_round_trip(int samples) {
   static SharedWord<std::uint32_t> tail, head;
   alignas(64) static std::atomic<std::uint64_t> answer{0};

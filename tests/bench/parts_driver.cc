@@ -1,8 +1,7 @@
-// A libcuda that is the one beside it or the system's, but for two entry points: they say when the driver was entered
-// and left. For tests/bench/parts.cc alone: it writes where a guest's parameter points, so it is no driver to serve
-// with.
+// Wraps the libcuda beside it or the system's. Two entry points stamp the driver's entry and return. For
+// tests/bench/parts.cc alone: it writes where a guest's parameter points, so it must not serve other programs.
 //
-// Everything else a worker finds in the library that this one is linked with: dlsym() searches that, too.
+// A worker finds all other entry points in the linked library, which dlsym() also searches.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -22,7 +21,7 @@ F real(const char* name) {
   return reinterpret_cast<F>(entry);
 }
 
-// A worker passes parameters packed: CU_LAUNCH_PARAM_BUFFER_POINTER comes first.
+// A worker passes packed parameters: CU_LAUNCH_PARAM_BUFFER_POINTER comes first.
 parts::Stamps* stamps_of(void** extra) {
   if (extra == nullptr || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER) return nullptr;
   return *static_cast<parts::Stamps* const*>(extra[1]);
@@ -32,7 +31,7 @@ parts::Stamps* stamps_of(void** extra) {
 
 extern "C" {
 
-// Found when the library is loaded: afterwards the worker's jail may not allow it.
+// Looked up at load time, since the worker's jail may forbid it later.
 static const auto real_launch = real<decltype(&::cuLaunchKernel)>("cuLaunchKernel");
 static const auto real_wait = real<decltype(&::cuStreamSynchronize)>("cuStreamSynchronize");
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: parts_test.sh SOURCES BUILD
-# tools/dev/parts on the simulated GPU: both tables are whole, each part has a figure, and no figure is nonsense.
+# tools/dev/parts on the simulated GPU: both tables are complete, and each part has a plausible number.
 set -euo pipefail
 sources=$1 build=$2
 table=$("$sources/tools/dev/parts" --gpu sim --quick --build "$build")

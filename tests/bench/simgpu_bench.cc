@@ -1,6 +1,5 @@
-// How many thread-instructions a second the simulated GPU executes, by kind of instruction, and what a launch costs.
-// Each loop's instructions are counted from its own text. Not a test: figures go into
-// docs/measurements/simulated-gpu.md, with the machine.
+// Thread-instructions per second of the simulated GPU, by kind of instruction, and the cost of a launch. Instructions
+// are counted in each loop's text. Not a test: results go to docs/measurements/simulated-gpu.md, with the machine.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -13,7 +12,7 @@ namespace {
 
 using simgpu::Address;
 
-// A kernel whose loop runs `rounds` times over `body`, eight times over in a row as a compiler unrolls.
+// A kernel that loops `rounds` times over eight copies of `body`, as a compiler unrolls.
 std::string loop_of(const std::string& body) {
   std::string text = R"(.version 9.0
 .target sm_90
@@ -148,7 +147,7 @@ const char* const approximate = R"(
   rsqrt.approx.f32 %f7, %f2;
 )";
 
-// A second of one core is one of its CPU time, so that a machine with other work to do measures the same.
+// Per second of CPU time, so that a busy machine measures the same.
 #define PER_CORE(name, body, count) \
   BENCHMARK_CAPTURE(instructions, name, body, count, 1)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond)
 PER_CORE(integer, integer, 4);
@@ -162,7 +161,7 @@ PER_CORE(division, divided, 2);
 PER_CORE(approximations, approximate, 4);
 #undef PER_CORE
 
-// By the clock on the wall: blocks over cores.
+// By wall-clock time: blocks over cores.
 void scaling(benchmark::State& state) { instructions(state, integer, 4, static_cast<unsigned>(state.range(0))); }
 BENCHMARK(scaling)->RangeMultiplier(2)->Range(1, 8)->UseRealTime()->Unit(benchmark::kMillisecond);
 

@@ -1,6 +1,6 @@
-// When the driver behind a worker was entered and left, written by tests/bench/parts_driver.cc into pinned memory of
-// the program that measures: guest, worker and GPU have the same address for it. The first parameter of the kernel says
-// where; null: no stamps.
+// Times of entry to and return from the driver. tests/bench/parts_driver.cc writes them into pinned memory of the
+// measuring program, at the same address in guest, worker and GPU. The kernel's first parameter is that address; null:
+// no stamps.
 #pragma once
 
 #include <x86intrin.h>
@@ -9,7 +9,7 @@
 
 namespace parts {
 
-// Ticks of the processor's time-stamp counter, which runs alike on all of its cores.
+// Ticks of the time-stamp counter, which is synchronous on all cores.
 inline std::uint64_t now() { return __rdtsc(); }
 
 struct alignas(64) Stamps {

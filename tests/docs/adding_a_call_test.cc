@@ -1,5 +1,5 @@
-// docs/adding-a-call.md shows a call as it was added: its lines stand in the tree, in their order, and what it takes
-// away is gone.
+// docs/adding-a-call.md shows how a call was added: its added lines are in the tree, in order, and its removed lines
+// are not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Diff diff_of(const docs_test::Block& block) {
   return diff;
 }
 
-// The first line that is not where the diff has it; empty: all are.
+// The first added line that is not at its place; "" if all are.
 std::string misplaced(const Diff& diff, const std::vector<std::string>& source) {
   auto from = source.begin();
   for (const std::string& wanted : diff.added) {

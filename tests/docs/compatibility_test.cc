@@ -1,5 +1,5 @@
-// docs/compatibility.md claims nothing without saying when it was seen and where that is shown. (That the places are
-// there is links_test.cc's.)
+// Each claim of docs/compatibility.md names its date and its evidence. (links_test.cc checks that the linked evidence
+// exists.)
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* conformance = "## Conformance";
 
-// What is wrong with a table's line; empty: nothing.
+// The error in a table's line; "" if none.
 std::string complaint(const std::string& line) {
   static const std::regex cells(R"(\| ([^|]+) \| ([^|]+) \| ([^|]*)\|)");
   static const std::regex seen(R"((?:seen|fails) 20\d\d-[01]\d-[0-3]\d(, [A-Z][A-Z0-9]+)?)");
@@ -35,7 +35,7 @@ std::vector<std::string> rows() {
   return all;
 }
 
-// The lines of the section that holds what tools/conformance printed.
+// The section with the output of tools/conformance.
 std::vector<std::string> conformance_lines() {
   std::vector<std::string> all;
   bool inside = false;
@@ -46,7 +46,7 @@ std::vector<std::string> conformance_lines() {
   return all;
 }
 
-// A program and what the table says of it.
+// A program and its result in the table.
 using Programs = std::vector<std::pair<std::string, std::string>>;
 Programs table_of(const std::vector<std::string>& lines) {
   static const std::regex cells(

@@ -1,5 +1,5 @@
-# Tests of the pages and of the examples in headers: links and paths, what is pasted from the pages, the mutants of
-# docs/models.md, and the bytes that docs/one-call.md shows.
+# Tests of the pages and of the examples in headers: links, paths, pasted commands, the mutants of docs/models.md, and
+# the bytes in docs/one-call.md.
 add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/generated_test.cc ${CMAKE_CURRENT_LIST_DIR}/adding_a_call_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc ${CMAKE_CURRENT_LIST_DIR}/pasted_test.cc
@@ -15,19 +15,19 @@ foreach(name docs_test one_call_test)
   ivgpu_discover(${name} SEPARATE PREFIX unit. LABELS unit)
 endforeach()
 
-# docs/configuration.md is what the broker's table of keys makes of it: `build/host/broker/configuration >
-# docs/configuration.md` after a change of host/broker/config/config_keys.cc.
+# The broker's table of keys generates docs/configuration.md. After a change of host/broker/config/config_keys.cc:
+# `build/host/broker/configuration > docs/configuration.md`.
 add_test(NAME unit.docs.configuration_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 
-# docs/metrics.md is what the broker's lists of figures make of it: `build/host/broker/metrics > docs/metrics.md` after a
-# change of ring/ops/figures.h or host/broker/ops/figures.cc.
+# The broker's lists generate docs/metrics.md. After a change of ring/ops/figures.h or host/broker/ops/figures.cc:
+# `build/host/broker/metrics > docs/metrics.md`.
 add_test(NAME unit.docs.metrics_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")
 set_tests_properties(unit.docs.metrics_is_current PROPERTIES LABELS unit)
 
-# docs/calls.md is what the table makes of it: `build/tools/calls > docs/calls.md` after a change of ring/api/*.def.
+# The table generates docs/calls.md. After a change of ring/api/*.def: `build/tools/calls > docs/calls.md`.
 add_test(NAME unit.docs.calls_is_current COMMAND ${IVGPU_LIMITED} sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)
 
@@ -42,7 +42,7 @@ set_tests_properties(unit.docs.header_examples PROPERTIES LABELS "unit;sources")
 add_test(NAME unit.docs.pictures COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/pictures_test.sh ${CMAKE_SOURCE_DIR})
 set_tests_properties(unit.docs.pictures PROPERTIES LABELS "unit;sources")
 
-# The man pages and the completion beside what the commands themselves say.
+# The man pages and the completion, compared with the commands' own help.
 if(NOT IVGPU_SANITIZE)
   add_test(NAME unit.docs.man_pages COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(unit.docs.man_pages PROPERTIES LABELS unit)

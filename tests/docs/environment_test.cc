@@ -1,4 +1,4 @@
-// The environment variables that the code reads are those of docs/commands.md, and each has its place in a man page.
+// docs/commands.md lists exactly the environment variables that the code reads, and a man page describes each.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,12 +20,12 @@ Names all_matches(const std::string& text, const char* pattern) {
   return names;
 }
 
-// By getenv(), by the function of `ivgpu bench` that is around it, and by a constant that is called NAME_variable.
+// Read by getenv(), by the wrapper in `ivgpu bench`, or named by a constant NAME_variable.
 Names read_in(const std::string& source) {
   return all_matches(source, R"re((?:(?:getenv|environment)\(|_variable = )"([A-Z_0-9]+)"[);])re");
 }
 
-// A regular expression on every line would take ten seconds.
+// A prefilter, since a regular expression on every line would take ten seconds.
 bool may_read(const std::string& line) {
   for (const char* word : {"getenv(", "environment(", "_variable = "})
     if (line.find(word) != line.npos) return true;
@@ -42,7 +42,7 @@ Names read_by_code() {
   return names;
 }
 
-// The first column of the table below the heading "Environment".
+// The table below the heading "Environment", first column.
 Names in_page(const std::string& page) {
   Names names;
   bool inside = false;

@@ -1,5 +1,5 @@
-// The generated pages beside what they are about: docs/calls.md has every entry point that the CUDA headers declare,
-// and what docs/configuration.md shows as an example is a good configuration.
+// docs/calls.md has every entry point that the CUDA headers declare, and the examples in docs/configuration.md are
+// valid configurations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 const std::string root = IVGPU_SOURCE_DIR;
 
-// The names in `text` that a pattern's first group gives.
+// The first group of each match in `text`.
 std::set<std::string> names_in(const std::string& text, const std::string& pattern) {
   const std::regex expression(pattern);
   std::set<std::string> names;
@@ -39,7 +39,7 @@ TEST(CallsPage, HasEveryEntryPointOfTheHeaders) {
   }
 }
 
-// The headers' macros rename calls to forms that may have no prototype of their own where they are looked at.
+// The headers' macros rename calls to forms that may have no prototype here.
 TEST(CallsPage, HasEveryFormThatAProgramIsCompiledTo) {
   const auto listed = names_in(docs_test::read(root + "/docs/calls.md"), line);
   const std::string text = docs_test::read(std::string(IVGPU_CUDA_INCLUDE) + "/cuda.h");

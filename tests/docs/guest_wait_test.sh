@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: guest_wait_test.sh SOURCES
-# The guide's wait for the VM, with a virsh that knows no address at first and then an old one, and a port that opens when it was
-# tried: the wait ends when ssh would answer, and not before.
+# The guide's wait for the VM: virsh first knows no address, then an old one, and the port opens only after an attempt.
+# The wait must end when ssh would answer, and not before.
 set -uo pipefail
 sources=$1
 # shellcheck source=tests/patient.sh
@@ -20,7 +20,7 @@ case $(wc -l <"$0.asked") in
   *) echo ' vnet0 52:54:00:00:00:01 ipv4 127.0.0.1/24' ;;
 esac
 SH
-# The guide sleeps a second between two looks.
+# The guide sleeps a second between two attempts.
 sleep=$(command -v sleep)
 printf '#!/bin/sh\nexec %s 0.1\n' "$sleep" >"$work/sleep"
 chmod +x "$work/virsh" "$work/sleep"
@@ -29,7 +29,7 @@ sed -n '/^address() {/,/^until guest=/p' "$sources/docs/guest.md" | sed "s,/22\"
 grep -q "/$port" "$work/wait.sh" || fail "the guide does not ask for ssh's port"
 # shellcheck disable=SC2016
 echo 'echo "$guest"' >>"$work/wait.sh"
-# The first look with the right address is the third, and the fifth comes when that one and another have failed.
+# The third attempt is the first with the right address; the fifth follows two failed ones.
 has_looked() { [[ $(grep -cs x "$work/virsh.asked") -ge 5 ]]; }
 (wait_for has_looked; : >"$work/open"; exec perl -MIO::Socket::INET -e 'alarm 300;
   $door = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1", LocalPort => $ARGV[0]) or die; $door->accept' "$port") &

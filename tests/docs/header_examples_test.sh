@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# The head of each header that others are written against has an example, between ``` marks, and it compiles. C++
-# examples make one source, each in a namespace of its own behind the #include of its header; C examples make another.
+# The head of each public header has an example between ``` marks that compiles. All C++ examples form one source, each
+# in its own namespace after its header's #include; C examples form another.
 #
-# usage: header_examples_test.sh CXX C TOP CUDA_INCLUDE. Exit codes: 0 all compile, 1 one is missing or does not compile.
+# usage: header_examples_test.sh CXX C TOP CUDA_INCLUDE. Exit codes: 0 all compile, 1 an example is missing or does not
+# compile.
 set -euo pipefail
 cxx=$1 cc=$2 top=$3 cuda=$4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The contract, and the headers of other folders that programs or parts are written against.
+# The contract, and headers of other folders that programs use.
 headers() {
   (cd "$1" && find ring -name '*.h' | grep -vxE "$without") | LC_ALL=C sort
   printf '%s\n' guest/region/module.h host/driver/driver.h host/simgpu/engine.h
 }
-# The records of single subjects are as those of records.h; undefine_facts.h ends each use of a table; narrow.h has forms
-# that no new code calls.
+# Exempt: record headers, which follow records.h; undefine_facts.h, which ends each use of a table; narrow.h, whose
+# forms no new code calls.
 without='ring/(api/[a-z_]+_records|nvml/undefine_facts|abi/narrow)\.h'
 
-# example KIND HEADER: the example's lines, each #include first, the rest in a namespace for C++.
+# example KIND HEADER: prints the example, its #include lines first, and for C++ the rest in a namespace.
 example() {
   awk -v kind="$1" -v header="$2" -v space="$3" '
     /^#pragma once/ { exit }
@@ -38,7 +39,7 @@ example() {
     }' "$4/$2"
 }
 
-# check FOLDER: the headers of FOLDER; says what is wrong.
+# check FOLDER: checks the headers of FOLDER and prints errors.
 check() {
   local folder=$1 header count=0 status=0
   : >"$work/all.cc"
@@ -61,7 +62,7 @@ check() {
 
 headers "$top" | check "$top"
 
-# The check itself: a header without an example, and two whose example is wrong.
+# Tests this check: a header without an example, and two with a wrong one.
 mkdir "$work/tree"
 echo '#pragma once' >"$work/tree/none.h"
 cat >"$work/tree/wrong.h" <<'TEXT'

@@ -1,4 +1,4 @@
-// The indexes of docs/design/ and docs/measurements/ name every page of their folder, the design index by its title.
+// The indexes of docs/design/ and docs/measurements/ list every page of their folder, the design index with its title.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 const fs::path docs = IVGPU_SOURCE_DIR "/docs";
 
-// The pages of a folder that its index, README.md, does not link to.
+// The pages of a folder without a link in its index, README.md.
 Strings unlisted(const fs::path& folder) {
   const Strings targets = docs_test::link_targets(docs_test::parse(docs_test::read(folder / "README.md")).prose);
   const std::set<std::string> linked(targets.begin(), targets.end());
@@ -25,7 +25,7 @@ Strings unlisted(const fs::path& folder) {
   return all;
 }
 
-// The rows of a design index whose title is not that of the page they link to: "# NNN: title".
+// The rows of a design index whose title differs from the page's "# NNN: title".
 Strings mistitled(const fs::path& folder) {
   static const std::regex row(R"(\| \[(\d{3})\]\(([^)]+)\) \| (.+?) \| .+ \|)");
   Strings all;

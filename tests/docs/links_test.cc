@@ -1,5 +1,5 @@
-// What the pages point to is there: relative links of every Markdown file, with their anchors, and every path of the
-// tree that one names.
+// Targets in the pages exist: relative links of every Markdown file with their anchors, and every named path of the
+// tree.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ bool leads_somewhere(const fs::path& page, const std::string& target) {
   return hash == std::string::npos || has_anchor(file, target.substr(hash + 1));
 }
 
-// "page: target" for each link that leads nowhere.
+// "page: target" for each dead link.
 std::vector<std::string> dead_links(const fs::path& root) {
   std::vector<std::string> dead;
   for (const fs::path& page : pages_below(root))
@@ -51,7 +51,7 @@ std::vector<std::string> dead_links(const fs::path& root) {
   return dead;
 }
 
-// A code span is a path of the tree when its first part is a folder at the top.
+// A code span is a path of the tree if its first component is a top-level folder.
 bool is_path(const fs::path& root, const std::string& span) {
   const auto slash = span.find('/');
   return slash != std::string::npos && slash != 0 && span.find_first_of(" *<>()=$") == std::string::npos &&
@@ -88,7 +88,7 @@ TEST(Docs, EveryPathThatAPageNamesIsThere) {
   EXPECT_GT(paths_in(root, docs_test::read(root / "docs/architecture.md")).size(), 30u);
 }
 
-// The checks themselves, on a tree of their own.
+// Tests these checks on a small tree.
 class Tree : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # usage: man_test.sh SOURCES BUILD
-# The man pages beside the commands: each command of ivgpu has a page, each page a command, both the same options; groff
-# has nothing to say against a page. Bash completes every command and every option.
+# The man pages against the commands: each command of ivgpu has a page and each page a command, with the same options;
+# groff reports no error. Bash completes every command and option.
 set -uo pipefail
 sources=$1 build=$2
 man=$sources/docs/man ivgpu=$build/bin/ivgpu
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# The long options that a help text lists, and those that a page's list has.
+# The long options in a help text, and those in a page's list.
 help_options() { grep -E '^ +(-[a-zA-Z],)?--' | grep -oE -- '--[a-z-]+' | sort -u; }
 page_options() { grep -E '^\.It Fl' "$1" | grep -oE 'Fl -[a-z-]+' | sed 's/Fl -/--/' | sort -u; }
 compare() {
@@ -41,7 +41,7 @@ for page in "$man"/*; do
   awk 'length > 120 { exit 1 }' "$page" || fail "docs/man/$name has a line of more than 120 letters"
 done
 
-# complete WORD...: what bash offers for the last word.
+# offers WORD...: bash's completions of the last word.
 offers() {
   COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
   "$function"

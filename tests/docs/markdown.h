@@ -1,4 +1,4 @@
-// Markdown as the tests of docs/ read it: fenced blocks, code spans, headings and links. Only what our own pages use.
+// Reads the Markdown that our own pages use: fenced blocks, code spans, headings and links.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ inline std::string trimmed(const std::string& line) {
   return first == std::string::npos ? "" : line.substr(first, line.find_last_not_of(' ') - first + 1);
 }
 
-// A fenced block, and the last heading before it.
+// A fenced block, and the last heading above it.
 struct Block {
   std::string kind, heading;
   std::vector<std::string> lines;
@@ -58,7 +58,7 @@ inline Page parse(const std::string& text) {
   return page;
 }
 
-// What stands between single backquotes, outside the fences.
+// Text between single backquotes, outside the fences.
 inline std::vector<std::string> code_spans(const std::string& prose) {
   std::vector<std::string> spans;
   for (std::size_t at = 0; (at = prose.find('`', at)) != std::string::npos;) {
@@ -80,7 +80,7 @@ inline std::vector<std::string> link_targets(const std::string& prose) {
   return targets;
 }
 
-// A heading's anchor, as code hosts make it.
+// A heading's anchor, as code hosts generate it.
 inline std::string anchor_of(const std::string& heading) {
   std::string anchor;
   for (const char c : heading) {

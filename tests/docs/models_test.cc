@@ -1,4 +1,4 @@
-// docs/models.md's table is ring/verify/mutants.def, line by line; and what is shipped contains no mutant.
+// docs/models.md's table equals ring/verify/mutants.def, line by line; and the product contains no mutant.
 #include <gtest/gtest.h>
 
 #include "ring/verify/mutants.h"
@@ -6,7 +6,7 @@
 
 namespace {
 
-#ifndef IVGPU_MUTANTS  // the build that the fuzzers try mistakes in is not shipped
+#ifndef IVGPU_MUTANTS  // the fuzzers' build with mutants is no product
 #define MUTANT(name, ...) static_assert(!ring::wrong(ring::Mutant::name), "a mutant is in a build that may be shipped");
 #define DOUBLE_FETCH MUTANT
 #define RACE MUTANT

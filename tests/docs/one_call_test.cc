@@ -1,7 +1,7 @@
-// docs/one-call.md says which bytes a call becomes, and what the host makes of them. Here the call is made: the guest's
-// marshalling writes into a ring in private memory, the host's dispatch reads it, and the page is held against both.
+// docs/one-call.md shows a call's bytes and how the host handles them. This test makes the call: the guest's
+// marshalling writes into a ring in private memory, the host's dispatch reads it, and both must match the page.
 //
-// No thread and no process: the region's doorbell is a function call, so "the worker" runs inside the guest's publish.
+// No thread and no process: the doorbell is a function call, so "the worker" runs inside the guest's publish.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -23,13 +23,13 @@ namespace {
 using docs_test::Block;
 using docs_test::Page;
 
-// The call, as the page makes it.
+// The page's call.
 constexpr CUdeviceptr address = 0x7ee0'0000'0000;
 constexpr unsigned value = 0x3f80'0000;  // 1.0f
 constexpr std::size_t count = 256;
 CUstream const driver_stream = reinterpret_cast<CUstream>(0x5000);
 
-// What the driver was called with.
+// The driver's calls, with their arguments.
 struct Seen {
   int calls = 0;
   CUdeviceptr to = 0;
@@ -50,7 +50,7 @@ host::Driver fake_driver() {
   return d;
 }
 
-// The host's end of one channel: executes what is in the ring, and answers as host/untrusted/channel.cc does.
+// The host's side of one channel: executes the ring's records, and answers like host/untrusted/channel.cc.
 class Worker {
  public:
   explicit Worker(ring::SlotView slot)
@@ -103,7 +103,7 @@ class Worker {
   alignas(16) std::array<std::byte, ring::max_record> buffer_{};
 };
 
-// A region of one slot in this process's own memory.
+// A region with one slot in private memory.
 class PrivateRegion final : public guest::Region {
  public:
   static constexpr std::size_t slot_bytes = ring::arena_offset + (32 << 20);
@@ -145,7 +145,7 @@ class PrivateRegion final : public guest::Region {
   std::byte* base_;
 };
 
-// The page's program, run once for all tests: a process has one session.
+// Runs the page's program once for all tests, since a process has one session.
 struct Recording {
   Worker* worker = nullptr;
   CUresult result = CUDA_ERROR_UNKNOWN;
@@ -183,7 +183,7 @@ const Page& the_page() {
   return page;
 }
 
-// "0010  00 11 ... | what it is": an offset, bytes, a remark.
+// Parses lines "0010  00 11 ... | remark": an offset, bytes, a remark.
 std::vector<std::byte> parse_dump(const Block& block) {
   std::vector<std::byte> bytes;
   for (const std::string& line : block.lines) {
@@ -231,7 +231,7 @@ TEST(OneCall, ThePageShowsTheRingsPositions) {
   EXPECT_NE(the_page().prose.find(sentence), std::string::npos) << "docs/one-call.md does not say: " << sentence;
 }
 
-// A block ```cpp quotes the file that its heading names; "..." leaves lines out.
+// A ```cpp block quotes the file in its heading; "..." omits lines.
 TEST(OneCall, QuotedLinesStandInTheFilesAsTheyAre) {
   int quoted = 0;
   for (const Block& block : the_page().blocks) {
@@ -260,7 +260,7 @@ TEST(OneCall, TheDriverIsCalledWithThePagesArguments) {
   EXPECT_EQ(seen.stream, driver_stream);
 }
 
-// What the page says of records that no correct guest sends.
+// The page's record with one changed word, as no correct guest sends it.
 std::vector<std::byte> changed(std::size_t offset, std::uint64_t to) {
   auto record = the_run().record;
   std::memcpy(record.data() + offset, &to, sizeof to);

@@ -1,5 +1,5 @@
-// What a reader pastes from a page: shell that a shell takes, tools that are there, configurations that ivgpud takes,
-// and one device for libvirt wherever it is shown.
+// Text that a reader pastes from a page: valid shell, existing tools, valid configurations of ivgpud, and the same
+// libvirt device everywhere.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 const fs::path root = IVGPU_SOURCE_DIR;
 
-// The text from a line on that begins with `first`, to a line that is `last`; "" where there is none.
+// The text from a line that begins with `first` to the line `last`; "" if absent.
 std::string part(const Strings& lines, const std::string& first, const std::string& last, bool with_both) {
   std::string text;
   bool inside = false;

@@ -1,4 +1,4 @@
-// docs/wire-format.md beside the headers: every offset, every size, every constant, and no field left out.
+// docs/wire-format.md against the headers: every offset, size and constant, and no field omitted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::ostream& operator<<(std::ostream& out, const Place& p) { return out << p.by
 using Fields = std::map<std::string, Place>;
 using Structs = std::map<std::string, Fields>;
 
-// As the headers have it. What a struct's fields leave free is checked below: a field that is forgotten here is found.
+// The headers' values. A check below finds any field missing here, by the bytes between fields.
 Structs in_the_headers() {
   Structs all;
 #define FIELD(space, type, field) all[#type][#field] = Place{offsetof(space::type, field), sizeof(space::type::field)};
@@ -119,7 +119,7 @@ Structs in_the_headers() {
   return all;
 }
 
-// A structured binding knows how many members a struct has: one more or fewer and this does not compile.
+// A structured binding must name all members, so a new or removed member breaks the build here.
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record,
@@ -188,7 +188,7 @@ std::uint64_t number(std::string text) {
   return std::stoull(text, nullptr, 0);
 }
 
-// The tables below headings that are a struct's name, and those of the constants.
+// The tables below headings named after structs, and the tables of constants.
 struct Told {
   Structs structs;
   std::map<std::string, std::uint64_t> constants;

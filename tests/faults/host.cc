@@ -26,7 +26,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr std::size_t descriptors_per_connection = 3;  // socket, doorbell, process
-// The log's buffers and the allocator's: not a leak, which would grow with the rounds.
+// Buffers of the log and the allocator. A leak would exceed this over the rounds.
 constexpr std::size_t memory_slack_kib = 8 << 10;
 constexpr std::size_t block = 512, region_slack = (1 << 20) / block;
 

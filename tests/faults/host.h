@@ -1,5 +1,5 @@
-// The host under test: one ivgpud with a VM for programs of this machine and one for a QEMU; what must not have grown
-// when everybody has gone, and what none of its processes may have ended by.
+// The host under test: an ivgpud with a VM for programs of this machine and one for a QEMU. Checks that no resource has
+// grown after all have left, and how each process ended.
 #pragma once
 
 #include <csignal>
@@ -17,13 +17,13 @@
 
 namespace faults {
 
-// A round that did not end as it must; the sentence says what was seen.
+// A failed round; the message says what was seen.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A Failure where a process ended by a signal other than `sent`, the one that the test sent it (0: none). `code` is a
-// Child's. It may have ended by itself before the signal came.
+// Throws a Failure if a process ended by a signal other than `sent`, the test's own (0: none). `code` is a Child's. The
+// process may have exited before the signal came.
 void expect_no_other_signal(const std::string& who, int code, int sent);
 
 long long now_ns();  // CLOCK_MONOTONIC, as the programs print it
@@ -48,25 +48,25 @@ class Host {
   nlohmann::json status() const;
   bool running() const { return kill(process_->pid(), 0) == 0; }
   pid_t broker() const { return process_->pid(); }
-  // The worker that serves a program; 0 when there is none.
+  // The worker that serves a program, or 0.
   pid_t worker_of(const std::string& vm, pid_t program) const;
-  // Workers of claimed slots, or of ready ones.
+  // The workers of slots in this state: claimed or ready.
   std::vector<pid_t> workers(const std::string& vm, const std::string& state) const;
 
-  // kill -9, of a worker that may have ended already.
+  // kill -9 of a worker, which may already have exited.
   void kill_worker(pid_t worker) { oracle_.kill(worker); }
-  // kill -9, after a last look at its workers; checks that none outlives its broker. Then start() a new one. Returns the
-  // time of the kill, as now_ns().
+  // kill -9 of the broker after a last check of its workers; expects that no worker outlives it. Call start() next.
+  // Returns the time of the kill, as now_ns().
   long long kill_broker();
   void start();
-  // Asks the broker to end, which it must do in order, and so must its workers.
+  // Asks the broker to exit, which it and its workers must do in order.
   void end();
 
-  // A Failure where a worker has ended by a signal that neither kill_worker() nor the broker sent, an assertion's or a
-  // sanitizer's included, or with a code of its own. Of this broker's workers that no earlier call has told.
+  // Throws a Failure if a worker ended by a signal from neither kill_worker() nor the broker, such as an assertion's or
+  // a sanitizer's, or with a code of its own. Covers this broker's workers since the last call.
   void expect_no_worker_died();
 
-  // Waits until all slots are back and nothing of the last round is left; a Failure says what is, or which worker died.
+  // Waits until all slots are free and nothing of the last round is left; a Failure names the rest, or a dead worker.
   void expect_settled(std::size_t connections);
 
  private:

@@ -1,10 +1,10 @@
-// Faults: kill -9 at random, with work in flight, of a program, its worker, a spare worker, the broker, QEMU; round
-// after round. What nothing happened to must finish with right results, what lost its host side must learn of it, and after
-// each round nothing may be left: slots, workers, descriptors, memory, shared memory, files. No
-// process may have ended by a signal that neither this test nor the broker sent, or with an unexpected code.
+// Faults: kill -9 at random, under load, of a program, its worker, a spare worker, the broker or QEMU; round after
+// round. Undisturbed programs must finish with right results, and programs without their host side must get an error.
+// After each round no slot, worker, descriptor, memory, shared memory or file may be left. No process may end by a
+// signal from neither this test nor the broker, or with an unexpected code.
 //
 // usage: faults [--seed N] [--rounds N] [--vm-rounds N] [--pause SECONDS]
-// The same seed makes the same choices. Exit codes: 0 all held, 1 a round did not, 2 usage.
+// The same seed makes the same choices. Exit codes: 0 passed, 1 a round failed, 2 usage.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,10 +31,10 @@ using std::chrono::milliseconds;
 struct Options {
   unsigned long seed = search_option("IVGPU_TEST_SEED", 1), rounds = search_option("IVGPU_TEST_EXECUTIONS", 290);
   unsigned long vm_rounds = 10;
-  unsigned long pause = 6;  // seconds: more than a guest waits for a silent host (Machine::rounds)
+  unsigned long pause = 6;  // seconds: longer than a guest waits for a silent host
 };
 
-// What the rounds were, for the summary.
+// Counts of the rounds' kinds, for the summary.
 struct Tally {
   std::map<std::string, int> kinds;
   long long longest_ns = 0;
@@ -62,8 +62,8 @@ Victim choose_victim(Dice& dice) {
 
 using Programs = std::vector<std::unique_ptr<Program>>;
 
-// The first is the victim's; a third of all rounds has one that waits for ever there, and a third one that works for ever:
-// these must lose their host side, while one that may be about to end may end well. Some rounds have one that wants all
+// The first program is the victim's. In a third of all rounds it waits for ever, in a third it works for ever: these
+// must lose their host side. A program that is about to finish may end well. Some rounds have one that wants all
 // memory.
 Programs start_programs(const Paths& paths, const Host& host, Victim victim, Dice& dice) {
   const int first = victim != Victim::Spare ? dice.upto(2) : 2;
@@ -129,7 +129,7 @@ void loopback_round(const Paths& paths, Host& host, Dice& dice, Tally& tally) {
 
 // ---- with a VM ------------------------------------------------------------------------------------------------------
 
-// Times of a guest are its own, so the summary has how long its call took.
+// A guest has its own clock, so the summary uses the call's duration there.
 void expect_lost(const Ending& how, Tally& tally) {
   if (!how.ended || how.error != 46)
     throw Failure("in the guest: a program whose host side has gone says: " + how.line);
@@ -159,7 +159,7 @@ void pause_the_machine(Machine& machine, unsigned long seconds, Tally& tally) {
   ++tally.kinds["paused VM"];
 }
 
-// Until the last program of this machine has ended; then nothing but the QEMU is left.
+// Waits until the last program of this machine has exited, so that only the QEMU is left.
 void kill_qemu(Host& host, Machine& machine, Program& beside, Tally& tally) {
   machine.kill();
   beside.expect_right();
@@ -177,7 +177,7 @@ void kill_broker_of_a_guest(Host& host, Machine& machine, Program& beside, Tally
   ++tally.kinds["broker of a VM"];
 }
 
-// One boot: some rounds, the last of which ends it.
+// One boot with some rounds; the last one ends it.
 void boot(const Paths& paths, Host& host, const Options& options, unsigned long rounds, bool with_broker, Dice& dice,
           Tally& tally) {
   Machine machine(paths, host, Machine::rounds(rounds));

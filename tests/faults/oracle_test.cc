@@ -1,4 +1,4 @@
-// The faults' oracle itself: each death that it must tell is made here, once, and each that it must let pass.
+// Tests of the faults' oracle: each kind of death that it must report, and each that it must accept.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace faults;
 
-// What a Failure says; "" where there is none.
+// The message of a Failure; "" if there is none.
 template <class F>
 std::string complaint(F f) {
   try {
@@ -27,7 +27,7 @@ std::string complaint(F f) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Whether a process has not taken this signal yet.
+// Whether the signal is still pending for a process.
 bool is_pending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string word; status >> word;)
@@ -40,11 +40,11 @@ class Oracle : public testing::Test {
  protected:
   void SetUp() override { host_.expect_settled(0); }
   pid_t spare() const { return host_.workers(local_vm, "ready").at(0); }
-  // Until the broker has seen it.
+  // Waits until the broker has reaped it.
   static void expect_gone(pid_t worker) {
     EXPECT_TRUE(before_deadline([&] { return kill(worker, 0) != 0; })) << "worker " << worker << " lives";
   }
-  // By somebody else, and the worker's number.
+  // Kills a spare worker from outside the broker, and returns its pid.
   pid_t end_spare(int signal) const {
     const pid_t worker = spare();
     kill(worker, signal);
@@ -110,7 +110,7 @@ TEST_F(Oracle, AWorkerThatEndsByAFaultBeforeTheBrokerIsKilled) {
   EXPECT_TRUE(has(words, "was killed by signal 11 (SEGV)")) << words;
 }
 
-// Its socket has gone then: only its last status tells.
+// The socket is gone by then, so only the last status reports it.
 TEST_F(Oracle, AWorkerThatEndsByAFaultWhileTheBrokerEnds) {
   const pid_t worker = spare();
   kill(host_.broker(), SIGSTOP);

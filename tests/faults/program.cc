@@ -91,10 +91,11 @@ void say(const std::string& what) {
 
 void say_right(unsigned results) { say("right " + std::to_string(results) + " at " + std::to_string(now())); }
 
-// How long a program works, and whether it reports meanwhile. A test that reads no report for a while finds few.
+// How long a program works, and whether it reports meanwhile. The report rate is bounded, so a test that reads late
+// finds few.
 class Work {
  public:
-  // Without `milliseconds` it reports and has no end. Else the time begins now.
+  // Without `milliseconds` it reports and never ends. Otherwise the time starts now.
   explicit Work(std::optional<long> milliseconds)
       : reports_(!milliseconds), until_(now() + milliseconds.value_or(0) * 1'000'000) {}
   bool reports() const { return reports_; }
@@ -111,7 +112,7 @@ class Work {
   long long next_ = 0;
 };
 
-// Every call goes through here. _Exit: what is gone needs no cleaning up.
+// Makes every call. _Exit, since a lost session needs no cleanup.
 template <class F, class... A>
 CUresult attempt(const char* name, A... arguments) {
   return find<F>(name)(arguments...);
@@ -144,7 +145,7 @@ void start() {
   CU(cuCtxSetCurrent, context);
 }
 
-// One result: numbers there, some kernels over them, numbers back.
+// One result: copies numbers in, runs kernels over them, copies them back.
 void one_result(CUfunction add_one, CUdeviceptr at, unsigned first) {
   std::vector<unsigned> numbers(words);
   for (unsigned i = 0; i < words; ++i) numbers[i] = first + i;
@@ -176,7 +177,7 @@ int busy(std::optional<long> milliseconds) {
   return say_right(results), 0;
 }
 
-// A call that does not return while the host lives.
+// Makes a call that does not return while the host lives.
 int wait_for_ever() {
   start();
   const CUfunction spin = function("spin");
@@ -187,7 +188,7 @@ int wait_for_ever() {
   return 4;
 }
 
-// All the memory there is, then one byte more; an error, and everything goes on.
+// Allocates all memory, then one byte more: the error must not stop later work.
 int exhaust(long milliseconds) {
   start();
   std::vector<CUdeviceptr> taken;
@@ -202,7 +203,7 @@ int exhaust(long milliseconds) {
   return busy(milliseconds);
 }
 
-// Gives nothing up: after an error it tries again, ten times a second.
+// Never gives up: retries ten times a second after an error.
 int again(std::optional<long> milliseconds) {
   constexpr unsigned most_failures = 10;  // in a row, of a program that reports
   start();

@@ -1,4 +1,4 @@
-// Programs of the faults (program.cc) as the rounds see them: lines that are followed, and how they ended.
+// Programs of the faults (program.cc), as the rounds see them: their output lines, and how they ended.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@ namespace faults {
 class Lines {
  public:
   explicit Lines(int fd) : fd_(fd) {}
-  // The next line; nothing when the time is over or the other end has gone.
+  // The next line; nothing after `patience` or if the writer has closed.
   std::optional<std::string> next(std::chrono::milliseconds patience);
 
-  // Of a steady or stubborn program whose lines begin with `label`: waits until it has made results since this call. A Failure
-  // if it says anything but that, or nothing for `patience`.
+  // For a steady or stubborn program whose lines begin with `label`: waits for results newer than this call. Throws a
+  // Failure on any other line, or after `patience` without one.
   void expect_progress(const std::string& label, std::chrono::milliseconds patience);
 
-  // All lines that are there, for a Failure.
+  // All available lines, for a Failure.
   std::string rest();
 
  private:
@@ -28,17 +28,17 @@ class Lines {
   std::string text_;
 };
 
-// How a program says that it ended: "right", "ended" or "wrong".
+// How a program reports its end: "right", "ended" or "wrong".
 struct Ending {
   bool right = false, ended = false;
   int error = 0;       // of "ended"
   long long at = 0;    // when
-  long long took = 0;  // the call that returned the error
+  long long took = 0;  // duration of the call that returned the error
   std::string line;
 };
 Ending parse_ending(const std::string& line);
 
-// A program that works for so long works until it is asked to end, or loses its host side.
+// For programs that work until asked to end, or until they lose their host side.
 constexpr int endless_ms = 3'600'000;
 
 class Program {
@@ -50,20 +50,20 @@ class Program {
   void expect_progress() { lines_.expect_progress("", patience_); }
   bool has_ended() { return child_.wait_for(std::chrono::milliseconds(0)).has_value(); }
   void ask_to_end() const { child_.signal(SIGTERM); }
-  // A Failure where it ends otherwise, or not before the deadline.
+  // Throws a Failure if it ends otherwise, or not before the deadline.
   void expect_right();
-  // CUDA_ERROR_DEVICE_UNAVAILABLE, or right if its work has an end. Returns how long after `killed`, when its host side was
-  // killed, in nanoseconds.
+  // Expects CUDA_ERROR_DEVICE_UNAVAILABLE, or right results if its work ends. Returns the nanoseconds since `killed`,
+  // the time of the kill.
   long long expect_lost(long long killed);
-  // The same of a stubborn program: a call of it fails so, and so do all that follow.
+  // For a stubborn program: one call fails with this error, and so do all later ones.
   void expect_lost_for_good();
-  // A Failure where another signal was first.
+  // Throws a Failure if another signal came first.
   void kill();
 
  private:
-  std::string line();  // a Failure where none comes before the deadline
+  std::string line();  // throws a Failure if none comes before the deadline
   Ending ending();
-  std::string errors() const;  // what it said on its standard error output
+  std::string errors() const;  // its standard error
 
   const std::string mode_;
   const bool has_an_end_;

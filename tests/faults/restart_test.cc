@@ -1,6 +1,6 @@
-// Programs that launch kernels all the time while their broker is restarted, in order and by kill -9, under a stand-in for
-// systemd: real workers on the simulated GPU, and a guest in QEMU. Every result has to be right. And what a program sees
-// where the next broker comes late, or not at all.
+// Programs launch kernels without pause while their broker restarts, in order and by kill -9, under a stand-in for
+// systemd: real workers on the simulated GPU, and a guest in QEMU. Every result must be right. Also programs whose next
+// broker comes late, or never.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -42,8 +42,8 @@ TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
   EXPECT_EQ(broker.terminate(SIGINT), 0);
 }
 
-// Its guest boots in some seconds, on a busy machine in more. It has no connection to the broker, so it hears from its worker
-// alone when the next broker comes late: after more than the 30 questions, 3 s, that it asks a silent host.
+// The guest boots in seconds, on a busy machine more slowly. It has no connection to the broker. If the next broker
+// comes later than the 30 questions, 3 s, that it asks a silent host, only its worker answers.
 TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
   FdKeeper keeper;
   Broker broker("", "", keeper.environment(), "sim", outlives, "", "");
@@ -65,7 +65,7 @@ TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
 
 // ---- a next broker that comes late -------------------------------------------------------------------------------------
 
-// A program of this machine that makes calls all the time, whatever they return; its worker.
+// A program of this machine that calls without pause and ignores errors; and its worker.
 class FaultsRestartLate : public ::testing::Test {
  protected:
   void begin(const char* keys) {
@@ -86,7 +86,7 @@ class FaultsRestartLate : public ::testing::Test {
   pid_t worker = 0;
 };
 
-// Its worker answers all the while; then a call waits, for longer than a guest of a VM would.
+// Its worker answers meanwhile. Then a call waits for longer than a VM's guest would.
 TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
   begin(outlives);
   broker->terminate(SIGKILL);
@@ -100,7 +100,7 @@ TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
   stubborn->expect_right();
 }
 
-// Its connection lives as long as systemd holds it, so it waits for somebody to say what has become of its worker.
+// systemd keeps its connection open, so it waits until a broker reports that its worker has exited.
 TEST_F(FaultsRestartLate, AfterItTheNextBrokerTellsItThatItsWorkerHasEnded) {
   begin("outlive_s = 1\n");
   broker->terminate(SIGKILL);

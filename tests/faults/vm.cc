@@ -21,7 +21,7 @@ std::string bundled(const char* name, const std::string& otherwise) {
   return bundle != nullptr && *bundle != '\0' ? (fs::path(bundle) / name).string() : otherwise;
 }
 
-// The guest's image with the program under test alone in it, and the job.
+// Prepares the guest's image with only the program under test, and the job.
 ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const fs::path& folder,
                            const std::string& job) {
   ivgpu::Install install = ivgpu::install_at(paths.build / "bin/ivgpu");
@@ -41,10 +41,10 @@ ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const 
 
 }  // namespace
 
-// What the third prints is of no interest: it may be killed before it has begun. `exec`, or the shell in between were
-// killed and the program lived on in its slot.
+// The third program's output is ignored, since it may be killed before it begins. `exec` makes the shell the program;
+// otherwise the kill would hit the shell, and the program would live on in its slot.
 //
-// They give a silent host up after 50 questions, which are 5 s, since the host's processors may be busy.
+// They give up a silent host after 50 questions (5 s), since the host's processors may be busy.
 std::string Machine::rounds(unsigned long count) {
   return "export IVGPU_HOST_PATIENCE=50\nleft=" + std::to_string(count) + " endless=" + std::to_string(endless_ms) +
          R"sh(
@@ -98,7 +98,7 @@ void Machine::expect_begun() {
   }
 }
 
-// On a busy machine one may be done before the other has begun.
+// On a busy machine one may end before the next has begun.
 void Machine::take_ending(const std::string& said) {
   if (said.size() < 2 || (said[0] != 'a' && said[0] != 'b')) throw Failure("in the guest: " + said);
   std::optional<Ending>& ending = said[0] == 'a' ? ended_.first : ended_.second;

@@ -1,7 +1,7 @@
-// What one VM can do to the time of another. While VM `a` does its worst, the broker's longest turn stays below 50 ms
-// of processor time, it answers VM `b` within 200 ms at the 99th percentile, no session of `b` is lost, and `b`'s
-// program has right results; and no worker ends by a signal that the broker has not sent. A real ivgpud, real workers,
-// the simulated GPU. Each test prints a row of docs/threat-model.md's table.
+// What one VM can do to another VM's time. While VM `a` attacks, no loop iteration of the broker exceeds 50 ms of
+// processor time, and the 99th percentile of its answers to VM `b` stays below 200 ms. No session of `b` is lost, `b`'s
+// results are right, and no worker ends by a signal from elsewhere than the broker. A real ivgpud, real workers, the
+// simulated GPU. Each test prints a row of the table in docs/threat-model.md.
 #include <gtest/gtest-spi.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ namespace {
 using namespace broker_test;
 using Clock = std::chrono::steady_clock;
 
-constexpr double slowest_answer = 200;  // milliseconds: the promise; the turns' is the status's
+constexpr double slowest_answer = 200;  // milliseconds, as promised; the status has the limit of iterations
 constexpr int rounds = 5;
 constexpr int round_ms = 700;
 
@@ -27,7 +27,7 @@ constexpr const char* two_vms =
     "slots = 32\nregion_size = \"1GiB\"\nspare = 2\nstarts_per_second = 50\nstart_burst = 64\n"
     "session_image_bytes = \"64MiB\"\nsession_objects = 4096\n[vm.b]\nslots = 3\nregion_size = \"256MiB\"";
 
-// A program with its output, at work until it ends or is ended.
+// A program and its output, until it exits or is killed.
 class Process {
  public:
   Process(const std::string& region, const std::vector<std::string>& command) {
@@ -70,7 +70,7 @@ class Process {
   int to_ = -1, from_ = -1;
 };
 
-// Asks the broker for its heartbeat, as a guest does that waits, and notes how long each answer takes.
+// Asks the broker for a heartbeat, like a waiting guest, and records the time of each answer.
 class Asker {
  public:
   explicit Asker(const std::string& socket) : client_(socket) {
@@ -82,12 +82,12 @@ class Asker {
     over_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  // Milliseconds, when it has stopped.
+  // In milliseconds; valid once it has stopped.
   const std::vector<double>& answers() const { return answers_; }
   bool greeted = false;
 
  private:
-  // As the broker itself: what is measured is how long it takes, not how long this thread waits for a processor.
+  // At the broker's priority, so that the time measured is the broker's, not this thread's wait for a processor.
   void run() {
     setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -10);
     while (!over_) {
@@ -106,16 +106,16 @@ class Asker {
   std::thread thread_;
 };
 
-// The 99th percentile of how long answers took. Where the machine took a processor away, an answer had to wait for it,
-// and the next may have.
+// The 99th percentile of the answers' times. Each time the hypervisor took a processor away, an answer was delayed, and
+// possibly the next.
 double slow_answer(std::vector<double> answers, Witness& witness) {
   std::sort(answers.begin(), answers.end());
   answers.resize(answers.size() - std::min<std::size_t>(answers.size(), 2 * witness.stops()));
   return answers.empty() ? -1 : answers[answers.size() * 99 / 100];
 }
 
-// No turn of the broker's takes longer than promised, but for what the machine takes away: an attack that makes one
-// longer does so in every round.
+// Expects no loop iteration beyond the limit, except when the hypervisor takes a processor away. An attack that
+// lengthens an iteration does so in every round.
 void expect_short_turns(const nlohmann::json& loop, Witness& witness) {
   const unsigned stops = witness.stops(), beyond = loop["turns_over_50_ms"].get<unsigned>();
   if (beyond + stops != 0)
@@ -124,7 +124,7 @@ void expect_short_turns(const nlohmann::json& loop, Witness& witness) {
   EXPECT_LE(beyond, 2 + stops);
 }
 
-// Results that b's program had in one round, all of them right; 0: it said something else.
+// The number of results of b's program in one round, all right; 0 if it printed another line.
 unsigned results_of_b(const Broker& broker) {
   Process program(broker.folder / "b.sock", {PROGRAM, GUEST_CUDA, "busy", std::to_string(round_ms)});
   EXPECT_EQ(program.line(), "begun");
@@ -159,7 +159,7 @@ Held held_by(const Broker& broker) {
   return held;
 }
 
-// Attackers of one round; each ends by itself or with this.
+// The attackers of one round; each exits by itself or with this vector.
 using Attackers = std::vector<std::unique_ptr<Process>>;
 using Attack = std::function<void(const Broker&, Attackers&, double seconds)>;
 
@@ -183,7 +183,7 @@ void endless(const Broker& broker, Attackers& all) {
                                             std::vector<std::string>{PROGRAM, GUEST_CUDA, "wait", "60000"}));
 }
 
-// b alone and b beside the attack, in turns; then the promise.
+// Alternates b alone and b under attack; then checks the promise.
 void try_attack(const char* name, const Attack& attack) {
   WatchedBroker broker(
       two_vms, "", [] {}, SIMULATED_GPU);
@@ -241,7 +241,7 @@ TEST(AttacksTiming, ASpoiltRegion) {
   try_attack("a spoilt region", [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "region"); });
 }
 
-// IVGPU_ATTACK_SECONDS: for longer, by hand.
+// IVGPU_ATTACK_SECONDS runs it longer, by hand.
 TEST(AttacksTiming, AllAtOnce) {
   const char* wish = std::getenv("IVGPU_ATTACK_SECONDS");
   const double seconds = wish != nullptr ? std::atof(wish) : 30;
@@ -255,7 +255,7 @@ TEST(AttacksTiming, AllAtOnce) {
     images(broker, all), objects(broker, all), threads(broker, all), endless(broker, all);
     return results_of_b(broker);
   };
-  // The spare workers, two of a's and one of b's: fewer are not settled either, since each has descriptors here.
+  // The spare workers, two of a's and one of b's. Fewer would not be settled either, since each holds descriptors here.
   const auto settled = [&] { return broker.workers().size() == 3; };
   attack(1);
   EXPECT_TRUE(eventually(settled));

@@ -1,5 +1,5 @@
-// How long a search goes on: so many seconds, or with an 'x' behind the number so many rounds. A machine's load changes what
-// is tried in seconds, not in rounds.
+// The length of a search: a number of seconds, or with a trailing 'x' of rounds. Load changes how much a search tries
+// in seconds, but not in rounds.
 #pragma once
 
 #include <cstdlib>

@@ -1,7 +1,7 @@
-// A subverted worker and the descriptors that it shares with its broker: it changes their flags, empties and fills what
-// they hold, and has the broker start workers meanwhile. The broker goes on serving everybody, and so does the next one,
-// which is given the same open files. A real ivgpud; a stand-in for systemd; workers of the simulated GPU, and fake ones
-// where hundreds are started.
+// A subverted worker abuses the descriptors that it shares with its broker. It changes their flags, and empties or
+// fills them, while the broker starts workers. The broker must go on serving all VMs, and so must the next broker,
+// which gets the same open files. A real ivgpud, a stand-in for systemd, workers of the simulated GPU, and fake ones
+// where hundreds start.
 #include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -15,8 +15,8 @@ namespace {
 
 using namespace broker_test;
 
-// Copies of all descriptors that a worker has. They are of its open files, so what is done with a copy is what the worker
-// could do with its own. The worker has no jail: that the jail refuses most of this is for tests/jail/.
+// Copies of all a worker's descriptors. They share its open files, so the test can do with a copy what the worker can
+// do with its own. The worker has no jail; tests/jail/ tests what a jail refuses.
 class Subverted {
  public:
   explicit Subverted(pid_t worker) {
@@ -44,7 +44,7 @@ class Subverted {
     for (const auto* all : {&counters_, &others_})
       for (const int fd : *all) fcntl(fd, F_SETFL, 0);
   }
-  // From now on: takes every ring before the broker does, or leaves no room for another.
+  // From now on: reads each doorbell before the broker does, or keeps it full.
   void flood(bool fills) {
     thread_ = std::thread([this, fills] {
       while (!over_)
@@ -64,7 +64,7 @@ class Subverted {
     for (const std::uint64_t& count : {many, many, one})
       if (poll(&room, 1, 0) == 1) add(fd, count);
   }
-  // A counter that has no room would have this wait.
+  // A blocking write to a full counter would wait.
   static void add(int fd, const std::uint64_t& count) {
     const int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags | O_NONBLOCK);
@@ -81,10 +81,10 @@ constexpr const char* two_vms =
     "slots = 16\nregion_size = \"512MiB\"\nspare = 4\nstarts_per_second = 1000\nstart_burst = 1000\njail = \"off\"\n"
     "[vm.b]\nslots = 3\njail = \"off\"";
 
-// What the worker does with bells whose O_NONBLOCK it has cleared.
+// How the worker abuses doorbells whose O_NONBLOCK it has cleared.
 struct Way {
   const char* name;
-  bool fills;  // else it empties them
+  bool fills;  // otherwise it empties them
 };
 
 class Descriptors : public ::testing::TestWithParam<Way> {
@@ -114,7 +114,7 @@ class Descriptors : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(other.step(*taken, SlotState::Claimed, SlotState::Released));
     EXPECT_TRUE(eventually([&] { return other.word(*taken).state != SlotState::Released; }));
   }
-  // Each start and each end of a worker is a message to the scheduler.
+  // Each start and each end of a worker sends a message to the scheduler.
   void start_workers(int count) {
     for (int i = 0; i < count; ++i) {
       const auto taken = guest_->claim();
@@ -129,7 +129,7 @@ class Descriptors : public ::testing::TestWithParam<Way> {
   std::unique_ptr<Subverted> subverted_;
 };
 
-// 560 starts and ends are more messages than the scheduler's queue holds: 1,024.
+// 560 starts and ends exceed the 1,024 messages of the scheduler's queue.
 TEST_P(Descriptors, ASubvertedWorkerStopsNoBroker) {
   ASSERT_NO_FATAL_FAILURE(begin(FAKE_ONE, ""));
   ASSERT_NO_FATAL_FAILURE(start_workers(GetParam().fills ? 40 : 560));

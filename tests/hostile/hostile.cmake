@@ -1,4 +1,4 @@
-# A hostile guest program beside others. It lies beside the faults' program, which appears in the guest with it.
+# A hostile guest program beside others. It is in the folder of the faults' program, which the guest sees.
 if(TARGET faults_host)
   add_executable(hostile_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
   target_link_libraries(hostile_program PRIVATE ivgpu_guest)
@@ -12,7 +12,7 @@ if(TARGET faults_host)
     GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(hostile hostile_program faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
 
-  # Images that a libcuda must not believe: here the simulated GPU's, by tools/gpu-check NVIDIA's.
+  # Malformed images: here for the simulated GPU, in tools/gpu-check for NVIDIA's driver.
   add_executable(hostile_images ${CMAKE_CURRENT_LIST_DIR}/images.cc)
   target_link_libraries(hostile_images PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   set(images ${CMAKE_BINARY_DIR}/tests/programs/driver_api)
@@ -21,12 +21,12 @@ if(TARGET faults_host)
                    ${images}/fatbin ${images}/ptx ${images}/cubin)
   set_tests_properties(hostile.images PROPERTIES LABELS faults)
 
-  # tests/hostile: 60 s of each by `hostile --seconds 60`.
+  # `hostile --seconds 60` in tests/hostile runs 60 s of each part.
   add_test(NAME vm.hostile COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:hostile>)
   set_tests_properties(vm.hostile PROPERTIES LABELS "vm;thorough" TIMEOUT 900 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 endif()
 
-# While a worker starts. A sanitizer's run-time does not bear the jail.
+# Attacks during a worker's start. A sanitizer's run-time cannot run in the jail.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(hostile_starting_test ${CMAKE_CURRENT_LIST_DIR}/starting_test.cc)
   target_link_libraries(hostile_starting_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
@@ -36,7 +36,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   ivgpu_discover(hostile_starting_test LABELS unit)
 endif()
 
-# What a subverted worker can do with the descriptors that it shares with the broker.
+# A subverted worker with the descriptors that it shares with the broker.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(hostile_descriptors_test ${CMAKE_CURRENT_LIST_DIR}/descriptors_test.cc)
   target_link_libraries(hostile_descriptors_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
@@ -47,7 +47,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   ivgpu_discover(hostile_descriptors_test LABELS unit)
 endif()
 
-# What a VM can do to another's time. Alone, since it measures; the table in docs/threat-model.md is what it prints.
+# What a VM can do to another VM's time. Runs alone, since it measures; prints the table of docs/threat-model.md.
 if(TARGET flood AND TARGET hostile_program)
   find_package(nlohmann_json REQUIRED)
   add_executable(attacks_test ${CMAKE_CURRENT_LIST_DIR}/attacks_test.cc)

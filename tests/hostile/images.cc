@@ -1,12 +1,12 @@
-// Images whose bytes are changed at random, loaded through whatever libcuda there is: process after process, each with
-// a session of its own. NVIDIA's compilers and loaders are not ours to mend; a worker may die of an image, and then its
-// own program is told so and nobody else feels it. A program may also fall over its own image while its size is looked
-// for, natively as well: a load is given no length. A compiler that never ends keeps its own session only.
+// Loads randomly changed images through any libcuda: process after process, each with its own session. We cannot fix
+// NVIDIA's compilers and loaders. A worker may die of an image; then only its own program gets an error. A program may
+// also crash over its own image while the library looks for its size, as natively, since a load passes no length. An
+// endless compilation blocks its own session only.
 //
-// usage: hostile_images LIBCUDA BOUND SEED IMAGE... BOUND is as bound.h says, a round is a process; IMAGE is a file: a cubin, a
-// fat binary, PTX.
-// Prints how many were loaded and refused, and how many sessions ended. Exit codes: 0, 1 a process ended otherwise or
-// something was never tried, 2 usage.
+// usage: hostile_images LIBCUDA BOUND SEED IMAGE...
+// BOUND as in bound.h, where a round is a process; IMAGE is a file: a cubin, a fat binary, PTX. Prints the numbers of
+// loaded and refused images and of ended sessions. Exit codes: 0, 1 a process ended otherwise or a kind was never
+// tried, 2 usage.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,12 +30,12 @@ namespace {
 using Image = std::vector<char>;
 
 constexpr int images_per_process = 200;
-constexpr unsigned patience_s = 60;  // of one process: a compiler may take long, or never end
+constexpr unsigned patience_s = 60;  // per process: a compiler may be slow, or never end
 
 enum class Told : std::size_t { Loaded, Refused, Lost, Fell, Hung, Count };
 using Counts = std::array<unsigned, static_cast<std::size_t>(Told::Count)>;
 
-// A few bytes, mostly in the first pages, where the headers and tables are; or a shorter one; or both.
+// Changes a few bytes, mostly in the first pages with headers and tables; or truncates; or both.
 Image changed(Image image, std::mt19937_64& random) {
   const std::size_t near_by = std::min<std::size_t>(image.size(), 4096);
   for (auto changes = 1 + random() % 16; changes > 0; --changes) {
@@ -46,7 +46,8 @@ Image changed(Image image, std::mt19937_64& random) {
   return image;
 }
 
-// A load is given no length and goes by what the image says of itself: zeros lie behind it, as far as any says.
+// A load passes no length, so the driver trusts the image's headers: zeros follow the image as far as any header may
+// claim.
 class Place {
  public:
   const void* put(const Image& image) {
@@ -62,7 +63,7 @@ class Place {
   std::size_t before_ = 0;
 };
 
-// What a load says; a module that loads has functions looked up, which is when some drivers read the rest.
+// Loads the image and looks up functions, since some drivers read the rest only then.
 Told load(const void* image) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -88,7 +89,7 @@ Told load(const void* image) {
   _exit(0);
 }
 
-// False: the process did not end by itself.
+// False if the process did not exit by itself.
 bool run_process(const char* path, const std::vector<Image>& images, unsigned long seed, Counts& counts) {
   int ends[2];
   if (pipe(ends) != 0) return false;

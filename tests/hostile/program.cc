@@ -1,16 +1,15 @@
-// A hostile guest program: maps its VM's region itself and writes nonsense into it, live, while others work.
+// A hostile guest program: maps its VM's region itself and writes random words into it while others work.
 //
-// usage: hostile_program REGION SCOPE BOUND SEED. REGION is a broker's socket or "pci"; BOUND is as bound.h says. SCOPE:
-//   slot    one slot after the other, each taken as a program takes it: every word of it, its directory entry, and
-//           `wanted`. This is what a program may do without harming others of its own VM. A round is five slots.
-//   region  every word there is. Other sessions of the VM are harmed: without a kernel module they trust each other.
-//   dirty   takes every slot that it gets, writes to each of their pages, and lets go of all at once.
-//   claims  takes a slot and lets go of it, as fast as that goes, and asks for more of them all the time.
-//   words   the directory's words, so that the broker puts them back and would write so to its log.
-// and of a broker's socket:
+// usage: hostile_program REGION SCOPE BOUND SEED
+// REGION is a broker's socket or "pci"; BOUND as in bound.h. SCOPE:
+//   slot    claims one slot after another as a program does, and overwrites all its words, its directory entry, and
+//           `wanted`. A program may do this without harming others of its VM. A round is five slots.
+//   region  all words. Harms other sessions of the VM, which trust each other without a kernel module.
+//   dirty   claims every slot that it gets, writes to each of their pages, and releases all at once.
+//   claims  claims and releases a slot as fast as possible, and always demands more.
+//   words   the directory's words, which the broker repairs and might log. With a broker's socket also:
 //   connections   connects and hangs up, a hundred at a time.
-// Prints how many words it wrote and how many slots it wore out. Exit codes: 0, 2 usage, 3 and 4 no region, 5 no slot was to
-// be had.
+// Prints the words written and slots worn out. Exit codes: 0, 2 usage, 3 and 4 no region, 5 no slot.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,7 +35,7 @@ using hostile::Bound, hostile::now;
 
 constexpr double slot_patience = 60;  // seconds, while workers start
 
-// Records and words that a worker got without ending its session. Most often the first of them ends it.
+// Attempts at a record that does not end the worker's session; usually the first one ends it.
 constexpr int most_tries = 100;
 
 class Hostile {
@@ -104,7 +103,7 @@ class Hostile {
  private:
   static constexpr int slots_per_round = 5;
 
-  // False: none was to be had.
+  // False if no slot was free.
   bool wear_out_a_slot(const Bound& bound) {
     const std::uint32_t slot = claim(bound, slot_patience);
     if (slot == slots_) return false;
@@ -127,7 +126,7 @@ class Hostile {
   ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
   std::byte* slot_base(std::uint32_t slot) const { return base_ + first_ + slot * slot_bytes_; }
 
-  // slots_: none was to be had for `patience`.
+  // A claimed slot; slots_ if none was free within `patience`.
   std::uint32_t claim(const Bound& bound, double patience) {
     const double until = now() + patience;
     header()[&ring::RegionHeader::wanted].fetch_add(1);
@@ -158,7 +157,7 @@ class Hostile {
     region_.ring(ring::peer_broker);
   }
 
-  // First what no program may write, then what one writes at its end.
+  // First writes an invalid word, then the one that a program writes at its end.
   void give_back(std::uint32_t slot, std::uint32_t word) {
     std::uint32_t nonsense = word;
     entry(slot)[&ring::SlotEntry::state].compare_exchange(nonsense, static_cast<std::uint32_t>(random_()) | 0x80u);
@@ -188,7 +187,7 @@ class Hostile {
     }
   }
 
-  // Every word once, from a random one on: indices and flags change while they are looked at.
+  // Overwrites every word once, from a random one on, since indices and flags change while the worker reads them.
   void scribble(std::byte* at, std::size_t bytes) {
     const std::size_t count = bytes / sizeof(std::uint64_t), from = random_() % count;
     Word* const to = reinterpret_cast<Word*>(at);
@@ -196,7 +195,7 @@ class Hostile {
     words_ += count;
   }
 
-  // Records that look right: a good header with a random call, then anything. They go on where the worker is.
+  // Plausible records at the worker's position: a valid header with a random call, then random bytes.
   void send_nonsense(std::uint32_t slot) {
     const ring::SlotView view(slot_base(slot), slot_bytes_);
     for (std::uint32_t channel = 0; channel < ring::max_channels; ++channel) {
@@ -220,7 +219,7 @@ class Hostile {
     view.header()[&ring::SlotHeader::opened].store(~std::uint64_t{0});
   }
 
-  // Most often one that there is: any other ends the session before its record is looked at.
+  // Mostly a valid context, since an invalid one ends the session before the record is read.
   std::uint16_t some_context() {
     return random_() % 64 == 0 ? ring::context_flags(static_cast<unsigned>(random_())) : std::uint16_t{0};
   }
@@ -242,7 +241,7 @@ class Hostile {
   unsigned worn_out_ = 0;
 };
 
-// As QEMUs do that start and end, a hundred at a time.
+// Acts like QEMUs that start and exit, a hundred at a time.
 int wear_out_connections(const char* socket, Bound bound) {
   unsigned made = 0;
   for (; !bound.is_over(); bound.round_over()) {

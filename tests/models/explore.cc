@@ -1,5 +1,5 @@
-// The explorer's machine: threads as fibers, memory as histories, and a depth-first walk over all choices. An execution
-// is the list of its choices; the next one differs in the last choice that has an alternative left.
+// The explorer's machine: threads as fibers, memory as histories, and a depth-first search over all choices. An
+// execution is a list of choices; the next one changes the last choice that has an alternative left.
 #include "tests/models/explore.h"
 
 #include <ucontext.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned max_threads = 6, max_places = 36;
 constexpr std::size_t stack_bytes = 256 << 10, granule = 16;
 
-// What a thread has seen of each place, and which of each thread's steps are ordered before it.
+// How far a thread has seen each place's history, and each thread's steps that happened before it.
 struct Knowledge {
   std::array<std::uint16_t, max_places> seen{};
   std::array<std::uint32_t, max_threads> clock{};
@@ -50,7 +50,7 @@ struct Bytes {
   std::vector<Cell> cells;
 };
 
-struct Failed {};  // unwinds finish(); a thread is left where it stands
+struct Failed {};  // leaves finish(); threads stay where they are
 
 enum class State { Ready, Paused, Waiting, Asleep, Done };
 
@@ -139,7 +139,7 @@ class Machine {
     if (!can_go_on(t)) leave();
     t.state = State::Ready;
     const auto& history = places_[t.place].history;
-    unsigned enough = 0;  // of the latest messages
+    unsigned enough = 0;  // that only the latest messages remain
     for (unsigned i = last(t.place); i >= t.knows.seen[t.place] && history[i].value >= wanted; --i) {
       ++enough;
       if (i == 0) break;
@@ -160,7 +160,7 @@ class Machine {
   }
 
   void futex_wake(const void* word) {
-    if (!running_) return;  // a world is made, or looked at
+    if (!running_) return;  // a world's constructor or finish()
     reschedule();
     full_fence();
     if (tracing_) note("futex_wake");
@@ -185,7 +185,7 @@ class Machine {
     if (!running_) return places_[p].history.back().value;
     Thread& t = self();
     if (order == Order::seq_cst) t.knows.seen[p] = std::max(t.knows.seen[p], consistent_.seen[p]);
-    const unsigned behind = choose(last(p) - t.knows.seen[p] + 1u);  // 0: the latest
+    const unsigned behind = choose(last(p) - t.knows.seen[p] + 1u);  // 0: the latest value
     return see(p, last(p) - behind, order);
   }
 
@@ -199,12 +199,12 @@ class Machine {
     const unsigned p = find(address);
     Thread& t = self();
     Knowledge released = releases(order) ? t.knows : t.fenced;
-    if (after_read) released.learn(places_[p].history.back().released);  // a release sequence goes on
+    if (after_read) released.learn(places_[p].history.back().released);  // continues a release sequence
     places_[p].history.push_back({value, released});
     t.knows.seen[p] = last(p);
     if (releases(order)) places_[p].history.back().released.seen[p] = last(p);
     if (order == Order::seq_cst) consistent_.seen[p] = last(p);
-    ++t.knows.clock[current_];  // what follows was not released with it
+    ++t.knows.clock[current_];  // later steps are not part of that release
     ++stores_;
     if (tracing_) note("  = " + std::to_string(value));
   }
@@ -300,7 +300,7 @@ class Machine {
     return true;
   }
 
-  // The running thread could go on: shall it, or another?
+  // The running thread could continue: chooses it or another.
   void reschedule() {
     if (preemptions_ >= options_.preemptions) return;
     std::array<unsigned, max_threads> able{current_};
@@ -313,7 +313,7 @@ class Machine {
     }
   }
 
-  // The running thread cannot go on.
+  // The running thread is blocked: chooses another.
   void leave() {
     std::array<unsigned, max_threads> able{};
     unsigned n = 0;
@@ -363,7 +363,7 @@ class Machine {
     for (unsigned i = 0; i < count_; ++i) prepare(i, bodies[i]);
     running_ = true;
     current_ = choose(count_);
-    swapcontext(&main_, &threads_[current_].context);  // back when all are done, or when one has failed
+    swapcontext(&main_, &threads_[current_].context);  // returns when all threads are done or one has failed
     running_ = false;
     if (error_.empty()) {
       try {

@@ -1,17 +1,17 @@
-// A schedule explorer: runs the shipping headers of ring/ and guest/ under every interleaving of a few threads, and
-// under every value that the C++ memory model lets a load see. A scenario is a class (World) whose constructor makes
-// the shared things, whose member functions are the threads, and whose finish() looks at the outcome.
+// A schedule explorer: runs the product's headers of ring/ and guest/ under every interleaving of a few threads, and
+// with every value that the C++ memory model allows a load to return. A scenario is a class (World): the constructor
+// makes the shared objects, member functions are the threads, and finish() checks the outcome.
 //
-// How the shipping code gets here unchanged: tests/models/explored.h puts Atomic, fence and copy in the place of
-// std::atomic, std::atomic_thread_fence and std::memcpy. Each such operation is a point where another thread may go on.
+// The product's code is unchanged: tests/models/explored.h replaces std::atomic, std::atomic_thread_fence and
+// std::memcpy by Atomic, fence and copy. Before each of these operations another thread may run.
 //
-// The memory is weaker than x86: each place keeps all that was ever stored to it, and each thread knows how far it has
-// seen it. A relaxed load may see anything from there on; an acquiring one also learns what the storing thread knew at
-// its release; a sequentially consistent fence exchanges knowledge with all such fences before. Plain bytes are not
-// kept twice: that an access is ordered behind the other side's is checked instead (a data race is an error). Not
-// modelled: loads that see stores of the future, and a store that falls behind one that was made before it.
+// The memory is weaker than x86: each place keeps all its stores, and each thread knows how far it has seen them. A
+// relaxed load may return any store from there on. An acquiring load also learns what the storing thread knew at its
+// release. A sequentially consistent fence exchanges knowledge with all earlier such fences. Plain bytes have no
+// history; instead, an access that is not ordered after the peer's is an error (a data race). Not modelled: loads of
+// future stores, and a store that overtakes an earlier one.
 //
-// Sleeping is modelled without time-outs, so that a lost wake-up is found as a deadlock.
+// Sleeps have no time-out, so a lost wake-up shows as a deadlock.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ namespace explore {
 
 using Order = std::memory_order;
 
-// Where the code asks for an operation; a default argument is evaluated at the call. (clang 14 has no source_location.)
+// The source line of an operation; default arguments are evaluated at the call. (clang 14 has no source_location.)
 struct Site {
   const char* file;
   unsigned line;
@@ -40,36 +40,36 @@ struct Site {
 // ---- what scenarios use --------------------------------------------------------------------------------------------
 
 struct Options {
-  unsigned preemptions = 99;             // how often a thread that could go on is left for another, at most
-  std::uint64_t executions = 3'000'000;  // give up after so many: the verdict is not complete then
-  unsigned daemons = 0;                  // the last threads, which may be left waiting at the end
-  std::string weaken;                    // the site ("file:line") whose ordering is taken away, or none
+  unsigned preemptions = 99;             // maximum of switches away from a runnable thread
+  std::uint64_t executions = 3'000'000;  // maximum; beyond it the verdict is incomplete
+  unsigned daemons = 0;                  // the last threads, which may still wait at the end
+  std::string weaken;                    // the site ("file:line") whose ordering becomes relaxed; "": none
 };
 
 struct Verdict {
-  std::string error;  // empty: none found
-  std::string trace;  // the schedule that leads there, one operation a line
+  std::string error;  // "": none
+  std::string trace;  // the schedule that leads to the error, one operation per line
   std::uint64_t executions = 0;
-  bool complete = false;           // every schedule within the bound was run, or an error was found
-  std::vector<std::string> sites;  // where the code asked for more than relaxed, "file:line"
+  bool complete = false;           // all schedules within the bounds ran, or one had an error
+  std::vector<std::string> sites;  // sites that request more than relaxed, "file:line"
 };
 
-// The execution fails with this sentence.
+// Ends the execution with this message.
 [[noreturn]] void fail(const char* what);
 inline void require(bool holds, const char* what) {
   if (!holds) fail(what);
 }
-// For loops that poll: goes on when another thread has stored something, and has seen everything then. Where nobody can
-// store any more, it is a deadlock.
+// For polling loops: continues when another thread has stored a value, and then sees all stores. If no thread can store
+// any more, that is a deadlock.
 void pause();
-// Waits until this Atomic counts so far, and acquires what its writer released.
+// Waits until this Atomic reaches the value, and acquires its writer's release.
 void wait_for(const void* word, std::uint64_t at_least);
-// As the system calls; no time-out. wait returns at once if the word is not `expected`.
+// Like the system calls, without time-out. wait returns at once if the word differs from `expected`.
 void futex_wait(const void* word, std::uint32_t expected);
 void futex_wake(const void* word);
-// These plain bytes are shared: accesses by copy() are held against each other.
+// Declares shared plain bytes: copy() checks accesses to them for races.
 void share(const void* at, std::size_t bytes);
-// What a plain access of the scenario itself is held against.
+// Plain accesses by the scenario itself, for the same check.
 void reads(const void* at, std::size_t bytes);
 void writes(void* at, std::size_t bytes);
 
@@ -93,7 +93,7 @@ Verdict every_schedule(std::vector<void (World::*)()> threads, const Options& op
 
 namespace machine {
 void create(const void* place, std::uint64_t value);
-// A point of the schedule, before the operation. The order that counts: relaxed where the site is weakened.
+// A scheduling point before the operation. Returns the effective order: relaxed if the site is weakened.
 Order step(const char* what, Order order, const Site& site);
 std::uint64_t load(const void* place, Order order);
 void store(const void* place, std::uint64_t value, Order order);
@@ -163,7 +163,7 @@ class Atomic {
   T value_;  // only for the size: the layout's assertions hold here, too
 };
 
-// In the place of a lock. Who shares it has it alone here.
+// Replaces a lock; shared locks are exclusive here.
 class Mutex {
  public:
   void lock() {
@@ -180,7 +180,7 @@ class Mutex {
   Atomic<std::uint32_t> held_{0};
 };
 
-// In the place of a condition variable. It may wake more threads than asked for, as the standard's may.
+// Replaces a condition variable. Like the standard's, it may wake more threads than requested.
 class Condition {
  public:
   template <class Lock>

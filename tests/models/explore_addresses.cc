@@ -1,6 +1,6 @@
-// Ranges of addresses that several channels reserve, map, unmap and free (host/session/memory/virtual_ranges.h). The session's own
-// sources run here, with the explorer's locks in the place of the standard library's. A channel's steps around them are
-// those of host/untrusted/marshal/unmarshal.h: lock, check, driver, settle.
+// Channels reserve, map, unmap and free ranges of addresses (host/session/memory/virtual_ranges.h). The session's own
+// sources run here with the explorer's locks. A channel's steps around them follow host/untrusted/marshal/unmarshal.h:
+// lock, check, driver, commit.
 #include <compare>
 #include <iterator>
 #include <map>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t start = 1 << 21, length = 1 << 21;
 
-// One range, which begins as reserved.
+// One range, initially reserved.
 struct Channels {
   explicit Channels(bool begins_mapped = false) : is_mapped(begins_mapped) {
     reserved.add(start, length);
@@ -41,7 +41,7 @@ struct Channels {
   void free() {
     call(api::Range::Freed, [this] { return !is_mapped && std::exchange(is_reserved, false); });
   }
-  // The driver gives the range again once it is free.
+  // The driver may reuse the range once it is free.
   void reserve() {
     const auto held = reserved.changing();
     if (driver_does([this] { return !std::exchange(is_reserved, true); })) reserved.add(start, length);
@@ -57,7 +57,7 @@ struct Channels {
     const auto held = reserved.changing();
     if (reserved.holds(start, length) && driver_does(deed)) reserved.settle(range, start, length);
   }
-  // Another channel may go on before the deed and behind it.
+  // Another channel may run before and after the driver's operation.
   template <class Deed>
   bool driver_does(Deed deed) {
     step.fetch_add(1, std::memory_order_relaxed);
@@ -66,7 +66,7 @@ struct Channels {
     return success;
   }
 
-  bool is_reserved = true, is_mapped;  // in the driver
+  bool is_reserved = true, is_mapped;  // the driver's state
   std::atomic<std::uint32_t> step{0};
   host::Addresses addresses;
   host::VirtualRanges reserved{addresses};

@@ -1,6 +1,6 @@
-// Calls from the worker to the program (ring/queue/lane.h, host/untrusted/lanes/lane_pool.h), with both sides' sleeps as
-// host/untrusted/lanes/lanes.cc and guest/session/callbacks.cc make them: a futex that has no time-out. The explorer's lock and
-// condition variable are in the place of the standard library's.
+// Calls from the worker to the program through callback slots (ring/queue/lane.h, host/untrusted/lanes/lane_pool.h).
+// Both sides sleep as in host/untrusted/lanes/lanes.cc and guest/session/callbacks.cc, on a futex without time-out. The
+// explorer's lock and condition variable replace the standard library's.
 #include <condition_variable>
 
 #include "tests/models/explored.h"
@@ -26,7 +26,7 @@ constexpr std::uint32_t kind_of(std::uint64_t token) { return static_cast<std::u
 constexpr std::int32_t status_of(std::uint64_t token) { return static_cast<std::int32_t>(token + 20); }
 constexpr std::int32_t result_of(std::uint64_t token) { return static_cast<std::int32_t>(token + 70); }
 
-// Lanes, the words to sleep on, and what both sides do around them. Each call is a token from 1 on.
+// Callback slots, the words to sleep on, and both sides' code around them. Each call is a token from 1 on.
 template <std::size_t count>
 struct Lanes {
   Lanes() {
@@ -63,7 +63,7 @@ struct Lanes {
     require(pool.caller(k).result() == result_of(token), "an answer is another call's");
   }
 
-  // As Lanes::call() and Lanes::post() of host/untrusted/lanes/lanes.cc: on any lane.
+  // As Lanes::call() and Lanes::post() of host/untrusted/lanes/lanes.cc: uses any callback slot.
   void call_and_wait(std::uint64_t token) {
     const std::size_t k = fill(token);
     await(k, token);
@@ -77,7 +77,7 @@ struct Lanes {
     return k;
   }
 
-  // One call, wherever there is one; where there is none, a sleep.
+  // Serves one call from any callback slot, or sleeps if there is none.
   bool serve_one() {
     for (std::size_t k = 0; k < count; ++k) {
       ring::LaneCall call;
@@ -112,11 +112,11 @@ struct Lanes {
   ring::Parking guest{callbacks_asleep};
   host::LanePool<count> pool;
   ring::LaneCallee callees[count];
-  std::uint32_t called = 0;  // of the guest alone: a bit for each token
+  std::uint32_t called = 0;  // a bit per token; only the guest uses it
   std::uint64_t last_called = 0;
 };
 
-// A lane is used twice, and each answer is waited for.
+// The worker uses a callback slot twice, and waits for each answer.
 struct Awaited {
   void worker() {
     for (const std::uint64_t token : {1u, 2u}) {
@@ -131,7 +131,7 @@ struct Awaited {
   Lanes<1> lanes;
 };
 
-// A lane is used three times, and nobody waits but for the lane.
+// The worker uses a callback slot three times, and waits only for the slot.
 struct Left {
   void worker() {
     for (const std::uint64_t token : {1u, 2u, 3u})
@@ -144,7 +144,7 @@ struct Left {
   Lanes<1> lanes;
 };
 
-// Two threads of the worker, a lane each.
+// Two worker threads, each with its own callback slot.
 struct Both {
   void first() { one(0, 1); }
   void second() { one(1, 2); }
@@ -159,8 +159,8 @@ struct Both {
   Lanes<2> lanes;
 };
 
-// Two threads of the worker share the lanes. One waits for the answer of a function; behind that it has the guest end the
-// function's token, and leaves that lane. The other leaves the call of a destructor.
+// Two worker threads share the callback slots. One waits for a function's answer, then has the guest end the function's
+// token, without waiting. The second posts the call of a destructor.
 template <std::size_t count>
 struct Kinds {
   void waiter() {
@@ -181,7 +181,7 @@ struct Kinds {
   Lanes<count> lanes;
 };
 
-// What the two sides do to other memory: the worker's bytes are the function's, the function's are the waiter's.
+// Other memory: the function reads the worker's bytes, and the waiter reads the function's.
 struct Effects {
   Effects() { share(bytes, sizeof bytes); }
   void worker() {

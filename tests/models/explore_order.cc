@@ -1,6 +1,6 @@
-// Order across threads (guest/objects/memory/last_use.h): guests post through channels of their own, or share one; a worker
-// for each channel executes. What CUDA promises is that work executes in the order in which the program ordered its
-// calls. A graph's launch may record an event that it does not name.
+// Order across threads (guest/objects/memory/last_use.h): guest threads post through channels of their own or share
+// one; a worker per channel executes. CUDA promises execution in the order in which the program ordered its calls. A
+// graph's launch may record an event that it does not name.
 #include "tests/models/explored.h"
 // after it:
 #include "guest/objects/known_done.h"
@@ -12,8 +12,8 @@ namespace {
 
 using guest::LastUse, guest::Use;
 
-// A channel without its ring: how many records were posted, how many executed. What a record does is to write a plain
-// word, so that a call which is not ordered behind another is a data race.
+// A channel without its ring: counts of posted and executed records. Executing a record writes a plain word, so an
+// unordered call is a data race.
 struct Channel {
   std::atomic<std::uint64_t> posted{0}, executed{0};
 
@@ -37,7 +37,7 @@ struct Base {
     for (Channel& c : channel) c.await(c.posted.load(std::memory_order_relaxed));
     return true;
   }
-  void use(std::uint32_t c) {  // what a posted call does that names the object
+  void use(std::uint32_t c) {  // a posted call that names the object
     require(object.await_others(c, [this](Use u) { return await(u); }), "lost");
     const std::uint64_t position = channel[c].post();
     object.remember({c, position}, [this](Use u) { return await(u); });
@@ -47,10 +47,10 @@ struct Base {
   Channel channel[2];
   LastUse object;
   alignas(16) std::byte work[32] = {};
-  std::atomic<std::uint32_t> done{0};  // how the program orders its threads
+  std::atomic<std::uint32_t> done{0};  // the program's own synchronisation
 };
 
-// A posts and hands over to B, whose call goes through another channel.
+// A posts and passes control to B, whose call uses another channel.
 struct HandOver : Base {
   void first() {
     use(0);
@@ -68,7 +68,7 @@ struct HandOver : Base {
   }
 };
 
-// A and B use the object at a time, through channels of their own; C has waited for both.
+// A and B use the object concurrently, on their own channels; C has waited for both.
 struct AtATime : Base {
   void user_0() { user(0); }
   void user_1() { user(1); }
@@ -79,7 +79,7 @@ struct AtATime : Base {
   void third() {
     wait_for(&done, 2);
     object.await_others(9, [this](Use u) { return await(u); });
-    reads(work, 32);  // its own call, which its worker makes at once
+    reads(work, 32);  // its own call, which its worker executes at once
   }
   void worker_0() {
     channel[0].execute(1, [this] { writes(work, 16); });
@@ -89,7 +89,7 @@ struct AtATime : Base {
   }
 };
 
-// A and B share a channel: the later record is remembered, whoever is late to remember.
+// A and B share a channel: the later record must be remembered, in whichever order they store it.
 struct Shared : Base {
   void user() {
     use(0);
@@ -106,7 +106,7 @@ struct Shared : Base {
   }
 };
 
-// A launches a graph that records the event. B has waited for A, and then names the event.
+// A launches a graph that records the event. B waits for A, and then names the event.
 struct Launched : Base {
   void launch() {
     channel[0].post();
@@ -124,12 +124,12 @@ struct Launched : Base {
   }
 };
 
-// The graph has had the event from the start.
+// The graph contains the event from the start.
 struct Recorded : Launched {
   Recorded() { object.used_by_graphs(); }
 };
 
-// A adds the event to the graph and launches that, while B uses the event by name. C has waited for both.
+// A adds the event to the graph and launches it, while B uses the event by name. C waits for both.
 struct RecordedAtATime : Launched {
   void first() {
     object.used_by_graphs();
@@ -149,7 +149,7 @@ struct RecordedAtATime : Launched {
   }
 };
 
-// The event was found done before it was added to the graph. B asks about it by guest/marshal/done_question.h's rule.
+// The event was done before it joined the graph. B queries it by the rule of guest/marshal/done_question.h.
 struct RecordedOnceDone : Launched {
   RecordedOnceDone() {
     known.for_queries.store(object.now(), std::memory_order_relaxed);
@@ -159,7 +159,7 @@ struct RecordedOnceDone : Launched {
     wait_for(&done, 1);
     const std::uint64_t last = object.now();
     if (last != LastUse::several && known.for_queries.load(std::memory_order_relaxed) == last)
-      reads(work, 16);  // as a program does that takes the launch for done
+      reads(work, 16);  // as a program does that takes the launch for complete
     else
       use(1);
   }

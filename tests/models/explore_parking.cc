@@ -1,4 +1,4 @@
-// Sleeping and waking (ring/queue/parking.h) on the ring's own words, with a futex that has no time-out.
+// Sleeping and waking (ring/queue/parking.h) on the ring's own words, with a futex without time-out.
 #include "tests/models/explored.h"
 // after it:
 #include "ring/queue/parking.h"
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint32_t ring_bytes = 64;
 
-// One channel: its ring, the words to sleep on, and what host/untrusted/channel.cc and guest/session/channel.cc do
-// around them.
+// A channel: its ring, the words to sleep on, and the surrounding code of host/untrusted/channel.cc and
+// guest/session/channel.cc.
 struct Channel {
   Channel() { share(bytes, sizeof bytes); }
   ring::RingView view() { return {tail, head, {bytes, ring_bytes}}; }
@@ -45,7 +45,7 @@ struct Channel {
   ring::Consumer consumer{view()};
 };
 
-// Loopback: the guest itself wakes the worker.
+// Loopback: the guest wakes the worker directly.
 struct Futex {
   void guest() {
     for (int i = 0; i < 2; ++i) {
@@ -64,7 +64,7 @@ struct Futex {
   Channel channel;
 };
 
-// A VM: the guest rings, the bell thread wakes; another ring, for another channel, may come at any time.
+// A VM: the guest rings and the doorbell thread wakes; a ring for another channel may come at any time.
 struct Bell {
   void guest() {
     channel.publish_one();
@@ -86,7 +86,7 @@ struct Bell {
   std::atomic<std::uint32_t> doorbell{0};  // an eventfd
 };
 
-// The end of a session: the bell thread tells a channel's thread to stop.
+// The end of a session: the doorbell thread stops a channel's thread.
 struct Stop {
   void bell() {
     stop.store(1, std::memory_order_relaxed);
@@ -102,7 +102,7 @@ struct Stop {
   std::atomic<std::uint32_t> stop{0};
 };
 
-// The other direction: the guest sleeps for a reply, the worker answers. The reply is two plain words.
+// The reverse: the guest sleeps until the worker replies. The reply is two plain words.
 struct Reply {
   Reply() { share(reply, sizeof reply); }
   void worker() {
@@ -134,7 +134,7 @@ struct Reply {
   ring::Parking sleeper{asleep};
 };
 
-// The guest sleeps for one record of many, and is woken for that alone.
+// The guest sleeps for one record of many, and only that one wakes it.
 struct Awaited {
   void worker() {
     for (std::uint64_t i = 1; i <= 3; ++i) {
@@ -144,7 +144,7 @@ struct Awaited {
     }
   }
   void guest() {
-    awaits.store(9, std::memory_order_relaxed);  // a wait for room may end before what it awaited is executed
+    awaits.store(9, std::memory_order_relaxed);  // a wait for space may end before its awaited record is executed
     for (const std::uint64_t position : {2u, 3u}) {
       const auto done = [&] { return executed.load(std::memory_order_acquire) >= position; };
       while (!done()) {
@@ -161,8 +161,8 @@ struct Awaited {
   ring::Parking sleeper{asleep};
 };
 
-// A VM whose guest has the kernel module. The worker writes a vector's eventfd, which two slots share. At the interrupt
-// the guest's kernel looks at its sleepers' words.
+// A VM with the kernel module. The worker writes a vector's eventfd, which two slots share. On the interrupt, the
+// guest's kernel checks its sleepers' words.
 struct Interrupt {
   void worker() {
     for (std::uint64_t i = 1; i <= 2; ++i) {

@@ -1,5 +1,5 @@
 // The request ring (ring/queue/record_ring.h): records of several sizes across the wrap of a ring of 64 bytes, full and
-// empty, each record's bytes held against what was written.
+// empty. Each record's bytes must equal the written ones.
 #include "tests/models/explored.h"
 // after it:
 #include "ring/queue/record_ring.h"

@@ -1,6 +1,6 @@
-// A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h): processes that claim it, find its
-// holder dead or give it back, and a broker that looks. What the broker does around its header's functions is told here
-// once more (host/broker/vm/vm.cc has the rest), with one slot, which is wiped at once.
+// A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h). Processes claim it,
+// find its holder dead or release it, and a broker looks at it. The broker's code around its header's functions is
+// repeated here (host/broker/vm/vm.cc has all of it), with one slot that is scrubbed at once.
 #include "tests/models/explored.h"
 // after it:
 #include "guest/session/slot/slot_step.h"
@@ -90,14 +90,14 @@ struct Base {
   ring::Shared<std::uint32_t> word() { return entry()[&ring::SlotEntry::state]; }
 
   ring::SlotEntry entry_{};
-  // What the owner may look like to another processor: the explorer keeps plain bytes once only.
+  // The owner as another processor may see it, since the explorer keeps no history of plain bytes.
   std::atomic<std::uint32_t> seen_owner{0};
   SlotWord known;
   bool worker;
   alignas(16) std::byte slot[16] = {};
 };
 
-// Two processes want the slot; one gets it, finds what the worker has filled, and gives it back.
+// Two processes want the slot; one gets it, reads what the worker has written, and releases it.
 struct Claim : Base {
   Claim() : Base(SlotState::Starting, true) {}
   void user(std::uint32_t id) {
@@ -116,13 +116,13 @@ struct Claim : Base {
     wait_for(&entry_.state, known.with(SlotState::Released).word());
     look();
     require(known.state == SlotState::Released, "the broker does not see that the slot was given back");
-    writes(slot, sizeof slot);  // the wiping
+    writes(slot, sizeof slot);  // the scrubbing
   }
   void finish() { require(holders == 1, "nobody holds a slot that was Ready"); }
   int holders = 0;
 };
 
-// Two processes want the slot; the one that is too late dies. A third looks meanwhile.
+// Two processes want the slot; the late one dies. A third looks meanwhile.
 struct Loser : Base {
   Loser() : Base(SlotState::Ready, true) {}
   void first() { dead[1] = !claim(1); }
@@ -136,11 +136,11 @@ struct Loser : Base {
   bool dead[3] = {};
 };
 
-// The holder has died. The broker learns of it, and so does a process that looks; meanwhile the slot goes to the next.
+// The holder has died. The broker and a process that looks both notice; meanwhile the slot goes to the next process.
 struct Burial : Base {
   Burial() : Base(SlotState::Claimed, false) { seen_owner.store(1); }
   void broker() {
-    std::uint32_t expected = known.word();  // its connection has gone
+    std::uint32_t expected = known.word();  // the holder's connection has closed
     word().compare_exchange(expected, known.with(SlotState::Released).word(), std::memory_order_acq_rel);
     release();
   }
@@ -155,7 +155,7 @@ struct Burial : Base {
   std::optional<SlotWord> held;
 };
 
-// The worker ends while a process uses the slot, or before the broker has seen the claim, or after the release.
+// The worker ends while a process uses the slot, before the broker sees the claim, or after the release.
 struct WorkerEnds : Base {
   WorkerEnds() : Base(SlotState::Ready, true) {}
   void guest() {

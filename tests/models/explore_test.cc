@@ -1,6 +1,6 @@
-// Every scenario finds nothing in the code as shipped, the mistake in each mutant of ring/verify/mutants.def, and a mistake
-// wherever an ordering of the shipping code is weakened to relaxed or a fence is left out: that one needs no list,
-// since the explorer sees each place where the code asks for an ordering.
+// Every scenario must pass with the product's code. It must fail with each of its mutants (ring/verify/mutants.def),
+// and with each ordering weakened to relaxed and each fence removed. Orderings need no list, since the explorer sees
+// each one requested.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<Scenario> scenarios() {
 
 namespace {
 
-// What a scenario finds in the code as shipped, searched once for all tests of this program.
+// A scenario's verdict on the product's code, computed once for all tests of this program.
 const Verdict& shipped(std::size_t scenario) {
   static std::map<std::size_t, Verdict> known;
   if (const auto found = known.find(scenario); found != known.end()) return found->second;
@@ -72,7 +72,7 @@ TEST_P(Wrong, IsFound) {
   EXPECT_NE(found, "");
 }
 
-// Each place that asks for an ordering, with the scenarios that come by there, those that are searched fastest first.
+// Each site that requests an ordering, with the scenarios that reach it, the fastest first.
 std::map<std::string, std::vector<std::size_t>> scenarios_by_site() {
   const std::vector<Scenario> all = scenarios();
   std::map<std::string, std::vector<std::size_t>> found;

@@ -1,6 +1,6 @@
-// Included before anything of the project, and after every header of the standard library that it needs: from here on
-// the project's headers get the explorer's atomics (tests/models/explore.h). Only in programs all of whose files begin
-// so; and only for text that is the shipping one: headers, and sources that such a program includes.
+// Replaces the atomics of the project's headers by the explorer's (tests/models/explore.h). Include it after all
+// headers of the standard library and before the project's. Every file of a program must begin so; use it only on the
+// product's own headers, and on sources that the program includes.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 
 #include "tests/models/explore.h"
 
-// In the place of ring/shared/words.h.
+// Replaces ring/shared/words.h.
 #define IVGPU_EXPLORED
 namespace ring::words {
 using explore::Order, explore::Site;

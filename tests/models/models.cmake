@@ -1,9 +1,10 @@
-# Models of the protocols, and the mistakes that they and other tests must catch (docs/models.md, ring/verify/mutants.def).
-# Labelled models. Built without sanitizers: the explorer switches stacks by itself, and finds data races by its own rules.
+# Models of the protocols, and the mistakes that they and other tests must catch (docs/models.md,
+# ring/verify/mutants.def). Label: models. Built without sanitizers, since the explorer switches stacks and finds data
+# races itself.
 #
-# A check is a product of the build: RESULT.txt, made anew where something that it depends on is newer, and never
-# otherwise. The test models.run makes what is missing or has failed; a test for each check reads its result, and cannot
-# run without models.run before it. So nothing is searched twice, and no result is older than what it is about.
+# A check is a product of the build: RESULT.txt, made again only if a dependency is newer. The test models.run makes
+# missing and failed results; a test per check reads its result, and depends on models.run. So nothing is searched
+# twice, and no result is outdated.
 find_program(IVGPU_SPIN spin)
 set(models ${CMAKE_CURRENT_LIST_DIR})
 set(model_results ${CMAKE_BINARY_DIR}/models)
@@ -48,11 +49,11 @@ set_target_properties(models_explore PROPERTIES IVGPU_MERGE OFF)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
 target_compile_options(models_explore PRIVATE ${IVGPU_OPTIMISED})
-# Each scenario, each mutant that it must catch, each ordering: one run, since they share what they find.
+# All scenarios, mutants and orderings in one run, since they share results.
 model_test(explorer DEPENDS models_explore COMMAND $<TARGET_FILE:models_explore>)
 
-# Tests with real threads that exist anyway, on shipping code built with its mistakes; those of the libraries' files that
-# hold one come first, so that the linker takes these.
+# Existing tests with real threads, on the product's code with mutants. The libraries' files with mutants come first, so
+# that the linker takes these.
 add_executable(models_stress ${models}/tried_mutant.cc
                ${models}/../unit/ring/parking_test.cc ${models}/../unit/ring/queue_test.cc
                ${models}/../loopback/order.cc ${models}/../loopback/in_process.cc ${models}/../loopback/entry_points.cc
@@ -72,7 +73,7 @@ foreach(part parking ring handover threads)
   model_test(stress.${part} DEPENDS models_stress COMMAND $<TARGET_FILE:models_stress> --gtest_filter=${stress_${part}})
 endforeach()
 
-# A test for each mistake and each that must catch it; the explorer's are in explore_test.cc.
+# A test per mistake and per check that must catch it; explore_test.cc has the explorer's.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def)
 file(STRINGS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def mutants REGEX "^MUTANT\\(")
 foreach(mutant IN LISTS mutants)

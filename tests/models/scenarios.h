@@ -1,5 +1,5 @@
-// The scenarios of the schedule explorer: small numbers of threads around the shipping headers. Each is a handful of
-// worlds (tests/models/explore.h); a mistake must show in one of them.
+// The explorer's scenarios: a few threads around the product's headers. Each is a handful of worlds
+// (tests/models/explore.h); a mistake must show in at least one.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ struct Scenario {
 
 std::vector<Scenario> scenarios();
 
-// The parts, one file each.
+// One file each.
 std::vector<Scenario> parking_scenarios();
 std::vector<Scenario> ring_scenarios();
 std::vector<Scenario> order_scenarios();
@@ -25,7 +25,7 @@ std::vector<Scenario> lane_scenarios();
 std::vector<Scenario> slot_scenarios();
 std::vector<Scenario> address_scenarios();
 
-// The commonest form of a Scenario's `run`: the bounds given here, the rest from outside.
+// The usual `run` of a Scenario, with the bounds given here and all other options from the caller.
 template <class World, auto... threads>
 Verdict bounded(Options options, unsigned preemptions, unsigned daemons = 0) {
   options.preemptions = preemptions;
