@@ -1,4 +1,4 @@
-// What devices can do with atomics and with memory that others write; core dumps; the profiler; questions of CUDA 3.
+// Devices' abilities with atomics and with memory that others write; core dumps; the profiler; queries of CUDA 3.
 #include <unistd.h>
 
 #include "tests/contract/suite.h"
@@ -98,7 +98,7 @@ GROUP(profiler_settings, InContext) {
   show("cuProfilerStop", CU(cuProfilerStop)());
 }
 
-// Asks for one setting, in a place of 2048 bytes.
+// Queries one setting with a buffer of 2048 bytes.
 void show_setting(const std::string& what, int which, std::size_t room) {
   char value[2048];
   std::size_t size = 77;
@@ -173,7 +173,7 @@ GROUP(coredumps_of_no_context, Initialized) {
   show("set", CU(cuCoredumpSetAttribute)(CU_COREDUMP_LIGHTWEIGHT, &flag, &one));
 }
 
-// Last: it may write a dump if something fails from here on.
+// Last, since a later failure may write a dump.
 GROUP(coredumps_wanted, Loaded) {
   bool on = true;
   std::size_t one = 1;

@@ -22,7 +22,7 @@ const std::string* find(const std::vector<Line>& lines, const std::string& name)
   return at == lines.end() ? nullptr : &at->answer;
 }
 
-// What may be answered instead of the golden answer; null: nothing.
+// The answer accepted instead of the golden one; null: none.
 const Expectation* expected(const std::vector<Expectation>& expectations, const std::string& name) {
   const auto at =
       std::find_if(expectations.begin(), expectations.end(), [&](const Expectation& e) { return e.name == name; });

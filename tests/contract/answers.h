@@ -18,9 +18,9 @@ struct Line {
 };
 using Answers = std::map<std::string, std::vector<Line>>;  // by group
 
-// The golden answer of a case that no real driver has been asked yet.
+// The golden answer of a case that no real driver has answered yet.
 inline constexpr const char* unread = "?";
-// The golden answer of a case in which the real driver ends the process. Any answer of ours is right there.
+// The golden answer of a case in which the real driver crashes. Any answer of ours is accepted.
 inline constexpr const char* crashes = "crashes";
 
 std::vector<Line> parse_lines(const std::string& text);
@@ -30,14 +30,14 @@ std::string to_text(const Answers& answers);
 struct Expectation {
   std::string name, backend, answer, reason;  // name: "group: case"
 };
-// `complaints` gets each malformed line, and each without a reason.
+// `complaints` receives each malformed line, and each without a reason.
 std::vector<Expectation> parse_expectations(const std::string& text, std::vector<std::string>& complaints);
 
-// The expectation by which the group is not asked of the backend; null: it is asked.
+// The expectation that excludes the group for the backend; null if the backend runs it.
 const Expectation* unasked(const std::string& group, const std::vector<Expectation>& expectations);
 
-// A sentence for each deviation: an answer that differs unexpectedly, one that should differ and does not, a case
-// without a golden answer, a golden answer without a case.
+// A message for each deviation: an unexpected answer, an expected difference that is absent, a case without a golden
+// answer, and a golden answer without a case.
 std::vector<std::string> compare(const std::string& group, const std::vector<Line>& answers,
                                  const std::vector<Line>& golden, const std::vector<Expectation>& expectations);
 

@@ -1,4 +1,4 @@
-// The comparison itself: what must not pass, does not.
+// Tests of the comparison: each deviation must be reported.
 #include <gtest/gtest.h>
 
 #include "tests/contract/answers.h"

@@ -4,7 +4,7 @@
 namespace contract {
 namespace {
 
-// Creates an array by the description, shows whether its own description is the same, and destroys it.
+// Creates an array, shows whether its own description equals the given one, and destroys it.
 void show_created(const std::string& what, const CUDA_ARRAY3D_DESCRIPTOR& description) {
   CUarray array = nullptr;
   const CUresult created = CU(cuArray3DCreate_v2)(&array, &description);
@@ -160,7 +160,7 @@ GROUP(array_questions, InContext) {
   show("cuArrayGetPlane null", CU(cuArrayGetPlane)(nullptr, array, 0));
 }
 
-// A width that is not the context's to know: only whether there is one.
+// The width depends on the device, so only its presence is shown.
 GROUP(linear_texture_width, InContext) {
   std::size_t width = 0;
   const auto ask = CU(cuDeviceGetTexture1DLinearMaxWidth);
@@ -184,7 +184,7 @@ GROUP(arrays_without_context, Initialized) {
   show("cuArrayDestroy null", CU(cuArrayDestroy)(nullptr));
 }
 
-// The memory of arrays comes back: more of them than fit at once.
+// Freed arrays return their memory: makes more in sum than fit at once.
 GROUP(arrays_again_and_again, InContext) {
   long long made = 0;
   for (int i = 0; i < 64; ++i) {
@@ -194,7 +194,7 @@ GROUP(arrays_again_and_again, InContext) {
   show("arrays of 1 GiB, one after the other", made);
 }
 
-// Formats of blocks and of video: a driver that serves them has sizes of its own.
+// Block and video formats: a driver that serves them has its own sizes.
 GROUP(array_formats_of_blocks, InContext) {
   show_created("BC1", described(64, 64, 0, 0, CU_AD_FORMAT_BC1_UNORM, 4));
   show_created("BC4", described(64, 64, 0, 0, CU_AD_FORMAT_BC4_UNORM, 1));

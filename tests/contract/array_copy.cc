@@ -27,7 +27,7 @@ void size(CUDA_MEMCPY3D& c, std::size_t width, std::size_t height, std::size_t d
   c.WidthInBytes = width, c.Height = height, c.Depth = depth;
 }
 
-// Fills all of an array of the given size from `bytes`, in rows without gaps.
+// Fills an array of this size from `bytes`, in rows without gaps.
 CUresult fill(CUarray array, const void* bytes, std::size_t width, std::size_t height, std::size_t depth) {
   auto c = nothing();
   from_host(c, bytes, width, height);
@@ -36,7 +36,7 @@ CUresult fill(CUarray array, const void* bytes, std::size_t width, std::size_t h
   return CU(cuMemcpy3D_v2)(&c);
 }
 
-// Shows whether an array of the given size comes back as `bytes`.
+// Shows whether an array of this size contains `bytes`.
 void show_content(const std::string& what, CUarray array, const void* bytes, std::size_t width, std::size_t height,
                   std::size_t depth) {
   std::vector<unsigned char> back(width * height * depth);
@@ -128,7 +128,7 @@ GROUP(array_row_errors, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// The documentation speaks of arrays of one dimension; of others it says nothing.
+// The documentation covers arrays of one dimension only.
 GROUP(array_rows_of_two_dimensions, InContext) {
   const CUarray array = make_array(described(64, 4));
   const auto bytes = pattern<4 * row>();

@@ -23,15 +23,15 @@ namespace fs = std::filesystem;
 
 std::string chosen_gpu = SIMULATED_GPU, chosen_worker = WORKER;
 
-// An ivgpud with one VM, in a folder of its own. tools/gpu-check runs eight beside each other, and a real GPU is given out
-// by turns by one only.
+// An ivgpud with one VM in its own folder. tools/gpu-check runs eight at once, but only one at a time may use a real
+// GPU.
 class Broker {
  public:
   Broker() {
     char name[] = "/tmp/ivgpu-contract-XXXXXX";
     if (mkdtemp(name) == nullptr) return;
     folder_ = name;
-    fs::permissions(folder_, fs::perms::all);  // workers have another user
+    fs::permissions(folder_, fs::perms::all);  // workers run as another user
     const std::string policy = chosen_gpu == SIMULATED_GPU ? "" : "policy = \"time-slice\"\n";
     std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string() << "\"\nworker = \""
                                       << chosen_worker << "\"\n[gpu]\n"
@@ -46,9 +46,9 @@ class Broker {
   bool ready() const { return ready_; }
   std::string socket() const { return (folder_ / "t.sock").string(); }
   std::string log() const { return text_of("log"); }
-  // What of its end is not as it should be; "": nothing.
+  // What went wrong at its end; "" if nothing.
   std::string end() const {
-    if (process_ <= 0 || !ready_) return {};  // a failure that was told
+    if (process_ <= 0 || !ready_) return {};  // already reported
     return oracle::Workers().end_broker(process_, [this] { return text_of("last-status"); });
   }
 

@@ -1,4 +1,4 @@
-// The backends that the suite asks: the simulated GPU, loopback and the real driver.
+// The suite's backends: the simulated GPU, loopback and the real driver.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace contract {
 
 struct Backend {
   const char* name;  // as the expectations name it
-  // A backend's library, and the environment that it needs. library() starts a broker if the backend needs one.
-  // `error`: why the library cannot be had, or empty.
+  // A backend's library and its environment. library() starts a broker if needed. `error`: why the library is
+  // unavailable, or "".
   struct Library {
     std::string path;
     std::vector<std::pair<std::string, std::string>> environment;
@@ -28,7 +28,8 @@ std::string real_library();
 void set_gpu(const std::string& gpu);
 // Sets the worker program, in place of the one that was built.
 void set_worker(const std::string& program);
-// Ends the broker, if one was started. False: it or a worker did not end in order, and standard output says why.
+// Ends the broker, if one was started. False, with the reason on standard output, if it or a worker did not end in
+// order.
 bool end_broker();
 
 }  // namespace contract

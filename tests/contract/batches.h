@@ -1,4 +1,4 @@
-// What cases about batches share.
+// Shared helpers of cases about batches.
 #pragma once
 
 #include "tests/contract/contexts.h"
@@ -31,7 +31,7 @@ inline CUmemcpyAttributes in_stream_order() {
   return attributes;
 }
 
-// Two copies between two halves. A case changes one thing.
+// Two copies between two halves; a case changes one parameter.
 struct Copies {
   CUstream stream = nullptr;
   CUdeviceptr a = 0;

@@ -1,4 +1,4 @@
-// Host functions and callbacks in streams: arguments, order, and what a fault does to them.
+// Host functions and callbacks in streams: arguments, order, and the effect of a fault.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -66,7 +66,7 @@ GROUP(host_functions_of_dead_streams, Loaded) {
   });
 }
 
-// Pinned words and what a host function saw in them.
+// Pinned words, and their values as a host function read them.
 struct Seen {
   volatile unsigned* words = nullptr;
   unsigned seen = 0;
@@ -148,7 +148,7 @@ GROUP(host_function_holds, InContext) {
   show_flag("those of two streams run in one thread", first == second);
 }
 
-// What a stream callback was given.
+// The arguments of a stream callback.
 struct Given {
   Counter calls = 0;
   CUstream stream = nullptr;
@@ -193,7 +193,7 @@ GROUP(stream_callbacks, InContext) {
   show_flag("it is given the thread's stream", given.stream == CU_STREAM_PER_THREAD);
 }
 
-// Calls that were put behind a kernel before it failed: the stream is held until all are in it.
+// Calls queued behind a kernel that fails later; the stream is blocked until all are queued.
 GROUP(callbacks_behind_a_fault, InContext) {
   GraphWork work;
   Gate gate;

@@ -1,10 +1,10 @@
-// Calls beside a host function that runs. Calls inside of one are not asked: many of them hang the real driver.
+// Calls while a host function runs. Calls inside one are excluded, since many hang the real driver.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// Another thread of the program is not bound while a host function runs.
+// A running host function does not restrict other threads.
 GROUP(calls_beside_a_host_function, InContext) {
   GraphWork work;
   Gate gate;

@@ -1,4 +1,4 @@
-// Questions about a capture while nothing is captured.
+// Queries about a capture when no stream is captured.
 #include "tests/contract/suite.h"
 
 namespace contract {

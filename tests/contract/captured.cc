@@ -1,4 +1,4 @@
-// The life of a capture: how it begins, forks, is asked about and ends.
+// The life of a capture: begin, fork, queries, end.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -115,7 +115,7 @@ GROUP(capture_ends, InContext) {
   show("the word", word_at(work.a));
 }
 
-// Threads that launch into a captured stream, and one whose end leaves a capture open.
+// Threads that launch into a captured stream, and a thread that exits with an open capture.
 GROUP(capture_and_threads, InContext) {
   GraphWork work;
   for (const CUstreamCaptureMode mode : capture_modes) {

@@ -1,4 +1,4 @@
-// A capture's graph while it is open: its dependencies, captures into a graph that is there, and graphs in a capture.
+// An open capture's graph: its dependencies, captures into an existing graph, and graphs inside a capture.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -146,7 +146,7 @@ GROUP(graphs_in_a_capture, InContext) {
   show_end("the open graph", work.stream);
 }
 
-// What NCCL does: it gives an object to the graph of an open capture.
+// Like NCCL: gives an object to the graph of an open capture.
 GROUP(capture_keeps_an_object, InContext) {
   GraphWork work;
   Counter count = 0;

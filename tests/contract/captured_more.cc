@@ -1,10 +1,10 @@
-// Which calls a capture bears: by the capturing thread and by another one, in each mode, and on the NULL stream.
+// The calls allowed during a capture: by the capturing thread and by another, in each mode, and on the NULL stream.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// What the calls name. The capture is that of work.stream; `captured_event` was recorded in it.
+// The objects that the calls name. work.stream is captured; `captured_event` was recorded in it.
 struct Beside {
   GraphWork work;
   CUevent done = nullptr, captured_event = nullptr, spare_event = nullptr;
@@ -37,7 +37,7 @@ struct Beside {
     CU(cuCtxSynchronize)();
     make_spares();
   }
-  // Whatever the last call has ended.
+  // Replaces the objects that the last call ended.
   void make_spares() {
     CU(cuEventCreate)(&spare_event, 0);
     CU(cuStreamCreate)(&spare_stream, CU_STREAM_NON_BLOCKING);
@@ -108,7 +108,7 @@ const BesideCall calls_beside[] = {
     ASK("cuDeviceGraphMemTrim", cuDeviceGraphMemTrim, device),
 };
 
-// Those that a capture in a blocking stream makes a difference to, and the graph's calls in that state.
+// Calls that a capture in a blocking stream affects, and the graph calls in that state.
 const BesideCall calls_on_the_null_stream[] = {
     ASK("a launch", cuLaunchKernel, b.work.empty, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
     ASK("a launch, legacy", cuLaunchKernel, b.work.empty, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, nullptr, nullptr),
@@ -139,7 +139,7 @@ const BesideCall calls_on_the_null_stream[] = {
 };
 #undef ASK
 
-// Each call in a capture of its own: its result, and what the capture is then.
+// Makes each call in its own capture; shows the result and the capture's state.
 template <class Calls, class By>
 void ask_beside(const Calls& calls, CUstreamCaptureMode mode, unsigned flags, By by) {
   Beside b;

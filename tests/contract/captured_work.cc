@@ -1,4 +1,4 @@
-// What a capture makes of the work that is put into its stream, and what runs when the graph is launched.
+// How a capture records the work in its stream, and what runs when the graph is launched.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -110,7 +110,7 @@ GROUP(captured_fills, InContext) {
   show("beside the rows", word_at(work.a + 36));
 }
 
-// A driver captures a fill of any address, and says what it thinks of it when the graph is instantiated.
+// A driver captures a fill of any address, and checks it only at instantiation.
 GROUP(captured_fills_of_nothing, InContext) {
   GraphWork work;
   CUdeviceptr freed = 0;

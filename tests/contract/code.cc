@@ -1,4 +1,4 @@
-// Modules: what can be loaded, and what is found in it.
+// Modules: loadable images, and lookups in them.
 #include "tests/contract/suite.h"
 
 namespace contract {

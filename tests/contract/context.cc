@@ -156,7 +156,7 @@ GROUP(primary_context_flags, Initialized) {
   show("cuDevicePrimaryCtxRetain null, device 99", CU(cuDevicePrimaryCtxRetain)(nullptr, 99));
 }
 
-// The primary context's last user lets go while it is current here.
+// The last user releases the primary context while it is current here.
 GROUP(released_context, InContext) {
   CUdeviceptr a = 0, b = 0;
   CUdevice of = 9;
@@ -181,7 +181,7 @@ GROUP(released_context, InContext) {
   show("cuMemFree", CU(cuMemFree_v2)(b));
 }
 
-// Each form of the call: what is refused before a context is made, and then one is.
+// Each form of the call: refused arguments, then a success.
 GROUP(create_context_forms, Initialized) {
   CUcontext made = nullptr;
   show("cuCtxCreate_v2 null", CU(cuCtxCreate_v2)(nullptr, 0, device));
@@ -248,7 +248,7 @@ GROUP(context_questions, InContext) {
   show("cuCtxSetCacheConfig -1", CU(cuCtxSetCacheConfig)(odd<CUfunc_cache>(-1)));
 }
 
-// Each limit of the API: whether it can be asked for, and set to what it is.
+// Each limit: whether it can be read, and set to its current value.
 GROUP(limits, InContext) {
   for (int i = 0; i < CU_LIMIT_MAX; ++i) {
     const auto limit = odd<CUlimit>(i);

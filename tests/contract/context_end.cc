@@ -1,4 +1,4 @@
-// The end of a context that a program made: what is current then, and what calls give where it was current.
+// The end of a created context: the current context afterwards, and the results of calls where it was current.
 #include "tests/contract/contexts.h"
 
 #include <thread>
@@ -6,7 +6,7 @@
 namespace contract {
 namespace {
 
-// What the calls give while a destroyed context is still the thread's current one.
+// Results of calls while a destroyed context is still current in the thread.
 void show_calls_in(const std::string& state, CUcontext dead) {
   CUdevice of = 9;
   unsigned number = 9;
@@ -157,7 +157,7 @@ GROUP(destroyed_elsewhere_then_set, Initialized) {
   show_guarded("cuCtxSynchronize in it", [] { return CU(cuCtxSynchronize)(); });
 }
 
-// The destroyed context was another thread's current one, which then makes it so once more, or a new one has its place.
+// A destroyed context is current in another thread, which sets it again, or a new context has its address.
 GROUP(destroyed_then_made_again, Initialized) {
   const CUcontext a = make_context();
   CUcontext b = nullptr;

@@ -1,4 +1,4 @@
-// Contexts by the calls of CUDA 2, which keep their names.
+// Contexts through CUDA 2's calls, whose names are unchanged.
 #include "tests/contract/suite.h"
 
 namespace contract {

@@ -1,4 +1,4 @@
-// What each context that a program makes has of its own: flags, limits, configurations; and calls that name a context.
+// Settings of each created context: flags, limits, configurations; and calls that name a context.
 #include "tests/contract/contexts.h"
 
 namespace contract {
@@ -105,7 +105,7 @@ GROUP(configurations, Initialized) {
   CU(cuCtxDestroy_v2)(b);
 }
 
-// Calls that name a context while another one is current, and while none is.
+// Calls that name a context while another is current, and while none is.
 GROUP(named_contexts, Initialized) {
   const CUcontext a = make_context(), b = make_context();
   CUdevice of = 9;
@@ -127,7 +127,7 @@ GROUP(named_contexts, Initialized) {
   show("cuCtxEnablePeerAccess with none current", CU(cuCtxEnablePeerAccess)(a, 0));
 }
 
-// Events that stand for all of a context's work.
+// Events for all of a context's work.
 GROUP(context_events, InContext) {
   const CUcontext primary = current_context();
   Objects of_primary;

@@ -1,4 +1,4 @@
-// Created contexts beside the primary one, beside others of other threads, at work when they end, after a fault.
+// Created contexts beside the primary one and beside other threads' ones, at work when they end, and after a fault.
 #include "tests/contract/contexts.h"
 
 #include <thread>
@@ -122,7 +122,7 @@ GROUP(default_streams_of_two, Initialized) {
 }
 
 GROUP(destroy_waits_for_work, InContext) {
-  const Objects of_primary;  // its pinned memory outlives the context that works on it
+  const Objects of_primary;  // its pinned memory must outlive the context that uses it
   CUmodule module = nullptr;
   const CUcontext a = make_context();
   CUstream stream = nullptr;
@@ -202,7 +202,7 @@ GROUP(bad_address_in_one_of_two, Initialized) {
   show_end_of_a_fault(two);
 }
 
-// The failed context is destroyed before anybody asks anything else.
+// Destroys the failed context before any other call.
 GROUP(fault_then_destroy, Initialized) {
   const Two two;
   CU(cuCtxSetCurrent)(two.a);

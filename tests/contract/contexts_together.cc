@@ -1,4 +1,4 @@
-// Several contexts at once: objects of one while another is current, libraries in both.
+// Several contexts at once: using one's objects while another is current, and libraries in both.
 #include "tests/contract/contexts.h"
 
 namespace contract {
@@ -152,7 +152,7 @@ GROUP(module_of_another, Initialized) {
   show("cuModuleUnload with none current", CU(cuModuleUnload)(two.in_b->module));
 }
 
-// A library belongs to no context; what is derived from it does.
+// A library belongs to no context; objects derived from it do.
 GROUP(library_in_two, Initialized) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;

@@ -1,4 +1,4 @@
-# The contract suite: what our libraries answer, held against what the real driver answered. A ctest for each backend.
+# The contract suite: our libraries' answers against the real driver's. A ctest per backend.
 set(contract ${CMAKE_CURRENT_LIST_DIR})
 if(TARGET simgpu)
   add_executable(contract_test
@@ -80,7 +80,7 @@ if(TARGET simgpu)
 
   add_test(NAME contract.simulated COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:contract_test> --gtest_filter=Simulated/*:Table.*:Answers.*)
   set(contract_tests contract.simulated)
-  # A sanitizer's run-time does not bear the jail, nor a library that brings it into a program that has none.
+  # A sanitizer's run-time cannot run in the jail, nor enter a program without one through a library.
   if(NOT IVGPU_SANITIZE)
     add_test(NAME contract.loopback COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:contract_test> --gtest_filter=Loopback*)
     list(APPEND contract_tests contract.loopback)

@@ -32,7 +32,7 @@ const Answers& golden() {
   return answers;
 }
 
-// What `backend` may answer otherwise. Loopback passes on what the simulated GPU behind it answers.
+// The deviations allowed for `backend`. Loopback inherits those of the simulated GPU behind it.
 std::vector<Expectation> expectations_of(const Backend& backend, std::vector<std::string>& complaints) {
   std::vector<Expectation> mine;
   for (Expectation& e : parse_expectations(read_file(EXPECTATIONS), complaints)) {
@@ -50,7 +50,7 @@ void record(const Backend& backend, const std::string& group, const std::vector<
   std::ofstream(record_folder + "/" + backend.name + ".txt") << to_text(answers);
 }
 
-// A question: one group of cases, and whom it is put to.
+// A group of cases and the backend that runs it.
 struct Asked {
   const Backend* backend;
   Group group;
@@ -65,7 +65,7 @@ std::vector<Asked> all_of(const Backend& backend) {
 }
 std::string group_name(const testing::TestParamInfo<Asked>& info) { return info.param.group.name; }
 
-// Each group is run once for all tests of this program.
+// Runs each group once for all tests of this program.
 const Outcome& outcome_of(const Backend& backend, const Group& group, const Backend::Library& library) {
   static std::map<std::pair<std::string, std::string>, Outcome> known;
   const std::pair key(backend.name, group.name);
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Loopback, Contract, testing::ValuesIn(all_of(loopback))
 INSTANTIATE_TEST_SUITE_P(Real, Contract,
                          testing::ValuesIn(real_library().empty() ? std::vector<Asked>{} : all_of(real)), group_name);
 
-// What the handles are that a call takes; null for a parameter that is none.
+// The kind of handle of each parameter type; null if it is no handle.
 template <class P>
 constexpr const char* handle_kind = nullptr;
 template <>
@@ -129,7 +129,7 @@ constexpr const char* handle_kind<CUdevResourceDesc> = "resource description";
 
 struct TakenHandles {
   const char* call;
-  std::array<const char*, 16> kinds;  // of its parameters; null for one that is no handle
+  std::array<const char*, 16> kinds;  // of its parameters; null if it is no handle
 };
 template <class... P>
 constexpr TakenHandles handles_of(const char* call, CUresult (*)(P...)) {
@@ -146,8 +146,8 @@ constexpr TakenHandles taken_handles[] = {
 #include "ring/api/driver.def"
 };
 
-// The cases that a call must have for a handle of this kind. Destroyed contexts have golden answers
-// (contexts_together.cc), and nothing destroys a description.
+// The cases required for a handle of this kind. Destroyed contexts have golden answers (contexts_together.cc), and no
+// call destroys a description.
 void expect_wrong_handles(const std::string& call, const std::string& kind, const std::set<std::string>& asked) {
   for (const std::string how : {"destroyed", "another kind's", "never issued"}) {
     if (how == "destroyed" && (kind == "context" || kind == "resource description")) continue;
@@ -207,8 +207,8 @@ TEST(Table, EachExpectationHasAReasonAndABackend) {
   for (const std::string& c : complaints) ADD_FAILURE() << c;
 }
 
-// Of the simulated GPU, which serves all of it: calls that a case has seen succeed, and those that something, be it
-// nothing at all (everything.cc), has made fail.
+// On the simulated GPU, which serves all calls: those that some case made succeed, and those that some case made fail,
+// even with null arguments (everything.cc).
 struct Seen {
   std::set<std::string> succeeded, failed, submitted;
 };
@@ -228,9 +228,9 @@ Seen seen_of_the_simulated() {
   return seen;
 }
 
-// Calls that cannot succeed: on one device, which is no peer of its own, because no memory lies below 4 GiB, because no
-// array of the simulated GPU is sparse, has its memory mapped later, or has planes, because it has no such thing
-// (functions of host and device, descriptors of memory), or because every driver refuses them.
+// Calls that cannot succeed on the simulated GPU: there is one device and thus no peer, no memory below 4 GiB, and no
+// sparse, late-mapped or planar array; it lacks functions of host and device and memory descriptors; or every driver
+// refuses them.
 const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuCtxDisablePeerAccess",
                                                    "cuDeviceGetP2PAttribute",
@@ -249,7 +249,7 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuProfilerInitialize",
                                                    "cuTexRefGetAddress"};
 
-// The 32-bit forms whose newer form is not served.
+// 32-bit forms whose newer form is not served.
 std::set<std::string> forms_of_what_is_not_served() {
   std::set<std::string> absent, forms;
   for (const api::EntryPoint& e : api::entry_points)
@@ -274,7 +274,7 @@ TEST(Table, EachServedCallHasAGoodCaseAndABadOne) {
   }
 }
 
-// The word `submits` of a line, which the scheduling of the GPU hangs on.
+// The word `submits` of a line, on which GPU scheduling depends.
 TEST(Table, TheCallsThatGiveTheGpuACommandHaveTheWord) {
   const Seen seen = seen_of_the_simulated();
   for (const api::EntryPoint& e : api::entry_points) {
@@ -294,7 +294,7 @@ std::string no_line(const std::string& name, const std::string& group) {
          ": ?\" until a real driver has been asked, and stands where the table has the call";
 }
 
-// Before cuInit, without a context, in one, after a reset, a fault and a fork: see everything.cc.
+// Before cuInit, without and with a context, after a reset, a fault and a fork: see everything.cc.
 TEST(Table, EachServedCallIsAskedInEachStateOfAProcess) {
   const std::set<std::string> left_out = calls_that_change_the_state();
   std::size_t states = 0;

@@ -87,7 +87,7 @@ GROUP(fills, InContext) {
   CU(cuMemFree_v2)(a);
 }
 
-// Host memory as the device's side, and device memory as the host's: CUDA tells by the address what it is.
+// Host memory as the device's side and device memory as the host's: CUDA decides by the address.
 GROUP(copies_of_pinned_memory, InContext) {
   CUdeviceptr a = 0;
   void *p = nullptr, *q = nullptr;
@@ -281,7 +281,7 @@ GROUP(fills_of_words, InContext) {
   show("cuMemsetD8 beyond the end", CU(cuMemsetD8_v2)(a, 1, std::size_t{64} << 20));
 }
 
-// Last in their processes: whether a driver survives these is part of the answer.
+// Last in their processes, since a driver may not survive these.
 GROUP(copy_from_device_as_host, InContext) {
   CUdeviceptr a = 0;
   CU(cuMemAlloc_v2)(&a, 4096);

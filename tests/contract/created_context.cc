@@ -1,4 +1,4 @@
-// Contexts that a program makes: how they are made, which one is current then, what each has of its own.
+// Created contexts: their creation, which one is current afterwards, and each one's own state.
 #include "tests/contract/contexts.h"
 
 namespace contract {

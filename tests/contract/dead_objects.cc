@@ -1,11 +1,11 @@
-// What dies with a context that a program made, and how the handles of the dead answer. A driver may take such a handle
-// for a pointer: so each case is a process.
+// Objects that end with a created context, and calls with their handles. A driver may use such a handle as a pointer,
+// so each case has its own process.
 #include "tests/contract/contexts.h"
 
 namespace contract {
 namespace {
 
-// A process with a context that lives and is current, its objects, and those of one that has been destroyed.
+// A process with a live current context and its objects, and the objects of a destroyed one.
 struct Ended {
   Ended() {
     CU(cuInit)(0);
@@ -136,7 +136,7 @@ GROUP(dead_function, Loaded) {
   });
 }
 
-// The same with no context current, as at the end of a program that destroys in the wrong order.
+// The same with no current context, as in a program that destroys in the wrong order.
 GROUP(dead_objects_without_context, Loaded) {
   const auto ask = [](const std::string& what, const std::function<CUresult(const Objects& dead)>& call) {
     ask_dead(what, [&](const Objects& dead, const Objects&) {

@@ -41,7 +41,7 @@ GROUP(device_identity, Initialized) {
   show_flag("at least one", count >= 1);
   show("cuDeviceGetName", CU(cuDeviceGetName)(text, sizeof text, device));
   show_flag("it has a name", text[0] != '\0');
-  // The real driver takes a length of 0 for one without end, and fills all there is with zeros.
+  // The real driver takes a length of 0 as unlimited, and fills all available memory with zeros.
   show_guarded("cuDeviceGetName length 0", [&] { return CU(cuDeviceGetName)(fenced(64), 0, device); });
   show("cuDeviceGetName length 4", CU(cuDeviceGetName)(text, 4, device));
   show("characters of it", static_cast<long long>(std::strlen(text)));

@@ -1,10 +1,10 @@
-// A context after a fault: what still works, and what tells of it. Nothing works after these groups.
+// A context after a fault: calls that still work, and calls that report it. Every later call fails.
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// A context that a kernel's store to address 16 has ended, and what was made in it before.
+// A context ended by a kernel's store to address 16, and earlier objects of it.
 struct Failed {
   CUmodule module = nullptr;
   CUfunction store = nullptr;
@@ -132,7 +132,7 @@ GROUP(after_a_fault, InContext) {
   failed.contexts();
 }
 
-// How a kernel's own end by `trap` and a misaligned store are told.
+// The errors after a kernel's `trap` and after a misaligned store.
 GROUP(after_a_trap, InContext) {
   CUmodule module = nullptr;
   CUfunction stop = nullptr;

@@ -1,4 +1,4 @@
-// Functions: their attributes, and how many blocks of them fit.
+// Functions: their attributes and occupancy.
 #include "tests/contract/suite.h"
 
 namespace contract {

@@ -1,4 +1,4 @@
-// Graphs as such: what is in them, how their nodes hang together, copies of them.
+// Graphs: their nodes, dependencies and copies.
 #include <algorithm>
 
 #include "tests/contract/graphs.h"
@@ -36,7 +36,7 @@ GROUP(graphs_without_a_context, Initialized) {
   show("cuGraphDestroy", CU(cuGraphDestroy)(graph));
 }
 
-// A diamond: one node, two behind it, one behind both; and a node alone.
+// A diamond: one node, two after it, one after both; and a separate node.
 struct Diamond {
   CUgraph graph = make_graph();
   CUgraphNode top = add_empty(graph), left = add_empty(graph, {top}), right = add_empty(graph, {top}),
@@ -92,8 +92,8 @@ GROUP(dead_graphs, Loaded) {
   });
 }
 
-// A list of the driver's, asked with no buffer, one that fits, a larger one and a smaller one. `filled` tells how many
-// of the buffer's 16 places are null, and how many are as they were.
+// A list from the driver, with no buffer, an exact one, a larger and a smaller one. `filled` shows how many of the
+// buffer's 16 entries are null, and how many are unchanged.
 template <class Ask>
 void show_list(const std::string& what, Ask ask) {
   constexpr std::size_t places = 16;

@@ -1,4 +1,4 @@
-// Nodes by the calls that take any kind, and nodes with a condition.
+// Nodes through the calls for any kind, and conditional nodes.
 #include "tests/contract/graphs.h"
 
 namespace contract {

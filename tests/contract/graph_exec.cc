@@ -1,4 +1,4 @@
-// Executable graphs: how they are made, launched and changed.
+// Executable graphs: instantiation, launches and changes.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -106,7 +106,7 @@ GROUP(graph_launches, InContext) {
   show("destroy the exec while it runs", CU(cuGraphExecDestroy)(exec));
   show("wait", CU(cuCtxSynchronize)());
   show("calls", row.count);
-  // Two launches of one exec do not overlap, not even in two streams.
+  // Two launches of one executable do not overlap, even in two streams.
   Gate gate;
   Counter order = 0;
   CUgraph held = make_graph();

@@ -1,10 +1,10 @@
-// The kinds of nodes: how they are added, what they say of themselves and how they are changed.
+// Kinds of nodes: adding, querying and changing them.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// Adds by `add(node, graph, dependencies, count)` with good and bad graphs and dependencies. Returns a good node.
+// Adds by `add(node, graph, dependencies, count)` with valid and invalid graphs and dependencies. Returns a valid node.
 template <class Add>
 CUgraphNode show_adding(const std::string& what, CUgraph graph, Add add) {
   CUgraphNode node = nullptr, made = nullptr, before = add_empty(graph);

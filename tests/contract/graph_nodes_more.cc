@@ -1,4 +1,4 @@
-// The kinds of nodes that hold something: graphs, events, words, memory and conditions; and the calls for any kind.
+// Nodes for graphs, events, words, memory and conditions; and the calls for any kind.
 #include "tests/contract/batches.h"
 #include "tests/contract/graphs.h"
 
@@ -187,7 +187,7 @@ GROUP(memory_nodes, InContext) {
   show("reserved in the end", static_cast<long long>(used));
 }
 
-// Without nodes that allocate, no memory is held for graphs.
+// Without allocation nodes, graphs hold no memory.
 GROUP(graph_memory_attributes, InContext) {
   for (const auto& [name, attribute] : {std::pair{"used", CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT},
                                         {"used at most", CU_GRAPH_MEM_ATTR_USED_MEM_HIGH},

@@ -1,4 +1,4 @@
-// cuGraphExecUpdate, and objects that graphs keep.
+// cuGraphExecUpdate, and objects retained by graphs.
 #include "tests/contract/graphs.h"
 
 namespace contract {

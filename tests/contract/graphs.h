@@ -1,4 +1,4 @@
-// What cases about callbacks, captures and graphs share.
+// Shared helpers of cases about callbacks, captures and graphs.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ inline void enter_context() {
   CU(cuCtxSetCurrent)(context);
 }
 
-// show_alone of a call in the primary context.
+// show_alone() with the primary context current.
 template <class F>
 void show_alone_in_context(const std::string& what, const F& call) {
   show_alone(what, [&] {
@@ -26,7 +26,7 @@ void show_alone_in_context(const std::string& what, const F& call) {
   });
 }
 
-// The call's result in a thread of its own, which has the same context.
+// The call's result in another thread with the same context.
 template <class F>
 CUresult in_a_thread(const F& call) {
   const CUcontext context = current_context();
@@ -42,7 +42,7 @@ CUresult in_a_thread(const F& call) {
 using Counter = std::atomic<int>;
 inline void count_call(void* counter) { ++*static_cast<Counter*>(counter); }
 
-// Waits for two seconds at most until the count is `wanted`. Returns the count.
+// Waits at most two seconds for the count `wanted`. Returns the count.
 inline int settled(const Counter& count, int wanted) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (count < wanted && std::chrono::steady_clock::now() < end)
@@ -50,7 +50,7 @@ inline int settled(const Counter& count, int wanted) {
   return count;
 }
 
-// A host function that holds its stream until the gate opens, for five seconds at most.
+// A host function that blocks its stream until the gate opens, at most five seconds.
 struct Gate {
   std::atomic<bool> open = false, entered = false;
 
@@ -221,7 +221,7 @@ inline CUstreamCaptureStatus capture_of(CUstream stream) {
   return status;
 }
 
-// Ends the capture and shows how it ends, and of the graph whether there is one and what is in it.
+// Ends the capture; shows the result, whether there is a graph, and its contents.
 inline CUgraph show_end(const std::string& what, CUstream stream) {
   auto graph = untouched<CUgraph>();
   const CUresult code = CU(cuStreamEndCapture)(stream, &graph);

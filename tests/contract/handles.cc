@@ -1,16 +1,16 @@
-// Handles that are none: destroyed ones, and such as no call ever gave.
+// Invalid handles: destroyed ones, and ones that no call ever returned.
 //
-// The real driver takes a handle as a pointer, and a program that passes a wrong one may end; so does the simulated
-// GPU, on purpose. So these cases have no golden answers. Our guest library knows which handles are alive, and answers
-// CUDA_ERROR_INVALID_HANDLE (for contexts CUDA_ERROR_INVALID_CONTEXT, but CUDA_ERROR_CONTEXT_IS_DESTROYED where one is to
-// be destroyed, as the real driver does): asked of it alone.
+// The real driver uses a handle as a pointer, so a program with a wrong one may crash; the simulated GPU crashes on
+// purpose. So these cases have no golden answers. Only our guest library runs them: it knows the live handles, and
+// returns CUDA_ERROR_INVALID_HANDLE. For contexts it returns CUDA_ERROR_INVALID_CONTEXT, and for destroying one
+// CUDA_ERROR_CONTEXT_IS_DESTROYED, as the real driver does.
 #include "tests/contract/handles.h"
 
 #include "tests/contract/arrays.h"
 #include "tests/contract/batches.h"
 #include "tests/contract/graphs.h"
 
-// A case's name is what the handle is, and the call's: a test holds them against the table.
+// A case's name has the handle's state and the call's name; a test compares these with the table.
 #define ASK(what, call, ...) show(kind + " " what ", " #call, CU(call)(__VA_ARGS__))
 
 namespace contract {
@@ -87,7 +87,7 @@ void with_stream_of_questions(const std::string& kind, CUstream s) {
   ASK("stream", cuStreamGetGreenCtx, s, &green);
 }
 
-// Calls of rows, and those whose direction the pointers tell.
+// Copies of rows, and copies whose direction the pointers decide.
 void with_stream_of_copies(const std::string& kind, CUstream s) {
   CUdeviceptr a = 0;
   char host[64] = "";
@@ -556,7 +556,7 @@ void destroyed() {
   CUgreenCtx green = nullptr;
   CU(cuGreenCtxCreate)(&green, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM);
   CU(cuGreenCtxDestroy)(green);
-  with_green_context("destroyed", green, nullptr);  // nothing ends a description
+  with_green_context("destroyed", green, nullptr);  // no call ends a description
 }
 
 void of_another_kind() {

@@ -1,4 +1,4 @@
-// A group that only the guest library is asked; handles.cc says why.
+// A group that only the guest library runs; handles.cc says why.
 #pragma once
 
 #include "tests/contract/suite.h"

@@ -1,4 +1,4 @@
-// The kernels of a library and the functions of a module as lists, and what stands beside them.
+// A library's kernels and a module's functions as lists, and related queries.
 #include <algorithm>
 
 #include "tests/contract/suite.h"

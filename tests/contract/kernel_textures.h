@@ -1,4 +1,4 @@
-// What cases about textures and surfaces in kernels share: kernels of one instruction, arrays with texels.
+// Shared helpers of cases about textures and surfaces in kernels: kernels of one instruction, arrays with texels.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ TexelRow row_of(T... values) {
   return {row_word(values)...};
 }
 
-// Runs an instruction for one thread. It finds the object in %rd1 and the row's words in %r0 to %r7 and, as floats, in
-// %f0 to %f7; it writes %r20 to %r23.
+// Runs an instruction in one thread. Inputs: the object in %rd1, the row's words in %r0 to %r7 and, as floats, in %f0
+// to %f7. Outputs: %r20 to %r23.
 class Instruction {
  public:
   explicit Instruction(const std::string& text);
-  // The four words; all ones when the kernel cannot be loaded or fails, whose code `why` then holds.
+  // The four output words; all ones if the kernel cannot be loaded or fails, with the error in why().
   std::array<unsigned, 4> run(unsigned long long object, const TexelRow& row);
   CUresult why() const { return why_; }
 
@@ -35,10 +35,10 @@ class Instruction {
   CUresult why_ = CUDA_SUCCESS;
 };
 
-// Shows the first `count` words that the instruction gives, as numbers.
+// Shows the first `count` output words as numbers.
 void show_words(const std::string& what, const std::string& text, unsigned long long object, const TexelRow& row,
                 unsigned count = 1);
-// Shows how a kernel ends that does this.
+// Shows the error of a kernel with this instruction.
 void show_end(const std::string& what, const std::string& text, unsigned long long object, const TexelRow& row);
 
 struct Texels {

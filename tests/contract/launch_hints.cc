@@ -1,4 +1,4 @@
-// Launch attributes that are hints: each with good and bad values, one by one.
+// Launch attributes that are hints, each with valid and invalid values.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -127,7 +127,7 @@ GROUP(launch_programmatic_event, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// The attributes that are hints of other kinds.
+// Hint attributes with numeric values.
 GROUP(launch_numbers, InContext) {
   const CUfunction empty = function_of(load_module(), "empty");
   const auto try_numbers = [&](CUlaunchAttributeID tag, const std::string& name) {

@@ -140,7 +140,7 @@ GROUP(kernel_attributes, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// A library outlives the context's reset; what was derived from it in the context does not.
+// A library survives the context's reset; objects derived from it in the context do not.
 GROUP(library_after_a_reset, InContext) {
   const CUlibrary library = load_library();
   CUkernel kernel = nullptr;

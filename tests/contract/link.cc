@@ -1,12 +1,12 @@
-// The JIT linker: what can be added, what is missing or there twice, and what comes out. No case looks into the image,
-// whose form is the driver's own.
+// The JIT linker: valid inputs, missing and duplicate symbols, and the result. No case reads the image, whose format is
+// the driver's.
 #include "ring/abi/image.h"
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// `twice` calls `doubled`, which is in another text; so is the variable `offset`.
+// `twice` calls `doubled`, and reads `offset`; both are in another text.
 char calls_another[] = R"(
 .version 7.0
 .target sm_70
@@ -62,7 +62,7 @@ CUlinkState new_link() {
   return state;
 }
 
-// Both logs, as a program asks for them.
+// Both logs.
 struct Logs {
   char info[1024] = "untouched", error[1024] = "untouched";
   CUjit_option names[4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
@@ -84,7 +84,7 @@ struct Logs {
   }
 };
 
-// Runs `twice` of a loaded module on 20: 41 if function and variable are those of the other text.
+// Runs `twice` of a loaded module on 20: 41 if function and variable come from the other text.
 void show_twice(CUmodule module) {
   CUdeviceptr out = 0;
   CUfunction function = nullptr;
@@ -205,7 +205,7 @@ GROUP(link_bad_texts, InContext) {
   show("it logged", logs.error[0] != 'u' && logs.error[0] != '\0' ? 1 : 0);
 }
 
-// Where an input ends. The NUL is to be there, whether it is counted or not.
+// The length of an input. A NUL must follow, whether or not it is counted.
 GROUP(link_lengths, InContext) {
   const auto add_bytes = [](char* text, std::size_t size) {
     return CU(cuLinkAddData_v2)(new_link(), CU_JIT_INPUT_PTX, text, size, nullptr, 0, nullptr, nullptr);
@@ -242,12 +242,12 @@ GROUP(link_empty_library, InContext) {
   show("cuLinkComplete", CU(cuLinkComplete)(state, &image, &size));
 }
 
-// A fat binary with one text, as `fatbinary` writes it to a file. The real driver reads where the entry's options are, and
-// dies without them.
+// A fat binary with one text, as `fatbinary` writes it. The real driver reads where the entry's options are, and
+// crashes without them.
 struct FatBinary {
   cuabi::ContainerHeader container{};
   cuabi::EntryHeader entry{};
-  std::uint64_t options[2] = {sizeof entry + 8, 0};  // where they are, from the entry on, and none
+  std::uint64_t options[2] = {sizeof entry + 8, 0};  // their offset from the entry, and no options
   char text[sizeof is_called + 8] = {};
 
   FatBinary() {
@@ -438,7 +438,7 @@ GROUP(link_complete, InContext) {
   show_guarded("cuLinkComplete null", [&] { return CU(cuLinkComplete)(other, nullptr, &size); });
 }
 
-// When the logs are written, and what becomes of their sizes.
+// When the driver writes the logs, and how it changes their sizes.
 GROUP(link_logs, InContext) {
   Logs logs;
   CUlinkState state = nullptr;
@@ -469,7 +469,7 @@ GROUP(link_logs_of_success, InContext) {
   logs.show_state("destroyed");
 }
 
-// Two errors: the log of the second comes behind the first's.
+// Two errors: the second's log follows the first's.
 GROUP(link_logs_of_two, InContext) {
   Logs logs;
   const CUlinkState state = logs.link();
@@ -508,7 +508,7 @@ GROUP(link_wall_time, InContext) {
   show_flag("there is a time", time >= 0);
 }
 
-// Whose a state is, if anybody's.
+// Whether a link state belongs to a context.
 GROUP(link_after_pop, InContext) {
   const CUlinkState state = new_link();
   CUcontext context = nullptr;

@@ -1,5 +1,5 @@
-// Variables in managed memory: who names them, what is said of them, and when program and GPU see what the other has
-// written. A program that keeps to CUDA's rules for devices without CONCURRENT_MANAGED_ACCESS sees the same everywhere.
+// Variables in managed memory: lookups, queries, and when program and GPU see each other's writes. A program that
+// follows CUDA's rules for devices without CONCURRENT_MANAGED_ACCESS gets the same results everywhere.
 #include "tests/contract/suite.h"
 
 #include <string>
@@ -78,7 +78,7 @@ CUresult launch(CUfunction f, CUstream stream = nullptr) {
   return CU(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr);
 }
 
-// After each kind of wait the host sees what the kernel has written, and the kernel what the host has.
+// After each kind of wait, host and kernel see each other's writes.
 GROUP(managed_variable_waits, InContext) {
   const CUmodule module = load();
   const CUfunction add = function(module, "add");
@@ -170,7 +170,7 @@ GROUP(managed_variable_copies, InContext) {
   expect_word("its last word then", word_at(row + 8996), 0x01010103);
 }
 
-// A pointer in one variable to another, which the loader has filled in, and which host and kernel both follow.
+// A pointer from one variable to another, set by the loader; host and kernel both follow it.
 GROUP(managed_variable_pointers, InContext) {
   const CUmodule module = load();
   const CUdeviceptr place = address(module, "place"), other = address(module, "other");
@@ -182,7 +182,7 @@ GROUP(managed_variable_pointers, InContext) {
   expect_word("the kernel has followed it", word_at(other), 101);
 }
 
-// Two streams whose kernels use two variables, and a host that waits for one of them at a time.
+// Two streams use two variables, and the host waits for one stream at a time.
 GROUP(managed_variable_streams, InContext) {
   const CUmodule module = load();
   const CUfunction add = function(module, "add"), follow = function(module, "follow");
@@ -241,7 +241,7 @@ GROUP(managed_variable_attributes, InContext) {
   show("cuCtxSynchronize", CU(cuCtxSynchronize)());
 }
 
-// As the C++ runtime asks: when the program starts, in no context.
+// Looked up as the C++ runtime does: at the program's start, without a context.
 GROUP(managed_variable_of_library, Initialized) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -280,7 +280,7 @@ GROUP(managed_variable_of_library, Initialized) {
   show("its memory type then", CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a));
 }
 
-// Two modules of one image have variables of their own.
+// Two modules of one image have separate variables.
 GROUP(managed_variable_of_two_modules, InContext) {
   const CUmodule one = load(), two = load();
   Word *const first = word_at(address(one, "word")), *const second = word_at(address(two, "word"));
@@ -301,7 +301,7 @@ GROUP(managed_variable_of_two_modules, InContext) {
   expect_word("the second is kept", second, 41);
 }
 
-// A created context takes its modules' variables along.
+// A created context ends with its modules' variables.
 GROUP(managed_variable_in_contexts, InContext) {
   const CUmodule mine = load();
   Word* const word = word_at(address(mine, "word"));
@@ -322,7 +322,7 @@ GROUP(managed_variable_in_contexts, InContext) {
   expect_word("its variable is kept", word, 51);
 }
 
-// A library's variable, when the context in which it was used is reset.
+// A library's variable after a reset of the context that used it.
 GROUP(managed_variable_after_a_reset, InContext) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -343,7 +343,7 @@ GROUP(managed_variable_after_a_reset, InContext) {
   expect_word("its value is 8 again", word_at(a), 8);
 }
 
-// The same, of a program that does not look the variable up again, as the C++ runtime does not.
+// The same in a program that keeps the address, as the C++ runtime does.
 GROUP(managed_variable_over_a_reset, InContext) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -370,7 +370,7 @@ GROUP(managed_variable_over_a_reset, InContext) {
   expect_word("its value is 8", word_at(a), 8);
 }
 
-// A created context that ends beside a library whose variable it has used.
+// A created context ends, and a library remains whose variable it used.
 GROUP(managed_variable_of_library_in_contexts, InContext) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;

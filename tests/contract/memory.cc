@@ -66,7 +66,7 @@ GROUP(host_memory, InContext) {
   show("cuMemFreeHost null", CU(cuMemFreeHost)(nullptr));
 }
 
-// Pinned memory that was freed serves a larger block, and a copy reaches over all of it.
+// Freed pinned memory serves a larger block, and one copy spans all of it.
 GROUP(host_memory_again, InContext) {
   constexpr std::size_t mib = 1 << 20;
   void* p = nullptr;

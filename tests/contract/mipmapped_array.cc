@@ -101,7 +101,7 @@ GROUP(mipmapped_array_null_handles, InContext) {
                [&] { return CU(cuMipmappedArrayGetMemoryRequirements)(&needs, nullptr, device); });
 }
 
-// Last in its process: a level is its owner's.
+// Last in its process: a level belongs to its mipmapped array.
 GROUP(mipmapped_array_level_destroyed, InContext) {
   CUarray level = nullptr;
   CU(cuMipmappedArrayGetLevel)(&level, make_mipmapped(described(64, 16), 3), 1);

@@ -1,4 +1,4 @@
-// What is known of a pointer.
+// Queries about pointers.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -56,7 +56,7 @@ GROUP(pointers, InContext) {
   show("type of freed memory", CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a));
 }
 
-// Each attribute of memory of each kind; of the stack, too, which CUDA does not know.
+// Each attribute for each kind of memory; also for the stack, which CUDA does not know.
 void every_attribute(const std::string& kind, CUdeviceptr at) {
   for (int i = 1; i <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE; ++i) {
     unsigned long long value[8] = {};  // as large as any attribute's type

@@ -1,4 +1,4 @@
-// cuGetProcAddress and export tables: how everything else is found.
+// cuGetProcAddress and export tables, by which a runtime finds all other calls.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -50,7 +50,7 @@ GROUP(export_tables, Initialized) {
   std::memset(&unknown, 0x5a, sizeof unknown);
   show("unknown", CU(cuGetExportTable)(&table, &unknown));
   show_flag("no table", table == nullptr);
-  // The one that the runtime asks for first.
+  // The table that the runtime requests first.
   constexpr unsigned char runtimes[] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
                                         0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
   CUuuid known{};

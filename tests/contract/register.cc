@@ -1,4 +1,4 @@
-// Registered memory: which memory can be, what is known of it, and what copies and kernels do with it.
+// Registered memory: which memory qualifies, queries about it, and its use in copies and kernels.
 #include "tests/contract/suite.h"
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ GROUP(register_flags, InContext) {
   show_registered("flags 4", anonymous(), page, CU_MEMHOSTREGISTER_IOMEMORY);
 }
 
-// Two may share a page, and no byte. No copy reaches from one into the other.
+// Two registrations may share a page, but no byte. No copy may span both.
 GROUP(register_neighbours, InContext) {
   char* p = anonymous();
   CUdeviceptr a = 0;
@@ -176,7 +176,7 @@ GROUP(register_after_a_reset, InContext) {
   show("cuMemHostUnregister in it", CU(cuMemHostUnregister)(p));
 }
 
-// What a kernel writes to memory that it may only read.
+// A kernel writes to read-only registered memory.
 GROUP(register_constant_memory, InContext) {
   char* p = anonymous();
   CUdeviceptr a = 0;

@@ -1,4 +1,4 @@
-// Attributes of streams: one group for what may be set, one for each kind of value that is refused.
+// Stream attributes: a group for valid values, and one for each kind of invalid value.
 #include "tests/contract/contexts.h"
 
 namespace contract {
@@ -48,7 +48,7 @@ GROUP(stream_attributes_new, InContext) {
   show("_ptsz", CU(cuStreamGetAttribute_ptsz)(nullptr, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
 }
 
-// Tags that are for launches only, and such as are none.
+// Tags for launches only, and invalid tags.
 GROUP(stream_attributes_of_launches, InContext) {
   const CUstream stream = new_stream();
   CUstreamAttrValue value = zeros();
@@ -146,7 +146,7 @@ GROUP(stream_attributes_window, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// Memory that is not the program's, or not the device's.
+// Memory that does not belong to the program or the device.
 GROUP(stream_attributes_window_elsewhere, InContext) {
   constexpr auto tag = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
   const CUstream stream = new_stream();

@@ -45,7 +45,7 @@ struct AddGroup {
 
 // ---- calls ---------------------------------------------------------------------------------------------------------
 
-// The library's function; ends the group when the library lacks it.
+// The library's function; ends the group if the library lacks it.
 void* symbol(const char* name);
 
 template <std::size_t N>
@@ -55,9 +55,9 @@ struct Name {
     for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
   }
 };
-// Notes that a case called `name`, the result, and whether the call put a command into a stream.
+// Records the call's result, and whether it put a command into a stream.
 void told(const char* name, CUresult code, bool submitted);
-// The number of commands that the calling thread has put into streams. Only the simulated GPU counts them; else 0.
+// The number of commands that this thread has put into streams; 0 except on the simulated GPU.
 std::uint64_t commands();
 
 template <Name name, class F>
@@ -77,7 +77,7 @@ template <Name name, class F>
 Entry<name, F> entry() {
   return {reinterpret_cast<F*>(symbol(name.text))};
 }
-// The call by its exported symbol, as the table writes it: CU(cuMemAlloc_v2)(&a, 16).
+// The call by its exported symbol, as in the table: CU(cuMemAlloc_v2)(&a, 16).
 #define CU(name) (::contract::entry<#name, decltype(::name)>())
 
 // ---- answers -------------------------------------------------------------------------------------------------------
@@ -87,10 +87,10 @@ void show(const std::string& what, long long value);
 inline void show_flag(const std::string& what, bool value) { show(what, value ? 1LL : 0LL); }
 // Shows the result of `call`, or "crashes" if it ends with a memory fault. The group goes on.
 void show_guarded(const std::string& what, const std::function<CUresult()>& call);
-// The same in a new process that has not used the driver, for a call that may leave the driver unusable. Also shows
-// "crashes" if the call does not return. Only for groups with Start::Loaded.
+// The same in a new process with an unused driver, for a call that may break the driver. Also shows "crashes" if the
+// call hangs. Only for groups with Start::Loaded.
 void show_alone(const std::string& what, const std::function<CUresult()>& call);
-// Memory of `bytes` that no writable page follows, so that a driver that writes past the end faults.
+// `bytes` of memory before an inaccessible page, so that a driver that writes past the end faults.
 char* fenced(std::size_t bytes);
 // Runs cases in a forked child of this process.
 void in_a_child(const std::function<void()>& cases);

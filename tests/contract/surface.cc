@@ -96,7 +96,7 @@ GROUP(surface_number_twice, InContext) {
   show_guarded("cuSurfObjectDestroy again", [&] { return CU(cuSurfObjectDestroy)(object); });
 }
 
-// A texture's number is no surface's.
+// A texture's handle is no surface's.
 GROUP(surface_number_of_a_texture, InContext) {
   const auto resource = surface(64, 16);
   const auto sampling = zeroed<CUDA_TEXTURE_DESC>();

@@ -1,4 +1,4 @@
-// What a kernel reads from surfaces and writes to them: above all what the documents leave open.
+// A kernel's reads and writes of surfaces, above all where the documentation is silent.
 #include "tests/contract/kernel_textures.h"
 
 namespace contract {

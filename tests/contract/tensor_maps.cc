@@ -1,11 +1,11 @@
-// Tensor maps. Their bytes are the driver's own, so the cases show what is accepted, and whether equal arguments make equal
-// bytes.
+// Tensor maps. Their bytes depend on the driver, so the cases show valid arguments, and whether equal arguments make
+// equal bytes.
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// A plain tensor of three dimensions. A case changes one thing.
+// A plain tensor of three dimensions; a case changes one parameter.
 struct Tiled {
   CUtensorMap map;
   CUtensorMap* to = &map;
@@ -120,7 +120,7 @@ GROUP(tensor_maps_tiled_modes, InContext) {
   });
 }
 
-// Four and six bits a value: newer GPUs than the H200 have them.
+// Values of four and six bits, for GPUs newer than the H200.
 GROUP(tensor_maps_packed, InContext) {
   const CUdeviceptr a = some_memory();
   for (const int type : {13, 14, 15}) {
@@ -140,7 +140,7 @@ GROUP(tensor_maps_packed, InContext) {
   }
 }
 
-// Whose address it is.
+// Addresses of each kind of memory.
 GROUP(tensor_maps_addresses, InContext) {
   const CUdeviceptr a = some_memory();
   void* pinned = nullptr;
@@ -187,7 +187,7 @@ GROUP(tensor_maps_null, InContext) {
   });
 }
 
-// A picture of 32 by 16 pixels of 64 channels, four times.
+// Four pictures of 32 by 16 pixels with 64 channels.
 struct Pixels {
   CUtensorMap map;
   CUdeviceptr address;

@@ -1,5 +1,5 @@
-// What a kernel reads of texels of each format, outside of arrays, and through numbers that name no object. Here
-// coordinates are places, since numbers in one dimension are those of linear memory alone (texture_in_kernel.cc).
+// A kernel's reads of texels of each format, outside arrays, and through invalid handles. Coordinates are positions
+// here, since texel numbers in one dimension exist for linear memory only (texture_in_kernel.cc).
 #include "tests/contract/arrays.h"
 #include "tests/contract/kernel_textures.h"
 
@@ -90,7 +90,7 @@ GROUP(texel_reads_borders, InContext) {
   ask("of sRGB", CU_AD_FORMAT_UNSIGNED_INT8, CU_TRSF_SRGB);
 }
 
-// A line is filtered with a border from above. Which address mode says so, and whether layers do the same.
+// Filtering at a border from above: which address mode decides, and whether layers do the same.
 GROUP(texel_reads_lines, InContext) {
   const float texels[] = {10, 20, 10, 20};
   for (const auto& [first, second] : {std::pair{border, border}, {clamp, border}, {border, clamp}, {clamp, clamp}}) {
@@ -105,7 +105,7 @@ GROUP(texel_reads_lines, InContext) {
   }
 }
 
-// Numbers of texels in two dimensions and more, outside of the array.
+// Texel numbers in two and more dimensions, outside the array.
 GROUP(texel_reads_numbered, InContext) {
   const float texels[] = {1, 2, 3, 4, 5, 6, 7, 8};
   const CUarray plane = array_of({.width = 2, .height = 2}, texels);
@@ -173,7 +173,7 @@ GROUP(texel_sizes, InContext) {
   ask("layered cube", 12, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED);
 }
 
-// Where a question that only references answer fails.
+// Where a query fails that only references answer.
 GROUP(texel_questions_to_references, InContext) {
   const char text[] =
       ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 object)\n{\n"
@@ -187,7 +187,7 @@ GROUP(texel_questions_to_references, InContext) {
        loaded == CUDA_SUCCESS ? CU(cuModuleGetFunction)(&function, module, "k") : loaded);
 }
 
-// What is read through an entry of the table that holds no object. Each may be the end of the context.
+// Reads through an empty table entry. Each may end the context.
 GROUP(texel_reads_of_number_0, InContext) {
   show_words("by number", numbered, 0, row_of(0), 4);
   show_words("by place", along, 0, row_of(0.5F), 4);
@@ -221,7 +221,7 @@ GROUP(texel_stores_through_a_texture, InContext) {
 }
 GROUP(texel_stores_to_number_0, InContext) { show_end("trap", "suld.b.1d.b32.trap {%r20}, [%rd1, {0}];", 0, {}); }
 
-// What a copy of a part of a texel leaves.
+// The effect of copying a part of a texel.
 GROUP(texel_parts_copied, InContext) {
   const unsigned texels[] = {0x11111111, 0x22222222, 0x33333333, 0x44444444};
   const CUarray array = array_of({.format = CU_AD_FORMAT_UNSIGNED_INT32, .width = 4}, texels);

@@ -1,4 +1,4 @@
-// Texture objects: what they can be made of, and what is said of them.
+// Texture objects: valid resources, and queries.
 #include "tests/contract/arrays.h"
 
 namespace contract {
@@ -38,7 +38,7 @@ View view_of(CUresourceViewFormat format, std::size_t width, std::size_t height 
   return view;
 }
 
-// Creates a texture object and shows how that went. It is destroyed.
+// Creates a texture object, shows the result, and destroys the object.
 void show_created(const std::string& what, const Resource& resource, const Sampling& sampling,
                   const View* view = nullptr) {
   CUtexObject object = 0;
@@ -186,7 +186,7 @@ GROUP(texture_errors, InContext) {
   show_created("seamless", resource_of(make_array(described(16, 16, 6, CUDA_ARRAY3D_CUBEMAP))), sampling);
 }
 
-// Combinations of modes that CUDA's documentation calls unsupported, and those that it says nothing of.
+// Combinations that CUDA's documentation calls unsupported, or does not mention.
 GROUP(texture_sampling, InContext) {
   const auto resource = resource_of(make_array(described(64, 16, 0, 0, CU_AD_FORMAT_FLOAT)));
   const auto bytes = resource_of(make_array(described(64, 16, 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 4)));
@@ -341,7 +341,7 @@ GROUP(texture_views_of_parts, InContext) {
   show_layers(8, 0, 8);
 }
 
-// An object outlives what it was made of, as a number; that a kernel must not use it is the program's affair.
+// The handle outlives its resource; that no kernel uses it is the program's duty.
 GROUP(texture_after_its_array, InContext) {
   const CUarray array = make_array(described(64, 16));
   const auto resource = resource_of(array);
@@ -366,7 +366,7 @@ GROUP(texture_without_context, InContext) {
   show("cuTexObjectDestroy", CU(cuTexObjectDestroy)(object));
 }
 
-// Numbers of none. Last in their processes each, since a driver may take a number for an index.
+// Invalid handles. Each is last in its process, since a driver may use a handle as an index.
 GROUP(texture_number_0, InContext) {
   auto found = zeroed<Sampling>();
   show_guarded("cuTexObjectDestroy 0", [] { return CU(cuTexObjectDestroy)(0); });

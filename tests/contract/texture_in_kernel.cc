@@ -1,4 +1,4 @@
-// What a kernel reads from textures: above all what the documents leave open. Floats are shown as their bits.
+// A kernel's reads of textures, above all where the documentation is silent. Floats are shown as bits.
 #include <limits>
 
 #include "tests/contract/kernel_textures.h"
@@ -80,7 +80,7 @@ GROUP(texture_reads_points, InContext) {
   }
 }
 
-// Whether a point's coordinate is rounded before its texel is chosen.
+// Whether a coordinate is rounded before point sampling chooses its texel.
 GROUP(texture_reads_points_at_edges, InContext) {
   const unsigned long long plain = texture_of(row_of_four(), sampling_of(point, clamp));
   for (const int shift : {8, 9, 10, 12, 16, 20, 23}) {
@@ -100,7 +100,7 @@ GROUP(texture_reads_linear, InContext) {
   }
 }
 
-// The fraction's bits and their rounding: between 0 and 256 the value is the weight.
+// The fraction's bits and rounding: between 0 and 256 the value equals the weight.
 GROUP(texture_reads_weights, InContext) {
   const float texels[] = {0, 256};
   const unsigned long long object = texture_of(array_of({.width = 2}, texels), sampling_of(linear, clamp));
@@ -303,7 +303,7 @@ GROUP(texture_fault_destroyed, InContext) {
   show_end("tex", numbered, object, {});
 }
 GROUP(texture_fault_freed_memory, InContext) {
-  // What the kernel needs takes the place of `small`: the simulated GPU would place it where the texture was.
+  // The kernel's code takes the address of `small`; otherwise the simulated GPU would place it at the texture's.
   CUdeviceptr small = 0, a = 0;
   CU(cuMemAlloc_v2)(&small, 64 << 10);
   CU(cuMemAlloc_v2)(&a, 64 << 20);

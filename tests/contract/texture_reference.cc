@@ -146,7 +146,7 @@ GROUP(texture_reference_no_address, InContext) {
   show_guarded("cuTexRefGetAddress null", [&] { return CU(cuTexRefGetAddress_v2)(nullptr, r); });
 }
 
-// What a setter has taken of values that are none.
+// The effect of invalid values on a setter.
 GROUP(texture_references_odd, InContext) {
   const CUtexref r = make_reference();
   CUarray_format format{};
@@ -397,7 +397,7 @@ GROUP(texture_references_unbound_read, InContext) {
        CU(cuLaunchKernel)(function_of(module, "look"), 1, 1, 1, 8, 1, 1, 0, nullptr, parameters, nullptr));
 }
 
-// The last, since a driver may have ended what the module still has.
+// Last, since a driver may have ended the module's references.
 GROUP(texture_references_of_a_module_destroyed, InContext) {
   const CUmodule module = module_with_references();
   CUtexref picture = nullptr;
@@ -405,7 +405,7 @@ GROUP(texture_references_of_a_module_destroyed, InContext) {
   show_guarded("cuTexRefDestroy", [&] { return CU(cuTexRefDestroy)(picture); });
 }
 
-// Null references: a driver may follow them.
+// Null references, which a driver may follow.
 GROUP(texture_references_null, InContext) {
   CUarray_format format{};
   int channels = 0;

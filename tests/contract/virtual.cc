@@ -1,4 +1,4 @@
-// Virtual memory management: reserved addresses, memory objects, mappings and their rights.
+// Virtual memory management: reserved addresses, memory objects, mappings and access rights.
 #include "tests/contract/suite.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ CUresult set_access(CUdeviceptr at, std::size_t size, CUmemAccess_flags flags) {
 constexpr auto nothing = CU_MEM_ACCESS_FLAGS_PROT_NONE, reading = CU_MEM_ACCESS_FLAGS_PROT_READ,
                writing = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-// Four MiB in two objects of two, which may be read and written.
+// Four MiB in two objects of two, readable and writable.
 CUdeviceptr two_mappings(CUmemGenericAllocationHandle handles[2] = nullptr) {
   const CUdeviceptr a = reserve(4 * mib);
   for (const std::size_t i : {0, 1}) {
@@ -113,7 +113,7 @@ GROUP(virtual_reservations, InContext) {
   show("cuMemAddressReserve null", CU(cuMemAddressReserve)(nullptr, 2 * mib, 0, 0, 0));
 }
 
-// Addresses at which nothing is mapped.
+// Addresses without a mapping.
 GROUP(virtual_reserved, InContext) {
   const CUdeviceptr a = reserve(4 * mib);
   CUdeviceptr start = 0;
@@ -250,7 +250,7 @@ GROUP(virtual_mappings, InContext) {
   show("cuMemRelease", CU(cuMemRelease)(one));
 }
 
-// Adjacent mappings are one to copies, fills and kernels.
+// Copies, fills and kernels see adjacent mappings as one.
 GROUP(virtual_copies, InContext) {
   const CUdeviceptr a = two_mappings();
   unsigned words[4] = {1, 2, 3, 4}, seen[4] = {};
@@ -312,7 +312,7 @@ GROUP(virtual_access, InContext) {
   show("cuMemGetAccess after", CU(cuMemGetAccess)(&flags, &there, a + 5));
   show("flags", static_cast<long long>(flags));
   show("a fill", CU(cuMemsetD8_v2)(a, 1, 6 * mib));
-  CU(cuCtxSynchronize)();  // it must not lose its access while it runs
+  CU(cuCtxSynchronize)();  // it must not lose access while it runs
   show("cuMemSetAccess read", set_access(a, 2 * mib, reading));
   CU(cuMemGetAccess)(&flags, &there, a);
   show("flags", static_cast<long long>(flags));
@@ -415,7 +415,7 @@ GROUP(virtual_without_context, Initialized) {
   show("cuMemAddressFree", CU(cuMemAddressFree)(a, 2 * mib));
 }
 
-// What a kernel does to memory without the right to it ends the context.
+// A kernel's access without the right ends the context.
 GROUP(virtual_kernel_writes_constant, InContext) {
   const CUdeviceptr a = two_mappings();
   const CUfunction function = function_of(load_module(), "store");
@@ -433,7 +433,7 @@ GROUP(virtual_kernel_without_access, InContext) {
   show("a kernel that writes", store(function, a, 3));
 }
 
-// Handles that were never given out may end a driver.
+// Handles that no call returned may crash a driver.
 GROUP(virtual_made_up_handles, Loaded) {
   static CUmemAllocationProp p{};
   const auto alone = [](const std::string& what, CUresult (*call)(CUmemGenericAllocationHandle)) {
