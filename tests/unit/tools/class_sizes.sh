@@ -43,5 +43,5 @@ rm "$tree/guest/session/sample.h"
 write host/simgpu/sample.h 60 60; expect 0 ''
 "$class_sizes" --no-such-option >/dev/null 2>&1; [[ $? == 2 ]] || fail 'an unknown option'
 "$class_sizes" "$tree" "$tree" >/dev/null 2>&1; [[ $? == 2 ]] || fail 'two folders'
-"$class_sizes" --help | grep -q '^usage: ' || fail 'no help'
+[[ $("$class_sizes" --help) == *$'\nusage: '* ]] || fail 'no help'
 exit "$status"
