@@ -80,8 +80,7 @@ std::unique_ptr<MpsDoor> MpsDoor::open(EventLoop& loop, Fd listener, Place place
 }
 
 MpsDoor::MpsDoor(EventLoop& loop, Fd listener, Place place)
-    : loop_(loop),
-      listener_(std::move(listener)),
+    : listener_(std::move(listener)),
       place_(std::move(place)),
       watch_(std::make_unique<PacedWatch>(
           loop, listener_.get(), [this] { on_call(); }, pace)) {}

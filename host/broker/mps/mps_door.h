@@ -66,7 +66,6 @@ class MpsDoor {
   void tell_failure(int why);
   bool may_wait(int why);
 
-  EventLoop& loop_;
   const Fd listener_;
   const Place place_;
   LogLimiter failures_;

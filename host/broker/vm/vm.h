@@ -107,10 +107,11 @@ class Vm {
     std::unique_ptr<Wiper> wiper;
     EventLoop::Id start_timer = 0;  // deadline for its worker to be ready
     EventLoop::Id empty_timer = 0;  // next attempt to make it Empty, after a guest wrote over its word
-    std::uint32_t peer = 0;   // the connection that holds it; taken from the owner's word once, if that connection exists
-    bool may_spin = false;    // its worker may spin
-    bool is_ready = false;    // its worker is ready
-    bool surplus = false;     // its unused worker is being ended
+    std::uint32_t peer =
+        0;                  // the connection that holds it; taken from the owner's word once, if that connection exists
+    bool may_spin = false;  // its worker may spin
+    bool is_ready = false;  // its worker is ready
+    bool surplus = false;   // its unused worker is being ended
     bool lacks_gpus = false;  // its worker lacked GPUs when it started
     bool held_back = false;   // released and without a worker, but its pages are still in use
   };

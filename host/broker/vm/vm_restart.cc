@@ -34,7 +34,8 @@ std::uint64_t Vm::mark() const {
 
 bool Vm::make_region(std::string& error) {
   store_.forget_all();
-  if (store_ && !options_.plain_file.empty()) store_.all()->tell_now();  // until then the earlier region's file is locked
+  if (store_ && !options_.plain_file.empty())
+    store_.all()->tell_now();  // until then the earlier region's file is locked
   region_ = Region::create(options_, access_of(options_), error);
   if (!region_ || !store_) return region_ != nullptr;
   record_ =
