@@ -13,6 +13,8 @@
 #include "host/broker/ops/control_protocol.h"
 #include "host/broker/ops/metrics_server.h"
 #include "host/broker/transport/ivshmem_server.h"
+#include "host/broker/worker/worker_message.h"
+#include "host/broker/worker/worker_output.h"
 #include "host/broker/worker/worker_process.h"
 #include "ring/layout/layout.h"
 #include "tests/fuzz/client.h"
