@@ -90,9 +90,9 @@ TEST(Sessions, LinesOfAFloodAreLeftOut) {
   };
   constexpr std::size_t sessions = 200;
   for (std::size_t i = 0; i < sessions; ++i) ASSERT_TRUE(one_session());
-  const std::size_t lines = broker.times_logged("of flood");
+  const std::size_t lines = broker.times_logged(" t: session ");
   EXPECT_LE(static_cast<double>(lines), 40 * (1 + seconds_since(begin))) << "20 starts and 20 ends a second";
-  if (lines + 20 >= 2 * sessions) return;  // too slow a machine for a flood
+  if (lines >= sessions) return;  // each session has a line for its end: too slow a machine for a flood
   // The next line that the log writes counts the omitted ones.
   EXPECT_TRUE(eventually([&] { return one_session() && broker.logged(" more such lines were left out before)"); }));
 }
