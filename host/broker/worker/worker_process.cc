@@ -162,7 +162,7 @@ WorkerProcess::~WorkerProcess() {
 
 void WorkerProcess::end(Clock::duration patience) {
   asked_ = true;
-  control_->shut();
+  if (control_) control_->shut();
   if (kill_timer_ == 0) kill_timer_ = loop_.after(patience, [this] { kill_now("it did not end when asked to"); });
 }
 
@@ -170,7 +170,7 @@ void WorkerProcess::kill_now(const char* why) {
   if (std::exchange(killed_, true)) return;
   if (const auto more = log_.kills.admit()) spdlog::warn("{}: killed: {}{}", label_, why, *more);
   loop_.forget(kill_timer_);
-  control_->stop_reading();
+  if (control_) control_->stop_reading();
   if (!events_.before_kill) return send_kill();
   events_.before_kill([this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired() && !reaped_) send_kill();
@@ -196,8 +196,8 @@ void WorkerProcess::on_exit() {
   reaped_ = true;
   loop_.forget(exit_watch_);
   loop_.forget(kill_timer_);
-  control_->stop_reading();
-  output_->finish();
+  if (control_) control_->stop_reading();
+  if (output_) output_->finish();
   const Exit exit = told ? exit_of(info) : unknown_exit();
   const auto gone = events_.gone;  // a copy: the callee may destroy this object
   gone(exit);

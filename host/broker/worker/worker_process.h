@@ -94,10 +94,10 @@ class WorkerProcess {
   void kill_now(const char* why);  // only the first call counts
   bool is_killed() const { return killed_; }
   // False if the worker does not read, or has gone.
-  bool send(const worker::MemoryMessage& message) const { return control_->send(message); }
+  bool send(const worker::MemoryMessage& message) const { return control_ && control_->send(message); }
   pid_t pid() const { return pid_; }
-  int control_fd() const { return control_->fd(); }
-  int output_fd() const { return output_->fd(); }
+  int control_fd() const { return control_ ? control_->fd() : -1; }
+  int output_fd() const { return output_ ? output_->fd() : -1; }
   int process_fd() const { return process_.get(); }
 
  private:
