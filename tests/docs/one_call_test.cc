@@ -87,7 +87,7 @@ class Worker {
     return result;
   }
 
-  bool broken() const { return session_.broken; }
+  bool broken() const { return session_.protocol.broken; }
   std::uint32_t tail() const { return control_.tail; }
   std::vector<std::byte> ring(std::uint32_t bytes) const {
     return {ring_.bytes.write_only(0), ring_.bytes.write_only(bytes)};
