@@ -15,10 +15,10 @@ struct HostPatience {
 
   // Empty if the variable is not set or holds no number in that range.
   std::optional<unsigned> questions() const {
-    const std::string_view said = text != nullptr ? text : "";
+    const std::string_view given = text != nullptr ? text : "";
     unsigned number = 0;
-    const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), number);
-    const bool whole = error == std::errc() && end == said.data() + said.size();
+    const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), number);
+    const bool whole = error == std::errc() && end == given.data() + given.size();
     return whole && number >= 1 && number <= most ? std::optional(number) : std::nullopt;
   }
 };

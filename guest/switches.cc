@@ -31,9 +31,9 @@ Switches read() {
 
 bool read_managed() {
   const char* value = std::getenv("IVGPU_MANAGED");
-  const std::string_view said = value != nullptr ? value : "";
-  if (said == "exclusive") return true;
-  if (!said.empty()) log(Level::Warn, "IVGPU_MANAGED=%s is not known; it may be exclusive", value);
+  const std::string_view given = value != nullptr ? value : "";
+  if (given == "exclusive") return true;
+  if (!given.empty()) log(Level::Warn, "IVGPU_MANAGED=%s is not known; it may be exclusive", value);
   return false;
 }
 
@@ -51,10 +51,10 @@ bool managed_is_exclusive() {
 
 unsigned host_patience() {
   constexpr unsigned usual = 7;
-  const HostPatience said;
-  const std::optional<unsigned> questions = said.questions();
-  if (said.text != nullptr && !questions)
-    log(Level::Warn, "IVGPU_HOST_PATIENCE=%s is no number from 1 to %u; it is %u", said.text, HostPatience::most,
+  const HostPatience given;
+  const std::optional<unsigned> questions = given.questions();
+  if (given.text != nullptr && !questions)
+    log(Level::Warn, "IVGPU_HOST_PATIENCE=%s is no number from 1 to %u; it is %u", given.text, HostPatience::most,
         usual);
   return questions.value_or(usual);
 }

@@ -2,7 +2,7 @@
 //
 // It checks nothing, since all offsets are constants of the layout, except the arena's size, which the mapping's owner
 // knows. It owns nothing: the caller maps the extent, and unmaps it when no place is used again. Sizes are bytes. Any
-// thread may use it. Callers keep channels below max_channels and lanes below max_lanes.
+// thread may use it. Callers keep channels below max_channels and lanes below max_callback_slots.
 //
 // ```cpp
 // std::uint64_t executed(std::byte* extent, std::uint32_t channel) {
@@ -37,7 +37,9 @@ class SlotView {
     return terms;
   }
   Shared<DevicePage> device_page() const { return shared_at<DevicePage>(base_, device_page_offset); }
-  Shared<LaneControl> lane(std::uint32_t lane) const { return shared_at<LaneControl>(base_, lane_offset(lane)); }
+  Shared<CallbackSlot> callback_slot(std::uint32_t callback_slot) const {
+    return shared_at<CallbackSlot>(base_, callback_slot_offset(callback_slot));
+  }
   Shared<ChannelControl> control(std::uint32_t channel) const {
     return shared_at<ChannelControl>(base_, channel_offset(channel));
   }

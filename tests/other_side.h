@@ -39,8 +39,8 @@ inline ring::SlotHeader& header(const ring::SlotView& slot) { return at<ring::Sl
 inline ring::DevicePage& device_page(const ring::SlotView& slot) {
   return at<ring::DevicePage>(slot.base(), ring::device_page_offset);
 }
-inline ring::LaneControl& lane(const ring::SlotView& slot, std::uint32_t lane) {
-  return at<ring::LaneControl>(slot.base(), ring::lane_offset(lane));
+inline ring::CallbackSlot& callback_slot(const ring::SlotView& slot, std::uint32_t callback_slot) {
+  return at<ring::CallbackSlot>(slot.base(), ring::callback_slot_offset(callback_slot));
 }
 inline ring::ChannelControl& control(const ring::SlotView& slot, std::uint32_t channel) {
   return at<ring::ChannelControl>(slot.base(), ring::channel_offset(channel));

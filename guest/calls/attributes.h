@@ -28,9 +28,9 @@ CUresult get_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag
   record.tag = static_cast<std::uint32_t>(tag);
   const auto take = [&](CUresult result, ring::SharedReader& reply) {
     if (result != CUDA_SUCCESS) return;
-    const auto told = reply.read<api::StreamAttributeReply>();
+    const auto answered = reply.read<api::StreamAttributeReply>();
     api::with_attribute<api::LaunchAttributes>(
-        tag, [&](const auto& line) { std::memcpy(static_cast<void*>(value), told.value, line.bytes); });
+        tag, [&](const auto& line) { std::memcpy(static_cast<void*>(value), answered.value, line.bytes); });
   };
   return cross(c, record, {}, take).result;
 }

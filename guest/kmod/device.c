@@ -23,7 +23,7 @@ void ivgpu_ring(struct ivgpu_device *dev, unsigned int peer)
 {
 	/* The 64-bit word that holds this bit: x86-64 is little-endian. */
 	if (dev->no_doorbell)
-		set_bit(peer, (unsigned long *)dev->header->rung);
+		set_bit(peer, (unsigned long *)dev->header->doorbell_bits);
 	else
 		iowrite32(peer << 16, dev->registers + IVSHMEM_DOORBELL);
 }
@@ -134,7 +134,7 @@ static void shut(struct ivgpu_device *dev)
 		wake_up_all(&opener->wait);
 	mutex_unlock(&dev->mutex);
 	synchronize_srcu(&dev->srcu);
-	ivgpu_revoke(dev, 0, IVGPU_FRONT_BYTES);
+	ivgpu_revoke(dev, 0, IVGPU_HEADER_AREA_BYTES);
 	cancel_delayed_work_sync(&dev->unpin);
 	ivgpu_free_vectors(dev);
 }
@@ -145,10 +145,10 @@ static void shut(struct ivgpu_device *dev)
  */
 static void wait_for_pins(struct ivgpu_device *dev)
 {
-	unsigned int naps = 0;
+	unsigned int sleeps = 0;
 
 	while (ivgpu_in_use(dev, 0, dev->region_bytes)) {
-		if (naps++ % 1000 == 100)
+		if (sleeps++ % 1000 == 100)
 			dev_info(&dev->pdev->dev, "waiting for I/O to pages of the region\n");
 		msleep(20);
 	}
@@ -229,7 +229,7 @@ static int resume(struct device *device)
 	unsigned int k;
 
 	for (k = 0; k < dev->slot_count; ++k)
-		ivgpu_slot_rung(&dev->slot[k]);
+		ivgpu_slot_signalled(&dev->slot[k]);
 	return 0;
 }
 

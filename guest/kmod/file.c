@@ -83,7 +83,7 @@ static int ivgpu_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static long tell_info(struct ivgpu_opener *opener, void __user *to)
+static long copy_info(struct ivgpu_opener *opener, void __user *to)
 {
 	struct ivgpu_device *dev = opener->dev;
 	struct IvgpuModuleInfo info = {
@@ -212,7 +212,7 @@ static long ivgpu_ioctl(struct file *file, unsigned int request, unsigned long a
 	void __user *at = (void __user *)argument;
 
 	if (request == IVGPU_IOC_INFO)
-		return tell_info(opener, at);
+		return copy_info(opener, at);
 	if (request == IVGPU_IOC_WAIT)
 		return wait_for_word(opener, at);
 	if (request != IVGPU_IOC_CLAIM && request != IVGPU_IOC_RELEASE &&
@@ -231,7 +231,7 @@ static long ivgpu_ioctl(struct file *file, unsigned int request, unsigned long a
 
 static bool may_read(struct ivgpu_opener *opener)
 {
-	return atomic64_read(&opener->rung) || READ_ONCE(opener->slot) < 0 ||
+	return atomic64_read(&opener->signalled) || READ_ONCE(opener->slot) < 0 ||
 	       READ_ONCE(opener->dev->gone);
 }
 
@@ -245,7 +245,7 @@ static ssize_t ivgpu_read(struct file *file, char __user *to, size_t bytes, loff
 	for (;;) {
 		if (READ_ONCE(opener->dev->gone))
 			return -ENODEV;
-		count = atomic64_xchg(&opener->rung, 0);
+		count = atomic64_xchg(&opener->signalled, 0);
 		if (count)
 			break;
 		if (READ_ONCE(opener->slot) < 0)

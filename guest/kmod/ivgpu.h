@@ -88,7 +88,7 @@ struct ivgpu_opener {
 	u32 word;			/* the slot's word at the claim */
 	struct pid *process;		/* the claimer */
 	wait_queue_head_t wait;
-	atomic64_t rung;		/* interrupts since the last read() */
+	atomic64_t signalled;		/* interrupts since the last read() */
 	struct eventfd_ctx *eventfd;	/* under the device's mutex and its slot's lock */
 	struct list_head zeros;		/* under the device's mutex; linked by `lru` */
 };
@@ -133,7 +133,7 @@ void ivgpu_revoke(struct ivgpu_device *dev, u64 offset, u64 bytes);
 /* wakes.c */
 void ivgpu_take_vectors(struct ivgpu_device *dev);
 void ivgpu_free_vectors(struct ivgpu_device *dev);
-void ivgpu_slot_rung(struct ivgpu_slot *slot);
+void ivgpu_slot_signalled(struct ivgpu_slot *slot);
 void ivgpu_wake_sleepers(struct ivgpu_slot *slot, int result);
 int ivgpu_wait(struct ivgpu_opener *opener, const struct IvgpuModuleWait *wait);
 

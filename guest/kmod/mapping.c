@@ -42,7 +42,7 @@ static bool may_reach(struct vm_area_struct *vma, u64 offset)
 
 	if (READ_ONCE(dev->gone))
 		return false;
-	if (offset < IVGPU_FRONT_BYTES)
+	if (offset < IVGPU_HEADER_AREA_BYTES)
 		return true;
 	slot = slot_of(dev, offset, PAGE_SIZE);
 	/* Pairs with take(): the opener becomes visible with its `claims`. */
@@ -174,8 +174,8 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	if (vma->vm_pgoff > PHYS_PFN(dev->region_bytes))
 		return -EINVAL;
 	offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	if (offset < IVGPU_FRONT_BYTES) {
-		if (bytes > IVGPU_FRONT_BYTES - offset)
+	if (offset < IVGPU_HEADER_AREA_BYTES) {
+		if (bytes > IVGPU_HEADER_AREA_BYTES - offset)
 			return -EINVAL;
 		if (vma->vm_flags & VM_WRITE)
 			return -EACCES;

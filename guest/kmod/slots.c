@@ -18,7 +18,7 @@
 
 #define STATE_MASK ((1U << IVGPU_SLOT_STATE_BITS) - 1)
 #define UNPIN_PERIOD_MS 10
-#define CLAIM_NAP_NS NSEC_PER_MSEC	/* the broker does not signal Ready slots */
+#define CLAIM_SLEEP_NS NSEC_PER_MSEC	/* the broker does not signal Ready slots */
 
 /* The unit of a start time in /proc/PID/stat, 10 ms, in nanoseconds. */
 #define CLOCK_TICK_NS (NSEC_PER_SEC / 100)
@@ -101,7 +101,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	opener->word = claim->word;
 	put_pid(opener->process);
 	opener->process = get_pid(task_tgid(current));
-	atomic64_set(&opener->rung, 0);
+	atomic64_set(&opener->signalled, 0);
 	spin_lock_irq(&slot->lock);
 	slot->words = words;
 	/* Pairs with may_reach(): makes `claims` visible first. */
@@ -141,7 +141,7 @@ int ivgpu_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim)
 	int error;
 
 	for (;;) {
-		ktime_t nap = ns_to_ktime(CLAIM_NAP_NS);
+		ktime_t timed_sleep = ns_to_ktime(CLAIM_SLEEP_NS);
 
 		mutex_lock(&dev->mutex);
 		error = try_claim(opener, claim, first);
@@ -152,7 +152,7 @@ int ivgpu_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim)
 		if (ktime_compare(ktime_get(), until) >= 0)
 			return -ETIMEDOUT;
 		set_current_state(TASK_INTERRUPTIBLE);
-		schedule_hrtimeout_range(&nap, CLAIM_NAP_NS / 4, HRTIMER_MODE_REL);
+		schedule_hrtimeout_range(&timed_sleep, CLAIM_SLEEP_NS / 4, HRTIMER_MODE_REL);
 		if (signal_pending(current))
 			return -EINTR;
 	}

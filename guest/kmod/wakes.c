@@ -45,14 +45,14 @@ void ivgpu_wake_sleepers(struct ivgpu_slot *slot, int result)
 	}
 }
 
-void ivgpu_slot_rung(struct ivgpu_slot *slot)
+void ivgpu_slot_signalled(struct ivgpu_slot *slot)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&slot->lock, flags);
 	if (slot->opener) {
 		ivgpu_wake_sleepers(slot, 0);
-		atomic64_inc(&slot->opener->rung);
+		atomic64_inc(&slot->opener->signalled);
 		if (slot->opener->eventfd)
 			ivgpu_signal_eventfd(slot->opener->eventfd);
 		wake_up_all(&slot->opener->wait);
@@ -67,7 +67,7 @@ static irqreturn_t interrupt(int irq, void *argument)
 	unsigned int k;
 
 	for (k = vector->index; k < dev->slot_count; k += dev->device_vectors)
-		ivgpu_slot_rung(&dev->slot[k]);
+		ivgpu_slot_signalled(&dev->slot[k]);
 	return IRQ_HANDLED;
 }
 

@@ -56,7 +56,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
     if (question && result == CUDA_SUCCESS) question->succeeded();
     done_ = way == api::Way::Posted || unanswered_ ? use_.position != 0 : result == CUDA_SUCCESS;
-    each([&]<std::size_t I>() { settle<I>(manner.asks); });
+    each([&]<std::size_t I>() { commit<I>(manner.asks); });
     if (unanswered_ && manner.order == api::Order::Null) remember(context_->null_stream, use_);
     return result;
   }
@@ -185,7 +185,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Creates) {
-      created_ = session()->objects.create(kind<I>, keeper(kind<I>, where()));
+      created_ = session()->objects.create(kind<I>, owning_context(kind<I>, where()));
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
     } else if constexpr (args[I].dir == Dir::Frees) {
       freed_ = session()->memory.addresses.take(length_[I], Place::Kind::Device);
@@ -245,7 +245,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   void take_output(ring::SharedReader& r) {
     const auto p = std::get<I>(params_);
     if constexpr (args[I].dir == Dir::Finds) {
-      found_ = session()->objects.adopt(r.slot(), kind<I>, keeper(kind<I>, where()), device_named());
+      found_ = session()->objects.adopt(r.slot(), kind<I>, owning_context(kind<I>, where()), device_named());
       if (found_ == nullptr) return r.fail();
       if (Object* const owner = owner_of(kind<I>); owner != nullptr && found_->owner == 0)
         session()->objects.give(*found_, *owner);
@@ -268,7 +268,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   // Remembers the call as the objects' last use, gives the program the created object and retires the destroyed one.
   template <std::size_t I>
-  void settle(Asks asks) {
+  void commit(Asks asks) {
     if constexpr (args[I].dir == Dir::Creates) {
       if (created_ == nullptr) return;
       remember(*created_, use_);
@@ -285,7 +285,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (use_.position == 0 && freed_)
         session()->memory.addresses.add(*freed_);  // nothing was sent: the memory lives on
     } else if constexpr (args[I].dir == Dir::Reserved) {
-      if (done_) settle_range<I>();
+      if (done_) commit_range<I>();
     } else if constexpr (is_object<I>) {
       if (use_.position == 0) return;
       if constexpr (args[I].closes) {
@@ -310,7 +310,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   // A memory object lives as long as it is mapped, even if the program has released it.
   template <std::size_t I>
-  void settle_range() {
+  void commit_range() {
     Objects& objects = session()->objects;
     std::uint64_t mapped = 0;
     std::uint32_t device = 0;
@@ -320,7 +320,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
           mapped = id, device = objects_[J]->device;
     });
     for (const std::uint64_t id :
-         session()->memory.reserved.settle(args[I].range, length_[I], element_count<I>(), mapped, device))
+         session()->memory.reserved.commit(args[I].range, length_[I], element_count<I>(), mapped, device))
       if (Object* object = objects.find(reinterpret_cast<const void*>(id), Handle::Allocation))
         objects.close(*object, id, use_);
   }

@@ -20,10 +20,10 @@ void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& 
 
 // Reports each place once: the worker keeps it from the driver until the session ends. A worker without this call gets
 // no report. A refusal changes nothing, since the guest asks the driver again anyway.
-void NewMemory::tell_worker(std::uint64_t start, std::uint64_t bytes) {
-  if (!session()->slot().serves(api::id_of::avoid)) return;
+void NewMemory::report_to_worker(std::uint64_t start, std::uint64_t bytes) {
+  if (!session()->slot().serves(api::id_of::exclude)) return;
   const auto there = session()->memory.occupied.around(start, bytes);
-  if (there) send_slots<2>(api::id_of::avoid, context_, {there->start, there->end - there->start});
+  if (there) send_slots<2>(api::id_of::exclude, context_, {there->start, there->end - there->start});
 }
 
 bool NewMemory::keep(std::uint64_t start, std::uint64_t bytes, CUresult& result) {
@@ -32,7 +32,7 @@ bool NewMemory::keep(std::uint64_t start, std::uint64_t bytes, CUresult& result)
       static_cast<unsigned long long>(start));
   ++count_;
   if (range_ == api::Range::Made || bytes >= least_large) give_back(start, bytes);
-  tell_worker(start, bytes);
+  report_to_worker(start, bytes);
   if (count_ < most_) return false;
   result = CUDA_ERROR_OUT_OF_MEMORY;
   return true;

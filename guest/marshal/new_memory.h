@@ -40,7 +40,7 @@ class NewMemory {
   };
   static constexpr std::size_t most_ = 512;
 
-  void tell_worker(std::uint64_t start, std::uint64_t bytes);
+  void report_to_worker(std::uint64_t start, std::uint64_t bytes);
 
   Context& context_;
   const api::Range range_;

@@ -19,15 +19,15 @@ namespace {
 constexpr std::uint32_t first_page_version = 2;
 
 // The broker needs some 100 us for an answer from its cache, and milliseconds if it must ask the host's NVML.
-constexpr std::uint64_t shortest_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+constexpr std::uint64_t shortest_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
 
 // A restarted broker may have missed the earlier ring.
 constexpr std::uint64_t between_rings_ns = 1'000'000'000;
 
-void nap(std::uint64_t& ns) {
+void timed_sleep(std::uint64_t& ns) {
   const timespec pause = timespec_of(ns);
   nanosleep(&pause, nullptr);
-  ns = std::min(2 * ns, longest_nap_ns);
+  ns = std::min(2 * ns, longest_sleep_ns);
 }
 
 // The counters wrap.
@@ -45,8 +45,8 @@ void end_text(char (&text)[n]) {
 Gpus::Gpus(Find find, Patience patience) : find_(std::move(find)), patience_(patience) {}
 
 void Gpus::close() {
-  if (front_.base() != nullptr) munmap(front_.base(), ring::front_bytes);
-  front_ = ring::RegionView();
+  if (header_area_.base() != nullptr) munmap(header_area_.base(), ring::header_area_bytes);
+  header_area_ = ring::RegionView();
   region_.reset();
 }
 
@@ -58,13 +58,13 @@ void Gpus::forget() {
 Answer Gpus::connect(std::uint64_t patience_ns) {
   close();
   region_ = find_();
-  Answer answer = region_ != nullptr ? map_front() : Answer::NoRegion;
+  Answer answer = region_ != nullptr ? map_header_area() : Answer::NoRegion;
   if (answer == Answer::Given) answer = ask(patience_ns);
   if (answer != Answer::Given) close();
   return answer;
 }
 
-Answer Gpus::map_front() {
+Answer Gpus::map_header_area() {
   const auto checked = check_region(*region_);
   if (!checked) return Answer::NoRegion;
   slot_count_ = checked->slot_count;
@@ -72,8 +72,8 @@ Answer Gpus::map_front() {
   checked->unmap();
   if (version < first_page_version)
     return too_old("the broker is an older one and tells nothing of its GPUs: upgrade ivgpu-host on the host");
-  front_ = ring::RegionView(region_->map(0, ring::front_bytes, nullptr));
-  if (front_.base() == nullptr)
+  header_area_ = ring::RegionView(region_->map(0, ring::header_area_bytes, nullptr));
+  if (header_area_.base() == nullptr)
     return too_old(
         "what the broker tells of its GPUs cannot be mapped, so the guest's kernel module is an older one: upgrade "
         "ivgpu-dkms in this VM, then load the module anew");
@@ -81,11 +81,11 @@ Answer Gpus::map_front() {
   return Answer::Given;
 }
 
-Answer Gpus::too_old(const char* sentence) { return tell_once(Answer::TooOld, sentence), Answer::TooOld; }
+Answer Gpus::too_old(const char* sentence) { return log_once(Answer::TooOld, sentence), Answer::TooOld; }
 
-void Gpus::tell_once(Answer why, const char* sentence) {
+void Gpus::log_once(Answer why, const char* sentence) {
   const unsigned bit = 1u << static_cast<unsigned>(why);
-  if ((std::exchange(told_, told_ | bit) & bit) == 0) log(Level::Error, "%s", sentence);
+  if ((std::exchange(logged_, logged_ | bit) & bit) == 0) log(Level::Error, "%s", sentence);
 }
 
 Answer Gpus::look(std::uint64_t max_age_ns) {
@@ -101,16 +101,17 @@ Answer Gpus::look(std::uint64_t max_age_ns) {
 Answer Gpus::ask(std::uint64_t patience_ns) {
   const std::uint64_t until = monotonic_nanoseconds() + patience_ns;
   snapshot_.taken_ns = 0;  // a failed copy may leave a mix of two answers
-  const bool asked = region_->ask_about_gpus(front_);
+  const bool asked = region_->ask_about_gpus(header_area_);
   if (!asked && region_->broker() == Region::Broker::Gone) return Answer::Gone;
   if (!asked)
     return too_old(
         "the guest's kernel module is an older one and cannot ask about the GPUs: upgrade ivgpu-dkms in this VM, then "
         "load the module anew");
   // Includes questions that other processes have counted since then.
-  const std::uint32_t question = front_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_relaxed);
+  const std::uint32_t question =
+      header_area_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_relaxed);
   std::uint64_t next_ring = monotonic_nanoseconds() + between_rings_ns;
-  for (std::uint64_t nap_ns = shortest_nap_ns;; nap(nap_ns)) {
+  for (std::uint64_t sleep_ns = shortest_sleep_ns;; timed_sleep(sleep_ns)) {
     const bool given = copy(question);
     if (!is_there()) return Answer::Gone;
     if (given) return Answer::Given;
@@ -122,24 +123,24 @@ Answer Gpus::ask(std::uint64_t patience_ns) {
     next_ring = now + between_rings_ns;
   }
   late_until_ns_ = monotonic_nanoseconds() + patience_.pause_ns;
-  tell_once(Answer::Late, "the broker does not tell of its GPUs: see whether ivgpud runs on the host and what it logs");
+  log_once(Answer::Late, "the broker does not tell of its GPUs: see whether ivgpud runs on the host and what it logs");
   return Answer::Late;
 }
 
 // The header area of a removed device reads as zeros, which look like an answer.
 bool Gpus::is_there() const {
-  return front_.header()[&ring::RegionHeader::magic].load(std::memory_order_relaxed) == ring::region_magic;
+  return header_area_.header()[&ring::RegionHeader::magic].load(std::memory_order_relaxed) == ring::region_magic;
 }
 
 // False: the question has no answer yet, or the broker is writing another answer.
 bool Gpus::copy(std::uint32_t question) {
-  const auto page = front_.vm_page();
+  const auto page = header_area_.vm_page();
   if (!has_come_to(page[&ring::VmPage::answered].load(std::memory_order_acquire), question)) return false;  // A
   const std::uint32_t before = page[&ring::VmPage::sequence].load(std::memory_order_acquire);               // E
   if (before % 2 != 0) return false;
   snapshot_.vm = page.copy_out();
   snapshot_.vm.gpu_count = std::min(snapshot_.vm.gpu_count, ring::max_devices);
-  for (std::uint32_t i = 0; i < snapshot_.vm.gpu_count; ++i) snapshot_.gpu[i] = front_.vm_gpu(i).copy_out();
+  for (std::uint32_t i = 0; i < snapshot_.vm.gpu_count; ++i) snapshot_.gpu[i] = header_area_.vm_gpu(i).copy_out();
   std::atomic_thread_fence(std::memory_order_acquire);  // E
   if (page[&ring::VmPage::sequence].load(std::memory_order_relaxed) != before) return false;
   end_text(snapshot_.vm.driver);
@@ -153,7 +154,7 @@ std::uint32_t Gpus::holders(std::uint32_t gpu, Holder (&to)[ring::max_slots]) co
   std::uint32_t count = 0;
   for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
     const std::uint64_t bytes = snapshot_.gpu[gpu].used_by[slot];
-    const auto entry = front_.entry(slot);
+    const auto entry = header_area_.entry(slot);
     const auto word = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
     if (bytes == 0 || word.state != ring::SlotState::Claimed) continue;
     const ring::SlotOwner owner = entry[&ring::SlotEntry::owner].copy_out();

@@ -76,22 +76,22 @@ class Gpus {
 
  private:
   Answer connect(std::uint64_t patience_ns);
-  Answer map_front();
+  Answer map_header_area();
   Answer ask(std::uint64_t patience_ns);
   bool copy(std::uint32_t question);
   bool is_there() const;
   Answer too_old(const char* sentence);
-  void tell_once(Answer why, const char* sentence);
+  void log_once(Answer why, const char* sentence);
   bool is_ours(const ring::SlotOwner& owner) const;
 
   const Find find_;
   const Patience patience_;
   std::unique_ptr<Region> region_;
-  ring::RegionView front_;  // its first front_bytes; base() is null while nothing is mapped
+  ring::RegionView header_area_;  // its first header_area_bytes; base() is null while nothing is mapped
   std::uint32_t slot_count_ = 0;
   ring::SlotOwner self_{};
   std::uint64_t late_until_ns_ = 0;
-  unsigned told_ = 0;  // bit k: the log has the sentence for Answer k
+  unsigned logged_ = 0;  // bit k: the log has the sentence for Answer k
   Snapshot snapshot_{};
 };
 

@@ -64,7 +64,7 @@ nvmlReturn_t by_address(const char* text, nvmlDevice_t* to) {
 template <std::size_t n>
 nvmlReturn_t text_of(nvmlDevice_t device, About about, char (ring::VmGpu::*text)[n], char* to, unsigned room) {
   return library().of_gpu(device, about, to != nullptr,
-                          [&](const Gpu& gpu) { return give_text(gpu.told().*text, to, room); });
+                          [&](const Gpu& gpu) { return give_text(gpu.reported().*text, to, room); });
 }
 
 nvmlReturn_t number_of(nvmlDevice_t device, About about, unsigned* to, std::optional<unsigned> number = {}) {
@@ -77,7 +77,7 @@ nvmlReturn_t number_of(nvmlDevice_t device, About about, unsigned* to, std::opti
 // Fills the members that all forms of PCI information share.
 template <class Info>
 bool fill(const Gpu& gpu, Info& to) {
-  const auto address = address_in(gpu.told().bus_id);
+  const auto address = address_in(gpu.reported().bus_id);
   if (!address) return false;
   to.domain = address->domain, to.bus = address->bus, to.device = address->device;
   to.pciDeviceId = gpu.knows(ring::Fact::pci_id).value_or(0);

@@ -30,7 +30,7 @@ nvmlReturn_t result_of(Answer answer) {
 Library* make_library() {
   pthread_atfork([] { library().before_fork(); }, [] { library().after_fork_in_parent(); },
                  [] { library().after_fork_in_child(); });
-  return new Library([] { return find_region(Bells::None); });
+  return new Library([] { return find_region(Doorbells::None); });
 }
 
 }  // namespace

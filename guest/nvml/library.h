@@ -27,10 +27,10 @@ struct Gpu {
   const Gpus& all;
   std::uint32_t index;
 
-  const ring::VmGpu& told() const { return all.snapshot().gpu[index]; }
+  const ring::VmGpu& reported() const { return all.snapshot().gpu[index]; }
   std::optional<std::uint32_t> knows(ring::Fact fact) const {
-    if ((told().known & ring::bit_of(fact)) == 0) return std::nullopt;
-    return told().fact[ring::number_of(fact)];
+    if ((reported().known & ring::bit_of(fact)) == 0) return std::nullopt;
+    return reported().fact[ring::number_of(fact)];
   }
 };
 

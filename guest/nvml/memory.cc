@@ -62,8 +62,9 @@ bool read_first(const char* path, char* to, std::size_t room) {
 // `used` is all memory that is not free, reserved memory included.
 NVML_CALL nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* to) {
   return library().of_gpu(device, About::Memory, to != nullptr, [&](const Gpu& gpu) {
-    const ring::VmGpu& told = gpu.told();
-    *to = {told.memory_total, told.memory_free, told.memory_total - std::min(told.memory_total, told.memory_free)};
+    const ring::VmGpu& reported = gpu.reported();
+    *to = {reported.memory_total, reported.memory_free,
+           reported.memory_total - std::min(reported.memory_total, reported.memory_free)};
     return NVML_SUCCESS;
   });
 }
@@ -71,10 +72,10 @@ NVML_CALL nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* to) {
 NVML_CALL nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* to) {
   return library().of_gpu(device, About::Memory, to != nullptr, [&](const Gpu& gpu) -> nvmlReturn_t {
     if (to->version != nvml_version<nvmlMemory_v2_t>(2)) return NVML_ERROR_FUNCTION_NOT_FOUND;
-    const ring::VmGpu& told = gpu.told();
-    const std::uint64_t usable = told.memory_total - std::min(told.memory_total, told.memory_reserved);
-    *to = {to->version, told.memory_total, told.memory_reserved, told.memory_free,
-           usable - std::min(usable, told.memory_free)};
+    const ring::VmGpu& reported = gpu.reported();
+    const std::uint64_t usable = reported.memory_total - std::min(reported.memory_total, reported.memory_reserved);
+    *to = {to->version, reported.memory_total, reported.memory_reserved, reported.memory_free,
+           usable - std::min(usable, reported.memory_free)};
     return NVML_SUCCESS;
   });
 }

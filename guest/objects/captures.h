@@ -43,14 +43,14 @@ class Captures {
   // The arrays stay valid until the next keep() for the stream.
   const Dependencies& keep(const Object& stream, Dependencies dependencies) {
     const std::lock_guard lock(mutex_);
-    return told_[&stream] = std::move(dependencies);
+    return reported_[&stream] = std::move(dependencies);
   }
 
  private:
   std::atomic<std::uint32_t> open_{0};
   std::atomic<bool> disturbed_{false};
   std::mutex mutex_;
-  std::map<const Object*, Dependencies> told_;  // keyed by places of the object table, which bound its size
+  std::map<const Object*, Dependencies> reported_;  // keyed by places of the object table, which bound its size
 };
 
 }  // namespace guest

@@ -67,7 +67,7 @@ Outcome Variables::cover(std::uint64_t start, std::uint64_t end) {
 
 Outcome Variables::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::vector<Piece>& pieces) {
   if (in_place_) return Outcome::Done;
-  if (bytes == 0 || bytes > api::max_mirrored_bytes || start > UINT64_MAX - 2 * api::max_mirrored_bytes)
+  if (bytes == 0 || bytes > api::max_shadowed_bytes || start > UINT64_MAX - 2 * api::max_shadowed_bytes)
     return Outcome::TooMany;
   const std::lock_guard lock(mutex_);
   const auto known = variables_.find(start);
@@ -75,7 +75,7 @@ Outcome Variables::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t o
     known->second.owner = owner;
   } else {
     drop_overlapping(start, bytes);
-    if (bytes > api::max_mirrored_bytes - bytes_) return Outcome::TooMany;
+    if (bytes > api::max_shadowed_bytes - bytes_) return Outcome::TooMany;
     const Outcome outcome = cover(page_of(start), behind_last_page(start, bytes));
     if (outcome != Outcome::Done) return drop_empty({}), outcome;
     variables_.emplace(start, Variable{bytes, owner});

@@ -68,7 +68,7 @@ std::vector<Context*> greens_of(const Context& primary) {
   return found;
 }
 
-Context* keeper(api::Handle kind, Context& context) {
+Context* owning_context(api::Handle kind, Context& context) {
   return api::ends_with_green_context(kind) ? &context : context.home;
 }
 

@@ -53,7 +53,7 @@ Context* find_context(CUgreenCtx handle);
 // The living green contexts of a device's primary one.
 std::vector<Context*> greens_of(const Context& primary);
 // The context that will own a new object made in `context`.
-Context* keeper(api::Handle kind, Context& context);
+Context* owning_context(api::Handle kind, Context& context);
 // The calling thread's current context, or null.
 Context* current_context();
 

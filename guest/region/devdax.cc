@@ -9,8 +9,8 @@
 
 #include "guest/log.h"
 #include "guest/region/access.h"
-#include "guest/region/bell.h"
-#include "guest/region/bell_channel.h"
+#include "guest/region/doorbell.h"
+#include "guest/region/doorbell_channel.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
 #include "guest/region/sysfs.h"
@@ -33,29 +33,30 @@ class Devdax final : public Region {
   // The header's bit would suffice; the byte makes the broker look at once.
   void ring(std::uint32_t peer) override {
     ring_by_header(header_, peer);
-    bells_.ring();
+    doorbells_.ring();
   }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return 0; }
   bool same_kernel() const override { return false; }
-  BellChannel* bells() override { return bells_.works() ? &bells_ : nullptr; }
+  DoorbellChannel* doorbells() override { return doorbells_.works() ? &doorbells_ : nullptr; }
   const char* memory_in_words() const override { return "the devdax memory"; }
   void forget() override {
-    bells_.forget();
+    doorbells_.forget();
     if (memory_ >= 0) close(memory_);
     memory_ = -1;
   }
 
   // Called before the first ring. The header belongs to this object from then on.
-  void open_bells(const CheckedRegion& checked, const DevdaxPlaces& places, Bells bells) {
+  void open_doorbells(const CheckedRegion& checked, const DevdaxPlaces& places, Doorbells doorbells) {
     header_ = checked.view.header();
     mapped_ = checked.view.base();
-    if (bells == Bells::None) return;
+    if (doorbells == Doorbells::None) return;
     std::string why;
-    if (checked.bell_port != 0 && bells_.connect(checked.bell_port, places.dial, why)) return;
+    if (checked.doorbell_port != 0 && doorbells_.connect(checked.doorbell_port, places.dial, why)) return;
     if (!why.empty()) log(Level::Info, "%s; looking for a port of virtio-serial instead", why.c_str());
-    if (!bells_.open(places.ports, places.nodes, why))
-      log(Level::Info, "no bell channel, so waits nap, and the host hears of a call after idle within 20 ms: %s",
+    if (!doorbells_.open(places.ports, places.nodes, why))
+      log(Level::Info,
+          "no doorbell channel, so waits use timed sleeps, and the host hears of a call after idle within 20 ms: %s",
           why.c_str());
   }
 
@@ -64,7 +65,7 @@ class Devdax final : public Region {
   const std::uint64_t size_;
   ring::Shared<ring::RegionHeader> header_;
   std::byte* mapped_ = nullptr;
-  BellChannel bells_;
+  DoorbellChannel doorbells_;
 };
 
 std::unique_ptr<Devdax> open_device(const std::string& node, std::uint64_t size, std::string& why) {
@@ -78,7 +79,7 @@ std::unique_ptr<Devdax> open_device(const std::string& node, std::uint64_t size,
 
 }  // namespace
 
-std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Bells bells) {
+std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Doorbells doorbells) {
   why.clear();
   for (const std::string& name : names_in(places.devices)) {
     const std::string device = places.devices + "/" + name, node = places.nodes + "/" + name;
@@ -93,7 +94,7 @@ std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why
       log(Level::Info, "%s", refusal.c_str());
     } else if (const auto checked = check_region(*region)) {
       log(Level::Info, "%s has the region", node.c_str());
-      region->open_bells(*checked, places, bells);
+      region->open_doorbells(*checked, places, doorbells);
       return region;
     } else {
       refusal = no_usable_region("the devdax device " + node);

@@ -11,7 +11,7 @@
 namespace guest {
 
 class Region;
-enum class Bells : std::uint8_t;  // guest/region/region.h
+enum class Doorbells : std::uint8_t;  // guest/region/region.h
 
 // Where the devices are; tests use folders of their own.
 struct DevdaxPlaces {
@@ -21,6 +21,6 @@ struct DevdaxPlaces {
 
 // The first devdax device that carries our magic. Null: none does. `why` then is "" if there is no devdax device at
 // all; else one sentence with the remedy.
-std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Bells bells);
+std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Doorbells doorbells);
 
 }  // namespace guest

@@ -17,7 +17,7 @@
 
 #include "guest/log.h"
 #include "guest/region/access.h"
-#include "guest/region/bell.h"
+#include "guest/region/doorbell.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
 #include "guest/region/sysfs.h"
@@ -40,14 +40,14 @@ class Ivshmem final : public Region {
     return map_shared(memory_, offset, bytes, address);
   }
   void ring(std::uint32_t peer) override {
-    if (bells_.there())
-      ring_by_header(bells_, peer);
+    if (doorbells_.there())
+      ring_by_header(doorbells_, peer);
     else
       ring_by_register(registers_, peer);
   }
   // Rings through the header from now on. This object owns the header then.
-  void use_bells(const ring::RegionView& view) {
-    bells_ = view.header();
+  void use_doorbells(const ring::RegionView& view) {
+    doorbells_ = view.header();
     header_ = view.base();
   }
   std::uint64_t size() const override { return size_; }
@@ -62,7 +62,7 @@ class Ivshmem final : public Region {
   int memory_;
   std::uint64_t size_;
   volatile std::uint32_t* registers_;
-  ring::Shared<ring::RegionHeader> bells_;
+  ring::Shared<ring::RegionHeader> doorbells_;
   std::byte* header_ = nullptr;
 };
 
@@ -142,7 +142,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
     }
     if (const auto checked = check_region(*region)) {
       if (checked->no_doorbell)
-        region->use_bells(checked->view);
+        region->use_doorbells(checked->view);
       else
         checked->unmap();
       found = std::move(region);

@@ -73,7 +73,7 @@ class Loopback final : public Region {
       const Message m = receive(socket_);
       if (!m.ok || m.fd < 0) return false;
       if (m.value == id.value) return close(m.fd) == 0 && skip_interrupts();
-      bells_[static_cast<std::uint32_t>(m.value)] = m.fd;
+      doorbells_[static_cast<std::uint32_t>(m.value)] = m.fd;
     }
   }
 
@@ -83,7 +83,7 @@ class Loopback final : public Region {
   void ring(std::uint32_t peer) override {
     const Uncancelled here;
     const std::uint64_t one = 1;
-    if (const auto at = bells_.find(peer); at != bells_.end()) [[maybe_unused]]
+    if (const auto at = doorbells_.find(peer); at != doorbells_.end()) [[maybe_unused]]
       const auto n = write(at->second, &one, sizeof one);
   }
   std::uint64_t size() const override { return size_; }
@@ -96,8 +96,8 @@ class Loopback final : public Region {
   }
   bool same_kernel() const override { return true; }
   void forget() override {
-    for (const auto& [peer, fd] : bells_) close(fd);
-    bells_.clear();
+    for (const auto& [peer, fd] : doorbells_) close(fd);
+    doorbells_.clear();
     if (memory_ >= 0) close(memory_);
     if (socket_ >= 0) close(socket_);
     memory_ = socket_ = -1;
@@ -123,7 +123,7 @@ class Loopback final : public Region {
   int memory_ = -1;
   std::uint64_t size_ = 0;
   std::uint32_t peer_ = 0;
-  std::map<std::uint32_t, int> bells_;
+  std::map<std::uint32_t, int> doorbells_;
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ class ByModule final : public Region, public Module {
   ~ByModule() override { forget(); }
 
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
-    const bool front = offset < ring::front_bytes;
+    const bool front = offset < ring::header_area_bytes;
     return map_shared(fd_, offset, bytes, address, front ? PROT_READ : PROT_READ | PROT_WRITE);
   }
   // The module rings only the broker and the worker of this process's slot.
@@ -118,10 +118,10 @@ std::unique_ptr<Region> open_node(const std::string& node, std::string& why, con
   }
   IvgpuModuleInfo info{};
   std::string refusal;
-  if (const bool told = ioctl(fd, IVGPU_IOC_INFO, reinterpret_cast<std::uintptr_t>(&info)) == 0;
-      !told && errno == ENODEV)
+  if (const bool answered = ioctl(fd, IVGPU_IOC_INFO, reinterpret_cast<std::uintptr_t>(&info)) == 0;
+      !answered && errno == ENODEV)
     return close(fd), nullptr;
-  else if (!told)
+  else if (!answered)
     refusal = not_ours(node, errno);
   else
     refusal = misfit(node, info);

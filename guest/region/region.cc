@@ -22,7 +22,7 @@ std::string no_usable_region(const std::string& device) {
 
 namespace {
 
-void tell_cache(Region& region) {
+void report_cache(Region& region) {
   std::byte* at = region.map(0, ring::page, nullptr);
   if (at == nullptr) return;
   double ns = nanoseconds_per_line(at, ring::page, monotonic_nanoseconds);
@@ -39,7 +39,7 @@ void tell_cache(Region& region) {
 
 }  // namespace
 
-std::unique_ptr<Region> find_region(Bells bells) {
+std::unique_ptr<Region> find_region(Doorbells doorbells) {
   if (const char* path = std::getenv("IVGPU_REGION"); path != nullptr && *path != '\0') {
     log(Level::Info, "IVGPU_REGION names the broker's socket %s", path);
     return connect_region(path);
@@ -50,10 +50,10 @@ std::unique_ptr<Region> find_region(Bells bells) {
   // If the module is loaded, only the module maps the device. A refused program gets the module's reason.
   if (region == nullptr && why.empty()) region = open_ivshmem("/sys/bus/pci/devices", why);
   if (std::string dax; region == nullptr) {
-    region = open_devdax({}, dax, bells);
+    region = open_devdax({}, dax, doorbells);
     if (!dax.empty()) why = dax;
   }
-  if (region != nullptr) tell_cache(*region);
+  if (region != nullptr) report_cache(*region);
   // Logged once: programs that only look for a GPU may call this often.
   static std::atomic<bool> reported{false};
   if (region == nullptr && !reported.exchange(true)) log(Level::Warn, "%s", why.c_str());
@@ -125,7 +125,7 @@ std::optional<CheckedRegion> check_region(Region& region) {
                           header.first_slot,
                           header.slot_bytes,
                           header.no_doorbell != 0,
-                          header.bell_port,
+                          header.doorbell_port,
                           header.guest_vectors,
                           {}};
     copy_release(header.release, checked.release);

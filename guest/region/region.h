@@ -14,14 +14,14 @@
 
 namespace guest {
 
-class BellChannel;
+class DoorbellChannel;
 class Module;
 
 class Region {
  public:
   virtual ~Region() = default;
   // Maps [offset, offset + bytes) of the region, shared and writable; null on failure. Maps at `address` unless null,
-  // never over another mapping. The caller unmaps. A module maps only the header area, read-only (ring::front_bytes; an
+  // never over another mapping. The caller unmaps. A module maps only the header area, read-only (ring::header_area_bytes; an
   // older one ring::region_header_bytes), and the claimed slot.
   virtual std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) = 0;
   // Rings a host peer: ring::peer_broker, or ring::peer_of_slot of the claimed slot.
@@ -44,7 +44,7 @@ class Region {
   virtual Module* module() { return nullptr; }
   // The doorbell channel, if the region has neither module nor doorbell but the VM has vsock or a port for it. Null:
   // there is none, or it has ended.
-  virtual BellChannel* bells() { return nullptr; }
+  virtual DoorbellChannel* doorbells() { return nullptr; }
   // The mapped memory's kind, for the log.
   virtual const char* memory_in_words() const { return "BAR2 of the ivshmem device"; }
   // Whether worker and guest are one process with one mapping, as in tests. The arena then already has the same address
@@ -56,10 +56,10 @@ class Region {
 
 // Finds the region: of IVGPU_REGION (a broker's socket) if set, else the kernel module's, the first ivshmem device's
 // with our magic, or a devdax device's. Null: none is found; the log then warns once and says why. At level info the
-// log names each place searched. Bells::None: the caller never sleeps until woken, and leaves the doorbell channels to
+// log names each place searched. Doorbells::None: the caller never sleeps until woken, and leaves the doorbell channels to
 // other processes.
-enum class Bells : std::uint8_t { Own, None };
-std::unique_ptr<Region> find_region(Bells bells = Bells::Own);
+enum class Doorbells : std::uint8_t { Own, None };
+std::unique_ptr<Region> find_region(Doorbells doorbells = Doorbells::Own);
 
 // The region behind a broker's socket.
 std::unique_ptr<Region> connect_region(const char* socket_path);
@@ -77,7 +77,7 @@ struct CheckedRegion {
   std::uint32_t slot_count;              // 1..ring::max_slots
   std::uint64_t first_slot, slot_bytes;  // all slots lie within the region
   bool no_doorbell;
-  std::uint32_t bell_port;                           // the host's vsock port; 0: none
+  std::uint32_t doorbell_port;                       // the host's vsock port; 0: none
   std::uint32_t guest_vectors;                       // the worker of slot k raises interrupt k % guest_vectors; 0: none
   char release[sizeof ring::RegionHeader::release];  // the broker's, printable; "unknown": an old broker
 

@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "ring/abi/descriptor.h"
-#include "ring/layout/bells.h"
+#include "ring/layout/doorbell_channel.h"
 
 namespace guest {
 namespace {

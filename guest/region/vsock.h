@@ -1,4 +1,4 @@
-// A vsock connection to the broker of this VM's host, for doorbells (ring/layout/bells.h). No other file knows this
+// A vsock connection to the broker of this VM's host, for doorbells (ring/layout/doorbell_channel.h). No other file knows this
 // address family; ivgpu-check uses this one, too.
 #pragma once
 

@@ -70,7 +70,7 @@ void Callbacks::stop() {
 
 // The caller holds the mutex. The thread takes no signals: the program's handlers expect the program's own threads.
 bool Callbacks::start() {
-  lanes_.open(slot_.view());
+  callback_slots_.open(slot_.view());
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -94,52 +94,52 @@ void* Callbacks::run(void* argument) {
 
 void Callbacks::serve(Lock& lock) {
   while (!forgotten() && !over()) {
-    ring::LaneCall call;
+    ring::CallbackRequest call;
     if (tokens_.empty())
       issued_.wait(lock);
-    else if (ring::LaneCallee* lane = find_call(call))
-      make(call, *lane, lock);
+    else if (ring::CallbackCallee* callback_slot = find_call(call))
+      make(call, *callback_slot, lock);
     else if (!over())
       await_call(lock);
   }
 }
 
-ring::LaneCallee* Callbacks::find_call(ring::LaneCall& call) {
+ring::CallbackCallee* Callbacks::find_call(ring::CallbackRequest& call) {
   ring::Peer peer = ring::Peer::Wait;
-  ring::LaneCallee* const lane = lanes_.take(call, peer);
-  if (lane != nullptr) nap_ns_ = 0;
+  ring::CallbackCallee* const callback_slot = callback_slots_.take(call, peer);
+  if (callback_slot != nullptr) sleep_ns_ = 0;
   if (peer == ring::Peer::Broken) liveness_.lose("a lane's number makes no sense");
-  return lane;
+  return callback_slot;
 }
 
-void Callbacks::make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock) {
-  const auto kind = static_cast<ring::LaneKind>(call.kind);
-  if (kind == ring::LaneKind::Forget) {
+void Callbacks::make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot, Lock& lock) {
+  const auto kind = static_cast<ring::CallbackKind>(call.kind);
+  if (kind == ring::CallbackKind::Forget) {
     const auto ended = tokens_.end(call.token);
-    answer(lane, ended ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    answer(callback_slot, ended ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
     if (!ended || ended->ended == nullptr) return;
     lock.unlock();
     ended->ended(*ended);
     if (!forgotten()) lock.lock();
     return;
   }
-  const bool known = kind == ring::LaneKind::HostFunction || kind == ring::LaneKind::StreamCallback;
+  const bool known = kind == ring::CallbackKind::HostFunction || kind == ring::CallbackKind::StreamCallback;
   const auto callback = known ? tokens_.take(call.token) : std::nullopt;
-  if (!callback) return answer(lane, CUDA_ERROR_INVALID_HANDLE);
+  if (!callback) return answer(callback_slot, CUDA_ERROR_INVALID_HANDLE);
   lock.unlock();
   is_calling = true;
   const CUresult result = callback->function(*callback, static_cast<CUresult>(call.status));
   is_calling = false;
   if (forgotten()) return;
   lock.lock();
-  if (!over()) answer(lane, result);
+  if (!over()) answer(callback_slot, result);
 }
 
-void Callbacks::answer(ring::LaneCallee& lane, CUresult result) {
-  lane.answer(result);
-  const std::uint32_t k = lanes_.index_of(lane);
-  ring::Parking waiter(slot_.view().lane(k)[&ring::LaneControl::worker_asleep]);
-  if (waiter.must_wake() != ring::Asleep::No) bell_.wake(waiter.word());
+void Callbacks::answer(ring::CallbackCallee& callback_slot, CUresult result) {
+  callback_slot.answer(result);
+  const std::uint32_t k = callback_slots_.index_of(callback_slot);
+  ring::Parking waiter(slot_.view().callback_slot(k)[&ring::CallbackSlot::worker_asleep]);
+  if (waiter.must_wake() != ring::Asleep::No) doorbell_.wake(waiter.word());
 }
 
 void Callbacks::await_call(Lock& lock) {
@@ -164,9 +164,9 @@ bool Callbacks::poll(Lock& lock, std::uint64_t end) {
 
 void Callbacks::sleep(Lock& lock) {
   if (sleeper_.how() != ring::Asleep::No) return park(lock);
-  nap_ns_ = std::clamp(nap_ns_ * 2, first_nap_ns, longest_nap_ns);
+  sleep_ns_ = std::clamp(sleep_ns_ * 2, first_sleep_ns, longest_sleep_ns);
   lock.unlock();
-  if (!sleeper_.nap(nap_ns_) && !forgotten()) liveness_.lose_slot();
+  if (!sleeper_.timed_sleep(sleep_ns_) && !forgotten()) liveness_.lose_slot();
   lock.lock();
 }
 

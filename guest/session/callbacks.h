@@ -6,7 +6,7 @@
 //
 // Invariant: the slot's words are used only under the mutex, and not after stop() or the session's loss. The program's
 // function is called without the mutex. Trust: the worker's sequence number in a lane is checked against a private
-// count (ring/queue/lane.h), and a token against the issued ones. The worker can only cause calls of functions that the
+// count (ring/queue/callback_slot.h), and a token against the issued ones. The worker can only cause calls of functions that the
 // program has registered.
 //
 // After a fork the parent's thread goes on, and the child has none. The child uses only `forgotten_` here, since a
@@ -25,9 +25,9 @@
 #include "guest/session/slot/liveness.h"
 #include "guest/session/slot/slot.h"
 #include "guest/session/tokens.h"
-#include "guest/session/worker_bell.h"
+#include "guest/session/worker_doorbell.h"
 #include "ring/layout/layout.h"
-#include "ring/queue/lane.h"
+#include "ring/queue/callback_slot.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/spin.h"
 
@@ -38,34 +38,36 @@ class CalleeLanes {
  public:
   // Preconditions: the slot is mapped and checked.
   void open(const ring::SlotView& slot) {
-    for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot.lane(k));
+    for (std::uint32_t k = 0; k < ring::max_callback_slots; ++k)
+      callback_slots_[k] = ring::CallbackCallee(slot.callback_slot(k));
   }
   // Takes the next call. Null: `peer` says whether there is none, or a lane whose number makes no sense.
-  ring::LaneCallee* take(ring::LaneCall& call, ring::Peer& peer) {
-    for (std::size_t k = 0; k < lanes_.size(); ++k) {
-      ring::LaneCallee& lane = lanes_[++last_ % lanes_.size()];
-      peer = lane.take(call);
-      if (peer == ring::Peer::Ok) return &lane;
+  ring::CallbackCallee* take(ring::CallbackRequest& call, ring::Peer& peer) {
+    for (std::size_t k = 0; k < callback_slots_.size(); ++k) {
+      ring::CallbackCallee& callback_slot = callback_slots_[++last_ % callback_slots_.size()];
+      peer = callback_slot.take(call);
+      if (peer == ring::Peer::Ok) return &callback_slot;
       if (peer == ring::Peer::Broken) return nullptr;
     }
     return nullptr;
   }
   bool anything() const {
-    return std::any_of(lanes_.begin(), lanes_.end(), [](const ring::LaneCallee& lane) { return lane.anything(); });
+    return std::any_of(callback_slots_.begin(), callback_slots_.end(),
+                       [](const ring::CallbackCallee& callback_slot) { return callback_slot.anything(); });
   }
-  std::uint32_t index_of(const ring::LaneCallee& lane) const {
-    return static_cast<std::uint32_t>(&lane - lanes_.data());
+  std::uint32_t index_of(const ring::CallbackCallee& callback_slot) const {
+    return static_cast<std::uint32_t>(&callback_slot - callback_slots_.data());
   }
 
  private:
-  std::array<ring::LaneCallee, ring::max_lanes> lanes_;
+  std::array<ring::CallbackCallee, ring::max_callback_slots> callback_slots_;
   std::size_t last_ = 0;  // the search for a call starts after this lane
 };
 
 class Callbacks {
  public:
-  Callbacks(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper)
-      : liveness_(liveness), slot_(slot), bell_(bell), sleeper_(sleeper) {}
+  Callbacks(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell, const Sleeper& sleeper)
+      : liveness_(liveness), slot_(slot), doorbell_(doorbell), sleeper_(sleeper) {}
   ~Callbacks();
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
@@ -92,14 +94,14 @@ class Callbacks {
   bool start();
   static void* run(void* self);
   void serve(Lock& lock);
-  ring::LaneCallee* find_call(ring::LaneCall& call);
-  void make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock);
-  void answer(ring::LaneCallee& lane, CUresult result);
+  ring::CallbackCallee* find_call(ring::CallbackRequest& call);
+  void make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot, Lock& lock);
+  void answer(ring::CallbackCallee& callback_slot, CUresult result);
   void await_call(Lock& lock);
   bool poll(Lock& lock, std::uint64_t end);
   void sleep(Lock& lock);
   void park(Lock& lock);
-  bool anything() const { return lanes_.anything(); }
+  bool anything() const { return callback_slots_.anything(); }
   bool over() const { return stopped_ || liveness_.lost(); }
   bool forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   ring::Parking self() const { return ring::Parking(slot_.view().header()[&ring::SlotHeader::callbacks_asleep]); }
@@ -108,14 +110,14 @@ class Callbacks {
 
   Liveness& liveness_;
   const Slot& slot_;
-  WorkerBell& bell_;
+  WorkerDoorbell& doorbell_;
   const Sleeper& sleeper_;
   std::atomic<bool> forgotten_{false};
   std::mutex mutex_;
   std::condition_variable issued_, ended_;
   Tokens tokens_;
-  CalleeLanes lanes_;
-  std::uint64_t nap_ns_ = 0;
+  CalleeLanes callback_slots_;
+  std::uint64_t sleep_ns_ = 0;
   ring::AdaptiveSpin spin_;
   bool running_ = false, stopped_ = false;
 };

@@ -31,10 +31,11 @@ constexpr std::uint64_t longest_sleep_ns = 50'000'000;  // then it checks whethe
 
 }  // namespace
 
-Channel::Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper, std::uint32_t index)
+Channel::Channel(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell, const Sleeper& sleeper,
+                 std::uint32_t index)
     : liveness_(liveness),
       slot_(slot),
-      bell_(bell),
+      doorbell_(doorbell),
       sleeper_(sleeper),
       index_(index),
       control_(slot.view().control(index)),
@@ -66,7 +67,7 @@ std::uint64_t Channel::publish(std::uint16_t flags) {
   auto& counter = (flags & ring::flag_wants_reply) ? counts.waited_calls : counts.posted_calls;
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   counts.bytes.store(counts.bytes.load(std::memory_order_relaxed) + record_.bytes, std::memory_order_relaxed);
-  if (parked_.worker.must_wake() != ring::Asleep::No) bell_.wake(parked_.worker.word());
+  if (parked_.worker.must_wake() != ring::Asleep::No) doorbell_.wake(parked_.worker.word());
   return position;
 }
 
@@ -133,8 +134,10 @@ bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
 template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool parks = sleep == Sleep::Park && sleeper_.how() != ring::Asleep::No;
-  for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
-    const Slept slept = parks ? park(done, awaited) : sleeper_.nap(nap_ns) ? Slept::LookAgain : Slept::SlotGone;
+  for (std::uint64_t sleep_ns = first_sleep_ns;; sleep_ns = std::min(sleep_ns * 2, longest_sleep_ns)) {
+    const Slept slept = parks                            ? park(done, awaited)
+                        : sleeper_.timed_sleep(sleep_ns) ? Slept::LookAgain
+                                                         : Slept::SlotGone;
     if (slept == Slept::SlotGone) return liveness_.lose_slot(), false;
     if (slept == Slept::Done || done()) return true;
     if (!liveness_.host_alive()) return false;

@@ -14,7 +14,7 @@
 #include "guest/session/sleeper.h"
 #include "guest/session/slot/liveness.h"
 #include "guest/session/slot/slot.h"
-#include "guest/session/worker_bell.h"
+#include "guest/session/worker_doorbell.h"
 #include "ring/api/cuda.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/record_ring.h"
@@ -33,7 +33,7 @@ struct Reply {
 
 class Channel {
  public:
-  Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper, std::uint32_t index);
+  Channel(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell, const Sleeper& sleeper, std::uint32_t index);
 
   std::uint32_t index() const { return index_; }
   std::mutex& mutex() { return mutex_; }
@@ -71,8 +71,8 @@ class Channel {
   // Waits until the record at `position` has been executed. False: the session is lost or suspended. Only the thread
   // that holds the lock may park; others use timed sleeps. A channel has one word to sleep on: a second sleeper would
   // clear it on waking, and the worker would not wake the first.
-  enum class Sleep : std::uint8_t { Park, Nap };
-  bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
+  enum class Sleep : std::uint8_t { Park, Timed };
+  bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Timed);
   bool executed(std::uint64_t position) const {
     return control_[&ring::ChannelControl::executed].load(std::memory_order_acquire) >=
            position;  // X (host/untrusted/channel.cc)
@@ -102,7 +102,7 @@ class Channel {
 
   Liveness& liveness_;
   const Slot& slot_;
-  WorkerBell& bell_;
+  WorkerDoorbell& doorbell_;
   const Sleeper& sleeper_;
   const std::uint32_t index_;
   const ring::Shared<ring::ChannelControl> control_;

@@ -22,10 +22,10 @@ Channel& Channels::acquire() {
   }
   const std::uint32_t open = open_.load(std::memory_order_relaxed);
   if (open >= slot_.most_channels()) return *channels_[share_next_++ % open];
-  channels_[open] = std::make_unique<Channel>(liveness_, slot_, bell_, sleeper_, open);
+  channels_[open] = std::make_unique<Channel>(liveness_, slot_, doorbell_, sleeper_, open);
   open_.store(open + 1, std::memory_order_release);  // C
   slot_.view().header()[&ring::SlotHeader::opened].fetch_or(ring::channel_bit(open), std::memory_order_release);
-  bell_.ring();
+  doorbell_.ring();
   return *channels_[open];
 }
 

@@ -6,7 +6,7 @@
 //
 // Ordering, one edge:
 //   C  make -> use   a channel is made before `open_` counts it
-// The bit in `opened` is stored with release for the worker's bell thread (host/untrusted/serve.cc); the records
+// The bit in `opened` is stored with release for the worker's doorbell thread (host/untrusted/serve.cc); the records
 // themselves cross by the ring's own edges. Covered by: ThreadSanitizer under tests/loopback.
 #pragma once
 
@@ -25,8 +25,8 @@ namespace guest {
 class Channels {
  public:
   // The slot may be mapped later, but before any thread sends.
-  Channels(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper)
-      : liveness_(liveness), slot_(slot), bell_(bell), sleeper_(sleeper) {}
+  Channels(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell, const Sleeper& sleeper)
+      : liveness_(liveness), slot_(slot), doorbell_(doorbell), sleeper_(sleeper) {}
 
   Channel& acquire();
   void release(Channel& channel);
@@ -40,7 +40,7 @@ class Channels {
  private:
   Liveness& liveness_;
   const Slot& slot_;
-  WorkerBell& bell_;
+  WorkerDoorbell& doorbell_;
   const Sleeper& sleeper_;
   std::mutex mutex_;
   std::array<std::unique_ptr<Channel>, ring::max_channels> channels_;

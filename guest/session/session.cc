@@ -57,11 +57,11 @@ Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, b
       heartbeat_(*place_.region, place_.checked),
       claim_(*place_.region, place_.checked, heartbeat_),
       liveness_(*place_.region, claim_, heartbeat_),
-      bell_(*place_.region, claim_),
+      doorbell_(*place_.region, claim_),
       sleeper_(*place_.region),
-      channels_(liveness_, slot_, bell_, sleeper_),
+      channels_(liveness_, slot_, doorbell_, sleeper_),
       binding_(liveness_, slot_, channels_),
-      callbacks_(liveness_, slot_, bell_, sleeper_) {}
+      callbacks_(liveness_, slot_, doorbell_, sleeper_) {}
 
 Session::~Session() { leave(); }
 

@@ -30,7 +30,7 @@
 #include "guest/session/slot/heartbeat.h"
 #include "guest/session/slot/liveness.h"
 #include "guest/session/slot/slot.h"
-#include "guest/session/worker_bell.h"
+#include "guest/session/worker_doorbell.h"
 
 namespace guest {
 
@@ -103,7 +103,7 @@ class Session {
   SlotClaim claim_;
   alignas(64) Liveness liveness_;  // each call reads it and the start of slot_: one cache line
   Slot slot_;
-  WorkerBell bell_;
+  WorkerDoorbell doorbell_;
   Sleeper sleeper_;
   Channels channels_;
   ArenaBinding binding_;

@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "guest/log.h"
-#include "guest/region/bell_channel.h"
+#include "guest/region/doorbell_channel.h"
 #include "guest/switches.h"
 #include "guest/timespec.h"
 #include "guest/uncancelled.h"
@@ -18,16 +18,16 @@ namespace {
 
 ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_t slot) {
   // Also in a process that never sleeps: by vsock the end of its connection then frees the slot.
-  BellChannel* bells = region.bells();
-  if (bells != nullptr) bells->serve(slot);
+  DoorbellChannel* doorbells = region.doorbells();
+  if (doorbells != nullptr) doorbells->serve(slot);
   if (!switches().wakes) return ring::Asleep::No;
   if (region.same_kernel()) return ring::Asleep::ByFutex;
-  if (bells != nullptr && checked.guest_vectors > slot) return ring::Asleep::ByDoorbell;
+  if (doorbells != nullptr && checked.guest_vectors > slot) return ring::Asleep::ByDoorbell;
   const Module* module = region.module();
   if (module != nullptr && module->wakes(slot, checked.guest_vectors)) return ring::Asleep::ByDoorbell;
   if (module != nullptr)
-    log(Level::Info, "no interrupt wakes session slot %u (the broker raises %u for the VM): waits nap", slot,
-        checked.guest_vectors);
+    log(Level::Info, "no interrupt wakes session slot %u (the broker raises %u for the VM): waits use timed sleeps",
+        slot, checked.guest_vectors);
   return ring::Asleep::No;
 }
 
@@ -47,17 +47,18 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
     return true;
   }
   if (region_.module() == nullptr) {
-    BellChannel* bells = region_.bells();
-    if (bells == nullptr || !listeners_.sleep(*bells, word, announced, nanoseconds)) nap(longest_nap_ns);
+    DoorbellChannel* doorbells = region_.doorbells();
+    if (doorbells == nullptr || !listeners_.sleep(*doorbells, word, announced, nanoseconds))
+      timed_sleep(longest_sleep_ns);
     return true;
   }
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(at) - base_);
   const Module::Slept slept = region_.module()->sleep(offset, announced, nanoseconds);
-  return slept == Module::Slept::Refused ? nap(longest_nap_ns) : slept != Module::Slept::Gone;
+  return slept == Module::Slept::Refused ? timed_sleep(longest_sleep_ns) : slept != Module::Slept::Gone;
 }
 
 // The slot can vanish only with the module; mappings of the device's files stay.
-bool Sleeper::nap(std::uint64_t nanoseconds) const {
+bool Sleeper::timed_sleep(std::uint64_t nanoseconds) const {
   const Uncancelled here;
   const timespec pause = timespec_of(nanoseconds);
   nanosleep(&pause, nullptr);

@@ -30,7 +30,7 @@ class Sleeper {
   // and must touch nothing of it. Preconditions: how() is not No, and the word was set to how().
   bool sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds) const;
   // Sleeps for the whole time. False: the process has lost the slot.
-  bool nap(std::uint64_t nanoseconds) const;
+  bool timed_sleep(std::uint64_t nanoseconds) const;
   // Wakes this process's threads that sleep on the word by futex. Other sleepers wake at their time limit.
   void rouse(ring::Shared<std::uint32_t> word) const;
 
@@ -42,6 +42,6 @@ class Sleeper {
 };
 
 // The intervals of timed sleeps. They grow during a wait: short waits stay short and long ones cost little.
-inline constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+inline constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
 
 }  // namespace guest

@@ -75,7 +75,7 @@ void EventLoop::run_timers() {
   }
 }
 
-void EventLoop::turn(std::vector<Waiter::Event>& events) {
+void EventLoop::iterate(std::vector<Waiter::Event>& events) {
   events.clear();
   if (timers_.empty()) {
     waiter_->wait(nullptr, events);
@@ -93,12 +93,12 @@ void EventLoop::run() {
   std::vector<Waiter::Event> events;
   stopped_ = false;
   for (auto before = processor_time(); !stopped_;) {
-    turn(events);
+    iterate(events);
     const auto after = processor_time();
     const auto took = after - std::exchange(before, after);
-    turns_.longest = std::max(turns_.longest, took);
-    turns_.beyond += took > Turns::bound;
-    ++turns_.count;
+    iterations_.longest = std::max(iterations_.longest, took);
+    iterations_.beyond += took > Iterations::bound;
+    ++iterations_.count;
   }
 }
 

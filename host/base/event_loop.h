@@ -65,13 +65,13 @@ class EventLoop {
   // Processor time of the loop's iterations since it began. The loop serves no other VM during an iteration, so the
   // longest iteration bounds the delay that one VM can cause. Time spent waiting is not counted. In a virtual machine,
   // steal time counts as the broker's.
-  struct Turns {
+  struct Iterations {
     static constexpr std::chrono::milliseconds bound{50};  // processor time of one iteration that is worth reporting
     std::uint64_t count = 0;
     std::uint64_t beyond = 0;  // iterations longer than `bound`
     std::chrono::nanoseconds longest{};
   };
-  const Turns& turns() const { return turns_; }
+  const Iterations& iterations() const { return iterations_; }
   const char* waiter_name() const { return waiter_->name(); }
 
  private:
@@ -80,7 +80,7 @@ class EventLoop {
     short events;
     std::shared_ptr<std::function<void(short)>> callback;  // shared: a callback may forget its own watch while it runs
   };
-  void turn(std::vector<Waiter::Event>& events);
+  void iterate(std::vector<Waiter::Event>& events);
   void run_timers();
   void dispatch(const Waiter::Event& event);
 
@@ -89,7 +89,7 @@ class EventLoop {
   std::map<std::pair<Clock::time_point, Id>, std::function<void()>> timers_;
   std::unordered_map<Id, Clock::time_point> timer_times_;
   Id next_ = 1;
-  Turns turns_;
+  Iterations iterations_;
   bool stopped_ = false;
 };
 

@@ -18,10 +18,10 @@ class PacedWatch {
     double per_second, burst;
   };
   // More doorbells than any program sends: one that sleeps and wakes for each call makes some 10,000 calls a second.
-  static constexpr Pace of_bells = {20'000, 200};
+  static constexpr Pace of_doorbells = {20'000, 200};
 
   // `readable` reads what is available, and may destroy this object. `fd` must stay open as long as this object lives.
-  PacedWatch(EventLoop& loop, int fd, std::function<void()> readable, Pace pace = of_bells)
+  PacedWatch(EventLoop& loop, int fd, std::function<void()> readable, Pace pace = of_doorbells)
       : loop_(loop), fd_(fd), readable_(std::move(readable)), bucket_(pace.per_second, pace.burst, Clock::now()) {
     watch();
   }

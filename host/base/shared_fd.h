@@ -31,7 +31,7 @@ class SharedFd {
   SharedFd() = default;
   explicit SharedFd(Fd fd) : fd_(std::move(fd)) {}
   // Empty on failure, and errno has the reason.
-  static SharedFd make_bell() { return SharedFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
+  static SharedFd make_doorbell() { return SharedFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
   // For passing on, keeping and polling only.
   int get() const { return fd_.get(); }

@@ -18,13 +18,13 @@
 #include "host/broker/ops/control_protocol.h"
 #include "host/broker/ops/metrics.h"
 #include "host/broker/region/guarded_memory.h"
-#include "host/broker/region/plain_room.h"
+#include "host/broker/region/plain_file_space.h"
 
 namespace host::broker {
 namespace {
 
 // Logs the choice of GPUs, which the operator may not expect.
-void tell_gpus(const std::string& vm, const VmGpus& gpus) {
+void report_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
   std::string list;
   for (const Gpu& gpu : gpus.list) list += (list.empty() ? "" : ", ") + in_words(gpu);
@@ -66,7 +66,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   if (gpu_.policy == "mps") {
     mps_ = std::make_unique<Mps>(
         loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority, program_.store,
-                            program_.mps_keeper, program_.life_fd, program_.outlive_ms, manager_.is_there()});
+                            program_.mps_supervisor, program_.life_fd, program_.outlive_ms, manager_.is_there()});
     spdlog::warn("{}", mps_in_words());
   }
   std::vector<std::string> failures;
@@ -84,7 +84,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   start_gputime();
   lost_watch_ = loop_.watch(GuardedMemory::lost_fd(), POLLIN, [this](short) { remove_lost(); });
   forget_left();
-  tell_groups();
+  report_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   for (const RefusedFile& file : config.refused) spdlog::error("{}", not_taken(file, false));
   for (const std::string& remark : config.remarks) spdlog::warn("{}", remark);
@@ -98,10 +98,10 @@ bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& erro
   const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
   together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
   const bool fits = plain_files_fit(together, error);
-  auto vm =
-      fits ? Vm::create(loop_, together.back(), broker_, program_for(options, gpus), traces_, wipes_, error) : nullptr;
+  auto vm = fits ? Vm::create(loop_, together.back(), broker_, program_for(options, gpus), traces_, scrub_queue_, error)
+                 : nullptr;
   if (!vm) return false;
-  tell_gpus(options.name, gpus);
+  report_gpus(options.name, gpus);
   vms_.push_back(std::move(vm));
   return true;
 }
@@ -134,7 +134,7 @@ void Daemon::when_warm(const std::function<void()>& ready) {
 }
 
 BrokerStatus Daemon::status() const {
-  BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.turns(), {}};
+  BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.iterations(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
   add_gpu_time(status);
   return status;
@@ -184,7 +184,7 @@ bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {
 }
 
 // Called when everything else is ready: a broker that fails to start logs its reason alone.
-void Daemon::tell_groups() const {
+void Daemon::report_groups() const {
   if (groups_ == nullptr) return;
   if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
   spdlog::warn(
@@ -228,7 +228,7 @@ bool Daemon::open_control(std::string& error) {
 
 void Daemon::on_control(std::string_view line, AnswerServer::Answer answer) {
   if (line == reload_request) return reload_for(answer);
-  answer.say(end_sessions(line) + "\n");
+  answer.reply(end_sessions(line) + "\n");
   answer.end();
 }
 

@@ -25,7 +25,7 @@
 #include "host/broker/ops/status.h"
 #include "host/broker/ops/status_server.h"
 #include "host/broker/ops/trace_server.h"
-#include "host/broker/region/wiper.h"
+#include "host/broker/region/page_scrubber.h"
 #include "host/broker/reload_report.h"
 #include "host/broker/vm/vm.h"
 #include "host/broker/worker/worker_program.h"
@@ -43,7 +43,7 @@ class Daemon {
   // Locks these VMs' GPUs if the configuration requires that no other broker uses them.
   bool may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
   // Sets the source of the GPU facts that guests may see; call it before start().
-  void tell_facts_by(std::unique_ptr<GpuUsage> usage) {
+  void report_facts_by(std::unique_ptr<GpuUsage> usage) {
     facts_ = std::make_unique<GpuFactCache>(loop_, std::move(usage));
   }
 
@@ -73,7 +73,7 @@ class Daemon {
   void start_gputime();
   void add_gpu_time(BrokerStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
-  void tell_groups() const;
+  void report_groups() const;
   std::string status_line() const;
   static std::string not_served(const std::string& vm, const std::string& why);
   static std::string not_taken(const RefusedFile& file, bool served);
@@ -121,7 +121,7 @@ class Daemon {
   EventLoop loop_;
   ServiceManager manager_{loop_};
   FdStore store_{manager_};
-  Fd life_, life_of_workers_;    // the ends of a pipe (host/base/process/life_line.h)
+  Fd life_, life_of_workers_;    // the ends of a pipe (host/base/process/liveness_pipe.h)
   GpuAccounts accounts_{loop_};  // before the VMs, which are charged there
   GpuHolds holds_;
   std::unique_ptr<Groups> groups_;                   // before the VMs, whose control groups are inside
@@ -129,7 +129,7 @@ class Daemon {
   std::unique_ptr<Mps> mps_;                         // before the VMs; null unless the policy is "mps"
   std::unique_ptr<GpuFactCache> facts_;              // before the VMs; null: guests see no facts
   TraceServer traces_{loop_};                        // before the VMs, which register their workers here
-  WipeQueue wipes_{loop_};                           // before the VMs, whose slots it scrubs
+  ScrubQueue scrub_queue_{loop_};                    // before the VMs, whose slots it scrubs
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed; their workers or memory still exist
   std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs: its start resumes their workers

@@ -87,14 +87,14 @@ bool make_runtime_dir(const std::string& path, std::string& error) {
   return false;
 }
 
-void tell_ready(int fd) {
+void notify_ready(int fd) {
   if (fd < 0) return;
   if (write(fd, "ready\n", 6) != 6) spdlog::warn("--ready-fd {}: {}", fd, std::strerror(errno));
   close(fd);
 }
 
 // Sends the last status after the status socket has gone and before the workers end.
-void tell_last_status(int fd, const BrokerStatus& status) {
+void report_last_status(int fd, const BrokerStatus& status) {
   if (fd < 0) return;
   const std::string text = status_as_json(status);
   for (std::size_t at = 0; at < text.size();) {
@@ -116,7 +116,7 @@ bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std:
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
   accounts.look_first(config, gpus);
   const Possible fit = [&](Config& some, std::vector<VmGpus>& its, std::string& why) {
-    return find_gpus(some, its, why) && settle_gpus(some, accounts.all(), {}, its, why);
+    return find_gpus(some, its, why) && place_gpus(some, accounts.all(), {}, its, why);
   };
   if (!take_possible(config, gpus, fit, error)) return false;
   const Possible all = [&](Config& some, std::vector<VmGpus>& its, std::string& why) {
@@ -148,20 +148,20 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
   const Possible hold = [&](Config& some, auto& its, std::string& why) { return daemon.may_hold(some, its, why); };
   if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, hold, error))
     return complain(exit_bad_configuration, arguments.config + ": " + error);
-  daemon.tell_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
+  daemon.report_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
   spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);
   spdlog::debug("waiting through {}", daemon.waiter());
-  daemon.when_warm([&] { tell_ready(arguments.ready_fd); });
+  daemon.when_warm([&] { notify_ready(arguments.ready_fd); });
   daemon.run(arguments.stay_while_fd);
-  tell_last_status(arguments.last_status_fd, daemon.status());
+  report_last_status(arguments.last_status_fd, daemon.status());
   if (!daemon.leaves()) return 0;
   spdlog::shutdown();
   _exit(0);
 }
 
-int check_and_tell(const std::string& file, Config config, std::vector<VmGpus> gpus, const std::string& library) {
+int check_and_report(const std::string& file, Config config, std::vector<VmGpus> gpus, const std::string& library) {
   EventLoop loop;
   GpuAccounts accounts(loop);
   const Possible all = [](Config&, auto&, std::string&) { return true; };
@@ -193,7 +193,7 @@ int run(const Arguments& arguments) {
   if (!find_worker(config, own_folder(), program, error) || !take_possible(config, gpus, found, error)) {
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   }
-  if (arguments.check) return check_and_tell(arguments.config, std::move(config), gpus, program.library);
+  if (arguments.check) return check_and_report(arguments.config, std::move(config), gpus, program.library);
   return serve(arguments, std::move(config), program, gpus);
 }
 

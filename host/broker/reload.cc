@@ -40,7 +40,7 @@ void Daemon::reload_for(AnswerServer::Answer asker) {
   std::vector<std::string> names;
   for (const auto& vm : leaving_) names.push_back(vm->options().name);
   if (!names.empty())
-    asker.say(fmt::format("info the file is read once these VMs have gone: {}\n", fmt::join(names, ", ")));
+    asker.reply(fmt::format("info the file is read once these VMs have gone: {}\n", fmt::join(names, ", ")));
   report_.add(asker);
   reload("`ivgpu reload`");
 }
@@ -135,7 +135,7 @@ bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, st
       options.placement = vm->options().placement;
       if (keeps_gpus(*vm)) kept[options.name] = vm->gpus();
     }
-  return find_gpus(to_be, gpus, error) && settle_gpus(to_be, accounts_.all(), kept, gpus, error);
+  return find_gpus(to_be, gpus, error) && place_gpus(to_be, accounts_.all(), kept, gpus, error);
 }
 
 void Daemon::change_broker(const Config& wanted) {

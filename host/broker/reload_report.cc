@@ -15,23 +15,23 @@ void ReloadReport::begin() {
 
 void ReloadReport::info(const std::string& line) {
   spdlog::info("{}", line);
-  say("info", line);
+  reply("info", line);
 }
 
 void ReloadReport::error(const std::string& line) {
   spdlog::error("{}", line);
-  say("error", line);
+  reply("error", line);
 }
 
-void ReloadReport::say(const char* kind, const std::string& line) {
+void ReloadReport::reply(const char* kind, const std::string& line) {
   ++lines_;
-  for (const auto& asker : askers_) asker.say(std::string(kind) + ' ' + escaped(line) + '\n');
+  for (const auto& asker : askers_) asker.reply(std::string(kind) + ' ' + escaped(line) + '\n');
 }
 
 void ReloadReport::finish() {
   if (lines_ == 0) info("the file says nothing new");
   for (const auto& asker : std::exchange(askers_, {})) {
-    asker.say("done\n");
+    asker.reply("done\n");
     asker.end();
   }
 }

@@ -21,7 +21,7 @@ class ReloadReport {
   void forget_askers();
 
  private:
-  void say(const char* kind, const std::string& line);
+  void reply(const char* kind, const std::string& line);
 
   std::vector<AnswerServer::Answer> askers_, next_;
   std::size_t lines_ = 0;

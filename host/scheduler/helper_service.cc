@@ -24,7 +24,7 @@ void HelperService::run() {
     if (ready == 0) {
       std::fputs("the broker is silent: all channels are on\n", stderr);
       all_on();
-      tell_all_on();
+      report_all_on();
     }
     if (ready > 0 && !hear()) return;
   }
@@ -64,7 +64,7 @@ void HelperService::all_on() {
 }
 
 // MSG_DONTWAIT: a broker that does not read gets the message once it does, or not at all.
-void HelperService::tell_all_on() const {
+void HelperService::report_all_on() const {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const Switched all{i, everything, 0, 0};
     send(socket_, &all, sizeof all, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -43,7 +43,7 @@ class HelperService {
   bool hear();
   bool answer(const Switched& answer) const;
   void all_on();
-  void tell_all_on() const;
+  void report_all_on() const;
 
   const int socket_;
   std::vector<Gpu> gpus_;

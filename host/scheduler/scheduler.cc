@@ -68,7 +68,7 @@ void Scheduler::remove(Client client) { queues_.send(SchedulerQueues::NoClient{c
 
 const Scheduler::Report& Scheduler::report() {
   queues_.drop_reports();
-  queues_.send(SchedulerQueues::Tell{});
+  queues_.send(SchedulerQueues::ReportRequest{});
   for (const Time until = since_boot() + report_patience; !queues_.take_report(report_) && since_boot() < until;)
     std::this_thread::sleep_for(10us);
   return *report_;

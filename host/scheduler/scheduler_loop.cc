@@ -28,7 +28,7 @@ constexpr Time answer_patience = 2s;  // an exchange takes a millisecond
 
 SchedulerLoop::SchedulerLoop(const SchedulerOptions& options, SchedulerQueues& queues)
     : options_(options), queues_(queues) {
-  find_bells();
+  find_doorbells();
 }
 
 void SchedulerLoop::run() {
@@ -85,7 +85,7 @@ void SchedulerLoop::take(const SchedulerQueues::NewClient& message) {
   Worker& worker = workers_[message.client];
   worker.vm = message.vm;
   worker.pages = message.pages;
-  find_bells();
+  find_doorbells();
 }
 
 void SchedulerLoop::take(const SchedulerQueues::Ready& message) {
@@ -115,7 +115,7 @@ void SchedulerLoop::take(const SchedulerQueues::Ready& message) {
 
 void SchedulerLoop::take(const SchedulerQueues::NoClient& message) {
   workers_.erase(message.client);
-  find_bells();
+  find_doorbells();
 }
 
 void SchedulerLoop::take(const SchedulerQueues::NewSwitcher& message) {
@@ -126,10 +126,10 @@ void SchedulerLoop::take(const SchedulerQueues::NewSwitcher& message) {
     gpu.policy.set_switching(options_.on && gpu.place.has_value());
   }
   let_all_on();
-  find_bells();
+  find_doorbells();
 }
 
-void SchedulerLoop::take(SchedulerQueues::Tell) {
+void SchedulerLoop::take(SchedulerQueues::ReportRequest) {
   auto report = std::make_shared<SchedulerReport>();
   report->made = since_boot();
   for (const auto& [name, gpu] : gpus_) {
@@ -166,7 +166,7 @@ void SchedulerLoop::look(const std::string& name, Gpu& gpu, Time now) {
   for (auto& [client, worker] : workers_) {
     const auto on = worker.on.find(name);
     if (on == worker.on.end()) continue;
-    if (!gpu.under_way) worker.pages->tell_whether_on(on->second.device, gpu.policy.is_on(worker.vm));
+    if (!gpu.under_way) worker.pages->publish_whether_on(on->second.device, gpu.policy.is_on(worker.vm));
     const Demand its = demand_of(worker, on->second.device);
     Demand& sum = demands[worker.vm];
     sum.submitted += its.submitted, sum.waits += its.waits;
@@ -197,8 +197,8 @@ void SchedulerLoop::look_at_channels(const std::string& name, Gpu& gpu, Time now
   for (const auto& [client, worker] : workers_) {
     const auto on = worker.on.find(name);
     if (instance >= ring::max_devices || on == worker.on.end() || !on->second.version) continue;
-    const std::uint32_t told = worker.pages->use().channels[instance].version.load(std::memory_order_relaxed);
-    if (told != *on->second.version && told % 2 == 0) gpu.policy.channels_changed(worker.vm);
+    const std::uint32_t answered = worker.pages->use().channels[instance].version.load(std::memory_order_relaxed);
+    if (answered != *on->second.version && answered % 2 == 0) gpu.policy.channels_changed(worker.vm);
   }
 }
 
@@ -221,7 +221,7 @@ std::vector<Switcher::Worker> SchedulerLoop::workers_of(const std::string& name,
   for (auto& [client, worker] : workers_) {
     const auto on = worker.on.find(name);
     if (on == worker.on.end() || std::ranges::find(vms, worker.vm) == vms.end()) continue;
-    if (to_be_on) worker.pages->tell_whether_on(on->second.device, true);
+    if (to_be_on) worker.pages->publish_whether_on(on->second.device, true);
     std::vector<SwitchedChannel> channels;
     if (instance < ring::max_devices)
       channels = read_channels(worker.pages->use().channels[instance], worker.rm_client, on->second.version.emplace(0));
@@ -271,7 +271,7 @@ void SchedulerLoop::lose_switcher() {
     gpu.place.reset();
     gpu.policy.set_switching(false);
   }
-  find_bells();
+  find_doorbells();
   queues_.report_lost();
 }
 
@@ -287,9 +287,10 @@ void SchedulerLoop::let_all_on() {
 
 // ---- sleep ---------------------------------------------------------------------------------------------------------
 
-void SchedulerLoop::find_bells() {
-  bells_ = {{queues_.post_fd(), POLLIN, 0}, {switcher_ ? switcher_->fd() : -1, POLLIN, 0}};
-  for (const auto& [client, worker] : workers_) bells_.push_back({worker.pages->bell_fd(), POLLIN, 0});
+void SchedulerLoop::find_doorbells() {
+  doorbells_ = {{queues_.post_fd(), POLLIN, 0}, {switcher_ ? switcher_->fd() : -1, POLLIN, 0}};
+  for (const auto& [client, worker] : workers_)
+    doorbells_.push_back({worker.pages->scheduler_doorbell_fd(), POLLIN, 0});
 }
 
 // Waits until the next look is due, a worker sends a doorbell, the switcher answers, or the broker sends a message.
@@ -297,12 +298,12 @@ void SchedulerLoop::rest(Time until_next) {
   const Time since = since_boot() - std::exchange(rested_, since_boot());
   if (since < shortest_rest) std::this_thread::sleep_for(shortest_rest - since);
   timespec time{until_next / 1s, (until_next % 1s).count()};
-  if (ppoll(bells_.data(), bells_.size(), until_next == Time::max() ? nullptr : &time, nullptr) <= 0) return;
-  if (bells_[0].revents != 0) queues_.drain_post();
+  if (ppoll(doorbells_.data(), doorbells_.size(), until_next == Time::max() ? nullptr : &time, nullptr) <= 0) return;
+  if (doorbells_[0].revents != 0) queues_.drain_post();
   std::size_t i = 2;
   for (auto& [client, worker] : workers_) {
-    if (i < bells_.size() && bells_[i++].revents == 0) continue;
-    worker.pages->drain_bell();
+    if (i < doorbells_.size() && doorbells_[i++].revents == 0) continue;
+    worker.pages->drain_doorbell();
     for (const auto& [name, on] : worker.on) {
       gpus_.at(name).active = since_boot();
       worker.pages->orders(on.device).wake.store(0, std::memory_order_relaxed);

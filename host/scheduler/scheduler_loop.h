@@ -71,7 +71,7 @@ class SchedulerLoop {
   void take(const SchedulerQueues::Ready& message);
   void take(const SchedulerQueues::NoClient& message);
   void take(const SchedulerQueues::NewSwitcher& message);
-  void take(SchedulerQueues::Tell);
+  void take(SchedulerQueues::ReportRequest);
   void take(SchedulerQueues::Stop) {}
   Demand demand_of(const Worker& worker, std::uint32_t device) const;
   void look(const std::string& name, Gpu& gpu, Time now);
@@ -83,7 +83,7 @@ class SchedulerLoop {
   void lose_switcher();
   void let_all_on();
   void arm(Worker& worker);
-  void find_bells();
+  void find_doorbells();
   void rest(Time until_next);
 
   SchedulerOptions options_;
@@ -92,7 +92,7 @@ class SchedulerLoop {
   std::map<std::string, Gpu> gpus_;  // by name
   std::map<SchedulerQueues::Client, Worker> workers_;
   std::unique_ptr<Switcher> switcher_;
-  std::vector<pollfd> bells_;  // that of the queues, the switcher's, and those of `workers_` in order
+  std::vector<pollfd> doorbells_;  // that of the queues, the switcher's, and those of `workers_` in order
   std::uint32_t wake_ = 0;
   Time kept_{}, rested_{};
 };

@@ -72,9 +72,10 @@ class SchedulerQueues {
   struct NewSwitcher {
     std::shared_ptr<std::unique_ptr<Switcher>> switcher;
   };
-  struct Tell {};
+  struct ReportRequest {};
   struct Stop {};
-  using Message = std::variant<Stop, SchedulerOptions, NewShare, NoVm, NewClient, Ready, NoClient, NewSwitcher, Tell>;
+  using Message =
+      std::variant<Stop, SchedulerOptions, NewShare, NoVm, NewClient, Ready, NoClient, NewSwitcher, ReportRequest>;
 
   SchedulerQueues() = default;
   ~SchedulerQueues();  // after the scheduler's thread has ended

@@ -59,17 +59,17 @@ class HelperSwitcher : public Switcher {
   std::optional<Answer> answer(bool& lost) override {
     if (const auto own = answers_.take()) return own;
     for (;;) {
-      Switched said{};
-      const ssize_t length = recv(socket_.get(), &said, sizeof said, MSG_DONTWAIT);
+      Switched reported{};
+      const ssize_t length = recv(socket_.get(), &reported, sizeof reported, MSG_DONTWAIT);
       if (length < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-      const bool is_all = length == sizeof said && said.failed == everything;
-      lost = length != sizeof said || said.gpu >= hello_.gpus || (!is_all && outstanding_[said.gpu] == 0);
+      const bool is_all = length == sizeof reported && reported.failed == everything;
+      lost = length != sizeof reported || reported.gpu >= hello_.gpus || (!is_all && outstanding_[reported.gpu] == 0);
       if (lost) return std::nullopt;
-      if (is_all) return Answer{.gpu = said.gpu, .everything_on = true};
-      Answer& sum = under_way_[said.gpu];
-      sum.failed += said.failed, sum.took += std::chrono::nanoseconds(said.took_ns);
-      if (said.failed != 0) sum.refused = said.refused;
-      if (--outstanding_[said.gpu] == 0) return sum;
+      if (is_all) return Answer{.gpu = reported.gpu, .everything_on = true};
+      Answer& sum = under_way_[reported.gpu];
+      sum.failed += reported.failed, sum.took += std::chrono::nanoseconds(reported.took_ns);
+      if (reported.failed != 0) sum.refused = reported.refused;
+      if (--outstanding_[reported.gpu] == 0) return sum;
     }
   }
 

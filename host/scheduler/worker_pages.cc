@@ -32,13 +32,13 @@ std::shared_ptr<WorkerPages> WorkerPages::create(const std::string& name, bool k
   return nullptr;
 }
 
-std::shared_ptr<WorkerPages> WorkerPages::adopt(Fd orders, Fd use, Fd bell) {
+std::shared_ptr<WorkerPages> WorkerPages::adopt(Fd orders, Fd use, Fd doorbell) {
   std::shared_ptr<WorkerPages> pages(new WorkerPages);
   pages->orders_ = map_page<ring::OrdersPage>(orders);
   pages->use_ = map_page<ring::UsePage>(use);
   pages->writable_orders_ = std::move(orders);
   pages->use_fd_ = std::move(use);
-  pages->bell_ = broker::SharedFd(std::move(bell));
+  pages->doorbell_ = broker::SharedFd(std::move(doorbell));
   return pages->orders_ != nullptr && pages->use_ != nullptr ? pages : nullptr;
 }
 
@@ -47,15 +47,15 @@ bool WorkerPages::open(const std::string& name, bool kept) {
   use_fd_ = broker::make_sealed_memory("use:" + name, sizeof(ring::UsePage));
   orders_ = map_page<ring::OrdersPage>(orders_fd_);
   use_ = map_page<ring::UsePage>(use_fd_);
-  bell_ = broker::SharedFd::make_bell();
-  if (orders_ == nullptr || use_ == nullptr || !bell_ || !broker::seal_for_good(orders_fd_, kept)) return false;
+  doorbell_ = broker::SharedFd::make_doorbell();
+  if (orders_ == nullptr || use_ == nullptr || !doorbell_ || !broker::seal_for_good(orders_fd_, kept)) return false;
   Fd reader = broker::reader_of(orders_fd_);
   if (kept) writable_orders_ = std::move(orders_fd_);
   orders_fd_ = std::move(reader);
   return static_cast<bool>(orders_fd_);
 }
 
-void WorkerPages::tell_whether_on(std::uint32_t device, bool on) const {
+void WorkerPages::publish_whether_on(std::uint32_t device, bool on) const {
   std::atomic<std::uint32_t>& off = orders_->device[device].off;
   if (off.load(std::memory_order_relaxed) == (on ? 0U : 1U)) return;
   off.store(on ? 0 : 1, std::memory_order_relaxed);

@@ -23,7 +23,7 @@ class WorkerPages {
   // them.
   static std::shared_ptr<WorkerPages> create(const std::string& name, bool kept, std::string& error);
   // Takes pages that an earlier broker made with `kept`. Null on failure.
-  static std::shared_ptr<WorkerPages> adopt(broker::Fd orders, broker::Fd use, broker::Fd bell);
+  static std::shared_ptr<WorkerPages> adopt(broker::Fd orders, broker::Fd use, broker::Fd doorbell);
   ~WorkerPages();
   WorkerPages(const WorkerPages&) = delete;
   WorkerPages& operator=(const WorkerPages&) = delete;
@@ -31,23 +31,23 @@ class WorkerPages {
   // The worker's descriptors: the orders, read-only; its use; and the doorbell.
   int orders_fd() const { return orders_fd_.get(); }
   int use_fd() const { return use_fd_.get(); }
-  int bell_fd() const { return bell_.get(); }
+  int scheduler_doorbell_fd() const { return doorbell_.get(); }
   // -1 unless made with `kept`.
   int orders_to_keep() const { return writable_orders_.get(); }
 
   ring::DeviceOrders& orders(std::uint32_t device) const { return orders_->device[device]; }
   // Reports to the worker whether its channels on this GPU are enabled, or about to be; wakes it if they were disabled.
-  void tell_whether_on(std::uint32_t device, bool on) const;
+  void publish_whether_on(std::uint32_t device, bool on) const;
   const ring::UsePage& use() const { return *use_; }
   // Resets the worker's doorbell.
-  void drain_bell() const { bell_.drain(); }
+  void drain_doorbell() const { doorbell_.drain(); }
 
  private:
   WorkerPages() = default;
   bool open(const std::string& name, bool kept);
 
   broker::Fd orders_fd_, use_fd_, writable_orders_;
-  broker::SharedFd bell_;
+  broker::SharedFd doorbell_;
   ring::OrdersPage* orders_ = nullptr;
   ring::UsePage* use_ = nullptr;
 };

@@ -16,13 +16,13 @@ void GpuUse::submitted(std::uint32_t channel, unsigned context) {
   if (device >= pages_.devices) return;
   ring::count_submission(pages_.use->device[device], channel);
   const std::uint32_t wake = pages_.orders->device[device].wake.load(std::memory_order_relaxed);
-  if (wake != rung_[device].load(std::memory_order_relaxed)) ring_scheduler(device, wake);
+  if (wake != signalled_[device].load(std::memory_order_relaxed)) ring_scheduler(device, wake);
 }
 
 void GpuUse::ring_scheduler(std::uint32_t device, std::uint32_t wake) {
-  if (rung_[device].exchange(wake, std::memory_order_relaxed) == wake || wake == 0) return;
+  if (signalled_[device].exchange(wake, std::memory_order_relaxed) == wake || wake == 0) return;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto n = write(pages_.bell_fd, &one, sizeof one);
+  [[maybe_unused]] const auto n = write(pages_.scheduler_doorbell_fd, &one, sizeof one);
 }
 
 std::uint64_t GpuUse::submissions(unsigned context) const {

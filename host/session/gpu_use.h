@@ -21,8 +21,8 @@ class Session;
 struct GpuUsePages {
   const ring::OrdersPage* orders = nullptr;
   ring::UsePage* use = nullptr;
-  int bell_fd = -1;           // an eventfd that wakes the scheduler
-  std::uint32_t devices = 0;  // number of GPUs that the VM sees
+  int scheduler_doorbell_fd = -1;  // an eventfd that wakes the scheduler
+  std::uint32_t devices = 0;       // number of GPUs that the VM sees
 };
 
 class GpuUse {
@@ -46,7 +46,7 @@ class GpuUse {
 
   Session& session_;
   const GpuUsePages pages_;
-  std::array<std::atomic<std::uint32_t>, ring::max_devices> rung_{};  // the newest wake number that was signalled
+  std::array<std::atomic<std::uint32_t>, ring::max_devices> signalled_{};  // the newest wake number that was signalled
 };
 
 }  // namespace host

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/session/lent_options.h"
+#include "host/session/driver_jit_options.h"
 #include "host/session/memory/budget.h"
 
 namespace host {
@@ -22,7 +22,7 @@ struct Link {
   Link(std::vector<CUjit_option> names, const std::vector<std::uint64_t>& values) : options(std::move(names), values) {}
 
   std::mutex mutex;
-  LentOptions options;
+  DriverJitOptions options;
   Share share;                   // of the session's image budget: log buffers, inputs, and the image twice
   std::vector<std::byte> image;  // a copy, since the driver's goes with the link
   bool ended = false;

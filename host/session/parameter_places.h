@@ -31,12 +31,12 @@ class ParameterPlaces {
     const auto places = std::make_shared<Places>();
     for (std::size_t i = 0;; ++i) {
       ParameterPlace place{};
-      const CUresult told =
+      const CUresult answered =
           api::Id::of(id).kind == api::Handle::Kernel
               ? driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), i, &place.offset, &place.size)
               : driver.cuFuncGetParamInfo(function, i, &place.offset, &place.size);
-      if (told == CUDA_ERROR_INVALID_VALUE) break;  // no more parameters
-      if (told != CUDA_SUCCESS) return nullptr;
+      if (answered == CUDA_ERROR_INVALID_VALUE) break;  // no more parameters
+      if (answered != CUDA_SUCCESS) return nullptr;
       places->push_back(place);
     }
     const std::lock_guard lock(mutex_);

@@ -27,12 +27,12 @@ struct ServeOptions {
   GpuUsePages gpu_use{};                               // no pages: not scheduled
   bool borrows = false;                                // borrows device memory from the broker, by the control socket
   std::uint64_t context_bytes = 0;                     // device memory that a context takes
-  Lender* lender = nullptr;                            // set by serve() if `borrows`, or by a test
+  MemoryReserver* reserver = nullptr;                  // set by serve() if `borrows`, or by a test
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: none
-  int life_fd = -1;                                    // this and the next two: arguments of the worker's LifeLine
+  int life_fd = -1;                                    // this and the next two: arguments of the worker's LivenessPipe
   std::chrono::milliseconds outlive{0};
-  bool rung_by_broker = false;
+  bool doorbell_by_broker = false;
   bool join_at_end = false;             // for tests: join the channels' threads instead of ending the process
   void (*serving)(Session&) = nullptr;  // for tests: called before the first record
 };

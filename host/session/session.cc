@@ -42,7 +42,7 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       driver(the_driver),
       options(serve_options),
       telemetry(serve_options.telemetry),
-      memory(the_driver, serve_options.lender, telemetry),
+      memory(the_driver, serve_options.reserver, telemetry),
       arena(slot_view, serve_options.windows, the_driver, memory.addresses, [this] { return may_make_another(); }),
       code(serve_options.image_bytes),
       contexts(the_driver, serve_options.waits_asleep),
@@ -88,7 +88,7 @@ CUresult Session::end_context(unsigned number) {
   end_captures(number);
   const bool green = contexts.find_green(number) != nullptr;  // a green context has no modules of its own
   const auto device = static_cast<unsigned>(contexts.device_of(number));
-  Mirrors::Variables variables = green ? Mirrors::Variables{} : memory.mirrors.take_of_context(number);
+  ShadowCopies::Variables variables = green ? ShadowCopies::Variables{} : memory.shadow_copies.take_of_context(number);
   const CUresult result = contexts.destroy(number);
   keep_of_libraries(std::move(variables), device);
   forget(objects.drop_context(number));
@@ -98,10 +98,10 @@ CUresult Session::end_context(unsigned number) {
 
 // A library's managed variables may outlive a context. Only the driver knows, so each keeps its shadow copy and range
 // if the driver still finds it. Called under ending(), so no library ends meanwhile.
-void Session::keep_of_libraries(Mirrors::Variables variables, unsigned device) {
+void Session::keep_of_libraries(ShadowCopies::Variables variables, unsigned device) {
   if (variables.empty()) return;
   contexts.make_current(device);  // the context that has ended was current
-  std::erase_if(variables, [&](const Mirrors::Variable& v) {
+  std::erase_if(variables, [&](const ShadowCopies::Variable& v) {
     auto* const library = static_cast<CUlibrary>(objects.find(v.owner, api::Handle::Library));
     CUdeviceptr start = 0;
     std::size_t bytes = 0;
@@ -111,7 +111,7 @@ void Session::keep_of_libraries(Mirrors::Variables variables, unsigned device) {
     if (is_gone) memory.addresses.drop_global(v.start, v.owner);
     return is_gone;
   });
-  memory.mirrors.put_back(std::move(variables));
+  memory.shadow_copies.put_back(std::move(variables));
 }
 
 CUresult Session::reset(unsigned device) {
@@ -120,13 +120,13 @@ CUresult Session::reset(unsigned device) {
   const auto pins = arena.registering();
   for (const unsigned green : contexts.greens_of(device)) end_context(green);
   end_captures(device);
-  Mirrors::Variables variables = memory.mirrors.take_of_context(device);
+  ShadowCopies::Variables variables = memory.shadow_copies.take_of_context(device);
   if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) {
-    if (!is_fault(r)) memory.mirrors.put_back(std::move(variables));
+    if (!is_fault(r)) memory.shadow_copies.put_back(std::move(variables));
     return r;
   }
   keep_of_libraries(std::move(variables), device);
-  memory.mirrors.go_on();
+  memory.shadow_copies.go_on();
   forget(objects.drop_context(device));
   memory.addresses.drop_context(device);
   if (contexts.find(device) == nullptr) return CUDA_SUCCESS;
@@ -170,7 +170,7 @@ void Session::note(CUresult result) {
   if (is_fault(result) || result == CUDA_ERROR_MPS_RPC_FAILURE)
     telemetry.page().fault.store(static_cast<std::uint32_t>(result), std::memory_order_relaxed);
   if (!is_fault(result)) return;
-  memory.mirrors.stop();
+  memory.shadow_copies.stop();
   offer_output();
   slot.header()[&ring::SlotHeader::fault].store(result, std::memory_order_release);
 }

@@ -29,13 +29,13 @@
 
 namespace host {
 
-class HostCalls;  // host/untrusted/lanes/host_calls.h
-class Lanes;      // host/untrusted/lanes/lanes.h
+class HostCalls;      // host/untrusted/callbacks/host_calls.h
+class CallbackSlots;  // host/untrusted/callbacks/callback_slots.h
 
 // Has the guest call the program's functions for the worker.
 struct SessionCallbacks {
-  Lanes* lanes = nullptr;            // serve() owns it and sets it before the first record
-  std::shared_ptr<HostCalls> calls;  // made by the lanes; without it no function of the guest is called
+  CallbackSlots* callback_slots = nullptr;  // serve() owns it and sets it before the first record
+  std::shared_ptr<HostCalls> calls;         // made by the lanes; without it no function of the guest is called
 };
 class Session {
  public:
@@ -123,7 +123,7 @@ class Session {
   CUresult end_context(unsigned number);
   void end_captures(unsigned context);
   void end_capture(CUstream stream, CUgraph began);
-  void keep_of_libraries(Mirrors::Variables variables, unsigned device);
+  void keep_of_libraries(ShadowCopies::Variables variables, unsigned device);
 
   std::shared_mutex lives_;  // locked before contexts.beginning(), which is locked before arena.registering()
 };

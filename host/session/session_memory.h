@@ -7,19 +7,19 @@
 
 #include "host/driver/driver.h"
 #include "host/session/memory/addresses.h"
-#include "host/session/memory/avoided.h"
 #include "host/session/memory/charges.h"
 #include "host/session/memory/device_memory.h"
-#include "host/session/memory/mirrors.h"
+#include "host/session/memory/excluded_ranges.h"
 #include "host/session/memory/pools.h"
+#include "host/session/memory/shadow_copies.h"
 #include "host/session/memory/virtual_ranges.h"
 #include "host/session/telemetry.h"
 
 namespace host {
 
 struct SessionMemory {
-  SessionMemory(const Driver& driver, Lender* lender, const Telemetry& telemetry)
-      : device(lender, telemetry.page().taken),
+  SessionMemory(const Driver& driver, MemoryReserver* reserver, const Telemetry& telemetry)
+      : device(reserver, telemetry.page().taken),
         pools(driver, device),
         addresses(&telemetry.page().device_memory, [this](const Range& allocation) { ended(allocation); }) {
     device.when_full([this](unsigned full) { pools.trim(full); });
@@ -43,8 +43,8 @@ struct SessionMemory {
   Charges charges;
   Addresses addresses;
   VirtualRanges reserved{addresses};
-  Mirrors mirrors;
-  Avoided excluded;
+  ShadowCopies shadow_copies;
+  ExcludedRanges excluded;
 };
 
 }  // namespace host

@@ -85,7 +85,7 @@ class AddressSpace {
   bool charge(std::size_t size);
   void discharge(std::size_t size);
   // charge() and discharge() also update this counter. Call before either.
-  void tell_use(std::atomic<std::uint64_t>* told);
+  void publish_use(std::atomic<std::uint64_t>* published);
 
   std::optional<Range> find(Address inside) const;
   // True if [start, start+size) lies in one live range or adjacent mappings that permit the access.

@@ -18,10 +18,10 @@
 #include <thread>
 
 #include "host/untrusted/call_log.h"
+#include "host/untrusted/callbacks/guest_waker.h"
 #include "host/untrusted/dispatch.h"
-#include "host/untrusted/lanes/guest_waker.h"
 #include "host/untrusted/marshal/captured.h"
-#include "host/untrusted/marshal/mirrored.h"
+#include "host/untrusted/marshal/shadowed.h"
 #include "host/untrusted/submission.h"
 #include "ring/api/call.h"
 #include "ring/api/known_ids.h"
@@ -103,8 +103,8 @@ class Channel {
   CUresult call(Handler handler, Request& request) {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
-    const CUresult result = session_.memory.mirrors.any() && !is_on_captured_stream(request)
-                                ? call_mirrored(handler, request)  // docs/design/027
+    const CUresult result = session_.memory.shadow_copies.any() && !is_on_captured_stream(request)
+                                ? call_shadowed(handler, request)  // docs/design/027
                                 : handler(request);
     session_.contexts.let_go_of_green();
     session_.note(result);

@@ -50,9 +50,9 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
   if (limit != CU_LIMIT_STACK_SIZE) return 0;
   const auto attribute = [&](CUdevice_attribute which) {
     int number = 0;
-    const bool told = r.session.driver.cuDeviceGetAttribute(&number, which,
-                                                            static_cast<CUdevice>(r.working_device())) == CUDA_SUCCESS;
-    return told && number > 0 ? static_cast<std::uint64_t>(number) : 0;
+    const bool answered = r.session.driver.cuDeviceGetAttribute(
+                              &number, which, static_cast<CUdevice>(r.working_device())) == CUDA_SUCCESS;
+    return answered && number > 0 ? static_cast<std::uint64_t>(number) : 0;
   };
   return Footprint(value) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
          attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
@@ -63,10 +63,10 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 // From before the driver's unload on, no thread touches the variables.
 template <class T, class D>
 CUresult unload(const Request& r, T handle, const D& driver) {
-  Mirrors& mirrors = r.session.memory.mirrors;
-  Mirrors::Variables variables = mirrors.take_of(r.ending);
+  ShadowCopies& shadow_copies = r.session.memory.shadow_copies;
+  ShadowCopies::Variables variables = shadow_copies.take_of(r.ending);
   const CUresult result = driver(handle);
-  if (result != CUDA_SUCCESS && !is_fault(result)) mirrors.put_back(std::move(variables));
+  if (result != CUDA_SUCCESS && !is_fault(result)) shadow_copies.put_back(std::move(variables));
   return result;
 }
 
@@ -156,9 +156,9 @@ COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value) {
 COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total) {
   const CUresult result = driver(free, total);
   if (result != CUDA_SUCCESS || (free == nullptr && total == nullptr)) return result;
-  const auto room = r.session.memory.device.room(r.working_device());
-  if (room && free != nullptr) *free = std::min<std::size_t>(*free, room->free);
-  if (room && total != nullptr) *total = std::min<std::size_t>(*total, room->total);
+  const auto headroom = r.session.memory.device.headroom(r.working_device());
+  if (headroom && free != nullptr) *free = std::min<std::size_t>(*free, headroom->free);
+  if (headroom && total != nullptr) *total = std::min<std::size_t>(*total, headroom->total);
   return result;
 }
 

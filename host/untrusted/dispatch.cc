@@ -20,9 +20,9 @@ CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
 
 // Serves a CUSTOM line.
 template <int Id>
-CUresult ask(Request& r, typename Asked<Id>::Form form, CUresult (*function)(Asked<Id>&)) {
-  Asked<Id> asked(r, form);
-  return serve(asked, function);
+CUresult ask(Request& r, typename CallContext<Id>::Form form, CUresult (*function)(CallContext<Id>&)) {
+  CallContext<Id> context(r, form);
+  return serve(context, function);
 }
 
 constexpr std::array<Handler, api::driver_ids> driver_handlers() {

@@ -14,9 +14,9 @@
 #include <climits>
 #include <thread>
 
-#include "host/session/broker_line.h"
+#include "host/session/control_channel.h"
+#include "host/untrusted/callbacks/callback_slots.h"
 #include "host/untrusted/channel.h"
-#include "host/untrusted/lanes/lanes.h"
 #include "ring/queue/parking.h"
 
 namespace host {
@@ -51,18 +51,18 @@ void drain(int doorbell_fd) {
 }  // namespace
 
 Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd) {
-  BrokerLine broker(control_fd, options.life_fd, options.outlive, options.rung_by_broker);
+  ControlChannel broker(control_fd, options.life_fd, options.outlive, options.doorbell_by_broker);
   ServeOptions with_lender = options;
-  if (options.borrows) with_lender.lender = &broker;
+  if (options.borrows) with_lender.reserver = &broker;
   become_relaxed(driver);
   Session session(slot, driver, with_lender);
-  Lanes lanes(session, doorbell_fd);
-  session.callbacks.lanes = &lanes;
+  CallbackSlots callback_slots(session, doorbell_fd);
+  session.callbacks.callback_slots = &callback_slots;
   if (options.serving != nullptr) options.serving(session);
   std::array<std::thread, ring::max_channels> threads;
   std::uint64_t started = 0, looks = 0;
   std::atomic<bool> stop{false};
-  bool is_rung = true;
+  bool is_signalled = true;
 
   while (!session.protocol.broken.load(std::memory_order_relaxed)) {
     const std::uint64_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
@@ -78,24 +78,24 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
         });
     started |= opened;
     // Without a doorbell, wakes only threads that have a record.
-    wake(slot, is_rung ? started : with_records(slot, started));
-    lanes.wake_all();
+    wake(slot, is_signalled ? started : with_records(slot, started));
+    callback_slots.wake_all();
     slot.header()[&ring::SlotHeader::heartbeat].store(++looks, std::memory_order_relaxed);
 
-    if (ring::wrong(ring::Mutant::bell_order)) drain(doorbell_fd);
-    pollfd fds[3] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}, broker.life_line.to_poll()};
-    const int news = poll(fds, 3, broker.life_line.timeout_ms(started != 0));
+    if (ring::wrong(ring::Mutant::doorbell_order)) drain(doorbell_fd);
+    pollfd fds[3] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}, broker.liveness_pipe.to_poll()};
+    const int news = poll(fds, 3, broker.liveness_pipe.timeout_ms(started != 0));
     if (news < 0) continue;
-    is_rung = news > 0;
+    is_signalled = news > 0;
     if (fds[0].revents & POLLIN) drain(doorbell_fd);
-    broker.life_line.found(fds[2].revents);
-    if (broker.life_line.is_over()) break;
+    broker.liveness_pipe.found(fds[2].revents);
+    if (broker.liveness_pipe.is_over()) break;
     if (fds[1].revents != 0 && !broker.hear(session.memory.device)) break;
   }
 
   stop.store(true, std::memory_order_relaxed);
   broker.close();
-  lanes.end();
+  callback_slots.end();
   const bool broken = session.protocol.broken.load(std::memory_order_relaxed);
   // A thread may be inside a driver call for as long as a kernel runs, so the process ends without waiting for it.
   if (started != 0 && !session.options.join_at_end) {

@@ -9,7 +9,7 @@
 #include "host/session/session.h"
 #include "host/untrusted/marshal/captured.h"
 #include "host/untrusted/marshal/request.h"
-#include "host/untrusted/runs_beside.h"
+#include "host/untrusted/runs_concurrently.h"
 #include "ring/api/call.h"
 
 namespace host {
@@ -20,7 +20,7 @@ class Submission {
       : session_(request.session), submits_(manner.submits && !adds_to_capture(request)) {
     if (!session_.gpu_use.is_scheduled()) return;
     context_ = request.working_context();
-    const bool takes_gpu = submits_ && !runs_beside(request.header.call, payload);
+    const bool takes_gpu = submits_ && !runs_concurrently(request.header.call, payload);
     if (takes_gpu) session_.gpu_use.submitted(channel, context_);
     // A replied call covers earlier submissions if it waits, or if it is replied to when its work is done.
     waits_ = (request.header.flags & ring::flag_wants_reply) != 0 && (takes_gpu || manner.asks != api::Asks::Nothing);

@@ -14,9 +14,9 @@ rm::GroupLog& groups() {
 }
 
 std::mutex mutex;
-ring::UsePage* told_in = nullptr;
+ring::UsePage* reported_in = nullptr;
 
-void tell(ring::ChannelTable& table, std::uint32_t instance, std::uint32_t client) {
+void report(ring::ChannelTable& table, std::uint32_t instance, std::uint32_t client) {
   std::uint32_t count = 0;
   const std::uint32_t version = table.version.load(std::memory_order_relaxed);
   table.version.store(version + 1, std::memory_order_relaxed);
@@ -34,25 +34,25 @@ void tell(ring::ChannelTable& table, std::uint32_t instance, std::uint32_t clien
   table.version.store(version + 2, std::memory_order_release);
 }
 
-void tell_all() {
+void report_all() {
   std::lock_guard lock(mutex);
-  if (told_in == nullptr) return;
+  if (reported_in == nullptr) return;
   for (std::uint32_t instance = 0; instance < ring::max_devices; ++instance)
-    tell(told_in->channels[instance], instance, groups().client());
+    report(reported_in->channels[instance], instance, groups().client());
 }
 
 }  // namespace
 
-void tell_channels_in(ring::UsePage* page) {
+void report_channels_in(ring::UsePage* page) {
   {
     std::lock_guard lock(mutex);
-    told_in = page;
+    reported_in = page;
   }
-  tell_all();
+  report_all();
 }
 
 void note_request(int fd, unsigned long request, const void* argument) {
-  if (groups().note(fd, request, argument)) tell_all();
+  if (groups().note(fd, request, argument)) report_all();
 }
 
 std::uint32_t rm_client() { return groups().client(); }

@@ -11,7 +11,7 @@
 namespace host::worker {
 
 // Sets the page for the report; null: none.
-void tell_channels_in(ring::UsePage* page);
+void report_channels_in(ring::UsePage* page);
 // Call it after an ioctl() of this process that returned 0.
 void note_request(int fd, unsigned long request, const void* argument);
 // The driver library's resource-manager client; 0: it has made no channel.

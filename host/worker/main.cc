@@ -64,7 +64,7 @@ class GpuBackend {
     serving.interrupt_fd = options_.interrupt_fd;
     serving.life_fd = options_.life_fd;
     serving.outlive = std::chrono::milliseconds(options_.outlive_ms);
-    serving.rung_by_broker = options_.rung_by_broker;
+    serving.doorbell_by_broker = options_.doorbell_by_broker;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
       options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
                 [&](ring::DevicePage& page) { gpu.describe(page); },
                 [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); },
-                host::worker::tell_channels_in, host::worker::rm_client});
+                host::worker::report_channels_in, host::worker::rm_client});
   // Runs no exit handlers: the driver's would wait for a GPU that may run a guest's endless kernel. The end of the
   // process frees everything.
   std::fflush(nullptr);

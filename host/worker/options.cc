@@ -42,10 +42,10 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--group-fd") return number(value, o.group_fd);
   if (name == "--orders-fd") return number(value, o.orders_fd);
   if (name == "--use-fd") return number(value, o.use_fd);
-  if (name == "--bell-fd") return number(value, o.bell_fd);
+  if (name == "--scheduler-doorbell-fd") return number(value, o.scheduler_doorbell_fd);
   if (name == "--life-fd") return number(value, o.life_fd);
   if (name == "--outlive-ms") return number(value, o.outlive_ms);
-  if (name == "--rung-by") return o.rung_by_broker = value == "broker", value == "broker" || value == "guest";
+  if (name == "--doorbell-by") return o.doorbell_by_broker = value == "broker", value == "broker" || value == "guest";
   if (name == "--gpus") return number(value, o.gpus);
   if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);

@@ -20,11 +20,11 @@ struct Options {
   int group_fd = -1;   // cgroup.procs of its VM's control group; -1: it stays in its group
   int orders_fd = -1;  // this and the next two: GPU time (ring/ops/gpu_use.h); -1: not scheduled
   int use_fd = -1;
-  int bell_fd = -1;
-  int life_fd = -1;              // ends with the broker (host/base/process/life_line.h); -1: the worker is killed then
-  std::uint32_t outlive_ms = 0;  // how long it serves without a broker
-  bool rung_by_broker = false;   // the guest has no doorbell, so the broker wakes the worker
-  std::uint32_t gpus = 0;        // the number of GPUs that the VM sees
+  int scheduler_doorbell_fd = -1;
+  int life_fd = -1;  // ends with the broker (host/base/process/liveness_pipe.h); -1: the worker is killed then
+  std::uint32_t outlive_ms = 0;     // how long it serves without a broker
+  bool doorbell_by_broker = false;  // the guest has no doorbell, so the broker wakes the worker
+  std::uint32_t gpus = 0;           // the number of GPUs that the VM sees
   int nice = 0;
   pid_t broker = 0;
   std::uint64_t slot_offset = 0;  // offset of the slot in the region
@@ -33,7 +33,7 @@ struct Options {
   std::vector<std::string> devices;  // device files that it may open; empty: all of NVIDIA's
   JailMode jail = JailMode::BestEffort;
   bool any_ioctl = false;        // allows every request to the GPU's kernel modules
-  bool asks_to_connect = false;  // the broker answers its connect() (host/broker/mps/mps_door.h)
+  bool asks_to_connect = false;  // the broker answers its connect() (host/broker/mps/mps_connect_proxy.h)
   uid_t uid = 65534;
   gid_t gid = 65534;
   std::uint32_t spin_us = 0;        // how long its threads poll

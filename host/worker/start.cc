@@ -72,7 +72,7 @@ bool die_with_broker(pid_t broker) {
   return broker == 0 || getppid() == broker;  // the broker may have died before prctl()
 }
 
-// Lets the worker outlive its broker: from now on it watches the liveness pipe (host/base/process/life_line.h). Called
+// Lets the worker outlive its broker: from now on it watches the liveness pipe (host/base/process/liveness_pipe.h). Called
 // just before it serves, so that a worker that hangs in the driver's start dies with its broker. The jail forbids it
 // later.
 void stay_without_broker(const Options& options) {
@@ -118,7 +118,7 @@ bool map_gpu_use(const Options& options, GpuUsePages& pages) {
   if (options.orders_fd < 0) return true;
   pages.orders = map_page<const ring::OrdersPage>(options.orders_fd, PROT_READ);
   pages.use = map_page<ring::UsePage>(options.use_fd, PROT_READ | PROT_WRITE);
-  pages.bell_fd = options.bell_fd;
+  pages.scheduler_doorbell_fd = options.scheduler_doorbell_fd;
   pages.devices = std::min(options.gpus, ring::max_devices);
   close(options.orders_fd);
   close(options.use_fd);
@@ -209,11 +209,11 @@ void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;
   const std::uint32_t devices = std::min(page.device_count, ring::max_devices);
   for (std::uint32_t d = 0; d < devices; ++d) {
-    const auto says = [&](CUdevice_attribute a) { return page.device[d].attribute[a] != 0; };
+    const auto has = [&](CUdevice_attribute a) { return page.device[d].attribute[a] != 0; };
     const std::string what = "memory out of kernels' reach (GPU " + std::to_string(d);
-    if (says(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES))
+    if (has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES))
       return jail.lacks(what + " has ATS: load nvidia_uvm with uvm_ats_mode=0)");
-    if (says(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS))
+    if (has(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS))
       return jail.lacks(what + " has HMM: load nvidia_uvm with uvm_disable_hmm=1)");
   }
 }
@@ -278,10 +278,10 @@ ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page, std::
 
 // False if the broker has closed the socket. Closes `listener` afterwards, since a process that answered its own calls
 // would have no filter for them.
-bool say_ready(const Options& options, const ReadyMessage& ready, int listener) {
-  const bool said = broker::send_with_fd(options.control_fd, &ready, sizeof ready, listener) == sizeof ready;
+bool report_ready(const Options& options, const ReadyMessage& ready, int listener) {
+  const bool reported = broker::send_with_fd(options.control_fd, &ready, sizeof ready, listener) == sizeof ready;
   if (listener >= 0) close(listener);
-  return said;
+  return reported;
 }
 
 }  // namespace
@@ -295,7 +295,7 @@ int run(const Options& options, const Backend& backend) {
   Shared shared{.telemetry = map_telemetry(options.telemetry_fd), .windows = 0, .gpu_use = {}};
   if (shared.telemetry == nullptr) return fail(exit_region_failed, "the telemetry cannot be mapped");
   if (!map_gpu_use(options, shared.gpu_use)) return fail(exit_region_failed, "the scheduler's pages cannot be mapped");
-  if (backend.tell_channels_in) backend.tell_channels_in(shared.gpu_use.use);
+  if (backend.report_channels_in) backend.report_channels_in(shared.gpu_use.use);
   shared.windows = reserve_windows();
   close(options.region_fd);
   close(options.telemetry_fd);
@@ -318,7 +318,7 @@ int run(const Options& options, const Backend& backend) {
   const ReadyMessage ready = ready_message(jail, *page, backend.rm_client ? backend.rm_client() : 0);
   bound_memory(*page, options.gpu_memory);
   open_slot(slot, *page, options.guest_spin_us);
-  if (!say_ready(options, ready, listener)) return exit_ended;
+  if (!report_ready(options, ready, listener)) return exit_ended;
   return backend.serve(slot, shared);
 }
 

@@ -32,7 +32,7 @@ struct Backend {
   // Runs the session until the control socket reads EOF or the guest breaks the protocol. Returns the exit code.
   std::function<int(ring::SlotView, const Shared&)> serve;
   // Called before start(): sets the page for the report of the driver's channels. Null: no report.
-  std::function<void(ring::UsePage*)> tell_channels_in = {};
+  std::function<void(ring::UsePage*)> report_channels_in = {};
   // Called after start(): the driver's resource-manager client. Null: it has none.
   std::function<std::uint32_t()> rm_client = {};
 };

@@ -134,7 +134,7 @@ CUresult thread_context(CUcontext* context) {
 
 // Flags that a profiler would set, an entry for each callback id. The runtime reads them and calls nothing while all
 // are zero. It may have more ids than the number returned here, so the arrays are longer.
-constexpr std::size_t call_flags_told = 1024, other_flags_told = 14;
+constexpr std::size_t call_flags_reported = 1024, other_flags_reported = 14;
 constinit std::uint32_t call_flags[4096] = {};
 constinit std::uint32_t other_flags[64] = {};
 
@@ -143,12 +143,12 @@ void hook_unused(void*, void*) {}
 
 void call_flag_array(void** flags, std::size_t* count) {
   *flags = call_flags;
-  *count = call_flags_told;
+  *count = call_flags_reported;
 }
 
 void other_flag_array(void** flags, std::size_t* count) {
   *flags = other_flags;
-  *count = other_flags_told;
+  *count = other_flags_reported;
 }
 
 // ---- CONTEXT_CHECKS, INTEGRITY_CHECK --------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ const ProcEntry* newest(std::span<const ProcEntry> named, Variant variant, int v
 }
 
 CUresult answer(void** function, void* found, CUdriverProcAddressQueryResult* status,
-                CUdriverProcAddressQueryResult said) {
+                CUdriverProcAddressQueryResult given) {
   *function = found;
-  if (status != nullptr) *status = said;
+  if (status != nullptr) *status = given;
   return CUDA_SUCCESS;
 }
 

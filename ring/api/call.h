@@ -124,7 +124,7 @@ struct Shape;
 
 // Whether arguments of this type determine the length of a value.
 template <class T>
-inline constexpr bool says_length = requires(T t) {
+inline constexpr bool carries_length = requires(T t) {
   value_bytes(t);
 };
 
@@ -139,7 +139,7 @@ struct Shape<CUresult(P...), A...> {
   static consteval bool check() {
     (check_arg<P, A>(), ...);
     constexpr bool integral[] = {std::is_integral_v<P>..., false};
-    constexpr bool enums[] = {says_length<P>..., false};
+    constexpr bool enums[] = {carries_length<P>..., false};
     for (const Arg& a : args) {
       const bool names = a.count >= 0 && a.count < int{arity};
       if ((a.extent == Extent::Counted || a.extent == Extent::Rows) && (!names || !integral[a.count])) return false;

@@ -65,7 +65,7 @@ struct NodeListRecord {
   using Reply = ListReply;
 };
 
-// cuUserObjectCreate. `token`: the guest's name for the destructor and its argument (ring/queue/lane.h). The object
+// cuUserObjectCreate. `token`: the guest's name for the destructor and its argument (ring/queue/callback_slot.h). The object
 // ends when the driver calls the destructor.
 struct UserObjectRecord {
   std::uint64_t object, token;
@@ -201,7 +201,7 @@ struct GetNodeAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
-// A host node. `token`: the guest's name for the function and its argument (ring/queue/lane.h).
+// A host node. `token`: the guest's name for the function and its argument (ring/queue/callback_slot.h).
 struct AddHostNodeRecord {
   std::uint64_t graph, dependencies, token;
 

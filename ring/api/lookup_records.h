@@ -120,17 +120,17 @@ struct GlobalOf : GlobalRecord {
 };
 
 // The most bytes of all managed variables of a process, since they are compared again and again.
-inline constexpr std::uint64_t max_mirrored_bytes = 1 << 20;
+inline constexpr std::uint64_t max_shadowed_bytes = 1 << 20;
 
-// mirror_variable: the worker keeps a managed variable, or a section of it, equal to the arena's bytes from `arena` on.
+// shadow_variable: the worker keeps a managed variable, or a section of it, equal to the arena's bytes from `arena` on.
 // The guest has mapped these at the variable's address (docs/design/027-managed-variables.md).
-struct MirrorRecord {
+struct ShadowRecord {
   std::uint64_t address, bytes, arena;
 
   static constexpr std::tuple fields{
-      field::address("variable", &MirrorRecord::address, &MirrorRecord::bytes),
-      field::number("bytes", &MirrorRecord::bytes),
-      field::place("arena", &MirrorRecord::arena, &MirrorRecord::bytes, field::Otherwise::Nowhere)};
+      field::address("variable", &ShadowRecord::address, &ShadowRecord::bytes),
+      field::number("bytes", &ShadowRecord::bytes),
+      field::place("arena", &ShadowRecord::arena, &ShadowRecord::bytes, field::Otherwise::Nowhere)};
 };
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;

@@ -66,16 +66,16 @@ struct PlainRecord {
 // avoid: the guest's process has mappings in [start, start + bytes), so the driver must place no memory there from now
 // on. Both are multiples of ring::huge_page, and the range ends at end_of_addresses at the latest
 // (docs/design/004-reservation.md).
-struct AvoidRecord {
+struct ExcludeRecord {
   std::uint64_t start, bytes;
 
-  static constexpr std::tuple fields{field::pages("start", &AvoidRecord::start),
-                                     field::pages("bytes", &AvoidRecord::bytes)};
+  static constexpr std::tuple fields{field::pages("start", &ExcludeRecord::start),
+                                     field::pages("bytes", &ExcludeRecord::bytes)};
 };
 inline constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << 47;
-inline constexpr std::uint64_t max_avoided_range = std::uint64_t{1} << 36;
-inline constexpr std::uint64_t max_avoided_bytes = std::uint64_t{1} << 40;  // of all ranges of a session
-inline constexpr std::size_t max_avoided_ranges = 64;
+inline constexpr std::uint64_t max_excluded_range = std::uint64_t{1} << 36;
+inline constexpr std::uint64_t max_excluded_bytes = std::uint64_t{1} << 40;  // of all ranges of a session
+inline constexpr std::size_t max_excluded_ranges = 64;
 
 inline constexpr std::uint64_t max_output = 32 << 10;  // in one reply
 inline constexpr std::uint64_t max_diagnosis = 4 << 10;

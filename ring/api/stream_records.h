@@ -33,7 +33,7 @@ struct GetStreamAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
-// cuLaunchHostFunc and cuStreamAddCallback. `token`: the guest's name for function and argument (ring/queue/lane.h).
+// cuLaunchHostFunc and cuStreamAddCallback. `token`: the guest's name for function and argument (ring/queue/callback_slot.h).
 struct HostFunctionRecord {
   std::uint64_t stream, token;
 

@@ -32,9 +32,9 @@ inline constexpr std::size_t line = IVGPU_LINE;
 inline constexpr std::size_t huge_page = IVGPU_HUGE_PAGE;
 
 inline constexpr std::uint32_t max_slots = IVGPU_MAX_SLOTS;
-inline constexpr std::uint32_t bell_words = IVGPU_BELL_WORDS;
+inline constexpr std::uint32_t doorbell_words = IVGPU_DOORBELL_WORDS;
 inline constexpr std::uint32_t max_channels = IVGPU_MAX_CHANNELS;
-inline constexpr std::uint32_t max_lanes = IVGPU_MAX_LANES;
+inline constexpr std::uint32_t max_callback_slots = IVGPU_MAX_CALLBACK_SLOTS;
 inline constexpr std::uint32_t max_devices = IVGPU_MAX_DEVICES;
 inline constexpr std::uint32_t max_completions = IVGPU_MAX_COMPLETIONS;
 inline constexpr std::uint32_t max_attributes = IVGPU_MAX_ATTRIBUTES;
@@ -59,7 +59,7 @@ using VmGpu = ::IvgpuVmGpu;
 using SlotHeader = ::IvgpuSlotHeader;
 using DeviceInfo = ::IvgpuDeviceInfo;
 using DevicePage = ::IvgpuDevicePage;
-using LaneControl = ::IvgpuLaneControl;
+using CallbackSlot = ::IvgpuCallbackSlot;
 using ChannelControl = ::IvgpuChannelControl;
 
 // ---- the region ----------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ struct SlotWord {
 };
 
 // ivshmem peers. The host appears as several peers, so that a guest can ring one worker and wake no other thread: the
-// doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell and uses `rung` instead.
+// doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell and uses `doorbell_bits` instead.
 inline constexpr std::uint32_t peer_broker = 0;
 constexpr std::uint32_t peer_of_slot(std::uint32_t slot) { return 1 + slot; }
 constexpr std::uint32_t first_guest_peer = 1 + max_slots;
@@ -99,7 +99,7 @@ inline constexpr std::size_t directory_offset = IVGPU_DIRECTORY_OFFSET;
 inline constexpr std::size_t vm_page_offset = IVGPU_VM_PAGE_OFFSET;
 inline constexpr std::size_t region_header_bytes = IVGPU_HEADER_BYTES;
 inline constexpr std::size_t vm_gpus_offset = IVGPU_VM_GPUS_OFFSET;
-inline constexpr std::size_t front_bytes = IVGPU_FRONT_BYTES;
+inline constexpr std::size_t header_area_bytes = IVGPU_HEADER_AREA_BYTES;
 inline constexpr std::size_t first_slot_offset = IVGPU_FIRST_SLOT_OFFSET;
 constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_offset + slot * sizeof(SlotEntry); }
 
@@ -107,13 +107,15 @@ constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_o
 
 inline constexpr std::size_t device_page_offset = IVGPU_DEVICE_PAGE_OFFSET;
 inline constexpr std::size_t device_page_bytes = IVGPU_DEVICE_PAGE_BYTES;
-inline constexpr std::size_t lanes_offset = IVGPU_LANES_OFFSET;
+inline constexpr std::size_t callback_slots_offset = IVGPU_CALLBACK_SLOTS_OFFSET;
 inline constexpr std::size_t first_channel = IVGPU_FIRST_CHANNEL;
 inline constexpr std::size_t arena_offset = IVGPU_ARENA_OFFSET;
 inline constexpr std::size_t control_bytes = IVGPU_CONTROL_BYTES;
 inline constexpr std::size_t channel_bytes = IVGPU_CHANNEL_BYTES;
 
-constexpr std::size_t lane_offset(std::uint32_t lane) { return lanes_offset + lane * sizeof(LaneControl); }
+constexpr std::size_t callback_slot_offset(std::uint32_t callback_slot) {
+  return callback_slots_offset + callback_slot * sizeof(CallbackSlot);
+}
 constexpr std::size_t channel_offset(std::uint32_t channel) { return first_channel + channel * channel_bytes; }
 constexpr std::size_t request_offset(std::uint32_t channel) { return channel_offset(channel) + control_bytes; }
 constexpr std::size_t reply_offset(std::uint32_t channel) { return request_offset(channel) + request_bytes; }
@@ -125,11 +127,11 @@ enum class Asleep : std::uint32_t {
   ByDoorbell = IVGPU_ASLEEP_BY_DOORBELL,
 };
 
-// LaneControl::kind.
-enum class LaneKind : std::uint32_t {
-  HostFunction = IVGPU_LANE_HOST_FUNCTION,
-  StreamCallback = IVGPU_LANE_STREAM_CALLBACK,
-  Forget = IVGPU_LANE_FORGET,
+// CallbackSlot::kind.
+enum class CallbackKind : std::uint32_t {
+  HostFunction = IVGPU_CALLBACK_HOST_FUNCTION,
+  StreamCallback = IVGPU_CALLBACK_STREAM_CALLBACK,
+  Forget = IVGPU_CALLBACK_FORGET,
 };
 
 // SlotHeader::opened: a channel's bit, and the bits of the first n channels.
@@ -152,6 +154,7 @@ inline constexpr std::uint64_t window_bytes = IVGPU_WINDOW_BYTES;
 constexpr std::uint64_t window_address(std::uint32_t window) { return IVGPU_FIRST_WINDOW + window * window_bytes; }
 
 static_assert(IVGPU_SLOT_STATE_BITS + IVGPU_SLOT_EPOCH_BITS == 32);
-static_assert(lane_offset(max_lanes) <= first_channel && channel_offset(max_channels) <= arena_offset);
+static_assert(callback_slot_offset(max_callback_slots) <= first_channel &&
+              channel_offset(max_channels) <= arena_offset);
 
 }  // namespace ring

@@ -19,7 +19,7 @@
 //
 //   slot + 0             SlotHeader        4 KiB           the worker writes most, the guest writes `opened`
 //   slot + 4 KiB         DevicePage        56 KiB          the worker writes before the slot is Ready; the guest reads
-//   slot + 60 KiB        LaneControl[8]    4 KiB           worker and guest, a line each
+//   slot + 60 KiB        CallbackSlot[8]    4 KiB           worker and guest, a line each
 //   slot + 64 KiB        channel 0         channel_bytes
 //   ...                  channel max_channels-1
 //   slot + arena_offset  arena             to the end of the slot
@@ -64,9 +64,9 @@
 #define IVGPU_HUGE_PAGE 2097152  // slots start on one, so that a huge-page memfd works
 
 #define IVGPU_MAX_SLOTS 64
-#define IVGPU_BELL_WORDS (IVGPU_MAX_SLOTS / 64 + 1)  // a bit for each of the host's peers
-#define IVGPU_MAX_CHANNELS 64                        // one bit each in `opened`
-#define IVGPU_MAX_LANES 8
+#define IVGPU_DOORBELL_WORDS (IVGPU_MAX_SLOTS / 64 + 1)  // a bit for each of the host's peers
+#define IVGPU_MAX_CHANNELS 64                            // one bit each in `opened`
+#define IVGPU_MAX_CALLBACK_SLOTS 8
 #define IVGPU_MAX_DEVICES 16
 
 // A record may carry a launch with 32,764 bytes of parameters (CUDA's limit) and the calls' inline bulk data. A record
@@ -91,7 +91,7 @@ struct IvgpuRegionHeader {
   uint64_t first_slot;    // offset of slot 0
   uint64_t slot_bytes;    // extent of each slot
   char vm[64];            // the VM's name in the broker's configuration, NUL-terminated
-  uint32_t no_doorbell;   // 1: ivshmem-plain or persistent memory; guests ring through `rung`
+  uint32_t no_doorbell;   // 1: ivshmem-plain or persistent memory; guests ring through `doorbell_bits`
   // broker: the number of the device's interrupts. The worker of slot k raises number k % guest_vectors for a guest
   // that sleeps by IVGPU_ASLEEP_BY_DOORBELL. 0: no worker raises any
   uint32_t guest_vectors;
@@ -101,14 +101,14 @@ struct IvgpuRegionHeader {
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t wanted;  // guests: incremented when a slot is wanted and none is Ready
   // guests: bit p % 64 of word p / 64 rings host peer p, set with release. The broker takes all bits of a word at once,
   // with acquire.
-  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t rung[IVGPU_BELL_WORDS];
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t doorbell_bits[IVGPU_DOORBELL_WORDS];
   // broker: its release, for example "0.1.0", NUL-terminated. All 0: an older broker.
   IVGPU_ALIGNAS(IVGPU_LINE) char release[32];
   uint64_t common_offset;  // broker: the start of the common extent, from the region's start
   uint64_t common_bytes;   // broker: its size; 0: no common extent
-  // broker: its vsock port, where a program without a doorbell gets a doorbell channel (ring/layout/bells.h). 0: none,
+  // broker: its vsock port, where a program without a doorbell gets a doorbell channel (ring/layout/doorbell_channel.h). 0: none,
   // or an older broker.
-  uint32_t bell_port;
+  uint32_t doorbell_port;
   // guests: incremented with each question about the VM's GPUs, before a ring of peer 0 (ring/layout/vm_page_c.h)
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t gpu_questions;
 };
@@ -206,21 +206,21 @@ struct IvgpuDevicePage {
   struct IvgpuDeviceInfo device[IVGPU_MAX_DEVICES];
 };
 
-// A worker's call of one function of the program (ring/queue/lane.h).
+// A worker's call of one function of the program (ring/queue/callback_slot.h).
 //   A lane is free while `done` equals `sequence`; at first both are 0. The worker fills a free lane: token and kind,
 //   then `sequence`, one more than before, with release. The guest's callback thread finds a `sequence` that differs
 //   from `done` (acquire), makes the call, and answers: `result`, then the same number in `done`, with release.
 // Only the guest can interpret the token, and looks it up among its issued tokens. The worker accepts no value of
 // `done` but the number that it waits for.
-enum IvgpuLaneKind {
-  IVGPU_LANE_HOST_FUNCTION = 1,    // call the program's function (CUhostFn)
-  IVGPU_LANE_STREAM_CALLBACK = 2,  // call the program's function with `status` (CUstreamCallback)
-  IVGPU_LANE_FORGET = 3,           // end the token without a call: the driver will not make it
+enum IvgpuCallbackKind {
+  IVGPU_CALLBACK_HOST_FUNCTION = 1,    // call the program's function (CUhostFn)
+  IVGPU_CALLBACK_STREAM_CALLBACK = 2,  // call the program's function with `status` (CUstreamCallback)
+  IVGPU_CALLBACK_FORGET = 3,           // end the token without a call: the driver will not make it
 };
 
-struct IvgpuLaneControl {
+struct IvgpuCallbackSlot {
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: the call, by the guest's name for it
-  uint32_t kind;                             // worker: an IvgpuLaneKind
+  uint32_t kind;                             // worker: an IvgpuCallbackKind
   int32_t status;                            // worker: the CUresult for a stream callback
   uint64_t sequence;                         // worker, last: the number of this use of the lane
   uint32_t worker_asleep;                    // worker: 1 while it sleeps (or is about to) until the answer comes
@@ -267,13 +267,13 @@ struct IvgpuChannelControl {
 #define IVGPU_HEADER_BYTES (IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE)  // header, directory and VM page
 #define IVGPU_VM_GPUS_OFFSET IVGPU_HEADER_BYTES
 #define IVGPU_VM_GPUS_BYTES (IVGPU_MAX_DEVICES << 10)
-#define IVGPU_FRONT_BYTES (IVGPU_VM_GPUS_OFFSET + IVGPU_VM_GPUS_BYTES)  // the header area
+#define IVGPU_HEADER_AREA_BYTES (IVGPU_VM_GPUS_OFFSET + IVGPU_VM_GPUS_BYTES)  // the header area
 #define IVGPU_FIRST_SLOT_OFFSET IVGPU_HUGE_PAGE
 
 // Offsets in a slot, from its start; the arena's is a multiple of a huge page.
 #define IVGPU_DEVICE_PAGE_OFFSET IVGPU_PAGE
 #define IVGPU_DEVICE_PAGE_BYTES (56 << 10)
-#define IVGPU_LANES_OFFSET (60 << 10)
+#define IVGPU_CALLBACK_SLOTS_OFFSET (60 << 10)
 #define IVGPU_FIRST_CHANNEL (64 << 10)
 #define IVGPU_ARENA_OFFSET (16 << 20)
 
@@ -302,11 +302,11 @@ IVGPU_AT(IvgpuRegionHeader, no_doorbell, 112);
 IVGPU_AT(IvgpuRegionHeader, guest_vectors, 116);
 IVGPU_AT(IvgpuRegionHeader, heartbeat, 128);
 IVGPU_AT(IvgpuRegionHeader, wanted, 192);
-IVGPU_AT(IvgpuRegionHeader, rung, 256);
+IVGPU_AT(IvgpuRegionHeader, doorbell_bits, 256);
 IVGPU_AT(IvgpuRegionHeader, release, 320);
 IVGPU_AT(IvgpuRegionHeader, common_offset, 352);
 IVGPU_AT(IvgpuRegionHeader, common_bytes, 360);
-IVGPU_AT(IvgpuRegionHeader, bell_port, 368);
+IVGPU_AT(IvgpuRegionHeader, doorbell_port, 368);
 IVGPU_AT(IvgpuRegionHeader, gpu_questions, 384);
 IVGPU_SIZE(IvgpuRegionHeader, 448);
 IVGPU_AT(IvgpuSlotOwner, boot, 0);
@@ -353,14 +353,14 @@ IVGPU_AT(IvgpuDevicePage, device_count, 4);
 IVGPU_AT(IvgpuDevicePage, init_result, 8);
 IVGPU_AT(IvgpuDevicePage, simulated, 12);
 IVGPU_AT(IvgpuDevicePage, device, 16);
-IVGPU_AT(IvgpuLaneControl, token, 0);
-IVGPU_AT(IvgpuLaneControl, kind, 8);
-IVGPU_AT(IvgpuLaneControl, status, 12);
-IVGPU_AT(IvgpuLaneControl, sequence, 16);
-IVGPU_AT(IvgpuLaneControl, worker_asleep, 24);
-IVGPU_AT(IvgpuLaneControl, done, 64);
-IVGPU_AT(IvgpuLaneControl, result, 72);
-IVGPU_SIZE(IvgpuLaneControl, 2 * IVGPU_LINE);
+IVGPU_AT(IvgpuCallbackSlot, token, 0);
+IVGPU_AT(IvgpuCallbackSlot, kind, 8);
+IVGPU_AT(IvgpuCallbackSlot, status, 12);
+IVGPU_AT(IvgpuCallbackSlot, sequence, 16);
+IVGPU_AT(IvgpuCallbackSlot, worker_asleep, 24);
+IVGPU_AT(IvgpuCallbackSlot, done, 64);
+IVGPU_AT(IvgpuCallbackSlot, result, 72);
+IVGPU_SIZE(IvgpuCallbackSlot, 2 * IVGPU_LINE);
 IVGPU_AT(IvgpuChannelControl, tail, 0);
 IVGPU_AT(IvgpuChannelControl, head, 64);
 IVGPU_AT(IvgpuChannelControl, worker_asleep, 128);
@@ -379,14 +379,16 @@ IVGPU_SIZE(IvgpuChannelControl, 704);
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuRegionHeader) <= IVGPU_DIRECTORY_OFFSET, "the header is in the directory's way");
 IVGPU_STATIC_ASSERT(IVGPU_DIRECTORY_OFFSET + IVGPU_MAX_SLOTS * sizeof(struct IvgpuSlotEntry) <= IVGPU_VM_PAGE_OFFSET,
                     "the directory is in the VM page's way");
-IVGPU_STATIC_ASSERT(IVGPU_FRONT_BYTES <= IVGPU_FIRST_SLOT_OFFSET, "the VM's GPUs are in the slots' way");
-IVGPU_STATIC_ASSERT(IVGPU_BELL_WORDS * 64 > IVGPU_MAX_SLOTS, "the broker has a bit, too");
+IVGPU_STATIC_ASSERT(IVGPU_HEADER_AREA_BYTES <= IVGPU_FIRST_SLOT_OFFSET, "the VM's GPUs are in the slots' way");
+IVGPU_STATIC_ASSERT(IVGPU_DOORBELL_WORDS * 64 > IVGPU_MAX_SLOTS, "the broker has a bit, too");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuSlotHeader) <= IVGPU_DEVICE_PAGE_OFFSET, "the header is in the page's way");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuDevicePage) <= IVGPU_DEVICE_PAGE_BYTES, "the device page is too long");
-IVGPU_STATIC_ASSERT(IVGPU_DEVICE_PAGE_OFFSET + IVGPU_DEVICE_PAGE_BYTES <= IVGPU_LANES_OFFSET,
+IVGPU_STATIC_ASSERT(IVGPU_DEVICE_PAGE_OFFSET + IVGPU_DEVICE_PAGE_BYTES <= IVGPU_CALLBACK_SLOTS_OFFSET,
                     "the device page is in the lanes' way");
-IVGPU_STATIC_ASSERT(IVGPU_MAX_LANES * sizeof(struct IvgpuLaneControl) <= IVGPU_PAGE, "the lanes have one page");
-IVGPU_STATIC_ASSERT(IVGPU_LANES_OFFSET + IVGPU_PAGE <= IVGPU_FIRST_CHANNEL, "the lanes are in the channels' way");
+IVGPU_STATIC_ASSERT(IVGPU_MAX_CALLBACK_SLOTS * sizeof(struct IvgpuCallbackSlot) <= IVGPU_PAGE,
+                    "the lanes have one page");
+IVGPU_STATIC_ASSERT(IVGPU_CALLBACK_SLOTS_OFFSET + IVGPU_PAGE <= IVGPU_FIRST_CHANNEL,
+                    "the lanes are in the channels' way");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuChannelControl) <= IVGPU_CONTROL_BYTES, "a channel's words have one page");
 IVGPU_STATIC_ASSERT(IVGPU_CHANNEL_BYTES % IVGPU_PAGE == 0, "channels are of pages");
 IVGPU_STATIC_ASSERT(IVGPU_FIRST_CHANNEL + IVGPU_MAX_CHANNELS * IVGPU_CHANNEL_BYTES <= IVGPU_ARENA_OFFSET,

@@ -3,7 +3,7 @@
 // ring/layout/layout_c.h describes the pages that are mapped through it.
 //
 // An open descriptor can claim one slot. It reaches only that slot, in whichever process it is.
-//   mmap      The offset is the region's: its header area (the first IVGPU_FRONT_BYTES), read-only, and the
+//   mmap      The offset is the region's: its header area (the first IVGPU_HEADER_AREA_BYTES), read-only, and the
 //             descriptor's own slot. Shared only. A module of interface 1 maps only IVGPU_HEADER_BYTES of the header
 //             area, and refuses more with EINVAL.
 //   read      Eight bytes: the number of slot interrupts since the last read. Waits for one without O_NONBLOCK.

@@ -24,7 +24,7 @@ namespace ring {
 class RegionView {
  public:
   RegionView() = default;
-  // `base`: where the region's first byte is mapped, with at least region_header_bytes; for vm_gpu(), front_bytes.
+  // `base`: where the region's first byte is mapped, with at least region_header_bytes; for vm_gpu(), header_area_bytes.
   explicit RegionView(std::byte* base) : base_(base) {}
 
   Shared<RegionHeader> header() const { return shared_at<RegionHeader>(base_, 0); }

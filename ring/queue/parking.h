@@ -16,7 +16,7 @@
 // machine, or in a VM's kernel, which checks the word at each interrupt (docs/design/033-guest-module.md). Both sleep
 // while the word holds the announced value, so the waker clears it first.
 //
-// Covered by: the models parking, awaited and bell, and the explorer's scenario parking (docs/models.md).
+// Covered by: the models parking, awaited and doorbell, and the explorer's scenario parking (docs/models.md).
 //
 // The peer can overwrite both words. At worst it causes a needless wake-up, or hangs its own session: a guest's sleep
 // ends with a time-out, a worker's with the session. A value that is no Asleep counts as ByFutex: that wakes a thread
@@ -72,11 +72,11 @@ class Parking {
     return must_wake([] { return true; });
   }
 
-  // For the worker's bell thread, which wakes on another thread's behalf; called before it wakes. A peer that has
+  // For the worker's doorbell thread, which wakes on another thread's behalf; called before it wakes. A peer that has
   // announced its sleep, but does not sleep yet, stays awake.
   void call_off() {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // S
-    if (!wrong(Mutant::bell_clear)) woke();
+    if (!wrong(Mutant::doorbell_clear)) woke();
   }
 
   Shared<std::uint32_t> word() const { return asleep_; }

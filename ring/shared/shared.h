@@ -37,12 +37,12 @@
 #include <span>
 #include <type_traits>
 
+#include "ring/shared/atomic_operations.h"
 #include "ring/shared/observed.h"
-#include "ring/shared/words.h"
 
 namespace ring {
 
-using words::Order, words::Site;
+using atomics::Order, atomics::Site;
 
 // Keeps the compiler from reading a copy's source again, and from delaying a copy into shared memory.
 inline void copied(const void* at) { asm volatile("" ::"r"(at) : "memory"); }
@@ -94,28 +94,28 @@ requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
 
   T load(Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
-    return words::load(at_, order, site);
+    return atomics::load(at_, order, site);
   }
   void store(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_write(at_, sizeof(T));
-    words::store(at_, value, order, site);
+    atomics::store(at_, value, order, site);
   }
   T exchange(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
-    return words::exchange(at_, value, order, site);
+    return atomics::exchange(at_, value, order, site);
   }
   T fetch_add(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
-    return words::fetch_add(at_, value, order, site);
+    return atomics::fetch_add(at_, value, order, site);
   }
   T fetch_or(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
-    return words::fetch_or(at_, value, order, site);
+    return atomics::fetch_or(at_, value, order, site);
   }
   // On failure `expected` becomes the current value.
   bool compare_exchange(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
-    return words::compare_exchange(at_, expected, desired, order, site);
+    return atomics::compare_exchange(at_, expected, desired, order, site);
   }
 
   // The word for futex calls.

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "guest/session/callbacks.h"
-#include "host/untrusted/lanes/lanes.h"
+#include "host/untrusted/callbacks/callback_slots.h"
 #include "tests/bench/lockfree_callbacks.h"
 
 namespace {
@@ -45,7 +45,7 @@ struct MutexGuest {
   explicit MutexGuest(Memory& memory)
       : heartbeat(memory, checked),
         claim(memory, checked, heartbeat),
-        bell(memory, claim),
+        doorbell(memory, claim),
         sleeper(memory),
         liveness(memory, claim, heartbeat) {
     if (slot.map(memory, checked, 0) != guest::Entered::Yes) std::abort();
@@ -54,11 +54,11 @@ struct MutexGuest {
   const guest::CheckedRegion checked{};
   guest::Heartbeat heartbeat;
   guest::SlotClaim claim;
-  guest::WorkerBell bell;
+  guest::WorkerDoorbell doorbell;
   guest::Sleeper sleeper;
   guest::Slot slot;
   guest::Liveness liveness;
-  guest::Callbacks callbacks{liveness, slot, bell, sleeper};
+  guest::Callbacks callbacks{liveness, slot, doorbell, sleeper};
 };
 template <class Tokens>
 struct OtherGuest {
@@ -78,11 +78,11 @@ struct MutexWorker {
   }
   const host::Driver driver{};
   host::Session session;
-  host::Lanes lanes{session, -1};
+  host::CallbackSlots callback_slots{session, -1};
 };
 struct LockfreeWorker {
-  explicit LockfreeWorker(Memory& memory) : lanes(memory.slot(), std::chrono::microseconds(spin_us)) {}
-  handover::LockfreeLanes lanes;
+  explicit LockfreeWorker(Memory& memory) : callback_slots(memory.slot(), std::chrono::microseconds(spin_us)) {}
+  handover::LockfreeCallbackSlots callback_slots;
 };
 
 template <class Guest, class Worker>
@@ -91,7 +91,7 @@ struct Pair {
   Guest guest{memory};
   Worker worker{memory};
   auto& callbacks() { return guest.callbacks; }
-  auto& lanes() { return worker.lanes; }
+  auto& callback_slots() { return worker.callback_slots; }
 };
 using Mutex = Pair<MutexGuest, MutexWorker>;
 using Lockfree = Pair<LockfreeGuest, LockfreeWorker>;
@@ -106,7 +106,7 @@ Both& both() {
   return *one;
 }
 
-constexpr auto kind = ring::LaneKind::HostFunction;
+constexpr auto kind = ring::CallbackKind::HostFunction;
 
 // The worker calls a function of the program, and its stream continues.
 template <class Both>
@@ -115,7 +115,7 @@ void call(benchmark::State& state) {
                                  .life = guest::Callback::Life::Once};
   for (auto _ : state) {
     const std::uint64_t token = both<Both>().callbacks().issue(callback);
-    if (both<Both>().lanes().call(kind, token) == CUDA_SUCCESS) continue;
+    if (both<Both>().callback_slots().call(kind, token) == CUDA_SUCCESS) continue;
     state.SkipWithError("it was not called");
     break;
   }
@@ -130,7 +130,8 @@ void post(benchmark::State& state) {
                               .life = guest::Callback::Life::Once};
   std::int64_t posted = 0;
   for (auto _ : state) {
-    for (int i = 0; i < 64; ++i, ++posted) both<Both>().lanes().post(kind, both<Both>().callbacks().issue(count));
+    for (int i = 0; i < 64; ++i, ++posted)
+      both<Both>().callback_slots().post(kind, both<Both>().callbacks().issue(count));
     while (called.load() != posted) std::this_thread::yield();
   }
 }

@@ -1,6 +1,6 @@
 // Lock-free variants of both sides of a call from the worker to the program, for comparison with the product: the
 // guest's registered functions (guest/session/callbacks.h, tokens.h), and worker threads that wait for callback slots
-// (host/untrusted/lanes/lanes.h). The slots' words and sleeps are the product's own (ring/queue/).
+// (host/untrusted/callbacks/callback_slots.h). The slots' words and sleeps are the product's own (ring/queue/).
 //
 // Not ready for the product: docs/design/017-lockfree-between-threads.md has the numbers and the decision.
 #pragma once
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "guest/session/tokens.h"
-#include "ring/queue/lane.h"
+#include "ring/queue/callback_slot.h"
 #include "ring/queue/parking.h"
 #include "ring/view.h"
 
@@ -137,7 +137,8 @@ class Callbacks {
  public:
   explicit Callbacks(ring::SlotView slot) : slot_(slot) {
     sem_init(&issued_, 0, 0);
-    for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot_.lane(k));
+    for (std::uint32_t k = 0; k < ring::max_callback_slots; ++k)
+      callback_slots_[k] = ring::CallbackCallee(slot_.callback_slot(k));
     thread_ = std::thread([this] { serve(); });
   }
   ~Callbacks() {
@@ -173,9 +174,9 @@ class Callbacks {
   void serve() {
     Lock lock(mutex_);
     while (!stopped_) {
-      ring::LaneCall call;
-      if (ring::LaneCallee* lane = out_.load(std::memory_order_acquire) != 0 ? find_call(call) : nullptr)
-        make(call, *lane, lock);
+      ring::CallbackRequest call;
+      if (ring::CallbackCallee* callback_slot = out_.load(std::memory_order_acquire) != 0 ? find_call(call) : nullptr)
+        make(call, *callback_slot, lock);
       else
         sleep(lock);
     }
@@ -186,33 +187,34 @@ class Callbacks {
     wait(issued_);
     lock.lock();
   }
-  ring::LaneCallee* find_call(ring::LaneCall& call) {
-    for (std::size_t k = 0; k < lanes_.size(); ++k) {
-      ring::LaneCallee& lane = lanes_[++last_lane_ % lanes_.size()];
-      if (lane.take(call) == ring::Peer::Ok) return &lane;
+  ring::CallbackCallee* find_call(ring::CallbackRequest& call) {
+    for (std::size_t k = 0; k < callback_slots_.size(); ++k) {
+      ring::CallbackCallee& callback_slot = callback_slots_[++last_slot_ % callback_slots_.size()];
+      if (callback_slot.take(call) == ring::Peer::Ok) return &callback_slot;
     }
     return nullptr;
   }
-  void make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock) {
+  void make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot, Lock& lock) {
     const auto callback = tokens_.take(call.token);
-    if (!callback) return answer(lane, CUDA_ERROR_INVALID_HANDLE);
+    if (!callback) return answer(callback_slot, CUDA_ERROR_INVALID_HANDLE);
     if (callback->life == guest::Callback::Life::Once) out_.fetch_sub(1, std::memory_order_acq_rel);
     lock.unlock();
     const CUresult result = callback->function(*callback, CUDA_SUCCESS);
     lock.lock();
-    if (!stopped_) answer(lane, result);
+    if (!stopped_) answer(callback_slot, result);
   }
-  void answer(ring::LaneCallee& lane, CUresult result) {
-    lane.answer(result);
-    const auto k = static_cast<std::uint32_t>(&lane - lanes_.data());
-    ring::Parking waiter(slot_.lane(k)[&ring::LaneControl::worker_asleep]);
+  void answer(ring::CallbackCallee& callback_slot, CUresult result) {
+    callback_slot.answer(result);
+    const auto k = static_cast<std::uint32_t>(&callback_slot - callback_slots_.data());
+    ring::Parking waiter(slot_.callback_slot(k)[&ring::CallbackSlot::worker_asleep]);
     if (waiter.must_wake() != ring::Asleep::No) wake(waiter.word());
   }
   void park(Lock& lock) {
     constexpr timespec longest{.tv_sec = 1, .tv_nsec = 0};
     ring::Parking parking = self();
     const auto anything = [&] {
-      return std::any_of(lanes_.begin(), lanes_.end(), [](const ring::LaneCallee& lane) { return lane.anything(); });
+      return std::any_of(callback_slots_.begin(), callback_slots_.end(),
+                         [](const ring::CallbackCallee& callback_slot) { return callback_slot.anything(); });
     };
     if (!parking.may_sleep(anything)) return;
     lock.unlock();
@@ -228,112 +230,114 @@ class Callbacks {
   std::atomic<bool> stopped_{false};
   sem_t issued_;  // posted when the first token is issued
   std::mutex mutex_;
-  std::array<ring::LaneCallee, ring::max_lanes> lanes_;
-  std::size_t last_lane_ = 0;
+  std::array<ring::CallbackCallee, ring::max_callback_slots> callback_slots_;
+  std::size_t last_slot_ = 0;
   std::thread thread_;
 };
 
 // The worker's callback slots. The semaphore counts those in the two queues, so a thread that passes it finds one.
-class LockfreeLanes {
+class LockfreeCallbackSlots {
  public:
-  LockfreeLanes(ring::SlotView slot, std::chrono::microseconds spin)
+  LockfreeCallbackSlots(ring::SlotView slot, std::chrono::microseconds spin)
       : guest_(slot.header()[&ring::SlotHeader::callbacks_asleep]),
         spin_(spin),
-        free_(ring::max_lanes),
-        left_(ring::max_lanes) {
-    sem_init(&waiting_, 0, ring::max_lanes);
-    for (std::uint32_t k = 0; k < ring::max_lanes; ++k) {
-      lanes_[k].words = slot.lane(k);
-      lanes_[k].caller = ring::LaneCaller(lanes_[k].words);
-      free_.push(&lanes_[k]);
+        free_(ring::max_callback_slots),
+        left_(ring::max_callback_slots) {
+    sem_init(&waiting_, 0, ring::max_callback_slots);
+    for (std::uint32_t k = 0; k < ring::max_callback_slots; ++k) {
+      callback_slots_[k].words = slot.callback_slot(k);
+      callback_slots_[k].caller = ring::CallbackCaller(callback_slots_[k].words);
+      free_.push(&callback_slots_[k]);
     }
   }
   // Waits until all threads have left call() and post(); each that leaves lets the next pass.
-  ~LockfreeLanes() {
+  ~LockfreeCallbackSlots() {
     end();
     while (callers_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
     sem_destroy(&waiting_);
   }
-  LockfreeLanes(const LockfreeLanes&) = delete;
-  LockfreeLanes& operator=(const LockfreeLanes&) = delete;
+  LockfreeCallbackSlots(const LockfreeCallbackSlots&) = delete;
+  LockfreeCallbackSlots& operator=(const LockfreeCallbackSlots&) = delete;
 
-  std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token) {
+  std::optional<std::int32_t> call(ring::CallbackKind kind, std::uint64_t token) {
     const Caller caller(*this);
-    Lane* lane = take();
-    if (lane == nullptr || !fill(*lane, kind, token) || !await(*lane)) return std::nullopt;
-    const std::int32_t result = lane->caller.result();
-    free_.push(lane);
+    Entry* callback_slot = take();
+    if (callback_slot == nullptr || !fill(*callback_slot, kind, token) || !await(*callback_slot)) return std::nullopt;
+    const std::int32_t result = callback_slot->caller.result();
+    free_.push(callback_slot);
     sem_post(&waiting_);
     return result;
   }
-  bool post(ring::LaneKind kind, std::uint64_t token) {
+  bool post(ring::CallbackKind kind, std::uint64_t token) {
     const Caller caller(*this);
-    Lane* lane = take();
-    if (lane == nullptr || !fill(*lane, kind, token)) return false;
-    left_.push(lane);
+    Entry* callback_slot = take();
+    if (callback_slot == nullptr || !fill(*callback_slot, kind, token)) return false;
+    left_.push(callback_slot);
     sem_post(&waiting_);
     return true;
   }
   void end() {
     ended_.store(true, std::memory_order_relaxed);
     sem_post(&waiting_);
-    for (const Lane& lane : lanes_) {
-      sleeper(lane).call_off();
-      wake(sleeper(lane).word());
+    for (const Entry& callback_slot : callback_slots_) {
+      sleeper(callback_slot).call_off();
+      wake(sleeper(callback_slot).word());
     }
   }
 
  private:
   using Queue = boost::lockfree::queue<void*, boost::lockfree::fixed_sized<true>>;
-  struct Lane {
-    ring::Shared<ring::LaneControl> words;
-    ring::LaneCaller caller;  // of the thread that holds the callback slot
+  struct Entry {
+    ring::Shared<ring::CallbackSlot> words;
+    ring::CallbackCaller caller;  // of the thread that holds the callback slot
   };
   struct Caller {
-    explicit Caller(LockfreeLanes& all) : lanes(all) { lanes.callers_.fetch_add(1, std::memory_order_relaxed); }
-    ~Caller() { lanes.callers_.fetch_sub(1, std::memory_order_release); }
+    explicit Caller(LockfreeCallbackSlots& all) : callback_slots(all) {
+      callback_slots.callers_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Caller() { callback_slots.callers_.fetch_sub(1, std::memory_order_release); }
     Caller(const Caller&) = delete;
     Caller& operator=(const Caller&) = delete;
-    LockfreeLanes& lanes;
+    LockfreeCallbackSlots& callback_slots;
   };
 
-  static Lane* pop(Queue& queue) {
-    void* lane = nullptr;
-    return queue.pop(lane) ? static_cast<Lane*>(lane) : nullptr;
+  static Entry* pop(Queue& queue) {
+    void* callback_slot = nullptr;
+    return queue.pop(callback_slot) ? static_cast<Entry*>(callback_slot) : nullptr;
   }
   // As in the product: prefers a free one, then an answered posted one, then any posted one.
-  Lane* take() {
+  Entry* take() {
     wait(waiting_);
     if (ended_.load(std::memory_order_relaxed)) return sem_post(&waiting_), nullptr;
-    Lane* lane = nullptr;
-    while (lane == nullptr)
-      if ((lane = pop(free_)) == nullptr) lane = oldest_left();
-    return lane->caller.look() == ring::Peer::Ok || await(*lane) ? lane : nullptr;
+    Entry* callback_slot = nullptr;
+    while (callback_slot == nullptr)
+      if ((callback_slot = pop(free_)) == nullptr) callback_slot = oldest_left();
+    return callback_slot->caller.look() == ring::Peer::Ok || await(*callback_slot) ? callback_slot : nullptr;
   }
-  Lane* oldest_left() {
-    Lane* lane = pop(left_);
-    for (std::uint32_t seen = 1; lane != nullptr && seen < ring::max_lanes; ++seen) {
-      if (lane->caller.look() != ring::Peer::Wait) return lane;
-      left_.push(lane);
-      lane = pop(left_);
+  Entry* oldest_left() {
+    Entry* callback_slot = pop(left_);
+    for (std::uint32_t seen = 1; callback_slot != nullptr && seen < ring::max_callback_slots; ++seen) {
+      if (callback_slot->caller.look() != ring::Peer::Wait) return callback_slot;
+      left_.push(callback_slot);
+      callback_slot = pop(left_);
     }
-    return lane;
+    return callback_slot;
   }
-  bool fill(Lane& lane, ring::LaneKind kind, std::uint64_t token) {
-    if (lane.caller.post(static_cast<std::uint32_t>(kind), token) != ring::Peer::Ok) return false;
+  bool fill(Entry& callback_slot, ring::CallbackKind kind, std::uint64_t token) {
+    if (callback_slot.caller.post(static_cast<std::uint32_t>(kind), token) != ring::Peer::Ok) return false;
     if (guest_.must_wake() != ring::Asleep::No) wake(guest_.word());
     return true;
   }
-  bool await(Lane& lane) {
+  bool await(Entry& callback_slot) {
     const auto decided = [&] {
-      return lane.caller.look() != ring::Peer::Wait || ended_.load(std::memory_order_relaxed);
+      return callback_slot.caller.look() != ring::Peer::Wait || ended_.load(std::memory_order_relaxed);
     };
-    ring::Parking self = sleeper(lane);
+    ring::Parking self = sleeper(callback_slot);
     while (!polled(decided) && self.may_sleep(decided)) {
       syscall(SYS_futex, self.word().futex_word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
       self.woke();
     }
-    return lane.caller.look() == ring::Peer::Ok;
+    return callback_slot.caller.look() == ring::Peer::Ok;
   }
   template <class Done>
   bool polled(Done done) const {
@@ -344,13 +348,13 @@ class LockfreeLanes {
     } while (std::chrono::steady_clock::now() < until);
     return false;
   }
-  static ring::Parking sleeper(const Lane& lane) {
-    return ring::Parking(lane.words[&ring::LaneControl::worker_asleep]);
+  static ring::Parking sleeper(const Entry& callback_slot) {
+    return ring::Parking(callback_slot.words[&ring::CallbackSlot::worker_asleep]);
   }
 
   ring::Parking guest_;
   const std::chrono::microseconds spin_;
-  std::array<Lane, ring::max_lanes> lanes_;
+  std::array<Entry, ring::max_callback_slots> callback_slots_;
   Queue free_, left_;
   sem_t waiting_;
   std::atomic<unsigned> callers_{0};

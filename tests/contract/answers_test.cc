@@ -14,13 +14,13 @@ std::vector<std::string> complaints(const std::vector<Line>& answers, const std:
 
 TEST(Answers, EqualOnesPass) { EXPECT_TRUE(complaints(golden).empty()); }
 
-TEST(Answers, ADifferenceIsTold) { EXPECT_EQ(complaints({{"a", "1"}, golden[1]}).size(), 1u); }
+TEST(Answers, ADifferenceIsReported) { EXPECT_EQ(complaints({{"a", "1"}, golden[1]}).size(), 1u); }
 
 TEST(Answers, AnExpectedDifferencePasses) {
   EXPECT_TRUE(complaints({{"a", "1"}, golden[1]}, {{"g: a", "loopback", "1", "because"}}).empty());
 }
 
-TEST(Answers, AnotherDifferenceThanTheExpectedIsTold) {
+TEST(Answers, AnotherDifferenceThanTheExpectedIsReported) {
   EXPECT_EQ(complaints({{"a", "2"}, golden[1]}, {{"g: a", "loopback", "1", "because"}}).size(), 1u);
 }
 
@@ -50,7 +50,7 @@ TEST(Answers, TextAndBack) {
   EXPECT_EQ(again.at("h")[0].name, "x: y");
 }
 
-TEST(Answers, AGroupIsNotAskedWhereItsExpectationSaysSo) {
+TEST(Answers, SkipsAGroupThatIsExpectedToBeSkipped) {
   std::vector<std::string> told;
   const std::vector<Expectation> all = parse_expectations("g: * | loopback | - | because\n", told);
   ASSERT_NE(unasked("g", all), nullptr);

@@ -21,7 +21,7 @@ add_test(NAME unit.docs.configuration_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 
-# The broker's lists generate docs/metrics.md. After a change of ring/ops/figures.h or host/broker/ops/figures.cc:
+# The broker's lists generate docs/metrics.md. After a change of ring/ops/metrics.h or host/broker/ops/metric_groups.cc:
 # `build/host/broker/metrics > docs/metrics.md`.
 add_test(NAME unit.docs.metrics_is_current
          COMMAND ${IVGPU_LIMITED} sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")

@@ -62,7 +62,7 @@ class Worker {
     control_.worker_asleep = 1;
   }
 
-  void on_bell() {
+  void on_doorbell() {
     std::span<const std::byte> record;
     while (consumer_.take(buffer_, record) == ring::Peer::Ok) {
       last.assign(record.begin(), record.end());
@@ -130,7 +130,7 @@ class PrivateRegion final : public guest::Region {
 
   std::byte* map(std::uint64_t offset, std::size_t, void*) override { return base_ + offset; }
   void ring(std::uint32_t peer) override {
-    if (peer == ring::peer_of_slot(0)) worker->on_bell();
+    if (peer == ring::peer_of_slot(0)) worker->on_doorbell();
   }
   std::uint64_t size() const override { return bytes; }
   std::uint32_t peer() const override { return ring::first_guest_peer; }

@@ -36,11 +36,11 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, guest_vectors)
   FIELD(ring, RegionHeader, heartbeat)
   FIELD(ring, RegionHeader, wanted)
-  FIELD(ring, RegionHeader, rung)
+  FIELD(ring, RegionHeader, doorbell_bits)
   FIELD(ring, RegionHeader, release)
   FIELD(ring, RegionHeader, common_offset)
   FIELD(ring, RegionHeader, common_bytes)
-  FIELD(ring, RegionHeader, bell_port)
+  FIELD(ring, RegionHeader, doorbell_port)
   FIELD(ring, RegionHeader, gpu_questions)
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, pinned)
@@ -88,13 +88,13 @@ Structs in_the_headers() {
   FIELD(ring, DevicePage, init_result)
   FIELD(ring, DevicePage, simulated)
   FIELD(ring, DevicePage, device)
-  FIELD(ring, LaneControl, token)
-  FIELD(ring, LaneControl, kind)
-  FIELD(ring, LaneControl, status)
-  FIELD(ring, LaneControl, sequence)
-  FIELD(ring, LaneControl, worker_asleep)
-  FIELD(ring, LaneControl, done)
-  FIELD(ring, LaneControl, result)
+  FIELD(ring, CallbackSlot, token)
+  FIELD(ring, CallbackSlot, kind)
+  FIELD(ring, CallbackSlot, status)
+  FIELD(ring, CallbackSlot, sequence)
+  FIELD(ring, CallbackSlot, worker_asleep)
+  FIELD(ring, CallbackSlot, done)
+  FIELD(ring, CallbackSlot, result)
   FIELD(ring, ChannelControl, tail)
   FIELD(ring, ChannelControl, head)
   FIELD(ring, ChannelControl, worker_asleep)
@@ -123,7 +123,7 @@ Structs in_the_headers() {
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record,
-                                              ring::VmPage& vm, ring::VmGpu& gpu, ring::LaneControl& lane) {
+                                              ring::VmPage& vm, ring::VmGpu& gpu, ring::CallbackSlot& callback_slot) {
   [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17] = region;
   [[maybe_unused]] auto& [e0, e1, e2, e3] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
@@ -133,7 +133,7 @@ Structs in_the_headers() {
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;
   [[maybe_unused]] auto& [v0, v1, v2, v3, v4, v5, v6] = vm;
   [[maybe_unused]] auto& [g0, g1, g2, g3, g4, g5, g6, g7, g8, g9, g10, g11] = gpu;
-  [[maybe_unused]] auto& [l0, l1, l2, l3, l4, l5, l6] = lane;
+  [[maybe_unused]] auto& [l0, l1, l2, l3, l4, l5, l6] = callback_slot;
 }
 
 std::map<std::string, std::uint64_t> constants() {
@@ -146,9 +146,9 @@ std::map<std::string, std::uint64_t> constants() {
   CONSTANT(line)
   CONSTANT(huge_page)
   CONSTANT(max_slots)
-  CONSTANT(bell_words)
+  CONSTANT(doorbell_words)
   CONSTANT(max_channels)
-  CONSTANT(max_lanes)
+  CONSTANT(max_callback_slots)
   CONSTANT(max_devices)
   CONSTANT(request_bytes)
   CONSTANT(max_record)
@@ -158,9 +158,9 @@ std::map<std::string, std::uint64_t> constants() {
   CONSTANT(vm_page_offset)
   CONSTANT(vm_page_version)
   CONSTANT(vm_gpus_offset)
-  CONSTANT(front_bytes)
+  CONSTANT(header_area_bytes)
   CONSTANT(device_page_offset)
-  CONSTANT(lanes_offset)
+  CONSTANT(callback_slots_offset)
   CONSTANT(first_channel)
   CONSTANT(arena_offset)
   CONSTANT(first_slot_offset)
@@ -221,7 +221,7 @@ TEST(WireFormat, ThePageHasEveryFieldWhereItIs) {
 
 TEST(WireFormat, ThePageHasEveryConstant) { EXPECT_EQ(told_by(the_page).constants, constants()); }
 
-TEST(WireFormat, WhatTheProseSaysOfPlacesIsSo) {
+TEST(WireFormat, OffsetsInTheProseAreThoseOfTheCode) {
   const auto says = [](const std::string& text) { return the_page.find(text) != std::string::npos; };
   EXPECT_TRUE(says("channel *n* at " + std::to_string(ring::channel_offset(0)) + " + *n* × " +
                    std::to_string(ring::channel_bytes)));
@@ -232,8 +232,9 @@ TEST(WireFormat, WhatTheProseSaysOfPlacesIsSo) {
                    std::to_string(sizeof(ring::VmGpu)) + " bytes)"));
   EXPECT_TRUE(says("`DeviceInfo`, of " + std::to_string(sizeof(ring::DeviceInfo)) + " bytes"));
   EXPECT_TRUE(says("the arena at " + std::to_string(ring::arena_offset >> 20) + " MiB"));
-  EXPECT_TRUE(says("the lanes at " + std::to_string(ring::lanes_offset) + ", a page of " +
-                   std::to_string(ring::max_lanes) + " × " + std::to_string(sizeof(ring::LaneControl)) + " bytes"));
+  EXPECT_TRUE(says("the lanes at " + std::to_string(ring::callback_slots_offset) + ", a page of " +
+                   std::to_string(ring::max_callback_slots) + " × " + std::to_string(sizeof(ring::CallbackSlot)) +
+                   " bytes"));
   EXPECT_EQ(ring::window_address(0), 0x7e80'0000'0000u);
 }
 

@@ -20,8 +20,8 @@ constexpr const char* outlives = "outlive_s = 60\n";
 class FaultsRestart : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
-  FdKeeper keeper;
-  Broker broker("", "", keeper.environment(), "sim", outlives, std::string("policy = \"") + GetParam() + "\"\n", "");
+  FakeFdStore fd_store;
+  Broker broker("", "", fd_store.environment(), "sim", outlives, std::string("policy = \"") + GetParam() + "\"\n", "");
   ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   faults::Program a(paths, broker.socket_path(), "steady", 0), b(paths, broker.socket_path(), "steady", 0);
   for (faults::Program* program : {&a, &b}) program->expect_begun();
@@ -30,7 +30,7 @@ TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
     broker.terminate(signal);
     if (signal == SIGKILL)
       for (faults::Program* program : {&a, &b}) program->expect_progress();
-    broker.again(keeper.environment());
+    broker.again(fd_store.environment());
     ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   }
   EXPECT_EQ(broker.times_logged("t: 2 session(s) and 2 connection(s) of before the restart go on"), 4U) << broker.log();
@@ -45,8 +45,8 @@ TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
 // The guest boots in seconds, on a busy machine more slowly. It has no connection to the broker. If the next broker
 // comes later than the 30 questions, 3 s, that it asks a silent host, only its worker answers.
 TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
-  FdKeeper keeper;
-  Broker broker("", "", keeper.environment(), "sim", outlives, "", "");
+  FakeFdStore fd_store;
+  Broker broker("", "", fd_store.environment(), "sim", outlives, "", "");
   ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   faults::Machine machine(paths, broker.socket_path(), "IVGPU_HOST_PATIENCE=30 faults_program libcuda.so.1 steady 0 a");
   ASSERT_EQ(machine.line(), "a begun");
@@ -54,7 +54,7 @@ TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
     machine.expect_progress("a ");
     broker.terminate(signal);
     std::this_thread::sleep_for(milliseconds(pause_ms));
-    broker.again(keeper.environment());
+    broker.again(fd_store.environment());
     ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   }
   EXPECT_EQ(broker.times_logged("t: 1 session(s) and 1 connection(s) of before the restart go on"), 3U) << broker.log();
@@ -69,18 +69,18 @@ TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
 class FaultsRestartLate : public ::testing::Test {
  protected:
   void begin(const char* keys) {
-    broker = std::make_unique<Broker>("", "", keeper.environment(), "sim", keys, "", "");
+    broker = std::make_unique<Broker>("", "", fd_store.environment(), "sim", keys, "", "");
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
     stubborn = std::make_unique<faults::Program>(paths, broker->socket_path(), "stubborn", 0);
     stubborn->expect_begun();
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, 0)) > 1; }));
   }
   void next() {
-    broker->again(keeper.environment());
+    broker->again(fd_store.environment());
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
   }
 
-  FdKeeper keeper;
+  FakeFdStore fd_store;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<faults::Program> stubborn;
   pid_t worker = 0;
@@ -101,7 +101,7 @@ TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
 }
 
 // systemd keeps its connection open, so it waits until a broker reports that its worker has exited.
-TEST_F(FaultsRestartLate, AfterItTheNextBrokerTellsItThatItsWorkerHasEnded) {
+TEST_F(FaultsRestartLate, AfterItTheNextBrokerReportsTheEndOfItsWorker) {
   begin("outlive_s = 1\n");
   broker->terminate(SIGKILL);
   EXPECT_TRUE(ends(worker));
@@ -113,11 +113,11 @@ TEST_F(FaultsRestartLate, AfterItTheNextBrokerTellsItThatItsWorkerHasEnded) {
   stubborn->expect_lost_for_good();
 }
 
-TEST_F(FaultsRestartLate, WithoutANextBrokerTheEndOfTheServiceTellsIt) {
+TEST_F(FaultsRestartLate, WithoutANextBrokerTheEndOfTheServiceReportsIt) {
   begin(outlives);
   broker->terminate(SIGKILL);
   stubborn->expect_progress();
-  keeper.drop_all();
+  fd_store.drop_all();
   EXPECT_TRUE(ends(worker));
   stubborn->expect_lost_for_good();
 }

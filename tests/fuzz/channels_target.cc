@@ -23,8 +23,8 @@
 #include <thread>
 
 #include "host/session/session.h"
+#include "host/untrusted/callbacks/callback_slots.h"
 #include "host/untrusted/channel.h"
-#include "host/untrusted/lanes/lanes.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
 #include "tests/fuzz/locks.h"
@@ -154,7 +154,7 @@ class World {
     const auto choice = in.number();
     of_graphs_ = choice >= 192;
     fake_.let_race({record_of_this_thread, overlap, choice % 2 == 1});
-    lanes_.end();  // no guest can call the program's functions
+    callback_slots_.end();  // no guest can call the program's functions
     spans.assign(1, {});
     // make_current() assumes the context that an earlier session left current in this thread.
     CUcontext context = nullptr;
@@ -219,7 +219,7 @@ class World {
   host::Session session;
 
  private:
-  host::Lanes lanes_{session, -1};
+  host::CallbackSlots callback_slots_{session, -1};
   fuzz::SharedIds ids_;
   fuzz::WholeRecords records_;
   std::deque<Ordered> ordered_;
@@ -261,7 +261,7 @@ constexpr std::string_view telling[] = {"cuDevicePrimaryCtxReset_v2",
                                         "cuModuleGetGlobal_v2",
                                         "cuLibraryGetGlobal",
                                         "cuLibraryGetManaged",
-                                        "mirror_variable",
+                                        "shadow_variable",
                                         "cuKernelGetFunction",
                                         "cuLibraryGetModule"};
 const fuzz::CallLine& call_named(std::string_view name) {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "host/session/session.h"
+#include "host/untrusted/callbacks/callback_slots.h"
 #include "host/untrusted/channel.h"
-#include "host/untrusted/lanes/lanes.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
 #include "tests/fuzz/moving.h"
@@ -64,7 +64,7 @@ class World {
         session_(
             slot_, driver_,
             {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .windows = host::all_windows, .join_at_end = true}) {
-    lanes_.end();  // no guest can call the program's functions
+    callback_slots_.end();  // no guest can call the program's functions
     CUcontext context = nullptr;
     driver_.cuDevicePrimaryCtxRetain(&context, 0);
     driver_.cuCtxSetCurrent(context);
@@ -131,7 +131,7 @@ class World {
   std::byte* base_;
   ring::SlotView slot_;
   host::Session session_;
-  host::Lanes lanes_{session_, -1};
+  host::CallbackSlots callback_slots_{session_, -1};
 };
 
 // The guest may know device addresses, but no other address of the worker.

@@ -9,7 +9,7 @@
 #include <array>
 #include <memory>
 
-#include "host/broker/alloc/memory_leases.h"
+#include "host/broker/alloc/memory_reservations.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 
@@ -25,7 +25,7 @@ constexpr const char* gpu_name = "GPU-01000000-0000-0000-0000-000000000000";
 
 struct Worker {
   bool lives = false, ready = false, reads = true;
-  std::uint64_t lent = 0, taken = 0;
+  std::uint64_t reserved = 0, taken = 0;
   std::uint32_t asked = 0, collected = 0;  // sequence numbers of open questions
   std::uint64_t wanted = 0;
 };
@@ -40,7 +40,7 @@ class Vm {
                 .taken = [this](std::uint32_t k, unsigned) { return workers[k].taken; },
                 .is_spare = [](std::uint32_t) { return false; },
                 .wake = [](broker::Clock::duration) {},
-                .more_room = [] {}}) {
+                .more_headroom = [] {}}) {
     gpus_.list.resize(1);
     gpus_.list[0].uuid = gpu_name;
     leases.bound(quota, gpus_);
@@ -76,23 +76,23 @@ class Vm {
     m.sequence = in.once_in(2) ? w.collected : in.number<std::uint8_t>();
     m.bytes = in.once_in(4) ? in.any() : in.number<std::uint8_t>() * mebi;
     m.total = in.once_in(16) ? in.any() : 0;
-    const std::uint64_t lent = w.lent;
-    if (m.word == MemoryWord::Borrow) w.asked = m.sequence, w.wanted = m.bytes;
+    const std::uint64_t reserved = w.reserved;
+    if (m.word == MemoryWord::Reserve) w.asked = m.sequence, w.wanted = m.bytes;
     // The broker counts returned memory before it answers other workers.
-    const bool returns = m.word == MemoryWord::Return && m.device == 0 && m.bytes <= w.lent;
-    if (returns) w.lent -= m.bytes;
+    const bool returns = m.word == MemoryWord::Return && m.device == 0 && m.bytes <= w.reserved;
+    if (returns) w.reserved -= m.bytes;
     if (leases.heard(k, m)) return;
-    require(w.lent == lent || returns, "what is refused is not answered");
-    if (returns) w.lent = lent;
+    require(w.reserved == reserved || returns, "what is refused is not answered");
+    if (returns) w.reserved = reserved;
     end(k);  // as the broker does
   }
-  std::uint64_t lent() const {
+  std::uint64_t reserved() const {
     std::uint64_t sum = 0;
-    for (const Worker& w : workers) sum += w.lent;
+    for (const Worker& w : workers) sum += w.reserved;
     return sum;
   }
   void check() {
-    require(quota_ == 0 || lent() <= quota_, "%llu are lent", static_cast<unsigned long long>(lent()));
+    require(quota_ == 0 || reserved() <= quota_, "%llu are lent", static_cast<unsigned long long>(reserved()));
     for (const broker::QuotaStatus& q : leases.status())
       require(quota_ == 0 || q.used <= quota_, "%llu are used", static_cast<unsigned long long>(q.used));
   }
@@ -106,10 +106,10 @@ class Vm {
     require(w.lives && w.ready, "a worker that is not there is told something");
     if (!w.reads) return false;
     if (m.word == MemoryWord::Collect) w.collected = m.sequence;
-    if (m.word != MemoryWord::Lend) return true;
+    if (m.word != MemoryWord::Reserved) return true;
     require(m.sequence == w.asked, "an answer to another question");
     require(m.bytes == 0 || m.bytes >= w.wanted, "less than was asked for, and more than nothing");
-    w.lent += m.bytes;
+    w.reserved += m.bytes;
     return true;
   }
 
@@ -117,7 +117,7 @@ class Vm {
   broker::VmGpus gpus_;
 
  public:
-  broker::MemoryLeases leases;
+  broker::MemoryReservations leases;
 };
 
 broker::GpuUses some_uses(fuzz::Input& in) {
@@ -158,7 +158,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
         if (vm.workers[k].ready) vm.say(in, k);
     }
     std::uint64_t all = 0;
-    for (Vm& each : vms) each.check(), all += each.lent();
+    for (Vm& each : vms) each.check(), all += each.reserved();
     require(all <= gpu_bytes, "%llu of the GPU are lent", static_cast<unsigned long long>(all));
   }
   return 0;

@@ -97,10 +97,10 @@ std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const Worke
   for (const auto& [other, worker] : stage->workers)
     fuzz::require(worker.slot != slot, "slot %u has two workers", slot);
   WorkerProcess* const made = process.get();
-  const auto say_ready = [made, is_ready = false]() mutable {
+  const auto report_ready = [made, is_ready = false]() mutable {
     if (!std::exchange(is_ready, true)) made->on_ready({.gpus = 1});
   };
-  stage->workers[made] = {slot, say_ready, [made] { made->on_exit(); }};
+  stage->workers[made] = {slot, report_ready, [made] { made->on_exit(); }};
   return process;
 }
 // Only a VM with a store adopts workers.
@@ -150,7 +150,7 @@ class Script {
   explicit Script(fuzz::Input& in) : in_(in), loop_(make_waiter()) {
     stage = &stage_;
     std::string error;
-    vm_ = Vm::create(loop_, options(), {}, {}, traces_, wipes_, error);
+    vm_ = Vm::create(loop_, options(), {}, {}, traces_, scrub_queue_, error);
     fuzz::require(vm_ != nullptr, "%s", error.c_str());
     began_ = fuzz::clock_ns;
   }
@@ -270,7 +270,7 @@ class Script {
   ScriptedWaiter* waiter_ = nullptr;
   EventLoop loop_;
   TraceServer traces_{loop_};
-  WipeQueue wipes_{loop_};
+  ScrubQueue scrub_queue_{loop_};
   std::unique_ptr<Vm> vm_;
   std::uint64_t began_ = 0;
 };

@@ -90,7 +90,7 @@ struct Way {
 class Descriptors : public ::testing::TestWithParam<Way> {
  protected:
   void begin(const std::string& worker, const std::string& library) {
-    broker_ = std::make_unique<Broker>(two_vms, "", keeper_.environment(), library, "", "", worker);
+    broker_ = std::make_unique<Broker>(two_vms, "", fd_store_.environment(), library, "", "", worker);
     ASSERT_EQ(broker_->ready, "ready\n");
     guest_ = std::make_unique<Client>(broker_->socket_path());
     ASSERT_TRUE(guest_->greet(16));
@@ -98,9 +98,9 @@ class Descriptors : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(taken);
     pid_t worker_pid = 0;
     ASSERT_TRUE(eventually([&] { return (worker_pid = worker_of(*broker_, *taken)) > 1; }));
-    ASSERT_TRUE(keeper_.comes_to_hold("t/" + std::to_string(*taken) + "/control"));
+    ASSERT_TRUE(fd_store_.comes_to_hold("t/" + std::to_string(*taken) + "/control"));
     subverted_ = std::make_unique<Subverted>(worker_pid);
-    ASSERT_GE(subverted_->counters(), 3U) << "doorbell, interrupt, bell of the scheduler";
+    ASSERT_GE(subverted_->counters(), 3U) << "doorbell, interrupt, doorbell of the scheduler";
     subverted_->clear_flags();
     subverted_->flood(GetParam().fills);
   }
@@ -123,7 +123,7 @@ class Descriptors : public ::testing::TestWithParam<Way> {
     }
   }
 
-  FdKeeper keeper_;
+  FakeFdStore fd_store_;
   std::unique_ptr<Broker> broker_;
   std::unique_ptr<Client> guest_;
   std::unique_ptr<Subverted> subverted_;
@@ -136,7 +136,7 @@ TEST_P(Descriptors, ASubvertedWorkerStopsNoBroker) {
   expect_everybody_is_served();
   guest_.reset();
   broker_->terminate();
-  broker_->again(keeper_.environment());
+  broker_->again(fd_store_.environment());
   ASSERT_EQ(broker_->ready, "ready\n");
   expect_everybody_is_served();
 }

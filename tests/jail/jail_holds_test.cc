@@ -439,7 +439,7 @@ TEST(JailHolds, AClientOfMpsAnswersNoCallOfItsOwn) {
   broker.terminate();
 }
 
-TEST(JailHolds, ListedRequestsPassAndOthersAreToldByNumber) {
+TEST(JailHolds, ListedRequestsPassAndOthersAreReportedByNumber) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
   Broker broker("", "", make_device_files, DRIVER);
   Inside inside(broker, broker.socket_path());
@@ -456,7 +456,7 @@ TEST(JailHolds, ListedRequestsPassAndOthersAreToldByNumber) {
   EXPECT_EQ(broker.times_logged("the jail refused ioctl"), 32U);
 }
 
-TEST(JailHolds, AnyRequestPassesWhereTheOperatorSaysSo) {
+TEST(JailHolds, AnyRequestPassesWhereTheOperatorAllowsIt) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
   Broker broker("jail_ioctls = \"any\"", "", make_device_files, DRIVER);
   Inside inside(broker, broker.socket_path());
@@ -466,7 +466,7 @@ TEST(JailHolds, AnyRequestPassesWhereTheOperatorSaysSo) {
 }
 
 // A kernel on it would be inside the worker.
-TEST(JailHolds, AGpuThatReachesAllMemoryIsToldAndNotServedWhereTheJailIsRequired) {
+TEST(JailHolds, AGpuThatReachesAllMemoryIsReportedAndNotServedWhereTheJailIsRequired) {
   const auto with_hmm = [] { setenv("IVGPU_SIM_HMM", "1", 1); };
   const std::string what = "memory out of kernels' reach (GPU 0 has HMM: load nvidia_uvm with uvm_disable_hmm=1)";
   {
@@ -490,7 +490,7 @@ TEST(JailHolds, WithoutAJailTheAttemptsWork) {
 TEST(JailHolds, AWorkerHoldsItsDescriptorsAndNoMore) {
   Broker broker("", "", nothing_missing, DRIVER);
   Inside inside(broker, broker.socket_path());
-  // Nothing to read; what it prints, twice; the broker; its doorbell; the simulated GPU's memory; the bell of turns; its
+  // Nothing to read; what it prints, twice; the broker; its doorbell; the simulated GPU's memory; the doorbell of turns; its
   // guest's interrupt.
   EXPECT_EQ(inside.attempt("descriptors"),
             "0=/dev/null 1=pipe 2=pipe 3=socket 5=anon_inode:[eventfd] 6=/memfd:ivgpu-simulated-memory (deleted) "

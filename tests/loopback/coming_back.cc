@@ -166,7 +166,7 @@ TEST_F(ComingBack, CallsFailWhileTheHostIsSilentAndWorkWhenItAnswers) {
 TEST_F(ComingBack, ASilentHostIsAskedTenTimesASecond) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  const std::uint32_t before = loopback_.asked(), rung = loopback_.rung();
+  const std::uint32_t before = loopback_.asked(), signalled = loopback_.signalled();
   const auto start = Clock::now();
   EXPECT_TRUE(before_deadline([&, has_asked = asks(5)] {
     EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -174,7 +174,7 @@ TEST_F(ComingBack, ASilentHostIsAskedTenTimesASecond) {
   }));
   // A busy machine only lengthens the time between them.
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(400));
-  EXPECT_EQ(loopback_.rung() - rung, loopback_.asked() - before) << "the worker is asked, too";
+  EXPECT_EQ(loopback_.signalled() - signalled, loopback_.asked() - before) << "the worker is asked, too";
   come_back();
 }
 
@@ -236,7 +236,7 @@ TEST_F(ComingBack, AForkedChildHasNoPartInIt) {
 TEST_F(ComingBack, ASilentBrokerIsNotNoticedWhileTheWorkerAnswers) {
   testing::internal::CaptureStderr();
   silence_broker();
-  const std::uint32_t asked = loopback_.asked(), rung = loopback_.rung();
+  const std::uint32_t asked = loopback_.asked(), signalled = loopback_.signalled();
   std::thread opener = gate_opens_when(asks(2 * few_questions + 2));
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS)
       << "it waits in the driver, and its worker answers meanwhile";
@@ -245,19 +245,19 @@ TEST_F(ComingBack, ASilentBrokerIsNotNoticedWhileTheWorkerAnswers) {
     EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
     return has_asked();
   }));
-  EXPECT_LE(loopback_.rung() - rung, (loopback_.asked() - asked + 1) / 2)
+  EXPECT_LE(loopback_.signalled() - signalled, (loopback_.asked() - asked + 1) / 2)
       << "an answer of the worker's is no reason to ask it at once again";
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(ComingBack, TheWorkerIsSparedTheQuestionWhileTheBrokerAnswers) {
-  const std::uint32_t asked = loopback_.asked(), rung = loopback_.rung();
+  const std::uint32_t asked = loopback_.asked(), signalled = loopback_.signalled();
   block_worker();
   std::thread opener = gate_opens_when(asks(few_questions + 1));
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   opener.join();
   EXPECT_GT(loopback_.asked() - asked, few_questions);
-  EXPECT_EQ(loopback_.rung(), rung);
+  EXPECT_EQ(loopback_.signalled(), signalled);
 }
 
 TEST_F(ComingBack, TheWorkersAnswerAloneBringsTheSessionBack) {
@@ -304,7 +304,7 @@ TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
 loopback::InProcessOptions without_a_doorbell() {
   loopback::InProcessOptions options;
   options.same_kernel = false;
-  options.serve.rung_by_broker = true;
+  options.serve.doorbell_by_broker = true;
   return options;
 }
 
@@ -409,7 +409,7 @@ TEST_F(ComingBack, WhatWasPostedStaysPostedAndAFullRingStaysWhole) {
   EXPECT_EQ(value, posted - 1);
 }
 
-TEST_F(ComingBack, AnErrorOfWhatWasPostedIsToldAfterwards) {
+TEST_F(ComingBack, AnErrorOfWhatWasPostedIsReportedAfterwards) {
   block_worker();
   fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
   ASSERT_EQ(cu::cuMemsetD32Async(device_, 1, 1, stream_), CUDA_SUCCESS);

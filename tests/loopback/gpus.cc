@@ -39,7 +39,7 @@ TEST_F(Gpus, EachVmSeesItsOwnByOrdinalsOfItsOwn) {
   EXPECT_EQ(seen_by("v"), "0 69766770752d73696d00000000000002 0000:02:00.0\nworks\n");
 }
 
-TEST_F(Gpus, TheStatusTellsThem) {
+TEST_F(Gpus, TheStatusReportsThem) {
   const std::vector<std::string> words = {"status", "--runtime-dir", broker_.folder.path()};
   const std::string text = run_program(IVGPU, words).text;
   EXPECT_NE(text.find("  GPUs: all\n"), std::string::npos) << text;

@@ -24,15 +24,15 @@ CUresult guest::calls::cuGetProcAddress_v2(const char*, void**, int, cuuint64_t,
 CUresult guest::calls::cuGetExportTable(const void**, const CUuuid*) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 namespace {
-thread_local loopback::Naps* naps_of_this_thread = nullptr;
+thread_local loopback::TimedSleeps* sleeps_of_this_thread = nullptr;
 }
 
 extern "C" int nanosleep(const timespec* time, timespec* left) {
-  if (loopback::Naps* naps = naps_of_this_thread; naps != nullptr) {
+  if (loopback::TimedSleeps* sleeps = sleeps_of_this_thread; sleeps != nullptr) {
     const auto ns =
         static_cast<std::uint64_t>(time->tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time->tv_nsec);
-    if (ns > naps->longest_ns) naps->longest_ns = ns;
-    ++naps->count;
+    if (ns > sleeps->longest_ns) sleeps->longest_ns = ns;
+    ++sleeps->count;
   }
   const int error = clock_nanosleep(CLOCK_MONOTONIC, 0, time, left);
   if (error != 0) errno = error;
@@ -41,8 +41,8 @@ extern "C" int nanosleep(const timespec* time, timespec* left) {
 
 namespace loopback {
 
-CountedNaps::CountedNaps(Naps& naps) { naps_of_this_thread = &naps; }
-CountedNaps::~CountedNaps() { naps_of_this_thread = nullptr; }
+CountedSleeps::CountedSleeps(TimedSleeps& sleeps) { sleeps_of_this_thread = &sleeps; }
+CountedSleeps::~CountedSleeps() { sleeps_of_this_thread = nullptr; }
 
 class InProcess::Region final : public guest::Region {
  public:
@@ -76,7 +76,7 @@ void InProcess::ask_broker() {
 
 void InProcess::ring_worker() {
   const std::uint64_t one = 1;
-  ++rung_;
+  ++signalled_;
   if (answering_for_worker_) slot_.header()[&ring::SlotHeader::heartbeat].fetch_add(1);
   if (hearing_) [[maybe_unused]]
     const auto n = write(doorbell_, &one, sizeof one);

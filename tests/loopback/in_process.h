@@ -63,7 +63,7 @@ class InProcess {
   // since otherwise the worker answers itself.
   void answer_for_worker() { answering_for_worker_ = true; }
   // How often the worker's doorbell was rung.
-  std::uint32_t rung() const { return rung_; }
+  std::uint32_t signalled() const { return signalled_; }
 
  private:
   class Region;
@@ -77,24 +77,24 @@ class InProcess {
   int doorbell_ = -1;
   int control_[2] = {-1, -1};
   std::atomic<bool> answering_{true}, hearing_{true}, ended_{false}, answering_for_worker_{false};
-  std::atomic<std::uint32_t> asked_{0}, rung_{0};
+  std::atomic<std::uint32_t> asked_{0}, signalled_{0};
   std::unique_ptr<FakeModule> module_;
   std::thread worker_;
   host::Served served_ = host::Served::Ended;
   std::unique_ptr<guest::Session> session_;
 };
 
-// Timed sleeps of the threads under a CountedNaps; in_process.cc replaces libc's nanosleep().
-struct Naps {
+// Timed sleeps of the threads under a CountedSleeps; in_process.cc replaces libc's nanosleep().
+struct TimedSleeps {
   std::atomic<unsigned> count{0};
   std::atomic<std::uint64_t> longest_ns{0};
 };
-class CountedNaps {
+class CountedSleeps {
  public:
-  explicit CountedNaps(Naps& naps);
-  ~CountedNaps();
-  CountedNaps(const CountedNaps&) = delete;
-  CountedNaps& operator=(const CountedNaps&) = delete;
+  explicit CountedSleeps(TimedSleeps& sleeps);
+  ~CountedSleeps();
+  CountedSleeps(const CountedSleeps&) = delete;
+  CountedSleeps& operator=(const CountedSleeps&) = delete;
 };
 
 // Makes the first device's primary context current in the calling thread.

@@ -76,13 +76,13 @@ TEST_F(WithModule, ALongWaitIsFewSleeps) {
     EXPECT_TRUE(before_deadline([&] { return module().slept() - slept >= 4; }));
     fake_driver().open_gate();
   });
-  loopback::Naps naps;
+  loopback::TimedSleeps sleeps;
   {
-    const loopback::CountedNaps counted(naps);
+    const loopback::CountedSleeps counted(sleeps);
     EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
   EXPECT_GE(std::chrono::steady_clock::now() - start, 3 * 50ms);
-  EXPECT_EQ(naps.count, 0u);
+  EXPECT_EQ(sleeps.count, 0u);
   opener.join();
 }
 
@@ -165,13 +165,13 @@ TEST_F(Ended, ThatTheDeviceHasGoneIsTheReason) {
             "ivgpu: the session with the host is lost: the ivshmem device was taken away\n");
 }
 
-TEST_F(WithModule, AModuleInWhichNobodyMaySleepIsNappedBeside) {
+TEST_F(WithModule, WaitsUseTimedSleepsBesideAModuleWithoutSleepers) {
   module().refuse_sleeps();
   block_worker();
-  loopback::Naps naps;
-  const loopback::CountedNaps counted(naps);
+  loopback::TimedSleeps sleeps;
+  const loopback::CountedSleeps counted(sleeps);
   std::thread opener([&] {
-    EXPECT_TRUE(before_deadline([&] { return naps.count >= 3; }));
+    EXPECT_TRUE(before_deadline([&] { return sleeps.count >= 3; }));
     fake_driver().open_gate();
   });
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
@@ -190,7 +190,7 @@ TEST_F(WithModule, ASessionThatIsNotWantedGivesTheSlotBack) {
   EXPECT_EQ(module().released(), 1u);
 }
 
-TEST(WithModuleOff, WaitsNap) {
+TEST(WithModuleOff, WaitsUseTimedSleeps) {
   setenv("IVGPU_OFF", "wakes", 1);
   InProcess loopback(backend(), with_module());
   ASSERT_TRUE(loopback.ok());
@@ -199,7 +199,7 @@ TEST(WithModuleOff, WaitsNap) {
 }
 
 // Even on the worker's own kernel: the guest announces no sleep, so no sleep is woken.
-TEST(WithModuleOff, WaitsNapOnThisMachine) {
+TEST(WithModuleOff, WaitsUseTimedSleepsOnThisMachine) {
   setenv("IVGPU_OFF", "wakes", 1);
   InProcess loopback(backend());
   ASSERT_TRUE(loopback.ok());
@@ -208,12 +208,12 @@ TEST(WithModuleOff, WaitsNapOnThisMachine) {
   ASSERT_EQ(cu::cuMemAlloc_v2(&device, 64), CUDA_SUCCESS);
   fake_driver().close_gate();
   ASSERT_EQ(cu::cuMemsetD8Async(device, 1, 1, nullptr), CUDA_SUCCESS);
-  loopback::Naps naps;
-  const loopback::CountedNaps counted(naps);
+  loopback::TimedSleeps sleeps;
+  const loopback::CountedSleeps counted(sleeps);
   std::thread opener([&] {
     EXPECT_TRUE(before_deadline([&] {
       EXPECT_EQ(asleep.load(), 0u);
-      return naps.count >= 20;
+      return sleeps.count >= 20;
     }));
     fake_driver().open_gate();
   });

@@ -73,7 +73,7 @@ TEST_F(Nvml, AnswersAsThatOfAnH200) {
 }
 
 // Before and after the program makes a context and allocates 100 MiB.
-TEST_F(Nvml, TellsAProgramOfItsOwnMemory) {
+TEST_F(Nvml, ReportsItsOwnMemoryToAProgram) {
   const std::string text = said_by({NVML_ANSWERS});
   std::vector<std::uint64_t> used;
   static const std::regex plain("  total [0-9]+ free [0-9]+ used ([0-9]+)"), own("  this one holds ([0-9]+), .*");
@@ -95,7 +95,7 @@ class NvmlOfAQuota : public Nvml {
   NvmlOfAQuota() : Nvml("gpu_memory = \"512MiB\"\ngpus = [1]") {}
 };
 
-TEST_F(NvmlOfAQuota, TellsTheQuotaAndTheVmsGpus) {
+TEST_F(NvmlOfAQuota, ReportsTheQuotaAndTheVmsGpus) {
   const std::string text = said_by({NVML_ANSWERS});
   EXPECT_NE(text.find("  total 536870912 free "), std::string::npos) << text;
   EXPECT_EQ(text.find("  total 4294967296 free "), std::string::npos) << text;
@@ -104,7 +104,7 @@ TEST_F(NvmlOfAQuota, TellsTheQuotaAndTheVmsGpus) {
 }
 
 // The file names no GPUs, and the operator's environment hides one from CUDA.
-TEST(NvmlAndTheEnvironment, TellsWhatWorkersFind) {
+TEST(NvmlAndTheEnvironment, ReportsTheGpusOfTheWorkers) {
   WatchedBroker broker(
       "", "",
       [] {
@@ -121,7 +121,7 @@ TEST(NvmlAndTheEnvironment, TellsWhatWorkersFind) {
 }
 
 // For a VM with intermittent work, for an idle VM, and for the unused second GPU.
-TEST(NvmlOfTwoVms, TellEachItsOwnUtilisation) {
+TEST(NvmlOfTwoVms, ReportEachItsOwnUtilisation) {
   UsageFile usage;
   WatchedBroker broker(
       "[vm.u]\n", "",

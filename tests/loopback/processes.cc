@@ -269,7 +269,7 @@ TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
   spoil_what_is_ready([](const ring::SlotView& slot) { other_side::header(slot).version = 0; });
   spoil_what_is_ready([](const ring::SlotView& slot) { other_side::control(slot, 0).reply_position = 1; });
   spoil_what_is_ready([](const ring::SlotView& slot) { other_side::header(slot).fault = 226931228; });
-  spoil_what_is_ready([](const ring::SlotView& slot) { other_side::lane(slot, 7).done = 1; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { other_side::callback_slot(slot, 7).done = 1; });
   EXPECT_TRUE(all_slots_are_back());
 }
 

@@ -222,7 +222,7 @@ TEST_F(Quotas, AWorkerThatIsKilledGivesItsPartBack) {
   EXPECT_EQ(next.mib, taker.mib);
 }
 
-TEST_F(Quotas, TheStatusTellsThem) {
+TEST_F(Quotas, TheStatusReportsThem) {
   Taker taker(region(), "allocate");
   const std::string text = run_program(IVGPU, {"status", "--runtime-dir", broker_.folder.path()}).text;
   const std::regex line(
@@ -290,7 +290,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, QuotasOfTwoGpus, testing::Values("in-order-of-the
 
 // ---- without quotas ------------------------------------------------------------------------------------------------
 
-TEST(WithoutQuotas, AllOfTheGpuIsToldAndHad) {
+TEST(WithoutQuotas, ReportsAndGivesAllOfTheGpu) {
   const WatchedBroker broker(
       "spare = 0\nslots = 2\nregion_size = \"256MiB\"", "", [] {}, "sim");
   Taker taker(broker.folder / "t.sock", "allocate");

@@ -78,7 +78,7 @@ TEST(Release, AnOlderWorkerIsNotAskedToJoinTheArena) {
   EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
-TEST(Release, AWorkerThatSaysNothingKnowsWhatSuchWorkersKnew) {
+TEST(Release, AWorkerThatReportsNothingHasAnOlderWorkersCalls) {
   InProcess loopback(backend(), with_worker_of<0, 0>());
   ASSERT_TRUE(loopback.ok());
   EXPECT_EQ(make_a_cluster_question(), CUDA_SUCCESS);

@@ -259,7 +259,7 @@ TEST(LoopbackSpin, AWorkersWordIsBounded) {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
-TEST_F(Loopback, MemoryIsToldAndComesBack) {
+TEST_F(Loopback, MemoryIsReportedAndComesBack) {
   std::size_t free_before = 0, free_between = 0, free_after = 0, total = 0;
   ASSERT_EQ(cu::cuMemGetInfo_v2(&free_before, &total), CUDA_SUCCESS);
   const CUdeviceptr device = allocate(64u << 20);
@@ -434,7 +434,7 @@ TEST_F(Loopback, ErrorsFoundAtOnce) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // none of this was ever sent
 }
 
-TEST_F(Loopback, AFaultIsToldToEveryLaterCall) {
+TEST_F(Loopback, EveryLaterCallReturnsAFault) {
   const CUfunction fault = function("fault");
   ASSERT_EQ(cu::cuLaunchKernel(fault, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -449,7 +449,7 @@ TEST_F(Loopback, AFaultIsToldToEveryLaterCall) {
   EXPECT_EQ(elsewhere, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(Loopback, AThreadWithoutAContextIsTold) {
+TEST_F(Loopback, AThreadWithoutAContextIsReported) {
   CUresult alloc = CUDA_SUCCESS, sync = CUDA_SUCCESS;
   std::thread([&] {
     CUdeviceptr device = 0;

@@ -7,7 +7,7 @@
 #include "host/simgpu/api/device/usage_file.h"
 #include "tests/loopback/load_progress.h"
 
-#include "tests/unit/broker/fd_keeper.h"
+#include "tests/unit/broker/fake_fd_store.h"
 #include "tests/unit/broker/watched_broker.h"
 
 namespace {
@@ -133,7 +133,7 @@ class Shares : public testing::Test {
   WatchedBroker broker_;
 };
 
-TEST_F(Shares, OneAloneIsNeverSwitchedOffAndItsTimeIsTold) {
+TEST_F(Shares, OneAloneIsNeverSwitchedOffAndItsTimeIsReported) {
   Program a(broker_.folder, "t", "count");
   ASSERT_TRUE(a.works());
   EXPECT_TRUE(eventually([&] { return gpu_time_of("t").at("had_s").get<double>() > 0.02; }));
@@ -239,7 +239,7 @@ TEST_F(Shares, ProgramsThatComeAndGoLeaveNobodyOff) {
   EXPECT_TRUE(stays.works());
 }
 
-TEST_F(Shares, StatusTellsHowGpusAreShared) {
+TEST_F(Shares, StatusReportsHowGpusAreShared) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
   ASSERT_TRUE(leases_begin());
   const std::string text = run_program(IVGPU, {"status", "--runtime-dir", broker_.folder.path()}).text;

@@ -122,7 +122,7 @@ TEST_F(Strict, APostedErrorIsItsThreadsOwn) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(Strict, OfSeveralPostedErrorsOneIsTold) {
+TEST_F(Strict, OfSeveralPostedErrorsOneIsReported) {
   for (int i = 0; i < 3; ++i) {
     fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
     fake_driver().fail_next("cuEventRecord", CUDA_ERROR_NOT_PERMITTED);
@@ -277,14 +277,14 @@ TEST_F(Strict, AWorkerThatHasEnded) {
 
 TEST_F(Strict, AWorkerThatDiesInMidCall) {
   block_worker();
-  loopback::Naps naps;
+  loopback::TimedSleeps sleeps;
   CUresult result = CUDA_SUCCESS;
   std::thread waiter([&] {
     loopback::use_device();
-    const loopback::CountedNaps counted(naps);
+    const loopback::CountedSleeps counted(sleeps);
     result = cu::cuStreamSynchronize(stream_);  // the worker is inside its last use
   });
-  EXPECT_TRUE(before_deadline([&] { return naps.count != 0; }));
+  EXPECT_TRUE(before_deadline([&] { return sleeps.count != 0; }));
   loopback_.mark_dead();
   waiter.join();
   EXPECT_EQ(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -341,8 +341,8 @@ TEST_F(StrictWithASilentHost, ABrokerThatAnswersLateIsNotGone) {
 // A region whose only slot never becomes Ready, and whose broker answers a limited number of doorbells.
 class Deserted final : public guest::Region {
  public:
-  explicit Deserted(unsigned& rung, unsigned answers)
-      : rung_(rung), answers_(answers), bytes_(ring::first_slot_offset + ring::min_slot_bytes) {
+  explicit Deserted(unsigned& signalled, unsigned answers)
+      : signalled_(signalled), answers_(answers), bytes_(ring::first_slot_offset + ring::min_slot_bytes) {
     header_->version = ring::layout_version;
     header_->slot_count = 1;
     header_->region_bytes = bytes_.size();
@@ -352,7 +352,7 @@ class Deserted final : public guest::Region {
   }
   std::byte* map(std::uint64_t offset, std::size_t, void*) override { return bytes_.data() + offset; }
   void ring(std::uint32_t) override {
-    if (rung_++ < answers_) other_side::shared(header_->heartbeat).fetch_add(1);
+    if (signalled_++ < answers_) other_side::shared(header_->heartbeat).fetch_add(1);
   }
   std::uint64_t size() const override { return bytes_.size(); }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
@@ -360,7 +360,7 @@ class Deserted final : public guest::Region {
   void forget() override {}
 
  private:
-  unsigned& rung_;
+  unsigned& signalled_;
   const unsigned answers_;
   std::vector<std::byte> bytes_;
   ring::RegionHeader* const header_ = &other_side::region(bytes_.data());
@@ -368,9 +368,9 @@ class Deserted final : public guest::Region {
 
 // How often a program that wants a slot rings the broker until it gives up: once for the slot, then once per question.
 unsigned rings_of_a_claim(unsigned answers) {
-  unsigned rung = 0;
-  EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(rung, answers)), nullptr);
-  return rung;
+  unsigned signalled = 0;
+  EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(signalled, answers)), nullptr);
+  return signalled;
 }
 
 TEST(Claim, ABrokerThatDoesNotAnswerIsNotWaitedFor) {

@@ -126,7 +126,7 @@ constexpr struct {
             {"heap", heap},
             {"module", module}};
 
-void tell_info(const char* when) {
+void copy_info(const char* when) {
   std::size_t free = 0, total = 0, of_device = 0;
   const CUresult info = CU(cuMemGetInfo_v2)(&free, &total);
   CU(cuDeviceTotalMem_v2)(&of_device, 0);
@@ -141,12 +141,12 @@ int take_all(CUresult (*take)(), bool hold) {
   if (result == CUDA_SUCCESS) result = CU(cuDevicePrimaryCtxRetain)(&current, 0);
   if (result == CUDA_SUCCESS) result = CU(cuCtxSetCurrent)(current);
   if (result != CUDA_SUCCESS) return std::printf("no context %d\n", static_cast<int>(result)), 1;
-  tell_info("before");
+  copy_info("before");
   unsigned pieces = 0;
   while (pieces < most_pieces && (result = take()) == CUDA_SUCCESS) ++pieces;
   std::printf("took %zu MiB, then %d\n", (pieces * piece) >> 20, static_cast<int>(result));
-  tell_info("after");
-  if (hold) std::getchar(), tell_info("at the end");
+  copy_info("after");
+  if (hold) std::getchar(), copy_info("at the end");
   return 0;
 }
 

@@ -65,7 +65,7 @@ struct Futex {
 };
 
 // A VM: the guest rings and the doorbell thread wakes; a ring for another channel may come at any time.
-struct Bell {
+struct Doorbell {
   void guest() {
     channel.publish_one();
     if (channel.worker.must_wake() != ring::Asleep::No) doorbell.fetch_add(1, std::memory_order_acq_rel);
@@ -74,7 +74,7 @@ struct Bell {
   void worker() {
     while (!channel.take_one()) channel.sleep([&] { return channel.consumer.anything(); });
   }
-  void bell() {  // a daemon
+  void doorbell() {  // a daemon
     for (;;) {
       while (doorbell.exchange(0, std::memory_order_acq_rel) == 0) pause();
       channel.worker.call_off();
@@ -88,7 +88,7 @@ struct Bell {
 
 // The end of a session: the doorbell thread stops a channel's thread.
 struct Stop {
-  void bell() {
+  void doorbell() {
     stop.store(1, std::memory_order_relaxed);
     channel.worker.call_off();
     futex_wake(channel.asleep.address());
@@ -199,8 +199,11 @@ std::vector<Scenario> parking_scenarios() {
   return {
       {"parking", "futex", [](Options o) { return bounded<Futex, &Futex::guest, &Futex::worker>(o, 4); }},
       {"parking", "bell",
-       [](Options o) { return bounded<Bell, &Bell::guest, &Bell::other_guest, &Bell::worker, &Bell::bell>(o, 2, 1); }},
-      {"parking", "stop", [](Options o) { return bounded<Stop, &Stop::bell, &Stop::worker>(o, 99); }},
+       [](Options o) {
+         return bounded<Doorbell, &Doorbell::guest, &Doorbell::other_guest, &Doorbell::worker, &Doorbell::doorbell>(
+             o, 2, 1);
+       }},
+      {"parking", "stop", [](Options o) { return bounded<Stop, &Stop::doorbell, &Stop::worker>(o, 99); }},
       {"parking", "reply", [](Options o) { return bounded<Reply, &Reply::worker, &Reply::guest>(o, 4); }},
       {"parking", "awaited", [](Options o) { return bounded<Awaited, &Awaited::worker, &Awaited::guest>(o, 4); }},
       {"parking", "interrupt",

@@ -32,7 +32,7 @@ struct Base {
     known = to;
   }
   void make_empty() {
-    require(!worker, "a slot is wiped under its worker");
+    require(!worker, "a slot is scrubbed under its worker");
     if (known.state == SlotState::Ready) {
       std::uint32_t expected = known.word();
       if (!word().compare_exchange(expected, known.with(SlotState::Starting).word())) return look();

@@ -25,9 +25,9 @@
 
 #include "tests/models/explore.h"
 
-// Replaces ring/shared/words.h.
+// Replaces ring/shared/atomic_operations.h.
 #define IVGPU_EXPLORED
-namespace ring::words {
+namespace ring::atomics {
 using explore::Order, explore::Site;
 template <class T>
 T load(const T* at, Order order, Site site) {
@@ -67,7 +67,7 @@ bool compare_exchange(T* at, T& expected, T desired, Order order, Site site) {
   explore::machine::store_after_read(at, static_cast<std::uint64_t>(desired), o);
   return true;
 }
-}  // namespace ring::words
+}  // namespace ring::atomics
 
 namespace std {
 template <class T>

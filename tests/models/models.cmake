@@ -32,17 +32,17 @@ function(spin_test name model)
              COMMAND ${models}/check ${text} ${ARGN})
 endfunction()
 
-foreach(model parking awaited bell ring order lanes slots pins)
+foreach(model parking awaited doorbell ring order callback_slots slots pins)
   spin_test(${model} ${model})
 endforeach()
 spin_test(parking_loopback parking -- LOOPBACK)
-spin_test(lanes_two lanes -- LANES=2)
+spin_test(callback_slots_two callback_slots -- SLOTS=2)
 # Mistakes of the guest's kernel module, which has no switch for them.
 foreach(mutant pinned_late pinned_at_binding)
   spin_test(pins.wrong.${mutant} pins --wrong ${mutant})
 endforeach()
 
-add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_lanes.cc
+add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_callback_slots.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
                ${models}/explore_slots.cc)
 set_target_properties(models_explore PROPERTIES IVGPU_MERGE OFF)
@@ -77,7 +77,7 @@ endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def)
 file(STRINGS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def mutants REGEX "^MUTANT\\(")
 foreach(mutant IN LISTS mutants)
-  string(REGEX MATCH "^MUTANT\\(([a-z_]+), \".*\", ([a-z]+), ([a-z]+), ([a-z]+)\\)$" line "${mutant}")
+  string(REGEX MATCH "^MUTANT\\(([a-z_]+), \".*\", ([a-z_]+), ([a-z_]+), ([a-z_]+)\\)$" line "${mutant}")
   set(name ${CMAKE_MATCH_1})
   set(model ${CMAKE_MATCH_2})
   set(stress ${CMAKE_MATCH_4})

@@ -1,8 +1,8 @@
-/* Sleeping and waking: ring/queue/parking.h as the worker's channel thread, the guest and the worker's bell thread use
+/* Sleeping and waking: ring/queue/parking.h as the worker's channel thread, the guest and the worker's doorbell thread use
  * it (host/untrusted/channel.cc, guest/session/channel.cc, host/untrusted/serve.cc). The futex has no time-out.
  *
  * Holds: every record is taken, then the channel's thread ends when it is told to. A lost wake-up is an end state that
- * pan calls invalid. With LOOPBACK the guest wakes the worker itself; else it rings the bell thread.
+ * pan calls invalid. With LOOPBACK the guest wakes the worker itself; else it rings the doorbell thread.
  */
 #define THREADS 3
 #define PLACES 3
@@ -10,7 +10,7 @@
 
 #define GUEST 0
 #define WORKER 1
-#define BELL 2
+#define DOORBELL 2
 #define TAIL 0
 #define ASLEEP 1
 #define STOP 2
@@ -79,17 +79,17 @@ active proctype worker() {
   od
 }
 
-#ifdef WRONG_bell_clear
-#define wake_all() fence(BELL); futex_wake(BELL)
+#ifdef WRONG_doorbell_clear
+#define wake_all() fence(DOORBELL); futex_wake(DOORBELL)
 #else
-#define wake_all() fence(BELL); store(BELL, ASLEEP, 0); futex_wake(BELL)
+#define wake_all() fence(DOORBELL); store(DOORBELL, ASLEEP, 0); futex_wake(DOORBELL)
 #endif
 
-active proctype bell() {
+active proctype doorbell() {
   do
   :: atomic { doorbell > 0 -> doorbell = 0 }; wake_all()
   :: taken == RECORDS -> break
   od;
-  store(BELL, STOP, 1);
+  store(DOORBELL, STOP, 1);
   wake_all()
 }

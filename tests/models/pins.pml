@@ -1,10 +1,10 @@
 /* Pages that outlive their process: a device of the guest still writes into a slot when the process that held it has
  * ended. The guest's kernel says so by the entry's word `pinned` (guest/kmod/slots.c); its VM may be reset and boot
- * another kernel, or end; the broker (host/broker/vm/vm.cc) ends the worker, wipes the slot and gives it to the next. One
+ * another kernel, or end; the broker (host/broker/vm/vm.cc) ends the worker, scrubs the slot and gives it to the next. One
  * session's end, at any of whose steps the kernel or the VM may end. The words change by atomic operations or are
  * published by one (the step to Released; the ring), so there are no store buffers.
  *
- * Holds: nobody wipes a slot or gives it away while the device writes there; the worker, and the GPU's memory with it,
+ * Holds: nobody scrubs a slot or gives it away while the device writes there; the worker, and the GPU's memory with it,
  * goes at once, however long the device writes; and when the device is done, or its VM is, the slot comes back.
  *
  * Two mistakes that the kernel's side could make are switches of this model alone, since that side is C for the kernel:
@@ -12,7 +12,7 @@
  */
 #define CLAIMED 0
 #define RELEASED 1
-#define READY 2 /* wiped, and the next session's */
+#define READY 2 /* scrubbed, and the next session's */
 
 /* Shared. */
 byte word = CLAIMED;
@@ -114,7 +114,7 @@ end:
 
 /* ---- the broker: one thread ---- */
 
-inline wipe() {
+inline scrub() {
   assert(!writing && !worker);
   known = READY;
   word = READY
@@ -129,7 +129,7 @@ inline start_emptying() {
 #endif
   if
   :: held_back
-  :: else -> wipe()
+  :: else -> scrub()
   fi
 }
 

@@ -21,7 +21,7 @@ std::vector<Scenario> scenarios();
 std::vector<Scenario> parking_scenarios();
 std::vector<Scenario> ring_scenarios();
 std::vector<Scenario> order_scenarios();
-std::vector<Scenario> lane_scenarios();
+std::vector<Scenario> callback_slot_scenarios();
 std::vector<Scenario> slot_scenarios();
 std::vector<Scenario> address_scenarios();
 

@@ -14,8 +14,8 @@ target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # The brokers of these tests use the simulated GPU's library.
-set(with_simulated_gpu drop_ins facts gpus memory mps mps_door mps_restart placement reload)
-foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock server service sessions slots start_check worker status top trace vsock)
+set(with_simulated_gpu drop_ins facts gpus memory mps mps_connect_proxy mps_restart placement reload)
+foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_connect_proxy mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock server service sessions slots start_check worker status top trace vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker/${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
@@ -24,7 +24,7 @@ foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory
                                                          NVML="$<TARGET_FILE:ivgpu-nvml>"
                                                          VSOCK_BY_UNIX="$<TARGET_FILE:broker_vsock_by_unix>"
                                                          FAKE_NVML="$<TARGET_FILE:broker_fake_nvml>"
-                                                         MPS_KEEPER="$<TARGET_FILE:ivgpu-mps>"
+                                                         MPS_SUPERVISOR="$<TARGET_FILE:ivgpu-mps>"
                                                          FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control")
   add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml ivgpu-mps broker_fake_nvml broker_vsock_by_unix)
   set(where SANITIZED)

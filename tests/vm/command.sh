@@ -61,8 +61,8 @@ said() {
   shift
   for pattern in "$@"; do grep -qE "$pattern" "$work/$way.err" || { fail "$way: nothing says: $pattern"; cat "$work/$way.err"; }; done
 }
-said plain "guest's device: ivshmem-plain of 256 MiB, bells by bits in memory\$" '^ok +region +256 MiB in 2 slots, ivshmem-plain$' '^ok +broker ' \
+said plain "guest's device: ivshmem-plain of 256 MiB, doorbells by bits in memory\$" '^ok +region +256 MiB in 2 slots, ivshmem-plain$' '^ok +broker ' \
   '^ok +nvml +/lib/ivgpu/libnvidia-ml.so.1 is the guest library$'
-[[ ${ways[*]} == plain ]] || said pmem "guest's device: virtio-pmem of 258 MiB, bells by 2 ports of virtio-serial\$" '^ok +region +256 MiB in 2 slots, devdax$' \
-  '^ok +broker ' '^ok +bells +2 bell channels' '^ivgpu: /dev/vport[0-9]+p1 is the bell channel$'
+[[ ${ways[*]} == plain ]] || said pmem "guest's device: virtio-pmem of 258 MiB, doorbells by 2 ports of virtio-serial\$" '^ok +region +256 MiB in 2 slots, devdax$' \
+  '^ok +broker ' '^ok +doorbells +2 doorbell channels' '^ivgpu: /dev/vport[0-9]+p1 is the doorbell channel$'
 exit "$status"

@@ -1,5 +1,5 @@
 // Plays systemd in a restart, for shell tests (own_broker.sh). It runs an ivgpud, stores its descriptors, and starts
-// the next one with them. It is as strict as the other tests' stand-in (tests/unit/broker/fd_keeper.h).
+// the next one with them. It is as strict as the other tests' stand-in (tests/unit/broker/fake_fd_store.h).
 //
 // usage: kept_broker IVGPUD OPTION...
 // SIGUSR1: restarts the broker in order. SIGUSR2: kills it with SIGKILL and soon starts the next. SIGTERM or SIGINT:
@@ -7,11 +7,11 @@
 // refuse, or left descriptors.
 #include <sys/resource.h>
 
-#include "tests/unit/broker/fd_keeper.h"
+#include "tests/unit/broker/fake_fd_store.h"
 
 namespace {
 
-using broker_test::FdKeeper;
+using broker_test::FakeFdStore;
 
 // systemd's delay and some more. A guest's program that starts meanwhile tolerates 0.7 s, of which the broker's start
 // takes a part.
@@ -41,11 +41,11 @@ class Service {
     return status;
   }
   bool ended_by_itself() const { return waitpid(process_, nullptr, WNOHANG) == process_; }
-  bool left_anything() { return !keeper_.names().empty(); }
+  bool left_anything() { return !fd_store_.names().empty(); }
 
  private:
   void start() {
-    const auto environment = keeper_.environment();
+    const auto environment = fd_store_.environment();
     process_ = fork();
     if (process_ != 0) return;
     const sigset_t none = signals_of({});
@@ -56,7 +56,7 @@ class Service {
   }
 
   char** const command_;
-  FdKeeper keeper_;
+  FakeFdStore fd_store_;
   pid_t process_ = 0;
 };
 

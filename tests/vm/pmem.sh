@@ -32,7 +32,7 @@ felt idle
 felt hold >/tmp/held & holder=\$!
 wait_for grep -q held /tmp/held
 IVGPU_LOG=info vector_add --n 1000 2>/tmp/second >/dev/null && echo "a second one works beside it"
-grep -o "vport.* is the bell channel" /tmp/second || grep -o "no bell channel" /tmp/second
+grep -o "vport.* is the doorbell channel" /tmp/second || grep -o "no doorbell channel" /tmp/second
 kill -9 \$holder
 vector_add --n 1000 >/dev/null && vector_add --n 1000 >/dev/null && echo "so do those after it"
 $guest_goes_on
@@ -59,8 +59,8 @@ wait "$first" || fail "virtio-pmem: QEMU failed"
 wait "$second" || fail "nvdimm: QEMU failed"
 both=('^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^a program works$' '^O_DIRECT from and into pinned memory works$'
   '^a second one works beside it$' '^so do those after it$')
-said virtio-pmem "${both[@]}" '^ok +bells +2 bell channels' '^vport.*p2 is the bell channel$'
-said nvdimm "${both[@]}" '^warning +bells +no bell channel' '^no bell channel$'
+said virtio-pmem "${both[@]}" '^ok +doorbells +2 doorbell channels' '^vport.*p2 is the doorbell channel$'
+said nvdimm "${both[@]}" '^warning +doorbells +no doorbell channel' '^no doorbell channel$'
 went_on virtio-pmem nvdimm
 for vm in virtio-pmem nvdimm; do ! grep '^warning  processor' "$work/$vm.out" || fail "$vm: its processor has no memory barriers"; done
 if ((status)); then
@@ -69,7 +69,7 @@ if ((status)); then
 fi
 are_woken virtio-pmem
 (($(figure virtio-pmem 'calls in a row heard at once after idle') == 6)) || fail "virtio-pmem: the broker is not rung"
-(($(figure nvdimm 'naps in 300 ms') > 0)) || fail "nvdimm: a wait does not nap"
+(($(figure nvdimm 'timed sleeps in 300 ms') > 0)) || fail "nvdimm: a wait does not nap"
 kill "$broker"
 wait "$broker" || fail "ivgpud ended with $?"
 broker=''

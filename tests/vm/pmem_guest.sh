@@ -48,7 +48,7 @@ boot_guest() {
     "${ports[@]}" >"$work/$vm.qemu" 2>&1
 }
 
-figures='^(round|after|call|naps|longest|woken|not woken|killed)'
+figures='^(round|after|call|timed sleeps|longest|woken|not woken|killed)'
 # said VM PATTERN...: expects each as a line of the guest.
 said() {
   local vm=$1 pattern
@@ -61,7 +61,7 @@ said() {
 }
 # are_woken VM: expects waits without timed sleeps, each ended by the host.
 are_woken() {
-  [[ $(figure "$1" 'naps in 300 ms'):$(figure "$1" 'not woken') == 0:0 && $(figure "$1" woken) -gt 0 ]] || fail "$1: a wait is not woken"
+  [[ $(figure "$1" 'timed sleeps in 300 ms'):$(figure "$1" 'not woken') == 0:0 && $(figure "$1" woken) -gt 0 ]] || fail "$1: a wait is not woken"
 }
 figure() { sed -n "s/^$2 //p" "$work/$1.out"; }
 

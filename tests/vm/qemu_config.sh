@@ -103,10 +103,10 @@ check() {
 # What the module provides on this device, and what a device without doorbell lacks.
 check_module() {
   local pattern='ok +module +/dev/ivgpu0 of .*their waits are woken$'
-  if [[ $2 == ivshmem-plain ]]; then pattern='warning +module +/dev/ivgpu0 of .*processes are apart, but waits nap .*no interrupts and no doorbell'; fi
+  if [[ $2 == ivshmem-plain ]]; then pattern='warning +module +/dev/ivgpu0 of .*processes are apart, but waits use timed sleeps .*no interrupts and no doorbell'; fi
   grep -qE "^with the module: $pattern" "$work/$1.out" || fail "$1: ivgpu-check says something else of the module"
   grep -q '^killed: the slot is free' "$work/$1.out" || fail "$1: a killed program's slot did not come back"
-  (($(grep -c 'naps in 300 ms' "$work/$1.out") == 2)) || fail "$1: no program ran with the module"
+  (($(grep -c 'timed sleeps in 300 ms' "$work/$1.out") == 2)) || fail "$1: no program ran with the module"
   grep -E '^by sysfs|^with the module: [^ow ]|^killed' "$work/$1.out" | sed "s/^/  $2 /"
   if ((status)); then tail -n 30 "$work/$1".{console,out,err}; fi
 }

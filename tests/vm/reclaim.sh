@@ -80,7 +80,7 @@ as_user waking /lib/ivgpu/libcuda.so.1 death /dev/ivgpu0
 works "with the module"
 as_user waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/with the module: /'
 as_user "$nvml" | answers module
-as_user IVGPU_OFF=wakes waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/naps beside the module: /'
+as_user IVGPU_OFF=wakes waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/timed sleeps beside the module: /'
 driver=/sys/bus/pci/drivers/ivgpu
 device=$(basename $driver/0000:*)
 for way in poll wait; do
@@ -131,18 +131,18 @@ for way in sysfs module; do
   [[ $way == sysfs || ! -e $work/own/none ]] || continue
   diff -u --label "of an H200" --label "by $way" <(of_an_h200) <(sed -n "s/^NVML by $way: //p" "$work/out") || status=1
 done
-figures='^(by sysfs|with the module|naps beside the module): (round|after|call|naps|longest|woken|not woken)|^killed: the slot is free'
+figures='^(by sysfs|with the module|timed sleeps beside the module): (round|after|call|timed sleeps|longest|woken|not woken)|^killed: the slot is free'
 diff -u --label wanted --label guest "$work/wanted" <(grep -vE "$figures|^NVML by " "$work/out") || status=1
 grep -E "$figures" "$work/out" || status=1
 # Timed sleeps grow to 1 ms. With the module there are none, and the host ends each sleep.
 figure() { sed -n "s/^$1 //p" "$work/out"; }
-naps() {
-  (($(figure "$1: naps in 300 ms") > 0 && $(figure "$1: longest nap") <= 1000)) || { echo "$1: a wait does not nap, or for long"; status=1; }
+timed_sleeps() {
+  (($(figure "$1: timed sleeps in 300 ms") > 0 && $(figure "$1: longest timed sleep") <= 1000)) || { echo "$1: a wait does not nap, or for long"; status=1; }
 }
-naps 'by sysfs'
+timed_sleeps 'by sysfs'
 if [[ ! -e $work/own/none ]]; then
-  naps 'naps beside the module'
-  [[ $(figure 'with the module: naps in 300 ms'):$(figure 'with the module: not woken') == 0:0 &&
+  timed_sleeps 'timed sleeps beside the module'
+  [[ $(figure 'with the module: timed sleeps in 300 ms'):$(figure 'with the module: not woken') == 0:0 &&
     $(figure 'with the module: woken') -gt 0 ]] || { echo "with the module: a wait is not woken"; status=1; }
 fi
 [[ $code == 0 && $status == 0 ]] || { echo "ivgpu vm ended with $code"; cat "$work/err"; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: vsock.sh SOURCES BUILD QEMU FOLDER [PART...]
-# By hand: vsock for the bells, with a kernel's own, since the kernel of a machine that builds this may have none. A VM in QEMU
+# By hand: vsock for the doorbells, with a kernel's own, since the kernel of a machine that builds this may have none. A VM in QEMU
 # whose kernel, Debian's, has vhost-vsock is the host: it sees this machine's files, read-only. QEMU emulates SVM, too, so that host
 # has KVM, and a VM in it is as quick as itself. FOLDER keeps the kernel, and what the parts said. Needs root and kmod; some minutes
 # for each part.
@@ -81,7 +81,7 @@ make_nested() {
   make_guest --way vsock <<JOB || die "the nested guest could not be made"
 ivgpu-check --guest
 if IVGPU_LOG=info vector_add --n 1000 2>/tmp/first; then echo "a program works"; else cat /tmp/first; fi
-grep -o "vsock port .* is the bell channel" /tmp/first
+grep -o "vsock port .* is the doorbell channel" /tmp/first
 grep -q ivgpu.short /proc/cmdline && exit
 felt figures
 felt idle
@@ -180,7 +180,7 @@ nested() {
   tell virtio-pmem on
   wait "$guest" || fail "QEMU failed"
   said virtio-pmem '^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^ok +vsock +port 5000 of the host' '^a program works$' \
-    '^vsock port 5000 of the host is the bell channel$' '^a second one works beside it$' '^killed: the slot is free after'
+    '^vsock port 5000 of the host is the doorbell channel$' '^a second one works beside it$' '^killed: the slot is free after'
   went_on virtio-pmem
   are_woken virtio-pmem
   ((status == 0)) || tail -n 50 "$work"/virtio-pmem.{qemu,console,out,err,control}
@@ -218,7 +218,7 @@ libvirt() {
   mv "$work/user/out" "$work/libvirt.out"
   mv "$work/user/control" "$work/libvirt.control"
   said libvirt '^ok +region +128 MiB in 2 slots, devdax$' '^ok +vsock +port 5000 of the host' '^ok +broker ' '^a program works$' \
-    '^vector_add: float, 1000 elements, checksum 8a539b971d86987c$' '^vsock port 5000 of the host is the bell channel$'
+    '^vector_add: float, 1000 elements, checksum 8a539b971d86987c$' '^vsock port 5000 of the host is the doorbell channel$'
   grep -q 'vm1: session .* of vector_add .* ends after' "$work/log" || fail "ivgpud has had no program of the VM"
   ((status == 0)) || tail -n 50 "$work"/user/{console,err} "$work"/libvirt.{out,control} "$work"/user/libvirt/qemu/log/*
   kill "$(cat "$work/user/libvirt/libvirtd.pid")"
@@ -248,8 +248,8 @@ vm() {
   exec 7>&-
   [[ $code == 0 ]] || fail "ivgpu vm ended with $code"
   "$build/bin/ivgpu" sim "$build/programs/vector_add" --n 1000 | cmp - "$work/said.out" || fail "the program computes something else"
-  for pattern in 'virtio-pmem of 258 MiB, bells by vsock, CID 1000002$' '^ok +vsock +port 1000002 of the host' '^ok +broker ' \
-    '^ivgpu: vsock port 1000002 of the host is the bell channel$'; do
+  for pattern in 'virtio-pmem of 258 MiB, doorbells by vsock, CID 1000002$' '^ok +vsock +port 1000002 of the host' '^ok +broker ' \
+    '^ivgpu: vsock port 1000002 of the host is the doorbell channel$'; do
     grep -qE "$pattern" "$work/said.err" || fail "nothing says: $pattern"
   done
 }

@@ -1,4 +1,4 @@
-// A program of a machine's own that takes a bell channel by its kernel's vsock, for vsock.sh: by vsock_loopback it comes from
+// A program of a machine's own that takes a doorbell channel by its kernel's vsock, for vsock.sh: by vsock_loopback it comes from
 // CID 1, and the machine is its host as well.
 //
 // usage: vsock_program FILE [SECONDS]  claims a slot of the region in FILE, a file behind a label (ring::devdax_start), is answered
@@ -21,18 +21,18 @@
 #include <thread>
 #include <vector>
 
-#include "guest/region/bell.h"
-#include "guest/region/bell_channel.h"
+#include "guest/region/doorbell.h"
+#include "guest/region/doorbell_channel.h"
 #include "guest/session/slot/owner.h"
 #include "guest/session/slot/slot_step.h"
-#include "ring/layout/bells.h"
+#include "ring/layout/doorbell_channel.h"
 #include "ring/layout/region_view.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
-using Heard = guest::BellChannel::Heard;
+using Heard = guest::DoorbellChannel::Heard;
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
 
@@ -53,7 +53,7 @@ class Program {
  public:
   explicit Program(ring::RegionView region) : region_(region) {
     std::string why;
-    const std::uint32_t port = region.header()[&ring::RegionHeader::bell_port].load(std::memory_order_acquire);
+    const std::uint32_t port = region.header()[&ring::RegionHeader::doorbell_port].load(std::memory_order_acquire);
     if (!bells_.connect(port, guest::dial_host, why)) fail(why);
     const auto until = Clock::now() + 20s;
     while (!claim())
@@ -61,7 +61,7 @@ class Program {
     guest::ring_by_header(region.header(), ring::peer_broker);
     bells_.ring();
     bells_.serve(slot_);
-    if (bells_.listen(20 * second_ns) != Heard::Rung) fail("the slot's name is not answered");
+    if (bells_.listen(20 * second_ns) != Heard::Signalled) fail("the slot's name is not answered");
   }
   std::uint32_t slot() const { return slot_; }
   std::uint32_t word() const { return entry()[&ring::SlotEntry::state].load(std::memory_order_acquire); }
@@ -71,7 +71,7 @@ class Program {
     for (const auto until = Clock::now() + time; all.size() < 1000 || Clock::now() < until;) {
       const auto start = Clock::now();
       bells_.serve(slot_);
-      if (bells_.listen(20 * second_ns) != Heard::Rung) fail("a name is not answered");
+      if (bells_.listen(20 * second_ns) != Heard::Signalled) fail("a name is not answered");
       all.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
     }
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
@@ -91,7 +91,7 @@ class Program {
   }
 
   ring::RegionView region_;
-  guest::BellChannel bells_;
+  guest::DoorbellChannel doorbells_;
   std::uint32_t slot_ = 0;
 };
 
@@ -135,7 +135,7 @@ int taken(const char* file, std::chrono::seconds time) {
 
 int not_taken(std::uint32_t port, const char* words) {
   std::string why;
-  guest::BellChannel bells;
+  guest::DoorbellChannel doorbells;
   if (bells.connect(port, guest::dial_host, why)) fail("it is taken");
   if (why.find(words) == std::string::npos) fail(why);
   std::printf("  %s\n", why.c_str());

@@ -52,12 +52,12 @@ using namespace std::chrono_literals;
 // end gets a limit of a minute: no look after a shorter limit makes up for a wake-up that is lost.
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
-thread_local long naps = 0, short_naps = 0;
-thread_local long long longest_nap_ns = 0;
+thread_local long sleeps = 0, short_sleeps = 0;
+thread_local long long longest_sleep_ns = 0;
 std::atomic<long> woken{0}, not_woken{0};
 bool sleeps_last = false;
 
-constexpr long long short_nap_ns = 50'000;
+constexpr long long short_sleep_ns = 50'000;
 constexpr auto sleep_limit = std::chrono::nanoseconds(test_deadline);
 
 void count_sleep(bool ended_from_outside) { ++(ended_from_outside ? woken : not_woken); }
@@ -66,9 +66,9 @@ void count_sleep(bool ended_from_outside) { ++(ended_from_outside ? woken : not_
 
 EXPORTED int nanosleep(const timespec* time, timespec* rest) {
   const long long ns = time->tv_sec * 1'000'000'000LL + time->tv_nsec;
-  ++naps;
-  short_naps += ns <= short_nap_ns;
-  longest_nap_ns = std::max(longest_nap_ns, ns);
+  ++sleeps;
+  short_sleeps += ns <= short_sleep_ns;
+  longest_sleep_ns = std::max(longest_sleep_ns, ns);
   return static_cast<int>(syscall(SYS_nanosleep, time, rest));
 }
 
@@ -153,11 +153,11 @@ void figures() {
   std::printf("after a kernel of 3 ms %.0f\n", median_us(50, nothing, [] { run_kernel(3ms); }) - 3000);
   std::printf("call after 100 ms idle %.0f\n", median_us(
                                                    11, [] { std::this_thread::sleep_for(100ms); }, empty_call));
-  const long naps_before = naps;
-  longest_nap_ns = 0;
+  const long sleeps_before = sleeps;
+  longest_sleep_ns = 0;
   run_kernel(300ms);
-  std::printf("naps in 300 ms %ld\nlongest nap %lld\nwoken %ld\nnot woken %ld\n", naps - naps_before,
-              longest_nap_ns / 1000, woken.load(), not_woken.load());
+  std::printf("timed sleeps in 300 ms %ld\nlongest nap %lld\nwoken %ld\nnot woken %ld\n", sleeps - sleeps_before,
+              longest_sleep_ns / 1000, woken.load(), not_woken.load());
 }
 
 // Timed sleeps grow beyond a short one from the third on, unless the worker reports that its VM waits for a lease. The
@@ -170,14 +170,14 @@ void queued() {
   std::fflush(stdout);
   long most = 0;
   for (const auto latest = Clock::now() + 5 * test_deadline; most < many && Clock::now() < latest;) {
-    const long before = short_naps;
+    const long before = short_sleeps;
     run_kernel(1us);
-    most = std::max(most, short_naps - before);
+    most = std::max(most, short_sleeps - before);
   }
-  std::printf("queued: short naps in a wait %ld\n", most);
+  std::printf("queued: short timed sleeps in a wait %ld\n", most);
 }
 
-// For a second after a doorbell a broker polls often (host/broker/transport/bell_line.h). Then it notices a call by the
+// For a second after a doorbell a broker polls often (host/broker/transport/doorbell_poller.h). Then it notices a call by the
 // next doorbell, or at a poll, each doorbell_idle_poll_ms. With 500 ms, six immediate reactions in a row are no chance.
 void idle() {
   constexpr int enough = 6;

@@ -22,7 +22,7 @@ std::string nanoseconds(double ns) {
 }
 
 // True if the CPUID leaf reserved for hypervisors names TCG.
-bool processor_says_tcg() {
+bool processor_is_tcg() {
   unsigned a = 0, name[3] = {};
   if (__get_cpuid(1, &a, &name[0], &name[1], &name[2]) == 0 || (name[1] & 1U << 31) == 0) return false;
   __cpuid(0x40000000, a, name[0], name[1], name[2]);
@@ -48,7 +48,7 @@ CacheTimes measure_cache(const std::byte* bar, guest::Nanoseconds clock, int rou
 }
 
 bool is_emulated(const Machine& machine) {
-  if (machine.real() && processor_says_tcg()) return true;
+  if (machine.real() && processor_is_tcg()) return true;
   return machine.text("/proc/cpuinfo").value_or("").find("QEMU TCG") != std::string::npos;
 }
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "guest/region/bell.h"
+#include "guest/region/doorbell.h"
 #include "guest/region/vsock.h"
-#include "ring/layout/bells.h"
+#include "ring/layout/doorbell_channel.h"
 #include "tools/check/region.h"
 
 namespace check {
@@ -32,11 +32,13 @@ Finding vsock(const Machine& machine, std::uint32_t port) {
       ""};
 }
 
-Finding bells(const Machine& machine) {
-  if (const unsigned count = bell_channels(machine); count > 0)
-    return {"bells", State::Ok, std::to_string(count) + " bell channels: as many programs are woken at a time", ""};
-  return {"bells", State::Warning,
-          "no bell channel: waits nap (20 us to 1 ms), and the host hears of a call after idle within 20 ms",
+Finding doorbells(const Machine& machine) {
+  if (const unsigned count = doorbell_channels(machine); count > 0)
+    return {"doorbells", State::Ok, std::to_string(count) + " doorbell channels: as many programs are woken at a time",
+            ""};
+  return {"doorbells", State::Warning,
+          "no doorbell channel: waits use timed sleeps (20 us to 1 ms), and the host hears of a call after idle within "
+          "20 ms",
           "give the VM ports of virtio-serial (qemu-config/pmem.md), and load virtio_console, or live with that"};
 }
 
@@ -44,10 +46,10 @@ Findings look_behind(const Machine& machine, const std::string& node, int fd, st
   const Mapping mapping(fd, ring::region_header_bytes, size, PROT_READ | PROT_WRITE);
   Findings all = {check_region(mapping, "devdax")};
   if (all.back().state == State::Ok) {
-    const std::uint32_t port = mapping.header()[&ring::RegionHeader::bell_port].load(std::memory_order_relaxed);
+    const std::uint32_t port = mapping.header()[&ring::RegionHeader::doorbell_port].load(std::memory_order_relaxed);
     if (port != 0) all.push_back(vsock(machine, port));
     const bool connected = port != 0 && all.back().state == State::Ok;
-    if (!connected) all.push_back(bells(machine));
+    if (!connected) all.push_back(doorbells(machine));
     all.push_back(check_broker(mapping, [&] { guest::ring_by_header(mapping.header(), ring::peer_broker); }));
     all.push_back({"module", State::Warning,
                    node + " is whole to each program: the processes of this VM can read each other's GPU data" +
@@ -75,11 +77,11 @@ Findings check_one(const Machine& machine, const std::string& name) {
 
 }  // namespace
 
-unsigned bell_channels(const Machine& machine) {
+unsigned doorbell_channels(const Machine& machine) {
   const std::string ports = "/sys/class/virtio-ports";
   unsigned count = 0;
   for (const std::string& port : machine.names(ports))
-    count += machine.text(ports + "/" + port + "/name").value_or("").starts_with(ring::bell_port) ? 1 : 0;
+    count += machine.text(ports + "/" + port + "/name").value_or("").starts_with(ring::doorbell_port) ? 1 : 0;
   return count;
 }
 

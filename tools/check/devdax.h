@@ -9,7 +9,7 @@
 namespace check {
 
 // The number of virtio-serial ports that are doorbell channels. A host has none.
-unsigned bell_channels(const Machine& machine);
+unsigned doorbell_channels(const Machine& machine);
 
 // The names of the devdax devices below /dev.
 std::vector<std::string> devdax_devices(const Machine& machine);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "guest/region/bell.h"
+#include "guest/region/doorbell.h"
 #include "guest/region/release.h"
 #include "ring/api/known_ids.h"
 #include "ring/layout/region_view.h"
@@ -170,7 +170,8 @@ void enable(const Machine& machine, const std::string& device) {
 // Checks the device through its sysfs files, for a guest without the kernel module.
 Findings check_sysfs(const Machine& machine, const std::string& device) {
   Findings all = {{"module", State::Warning,
-                   "the kernel module is not there: the processes of this VM can read each other's GPU data, waits nap "
+                   "the kernel module is not there: the processes of this VM can read each other's GPU data, waits use "
+                   "timed sleeps "
                    "(20 us to 1 ms), and what a killed program held comes back when the next one starts",
                    "install the package ivgpu-dkms, or load ivgpu.ko (docs/guest-module.md), or live with that"}};
   all.push_back(lockdown(machine));

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* usage =
     "usage: ivgpu-check [--host|--guest] [--json] [--runtime-dir DIR] [--root DIR]\n"
     "Says what is wrong with this machine, a line for each thing and its remedy: ok, warning or wrong.\n"
-    "  --host, --guest    which it is; without one, a machine with an ivshmem device or bell channels is a guest\n"
+    "  --host, --guest    which it is; without one, a machine with an ivshmem device or doorbell channels is a guest\n"
     "  --json             one JSON document instead\n"
     "  --runtime-dir DIR  the runtime_dir of the broker's configuration (/run/ivgpu)\n"
     "  --root DIR         look at the files below DIR as if it were the machine\n"
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   const check::Machine machine(arguments.root);
   if (!arguments.root.empty() && !machine.has("/"))
     return std::fprintf(stderr, "ivgpu-check: %s: there is no such folder\n", arguments.root.c_str()), 2;
-  const bool device = !check::ivshmem_devices(machine).empty() || check::bell_channels(machine) > 0;
+  const bool device = !check::ivshmem_devices(machine).empty() || check::doorbell_channels(machine) > 0;
   const bool guest = arguments.side.empty() ? device : arguments.side == "guest";
   const check::Findings found = guest ? check::check_guest(machine) : check::check_host(machine, arguments.host);
   const std::string text = arguments.json ? check::as_json(found, guest ? "guest" : "host") : check::as_text(found);

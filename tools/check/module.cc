@@ -65,22 +65,22 @@ Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, const 
   for (std::uint32_t slot = 0; slot < slots; ++slot)
     woken += guest::wakes_slot(info, slot, wakers.guest_vectors) ? 1 : 0;
   const std::string apart = node + " of kernel module " + guest::release_of(info) + ": processes are apart";
-  const std::string naps = apart + ", but waits nap (20 us to 1 ms)";
+  const std::string sleeps = apart + ", but waits use timed sleeps (20 us to 1 ms)";
   if (slots > 0 && woken == slots) return {"module", State::Ok, apart + ", and their waits are woken", ""};
   if (wakers.no_doorbell)
     return {"module", State::Warning,
-            naps +
+            sleeps +
                 ", and the host hears of a call after idle within 20 ms: an ivshmem-plain device has no interrupts "
                 "and no doorbell",
             "give the VM an ivshmem-doorbell device (qemu-config/doorbell.md), or live with that"};
   if (wakers.guest_vectors == 0)
-    return {"module", State::Warning, naps + ": the broker raises no interrupts for this VM", "update ivgpud"};
+    return {"module", State::Warning, sleeps + ": the broker raises no interrupts for this VM", "update ivgpud"};
   if ((info.flags & IVGPU_MODULE_WAKES) == 0)
-    return {"module", State::Warning, naps + ": the module has no interrupts of the device",
+    return {"module", State::Warning, sleeps + ": the module has no interrupts of the device",
             "the kernel's log says why (dmesg)"};
   return {"module", State::Warning,
           apart + ", but waits in " + std::to_string(slots - woken) + " of " + std::to_string(slots) +
-              " slots nap: the broker raises " + std::to_string(wakers.guest_vectors) +
+              " slots use timed sleeps: the broker raises " + std::to_string(wakers.guest_vectors) +
               " interrupts, QEMU's device has " + std::to_string(info.device_vectors),
           "give QEMU's device and the VM's configuration the same vectors"};
 }

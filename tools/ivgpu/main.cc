@@ -5,7 +5,7 @@
 
 #include "ring/layout/process_start.h"
 #include "tools/ivgpu/command_line/command_line.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 #include "tools/ivgpu/support/user_signals.h"
 
 namespace {

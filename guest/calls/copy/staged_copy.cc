@@ -26,28 +26,28 @@ class Pipeline {
   CUresult run() { return copy_.direction == Direction::ToDevice ? to_device() : from_device(); }
 
  private:
-  struct Turn {
+  struct Buffer {
     Arena::Chunk chunk;
     Copiers::Job job;
   };
 
   CUresult to_device();
   CUresult from_device();
-  void move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const;
+  void move(Buffer& buffer, void* to, const void* from, std::size_t bytes, bool streamed) const;
   CUresult post_filled();
   CUresult post(std::size_t piece);
   CUresult start_emptying();
-  CUresult await_posted(Turn& turn);
+  CUresult await_posted(Buffer& buffer);
   CUresult error();
 
-  Turn& turn_of(std::size_t piece) { return turns_[piece % held_]; }
+  Buffer& buffer_of(std::size_t piece) { return buffers_[piece % held_]; }
   std::size_t offset_of(std::size_t piece) const { return piece * piece_bytes_; }
   std::size_t length_of(std::size_t piece) const { return std::min(piece_bytes_, copy_.bytes - offset_of(piece)); }
   std::byte* host_of(std::size_t piece) const { return copy_.host + offset_of(piece); }
 
   const Copy& copy_;
   const std::size_t piece_bytes_, pieces_;
-  std::array<Turn, Arena::chunk_count> turns_;
+  std::array<Buffer, Arena::chunk_count> buffers_;
   std::size_t held_ = 0, lag_ = 0;
   std::size_t posted_ = 0;    // blocks whose record has been sent
   std::size_t emptying_ = 0;  // blocks that the threads were ordered to copy out
@@ -71,54 +71,54 @@ Pipeline::Pipeline(const Copy& copy)
   while (held_ < depth) {
     const auto chunk = session()->memory.arena->borrow(held_ == 0);
     if (!chunk) break;
-    turns_[held_++].chunk = *chunk;
+    buffers_[held_++].chunk = *chunk;
   }
   if (copy.bytes >= worth_threads) lag_ = std::min<std::size_t>(copiers().threads(), held_ - 1);
 }
 
 Pipeline::~Pipeline() {
   for (std::size_t i = 0; i < held_; ++i) {
-    copiers().finish(turns_[i].job);
-    session()->memory.arena->give_back(turns_[i].chunk);
+    copiers().finish(buffers_[i].job);
+    session()->memory.arena->give_back(buffers_[i].chunk);
   }
 }
 
 // The copying threads copy if they work ahead; else this thread copies at once.
-void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
+void Pipeline::move(Buffer& buffer, void* to, const void* from, std::size_t bytes, bool streamed) const {
   if (lag_ > 0)
-    copiers().start(turn.job, to, from, bytes, streamed);
+    copiers().start(buffer.job, to, from, bytes, streamed);
   else
     copy_bytes(to, from, bytes, streamed);
 }
 
 CUresult Pipeline::to_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
-    Turn& turn = turn_of(piece);
-    if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
-    move(turn, turn.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
+    Buffer& buffer = buffer_of(piece);
+    if (const CUresult r = await_posted(buffer); r != CUDA_SUCCESS) return r;
+    move(buffer, buffer.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
     if (piece >= lag_)
       if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
   }
   while (posted_ < pieces_)
     if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
   for (std::size_t i = 0; i < held_; ++i)
-    if (const CUresult r = await_posted(turn_of(posted_ + i)); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = await_posted(buffer_of(posted_ + i)); r != CUDA_SUCCESS) return r;
   return error();
 }
 
 CUresult Pipeline::post_filled() {
-  copiers().finish(turn_of(posted_).job);
+  copiers().finish(buffer_of(posted_).job);
   return post(posted_);
 }
 
 CUresult Pipeline::from_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
-    Turn& turn = turn_of(piece);
+    Buffer& buffer = buffer_of(piece);
     if (piece >= held_) {  // the chunk still holds an earlier block, which must be copied out first
       while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
         if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
-      copiers().finish(turn.job);
-    } else if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) {  // an earlier copy may still use the chunk
+      copiers().finish(buffer.job);
+    } else if (const CUresult r = await_posted(buffer); r != CUDA_SUCCESS) {  // an earlier copy may still use the chunk
       return r;
     }
     if (const CUresult r = post(piece); r != CUDA_SUCCESS) return r;
@@ -129,16 +129,16 @@ CUresult Pipeline::from_device() {
 }
 
 CUresult Pipeline::start_emptying() {
-  Turn& turn = turn_of(emptying_);
-  if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+  Buffer& buffer = buffer_of(emptying_);
+  if (const CUresult r = await_posted(buffer); r != CUDA_SUCCESS) return r;
   if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // else nothing was copied into the chunk
-  move(turn, host_of(emptying_), turn.chunk.at, length_of(emptying_), false);
+  move(buffer, host_of(emptying_), buffer.chunk.at, length_of(emptying_), false);
   ++emptying_;
   return CUDA_SUCCESS;
 }
 
 CUresult Pipeline::post(std::size_t piece) {
-  Arena::Chunk& chunk = turn_of(piece).chunk;
+  Arena::Chunk& chunk = buffer_of(piece).chunk;
   api::CopyRecord record = copy_.record(session()->memory.arena->offset(chunk.at), offset_of(piece), length_of(piece));
   record.then_wait = copy_.async ? 1 : 0;
   const Sent sent =
@@ -151,7 +151,7 @@ CUresult Pipeline::post(std::size_t piece) {
 }
 
 // Waits until the GPU no longer uses a chunk. A block's record counts as executed only when its copy is complete.
-CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
+CUresult Pipeline::await_posted(Buffer& buffer) { return await_chunk(buffer.chunk); }
 
 // A posted record's error is deferred. It is kept here, so that no later block hides it.
 CUresult Pipeline::error() {

@@ -6,9 +6,9 @@
 namespace guest::calls {
 namespace {
 
-Lent<std::vector<CUgraph>>& bodies_of_nodes() {
-  static auto* const lent = new Lent<std::vector<CUgraph>>;
-  return *lent;
+KeptArrays<std::vector<CUgraph>>& bodies_of_nodes() {
+  static auto* const kept = new KeptArrays<std::vector<CUgraph>>;
+  return *kept;
 }
 
 CUresult add_conditional(CUgraphNode* out, CUgraph graph, const Dependencies& dependencies,

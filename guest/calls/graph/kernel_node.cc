@@ -14,9 +14,9 @@ struct KernelArguments {
   std::size_t bytes = 0;
   void* extra[5] = {};
 };
-Lent<KernelArguments>& kernel_arguments() {
-  static auto* const lent = new Lent<KernelArguments>;
-  return *lent;
+KeptArrays<KernelArguments>& kernel_arguments() {
+  static auto* const kept = new KeptArrays<KernelArguments>;
+  return *kept;
 }
 
 // Translates the node's parameters. `packed` gets the kernel's; the caller keeps it until the record is sent.

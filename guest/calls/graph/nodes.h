@@ -17,16 +17,16 @@ namespace guest::calls {
 // Memory that a call returns pointers to, until the next query about the node. Keyed by places of the object table,
 // which bound its size.
 template <class T>
-class Lent {
+class KeptArrays {
  public:
   T& renew(const Object& node) {
     const std::lock_guard lock(mutex_);
-    return lent_[&node] = T();
+    return kept_[&node] = T();
   }
 
  private:
   std::mutex mutex_;
-  std::map<const Object*, T> lent_;
+  std::map<const Object*, T> kept_;
 };
 
 inline Object* graph_object(CUgraph graph) { return session()->objects.find(graph, api::Handle::Graph); }

@@ -23,7 +23,7 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
 // Fills up the driver's blocks. Small allocations come from blocks of 2 MiB, first fit. One that collides twice may
 // come from the rest of one block. Fillers of half the size each time use up that rest. A filler that fits shows that
 // no colliding block has space for another filler of its size.
-class Plugs {
+class Fillers {
  public:
   // Allocates fillers of the next size until one fits. The caller's own allocation will report any error.
   void fill(NewMemory& fitting, Context& context) {
@@ -45,10 +45,10 @@ class Plugs {
 CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
   NewMemory fitting(context, api::Range::Stays);
-  Plugs plugs;
+  Fillers fillers;
   CUresult result = allocate_once(call, context, record, reply);
   while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result)) {
-    if (fitting.collided() > 1 && reply.bytes < NewMemory::least_large) plugs.fill(fitting, context);
+    if (fitting.collided() > 1 && reply.bytes < NewMemory::least_large) fillers.fill(fitting, context);
     result = allocate_once(call, context, record, reply);
   }
   if (result == CUDA_SUCCESS)

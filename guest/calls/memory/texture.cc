@@ -102,7 +102,7 @@ template <class Record>
 CUresult create(int call, api::Handle kind, Context& context, Record& record, TextureEntry entry,
                 unsigned long long* number) {
   Session& s = *session();
-  Object* object = s.objects.create(kind, keeper(kind, context));
+  Object* object = s.objects.create(kind, owning_context(kind, context));
   if (object == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.id = entry.id = object->id.load(std::memory_order_relaxed);
   api::TextureReply reply{};

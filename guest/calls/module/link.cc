@@ -52,9 +52,9 @@ std::size_t fetch_piece(std::uint64_t id, std::size_t offset, std::span<char> ro
   std::size_t length = 0;
   const auto read = [&](CUresult result, ring::SharedReader& r) {
     if (result != CUDA_SUCCESS) return;
-    const std::uint64_t said = r.slot();
-    if (said == 0 || said > room.size()) return r.fail();
-    if (r.copy(room.data(), said)) length = said;
+    const std::uint64_t given = r.slot();
+    if (given == 0 || given > room.size()) return r.fail();
+    if (r.copy(room.data(), given)) length = given;
   };
   return send_own(api::id_of::take_image, primary(0), record, read).result == CUDA_SUCCESS ? length : 0;
 }

@@ -9,7 +9,7 @@ CUresult load(int call, api::Handle kind, Context& context, const void* code, co
   if (!are_served(o)) return CUDA_ERROR_NOT_SUPPORTED;
   Image image;
   if (!gather(code, image)) return CUDA_ERROR_INVALID_IMAGE;
-  loaded = session()->objects.create(kind, keeper(kind, context));
+  loaded = session()->objects.create(kind, owning_context(kind, context));
   if (loaded == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const api::LoadRecord record{.id = loaded->id.load(std::memory_order_relaxed),
                                .arena = ring::absent,

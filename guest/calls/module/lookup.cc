@@ -28,7 +28,7 @@ FunctionInfo* info_of(const api::FunctionReply& reply, Behind& behind, const Obj
 
 // Records a lookup's result: the proposed object, or the object of an earlier lookup of the same function.
 template <api::Handle kind>
-Object* settle_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
+Object* commit_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
   RepliedBy<api::FunctionReplyOf<kind>> replied(r);
   Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
   if (found == nullptr || !r.ok()) return r.fail(), nullptr;
@@ -36,9 +36,9 @@ Object* settle_function(Object& proposed, const Object& owner, ring::SharedReade
   if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);
   return found;
 }
-Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
-  if (kind == api::Handle::Function) return settle_function<api::Handle::Function>(proposed, owner, r);
-  if (kind == api::Handle::Kernel) return settle_function<api::Handle::Kernel>(proposed, owner, r);
+Object* commit_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
+  if (kind == api::Handle::Function) return commit_function<api::Handle::Function>(proposed, owner, r);
+  if (kind == api::Handle::Kernel) return commit_function<api::Handle::Kernel>(proposed, owner, r);
   const RepliedBy<api::DeriveReplyOf<api::Handle::Module>> replied(r);
   Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
   if (found == nullptr) r.fail();
@@ -50,7 +50,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
              std::span<const Part> parts, Object*& found) {
   Session& s = *session();
   std::lock_guard one_at_a_time(s.code.lookups);
-  Object* proposed = s.objects.create(kind, keeper(kind, context));
+  Object* proposed = s.objects.create(kind, owning_context(kind, context));
   if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
   record.id = proposed->id.load(std::memory_order_relaxed);
@@ -58,7 +58,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   found = nullptr;
   const Sent sent =
       cross({.call = call, .context = context}, record, parts, [&](CUresult result, ring::SharedReader& r) {
-        if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
+        if (result == CUDA_SUCCESS) found = commit_lookup(*proposed, kind, owner, r);
       });
   if (!sent.unanswered && (sent.result != CUDA_SUCCESS || found != proposed)) s.objects.retire(*proposed, {});
   return sent.result;
@@ -68,7 +68,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
 // kernel's function before each use of the kernel.
 Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   Session& s = *session();
-  const Context* const home = keeper(kind, context);
+  const Context* const home = owning_context(kind, context);
   std::lock_guard one_at_a_time(s.code.lookups);  // then each object found is complete
   for (Object* const part : s.objects.owned_by(owner)) {
     const std::uint64_t id = part->id.load(std::memory_order_acquire);

@@ -25,10 +25,10 @@ const char* words_for(Outcome outcome) {
   }
 }
 
-Sent mirror(Context& context, const Variables::Piece& piece) {
-  const api::MirrorRecord record{.address = piece.start, .bytes = piece.bytes, .arena = piece.arena};
+Sent shadow_copy(Context& context, const Variables::Piece& piece) {
+  const api::ShadowRecord record{.address = piece.start, .bytes = piece.bytes, .arena = piece.arena};
   return send(
-      this_channel(), sending(api::id_of::mirror_variable, api::Way::Waited, context, sizeof record, Earlier::Left),
+      this_channel(), sending(api::id_of::shadow_variable, api::Way::Waited, context, sizeof record, Earlier::Left),
       [&](ring::Writer& w) { w.bytes(&record, sizeof record); }, read_nothing);
 }
 
@@ -46,7 +46,7 @@ CUresult share_variable(Context& context, std::uint64_t owner, const api::Global
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   for (const Variables::Piece& piece : pieces)
-    if (const Sent sent = mirror(context, piece); sent.result != CUDA_SUCCESS) return sent.result;
+    if (const Sent sent = shadow_copy(context, piece); sent.result != CUDA_SUCCESS) return sent.result;
   return CUDA_SUCCESS;
 }
 

@@ -25,12 +25,12 @@ unsigned usable_processors() {
 unsigned wanted_threads() {
   if (!switches().copy_threads) return 0;
   const unsigned usual = std::min(usable_processors() / 4, 3u);
-  const char* said = std::getenv("IVGPU_COPY_THREADS");
-  if (said == nullptr || *said == '\0') return usual;
+  const char* given = std::getenv("IVGPU_COPY_THREADS");
+  if (given == nullptr || *given == '\0') return usual;
   char* end = nullptr;
-  const unsigned long number = std::strtoul(said, &end, 10);
+  const unsigned long number = std::strtoul(given, &end, 10);
   if (*end == '\0' && number <= most_threads) return static_cast<unsigned>(number);
-  log(Level::Warn, "IVGPU_COPY_THREADS=%s is no number from 0 to %u; %u are used", said, most_threads, usual);
+  log(Level::Warn, "IVGPU_COPY_THREADS=%s is no number from 0 to %u; %u are used", given, most_threads, usual);
   return usual;
 }
 

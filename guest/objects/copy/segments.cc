@@ -30,7 +30,7 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   // The worker refuses overlapping ranges. A range with an unknown outcome is therefore settled first, by requesting
   // the same range again.
   if (asked != segments_.end())
-    return settle(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
+    return resolve(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
   Registered done = register_free(bytes);
   if (done == Registered::No) done = join(bytes, is_empty);
   return done == Registered::Yes;
@@ -44,7 +44,7 @@ Segments::Registered Segments::register_free(std::uint64_t bytes) {
     if (room.state != State::Free || room.bytes() < least) continue;
     for (const std::uint64_t size : {std::min(room.bytes(), std::max(least, pin_step)), least}) {
       replace(i, i, room.start + size, State::Asked);
-      const Registered done = settle(i);
+      const Registered done = resolve(i);
       if (done != Registered::No) return done;
     }
   }
@@ -55,7 +55,7 @@ Segments::Registered Segments::join(std::uint64_t bytes, const IsEmpty& is_empty
   Run run{};
   if (!may_join_ || !find_run(whole_pages(bytes), is_empty, run)) return Registered::No;
   replace(run.first, run.last, run.end, State::AskedToJoin);
-  return settle(run.first);
+  return resolve(run.first);
 }
 
 // Whether segment i may be joined with others. The first may not: it shares a registration with the staging chunks,
@@ -92,7 +92,7 @@ std::uint64_t Segments::largest_room(const IsEmpty& is_empty) const {
 }
 
 // Sends the request for segment i that its state names, and stores the outcome in the state.
-Segments::Registered Segments::settle(std::size_t i) {
+Segments::Registered Segments::resolve(std::size_t i) {
   Segment& s = segments_[i];
   const Registered done = ask_(s.start, s.end, s.state == State::AskedToJoin);
   if (done == Registered::Unknown) return done;

@@ -50,7 +50,7 @@ class Segments {
   Registered register_free(std::uint64_t bytes);
   Registered join(std::uint64_t bytes, const IsEmpty& is_empty);
   bool find_run(std::uint64_t bytes, const IsEmpty& is_empty, Run& best) const;
-  Registered settle(std::size_t i);
+  Registered resolve(std::size_t i);
   void replace(std::size_t first, std::size_t last, std::uint64_t end, Segment::State state);
   void merge_free();
 

@@ -61,12 +61,12 @@ bool overlap(const Stretch& a, const Stretch& b) { return a.start < b.end && b.s
 
 // Rounds `run` to whole huge pages, and cuts it to a record's limit around the start of `what`.
 Stretch fit_for_a_record(Stretch run, const Stretch& what) {
-  constexpr std::uint64_t half = api::max_avoided_range / 2;
+  constexpr std::uint64_t half = api::max_excluded_range / 2;
   run.start = std::max(run.start / ring::huge_page * ring::huge_page, std::uint64_t{ring::huge_page});
   run.end = std::min((run.end + ring::huge_page - 1) / ring::huge_page * ring::huge_page, api::end_of_addresses);
   const std::uint64_t middle = std::max(what.start / ring::huge_page * ring::huge_page, run.start);
   if (middle - run.start > half) run.start = middle - half;
-  run.end = std::min(run.end, run.start + api::max_avoided_range);
+  run.end = std::min(run.end, run.start + api::max_excluded_range);
   return run;
 }
 
@@ -91,8 +91,8 @@ Stretch mappings_around(int maps, Stretch what) {
 std::optional<Stretch> Occupied::around(std::uint64_t start, std::uint64_t bytes) {
   const Stretch what{start, start + bytes};
   const std::lock_guard lock(mutex_);
-  if (told_.size() == api::max_avoided_ranges) return std::nullopt;
-  if (is_told(what)) return std::nullopt;
+  if (reported_.size() == api::max_excluded_ranges) return std::nullopt;
+  if (is_reported(what)) return std::nullopt;
   const Uncancelled here;
   const int maps = own_proc().open_file("maps", O_RDONLY);
   if (maps < 0) return std::nullopt;
@@ -100,13 +100,13 @@ std::optional<Stretch> Occupied::around(std::uint64_t start, std::uint64_t bytes
   close(maps);
   if (run.end == 0) return std::nullopt;
   const Stretch fit = fit_for_a_record(run, what);
-  if (is_told(fit)) return std::nullopt;
-  return told_.emplace_back(fit);
+  if (is_reported(fit)) return std::nullopt;
+  return reported_.emplace_back(fit);
 }
 
-bool Occupied::is_told(const Stretch& what) const {
-  return std::any_of(told_.begin(), told_.end(),
-                     [&](const Stretch& told) { return told.start <= what.start && what.end <= told.end; });
+bool Occupied::is_reported(const Stretch& what) const {
+  return std::any_of(reported_.begin(), reported_.end(),
+                     [&](const Stretch& reported) { return reported.start <= what.start && what.end <= reported.end; });
 }
 
 }  // namespace guest

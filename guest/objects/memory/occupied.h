@@ -26,10 +26,10 @@ class Occupied {
   std::optional<Stretch> around(std::uint64_t start, std::uint64_t bytes);
 
  private:
-  bool is_told(const Stretch& what) const;  // the caller holds the mutex
+  bool is_reported(const Stretch& what) const;  // the caller holds the mutex
 
   std::mutex mutex_;
-  std::vector<Stretch> told_;
+  std::vector<Stretch> reported_;
 };
 
 }  // namespace guest

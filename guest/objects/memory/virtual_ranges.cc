@@ -29,7 +29,7 @@ std::optional<VirtualRange> VirtualRanges::find(std::uint64_t inside) const {
   return at == ranges_.end() ? std::nullopt : std::optional(at->second);
 }
 
-std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+std::vector<std::uint64_t> VirtualRanges::commit(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                                  std::uint64_t object, std::uint32_t device) {
   const std::optional<VirtualRange> in = find(start);
   if (!in) return {};  // another thread has freed the reservation

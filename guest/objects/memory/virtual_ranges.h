@@ -31,7 +31,7 @@ class VirtualRanges {
   std::optional<VirtualRange> find(std::uint64_t inside) const;
   // Records the result of a call on [start, start + bytes). Preconditions: one reservation contains it. `object`: the
   // memory object that was mapped there, on `device`. Returns the objects of ended mappings, one for each.
-  std::vector<std::uint64_t> settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+  std::vector<std::uint64_t> commit(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                     std::uint64_t object = 0, std::uint32_t device = 0);
 
  private:

@@ -12,7 +12,7 @@
 
 namespace guest {
 
-bool Listeners::sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std::uint32_t expected,
+bool Listeners::sleep(DoorbellChannel& doorbells, ring::Shared<std::uint32_t> word, std::uint32_t expected,
                       std::uint64_t nanoseconds) {
   const std::uint32_t* at = word.futex_word();
   bool listens = false;
@@ -24,7 +24,7 @@ bool Listeners::sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std:
   }
   bool there = true;
   if (listens) {
-    there = bells.listen(nanoseconds) != BellChannel::Heard::Ended;
+    there = doorbells.listen(nanoseconds) != DoorbellChannel::Heard::Ended;
   } else {
     // A private futex suffices: only this process maps the slot, and its worker runs on another kernel.
     const timespec limit = timespec_of(nanoseconds);

@@ -1,4 +1,4 @@
-// The threads of a process that sleep until their worker rings the doorbell channel (ring/layout/bells.h). All share
+// The threads of a process that sleep until their worker rings the doorbell channel (ring/layout/doorbell_channel.h). All share
 // one channel: one thread listens, the rest sleep on their words. When the listener stops, for whatever reason, it
 // wakes the rest, and one that goes back to sleep listens next.
 //
@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-#include "guest/region/bell_channel.h"
+#include "guest/region/doorbell_channel.h"
 #include "ring/shared/shared.h"
 
 namespace guest {
@@ -21,7 +21,8 @@ namespace guest {
 class Listeners {
  public:
   // Sleeps while the word holds `expected`, for `nanoseconds` at most, or ends early. False: the channel has ended.
-  bool sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std::uint32_t expected, std::uint64_t nanoseconds);
+  bool sleep(DoorbellChannel& doorbells, ring::Shared<std::uint32_t> word, std::uint32_t expected,
+             std::uint64_t nanoseconds);
 
  private:
   void leave(const std::uint32_t* word, bool listened);

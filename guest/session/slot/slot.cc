@@ -19,7 +19,7 @@ namespace {
 bool untouched(const ring::SlotView& slot) {
   using Header = ring::SlotHeader;
   using Control = ring::ChannelControl;
-  using Lane = ring::LaneControl;
+  using Entry = ring::CallbackSlot;
   const auto zero = [](auto place, auto... words) {
     return ((place[words].load(std::memory_order_relaxed) == 0) && ...);
   };
@@ -28,7 +28,8 @@ bool untouched(const ring::SlotView& slot) {
     all &= zero(slot.control(c), &Control::tail, &Control::head, &Control::executed, &Control::reply_position,
                 &Control::deferred_count);
   }
-  for (std::uint32_t k = 0; k < ring::max_lanes; ++k) all &= zero(slot.lane(k), &Lane::sequence, &Lane::done);
+  for (std::uint32_t k = 0; k < ring::max_callback_slots; ++k)
+    all &= zero(slot.callback_slot(k), &Entry::sequence, &Entry::done);
   return all;
 }
 

@@ -1,8 +1,8 @@
 // Messages between a worker and its broker over the control socket, which keeps message boundaries (SOCK_SEQPACKET).
 // The worker first sends one ReadyMessage; under MPS it attaches the listener of its proxy
-// (host/broker/mps/mps_door.h). Then both sides exchange MemoryMessages (docs/design/029-memory-quotas.md). The broker
+// (host/broker/mps/mps_connect_proxy.h). Then both sides exchange MemoryMessages (docs/design/029-memory-quotas.md). The broker
 // closes its end to end the worker. A broker that takes over an earlier broker's worker first sends a message of the
-// same size. Its `kind` is adopt_kind, its other words are 0, and a pipe is attached (host/base/process/life_line.h).
+// same size. Its `kind` is adopt_kind, its other words are 0, and a pipe is attached (host/base/process/liveness_pipe.h).
 //
 // Trust: a guest may control its worker, so the broker parses every message as hostile. It checks lengths, numbers and
 // text, and bounds how often a worker may send. The worker trusts its broker.
@@ -38,13 +38,13 @@ inline constexpr std::uint32_t adopt_kind = 0x3154'4441;  // "ADT1"
 
 enum class MemoryWord : std::uint32_t {
   // From a worker, which asks one question at a time.
-  Borrow = 1,  // the worker needs `bytes` more on a device
-  Room,        // how much could the worker still get?
-  Return,      // the worker gives `bytes` back, unasked or in answer to Collect
+  Reserve = 1,  // the worker needs `bytes` more on a device
+  Headroom,     // how much could the worker still get?
+  Return,       // the worker gives `bytes` back, unasked or in answer to Collect
   // From the broker.
-  Lend,     // answers Borrow: grants `bytes`, at least as many as requested, or 0
-  HasRoom,  // answers Room: `bytes` available besides those granted, of the VM's `total`
-  Collect,  // asks for unused bytes back
+  Reserved,     // answers Borrow: grants `bytes`, at least as many as requested, or 0
+  HasHeadroom,  // answers Room: `bytes` available besides those granted, of the VM's `total`
+  Collect,      // asks for unused bytes back
 };
 
 struct MemoryMessage {
@@ -53,7 +53,7 @@ struct MemoryMessage {
   std::uint32_t device;    // the worker's ordinal
   std::uint32_t sequence;  // chosen by the requester and repeated in the answer; 0: unasked
   std::uint64_t bytes;
-  std::uint64_t total;  // HasRoom only
+  std::uint64_t total;  // HasHeadroom only
 };
 static_assert(sizeof(MemoryMessage) == 32);
 

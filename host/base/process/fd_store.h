@@ -45,7 +45,7 @@ class FdStore {
   void end_processes_by(std::function<void(Fd)> end) { end_process_ = std::move(end); }
   void end_process(Fd process);
   // Waits briefly until the manager has read the queued requests, for a caller that needs the descriptors released.
-  void tell_now() { manager_.finish(); }
+  void notify_now() { manager_.finish(); }
 
  private:
   void end_left(const std::string& name);

@@ -109,14 +109,14 @@ void Helper::read_output() {
 void Helper::on_exit() {
   siginfo_t info{};
   const bool is_child = pid_ > 0;
-  const bool told = is_child && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
-  if (told && info.si_pid == 0) return;  // still running
+  const bool answered = is_child && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
+  if (answered && info.si_pid == 0) return;  // still running
   reaped_ = true;
   // Read its last output. Do not wait for the end of the pipe, which the helper's own children may hold.
   read_output();
   loop_.forget(output_watch_);
   loop_.forget(exit_watch_);
-  const std::string how = told       ? how_it_ended(info)
+  const std::string how = answered   ? how_it_ended(info)
                           : is_child ? "ended, and how is not known"  // ECHILD: the kernel has not kept the status
                                      : "has ended";
   const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, how, kept_};

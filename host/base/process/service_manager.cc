@@ -82,14 +82,14 @@ void ServiceManager::connect_to(const char* path) {
 }
 
 void ServiceManager::ready(const std::string& status) {
-  say({fmt::format("READY=1\nSTATUS={}", status)});
+  send_datagram({fmt::format("READY=1\nSTATUS={}", status)});
   if (watchdog_timer_ == 0) keep_watchdog();
 }
 
 // The time lets the manager match this reload with its own request (Type=notify-reload).
-void ServiceManager::reloading() { say({fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us())}); }
+void ServiceManager::reloading() { send_datagram({fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us())}); }
 
-void ServiceManager::stopping() { say({"STOPPING=1"}); }
+void ServiceManager::stopping() { send_datagram({"STOPPING=1"}); }
 
 // FDPOLL=0: otherwise the manager drops a descriptor whose peer has closed, and the next broker would miss it.
 bool ServiceManager::keep(const std::string& name, int fd) {
@@ -102,13 +102,13 @@ bool ServiceManager::keep(const std::string& name, int fd) {
                    to_keep_.size() < most_waiting ? std::strerror(why) : "the service manager does not read", *more);
     return false;
   }
-  say({fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name), name, std::move(copy)});
+  send_datagram({fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name), name, std::move(copy)});
   return true;
 }
 
 void ServiceManager::forget(const std::string& name) {
   const auto waits = to_keep_.find(name);
-  if (waits == to_keep_.end()) return say({fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name)});
+  if (waits == to_keep_.end()) return send_datagram({fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name)});
   waiting_.erase(waits->second);
   to_keep_.erase(waits);
 }
@@ -122,7 +122,7 @@ ServiceManager::Passed ServiceManager::take_passed() {
   return passed;
 }
 
-void ServiceManager::say(Datagram datagram) {
+void ServiceManager::send_datagram(Datagram datagram) {
   if (!socket_) return;
   waiting_.push_back(std::move(datagram));
   if (const Datagram& last = waiting_.back(); last.fd) to_keep_[last.name] = std::prev(waiting_.end());

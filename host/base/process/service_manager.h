@@ -57,7 +57,7 @@ class ServiceManager {
     Fd fd = {};             // attached to the datagram
   };
   void connect_to(const char* path);
-  void say(Datagram datagram);
+  void send_datagram(Datagram datagram);
   void send_waiting();
   bool send_next();
   bool has_more() const { return watchdog_is_due_ || !waiting_.empty(); }

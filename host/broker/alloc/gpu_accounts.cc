@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "host/broker/alloc/memory_leases.h"
+#include "host/broker/alloc/memory_reservations.h"
 
 namespace host::broker {
 namespace {
@@ -81,12 +81,12 @@ void GpuAccounts::learn_total(GpuAccount& gpu, std::uint64_t total) {
   plan(gpu);
 }
 
-void GpuAccounts::join(MemoryLeases& leases) {
+void GpuAccounts::join(MemoryReservations& leases) {
   leases_.push_back(&leases);
   plan();
 }
 
-void GpuAccounts::leave(MemoryLeases& leases) {
+void GpuAccounts::leave(MemoryReservations& leases) {
   std::erase(leases_, &leases);
   plan();
 }
@@ -98,11 +98,11 @@ void GpuAccounts::plan() {
 // Nothing bounds the VMs without a quota if no VM has one, or if the operator allows overcommit.
 void GpuAccounts::plan(GpuAccount& gpu) {
   std::uint64_t promised = 0;
-  for (const MemoryLeases* leases : leases_) promised += leases->promised(gpu);
+  for (const MemoryReservations* leases : leases_) promised += leases->promised(gpu);
   gpu.rest.limit.reset();
   if (promised == 0 || overcommit_ || gpu.total == 0) return;
   gpu.rest.limit = gpu.total - std::min(gpu.total, promised);
-  if (promised <= gpu.total || std::exchange(gpu.overcommitted_told, true)) return;
+  if (promised <= gpu.total || std::exchange(gpu.overcommitted_reported, true)) return;
   spdlog::error(
       "{} has {}, and VMs are promised {} of it: lower gpu_memory, or set overcommit = true in [gpu]; whoever comes "
       "late "
@@ -125,7 +125,7 @@ void GpuAccounts::measure_after(Clock::duration delay) {
 
 void GpuAccounts::measure() {
   std::set<std::string> wanted;
-  for (MemoryLeases* leases : leases_) leases->before_measuring(wanted);
+  for (MemoryReservations* leases : leases_) leases->before_measuring(wanted);
   if (wanted.empty()) return;  // watch() starts the measuring again
   const std::vector<std::string> names(wanted.begin(), wanted.end());
   if (!usage_->ask(names, [this](const GpuUses& uses) { measured(uses); })) measure_after(between);
@@ -134,13 +134,13 @@ void GpuAccounts::measure() {
 void GpuAccounts::measured(const GpuUses& uses) {
   learn(uses);
   for (const auto& [name, use] : uses) {
-    if (use.unread.empty() || std::exchange(named(name).unread_told, true)) continue;
+    if (use.unread.empty() || std::exchange(named(name).unread_reported, true)) continue;
     spdlog::warn("{}: the managed memory of a process is not measured: {}", name, use.unread);
   }
   bool doubtful = false;
-  for (MemoryLeases* leases : std::vector(leases_)) doubtful = leases->measured(uses) || doubtful;
+  for (MemoryReservations* leases : std::vector(leases_)) doubtful = leases->measured(uses) || doubtful;
   for (auto& [key, gpu] : accounts_) {
-    if (gpu.missing.empty() || std::exchange(gpu.missing_told, true)) continue;
+    if (gpu.missing.empty() || std::exchange(gpu.missing_reported, true)) continue;
     spdlog::warn("{}: nobody measures what workers hold of it: {}; quotas count what workers say that they have",
                  gpu.name, gpu.missing);
   }

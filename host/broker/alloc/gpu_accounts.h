@@ -21,13 +21,13 @@
 
 namespace host::broker {
 
-class MemoryLeases;
+class MemoryReservations;
 
 // An amount of memory with an optional limit.
-struct Pot {
+struct Budget {
   std::optional<std::uint64_t> limit;
   std::uint64_t given = 0;
-  std::uint64_t room() const {
+  std::uint64_t headroom() const {
     if (!limit) return ~std::uint64_t{0};
     return *limit > given ? *limit - given : 0;
   }
@@ -39,8 +39,8 @@ struct GpuAccount {
   std::uint64_t context = 0;  // memory of a worker before its session begins: last measured, or estimated
   bool context_measured = false;
   std::string missing;  // why the workers' use of it cannot be measured; "": it is measured
-  bool missing_told = false, unread_told = false, overcommitted_told = false;
-  Pot rest;  // shared by the VMs without a quota
+  bool missing_reported = false, unread_reported = false, overcommitted_reported = false;
+  Budget rest;  // shared by the VMs without a quota
 };
 
 class GpuAccounts {
@@ -64,8 +64,8 @@ class GpuAccounts {
   const std::map<std::string, GpuAccount>& all() const { return accounts_; }
 
   // Adds or removes a VM's leases while the broker serves the VM.
-  void join(MemoryLeases& leases);
-  void leave(MemoryLeases& leases);
+  void join(MemoryReservations& leases);
+  void leave(MemoryReservations& leases);
   // Recomputes the limits, after a quota has changed or a VM has joined.
   void plan();
   // Starts the periodic measurement; it stops by itself when there is nothing to measure.
@@ -82,7 +82,7 @@ class GpuAccounts {
   std::uint64_t first_context_ = 0;
   bool overcommit_ = false;
   std::map<std::string, GpuAccount> accounts_;  // by key_of() of their names
-  std::vector<MemoryLeases*> leases_;
+  std::vector<MemoryReservations*> leases_;
   EventLoop::Id timer_ = 0;
 };
 

@@ -32,9 +32,9 @@ std::string holder_of(const Name& name) {
   const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   ucred who{};
   socklen_t length = sizeof who;
-  const bool told = connect(probe.get(), name.get(), name.length) == 0 &&
-                    getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) == 0;
-  return told ? fmt::format("process {}", who.pid) : "another process";
+  const bool answered = connect(probe.get(), name.get(), name.length) == 0 &&
+                        getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) == 0;
+  return answered ? fmt::format("process {}", who.pid) : "another process";
 }
 
 }  // namespace

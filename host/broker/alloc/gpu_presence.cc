@@ -17,10 +17,10 @@ std::string words_for(const std::string& key, const std::vector<Gpu>& host) {
 
 }  // namespace
 
-bool GpuPresence::heard(const VmGpus& gpus, const worker::ReadyMessage& said) {
+bool GpuPresence::heard(const VmGpus& gpus, const worker::ReadyMessage& reported) {
   std::set<std::string> found;
-  for (std::uint32_t d = 0; d < std::min(said.gpus, ring::max_devices); ++d)
-    found.insert(key_of(uuid_in_words(said.gpu[d].uuid)));
+  for (std::uint32_t d = 0; d < std::min(reported.gpus, ring::max_devices); ++d)
+    found.insert(key_of(uuid_in_words(reported.gpu[d].uuid)));
   const std::vector<std::string> before = std::exchange(missing_, missed(gpus, found));
   return missing_ != before;
 }

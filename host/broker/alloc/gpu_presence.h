@@ -17,7 +17,7 @@ namespace host::broker {
 class GpuPresence {
  public:
   // Takes the report of a new worker. True if the set of missing GPUs has changed.
-  bool heard(const VmGpus& gpus, const worker::ReadyMessage& said);
+  bool heard(const VmGpus& gpus, const worker::ReadyMessage& reported);
   // GPUs that the last worker did not find, as text. If the VM has every GPU that the driver shows, these are GPUs that
   // an earlier worker of the VM has found.
   const std::vector<std::string>& missing() const { return missing_; }

@@ -91,7 +91,7 @@ void GpuTimeHelper::hear() {
     names.push_back(name_of(named_[i]));
     if (hello.gpu[i].refused != 0) missing_ = fmt::format("the driver refuses it for {}", named_[i].node);
   }
-  if (std::exchange(told_, missing_) != missing_ && !missing_.empty())
+  if (std::exchange(reported_, missing_) != missing_ && !missing_.empty())
     spdlog::warn("GPU time: {}: there the driver's time slices share the GPU", missing_);
   scheduler_.set_switcher(
       scheduler::make_helper_switcher(std::move(socket_), hello, std::move(names), options_.longest_silence));
@@ -103,7 +103,7 @@ void GpuTimeHelper::lose(const std::string& why) {
   socket_.reset();
   scheduler_.set_switcher(nullptr);
   missing_ = fmt::format("ivgpu-gputime: {}", why);
-  if (std::exchange(told_, missing_) != missing_)
+  if (std::exchange(reported_, missing_) != missing_)
     spdlog::warn("GPU time: {}; the driver's time slices share GPUs until it is there again", missing_);
   if (timer_ == 0) timer_ = loop_.after(before_restart, [this] { start(); });
 }

@@ -48,7 +48,7 @@ class GpuTimeHelper {
   std::unique_ptr<Helper> helper_;
   Fd socket_;
   EventLoop::Id hello_ = 0, lost_ = 0, timer_ = 0;
-  std::string missing_, told_;
+  std::string missing_, reported_;
 };
 
 }  // namespace host::broker

@@ -7,7 +7,7 @@
 namespace host::broker {
 namespace {
 
-constexpr std::uint64_t headroom = WorkerHoldings::headroom;
+constexpr std::uint64_t overhead_allowance = WorkerHoldings::overhead_allowance;
 
 std::uint64_t mebi(std::uint64_t bytes) { return bytes >> 20; }
 
@@ -42,7 +42,7 @@ void MemoryOverhead::each_measured(const GpuUses& uses, F f) {
 bool MemoryOverhead::measured(const GpuUses& uses) {
   each_measured(uses, [&](auto slot, auto device, const GpuUse& use) { note(slot, device, use); });
   each_measured(uses, [&](auto slot, auto device, const GpuUse&) { cover(slot, device); });
-  each_measured(uses, [&](auto slot, auto device, const GpuUse&) { add_headroom(slot, device); });
+  each_measured(uses, [&](auto slot, auto device, const GpuUse&) { add_overhead_allowance(slot, device); });
   bool doubtful = false;
   each_measured(uses, [&](auto slot, auto device, const GpuUse&) { doubtful = is_above(slot, device) || doubtful; });
   return doubtful;
@@ -60,7 +60,7 @@ void MemoryOverhead::note(std::uint32_t slot, unsigned device, const GpuUse& use
     return;
   }
   const std::uint64_t claims =
-      std::min(std::max(its.taken_before, holdings_.taken(slot, device)), holdings_.at(slot, device).lent);
+      std::min(std::max(its.taken_before, holdings_.taken(slot, device)), holdings_.at(slot, device).reserved);
   its.recent[its.next++ % its.recent.size()] = *its.holds - std::min(*its.holds, claims);
   if (w.was_ready && device == 0 && events_.is_spare(slot)) gpu.context = *its.holds, gpu.context_measured = true;
 }
@@ -78,8 +78,8 @@ void MemoryOverhead::cover(std::uint32_t slot, unsigned device) {
   if (!workers_[slot].on[device].holds) return;
   const std::uint64_t overhead = overhead_of(slot, device);
   const WorkerHoldings::Holding& held = holdings_.at(slot, device);
-  if (held.overhead > overhead + headroom) {
-    holdings_.shrink_overhead(slot, device, overhead + headroom);
+  if (held.overhead > overhead + overhead_allowance) {
+    holdings_.shrink_overhead(slot, device, overhead + overhead_allowance);
     events_.freed();
   } else if (held.overhead < overhead) {
     holdings_.grow_overhead(slot, device, overhead);
@@ -87,8 +87,9 @@ void MemoryOverhead::cover(std::uint32_t slot, unsigned device) {
   }
 }
 
-void MemoryOverhead::add_headroom(std::uint32_t slot, unsigned device) {
-  if (workers_[slot].on[device].holds) holdings_.grow_overhead(slot, device, overhead_of(slot, device) + headroom);
+void MemoryOverhead::add_overhead_allowance(std::uint32_t slot, unsigned device) {
+  if (workers_[slot].on[device].holds)
+    holdings_.grow_overhead(slot, device, overhead_of(slot, device) + overhead_allowance);
 }
 
 // True if the worker holds more than it was charged. The second time in a row ends it.
@@ -96,7 +97,7 @@ bool MemoryOverhead::is_above(std::uint32_t slot, unsigned device) {
   Measured& its = workers_[slot].on[device];
   const WorkerHoldings::Holding& held = holdings_.at(slot, device);
   holdings_.see_peak(*held.share);
-  const std::uint64_t may_hold = held.lent + held.overhead;
+  const std::uint64_t may_hold = held.reserved + held.overhead;
   its.above = its.holds && *its.holds > may_hold ? its.above + 1 : 0;
   if (its.above < 2) return its.above != 0;
   events_.holds_too_much(

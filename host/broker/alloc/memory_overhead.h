@@ -1,6 +1,6 @@
 // The overhead of one VM's workers: GPU memory that their drivers hold beyond the leases, as measured.
 //
-// MemoryLeases owns it and calls it around each measurement. It keeps the overheads in WorkerHoldings up to date, and
+// MemoryReservations owns it and calls it around each measurement. It keeps the overheads in WorkerHoldings up to date, and
 // reports a worker that holds more than it may twice in a row. Thread: the broker's loop.
 #pragma once
 
@@ -60,7 +60,7 @@ class MemoryOverhead {
   void note(std::uint32_t slot, unsigned device, const GpuUse& use);
   std::uint64_t overhead_of(std::uint32_t slot, unsigned device) const;
   void cover(std::uint32_t slot, unsigned device);
-  void add_headroom(std::uint32_t slot, unsigned device);
+  void add_overhead_allowance(std::uint32_t slot, unsigned device);
   bool is_above(std::uint32_t slot, unsigned device);
 
   MemoryShares& shares_;

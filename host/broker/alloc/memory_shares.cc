@@ -47,8 +47,8 @@ std::uint64_t MemoryShares::limit(const MemoryShare& share) const {
 
 bool MemoryShares::is_bounded(const MemoryShare& share) const { return quota_ != 0 || share.gpu->rest.limit; }
 
-std::uint64_t MemoryShares::room(const MemoryShare& share) const {
-  return quota_ != 0 ? share.own.room() : share.gpu->rest.room();
+std::uint64_t MemoryShares::headroom(const MemoryShare& share) const {
+  return quota_ != 0 ? share.own.headroom() : share.gpu->rest.headroom();
 }
 
 void MemoryShares::give(MemoryShare& share, std::uint64_t bytes) {

@@ -1,6 +1,6 @@
 // One VM's share of each GPU's memory: its quota, and how much of it is given out.
 //
-// MemoryLeases owns it; WorkerHoldings and MemoryOverhead give and take through it. A VM with a quota has a budget of its
+// MemoryReservations owns it; WorkerHoldings and MemoryOverhead give and take through it. A VM with a quota has a budget of its
 // own for each GPU; VMs without one draw from the GPU's common budget (GpuAccount::rest). Thread: the broker's loop.
 //
 // Invariant: `own.given` of a share is the sum that its VM's workers hold of that GPU. Without a quota, `rest.given` contains it.
@@ -20,7 +20,7 @@ inline constexpr const char* unknown_gpu = "unknown";
 // The VM's share of a GPU.
 struct MemoryShare {
   GpuAccount* gpu = nullptr;
-  Pot own;
+  Budget own;
   std::uint64_t peak = 0;
   bool is_seen = false;  // the GPU is visible to the VM's guests
 };
@@ -46,7 +46,7 @@ class MemoryShares {
   // The quota, or what VMs without one may have together; 0 without a bound.
   std::uint64_t limit(const MemoryShare& share) const;
   bool is_bounded(const MemoryShare& share) const;
-  std::uint64_t room(const MemoryShare& share) const;
+  std::uint64_t headroom(const MemoryShare& share) const;
   void give(MemoryShare& share, std::uint64_t bytes);
   void take_back(MemoryShare& share, std::uint64_t bytes);
 

@@ -84,8 +84,8 @@ class Placement {
 
 }  // namespace
 
-bool settle_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
-                 const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error) {
+bool place_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
+                const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error) {
   Placement placement(config, known);
   const auto chooses = [&](const VmOptions& vm) { return vm.placement != fixed_placement && !kept.contains(vm.name); };
   for (std::size_t i = 0; i < config.vms.size(); ++i) {

@@ -21,7 +21,7 @@ inline constexpr const char* fixed_placement = "fixed";
 // VMs already served, by name. `known`: sizes of GPUs, if known. VMs choose in the order of `config`, after all VMs
 // that do not choose have been counted. False if a VM finds no room, or quotas or MPS do not fit; `error` is one
 // sentence.
-bool settle_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
-                 const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error);
+bool place_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
+                const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error);
 
 }  // namespace host::broker

@@ -14,18 +14,18 @@ void WorkerHoldings::started(std::uint32_t slot, pid_t process) {
   Holding& held = w.held[0];
   held.share = &shares_.first();
   const GpuAccount& gpu = *held.share->gpu;
-  held.overhead = std::min(gpu.context + (gpu.missing.empty() ? headroom : 0), shares_.room(*held.share));
+  held.overhead = std::min(gpu.context + (gpu.missing.empty() ? overhead_allowance : 0), shares_.headroom(*held.share));
   shares_.give(*held.share, held.overhead);
   see_peak(*held.share);
 }
 
-void WorkerHoldings::ready(std::uint32_t slot, const worker::ReadyMessage& said, GpuAccounts& accounts) {
+void WorkerHoldings::ready(std::uint32_t slot, const worker::ReadyMessage& reported, GpuAccounts& accounts) {
   Worker& w = workers_[slot];
   w.is_ready = true;
-  w.devices = std::clamp<unsigned>(said.gpus, 1, ring::max_devices);
-  for (unsigned device = 0; device < std::min(said.gpus, w.devices); ++device) {
-    GpuAccount& gpu = accounts.named(uuid_in_words(said.gpu[device].uuid));
-    accounts.learn_total(gpu, std::min(said.gpu[device].memory, absurd));
+  w.devices = std::clamp<unsigned>(reported.gpus, 1, ring::max_devices);
+  for (unsigned device = 0; device < std::min(reported.gpus, w.devices); ++device) {
+    GpuAccount& gpu = accounts.named(uuid_in_words(reported.gpu[device].uuid));
+    accounts.learn_total(gpu, std::min(reported.gpu[device].memory, absurd));
     MemoryShare& share = shares_.of(gpu);
     share.is_seen = true;
     move_to(w.held[device], share);
@@ -34,7 +34,7 @@ void WorkerHoldings::ready(std::uint32_t slot, const worker::ReadyMessage& said,
 
 void WorkerHoldings::move_to(Holding& held, MemoryShare& share) {
   if (held.share == &share) return;
-  const std::uint64_t bytes = held.lent + held.overhead;
+  const std::uint64_t bytes = held.reserved + held.overhead;
   if (held.share != nullptr) shares_.take_back(*held.share, bytes);
   held.share = &share;
   shares_.give(share, bytes);
@@ -44,15 +44,15 @@ void WorkerHoldings::release(std::uint32_t slot) {
   Worker& w = workers_[slot];
   for (unsigned device = 0; device < w.devices; ++device)
     if (Holding& held = w.held[device]; held.share != nullptr)
-      shares_.take_back(*held.share, held.lent + held.overhead);
+      shares_.take_back(*held.share, held.reserved + held.overhead);
   w = {};
 }
 
 // ---- leases and overheads ------------------------------------------------------------------------------------------
 
-void WorkerHoldings::lend(std::uint32_t slot, unsigned device, std::uint64_t bytes) {
+void WorkerHoldings::reserve(std::uint32_t slot, unsigned device, std::uint64_t bytes) {
   Holding& held = workers_[slot].held[device];
-  held.lent += bytes;
+  held.reserved += bytes;
   shares_.give(*held.share, bytes);
   see_peak(*held.share);
 }
@@ -60,14 +60,14 @@ void WorkerHoldings::lend(std::uint32_t slot, unsigned device, std::uint64_t byt
 void WorkerHoldings::take_back(std::uint32_t slot, unsigned device, std::uint64_t bytes) {
   Holding& held = workers_[slot].held[device];
   see_peak(*held.share);
-  held.lent -= bytes;
+  held.reserved -= bytes;
   shares_.take_back(*held.share, bytes);
 }
 
 void WorkerHoldings::grow_overhead(std::uint32_t slot, unsigned device, std::uint64_t wanted) {
   Holding& held = workers_[slot].held[device];
   if (wanted <= held.overhead) return;
-  const std::uint64_t more = std::min(wanted - held.overhead, shares_.room(*held.share));
+  const std::uint64_t more = std::min(wanted - held.overhead, shares_.headroom(*held.share));
   shares_.give(*held.share, more);
   held.overhead += more;
 }
@@ -81,7 +81,7 @@ void WorkerHoldings::shrink_overhead(std::uint32_t slot, unsigned device, std::u
 // ---- use -----------------------------------------------------------------------------------------------------------
 
 std::uint64_t WorkerHoldings::taken(std::uint32_t slot, unsigned device) const {
-  return std::min(taken_(slot, device), at(slot, device).lent);
+  return std::min(taken_(slot, device), at(slot, device).reserved);
 }
 
 std::uint64_t WorkerHoldings::used_by(std::uint32_t slot, const MemoryShare& share) const {

@@ -1,6 +1,6 @@
 // The GPU memory that each worker of one VM holds: its lease, and its driver's overhead.
 //
-// MemoryLeases owns it and lends through it; MemoryOverhead changes the overheads. Thread: the broker's loop.
+// MemoryReservations owns it and lends through it; MemoryOverhead changes the overheads. Thread: the broker's loop.
 //
 // Trust: a worker's own account (`taken`) counts up to its lease.
 // Invariant: all bytes of a holding come from the holding's share, and return to it when the worker has gone.
@@ -25,10 +25,10 @@ class WorkerHoldings {
   using Taken = std::function<std::uint64_t(std::uint32_t slot, unsigned device)>;
   struct Holding {
     MemoryShare* share = nullptr;
-    std::uint64_t lent = 0, overhead = 0;
+    std::uint64_t reserved = 0, overhead = 0;
   };
   // How much a driver may grow before the next measurement, for a kernel's code for example.
-  static constexpr std::uint64_t headroom = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t overhead_allowance = std::uint64_t{64} << 20;
   // More than any GPU has; sums of a few of these do not overflow.
   static constexpr std::uint64_t absurd = std::uint64_t{1} << 56;
 
@@ -38,7 +38,7 @@ class WorkerHoldings {
   // Events in a worker's life. ready() moves the charge to the right GPU, which it finds in `accounts`: the driver may
   // order GPUs differently from the kernel.
   void started(std::uint32_t slot, pid_t process);
-  void ready(std::uint32_t slot, const worker::ReadyMessage& said, GpuAccounts& accounts);
+  void ready(std::uint32_t slot, const worker::ReadyMessage& reported, GpuAccounts& accounts);
   void release(std::uint32_t slot);
 
   std::uint32_t slots() const { return static_cast<std::uint32_t>(workers_.size()); }
@@ -48,7 +48,7 @@ class WorkerHoldings {
   const Holding& at(std::uint32_t slot, unsigned device) const { return workers_[slot].held[device]; }
   MemoryShare& share(std::uint32_t slot, unsigned device) const { return *at(slot, device).share; }
 
-  void lend(std::uint32_t slot, unsigned device, std::uint64_t bytes);
+  void reserve(std::uint32_t slot, unsigned device, std::uint64_t bytes);
   void take_back(std::uint32_t slot, unsigned device, std::uint64_t bytes);
   // Up to `wanted`, as far as there is room.
   void grow_overhead(std::uint32_t slot, unsigned device, std::uint64_t wanted);
@@ -56,7 +56,7 @@ class WorkerHoldings {
 
   std::uint64_t taken(std::uint32_t slot, unsigned device) const;
   std::uint64_t unused(std::uint32_t slot, unsigned device) const {
-    return at(slot, device).lent - taken(slot, device);
+    return at(slot, device).reserved - taken(slot, device);
   }
   // By one worker, and by all together.
   std::uint64_t used_by(std::uint32_t slot, const MemoryShare& share) const;

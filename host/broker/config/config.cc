@@ -14,7 +14,7 @@
 #include "host/broker/config/drop_ins.h"
 #include "host/broker/config/toml_guard.h"
 #include "host/broker/config/worker_users.h"
-#include "ring/layout/bells.h"
+#include "ring/layout/doorbell_channel.h"
 
 namespace host::broker {
 namespace {
@@ -63,9 +63,9 @@ class Parser {
     for (const auto& [name, node] : root) {
       const std::string_view known = name.str();
       if (known != "broker" && known != "gpu" && known != "defaults" && known != "vm") {
-        return say(fmt::format("[{}] is not known; the tables are [broker], [gpu], [defaults] and [vm.NAME]", known));
+        return fail(fmt::format("[{}] is not known; the tables are [broker], [gpu], [defaults] and [vm.NAME]", known));
       }
-      if (!node.is_table()) return say(fmt::format("'{}' must be a table, as in [{}]", known, known));
+      if (!node.is_table()) return fail(fmt::format("'{}' must be a table, as in [{}]", known, known));
     }
     const toml::table* defaults = root["defaults"].as_table();
     gid_in_defaults_ = defaults != nullptr && defaults->contains("worker_gid");
@@ -79,12 +79,12 @@ class Parser {
     file_ = drop_in.path;
     const toml::table* table = root["vm"].as_table();
     const toml::node* node = table != nullptr ? table->get(drop_in.vm) : nullptr;
-    if (!is_vm_name(drop_in.vm)) return say(fmt::format("it is named as its VM is: {}", names_of_vms));
+    if (!is_vm_name(drop_in.vm)) return fail(fmt::format("it is named as its VM is: {}", names_of_vms));
     if (root.size() != 1 || node == nullptr || table->size() != 1)
-      return say(fmt::format("it takes one table, [vm.{}], which is named as the file is", drop_in.vm));
+      return fail(fmt::format("it takes one table, [vm.{}], which is named as the file is", drop_in.vm));
     for (const VmOptions& other : config_.vms)
       if (other.name == drop_in.vm)
-        return say(
+        return fail(
             fmt::format("[vm.{}] stands in {}, too", other.name, other.file.empty() ? broker_file_ : other.file));
     if (!vm(drop_in.vm, *node, drop_in.path)) return false;
     std::string why;
@@ -92,12 +92,12 @@ class Parser {
     if (!given) {
       wishes_.pop_back();
       config_.vms.pop_back();
-      return say(why);
+      return fail(why);
     }
     return true;
   }
 
-  bool say(const std::string& what) {
+  bool fail(const std::string& what) {
     error_ = file_ + ": " + one_line(what);
     return false;
   }
@@ -111,7 +111,7 @@ class Parser {
       if (key.table != which) continue;
       const toml::table parsed = toml::parse("v = " + fallback_of(key, cores_));
       const auto value = value_of(key, *parsed.get("v"));
-      if (!value) return say(fmt::format("the default of {} is not {}", key.name, key.allowed));
+      if (!value) return fail(fmt::format("the default of {} is not {}", key.name, key.allowed));
       assign(key, object, *value);
     }
     return true;
@@ -124,7 +124,7 @@ class Parser {
       const Key* key = find(which, renamed_key(which, name.str(), title));
       if (key == nullptr && was_key(which, name.str(), title)) continue;
       if (key == nullptr) {
-        return say(fmt::format("[{}] has no key '{}'; it takes {}", title, name.str(), names(which)));
+        return fail(fmt::format("[{}] has no key '{}'; it takes {}", title, name.str(), names(which)));
       }
       if (key->name == std::string_view("policy") && as_written(node) == "\"turns\"") {
         config_.remarks.push_back(
@@ -134,7 +134,7 @@ class Parser {
       }
       const auto value = value_of(*key, node);
       if (!value) {
-        return say(
+        return fail(
             fmt::format("[{}] {} = {}: {} takes {}", title, key->name, as_written(node), key->name, key->allowed));
       }
       assign(*key, object, *value);
@@ -183,12 +183,12 @@ class Parser {
     vm.name = name;
     vm.file = file;
     const std::string title = "vm." + vm.name;
-    if (!is_vm_name(vm.name)) return say(fmt::format("[{}]: {}", title, names_of_vms));
-    if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
+    if (!is_vm_name(vm.name)) return fail(fmt::format("[{}]: {}", title, names_of_vms));
+    if (!node.is_table()) return fail(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
     if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm) ||
         !good_vsock(title, vm))
       return false;
-    if (!settle_memory(title, vm) || !has_share(title, vm)) return false;
+    if (!resolve_memory(title, vm) || !has_share(title, vm)) return false;
     inherit(vm);
     const toml::table& table = *node.as_table();
     wishes_.push_back({config_.vms.size(), table.source().begin.line, table.contains("worker_uid"),
@@ -207,10 +207,10 @@ class Parser {
   // toml++ sorts a table by name, but worker_uids counts VMs in the order of the file.
   bool users(const toml::table* defaults) {
     if (!config_.broker.worker_uids.empty() && defaults != nullptr && defaults->contains("worker_uid"))
-      return say("[defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids");
+      return fail("[defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids");
     std::stable_sort(wishes_.begin(), wishes_.end(), [](const Wish& a, const Wish& b) { return a.line < b.line; });
     std::string why;
-    return give_all_users(why) || say(why);
+    return give_all_users(why) || fail(why);
   }
 
   bool give_all_users(std::string& why) {
@@ -224,43 +224,43 @@ class Parser {
   bool fits(const std::string& title, const VmOptions& vm) {
     const auto bytes = static_cast<std::size_t>(vm.region_size), slots = static_cast<std::size_t>(vm.slots);
     if (ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(slots)) >= ring::min_slot_bytes) return true;
-    return say(fmt::format("[{}] region_size of {} MiB is too small for {} slots, which need {} MiB at least", title,
-                           bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
+    return fail(fmt::format("[{}] region_size of {} MiB is too small for {} slots, which need {} MiB at least", title,
+                            bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
   }
 
   // The kernel charges a page of the region to the process that touches it first, so the workers' limit must cover all
   // of it.
-  bool settle_memory(const std::string& title, VmOptions& vm) {
+  bool resolve_memory(const std::string& title, VmOptions& vm) {
     if (vm.memory_max == automatic) vm.memory_max = vm.region_size + vm.slots * (vm.session_image_bytes + worker_bytes);
     if (vm.memory_max == 0 || vm.memory_max >= vm.region_size + least_beside) return true;
-    return say(fmt::format("[{}] memory_max of {} MiB is too small for a region_size of {} MiB: {} MiB at least", title,
-                           vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
+    return fail(fmt::format("[{}] memory_max of {} MiB is too small for a region_size of {} MiB: {} MiB at least",
+                            title, vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
   }
 
   // Without MPS nothing would enforce the bound, and the operator would rely on it.
   bool has_share(const std::string& title, const VmOptions& vm) {
     if (vm.active_threads == 100 || config_.gpu.policy == "mps") return true;
-    return say(fmt::format("[{}] active_threads = {} goes with policy = \"mps\" in [gpu], which says \"{}\"", title,
-                           vm.active_threads, config_.gpu.policy));
+    return fail(fmt::format("[{}] active_threads = {} goes with policy = \"mps\" in [gpu], which says \"{}\"", title,
+                            vm.active_threads, config_.gpu.policy));
   }
 
   // Rejects memory shared by two VMs, and keys without effect.
   bool good_file(const std::string& title, const VmOptions& vm) {
     if (vm.plain_file.empty()) return true;
     if (!opened_by_path(vm))
-      return say(fmt::format("[{}] plain_file goes with transport = \"plain\" or \"pmem\"", title));
+      return fail(fmt::format("[{}] plain_file goes with transport = \"plain\" or \"pmem\"", title));
     if (vm.huge_pages)
-      return say(
+      return fail(
           fmt::format("[{}] huge_pages is for a memfd: a plain_file has huge pages where it lies on hugetlbfs", title));
     for (const VmOptions& other : config_.vms)
       if (other.plain_file == vm.plain_file)
-        return say(fmt::format("[{}] plain_file = \"{}\" is that of [vm.{}]", title, vm.plain_file, other.name));
+        return fail(fmt::format("[{}] plain_file = \"{}\" is that of [vm.{}]", title, vm.plain_file, other.name));
     return true;
   }
 
   // A connection's CID identifies its VM, so no two VMs share one.
   bool good_vsock(const std::string& title, const VmOptions& vm) {
-    const auto wrong = [&](const std::string& why) { return say(fmt::format("[{}] {}", title, why)); };
+    const auto wrong = [&](const std::string& why) { return fail(fmt::format("[{}] {}", title, why)); };
     if (vm.vsock_cid == 0 && vm.vsock_port == 0) return true;
     if (vm.transport != "pmem") return wrong("vsock_cid and vsock_port go with transport = \"pmem\"");
     if (vm.vsock_cid == 0 || vm.vsock_port == 0)
@@ -377,7 +377,7 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
   toml::table root;
   if (!parse_text(std::move(text), file, root, error)) return false;
   Parser parser(file, cores, config);
-  if (parser.parse(root) && (!config.vms.empty() || parser.say(no_vm))) return true;
+  if (parser.parse(root) && (!config.vms.empty() || parser.fail(no_vm))) return true;
   error = parser.error();
   return false;
 }

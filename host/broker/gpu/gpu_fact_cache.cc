@@ -6,8 +6,8 @@
 
 namespace host::broker {
 
-GpuFactCache::Id GpuFactCache::ask(std::vector<std::string> gpus, std::function<void()> told) {
-  questions_.emplace(++last_id_, Question{std::move(gpus), Clock::now(), std::move(told)});
+GpuFactCache::Id GpuFactCache::ask(std::vector<std::string> gpus, std::function<void()> answered) {
+  questions_.emplace(++last_id_, Question{std::move(gpus), Clock::now(), std::move(answered)});
   serve_later();
   return last_id_;
 }
@@ -48,7 +48,7 @@ void GpuFactCache::serve() {
       wanted.insert(question.gpus.begin(), question.gpus.end());
   }
   for (const Id id : answered)
-    if (auto question = questions_.extract(id)) question.mapped().told();
+    if (auto question = questions_.extract(id)) question.mapped().answered();
   if (wanted.empty() || asking_) return;
   asking_ = usage_->ask_for_facts({wanted.begin(), wanted.end()}, [this](const GpuUses& uses) { heard(uses); });
 }

@@ -27,10 +27,10 @@ class GpuFactCache {
   GpuFactCache& operator=(const GpuFactCache&) = delete;
 
   using Id = std::uint64_t;
-  // Calls `told` in the loop once the facts of these GPUs are fresh or newer than this call. If any GPU's are not, all
+  // Calls `answered` in the loop once the facts of these GPUs are fresh or newer than this call. If any GPU's are not, all
   // GPUs of the question are queried.
-  Id ask(std::vector<std::string> gpus, std::function<void()> told);
-  // Cancels the question: its `told` is not called any more, and `id` becomes 0. 0 is allowed.
+  Id ask(std::vector<std::string> gpus, std::function<void()> answered);
+  // Cancels the question: its `answered` is not called any more, and `id` becomes 0. 0 is allowed.
   void forget(Id& id);
   // Null if no query has returned facts, or the last one reported that there are none.
   const GpuFacts* of(const std::string& gpu) const;
@@ -39,7 +39,7 @@ class GpuFactCache {
   struct Question {
     std::vector<std::string> gpus;
     Clock::time_point at;
-    std::function<void()> told;
+    std::function<void()> answered;
   };
   struct Known {
     GpuFacts facts;

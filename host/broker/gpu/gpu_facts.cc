@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "host/base/words.h"
+#include "host/base/parse_text.h"
 
 namespace host::broker {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "host/base/hostile_text.h"
-#include "host/base/words.h"
+#include "host/base/parse_text.h"
 #include "host/simgpu/api/device/usage_file.h"
 #include "host/simgpu/image/device_names.h"
 

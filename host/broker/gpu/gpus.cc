@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "host/base/words.h"
+#include "host/base/parse_text.h"
 #include "host/simgpu/image/device_names.h"
 #include "ring/layout/layout.h"
 

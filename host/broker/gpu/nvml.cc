@@ -165,8 +165,8 @@ void ask_apart(void* library, nvmlDevice_t device, GpuFacts& facts) {
 template <class... A>
 std::string text_of(void* library, const char* name, A... before) {
   char text[96] = {};
-  const bool told = ask(library, name, before..., text, unsigned{sizeof text - 1}) == NVML_SUCCESS;
-  return told ? text : "";
+  const bool answered = ask(library, name, before..., text, unsigned{sizeof text - 1}) == NVML_SUCCESS;
+  return answered ? text : "";
 }
 
 }  // namespace

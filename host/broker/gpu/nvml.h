@@ -18,7 +18,7 @@ namespace nvml {
 struct Process {
   unsigned pid = 0;
   std::uint64_t bytes = 0;
-  bool told = false;  // false: the library does not report how much the process holds
+  bool answered = false;  // false: the library does not report how much the process holds
 };
 
 class Library {

@@ -28,11 +28,11 @@
 
 namespace {
 
-void say_missing(const std::string& gpu, const std::string& why) {
+void print_missing(const std::string& gpu, const std::string& why) {
   std::printf("missing %s %s\n", gpu.c_str(), why.c_str());
 }
 
-void say_use(const std::string& gpu, pid_t process, std::uint64_t bytes) {
+void print_use(const std::string& gpu, pid_t process, std::uint64_t bytes) {
   std::printf("use %s %d %llu\n", gpu.c_str(), process, static_cast<unsigned long long>(bytes));
 }
 
@@ -43,25 +43,25 @@ struct Listed {
 };
 using AllListed = std::map<std::string, Listed>;
 
-void tell(const nvml::Library& library, const std::string& gpu, AllListed& listed) {
+void print_facts(const nvml::Library& library, const std::string& gpu, AllListed& listed) {
   std::string why;
   const nvml::Library::Device device = library.find(gpu, why);
-  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
+  if (device == nullptr) return print_missing(gpu, "NVML does not know it: " + why);
   Listed here;
   here.total = library.memory(device, why);
   if (here.total != 0) std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(here.total));
   std::vector<nvml::Process> processes;
-  if (!library.processes(device, processes, why)) return say_missing(gpu, "NVML lists no processes: " + why);
+  if (!library.processes(device, processes, why)) return print_missing(gpu, "NVML lists no processes: " + why);
   for (const nvml::Process& p : processes) {
-    if (!p.told) return say_missing(gpu, "NVML does not tell how much memory a process holds");
-    say_use(gpu, static_cast<pid_t>(p.pid), p.bytes);
+    if (!p.answered) return print_missing(gpu, "NVML does not tell how much memory a process holds");
+    print_use(gpu, static_cast<pid_t>(p.pid), p.bytes);
     here.processes.insert(static_cast<pid_t>(p.pid));
   }
   listed[gpu] = std::move(here);
 }
 
 // Managed memory may be on any of the process's GPUs, so it counts on each.
-void tell_managed(const AllListed& listed) {
+void report_managed(const AllListed& listed) {
   static auto& managed = *new host::broker::ManagedMemory;  // leaked: its thread may block in the kernel at exit
   constexpr std::chrono::seconds patience{2};
   constexpr std::uint64_t more_than_any = std::uint64_t{1} << 56;  // for a GPU of unknown size
@@ -73,32 +73,32 @@ void tell_managed(const AllListed& listed) {
     for (const pid_t process : here.processes) {
       const auto& one = held.at(process);
       const std::uint64_t bytes = one.bytes.value_or(here.total != 0 ? here.total : more_than_any);
-      if (bytes != 0) say_use(gpu, process, bytes);
+      if (bytes != 0) print_use(gpu, process, bytes);
       if (!one.unread.empty()) std::printf("unread %s %s\n", gpu.c_str(), one.unread.c_str());
     }
 }
 
-void tell_facts(const nvml::Library& library, const std::string& gpu) {
+void report_facts(const nvml::Library& library, const std::string& gpu) {
   std::string why;
   const nvml::Library::Device device = library.find(gpu, why);
-  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
+  if (device == nullptr) return print_missing(gpu, "NVML does not know it: " + why);
   std::fputs(host::broker::fact_lines(gpu, library.facts(device)).c_str(), stdout);
 }
 
 void answer(const nvml::Library* library, const std::string& why, const std::string& question) {
   std::istringstream words(question);
   AllListed listed;
-  std::function<void(const nvml::Library&, const std::string&)> say =
-      [&](const nvml::Library& of, const std::string& gpu) { tell(of, gpu, listed); };
+  std::function<void(const nvml::Library&, const std::string&)> print =
+      [&](const nvml::Library& of, const std::string& gpu) { print_facts(of, gpu, listed); };
   for (std::string gpu; words >> gpu;) {
     if (gpu == "facts")
-      say = tell_facts;
+      print = report_facts;
     else if (library != nullptr)
-      say(*library, gpu);
+      print(*library, gpu);
     else
-      say_missing(gpu, "NVML cannot be asked: " + why);
+      print_missing(gpu, "NVML cannot be asked: " + why);
   }
-  tell_managed(listed);
+  report_managed(listed);
   std::puts("end");
   std::fflush(stdout);
 }

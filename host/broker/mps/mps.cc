@@ -10,28 +10,29 @@
 
 namespace host::broker {
 
-MpsSeat::MpsSeat(MpsGpu& gpu, std::string vm, Acts acts) : gpu_(gpu), vm_(std::move(vm)), acts_(std::move(acts)) {
+MpsRegistration::MpsRegistration(MpsGpu& gpu, std::string vm, Acts acts)
+    : gpu_(gpu), vm_(std::move(vm)), acts_(std::move(acts)) {
   gpu_.join(*this);
 }
 
-MpsSeat::~MpsSeat() { gpu_.leave(*this); }
+MpsRegistration::~MpsRegistration() { gpu_.leave(*this); }
 
-bool MpsSeat::ready() const { return gpu_.ready(); }
+bool MpsRegistration::ready() const { return gpu_.ready(); }
 
-void MpsSeat::started(pid_t worker) { gpu_.started(worker); }
+void MpsRegistration::started(pid_t worker) { gpu_.started(worker); }
 
-void MpsSeat::adopted(pid_t worker) { gpu_.adopted(worker); }
+void MpsRegistration::adopted(pid_t worker) { gpu_.adopted(worker); }
 
-void MpsSeat::gone(pid_t worker) { gpu_.gone(worker); }
+void MpsRegistration::gone(pid_t worker) { gpu_.gone(worker); }
 
-void MpsSeat::crashed(const std::string& how) { gpu_.lose(fmt::format("a worker of VM {} {}", vm_, how)); }
+void MpsRegistration::crashed(const std::string& how) { gpu_.lose(fmt::format("a worker of VM {} {}", vm_, how)); }
 
-void MpsSeat::watch() { gpu_.watch(); }
+void MpsRegistration::watch() { gpu_.watch(); }
 
-void MpsSeat::before_kill(pid_t worker, std::function<void()> then) { gpu_.terminate(worker, std::move(then)); }
+void MpsRegistration::before_kill(pid_t worker, std::function<void()> then) { gpu_.terminate(worker, std::move(then)); }
 
-std::unique_ptr<MpsDoor> MpsSeat::open_door(Fd listener, const std::string& worker) {
-  return gpu_.open_door(std::move(listener), worker);
+std::unique_ptr<MpsConnectProxy> MpsRegistration::open_proxy(Fd listener, const std::string& worker) {
+  return gpu_.open_proxy(std::move(listener), worker);
 }
 
 Mps::Mps(EventLoop& loop, Setting setting)
@@ -46,7 +47,7 @@ Mps::~Mps() {
   if (setting_.store != nullptr) setting_.store->end_processes_by(nullptr);
 }
 
-std::unique_ptr<MpsSeat> Mps::join(const Member& member, MpsSeat::Acts acts, std::string& error) {
+std::unique_ptr<MpsRegistration> Mps::join(const Member& member, MpsRegistration::Acts acts, std::string& error) {
   auto& there = gpus_[member.gpu];
   if (there && !there->serves(member.user, error)) return nullptr;
   if (!there) {
@@ -57,14 +58,14 @@ std::unique_ptr<MpsSeat> Mps::join(const Member& member, MpsSeat::Acts acts, std
                                                                   .gid = member.user.gid,
                                                                   .priority = setting_.priority,
                                                                   .store = setting_.store,
-                                                                  .keeper = setting_.keeper,
+                                                                  .supervisor = setting_.supervisor,
                                                                   .life_fd = setting_.life_fd,
                                                                   .outlive_ms = setting_.outlive_ms,
                                                                   .waits = setting_.may_be_second});
     if (!first->start(member.goes_on, error)) return nullptr;
     there = std::move(first);
   }
-  return std::unique_ptr<MpsSeat>(new MpsSeat(*there, member.vm, std::move(acts)));
+  return std::unique_ptr<MpsRegistration>(new MpsRegistration(*there, member.vm, std::move(acts)));
 }
 
 std::string Mps::pipe_of(const std::string& gpu) const { return mps_folders(setting_.runtime_dir, gpu).pipe; }

@@ -30,11 +30,11 @@
 namespace host::broker {
 
 class FdStore;
-class MpsDoor;
+class MpsConnectProxy;
 class MpsGpu;
 
 // Registers a VM as a client of its GPU's daemon while the object lives.
-class MpsSeat {
+class MpsRegistration {
  public:
   // Callbacks to the VM. `ready` may be called within gone(), and `lost` within crashed().
   struct Acts {
@@ -49,9 +49,9 @@ class MpsSeat {
   // How long programs may take to see the error. An idle program delays the restart for all VMs by this time.
   static constexpr auto grace = std::chrono::seconds(5);
 
-  ~MpsSeat();
-  MpsSeat(const MpsSeat&) = delete;
-  MpsSeat& operator=(const MpsSeat&) = delete;
+  ~MpsRegistration();
+  MpsRegistration(const MpsRegistration&) = delete;
+  MpsRegistration& operator=(const MpsRegistration&) = delete;
 
   // False if no worker may start now; `ready` follows.
   bool ready() const;
@@ -65,14 +65,14 @@ class MpsSeat {
   void watch();
   // Opens the connect proxy of this VM's worker, with the listener that the worker has passed. Null if the descriptor
   // is no listener.
-  std::unique_ptr<MpsDoor> open_door(Fd listener, const std::string& worker);
+  std::unique_ptr<MpsConnectProxy> open_proxy(Fd listener, const std::string& worker);
   // Has the server release a worker that is to be killed, then calls `then`: within a second, even if the daemon hangs.
   void before_kill(pid_t worker, std::function<void()> then);
 
  private:
   friend class Mps;
   friend class MpsGpu;
-  MpsSeat(MpsGpu& gpu, std::string vm, Acts acts);
+  MpsRegistration(MpsGpu& gpu, std::string vm, Acts acts);
 
   MpsGpu& gpu_;
   const std::string vm_;
@@ -87,8 +87,8 @@ class Mps {
     int priority = 0;         // of the daemons, as nice(1) counts
     // Daemons outlive the broker through this; null: they do not.
     FdStore* store = nullptr;
-    std::string keeper = {};  // path of ivgpu-mps
-    int life_fd = -1;         // closes with the broker
+    std::string supervisor = {};  // path of ivgpu-mps
+    int life_fd = -1;             // closes with the broker
     std::uint32_t outlive_ms = 0;
     bool may_be_second = false;  // daemons of an earlier broker may still be ending
   };
@@ -98,7 +98,7 @@ class Mps {
   };
 
   Mps(EventLoop& loop, Setting setting);
-  // Precondition: no MpsSeat is left.
+  // Precondition: no MpsRegistration is left.
   ~Mps();
   Mps(const Mps&) = delete;
   Mps& operator=(const Mps&) = delete;
@@ -110,7 +110,7 @@ class Mps {
     bool goes_on = false;  // with an earlier broker's workers
   };
   // Starts the GPU's daemon if it does not run yet. Null if no daemon can serve the VM, and `error` is one sentence.
-  std::unique_ptr<MpsSeat> join(const Member& member, MpsSeat::Acts acts, std::string& error);
+  std::unique_ptr<MpsRegistration> join(const Member& member, MpsRegistration::Acts acts, std::string& error);
   // The folder by which clients reach the GPU's daemon, for their whole life.
   std::string pipe_of(const std::string& gpu) const;
   // Lets the daemons go on when the broker ends.

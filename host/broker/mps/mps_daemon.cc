@@ -179,7 +179,7 @@ std::unique_ptr<Helper> MpsDaemon::run(std::string& error) {
 
 Helper::Command MpsDaemon::kept_command(int control) const {
   Helper::Command its = command({"-f"}, "");
-  const std::string own[] = {place_.keeper, std::to_string(place_.outlive_ms), std::to_string(place_.priority)};
+  const std::string own[] = {place_.supervisor, std::to_string(place_.outlive_ms), std::to_string(place_.priority)};
   its.arguments.insert(its.arguments.begin(), std::begin(own), std::end(own));
   its.passed = {control, place_.life_fd};
   return its;
@@ -288,10 +288,10 @@ void MpsDaemon::leave() {
 }
 
 // At most once for each question.
-void MpsDaemon::answered(std::uint64_t question, const std::optional<std::string>& said) {
+void MpsDaemon::answered(std::uint64_t question, const std::optional<std::string>& reported) {
   Question& q = questions_[question];
   loop_.forget(q.timer);
-  if (const auto answer = std::exchange(q.answer, nullptr)) answer(said);
+  if (const auto answer = std::exchange(q.answer, nullptr)) answer(reported);
 }
 
 // ---- end -----------------------------------------------------------------------------------------------------------
@@ -303,8 +303,8 @@ void MpsDaemon::end(std::function<void()> done) {
   }
   ended_ = std::move(done);
   if (!up_) return signal_next(SIGTERM);
-  ask("quit\n", quit_patience, [this](const std::optional<std::string>& said) {
-    if (!said && process_) signal_next(SIGTERM);
+  ask("quit\n", quit_patience, [this](const std::optional<std::string>& reported) {
+    if (!reported && process_) signal_next(SIGTERM);
   });
   end_timer_ = loop_.after(quit_patience, [this] {
     end_timer_ = 0;

@@ -1,6 +1,6 @@
 // NVIDIA's MPS control daemon of one GPU: its folders, its start and end, and queries through its client program
 // (docs/design/031-mps.md). It is the broker's child. If sessions outlive the broker, it is instead the child of a
-// keeper process (host/broker/mps/mps_keeper_main.cc), which the next broker adopts (docs/design/034-restart.md).
+// keeper process (host/broker/mps/mps_supervisor_main.cc), which the next broker adopts (docs/design/034-restart.md).
 //
 // Trust: NVIDIA's daemon is trusted. The workers' user owns its folders and may damage their contents.
 //
@@ -39,8 +39,8 @@ class MpsDaemon {
     int priority = 0;  // as nice(1) counts
     // The daemon outlives the broker through this; null: it does not.
     FdStore* store = nullptr;
-    std::string keeper = {};  // path of ivgpu-mps
-    int life_fd = -1;         // closes with the broker
+    std::string supervisor = {};  // path of ivgpu-mps
+    int life_fd = -1;             // closes with the broker
     std::uint32_t outlive_ms = 0;
     bool waits = false;  // wait for another daemon in the folder to end
   };
@@ -102,7 +102,7 @@ class MpsDaemon {
   void look_for_pipe(Clock::time_point until);
   void fail_later(const std::string& why);
   void on_exit(const Helper::Exit& exit);
-  void answered(std::uint64_t question, const std::optional<std::string>& said);
+  void answered(std::uint64_t question, const std::optional<std::string>& reported);
   void signal_next(int number);
 
   EventLoop& loop_;

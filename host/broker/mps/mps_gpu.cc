@@ -17,15 +17,15 @@ using std::chrono::seconds;
 constexpr auto between_looks = milliseconds(250);
 // For each of the two requests before a worker is killed. On an H200 a client was released in under 50 ms.
 constexpr auto terminate_patience = milliseconds(500);
-// For a keeper that ends its daemon in order (host/broker/mps/mps_keeper_main.cc).
+// For a keeper that ends its daemon in order (host/broker/mps/mps_supervisor_main.cc).
 constexpr auto other_patience = seconds(10);
 // After running this long a daemon starts with a clean failure count.
 constexpr auto long_run = seconds(60);
 
 // Process IDs of the daemon's servers, one a line. There is one server per user, and the folder belongs to one user.
-std::vector<std::string> numbers_in(const std::string& said) {
+std::vector<std::string> numbers_in(const std::string& reported) {
   std::vector<std::string> numbers;
-  std::istringstream words(said);
+  std::istringstream words(reported);
   for (std::string word; words >> word;)
     if (word.size() <= 10 && word.find_first_not_of("0123456789") == std::string::npos) numbers.push_back(word);
   return numbers;
@@ -39,7 +39,7 @@ MpsGpu::MpsGpu(EventLoop& loop, MpsDaemon::Place place)
               {[this] { on_up(); }, [this](const std::string& why, bool was_up) { on_down(why, was_up); }}) {}
 
 MpsGpu::~MpsGpu() {
-  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &settle_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &resolve_timer_}) loop_.forget(*id);
 }
 
 bool MpsGpu::start(bool has_clients, std::string& error) {
@@ -49,7 +49,7 @@ bool MpsGpu::start(bool has_clients, std::string& error) {
                  not_adopted_);
   const bool is_left = !not_adopted_.empty() || daemon_.is_in_use();
   if (is_adopted_ || is_left || has_clients) {
-    settle_later();
+    resolve_later();
     return true;
   }
   if (!daemon_.prepare(error)) return false;
@@ -68,15 +68,15 @@ bool MpsGpu::serves(const Mps::User& user, std::string& error) const {
 
 void MpsGpu::end(std::function<void()> done) {
   ending_ = true;
-  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &settle_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &resolve_timer_}) loop_.forget(*id);
   daemon_.end(std::move(done));
 }
 
-void MpsGpu::leave(const MpsSeat& seat) { std::erase(seats_, &seat); }
+void MpsGpu::leave(const MpsRegistration& registration) { std::erase(registrations_, &registration); }
 
 std::string MpsGpu::vms() const {
   std::string names;
-  for (const MpsSeat* seat : seats_) names += (names.empty() ? "" : ", ") + seat->vm_;
+  for (const MpsRegistration* registration : registrations_) names += (names.empty() ? "" : ", ") + registration->vm_;
   return names.empty() ? "no VM now" : names;
 }
 
@@ -84,19 +84,19 @@ std::string MpsGpu::vms() const {
 
 void MpsGpu::adopted(pid_t worker) {
   started(worker);
-  if (!is_adopted_) settle_later();
+  if (!is_adopted_) resolve_later();
 }
 
 // Runs when all VMs have been added.
-void MpsGpu::settle_later() {
-  if (settle_timer_ != 0) return;
-  settle_timer_ = loop_.after(Clock::duration::zero(), [this] {
-    settle_timer_ = 0;
-    settle();
+void MpsGpu::resolve_later() {
+  if (resolve_timer_ != 0) return;
+  resolve_timer_ = loop_.after(Clock::duration::zero(), [this] {
+    resolve_timer_ = 0;
+    resolve();
   });
 }
 
-void MpsGpu::settle() {
+void MpsGpu::resolve() {
   other_until_ = Clock::now() + other_patience;
   if (!is_adopted_) {
     lose("its MPS daemon was lost when ivgpud was restarted");
@@ -105,7 +105,7 @@ void MpsGpu::settle() {
   up_since_ = moment_of(daemon_.saved().up_since_ns);
   spdlog::info("the MPS daemon of {} of before the restart goes on, for {}", daemon_.place().gpu, vms());
   if (std::exchange(daemon_.saved().is_lost, 0) != 0) lose("it was so before ivgpud was restarted");
-  tell_ready();
+  notify_ready();
 }
 
 // True while an earlier broker's daemon is still ending, which may take seconds.
@@ -122,7 +122,7 @@ void MpsGpu::on_up() {
   daemon_.saved().up_since_ns = in_nanoseconds(up_since_);
   spdlog::info("the MPS daemon of {} is up, for {}; what it logs is in {}", daemon_.place().gpu, vms(),
                daemon_.folders().log);
-  tell_ready();
+  notify_ready();
 }
 
 void MpsGpu::on_down(const std::string& why, bool was_up) {
@@ -135,8 +135,8 @@ void MpsGpu::on_down(const std::string& why, bool was_up) {
       "the MPS daemon of {} {}; it is started again in {} ms, and until it is up these VMs get no workers: {}",
       daemon_.place().gpu, why, std::chrono::duration_cast<milliseconds>(pause).count(), vms());
   if (was_up) lose("its MPS daemon " + why);
-  for (const MpsSeat* seat : std::vector(seats_))
-    if (!was_up) seat->acts_.failed();
+  for (const MpsRegistration* registration : std::vector(registrations_))
+    if (!was_up) registration->acts_.failed();
   retry_later(pause);
 }
 
@@ -155,9 +155,9 @@ void MpsGpu::try_again() {
   on_down("cannot be started: " + error, false);
 }
 
-void MpsGpu::tell_ready() {
+void MpsGpu::notify_ready() {
   if (!ready()) return;
-  for (const MpsSeat* seat : std::vector(seats_)) seat->acts_.ready();
+  for (const MpsRegistration* registration : std::vector(registrations_)) registration->acts_.ready();
 }
 
 // ---- clients -------------------------------------------------------------------------------------------------------
@@ -166,11 +166,11 @@ void MpsGpu::lose(const std::string& why) {
   if (ending_ || !lost_.empty() || clients_.empty()) return;
   lost_ = clients_;
   daemon_.saved().is_lost = 1;
-  for (const MpsSeat* seat : std::vector(seats_))
-    seat->acts_.lost(fmt::format("all clients of MPS on {} are lost: {}", daemon_.place().gpu, why));
-  grace_timer_ = loop_.after(MpsSeat::grace, [this] {
+  for (const MpsRegistration* registration : std::vector(registrations_))
+    registration->acts_.lost(fmt::format("all clients of MPS on {} are lost: {}", daemon_.place().gpu, why));
+  grace_timer_ = loop_.after(MpsRegistration::grace, [this] {
     grace_timer_ = 0;
-    for (const MpsSeat* seat : std::vector(seats_)) seat->acts_.end_sessions();
+    for (const MpsRegistration* registration : std::vector(registrations_)) registration->acts_.end_sessions();
   });
 }
 
@@ -179,7 +179,7 @@ void MpsGpu::gone(pid_t worker) {
   if (lost_.erase(worker) == 0 || !lost_.empty()) return;
   loop_.forget(grace_timer_);
   daemon_.saved().is_lost = 0;
-  tell_ready();
+  notify_ready();
   try_again();
 }
 
@@ -188,28 +188,28 @@ void MpsGpu::watch() {
   look_timer_ = loop_.after(between_looks, [this] {
     look_timer_ = 0;
     bool any = false;
-    for (const MpsSeat* seat : std::vector(seats_)) {
-      any = any || seat->acts_.has_sessions();
-      if (const std::string fault = seat->acts_.fault(); !fault.empty() && lost_.empty()) lose(fault);
+    for (const MpsRegistration* registration : std::vector(registrations_)) {
+      any = any || registration->acts_.has_sessions();
+      if (const std::string fault = registration->acts_.fault(); !fault.empty() && lost_.empty()) lose(fault);
     }
     if (any) watch();
   });
 }
 
-std::unique_ptr<MpsDoor> MpsGpu::open_door(Fd listener, const std::string& worker) {
-  return MpsDoor::open(loop_, std::move(listener),
-                       {.daemon = daemon_.folders().pipe + "/control",
-                        .worker = worker,
-                        .uid = daemon_.place().uid,
-                        .gid = daemon_.place().gid});
+std::unique_ptr<MpsConnectProxy> MpsGpu::open_proxy(Fd listener, const std::string& worker) {
+  return MpsConnectProxy::open(loop_, std::move(listener),
+                               {.daemon = daemon_.folders().pipe + "/control",
+                                .worker = worker,
+                                .uid = daemon_.place().uid,
+                                .gid = daemon_.place().gid});
 }
 
 // Has the server release a client before it is killed. Killing a client while the GPU works for it ends all clients.
 void MpsGpu::terminate(pid_t worker, std::function<void()> then) {
   if (!daemon_.is_up()) return then();
-  const auto has_servers = [this, worker, then = std::move(then)](const std::optional<std::string>& said) {
+  const auto has_servers = [this, worker, then = std::move(then)](const std::optional<std::string>& reported) {
     std::string words;
-    for (const std::string& server : numbers_in(said.value_or("")))
+    for (const std::string& server : numbers_in(reported.value_or("")))
       words += fmt::format("terminate_client {} {}\n", server, worker);
     if (words.empty() || words.size() > Helper::longest_input) return then();
     daemon_.ask(words, terminate_patience, [then](const std::optional<std::string>&) { then(); });

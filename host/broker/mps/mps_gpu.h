@@ -12,8 +12,8 @@
 
 #include "host/base/rate.h"
 #include "host/broker/mps/mps.h"
+#include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/mps/mps_daemon.h"
-#include "host/broker/mps/mps_door.h"
 
 namespace host::broker {
 
@@ -30,38 +30,38 @@ class MpsGpu {
   bool serves(const Mps::User& user, std::string& error) const;
   void end(std::function<void()> done);
 
-  void join(MpsSeat& seat) { seats_.push_back(&seat); }
-  void leave(const MpsSeat& seat);
-  bool ready() const { return daemon_.is_up() && lost_.empty() && !ending_ && settle_timer_ == 0; }
+  void join(MpsRegistration& registration) { registrations_.push_back(&registration); }
+  void leave(const MpsRegistration& registration);
+  bool ready() const { return daemon_.is_up() && lost_.empty() && !ending_ && resolve_timer_ == 0; }
   void started(pid_t worker) { clients_.insert(worker); }
   // Adds an earlier broker's worker.
   void adopted(pid_t worker);
   void gone(pid_t worker);
   void lose(const std::string& why);
   void watch();
-  std::unique_ptr<MpsDoor> open_door(Fd listener, const std::string& worker);
+  std::unique_ptr<MpsConnectProxy> open_proxy(Fd listener, const std::string& worker);
   void terminate(pid_t worker, std::function<void()> then);
   void leave() { daemon_.leave(); }
 
  private:
-  void settle_later();
-  void settle();
+  void resolve_later();
+  void resolve();
   bool waits_for_other();
   void on_up();
   void on_down(const std::string& why, bool was_up);
   void retry_later(Clock::duration pause);
   void try_again();
-  void tell_ready();
+  void notify_ready();
   std::string vms() const;
 
   EventLoop& loop_;
   MpsDaemon daemon_;
-  std::vector<MpsSeat*> seats_;
+  std::vector<MpsRegistration*> registrations_;
   std::set<pid_t> clients_;  // running workers
   std::set<pid_t> lost_;     // clients when the daemon or server failed
   Backoff backoff_;
   Clock::time_point up_since_{};
-  EventLoop::Id retry_timer_ = 0, grace_timer_ = 0, look_timer_ = 0, settle_timer_ = 0;
+  EventLoop::Id retry_timer_ = 0, grace_timer_ = 0, look_timer_ = 0, resolve_timer_ = 0;
   std::string not_adopted_;          // why an existing daemon could not be adopted
   Clock::time_point other_until_{};  // deadline for the end of another broker's daemon
   bool is_adopted_ = false, ending_ = false;

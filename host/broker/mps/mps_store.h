@@ -1,5 +1,5 @@
 // The state of an MPS daemon that the next broker needs (docs/design/034-restart.md): its keeper's control socket,
-// output and pidfd (host/broker/mps/mps_keeper_main.cc), and a record that the broker updates. The store holds them as
+// output and pidfd (host/broker/mps/mps_supervisor_main.cc), and a record that the broker updates. The store holds them as
 // "mps-control-GPU" and so on; names of VMs' descriptors contain a slash instead.
 //
 // Trust: as for a VM's record. The state is used as a whole or not at all.

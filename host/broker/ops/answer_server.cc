@@ -56,14 +56,14 @@ void AnswerServer::on_request(std::uint64_t number, std::size_t length) {
   loop_.forget(client.watch);
   loop_.forget(client.timer);
   if (length == std::string_view::npos) {
-    say(number, protocol_.too_long);
+    reply(number, protocol_.too_long);
     return end(number);
   }
   const std::string request = client.request.substr(0, length);  // copied: the client may go during the call
   asked_(request, Answer(*this, number));
 }
 
-void AnswerServer::say(std::uint64_t number, const std::string& text) {
+void AnswerServer::reply(std::uint64_t number, const std::string& text) {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return;
   client->second.text += text;

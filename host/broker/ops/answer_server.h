@@ -31,7 +31,7 @@ class AnswerServer {
   class Answer {
    public:
     Answer(AnswerServer& server, std::uint64_t client) : server_(&server), client_(client) {}
-    void say(const std::string& text) const { server_->say(client_, text); }
+    void reply(const std::string& text) const { server_->reply(client_, text); }
     // Closes the connection when the client has read everything, or its time is up.
     void end() const { server_->end(client_); }
 
@@ -63,7 +63,7 @@ class AnswerServer {
   void admit(Fd socket);
   void read_some(std::uint64_t client);
   void on_request(std::uint64_t client, std::size_t length);
-  void say(std::uint64_t client, const std::string& text);
+  void reply(std::uint64_t client, const std::string& text);
   void end(std::uint64_t client);
   void send_some(std::uint64_t client);
   void limit_time(std::uint64_t client);

@@ -2,31 +2,31 @@
 
 #include <algorithm>
 
-#include "host/broker/ops/figures.h"
+#include "host/broker/ops/metric_groups.h"
 #include "host/broker/ops/metrics_text.h"
 
 namespace host::broker {
 namespace {
 
-using ring::FigureKind;
+using ring::MetricKind;
 using Labels = MetricsText::Labels;
 
 // Metrics use seconds where the JSON document uses milliseconds.
-Number in_base_unit(const ring::Figure& figure, Number number) {
-  if (figure.unit == ring::Unit::Milliseconds) return std::get<double>(number) / 1000;
+Number in_base_unit(const ring::Metric& metric, Number number) {
+  if (metric.unit == ring::Unit::Milliseconds) return std::get<double>(number) / 1000;
   return number;
 }
 
 template <class Of>
 void add(MetricsText& text, std::string_view prefix, std::span<const Reading<Of>> readings, const Of& of,
          const Labels& labels) {
-  for (const auto& [figure, read] : readings)
-    text.add(metric_name(prefix, figure), figure.kind, figure.help, labels, in_base_unit(figure, read(of)));
+  for (const auto& [metric, read] : readings)
+    text.add(metric_name(prefix, metric), metric.kind, metric.help, labels, in_base_unit(metric, read(of)));
 }
 
 template <class Of>
-void add(MetricsText& text, std::span<const FigureGroup<Of>> groups, const Of& of, const Labels& labels) {
-  for (const FigureGroup<Of>& group : groups)
+void add(MetricsText& text, std::span<const MetricGroup<Of>> groups, const Of& of, const Labels& labels) {
+  for (const MetricGroup<Of>& group : groups)
     if (group.there(of)) add(text, group.prefix, group.readings, of, labels);
 }
 
@@ -39,7 +39,7 @@ Labels with(Labels labels, std::string_view name, std::string value) {
 // alternative.
 struct Special {
   const char *name, *labels, *help;
-  FigureKind kind = FigureKind::Gauge;
+  MetricKind kind = MetricKind::Gauge;
 };
 constexpr Special build_info{"ivgpu_build_info", "version, library",
                              "The broker: its version, and the driver behind its workers. Always 1."};
@@ -48,7 +48,7 @@ constexpr Special gpu_info{"ivgpu_vm_gpu_info", "vm, ordinal, gpu, uuid, pci",
 constexpr Special leases{"ivgpu_gpu_leases", "uuid",
                          "Whether VMs have leases of the GPU now, since more than one wants it: 1."};
 constexpr Special worker_ends{"ivgpu_vm_worker_ends_total", "vm, end",
-                              "Workers of the VM that have ended, by how they did.", FigureKind::Counter};
+                              "Workers of the VM that have ended, by how they did.", MetricKind::Counter};
 constexpr Special slots{"ivgpu_vm_slots", "vm, state", "Slots of the VM, by their state."};
 constexpr Special session_info{"ivgpu_session_info", "vm, slot, process, program, worker",
                                "A session: its program, as that names itself, and its worker's process. Always 1."};
@@ -70,11 +70,11 @@ void add_gpus(MetricsText& text, const VmGpus& gpus, const Labels& vm) {
 
 void add_quotas(MetricsText& text, const std::vector<QuotaStatus>& quotas, const Labels& vm) {
   for (const QuotaStatus& quota : quotas)
-    add(text, prefix_of_quotas, quota_figures(), quota, with(vm, "uuid", quota.gpu));
+    add(text, prefix_of_quotas, quota_metrics(), quota, with(vm, "uuid", quota.gpu));
 }
 
 void add_ends(MetricsText& text, const WorkerEnds& ends, const Labels& vm) {
-  for (const auto& [figure, read] : end_figures()) add(text, worker_ends, with(vm, "end", figure.key), read(ends));
+  for (const auto& [metric, read] : end_metrics()) add(text, worker_ends, with(vm, "end", metric.key), read(ends));
 }
 
 void add_slots(MetricsText& text, const std::vector<SlotStatus>& all, const Labels& vm) {
@@ -94,14 +94,14 @@ void add_session(MetricsText& text, std::size_t index, const SlotStatus& slot, c
   add(text, session_info, with(with(session, "program", slot.program), "worker", std::to_string(slot.worker)));
   add(text, groups_of_slot(), slot, session);
   if (slot.worker == 0) return;
-  add(text, "session_", work_figures(), slot.counters, session);
-  add(text, "session_", held_figures(), slot.counters, session);
+  add(text, "session_", work_metrics(), slot.counters, session);
+  add(text, "session_", held_metrics(), slot.counters, session);
 }
 
 void add_vm(MetricsText& text, const VmStatus& vm) {
   const Labels labels = {{"vm", vm.name}};
   add(text, groups_of_vm(), vm, labels);
-  add(text, "vm_", work_figures(), vm.counters, labels);
+  add(text, "vm_", work_metrics(), vm.counters, labels);
   add_gpus(text, vm.gpus, labels);
   add_quotas(text, vm.quotas, labels);
   add_ends(text, vm.ends, labels);
@@ -120,13 +120,13 @@ void list(std::vector<MetricInWords>& all, const Special& metric) {
 template <class Of>
 void list(std::vector<MetricInWords>& all, std::string_view prefix, std::span<const Reading<Of>> readings,
           const char* labels) {
-  for (const auto& [figure, read] : readings)
-    all.push_back({metric_name(prefix, figure), labels, figure.help, figure.kind});
+  for (const auto& [metric, read] : readings)
+    all.push_back({metric_name(prefix, metric), labels, metric.help, metric.kind});
 }
 
 template <class Of>
-void list(std::vector<MetricInWords>& all, std::span<const FigureGroup<Of>> groups, const char* labels) {
-  for (const FigureGroup<Of>& group : groups) list(all, group.prefix, group.readings, labels);
+void list(std::vector<MetricInWords>& all, std::span<const MetricGroup<Of>> groups, const char* labels) {
+  for (const MetricGroup<Of>& group : groups) list(all, group.prefix, group.readings, labels);
 }
 
 }  // namespace
@@ -148,13 +148,13 @@ std::vector<MetricInWords> metrics_in_words() {
   list(all, groups_of_broker(), "");
   list(all, leases);
   list(all, groups_of_vm(), of_vm);
-  list(all, "vm_", work_figures(), of_vm);
+  list(all, "vm_", work_metrics(), of_vm);
   list(all, gpu_info);
-  list(all, prefix_of_quotas, quota_figures(), "vm, uuid");
+  list(all, prefix_of_quotas, quota_metrics(), "vm, uuid");
   for (const Special& metric : {worker_ends, slots, session_info}) list(all, metric);
   list(all, groups_of_slot(), of_session);
-  list(all, "session_", work_figures(), of_session);
-  list(all, "session_", held_figures(), of_session);
+  list(all, "session_", work_metrics(), of_session);
+  list(all, "session_", held_metrics(), of_session);
   return all;
 }
 

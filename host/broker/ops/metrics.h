@@ -1,4 +1,4 @@
-// Prints the broker's state as Prometheus text: the metrics of host/broker/ops/figures.h, with labels that name VM and
+// Prints the broker's state as Prometheus text: the metrics of host/broker/ops/metric_groups.h, with labels that name VM and
 // session.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host/broker/ops/status.h"
-#include "ring/ops/figures.h"
+#include "ring/ops/metrics.h"
 
 namespace host::broker {
 
@@ -15,7 +15,7 @@ std::string metrics_as_text(const BrokerStatus& status);
 // A metric as text, for docs/metrics.md.
 struct MetricInWords {
   std::string name, labels, help;  // labels: "vm, slot"
-  ring::FigureKind kind;
+  ring::MetricKind kind;
 };
 std::vector<MetricInWords> metrics_in_words();
 

@@ -46,7 +46,7 @@ sum by (vm) (rate(ivgpu_vm_gpu_time_had_seconds_total[1m]))
 increase(ivgpu_vm_worker_ends_total{end=~"signal|other_code"}[1h]) > 0
 ```
 
-This page is made from the lists that the metrics are made of (`ring/ops/figures.h`, `host/broker/ops/figures.cc`), by
+This page is made from the lists that the metrics are made of (`ring/ops/metrics.h`, `host/broker/ops/metric_groups.cc`), by
 `build/host/broker/metrics`. `ivgpu status --json` has the same figures.
 
 | metric | type | labels | is |
@@ -58,6 +58,6 @@ This page is made from the lists that the metrics are made of (`ring/ops/figures
 int main() {
   fmt::print("{}", head);
   for (const host::broker::MetricInWords& metric : host::broker::metrics_in_words())
-    fmt::print("| `{}` | {} | {} | {} |\n", metric.name, metric.kind == ring::FigureKind::Counter ? "counter" : "gauge",
+    fmt::print("| `{}` | {} | {} | {} |\n", metric.name, metric.kind == ring::MetricKind::Counter ? "counter" : "gauge",
                metric.labels, metric.help);
 }

@@ -67,7 +67,7 @@ std::unique_ptr<MetricsServer> MetricsServer::listen(EventLoop& loop, const Answ
                                                      std::function<std::string()> page, std::string& error) {
   std::unique_ptr<MetricsServer> server(new MetricsServer(std::move(page)));
   const auto asked = [self = server.get()](std::string_view request, AnswerServer::Answer answer) {
-    answer.say(http_answer(request, [self] { return self->page(); }));
+    answer.reply(http_answer(request, [self] { return self->page(); }));
     answer.end();
   };
   server->server_ = AnswerServer::listen(loop, address, http_protocol(), asked, error);

@@ -5,7 +5,7 @@
 namespace host::broker {
 namespace {
 
-const char* type_of(ring::FigureKind kind) { return kind == ring::FigureKind::Counter ? "counter" : "gauge"; }
+const char* type_of(ring::MetricKind kind) { return kind == ring::MetricKind::Counter ? "counter" : "gauge"; }
 
 std::string in_quotes(std::string_view value) {
   std::string text = "\"";
@@ -35,7 +35,7 @@ std::string in_digits(const Number& value) {
 
 }  // namespace
 
-void MetricsText::add(const std::string& name, ring::FigureKind kind, const char* help, const Labels& labels,
+void MetricsText::add(const std::string& name, ring::MetricKind kind, const char* help, const Labels& labels,
                       Number value) {
   const auto [place, is_new] = places_.try_emplace(name, families_.size());
   if (is_new) families_.push_back({fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type_of(kind)), ""});
@@ -48,12 +48,12 @@ std::string MetricsText::text() const {
   return text;
 }
 
-std::string metric_name(std::string_view prefix, const ring::Figure& figure) {
-  std::string_view key = *figure.metric != '\0' ? figure.metric : figure.key;
-  const bool is_time = figure.unit == ring::Unit::Seconds || figure.unit == ring::Unit::Milliseconds;
+std::string metric_name(std::string_view prefix, const ring::Metric& metric) {
+  std::string_view key = *metric.metric != '\0' ? metric.metric : metric.key;
+  const bool is_time = metric.unit == ring::Unit::Seconds || metric.unit == ring::Unit::Milliseconds;
   if (is_time) key = key.substr(0, key.rfind('_'));
   return fmt::format("ivgpu_{}{}{}{}", prefix, key, is_time ? "_seconds" : "",
-                     figure.kind == ring::FigureKind::Counter ? "_total" : "");
+                     metric.kind == ring::MetricKind::Counter ? "_total" : "");
 }
 
 }  // namespace host::broker

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/broker/ops/figures.h"
+#include "host/broker/ops/metric_groups.h"
 
 namespace host::broker {
 
@@ -19,7 +19,7 @@ class MetricsText {
 
   // The first sample of a name sets its help and kind. Precondition: name and label names are valid in the format, and
   // no two samples of a name have equal labels.
-  void add(const std::string& name, ring::FigureKind kind, const char* help, const Labels& labels, Number value);
+  void add(const std::string& name, ring::MetricKind kind, const char* help, const Labels& labels, Number value);
   std::string text() const;
 
  private:
@@ -31,6 +31,6 @@ class MetricsText {
 };
 
 // The metric of a figure: `prefix`, then its key with the unit spelled out.
-std::string metric_name(std::string_view prefix, const ring::Figure& figure);
+std::string metric_name(std::string_view prefix, const ring::Metric& metric);
 
 }  // namespace host::broker

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "host/broker/ops/figures.h"
+#include "host/broker/ops/metric_groups.h"
 #include "host/jail/layer.h"
 
 namespace host::broker {
@@ -17,19 +17,19 @@ constexpr int format = 1;
 template <class Of>
 void add(json& into, std::span<const Reading<Of>> readings, const Of& of) {
   for (const Reading<Of>& reading : readings)
-    std::visit([&](auto number) { into[reading.figure.key] = number; }, reading.of(of));
+    std::visit([&](auto number) { into[reading.metric.key] = number; }, reading.of(of));
 }
 
 template <class Of>
-void add(json& into, std::span<const FigureGroup<Of>> groups, const Of& of) {
-  for (const FigureGroup<Of>& group : groups)
+void add(json& into, std::span<const MetricGroup<Of>> groups, const Of& of) {
+  for (const MetricGroup<Of>& group : groups)
     if (group.there(of)) add(*group.key == '\0' ? into : into[group.key], group.readings, of);
 }
 
 json counters_as_json(const Counters& counters) {
   json out;
-  add(out, work_figures(), counters);
-  add(out, held_figures(), counters);
+  add(out, work_metrics(), counters);
+  add(out, held_metrics(), counters);
   return out;
 }
 
@@ -63,7 +63,7 @@ json failures_as_json(const WorkerEnds& ends) {
 json ends_as_json(const WorkerEnds& ends) {
   json out = {
       {"last_reason", ends.last_reason}, {"last_signal", ends.last_signal}, {"failures", failures_as_json(ends)}};
-  add(out, end_figures(), ends);
+  add(out, end_metrics(), ends);
   return out;
 }
 
@@ -93,8 +93,8 @@ json quotas_as_json(const std::vector<QuotaStatus>& quotas) {
   json all = json::array();
   for (const QuotaStatus& q : quotas) {
     json one = {{"gpu", q.gpu}, {"measured", q.missing.empty()}, {"missing", q.missing}};
-    add(one, quota_figures(), q);
-    if (q.quota == 0) one[ring::figures::on_gpu::quota_bytes.key] = nullptr;
+    add(one, quota_metrics(), q);
+    if (q.quota == 0) one[ring::metrics::on_gpu::quota_bytes.key] = nullptr;
     all.push_back(std::move(one));
   }
   return all;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "host/base/event_loop.h"
-#include "host/broker/alloc/memory_leases.h"
+#include "host/broker/alloc/memory_reservations.h"
 #include "host/broker/gpu/gpus.h"
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
@@ -103,7 +103,7 @@ struct BrokerStatus {
   std::string version;
   std::string library;
   Clock::duration up{};
-  EventLoop::Turns turns;
+  EventLoop::Iterations iterations;
   std::vector<VmStatus> vms;
   std::vector<GpuSharing> gpus = {};  // those that workers see
   std::string gpu_time_missing = {};  // why leases are impossible; "": they are possible

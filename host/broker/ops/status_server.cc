@@ -25,7 +25,7 @@ void StatusServer::answer_all() {
   }
   const std::string text = report_();
   for (const AnswerServer::Answer& answer : std::exchange(waiting_, {})) {
-    answer.say(text);
+    answer.reply(text);
     answer.end();
   }
 }

@@ -84,7 +84,7 @@ void TraceServer::understand(Clients::iterator client) {
   }
   client->request = next;
   const std::string why = refusal(next);
-  if (why.empty()) return begin_telling(client);
+  if (why.empty()) return begin_reporting(client);
   send_message(*client, message_of(TraceNews::Refused, why), -1);
   drop(client);
 }
@@ -105,7 +105,7 @@ std::string TraceServer::refusal(const TraceRequest& request) const {
   return has_slot(*vm) ? "" : fmt::format("that VM has {} slots, counted from 0", vm->second);
 }
 
-void TraceServer::begin_telling(Clients::iterator client) {
+void TraceServer::begin_reporting(Clients::iterator client) {
   loop_.forget(client->timer);
   client->listens = true;
   set_switches();
@@ -158,7 +158,7 @@ TraceServer::Session TraceServer::begin(const std::string& vm, std::uint32_t slo
   const Session session = next_++;
   const Traced& traced = sessions_[session] = {vm, slot, static_cast<std::uint32_t>(worker), 0, 0, &telemetry};
   set_switches();
-  tell_all(TraceNews::Begins, session, traced);
+  notify_all(TraceNews::Begins, session, traced);
   return session;
 }
 
@@ -180,10 +180,10 @@ void TraceServer::end(Session session) {
   if (at == sessions_.end()) return;
   const Traced gone = at->second;
   sessions_.erase(at);
-  tell_all(TraceNews::Ended, session, gone);
+  notify_all(TraceNews::Ended, session, gone);
 }
 
-void TraceServer::tell_all(TraceNews news, Session session, const Traced& traced) {
+void TraceServer::notify_all(TraceNews news, Session session, const Traced& traced) {
   for (auto client = clients_.begin(); client != clients_.end();) {
     const bool dropped = wants(*client, traced) && !report(*client, news, session, traced);
     client = dropped ? drop(client) : std::next(client);

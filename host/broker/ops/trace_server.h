@@ -59,13 +59,13 @@ class TraceServer {
   void admit(Fd socket);
   void read_request(Clients::iterator client);
   void understand(Clients::iterator client);
-  void begin_telling(Clients::iterator client);
+  void begin_reporting(Clients::iterator client);
   static bool narrows(const ring::TraceRequest& next, const ring::TraceRequest& first);
   std::string refusal(const ring::TraceRequest& request) const;
   static bool wants(const Client& client, const Traced& traced);
   bool report(const Client& client, ring::TraceNews news, Session session, const Traced& traced);
   static bool send_message(const Client& client, const ring::TraceMessage& message, int descriptor);
-  void tell_all(ring::TraceNews news, Session session, const Traced& traced);
+  void notify_all(ring::TraceNews news, Session session, const Traced& traced);
   void set_switches() const;
   Clients::iterator drop(Clients::iterator client);
 

@@ -61,19 +61,20 @@ std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64
 std::unique_ptr<Region> Region::over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation,
                                      std::string& why) {
   if (!memory.take_pages(vm, why)) return nullptr;
-  auto front = memory.map({0, region_start(vm) + ring::first_slot_offset});
-  if (!front) return why = RegionMemory::failed_at("mapping it"), nullptr;
-  std::unique_ptr<Region> region(new Region(std::move(memory), std::move(front), vm, generation));
+  auto header_area = memory.map({0, region_start(vm) + ring::first_slot_offset});
+  if (!header_area) return why = RegionMemory::failed_at("mapping it"), nullptr;
+  std::unique_ptr<Region> region(new Region(std::move(memory), std::move(header_area), vm, generation));
   region->label();
   region->restore_header();
   return region;
 }
 
-Region::Region(RegionMemory memory, std::unique_ptr<GuardedMemory> front, const VmOptions& vm, std::uint64_t generation)
+Region::Region(RegionMemory memory, std::unique_ptr<GuardedMemory> header_area, const VmOptions& vm,
+               std::uint64_t generation)
     : memory_(std::move(memory)),
-      front_(std::move(front)),
+      header_area_(std::move(header_area)),
       start_(region_start(vm)),
-      base_(front_->base() + start_),
+      base_(header_area_->base() + start_),
       slot_bytes_(ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots))),
       vm_(vm),
       generation_(generation) {}
@@ -98,7 +99,7 @@ void Region::restore_header() const {
   to[&Header::release].copy_in(release);
   put(&Header::common_offset, std::uint64_t{0});
   put(&Header::common_bytes, std::uint64_t{0});  // there is no common memory
-  put(&Header::bell_port, static_cast<std::uint32_t>(vm_.vsock_port));
+  put(&Header::doorbell_port, static_cast<std::uint32_t>(vm_.vsock_port));
   gpu_answers().restore();
   // Pairs with the acquire load of each process that opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
@@ -117,7 +118,7 @@ bool Region::touched(std::uint32_t slot) const {
 std::vector<Region::Range> Region::rest() const {
   if (memory_.is_huge()) return {};
   const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
-  std::vector<Range> ranges = {{start_ + ring::front_bytes, ring::first_slot_offset - ring::front_bytes},
+  std::vector<Range> ranges = {{start_ + ring::header_area_bytes, ring::first_slot_offset - ring::header_area_bytes},
                                {slots_end, memory_bytes(vm_) - slots_end}};
   std::erase_if(ranges, [](const Range& range) { return range.bytes == 0; });
   return ranges;
@@ -126,7 +127,7 @@ std::vector<Region::Range> Region::rest() const {
 Region::~Region() { memory_.remove_file(); }
 
 void Region::look_at_size() const {
-  if (memory_.is_truncated()) front_->give_up();
+  if (memory_.is_truncated()) header_area_->give_up();
 }
 
 ring::SlotOwner Region::owner(std::uint32_t slot) const { return entry(slot)[&ring::SlotEntry::owner].copy_out(); }

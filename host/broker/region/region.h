@@ -39,7 +39,7 @@ class Region {
   Region& operator=(const Region&) = delete;
 
   // True if its memory is gone, so the VM cannot be served any more. GuardedMemory::lost_fd() reports this.
-  bool is_lost() const { return front_->is_lost(); }
+  bool is_lost() const { return header_area_->is_lost(); }
   // Marks the region as lost if another process has truncated its file, whose access would kill the workers.
   void look_at_size() const;
 
@@ -77,15 +77,16 @@ class Region {
   std::vector<Range> rest() const;
 
  private:
-  Region(RegionMemory memory, std::unique_ptr<GuardedMemory> front, const VmOptions& vm, std::uint64_t generation);
+  Region(RegionMemory memory, std::unique_ptr<GuardedMemory> header_area, const VmOptions& vm,
+         std::uint64_t generation);
   // Null on failure, and `why` is half a sentence.
   static std::unique_ptr<Region> over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation,
                                       std::string& why);
 
   const RegionMemory memory_;
-  const std::unique_ptr<GuardedMemory> front_;  // maps the memory up to the first slot
-  const std::size_t start_;                     // offset of the region in the memory
-  std::byte* const base_;                       // start of the mapped region
+  const std::unique_ptr<GuardedMemory> header_area_;  // maps the memory up to the first slot
+  const std::size_t start_;                           // offset of the region in the memory
+  std::byte* const base_;                             // start of the mapped region
   const std::size_t slot_bytes_;
   const VmOptions vm_;
   const std::uint64_t generation_;

@@ -92,10 +92,10 @@ bool RegionMemory::take_pages(const VmOptions& vm, std::string& why) const {
     return false;
   }
   const std::size_t start = region_start(vm);
-  if ((start == 0 || take(dax_label_offset, sizeof(DaxLabel))) && take(start, ring::front_bytes)) return true;
+  if ((start == 0 || take(dax_label_offset, sizeof(DaxLabel))) && take(start, ring::header_area_bytes)) return true;
   const bool is_file = !vm.plain_file.empty();
   why = fmt::format("{} has no room for the region's first {} KiB: {}; {}",
-                    is_file ? "its file system" : "this machine", ring::front_bytes >> 10, std::strerror(errno),
+                    is_file ? "its file system" : "this machine", ring::header_area_bytes >> 10, std::strerror(errno),
                     is_file ? "free some there, or give it more (mount -o remount,size=...)" : "free some memory");
   return false;
 }
@@ -121,7 +121,7 @@ void RegionMemory::remove_file() const {
   if (!plain_file_.empty() && is_plain_file(fd_, plain_file_, huge)) unlink(plain_file_.c_str());
 }
 
-bool RegionMemory::wipe(const Range& range, std::string& error) const {
+bool RegionMemory::scrub(const Range& range, std::string& error) const {
   if (huge_) return fill_with_zeros(range, error);
   const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
   if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0) return true;

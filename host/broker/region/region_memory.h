@@ -46,8 +46,8 @@ class RegionMemory {
   bool has_data(const Range& range) const;
   // Scrubs a range: small pages return to the machine and read as zeros. Huge pages are filled with zeros, because
   // another process could take them if they were freed. On failure `error` is the reason. 5 MiB take about a
-  // millisecond; use wiper.h for more.
-  bool wipe(const Range& range, std::string& error) const;
+  // millisecond; use page_scrubber.h for more.
+  bool scrub(const Range& range, std::string& error) const;
   // All memory, to free when the region is out of use. Empty for huge pages: a VM that still has its device would die
   // of a page that the pool cannot provide again.
   std::vector<Range> everything() const;

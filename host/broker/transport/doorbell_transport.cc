@@ -46,13 +46,13 @@ class DoorbellTransport final : public Transport {
   int interrupt(std::uint32_t slot) const override { return interrupts_[slot % interrupts_.size()].get(); }
   void forget_rings(std::uint32_t slot) override { doorbells_[slot].drain(); }
   bool anybody() const override { return connections() != 0; }
-  bool tells_peers() const override { return true; }
+  bool knows_peers() const override { return true; }
   bool has(std::uint32_t peer) const override { return server_ && server_->has(peer); }
   std::size_t connections() const override { return server_ ? server_->connected() : 0; }
   std::string socket() const override { return socket_; }
   std::string memory() const override { return ""; }
   void bound_connections(std::size_t most) override { server_->bound_connections(most); }
-  void shut_door() override { server_->shut_door(); }
+  void stop_admitting() override { server_->stop_admitting(); }
   void close() override {
     server_.reset();
     for (EventLoop::Id* id : {&watch_, &pause_}) loop_.forget(*id);
@@ -62,13 +62,13 @@ class DoorbellTransport final : public Transport {
   // Takes the eventfd of an earlier broker, or makes one.
   SharedFd make(const std::string& name) const {
     if (Fd left = keep_.store.take(name); left) return SharedFd(std::move(left));
-    SharedFd made = SharedFd::make_bell();
+    SharedFd made = SharedFd::make_doorbell();
     if (made) keep_.store.keep(name, made.get());
     return made;
   }
 
   bool make_doorbells(std::uint32_t slots, ServerOptions& server) {
-    broker_ = make(name_of_broker_bell);
+    broker_ = make(name_of_broker_doorbell);
     bool made = static_cast<bool>(broker_);
     server.host_peers = {{ring::peer_broker, broker_.get()}};
     for (std::uint32_t k = 0; made && k < slots; ++k) {
@@ -107,7 +107,7 @@ class DoorbellTransport final : public Transport {
 
   void pass_on() {
     last_ = Clock::now();
-    events_.rung();
+    events_.signalled();
   }
 
   EventLoop& loop_;

@@ -63,7 +63,7 @@ class IvshmemServer {
   bool has(std::uint32_t peer) const { return clients_.count(peer) != 0; }
   // Changes the limit; clients that are connected stay.
   void bound_connections(std::size_t most) { options_.connections = most; }
-  void shut_door() { listener_.reset(); }
+  void stop_admitting() { listener_.reset(); }
 
  private:
   struct Client;

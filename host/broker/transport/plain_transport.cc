@@ -1,6 +1,6 @@
 // ivshmem-plain: the VM has the memory and nothing else. The broker polls the bits that guests set
-// (host/broker/transport/bell_line.h), signals workers for them, and asks the kernel whether the VM has the memory
-// open. A VM with persistent memory may also have doorbell channels (host/broker/transport/bell_server.h). A guest
+// (host/broker/transport/doorbell_poller.h), signals workers for them, and asks the kernel whether the VM has the memory
+// open. A VM with persistent memory may also have doorbell channels (host/broker/transport/doorbell_server.h). A guest
 // without a channel is served as well, but cannot be woken.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 
 #include "host/base/shared_fd.h"
 #include "host/broker/region/plain_memory.h"
-#include "host/broker/transport/bell_line.h"
-#include "host/broker/transport/bell_server.h"
+#include "host/broker/transport/doorbell_poller.h"
+#include "host/broker/transport/doorbell_server.h"
 #include "host/broker/transport/transport.h"
 
 namespace host::broker {
@@ -29,7 +29,7 @@ constexpr auto between_vm_looks = std::chrono::milliseconds(500);
 // for reading and writing, since it signals itself, too.
 struct Doorbell {
   SharedFd worker;
-  Fd bell;
+  Fd broker_end;
 
   bool make() {
     int ends[2];
@@ -41,16 +41,17 @@ struct Doorbell {
   // Takes over the worker's end, which an earlier broker may have made.
   bool adopt(Fd of_worker) {
     worker = SharedFd(std::move(of_worker));
-    bell = worker.own_opening();
-    return worker && bell;
+    broker_end = worker.own_opening();
+    return worker && broker_end;
   }
   void ring() const {
     const char ring[8] = {1};  // the number of bytes that a worker reads at once
-    [[maybe_unused]] const auto n = write(bell.get(), ring, sizeof ring);  // if it is full, it is already signalled
+    [[maybe_unused]] const auto n =
+        write(broker_end.get(), ring, sizeof ring);  // if it is full, it is already signalled
   }
   void forget_rings() const {
     char rings[4096];
-    for (int pages = 0; pages < 16 && read(bell.get(), rings, sizeof rings) == sizeof rings;)
+    for (int pages = 0; pages < 16 && read(broker_end.get(), rings, sizeof rings) == sizeof rings;)
       ++pages;  // the capacity of a pipe
   }
 };
@@ -62,30 +63,30 @@ class PlainTransport final : public Transport {
   ~PlainTransport() override { close(); }
 
   bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
-    doorbells_.resize(static_cast<std::size_t>(options.slots));
+    poller_.resize(static_cast<std::size_t>(options.slots));
     vm_seen_ = keep_.guests;  // if the VM has ended meanwhile, the next look finds that
-    for (std::uint32_t k = 0; k < doorbells_.size(); ++k)
-      if (!open(doorbells_[k], name_of_doorbell(k))) {
+    for (std::uint32_t k = 0; k < poller_.size(); ++k)
+      if (!open(poller_[k], name_of_doorbell(k))) {
         error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
         return false;
       }
     if (!name_memory(options, broker, error)) return false;
-    const BellLine::Pace pace{std::chrono::microseconds(options.doorbell_poll_us),
-                              std::chrono::milliseconds(options.doorbell_idle_poll_ms)};
-    bells_ = std::make_unique<BellLine>(
+    const DoorbellPoller::Pace pace{std::chrono::microseconds(options.doorbell_poll_us),
+                                    std::chrono::milliseconds(options.doorbell_idle_poll_ms)};
+    poller_ = std::make_unique<DoorbellPoller>(
         loop_, region_.header(), ring::peer_of_slot(static_cast<std::uint32_t>(options.slots)), pace,
-        [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });
+        [this](std::uint32_t peer) { on_doorbell(peer); }, [this] { look_for_vm(); });
     return options.transport != "pmem" || open_channels(options, broker, error);
   }
 
-  int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
+  int broker_end(std::uint32_t slot) const override { return poller_[slot].worker.get(); }
   int interrupt(std::uint32_t slot) const override { return channels_ ? channels_->interrupt(slot) : -1; }
   void forget_rings(std::uint32_t slot) override {
-    doorbells_[slot].forget_rings();
+    poller_[slot].forget_rings();
     if (channels_) channels_->forget(slot);
   }
   bool anybody() const override { return open_elsewhere(region_.memfd()); }
-  bool tells_peers() const override { return false; }
+  bool knows_peers() const override { return false; }
   bool has(std::uint32_t) const override { return false; }
   std::size_t connections() const override { return channels_ ? channels_->connected() : 0; }
   std::string socket() const override { return socket_; }
@@ -93,20 +94,20 @@ class PlainTransport final : public Transport {
   void bound_connections(std::size_t most) override {
     if (channels_) channels_->bound_connections(most);
   }
-  void shut_door() override {
-    if (channels_) channels_->shut_door();
+  void stop_admitting() override {
+    if (channels_) channels_->stop_admitting();
   }
   void close() override {
     channels_.reset();
-    bells_.reset();
+    poller_.reset();
     loop_.forget(pause_);
   }
 
  private:
-  bool open(Doorbell& doorbell, const std::string& name) const {
-    if (Fd left = keep_.store.take(name); left) return doorbell.adopt(std::move(left));
-    if (!doorbell.make()) return false;
-    keep_.store.keep(name, doorbell.worker.get());
+  bool open(Doorbell& broker_end, const std::string& name) const {
+    if (Fd left = keep_.store.take(name); left) return broker_end.adopt(std::move(left));
+    if (!broker_end.make()) return false;
+    keep_.store.keep(name, broker_end.worker.get());
     return true;
   }
 
@@ -121,20 +122,22 @@ class PlainTransport final : public Transport {
 
   bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     socket_ = socket_path(broker.runtime_dir, options.name);
-    BellServer::Options channels{.vm = name_,
-                                 .socket = {socket_, access_of(options), "socket", keep_.store.all(), pace_of_guests()},
-                                 .slots = static_cast<std::uint32_t>(options.slots),
-                                 .connections = static_cast<std::size_t>(options.connections),
-                                 .vsock = std::nullopt,
-                                 .store = keep_.store,
-                                 .channels = keep_.channels};
+    DoorbellServer::Options channels{
+        .vm = name_,
+        .socket = {socket_, access_of(options), "socket", keep_.store.all(), pace_of_guests()},
+        .slots = static_cast<std::uint32_t>(options.slots),
+        .connections = static_cast<std::size_t>(options.connections),
+        .vsock = std::nullopt,
+        .store = keep_.store,
+        .channels = keep_.channels};
     if (options.vsock_port != 0 && !open_vsock(options, channels.vsock, error)) return false;
-    channels_ = BellServer::listen(loop_, std::move(channels),
-                                   {[this] { bells_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
+    channels_ =
+        DoorbellServer::listen(loop_, std::move(channels),
+                               {[this] { poller_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
     return channels_ != nullptr;
   }
 
-  bool open_vsock(const VmOptions& options, std::optional<VsockDoor>& vsock, std::string& error) const {
+  bool open_vsock(const VmOptions& options, std::optional<VsockEndpoint>& vsock, std::string& error) const {
     const auto port = static_cast<std::uint32_t>(options.vsock_port);
     vsock.emplace();
     vsock->port = port;
@@ -164,8 +167,8 @@ class PlainTransport final : public Transport {
     return made;
   }
 
-  void on_bell(std::uint32_t peer) {
-    if (peer != ring::peer_broker) return doorbells_[peer - 1].ring();
+  void on_doorbell(std::uint32_t peer) {
+    if (peer != ring::peer_broker) return poller_[peer - 1].ring();
     if (pause_ != 0) return;
     const auto since = Clock::now() - last_;
     if (since >= between_rings) return pass_on();
@@ -177,7 +180,7 @@ class PlainTransport final : public Transport {
 
   void pass_on() {
     last_ = Clock::now();
-    events_.rung();
+    events_.signalled();
   }
 
   // The VM exists while a process has its memory open.
@@ -199,12 +202,12 @@ class PlainTransport final : public Transport {
   const std::string name_;
   const KeptTransport keep_;
   const Events events_;
-  std::vector<Doorbell> doorbells_;
-  std::unique_ptr<BellLine> bells_;
+  std::vector<Doorbell> poller_;
+  std::unique_ptr<DoorbellPoller> poller_;
   std::string memory_;
-  std::unique_ptr<MemoryLink> link_;      // null: the memory is a file
-  std::string socket_;                    // "": no channels
-  std::unique_ptr<BellServer> channels_;  // after the members that it calls
+  std::unique_ptr<MemoryLink> link_;          // null: the memory is a file
+  std::string socket_;                        // "": no channels
+  std::unique_ptr<DoorbellServer> channels_;  // after the members that it calls
   bool vm_seen_ = false;
   Clock::time_point vm_looked_, last_;
   EventLoop::Id pause_ = 0;

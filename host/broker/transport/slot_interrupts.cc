@@ -23,7 +23,7 @@ bool SlotInterrupts::make(std::uint32_t slots) {
 SharedFd SlotInterrupts::make_interrupt(std::uint32_t slot) const {
   const std::string name = name_of_interrupt(slot);
   if (Fd left = store_.take(name); left) return SharedFd(std::move(left));
-  SharedFd made = SharedFd::make_bell();
+  SharedFd made = SharedFd::make_doorbell();
   if (made) store_.keep(name, made.get());
   return made;
 }

@@ -1,6 +1,6 @@
 // The interrupt of each slot of a VM with doorbell channels, and the channel that receives it.
 //
-// BellServer owns it. A worker signals its slot's eventfd; the loop drains the eventfd and reports the slot's channel.
+// DoorbellServer owns it. A worker signals its slot's eventfd; the loop drains the eventfd and reports the slot's channel.
 // Thread: the broker's loop.
 //
 // Trust: workers can signal without end; each eventfd is read at a limited rate.

@@ -27,7 +27,7 @@ std::string name_of_interrupt(std::uint32_t number) { return fmt::format("interr
 
 std::vector<std::string> kept_doorbells(const VmOptions& options) {
   std::vector<std::string> names;
-  if (!opened_by_path(options)) names.emplace_back(name_of_broker_bell);
+  if (!opened_by_path(options)) names.emplace_back(name_of_broker_doorbell);
   for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(options.slots); ++k) names.push_back(name_of_doorbell(k));
   for (std::uint32_t v = 0; v < guest_vectors(options); ++v) names.push_back(name_of_interrupt(v));
   return names;

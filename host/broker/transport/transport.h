@@ -1,7 +1,7 @@
 // Connects a VM's guests to the host, with a subclass for each form of the device (`transport` in the configuration).
 // It delivers doorbells to the broker and the workers, and detects guests. doorbell_transport.cc uses the ivshmem
 // server and its eventfds. plain_transport.cc, for a device that is memory only, uses bits in the region's header, the
-// file's openings, and doorbell channels if the VM has them (bell_server.h).
+// file's openings, and doorbell channels if the VM has them (doorbell_server.h).
 //
 // Trust: a guest may send doorbells without end, so the broker's doorbell is handled once a millisecond at most.
 #pragma once
@@ -22,7 +22,7 @@ namespace host::broker {
 class Transport {
  public:
   struct Events {
-    std::function<void()> rung;                           // the broker was signalled
+    std::function<void()> signalled;                      // the broker was signalled
     std::function<void(std::uint32_t peer)> peer_gone;    // a connection has ended
     std::function<void()> vm_gone;                        // a VM without connections has ended
     std::function<void(std::uint32_t slot)> holder_gone;  // the process that has the slot has ended
@@ -41,7 +41,7 @@ class Transport {
 
   virtual bool anybody() const = 0;
   // True if connections identify the guests. False for a device that is memory only.
-  virtual bool tells_peers() const = 0;
+  virtual bool knows_peers() const = 0;
   virtual bool has(std::uint32_t peer) const = 0;
   virtual std::size_t connections() const = 0;
   virtual std::string socket() const = 0;  // its path, or ""
@@ -50,7 +50,7 @@ class Transport {
   // Limits the connections; existing ones stay.
   virtual void bound_connections(std::size_t most) = 0;
   // Accepts no new guest; connected guests stay.
-  virtual void shut_door() = 0;
+  virtual void stop_admitting() = 0;
   // Accepts no new guest and makes no more callbacks. Doorbells stay open.
   virtual void close() = 0;
 };
@@ -66,7 +66,7 @@ struct KeptTransport {
   std::vector<std::uint64_t> channels;  // the channel of each slot, as Events::channel_named reported; empty: none
   bool guests = false;                  // guests of an earlier broker had slots
 };
-inline constexpr const char* name_of_broker_bell = "broker";
+inline constexpr const char* name_of_broker_doorbell = "broker";
 std::string name_of_doorbell(std::uint32_t slot);
 std::string name_of_interrupt(std::uint32_t number);
 // The names of the descriptors without which an earlier broker's transport cannot be adopted.

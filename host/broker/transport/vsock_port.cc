@@ -15,19 +15,19 @@ constexpr auto between_late_tries = std::chrono::milliseconds(500);
 
 }  // namespace
 
-std::string VsockDoor::in_words(const std::string& vm, const std::string& error) const {
+std::string VsockEndpoint::in_words(const std::string& vm, const std::string& error) const {
   return fmt::format("VM {}: vsock_port = {}: {}", vm, port, error);
 }
 
-VsockPort::VsockPort(EventLoop& loop, std::string vm, VsockDoor door, Listener::Accepted accepted)
+VsockPort::VsockPort(EventLoop& loop, std::string vm, VsockEndpoint endpoint, Listener::Accepted accepted)
     : loop_(loop),
       vm_(std::move(vm)),
-      door_(std::move(door)),
+      endpoint_(std::move(endpoint)),
       accepted_(std::move(accepted)),
-      keeping_(door_.kept_per_second, door_.kept_burst, Clock::now()) {}
+      keeping_(endpoint_.kept_per_second, endpoint_.kept_burst, Clock::now()) {}
 
 bool VsockPort::open(std::string& error) {
-  if (door_.socket.socket) return listen(error);
+  if (endpoint_.socket.socket) return listen(error);
   retry(Clock::now());
   return true;
 }
@@ -38,9 +38,9 @@ void VsockPort::close() {
 }
 
 bool VsockPort::listen(std::string& error) {
-  const TokenBucket pace(door_.per_second, door_.burst, Clock::now());
+  const TokenBucket pace(endpoint_.per_second, endpoint_.burst, Clock::now());
   listener_ = Listener::open(
-      loop_, std::move(door_.socket), pace, [this](Fd peer) { on_connection(std::move(peer)); }, error);
+      loop_, std::move(endpoint_.socket), pace, [this](Fd peer) { on_connection(std::move(peer)); }, error);
   return listener_ != nullptr;
 }
 
@@ -54,25 +54,25 @@ void VsockPort::retry(Clock::time_point since) {
 }
 
 void VsockPort::try_again(Clock::time_point since, bool is_late) {
-  BoundVsock made = door_.bind(door_.port);
+  BoundVsock made = endpoint_.bind(endpoint_.port);
   if (!made.socket) {
     if (!is_late && Clock::now() - since >= let_go_within)
-      spdlog::error("{}; the VM's programs nap until then", door_.in_words(vm_, made.error));
+      spdlog::error("{}; the VM's programs use timed sleeps until then", endpoint_.in_words(vm_, made.error));
     return retry(since);
   }
-  door_.socket.socket = std::move(made.socket);
+  endpoint_.socket.socket = std::move(made.socket);
   std::string error;
   if (!listen(error)) return spdlog::error("{}", error);
-  if (is_late) spdlog::info("{}: port {} of vsock is free now", vm_, door_.port);
+  if (is_late) spdlog::info("{}: port {} of vsock is free now", vm_, endpoint_.port);
 }
 
 // A program connects: of this VM, of another VM, or of this machine.
 void VsockPort::on_connection(Fd peer) {
   const auto cid = cid_of(peer);
-  if (cid == door_.cid) return accepted_(std::move(peer));
+  if (cid == endpoint_.cid) return accepted_(std::move(peer));
   if (const auto more = strangers_.admit(); cid && more)
     spdlog::warn("{}: a connection by vsock is refused: it comes from CID {}, and the VM's vsock_cid is {}{}", vm_,
-                 *cid, door_.cid, *more);
+                 *cid, endpoint_.cid, *more);
 }
 
 }  // namespace host::broker

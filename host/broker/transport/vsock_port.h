@@ -1,6 +1,6 @@
 // The vsock port of one VM: it accepts the connections of the VM's own programs.
 //
-// BellServer owns it and gets the connections. The port may still belong to another program when the broker starts; it is
+// DoorbellServer owns it and gets the connections. The port may still belong to another program when the broker starts; it is
 // then retried. Thread: the broker's loop.
 //
 // Trust: any VM, and this machine, can connect. The kernel names the peer's CID, and other CIDs than the VM's are refused.
@@ -22,7 +22,7 @@
 namespace host::broker {
 
 // The vsock port to which the VM's programs connect.
-struct VsockDoor {
+struct VsockEndpoint {
   BoundSocket socket;  // empty while another program has the port, which is retried
   std::uint32_t port = 0, cid = 0;
   BoundVsock (*bind)(std::uint32_t port) = bind_vsock;
@@ -41,7 +41,7 @@ struct VsockDoor {
 class VsockPort {
  public:
   // `vm`: for the log. `accepted` gets the connections of the VM's programs.
-  VsockPort(EventLoop& loop, std::string vm, VsockDoor door, Listener::Accepted accepted);
+  VsockPort(EventLoop& loop, std::string vm, VsockEndpoint endpoint, Listener::Accepted accepted);
   ~VsockPort() { close(); }
   VsockPort(const VsockPort&) = delete;
   VsockPort& operator=(const VsockPort&) = delete;
@@ -50,10 +50,10 @@ class VsockPort {
   bool open(std::string& error);
   void close();
 
-  std::uint32_t cid() const { return door_.cid; }  // the VM's
-  std::optional<std::uint32_t> cid_of(const Fd& peer) const { return door_.cid_of(peer.get()); }
+  std::uint32_t cid() const { return endpoint_.cid; }  // the VM's
+  std::optional<std::uint32_t> cid_of(const Fd& peer) const { return endpoint_.cid_of(peer.get()); }
   // How long a connection may go without naming a slot.
-  Clock::duration patience() const { return door_.patience; }
+  Clock::duration patience() const { return endpoint_.patience; }
   // True if the service manager may keep another connection now.
   bool may_keep() { return keeping_.take(Clock::now()) == Span::zero(); }
 
@@ -65,7 +65,7 @@ class VsockPort {
 
   EventLoop& loop_;
   const std::string vm_;
-  VsockDoor door_;
+  VsockEndpoint endpoint_;
   const Listener::Accepted accepted_;
   std::unique_ptr<Listener> listener_;
   EventLoop::Id timer_ = 0;  // retries a port in use

@@ -27,12 +27,13 @@ constexpr auto last_beats = milliseconds(100);
 
 // ---- beginning and end ---------------------------------------------------------------------------------------------
 
-Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes)
+Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
+       ScrubQueue& scrub_queue)
     : loop_(loop),
       options_(options),
       program_(program),
       traces_(traces),
-      wipes_(wipes),
+      scrub_queue_(scrub_queue),
       store_(program.store, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
@@ -41,9 +42,9 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
 }
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                               const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
+                               const WorkerProgram& program, TraceServer& traces, ScrubQueue& scrub_queue,
                                std::string& error) {
-  std::unique_ptr<Vm> vm(new Vm(loop, options, program, traces, wipes));
+  std::unique_ptr<Vm> vm(new Vm(loop, options, program, traces, scrub_queue));
   if (!vm->open(broker, error)) return nullptr;
   traces.add_vm(options.name, static_cast<std::uint32_t>(options.slots));
   vm->refill();
@@ -66,12 +67,12 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   const std::unique_ptr<SavedVm> saved = find_saved();
   if (!saved && !make_region(error)) return false;
   log_ = std::make_unique<SessionLog>(options_.name, *region_, slots_.size());
-  const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
-    return std::make_unique<Wiper>(wipes_, *region_, std::move(ranges), options_.name + ": " + what);
+  const auto scrubber = [this](std::vector<Region::Range> ranges, const std::string& what) {
+    return std::make_unique<PageScrubber>(scrub_queue_, *region_, std::move(ranges), options_.name + ": " + what);
   };
-  rest_wiper_ = wiper(region_->rest(), "what belongs to no slot");
+  rest_scrubber_ = scrubber(region_->rest(), "what belongs to no slot");
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
-    slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
+    slots_[k].scrubber = scrubber({region_->slot_range(k)}, fmt::format("slot {}", k));
   transport_ = make_transport(loop_, *region_, options_, broker, kept_transport(saved.get()),
                               {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
                                [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); },
@@ -79,7 +80,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                               error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
-               transport_->tells_peers()      ? ""
+               transport_->knows_peers()      ? ""
                : options_.transport == "pmem" ? ", for a pmem device whose memory is "
                                               : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
@@ -104,22 +105,22 @@ Vm::~Vm() {
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
-  last_wiper_.reset();
+  last_scrubber_.reset();
   transport_->close();
   end_all(patience, std::move(done));
 }
 
 void Vm::remove(Clock::duration patience, std::function<void()> removed) {
-  tell_warm();  // waiting for a removed VM to get warm would be in vain
-  transport_->shut_door();
+  report_warm();  // waiting for a removed VM to get warm would be in vain
+  transport_->stop_admitting();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
     loop_.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
-    rest_wiper_.reset();
-    for (Slot& slot : slots_) slot.wiper->stop();
-    last_wiper_ =
-        std::make_unique<Wiper>(wipes_, *region_, region_->memory().everything(), options_.name + ": its memory");
-    last_wiper_->start(removed);
+    rest_scrubber_.reset();
+    for (Slot& slot : slots_) slot.scrubber->stop();
+    last_scrubber_ = std::make_unique<PageScrubber>(scrub_queue_, *region_, region_->memory().everything(),
+                                                    options_.name + ": its memory");
+    last_scrubber_->start(removed);
   });
 }
 
@@ -178,7 +179,7 @@ void Vm::look_at(std::uint32_t k) {
   const Step step = step_between(slot.known, seen);
   const bool taken = slot.known.state == SlotState::Ready && (step == Step::Claimed || step == Step::Released);
   if (taken && demand_ > 0) --demand_;
-  if (taken || slot.known.state == SlotState::Claimed) tell_owner(k);
+  if (taken || slot.known.state == SlotState::Claimed) report_owner(k);
   switch (step) {
     case Step::None: release_unowned(k); break;
     case Step::Claimed:
@@ -213,7 +214,7 @@ void Vm::learn_owner(std::uint32_t k) {
 }
 
 // Reports the session's owner, which the session itself has written, to the clients that trace it.
-void Vm::tell_owner(std::uint32_t k) {
+void Vm::report_owner(std::uint32_t k) {
   const ring::SlotOwner owner = region_->owner(k);
   traces_.claimed(slots_[k].session, owner.pid, owner.peer);
 }
@@ -223,7 +224,7 @@ void Vm::release_unowned(std::uint32_t k) {
   if (!slot.known.held() || log_->age(k) < owner_patience) return;
   learn_owner(k);
   // Without connections a real owner cannot be distinguished from garbage; garbage only wastes a slot of its own VM.
-  if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
+  if (slot.peer != 0 || (!transport_->knows_peers() && region_->owner(k).pid != 0)) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, slot.known.with(SlotState::Released).word(),
                                                                   std::memory_order_acq_rel)) {  // A, B
@@ -236,7 +237,7 @@ void Vm::look_at_wanted() {
   const std::uint32_t more = wanted - wanted_seen_;
   wanted_seen_ = wanted;
   demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_.size()));
-  if (more > 0) tell_full();
+  if (more > 0) report_full();
 }
 
 void Vm::on_peer_gone(std::uint32_t peer) {
@@ -279,17 +280,17 @@ void Vm::forget_pins(std::uint32_t k) {
 }
 
 void Vm::look_at_pins(std::uint32_t k) {
-  if (slots_[k].held_back && !region_->pinned(k)) start_emptying(k);
+  if (slots_[k].still_pinned && !region_->pinned(k)) start_emptying(k);
 }
 
 void Vm::nobody_left() {
   region_->label();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) forget_pins(k);
   end_surplus();
-  rest_wiper_->start();
+  rest_scrubber_->start();
   // Scrubs pages that guests wrote in unclaimed slots, too.
   for (Slot& slot : slots_)
-    if (slot.known.state == SlotState::Empty) slot.wiper->start();
+    if (slot.known.state == SlotState::Empty) slot.scrubber->start();
 }
 
 std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
@@ -305,8 +306,8 @@ std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
 }
 
 // A guest wants a slot and finds none.
-void Vm::tell_full() {
-  const auto taken = [](const Slot& slot) { return slot.known.held() || slot.held_back; };
+void Vm::report_full() {
+  const auto taken = [](const Slot& slot) { return slot.known.held() || slot.still_pinned; };
   if (std::all_of(slots_.begin(), slots_.end(), taken)) log_->all_slots_taken();
 }
 
@@ -349,10 +350,11 @@ void Vm::release(std::uint32_t k) {
 void Vm::start_emptying(std::uint32_t k) {
   Slot& slot = slots_[k];
   loop_.forget(slot.empty_timer);
-  slot.held_back = slot.known.state == SlotState::Released && region_->pinned(k);
-  if (ring::wrong(ring::Mutant::pins_unseen)) slot.held_back = false;
-  if (slot.held_back) return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", options_.name, k);
-  slot.wiper->start([this, k] {
+  slot.still_pinned = slot.known.state == SlotState::Released && region_->pinned(k);
+  if (ring::wrong(ring::Mutant::pins_unseen)) slot.still_pinned = false;
+  if (slot.still_pinned)
+    return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", options_.name, k);
+  slot.scrubber->start([this, k] {
     if (may_be_emptied(k)) make_empty(k);
   });
 }

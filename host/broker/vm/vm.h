@@ -4,10 +4,10 @@
 // vm_questions.cc what its guests ask of its GPUs.
 //
 // ring/layout/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
-// a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
+// a worker that has its driver up; a claim makes the next be started; a release ends the worker, scrubs the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
-// guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is wiped when the kernel lets go, or
-// when the guest has ended. A VM without sessions has no timer, but for one with an ivshmem-plain device (host/broker/transport/bell_line.h), or
+// guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is scrubbed when the kernel lets go, or
+// when the guest has ended. A VM without sessions has no timer, but for one with an ivshmem-plain device (host/broker/transport/doorbell_poller.h), or
 // whose workers lack a GPU.
 //
 // Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
@@ -16,7 +16,7 @@
 //
 // Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
 // Released), and so does a look at `pinned` (what a device wrote last, behind 0). B: the broker's steps release its work
-// before them (the wiping, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the
+// before them (the scrubbing, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the
 // explorer's scenario slots (docs/models.md).
 #pragma once
 
@@ -32,16 +32,16 @@
 #include "host/base/process/fd_store.h"
 #include "host/base/rate.h"
 #include "host/broker/alloc/gpu_presence.h"
-#include "host/broker/alloc/memory_leases.h"
+#include "host/broker/alloc/memory_reservations.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpu_fact_cache.h"
 #include "host/broker/gpu/gpus.h"
 #include "host/broker/gpu/utilization.h"
-#include "host/broker/mps/mps_door.h"
+#include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/ops/status.h"
 #include "host/broker/ops/trace_server.h"
+#include "host/broker/region/page_scrubber.h"
 #include "host/broker/region/region.h"
-#include "host/broker/region/wiper.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/session_log.h"
 #include "host/broker/vm/vm_record.h"
@@ -57,7 +57,7 @@ class Vm {
  public:
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Vm> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                                    const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
+                                    const WorkerProgram& program, TraceServer& traces, ScrubQueue& scrub_queue,
                                     std::string& error);
   ~Vm();
   Vm(const Vm&) = delete;
@@ -102,9 +102,9 @@ class Vm {
     TraceServer::Session session = 0;          // its worker's
     std::unique_ptr<WorkerSchedule> schedule;  // its worker's; null: not scheduled
     std::unique_ptr<WorkerProcess> worker;
-    std::unique_ptr<MpsDoor> door;  // its worker's; null: none
-    WorkerJail jail;                // of the worker, once it is ready
-    std::unique_ptr<Wiper> wiper;
+    std::unique_ptr<MpsConnectProxy> proxy;  // its worker's; null: none
+    WorkerJail jail;                         // of the worker, once it is ready
+    std::unique_ptr<PageScrubber> scrubber;
     EventLoop::Id start_timer = 0;  // deadline for its worker to be ready
     EventLoop::Id empty_timer = 0;  // next attempt to make it Empty, after a guest wrote over its word
     std::uint32_t peer =
@@ -112,11 +112,12 @@ class Vm {
     bool may_spin = false;  // its worker may spin
     bool is_ready = false;  // its worker is ready
     bool surplus = false;   // its unused worker is being ended
-    bool lacks_gpus = false;  // its worker lacked GPUs when it started
-    bool held_back = false;   // released and without a worker, but its pages are still in use
+    bool lacks_gpus = false;    // its worker lacked GPUs when it started
+    bool still_pinned = false;  // released and without a worker, but its pages are still in use
   };
 
-  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
+  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
+     ScrubQueue& scrub_queue);
   bool open(const BrokerOptions& broker, std::string& error);
   std::uint64_t mark() const;
   bool make_region(std::string& error);
@@ -130,10 +131,10 @@ class Vm {
   void go_on_with(const SavedVm& saved);
   void adopt_slot(std::uint32_t k, const SavedSlot& was);
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);
-  void settle(std::uint32_t k);
+  void resolve(std::uint32_t k);
   void session_begins(std::uint32_t k);
   void watch_session();
-  void tell_full();
+  void report_full();
   bool make_group(std::string& error);
   GroupLimits limits() const;
   void end_all(Clock::duration patience, std::function<void()> done);
@@ -142,7 +143,7 @@ class Vm {
   void look();
   void look_at(std::uint32_t k);
   void learn_owner(std::uint32_t k);
-  void tell_owner(std::uint32_t k);
+  void report_owner(std::uint32_t k);
   void release_unowned(std::uint32_t k);
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
@@ -165,10 +166,10 @@ class Vm {
   std::vector<std::string> memory_arguments() const;
 
   bool join_mps(bool goes_on, std::string& error);
-  bool adopt_door(std::uint32_t k, const SavedSlot& was);
+  bool adopt_proxy(std::uint32_t k, const SavedSlot& was);
   std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
-  std::function<void(Fd)> door_for(std::uint32_t k);
-  void tell_door(const Slot& slot);
+  std::function<void(Fd)> proxy_for(std::uint32_t k);
+  void report_proxy(const Slot& slot);
   void on_mps_lost(const std::string& why);
   void end_lost_sessions();
   std::string reported_fault() const;
@@ -186,23 +187,23 @@ class Vm {
   WorkerCommand command_for(std::uint32_t k);
   std::string label_of(std::uint32_t k) const;
   WorkerProcess::Events events_of(std::uint32_t k);
-  void note_ready(std::uint32_t k, const WorkerProcess::Ready& said);
-  void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
+  void note_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
+  void on_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
-  void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said);
-  void tell_gpus(const worker::ReadyMessage& said) const;
+  void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported);
+  void report_gpus(const worker::ReadyMessage& reported) const;
   void retire_telemetry(Slot& slot);
   void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
   void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
   void refill_after(Clock::duration delay);
-  void tell_warm();
-  void tell_jail(const WorkerJail& jail);
+  void report_warm();
+  void report_jail(const WorkerJail& jail);
 
   std::optional<Clock::duration> had_of(const std::string& gpu) const;
   const std::vector<Gpu>& gpus_of_guests() const;
-  void learn_gpus(const worker::ReadyMessage& said);
+  void learn_gpus(const worker::ReadyMessage& reported);
   bool has_utilization() const;
   void note_utilization();
   void go_on_with_questions();
@@ -210,7 +211,7 @@ class Vm {
   void ask_for_facts();
   void answer_question();
   ring::VmGpu answer_for(const Gpu& gpu, ring::VmPage& page);
-  void tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to);
+  void report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to);
 
   void beat();
   void beat_while_held();
@@ -220,17 +221,17 @@ class Vm {
   VmOptions options_;
   WorkerProgram program_;
   TraceServer& traces_;
-  WipeQueue& wipes_;
+  ScrubQueue& scrub_queue_;
   const VmStore store_;               // empty: its sessions end with the broker
   std::unique_ptr<VmRecord> record_;  // null without a store
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
-  std::unique_ptr<Wiper> rest_wiper_;  // scrubs the memory outside slots
-  std::unique_ptr<Wiper> last_wiper_;  // scrubs everything when the VM is removed
-  std::unique_ptr<Group> group_;       // outlives the workers; null: none
+  std::unique_ptr<PageScrubber> rest_scrubber_;  // scrubs the memory outside slots
+  std::unique_ptr<PageScrubber> last_scrubber_;  // scrubs everything when the VM is removed
+  std::unique_ptr<Group> group_;                 // outlives the workers; null: none
   std::vector<Slot> slots_;
-  std::unique_ptr<MemoryLeases> memory_;  // null: memory is not counted
-  std::unique_ptr<MpsSeat> mps_;          // null: its workers are no MPS clients
+  std::unique_ptr<MemoryReservations> memory_;  // null: memory is not counted
+  std::unique_ptr<MpsRegistration> mps_;        // null: its workers are no MPS clients
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
@@ -254,9 +255,9 @@ class Vm {
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
   bool adopted_ = false;  // an earlier broker's sessions were adopted
-  bool no_door_told_ = false;
-  bool no_memory_told_ = false;  // since memory was last available
-  WorkerJail jail_told_;
+  bool no_proxy_reported_ = false;
+  bool no_memory_reported_ = false;  // since memory was last available
+  WorkerJail jail_reported_;
   Counters ended_;   // of workers that have gone
   WorkerEnds ends_;  // of the same workers
 };

@@ -14,9 +14,9 @@ constexpr auto shortest_between_restarts = std::chrono::seconds(5),
 
 }  // namespace
 
-void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said) {
-  if (presence_.heard(program_.gpus, said)) {
-    tell_gpus(said);
+void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported) {
+  if (presence_.heard(program_.gpus, reported)) {
+    report_gpus(reported);
     between_restarts_ = shortest_between_restarts;
   }
   const bool lacks = !presence_.missing().empty();
@@ -30,9 +30,9 @@ void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said) {
   });
 }
 
-void Vm::tell_gpus(const worker::ReadyMessage& said) const {
+void Vm::report_gpus(const worker::ReadyMessage& reported) const {
   if (presence_.missing().empty()) return spdlog::info("{}: its workers find all its GPUs again", options_.name);
-  const std::string answer = said.init != 0 ? fmt::format(" (cuInit gave {})", said.init) : "";
+  const std::string answer = reported.init != 0 ? fmt::format(" (cuInit gave {})", reported.init) : "";
   spdlog::error(
       "{}: its workers do not find {}{}: programs that start now find what is left, as CUDA shows it, or get CUDA's "
       "error, until that is mended; the kernel's log may say why (dmesg | grep NVRM)",

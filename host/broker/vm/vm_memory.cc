@@ -1,4 +1,4 @@
-// A VM's GPU memory: its workers' requests and the answers (host/broker/alloc/memory_leases.h).
+// A VM's GPU memory: its workers' requests and the answers (host/broker/alloc/memory_reservations.h).
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -11,9 +11,9 @@ using ring::SlotState;
 
 void Vm::count_memory() {
   if (program_.accounts == nullptr) return;
-  memory_ = std::make_unique<MemoryLeases>(
+  memory_ = std::make_unique<MemoryReservations>(
       *program_.accounts, slots_.size(),
-      MemoryLeases::Acts{
+      MemoryReservations::Acts{
           // The record has a grant before the worker learns of it.
           .send = [this](std::uint32_t k,
                          const auto& words) { return save(k), slots_[k].worker && slots_[k].worker->send(words); },
@@ -32,7 +32,7 @@ void Vm::count_memory() {
                   memory_->round_over();
                 });
               },
-          .more_room =
+          .more_headroom =
               [this] {
                 if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
               }});
@@ -43,10 +43,10 @@ void Vm::count_memory() {
 // unused memory, and the operator is informed.
 bool Vm::has_memory_for_another() {
   if (!memory_ || memory_->may_start(demand_ > 0)) {
-    no_memory_told_ = false;
+    no_memory_reported_ = false;
     return true;
   }
-  if (demand_ == 0 || std::exchange(no_memory_told_, true)) return false;
+  if (demand_ == 0 || std::exchange(no_memory_reported_, true)) return false;
   if (const auto more = no_memory_.admit())
     spdlog::warn("{}: a program waits for a worker, and gpu_memory has no room for one: {}{}", options_.name,
                  memory_->why_not(), *more);

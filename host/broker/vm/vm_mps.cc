@@ -25,7 +25,7 @@ bool Vm::join_mps(bool goes_on, std::string& error) {
                                  [this] {
                                    if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
                                  },
-                             .failed = [this] { tell_warm(); },
+                             .failed = [this] { report_warm(); },
                              .lost = [this](const std::string& why) { on_mps_lost(why); },
                              .end_sessions = [this] { end_lost_sessions(); },
                              .has_sessions = [this] { return sessions() > 0; },
@@ -45,22 +45,22 @@ std::function<void(std::function<void()>)> Vm::before_kill(std::uint32_t k) {
 }
 
 // Null if a worker may pass no descriptor.
-std::function<void(Fd)> Vm::door_for(std::uint32_t k) {
+std::function<void(Fd)> Vm::proxy_for(std::uint32_t k) {
   if (!mps_) return nullptr;
-  return [this, k](Fd listener) { slots_[k].door = mps_->open_door(std::move(listener), label_of(k)); };
+  return [this, k](Fd listener) { slots_[k].proxy = mps_->open_proxy(std::move(listener), label_of(k)); };
 }
 
 // Adopts the kept connect proxy. False if the worker had one that is lost.
-bool Vm::adopt_door(std::uint32_t k, const SavedSlot& was) {
+bool Vm::adopt_proxy(std::uint32_t k, const SavedSlot& was) {
   Fd listener = store_.take(name_in_store(k, "door"));
-  if (mps_ && listener) slots_[k].door = mps_->open_door(std::move(listener), label_of(k));
-  return was.ready != ready_with_door || slots_[k].door;
+  if (mps_ && listener) slots_[k].proxy = mps_->open_proxy(std::move(listener), label_of(k));
+  return was.ready != ready_with_proxy || slots_[k].proxy;
 }
 
 // Logged once, since the kernel stays the same.
-void Vm::tell_door(const Slot& slot) {
+void Vm::report_proxy(const Slot& slot) {
   const bool is_filtered = (slot.jail.layers & static_cast<std::uint32_t>(jail::Layer::Seccomp)) != 0;
-  if (!mps_ || slot.door || !is_filtered || std::exchange(no_door_told_, true)) return;
+  if (!mps_ || slot.proxy || !is_filtered || std::exchange(no_proxy_reported_, true)) return;
   spdlog::warn(
       "{}: a program's own context (cuCtxCreate) fails with CUDA_ERROR_MPS_CONNECTION_FAILED: this kernel does not let "
       "ivgpud answer the connect() of a jailed worker, as Linux 5.9 and later do; primary contexts work",
@@ -72,7 +72,7 @@ void Vm::tell_door(const Slot& slot) {
 void Vm::on_mps_lost(const std::string& why) {
   if (stopping_) return;
   spdlog::warn("{}: {}; {} session(s) get the driver's error and end within {} s, and fresh workers start after them",
-               options_.name, why, sessions(), MpsSeat::grace.count());
+               options_.name, why, sessions(), MpsRegistration::grace.count());
   end_starting(0);
   end_unclaimed(0);
 }

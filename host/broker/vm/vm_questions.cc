@@ -31,12 +31,12 @@ const std::vector<Gpu>& Vm::gpus_of_guests() const {
 
 // A worker's report counts only for GPUs of this host. It may include a GPU whose UUID the kernel did not know when the
 // broker started.
-void Vm::learn_gpus(const worker::ReadyMessage& said) {
-  if (said.init != 0) return;
+void Vm::learn_gpus(const worker::ReadyMessage& reported) {
+  if (reported.init != 0) return;
   const auto& host = program_.gpus.list;
   found_gpus_.clear();
-  for (std::uint32_t i = 0; i < std::min(said.gpus, ring::max_devices); ++i) {
-    const std::string uuid = uuid_in_words(said.gpu[i].uuid);
+  for (std::uint32_t i = 0; i < std::min(reported.gpus, ring::max_devices); ++i) {
+    const std::string uuid = uuid_in_words(reported.gpu[i].uuid);
     auto known = std::ranges::find_if(host, [&](const Gpu& gpu) { return key_of(gpu.uuid) == key_of(uuid); });
     if (known == host.end()) known = std::ranges::find(host, std::string(), &Gpu::uuid);
     if (known != host.end()) found_gpus_.emplace_back(*known).uuid = uuid;
@@ -110,7 +110,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
   put(to.uuid, gpu.uuid);
   put(to.bus_id, long_address(gpu.pci));
   const GpuFacts* facts = program_.facts->of(name_of(gpu));
-  tell_memory(gpu, facts, to);
+  report_memory(gpu, facts, to);
   if (facts == nullptr) return to;
   to.state = IVGPU_GPU_THERE;
   put(to.name, facts->name);
@@ -134,7 +134,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
 
 // The total is the VM's quota, or the GPU's memory. All that the VM's sessions do not hold counts as free: the GPU's
 // real free memory would reveal the use of other VMs.
-void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
+void Vm::report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
   for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_[k].known.held() ? held[k] : 0;

@@ -29,7 +29,8 @@ constexpr std::uint64_t last_channel = 1ULL << 48;
 bool is_good(const SavedSlot& slot) {
   if (slot.channel > last_channel) return false;
   if (ring::SlotWord::of(slot.word).state > ring::SlotState::Dead || slot.worker < 0 || slot.worker == 1) return false;
-  return slot.worker == 0 || slot.ready == not_ready || parse_ready(&slot.said, sizeof slot.said, 0).has_value();
+  return slot.worker == 0 || slot.ready == not_ready ||
+         parse_ready(&slot.reported, sizeof slot.reported, 0).has_value();
 }
 
 }  // namespace

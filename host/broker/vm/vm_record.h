@@ -17,7 +17,8 @@
 namespace host::broker {
 
 // State of a slot's worker. A reader takes any value but `not_ready` as ready.
-inline constexpr std::uint8_t not_ready = 0, ready_without_door = 1, ready_with_door = 2;  // host/broker/mps/mps_door.h
+inline constexpr std::uint8_t not_ready = 0, ready_without_proxy = 1,
+                              ready_with_proxy = 2;  // host/broker/mps/mps_connect_proxy.h
 
 // The name of a worker's descriptor in the store of its VM.
 inline std::string name_in_store(std::uint32_t slot, const char* what) { return std::to_string(slot) + "/" + what; }
@@ -29,8 +30,8 @@ struct SavedSlot {
   std::uint64_t channel = 0;     // the doorbell channel that gets its worker's interrupts; 0: none
   std::int32_t worker = 0;       // process ID; 0: none
   std::uint8_t ready = 0, may_spin = 0, start_logged = 0, ended = 0;
-  std::uint64_t lent[ring::max_devices] = {};  // device memory granted to the worker
-  worker::ReadyMessage said = {};              // the worker's ready message
+  std::uint64_t reserved[ring::max_devices] = {};  // device memory granted to the worker
+  worker::ReadyMessage reported = {};              // the worker's ready message
 };
 
 struct SavedVm {

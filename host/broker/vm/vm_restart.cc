@@ -35,7 +35,7 @@ std::uint64_t Vm::mark() const {
 bool Vm::make_region(std::string& error) {
   store_.forget_all();
   if (store_ && !options_.plain_file.empty())
-    store_.all()->tell_now();  // until then the earlier region's file is locked
+    store_.all()->notify_now();  // until then the earlier region's file is locked
   region_ = Region::create(options_, access_of(options_), error);
   if (!region_ || !store_) return region_ != nullptr;
   record_ =
@@ -75,8 +75,8 @@ void Vm::keep_worker(std::uint32_t k) {
                      slot.telemetry->memfd(),
                      slot.schedule ? slot.schedule->pages().orders_to_keep() : -1,
                      slot.schedule ? slot.schedule->pages().use_fd() : -1,
-                     slot.schedule ? slot.schedule->pages().bell_fd() : -1,
-                     slot.door ? slot.door->listener_fd() : -1};
+                     slot.schedule ? slot.schedule->pages().scheduler_doorbell_fd() : -1,
+                     slot.proxy ? slot.proxy->listener_fd() : -1};
   static_assert(std::size(fds) == std::size(kept_of_worker));
   for (std::size_t i = 0; i < std::size(fds); ++i)
     if (fds[i] >= 0) store_.keep(name_in_store(k, kept_of_worker[i]), fds[i]);
@@ -94,10 +94,11 @@ void Vm::save(std::uint32_t k) {
   to.peer = slot.peer;
   to.worker = slot.worker ? slot.worker->pid() : 0;
   const bool is_ready = slot.worker && slot.is_ready;
-  to.ready = !is_ready ? not_ready : slot.door ? ready_with_door : ready_without_door;
+  to.ready = !is_ready ? not_ready : slot.proxy ? ready_with_proxy : ready_without_proxy;
   to.may_spin = slot.may_spin;
   log_->save(k, to);
-  for (unsigned device = 0; memory_ && device < ring::max_devices; ++device) to.lent[device] = memory_->lent(k, device);
+  for (unsigned device = 0; memory_ && device < ring::max_devices; ++device)
+    to.reserved[device] = memory_->reserved(k, device);
 }
 
 void Vm::save_counts() {
@@ -132,7 +133,7 @@ void Vm::go_on_with(const SavedVm& saved) {
   demand_ = std::min(saved.demand, saved.slots);
   for (std::uint32_t k = 0; k < slots_.size(); ++k) adopt_slot(k, saved.slot[k]);
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // see what guests did meanwhile
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) settle(k);
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) resolve(k);
   look_at_wanted();
   go_on_with_questions();
   if (sessions() > 0) watch_session();
@@ -153,7 +154,7 @@ void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
   if (was.worker == 0 || was.ready == not_ready || adopt_worker(k, was)) return;
   slot.telemetry.reset();
   slot.schedule.reset();
-  slot.door.reset();
+  slot.proxy.reset();
   forget_worker(k);
 }
 
@@ -166,7 +167,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   if (program_.scheduler != nullptr && pages)
     slot.schedule = WorkerSchedule::join(*program_.scheduler, scheduled_as_, std::move(pages));
   const bool complete = kept.control && kept.output && slot.telemetry &&
-                        (program_.scheduler == nullptr || slot.schedule) && adopt_door(k, was);
+                        (program_.scheduler == nullptr || slot.schedule) && adopt_proxy(k, was);
   if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
   slot.worker = WorkerProcess::adopt(loop_, std::move(kept), was.worker, program_.life_fd, worker_log_, label_of(k),
@@ -174,14 +175,14 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   if (!slot.worker) return false;
   slot.is_ready = true;
   if (mps_) mps_->adopted(was.worker);
-  if (memory_) memory_->adopt(k, was.worker, was.said, was.lent);
+  if (memory_) memory_->adopt(k, was.worker, was.reported, was.reserved);
   slot.session = traces_.begin(options_.name, k, was.worker, *slot.telemetry);
-  note_ready(k, {was.said.layers, escaped(was.said.text), was.said});
+  note_ready(k, {was.reported.layers, escaped(was.reported.text), was.reported});
   return true;
 }
 
 // Continues what the earlier broker had begun.
-void Vm::settle(std::uint32_t k) {
+void Vm::resolve(std::uint32_t k) {
   Slot& slot = slots_[k];
   const SlotState state = slot.known.state;
   if (slot.known.held() && slot.peer != 0 && !transport_->has(slot.peer)) return release_held(k);

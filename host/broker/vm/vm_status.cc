@@ -45,8 +45,8 @@ VmStatus Vm::status() const {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{
-        slot.known,    slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}, {},
-        slot.held_back};
+        slot.known,       slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}, {},
+        slot.still_pinned};
     if (slot.known.held()) {
       s.owner = region_->owner(k);
       s.program = region_->program(k);

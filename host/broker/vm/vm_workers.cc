@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 // The first driver start of a machine can take many seconds for each GPU.
 constexpr auto start_patience = std::chrono::seconds(60);
 
-std::string said_of(const WorkerProcess::Exit& exit) {
+std::string end_in_words(const WorkerProcess::Exit& exit) {
   return exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words);
 }
 
@@ -91,10 +91,10 @@ void Vm::end_starting(std::uint32_t keep) {
 
 void Vm::when_warm(std::function<void()> warm) {
   warm_ = std::move(warm);
-  if (options_.spare == 0 || adopted_) tell_warm();
+  if (options_.spare == 0 || adopted_) report_warm();
 }
 
-void Vm::tell_warm() {
+void Vm::report_warm() {
   if (const auto warm = std::exchange(warm_, nullptr)) warm();
 }
 
@@ -138,7 +138,7 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
           "--outlive-ms",
           std::to_string(store_ ? program_.outlive_ms : 0),
-          "--rung-by",
+          "--doorbell-by",
           opened_by_path(options_) ? "broker" : "guest",
           "--max-threads",
           std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0),
@@ -180,18 +180,18 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
   if (slot.schedule == nullptr) return command;
   command.orders_fd = slot.schedule->pages().orders_fd();
   command.use_fd = slot.schedule->pages().use_fd();
-  command.bell_fd = slot.schedule->pages().bell_fd();
+  command.scheduler_doorbell_fd = slot.schedule->pages().scheduler_doorbell_fd();
   return command;
 }
 
 std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", options_.name, k); }
 
 WorkerProcess::Events Vm::events_of(std::uint32_t k) {
-  return {.ready = [this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
-          .listener = door_for(k),
+  return {.ready = [this, k](const WorkerProcess::Ready& reported) { on_ready(k, reported); },
+          .listener = proxy_for(k),
           .memory =
-              [this, k](const worker::MemoryMessage& said) {
-                const bool sensible = memory_ && memory_->heard(k, said);
+              [this, k](const worker::MemoryMessage& reported) {
+                const bool sensible = memory_ && memory_->heard(k, reported);
                 save(k);
                 return sensible;
               },
@@ -206,7 +206,7 @@ bool Vm::start_worker(std::uint32_t k) {
     refill_after(milliseconds(10));
     return false;
   }
-  slot.wiper->stop();  // pages that would be freed belong to the worker now
+  slot.scrubber->stop();  // pages that would be freed belong to the worker now
   slot.jail = {};
   slot.may_spin = one_more_may_spin();
   std::string error;
@@ -229,42 +229,42 @@ bool Vm::start_worker(std::uint32_t k) {
   return true;
 }
 
-void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
+void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   loop_.forget(slots_[k].start_timer);
   if (!slots_[k].telemetry->seal(static_cast<bool>(store_)))
     return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   backoff_.succeeded();
   slots_[k].is_ready = true;
-  if (memory_) memory_->ready(k, said.message);
-  note_ready(k, said);
-  if (record_) record_->saved().slot[k].said = said.message;
+  if (memory_) memory_->ready(k, reported.message);
+  note_ready(k, reported);
+  if (record_) record_->saved().slot[k].reported = reported.message;
   keep_worker(k);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (!stopping_ && !move(k, SlotState::Ready)) {
     look_at(k);  // a guest wrote over Starting: the word is put back, and the step tried once more
     if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
   }
-  tell_warm();
+  report_warm();
   if (stopping_) return;
-  look_at_gpus(k, said.message);
+  look_at_gpus(k, reported.message);
   if (!transport_->anybody()) end_surplus();
 }
 
-void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
-  slots_[k].jail = {true, said.layers, said.text};
-  learn_gpus(said.message);
+void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
+  slots_[k].jail = {true, reported.layers, reported.text};
+  learn_gpus(reported.message);
   gpu_memory_ = 0;
-  for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
-    gpu_memory_ += said.message.gpu[d].memory;
-  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), said.message, gpus_of_guests());
-  tell_jail(slots_[k].jail);
-  tell_door(slots_[k]);
+  for (std::uint32_t d = 0; d < std::min(reported.message.gpus, ring::max_devices); ++d)
+    gpu_memory_ += reported.message.gpu[d].memory;
+  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), reported.message, gpus_of_guests());
+  report_jail(slots_[k].jail);
+  report_proxy(slots_[k]);
 }
 
 // Logs once, and again when a worker's jail differs.
-void Vm::tell_jail(const WorkerJail& jail) {
-  if (jail == jail_told_) return;
-  jail_told_ = jail;
+void Vm::report_jail(const WorkerJail& jail) {
+  if (jail == jail_reported_) return;
+  jail_reported_ = jail;
   const std::string active = fmt::format("{}", fmt::join(names_of_layers(jail.layers), ", "));
   if (jail.missing.empty()) {
     spdlog::info("{}: the workers' jail is complete: {}", options_.name, active);
@@ -291,7 +291,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (memory_) memory_->gone(k);
   retire_telemetry(slot);
   slot.schedule.reset();
-  slot.door.reset();
+  slot.proxy.reset();
   count_end(k, exit);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
@@ -316,7 +316,7 @@ void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
     case End::Signal: ++ends_.signal; break;
     case End::OtherCode: ++ends_.other_code; break;
   }
-  ends_.last_reason = fmt::format("slot {}: the worker {}", k, said_of(exit));
+  ends_.last_reason = fmt::format("slot {}: the worker {}", k, end_in_words(exit));
   if (exit.end == End::Signal || exit.end == End::OtherCode) keep_failure(k, exit);
   if (exit.end != End::Signal) return;
   ends_.last_signal = ends_.last_reason;
@@ -333,7 +333,7 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
         start_emptying(k);
         break;
       }
-      on_start_failed(k, said_of(exit));
+      on_start_failed(k, end_in_words(exit));
       break;
     case SlotState::Claimed:
     case SlotState::Dead:
@@ -353,7 +353,7 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
   backoff_.failed(Clock::now());
   const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
-  tell_warm();  // the log has the reason for a listener
+  report_warm();  // the log has the reason for a listener
   start_emptying(k);
 }
 

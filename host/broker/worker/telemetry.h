@@ -2,7 +2,7 @@
 //
 // Trust: the worker writes this memory, and a guest may control it. The size is sealed, so reading never faults.
 // Counters are copied once, are only shown, and decide nothing. Its use of device memory is trusted up to its lease
-// (host/broker/alloc/memory_leases.h). The broker reads no trace entries: a tracing client gets a descriptor for them.
+// (host/broker/alloc/memory_reservations.h). The broker reads no trace entries: a tracing client gets a descriptor for them.
 #pragma once
 
 #include <cstdint>

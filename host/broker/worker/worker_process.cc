@@ -21,7 +21,7 @@ namespace {
 
 // The child's descriptors, from 3 on. Some workers lack some of them.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
-              child_orders = 8, child_use = 9, child_bell = 10, child_interrupt = 11, child_life = 12,
+              child_orders = 8, child_use = 9, child_scheduler_doorbell = 10, child_interrupt = 11, child_life = 12,
               child_first_free = 13;
 
 const char* meaning(int code) {
@@ -94,7 +94,7 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
                           {"--group-fd", command.group_entrance, child_group},
                           {"--orders-fd", command.orders_fd, child_orders},
                           {"--use-fd", command.use_fd, child_use},
-                          {"--bell-fd", command.bell_fd, child_bell},
+                          {"--scheduler-doorbell-fd", command.scheduler_doorbell_fd, child_scheduler_doorbell},
                           {"--life-fd", command.life_fd, child_life}}) {
     child.pass(p.fd, p.number);
     if (p.fd >= 0) arguments.insert(arguments.end(), {p.option, std::to_string(p.number)});
@@ -191,14 +191,14 @@ WorkerProcess::Exit WorkerProcess::unknown_exit() const {
 
 void WorkerProcess::on_exit() {
   siginfo_t info{};
-  const bool told = is_child_ && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
-  if (told && info.si_pid == 0) return;  // still running
+  const bool answered = is_child_ && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
+  if (answered && info.si_pid == 0) return;  // still running
   reaped_ = true;
   loop_.forget(exit_watch_);
   loop_.forget(kill_timer_);
   if (control_) control_->stop_reading();
   if (output_) output_->finish();
-  const Exit exit = told ? exit_of(info) : unknown_exit();
+  const Exit exit = answered ? exit_of(info) : unknown_exit();
   const auto gone = events_.gone;  // a copy: the callee may destroy this object
   gone(exit);
 }

@@ -30,8 +30,8 @@ struct WorkerCommand {
   int doorbell_fd = -1;
   int interrupt_fd = -1;  // interrupts the guest; -1: none
   int telemetry_fd = -1;
-  int orders_fd = -1, use_fd = -1, bell_fd = -1;  // GPU time (ring/ops/gpu_use.h); -1: not scheduled
-  int priority = 0;                               // nice value; the broker's own may differ
+  int orders_fd = -1, use_fd = -1, scheduler_doorbell_fd = -1;  // GPU time (ring/ops/gpu_use.h); -1: not scheduled
+  int priority = 0;                                             // nice value; the broker's own may differ
   int life_fd = -1;         // closes when the broker ends, and the worker ends; -1: the kernel kills the worker
   int group_entrance = -1;  // of the control group to join; -1: it stays in the broker's
   WorkerLog* log;           // must outlive the worker

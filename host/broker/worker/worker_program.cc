@@ -53,7 +53,7 @@ bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram
     return false;
   }
   if (!find_mps_control(config.gpu, program.mps_control, error)) return false;
-  program.mps_keeper = own_folder / "ivgpu-mps";
+  program.mps_supervisor = own_folder / "ivgpu-mps";
   program.gputime = own_folder / "ivgpu-gputime";
   program.library = find_gpu_library(config.gpu.library, own_folder, error);
   program.environment = worker_environment();

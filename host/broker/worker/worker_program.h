@@ -23,17 +23,17 @@ struct WorkerProgram {
   std::vector<std::string> environment;
   int priority = 0;                           // nice value of workers
   std::string mps_control;                    // path of nvidia-cuda-mps-control; "": other policy
-  std::string mps_keeper;                     // path of ivgpu-mps
+  std::string mps_supervisor;                 // path of ivgpu-mps
   std::string gputime;                        // path of ivgpu-gputime
   GpuAccounts* accounts = nullptr;            // grants device memory; null: it is not counted
   const Groups* groups = nullptr;             // makes control groups; null: none
   scheduler::Scheduler* scheduler = nullptr;  // schedules GPU time; null: not scheduled
   GpuFactCache* facts = nullptr;              // GPU facts for guests; null: none
   FdStore* store = nullptr;                   // keeps state for the next broker; null: not kept
-  int life_fd = -1;                           // for workers that may outlive the broker (host/base/process/life_line.h)
-  std::uint32_t outlive_ms = 0;               // how long they may
-  Mps* mps = nullptr;                         // null: workers are no MPS clients
-  VmGpus gpus;                                // the VM's; `environment` hides others from its workers
+  int life_fd = -1;              // for workers that may outlive the broker (host/base/process/liveness_pipe.h)
+  std::uint32_t outlive_ms = 0;  // how long they may
+  Mps* mps = nullptr;            // null: workers are no MPS clients
+  VmGpus gpus;                   // the VM's; `environment` hides others from its workers
 };
 
 // Fills all but `accounts`, `groups`, `scheduler`, `facts`, `store`, `life_fd`, `outlive_ms`, `mps` and `gpus`.
@@ -41,7 +41,7 @@ struct WorkerProgram {
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 
-// The GPUs of each VM, in the order of `config.vms`. A VM whose `placement` chooses gets all candidates (settle_gpus()
+// The GPUs of each VM, in the order of `config.vms`. A VM whose `placement` chooses gets all candidates (place_gpus()
 // in host/broker/alloc/placement.h picks one). False if a VM names a missing GPU; `error` names it.
 bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
 

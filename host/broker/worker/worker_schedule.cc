@@ -29,10 +29,10 @@ std::unique_ptr<WorkerSchedule> WorkerSchedule::join(Scheduler& scheduler, Sched
   return place;
 }
 
-void WorkerSchedule::ready(pid_t process, const worker::ReadyMessage& said, const std::vector<Gpu>& gpus) {
+void WorkerSchedule::ready(pid_t process, const worker::ReadyMessage& reported, const std::vector<Gpu>& gpus) {
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus) names.push_back(name_of(gpu));
-  scheduler_.ready(client_, process, said.rm_client, std::move(names));
+  scheduler_.ready(client_, process, reported.rm_client, std::move(names));
 }
 
 }  // namespace host::broker

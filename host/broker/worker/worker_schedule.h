@@ -32,7 +32,7 @@ class WorkerSchedule {
 
   const scheduler::WorkerPages& pages() const { return *pages_; }
   // Takes the worker's ready message, sent before it serves a guest. `gpus`: those that it sees, by its ordinals.
-  void ready(pid_t process, const worker::ReadyMessage& said, const std::vector<Gpu>& gpus);
+  void ready(pid_t process, const worker::ReadyMessage& reported, const std::vector<Gpu>& gpus);
 
  private:
   WorkerSchedule(Scheduler& scheduler, std::shared_ptr<scheduler::WorkerPages> pages)

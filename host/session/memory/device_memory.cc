@@ -19,16 +19,16 @@ void Charge::give_back() { std::exchange(memory_, nullptr)->give_back(device_, s
 bool DeviceMemory::take(unsigned device, std::uint64_t bytes) {
   if (bytes == 0) return true;
   if (device >= accounts_.size() || bytes > absurd) return false;
-  if (take_lent(device, bytes)) return true;
+  if (take_reserved(device, bytes)) return true;
   // Threads ask the lender one at a time. Threads that waited can then use the first one's grant, and the lender gets
   // one question.
   const std::lock_guard one_at_a_time(asking_);
-  if (take_lent(device, bytes) || borrow(device, bytes)) return true;
+  if (take_reserved(device, bytes) || reserve(device, bytes)) return true;
   if (make_room_) make_room_(device);
-  return take_lent(device, bytes) || borrow(device, bytes);
+  return take_reserved(device, bytes) || reserve(device, bytes);
 }
 
-bool DeviceMemory::take_lent(unsigned device, std::uint64_t bytes) {
+bool DeviceMemory::take_reserved(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
   const std::lock_guard lock(a.mutex);
   if (!fits(a, bytes)) return false;
@@ -37,19 +37,19 @@ bool DeviceMemory::take_lent(unsigned device, std::uint64_t bytes) {
 }
 
 // Called under asking_. The bytes count as taken during the question, so that no other thread uses up what is missing.
-bool DeviceMemory::borrow(unsigned device, std::uint64_t bytes) {
+bool DeviceMemory::reserve(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
   std::uint64_t missing = 0;
   {
     const std::lock_guard lock(a.mutex);
     change(device, a, a.taken + bytes);
-    if (a.taken <= a.lent) return true;  // another thread has given memory back meanwhile
-    missing = a.taken - a.lent;
+    if (a.taken <= a.reserved) return true;  // another thread has given memory back meanwhile
+    missing = a.taken - a.reserved;
   }
-  const std::uint64_t lent = lender_->borrow(device, missing);
+  const std::uint64_t reserved = reserver_->reserve(device, missing);
   const std::lock_guard lock(a.mutex);
-  a.lent += lent;
-  if (a.taken <= a.lent) return true;
+  a.reserved += reserved;
+  if (a.taken <= a.reserved) return true;
   change(device, a, a.taken - bytes);
   return false;
 }
@@ -71,21 +71,21 @@ std::uint64_t DeviceMemory::collect(unsigned device) {
   if (device >= accounts_.size()) return 0;
   Account& a = accounts_[device];
   const std::lock_guard lock(a.mutex);
-  if (a.lent <= a.taken) return 0;
-  const std::uint64_t unused = a.lent - a.taken;
-  a.lent = a.taken;
+  if (a.reserved <= a.taken) return 0;
+  const std::uint64_t unused = a.reserved - a.taken;
+  a.reserved = a.taken;
   return unused;
 }
 
-std::optional<Lender::Room> DeviceMemory::room(unsigned device) {
-  if (lender_ == nullptr || device >= accounts_.size()) return std::nullopt;
+std::optional<MemoryReserver::Headroom> DeviceMemory::headroom(unsigned device) {
+  if (reserver_ == nullptr || device >= accounts_.size()) return std::nullopt;
   const std::lock_guard one_at_a_time(asking_);
-  auto room = lender_->room(device);
-  if (!room) return room;
+  auto headroom = reserver_->headroom(device);
+  if (!headroom) return headroom;
   const Account& a = accounts_[device];
   const std::lock_guard lock(a.mutex);
-  if (a.lent > a.taken) room->free += a.lent - a.taken;
-  return room;
+  if (a.reserved > a.taken) headroom->free += a.reserved - a.taken;
+  return headroom;
 }
 
 std::uint64_t DeviceMemory::taken(unsigned device) const {

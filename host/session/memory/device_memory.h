@@ -22,17 +22,17 @@
 
 namespace host {
 
-// Grants a worker device memory: its broker (broker_line.h), or a test.
-class Lender {
+// Grants a worker device memory: its broker (control_channel.h), or a test.
+class MemoryReserver {
  public:
-  virtual ~Lender() = default;
+  virtual ~MemoryReserver() = default;
   // Grants at least `bytes` more of a device, or 0.
-  virtual std::uint64_t borrow(unsigned device, std::uint64_t bytes) = 0;
-  struct Room {
+  virtual std::uint64_t reserve(unsigned device, std::uint64_t bytes) = 0;
+  struct Headroom {
     std::uint64_t free, total;
   };
   // The amount that could still be borrowed, and the VM's limit. Nothing if the VM has no limit.
-  virtual std::optional<Room> room(unsigned device) = 0;
+  virtual std::optional<Headroom> headroom(unsigned device) = 0;
 };
 
 class DeviceMemory;
@@ -74,9 +74,9 @@ class Charge {
 
 class DeviceMemory {
  public:
-  // `lender`: null if nothing limits the session. `published`: kept at the bytes taken of each device.
-  DeviceMemory(Lender* lender, std::span<std::atomic<std::uint64_t>, ring::max_devices> published)
-      : lender_(lender), published_(published) {}
+  // `reserver`: null if nothing limits the session. `published`: kept at the bytes taken of each device.
+  DeviceMemory(MemoryReserver* reserver, std::span<std::atomic<std::uint64_t>, ring::max_devices> published)
+      : reserver_(reserver), published_(published) {}
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
@@ -94,26 +94,27 @@ class DeviceMemory {
   // Returns the unused part of the grant to the lender, and its size to the caller.
   std::uint64_t collect(unsigned device);
   // The limit of the VM, and what the session can still take. Nothing if there is no limit.
-  std::optional<Lender::Room> room(unsigned device);
+  std::optional<MemoryReserver::Headroom> headroom(unsigned device);
   std::uint64_t taken(unsigned device) const;
 
  private:
   struct Account {
     mutable std::mutex mutex;
-    std::uint64_t taken = 0, lent = 0;  // `taken` may exceed `lent` while a thread asks, and after take_anyway()
+    std::uint64_t taken = 0,
+                  reserved = 0;  // `taken` may exceed `reserved` while a thread asks, and after take_anyway()
   };
   // Called under the account's mutex.
   bool fits(const Account& a, std::uint64_t bytes) const {
-    return lender_ == nullptr || (a.lent >= a.taken && bytes <= a.lent - a.taken);
+    return reserver_ == nullptr || (a.reserved >= a.taken && bytes <= a.reserved - a.taken);
   }
   void change(unsigned device, Account& a, std::uint64_t taken) {
     a.taken = taken;
     published_[device].store(taken, std::memory_order_relaxed);
   }
-  bool take_lent(unsigned device, std::uint64_t bytes);
-  bool borrow(unsigned device, std::uint64_t bytes);
+  bool take_reserved(unsigned device, std::uint64_t bytes);
+  bool reserve(unsigned device, std::uint64_t bytes);
 
-  Lender* const lender_;
+  MemoryReserver* const reserver_;
   const std::span<std::atomic<std::uint64_t>, ring::max_devices> published_;
   std::function<void(unsigned)> make_room_;
   std::mutex asking_;  // locked before an account's mutex

@@ -71,8 +71,8 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
   std::uint32_t& number = numbers_[pool];
   if (number == 0) {  // one of the driver's own pools
     int ordinal = -1;
-    const bool told = ask != nullptr && ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS;
-    number = add(pool, told && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device);
+    const bool answered = ask != nullptr && ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS;
+    number = add(pool, answered && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device);
   }
   any_.store(true, std::memory_order_relaxed);
   ++pools_[number].live;

@@ -23,7 +23,7 @@ bool VirtualRanges::holds(std::uint64_t start, std::uint64_t bytes) const {
   return holder_of(start, bytes) != ranges_.end();
 }
 
-std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+std::vector<std::uint64_t> VirtualRanges::commit(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                                  std::uint64_t object) {
   std::lock_guard lock(mutex_);
   const auto at = holder_of(start, bytes);

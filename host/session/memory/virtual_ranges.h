@@ -36,7 +36,7 @@ class VirtualRanges {
   // Commits the effect of a call on [start, start + bytes). Preconditions: the call holds changing(), and one
   // reservation contains the range. `object`: the id of a newly mapped memory object. Returns the object of each
   // mapping that has ended.
-  std::vector<std::uint64_t> settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+  std::vector<std::uint64_t> commit(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                     std::uint64_t object = 0);
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 

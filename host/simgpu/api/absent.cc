@@ -29,8 +29,9 @@ namespace {
 int refuse(const char* name, std::atomic<bool>& reported) {
   constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
   if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed))
-    say(std::string(name) + " is served neither here nor by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows " +
-        "the state of each call that a program makes");
+    report(std::string(name) +
+           " is served neither here nor by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows " +
+           "the state of each call that a program makes");
   return not_supported;
 }
 

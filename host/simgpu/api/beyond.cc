@@ -15,8 +15,9 @@ namespace simgpu {
 namespace {
 
 void report(const char* name) {
-  say(name + std::string(" is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the "
-                         "state of each call that a program makes"));
+  report(name +
+         std::string(" is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the "
+                     "state of each call that a program makes"));
 }
 
 template <auto function, class Symbol>

@@ -82,7 +82,7 @@ CUresult Driver::initialise() {
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   } catch (const std::system_error&) {
-    say("the system gives no thread to run kernels on (RLIMIT_NPROC, or the control group's pids.max)");
+    report("the system gives no thread to run kernels on (RLIMIT_NPROC, or the control group's pids.max)");
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   if (pthread_key_create(&thread_key, end_thread) != 0 || pthread_atfork(nullptr, nullptr, in_forked_child) != 0 ||
@@ -95,19 +95,19 @@ CUresult Driver::initialise() {
 Driver::Driver(const Settings& settings)
     : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
   UsageFile* const usage = settings.usage;
-  UsageEntry* const told = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
+  UsageEntry* const published = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
   // One thread suffices to run all work in order; without a thread nothing would run.
   if (!schedule.start()) throw std::system_error(EAGAIN, std::generic_category());
   for (const std::uint32_t index : settings.visible) {
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory));
     if (const unsigned missing = devices.back()->engine.missing_workers(); missing != 0)
-      say("the system gives no thread for " + std::to_string(missing) + " of the processors: kernels run on fewer");
+      report("the system gives no thread for " + std::to_string(missing) + " of the processors: kernels run on fewer");
     devices.back()->pageable = settings.pageable;
     devices.back()->context_memory = settings.context_memory;
     if (settings.chunks_below != 0) devices.back()->space.impl().place_chunks_below(settings.chunks_below);
-    if (told == nullptr) continue;
-    devices.back()->space.tell_use(&told->bytes[index]);
-    devices.back()->time.share(usage->time[index], told->off[index]);
+    if (published == nullptr) continue;
+    devices.back()->space.publish_use(&published->bytes[index]);
+    devices.back()->time.share(usage->time[index], published->off[index]);
   }
   int ordinal = 0;
   for (const auto& device : devices) {
@@ -200,7 +200,7 @@ void never_issued(const void* handle, HandleKind expected) {
   char line[128];
   std::snprintf(line, sizeof line, "%p was passed as a %s, but was never given out as one.", handle,
                 names[static_cast<std::size_t>(expected)]);
-  say(line);
+  report(line);
   std::abort();
 }
 

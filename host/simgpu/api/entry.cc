@@ -99,7 +99,7 @@ constexpr cuabi::Backend backend{
     .module_functions = functions_of,
     .log =
         [](const char* line) {
-          if (std::getenv("IVGPU_LOG") != nullptr) say(line);
+          if (std::getenv("IVGPU_LOG") != nullptr) report(line);
         }};
 
 CUresult text_of(const char* text, const char** out) {

@@ -32,7 +32,7 @@ Listeners& listeners() {
 
 }  // namespace
 
-void say(const std::string& line) { std::fprintf(stderr, "ivgpu simulated GPU: %s\n", line.c_str()); }
+void report(const std::string& line) { std::fprintf(stderr, "ivgpu simulated GPU: %s\n", line.c_str()); }
 
 bool warnings_wanted() {
   static const bool set = [] {
@@ -43,7 +43,7 @@ bool warnings_wanted() {
 }
 
 void log_error(const std::string& line) {
-  say(line);
+  report(line);
   Listeners& all = listeners();
   const std::lock_guard lock(all.mutex);
   for (const auto& [number, listener] : all.by_number) {

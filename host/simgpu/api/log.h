@@ -8,7 +8,7 @@
 namespace simgpu {
 
 // Prints a line on standard error, prefixed with the simulated GPU's name.
-void say(const std::string& line);
+void report(const std::string& line);
 
 // True if IVGPU_SIM_WARN=1, which `ivgpu sim` sets: report calls that the guest library would refuse. A worker's
 // environment does not have the variable.

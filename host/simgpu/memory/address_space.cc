@@ -107,7 +107,7 @@ bool AddressSpace::Impl::charge(std::size_t size) {
   do {
     if (size > capacity - before) return false;
   } while (!used.compare_exchange_weak(before, before + size, std::memory_order_relaxed));
-  if (told != nullptr) told->fetch_add(size, std::memory_order_relaxed);
+  if (published != nullptr) published->fetch_add(size, std::memory_order_relaxed);
   return true;
 }
 
@@ -265,7 +265,7 @@ bool AddressSpace::remove(Address start) { return impl_->remove(start); }
 bool AddressSpace::set_leaving(Address start, bool leaving) { return impl_->set_leaving(start, leaving); }
 bool AddressSpace::charge(std::size_t size) { return impl_->charge(size); }
 void AddressSpace::discharge(std::size_t size) { impl_->discharge(size); }
-void AddressSpace::tell_use(std::atomic<std::uint64_t>* told) { impl_->told = told; }
+void AddressSpace::publish_use(std::atomic<std::uint64_t>* published) { impl_->published = published; }
 std::optional<Range> AddressSpace::find(Address inside) const { return impl_->find(inside); }
 bool AddressSpace::check(Address start, std::size_t size, bool to_write) const {
   return impl_->check(start, size, to_write);

@@ -40,7 +40,7 @@ struct AddressSpace::Impl {
   bool charge(std::size_t size);
   void discharge(std::size_t size) {
     used.fetch_sub(size, std::memory_order_relaxed);
-    if (told != nullptr) told->fetch_sub(size, std::memory_order_relaxed);
+    if (published != nullptr) published->fetch_sub(size, std::memory_order_relaxed);
   }
   std::optional<Range> find(Address inside);
   bool check(Address start, std::size_t size, bool to_write);
@@ -48,7 +48,7 @@ struct AddressSpace::Impl {
 
   std::size_t capacity = 0;
   std::atomic<std::size_t> used{0};
-  std::atomic<std::uint64_t>* told = nullptr;  // set before the first use; may lie in shared memory
+  std::atomic<std::uint64_t>* published = nullptr;  // set before the first use; may lie in shared memory
   std::atomic<std::uint64_t> generation{1};
   TextureTable textures;
 

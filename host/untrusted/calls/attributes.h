@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "host/untrusted/marshal/taken.h"
+#include "host/untrusted/marshal/decoded_request.h"
 
 namespace host::calls {
 

@@ -1,8 +1,8 @@
 // Host functions in a stream's order: the driver gets a function of the worker's, which has the guest call the
 // program's.
+#include "host/untrusted/callbacks/host_calls.h"
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/node_parts.h"
-#include "host/untrusted/lanes/host_calls.h"
 #include "host/untrusted/marshal/captured.h"
 
 namespace host::calls {
@@ -30,7 +30,7 @@ CUgraph captured_graph(const Driver& driver, CUstream stream) {
 
 }  // namespace
 
-CUresult cuLaunchHostFunc(asked::cuLaunchHostFunc& a) {
+CUresult cuLaunchHostFunc(call_of::cuLaunchHostFunc& a) {
   const auto stream = a.handle<CUstream>(&api::HostFunctionRecord::stream);
   if (a.session().graphs.captures.any())
     if (const CUstream captured = Captures::in_thread(stream, a.request.per_thread());
@@ -42,14 +42,14 @@ CUresult cuLaunchHostFunc(asked::cuLaunchHostFunc& a) {
                    [&](HostCall* call) { return a.call(stream, &HostCall::run, static_cast<void*>(call)); });
 }
 
-CUresult cuStreamAddCallback(asked::cuStreamAddCallback& a) {
+CUresult cuStreamAddCallback(call_of::cuStreamAddCallback& a) {
   const auto stream = a.handle<CUstream>(&api::HostFunctionRecord::stream);
   return give_call(a.session(), a.record.token, [&](HostCall* call) {
     return a.call(stream, &HostCall::run_with_status, static_cast<void*>(call), 0U);
   });
 }
 
-CUresult cuUserObjectCreate(asked::cuUserObjectCreate& a) {
+CUresult cuUserObjectCreate(call_of::cuUserObjectCreate& a) {
   const auto& [id, token, references, flags] = a.record;
   auto call = std::make_unique<HostCall>(HostCall{a.session().callbacks.calls, token, id});
   CUuserObject object = nullptr;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "host/session/session.h"
-#include "host/untrusted/marshal/taken.h"
+#include "host/untrusted/marshal/decoded_request.h"
 
 namespace host::calls {
 
@@ -32,7 +32,7 @@ inline void set_sides(CUDA_MEMCPY3D& copy, const CopySide& to, const CopySide& f
 
 // Without the stream.
 template <class R>
-CUDA_MEMCPY3D copy_of(const Taken<R>& t) {
+CUDA_MEMCPY3D copy_of(const DecodedRequest<R>& t) {
   using Record = api::CopyTexelsRecord;
   using api::TexelsSide;
   const Record& record = t.record;

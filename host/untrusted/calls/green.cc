@@ -8,18 +8,18 @@
 
 namespace host::calls {
 
-CUresult cuGreenCtxCreate(asked::cuGreenCtxCreate& a) {
+CUresult cuGreenCtxCreate(call_of::cuGreenCtxCreate& a) {
   const api::CreateGreenContextRecord& wanted = a.record;
   return a.session().create_green_context(wanted.number, static_cast<CUdevice>(wanted.device),
                                           a.handle<CUdevResourceDesc>(&api::CreateGreenContextRecord::description),
                                           wanted.flags);
 }
 
-CUresult cuGreenCtxDestroy(asked::cuGreenCtxDestroy& a) {
+CUresult cuGreenCtxDestroy(call_of::cuGreenCtxDestroy& a) {
   return a.session().destroy_context(static_cast<unsigned>(a.record.number));
 }
 
-CUresult cuDevSmResourceSplitByCount(asked::cuDevSmResourceSplitByCount& a) {
+CUresult cuDevSmResourceSplitByCount(call_of::cuDevSmResourceSplitByCount& a) {
   using Record = api::SplitResourceRecord;
   const bool wants_groups = (a.record.wants & Record::wants_groups) != 0;
   const bool wants_rest = (a.record.wants & Record::wants_rest) != 0;

@@ -28,19 +28,20 @@ std::uint64_t word(const std::byte* words, std::size_t i) {
 
 }  // namespace
 
-std::vector<CUjit_option> option_names(const TakenImage& image, std::size_t count) {
+std::vector<CUjit_option> option_names(const DecodedImage& image, std::size_t count) {
   std::vector<CUjit_option> names;
   for (std::size_t i = 0; i < count; ++i) names.push_back(static_cast<CUjit_option>(word(image.options, i)));
   return names;
 }
 
-std::vector<std::uint64_t> option_values(const TakenImage& image, std::size_t count) {
+std::vector<std::uint64_t> option_values(const DecodedImage& image, std::size_t count) {
   std::vector<std::uint64_t> values;
   for (std::size_t i = 0; i < count; ++i) values.push_back(word(image.values, i));
   return values;
 }
 
-LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image) : r_(r), record_(record) {
+LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const DecodedImage& image)
+    : r_(r), record_(record) {
   if (record.parts != 1 && record.form != static_cast<std::uint32_t>(api::ImageForm::Prelinked)) {
     refused_ = r.broken();
   } else if (!read_.take(r.session.code.budget, image.bytes)) {  // taken before the image is copied
@@ -70,7 +71,7 @@ bool LoadRequest::take_held() {
          held_.take(r_.session.code.budget, bytes + unpacked);
 }
 
-void LoadRequest::read_parts(const TakenImage& image) {
+void LoadRequest::read_parts(const DecodedImage& image) {
   bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part, so that PTX text without its NUL ends
   const bool staged = image.arena.there();
   if (staged)

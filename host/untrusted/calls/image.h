@@ -11,18 +11,18 @@
 #include <vector>
 
 #include "host/session/links.h"
-#include "host/untrusted/marshal/taken.h"
+#include "host/untrusted/marshal/decoded_request.h"
 
 namespace host::calls {
 
 // The JIT options after a record, `count` of them.
-std::vector<CUjit_option> option_names(const TakenImage& image, std::size_t count);
-std::vector<std::uint64_t> option_values(const TakenImage& image, std::size_t count);
+std::vector<CUjit_option> option_names(const DecodedImage& image, std::size_t count);
+std::vector<std::uint64_t> option_values(const DecodedImage& image, std::size_t count);
 
 class LoadRequest {
  public:
   // Copies the image. If ok() is false, the call returns refused().
-  LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image);
+  LoadRequest(Request& r, const api::LoadRecord& record, const DecodedImage& image);
   LoadRequest(const LoadRequest&) = delete;
   LoadRequest& operator=(const LoadRequest&) = delete;
 
@@ -43,7 +43,7 @@ class LoadRequest {
   void reply(CUresult result);
 
  private:
-  void read_parts(const TakenImage& image);
+  void read_parts(const DecodedImage& image);
   bool parts_keep_within() const;
   void assemble();
 
@@ -58,12 +58,12 @@ class LoadRequest {
   const void* image_ = nullptr;
   std::uint64_t wrapper_[3] = {};
   std::vector<const void*> prelinked_;
-  std::optional<LentOptions> options_;
+  std::optional<DriverJitOptions> options_;
 };
 
 // A whole load. `make(load, handle)` calls the driver.
 template <class T, class R, class Make>
-CUresult load_image(Taken<R>& t, Make make) {
+CUresult load_image(DecodedRequest<R>& t, Make make) {
   LoadRequest load(t.request, t.record, t.image());
   if (!load.ok()) return load.refused();
   T handle = nullptr;

@@ -7,10 +7,12 @@
 namespace host::calls {
 namespace {
 
-CUfunction function_of(const Taken<api::LaunchRecord>& t) { return t.handle<CUfunction>(&api::LaunchRecord::function); }
+CUfunction function_of(const DecodedRequest<api::LaunchRecord>& t) {
+  return t.handle<CUfunction>(&api::LaunchRecord::function);
+}
 
 // A launch that is not captured passes the packed block, which needs no layout.
-Parameters parameters_of(const Taken<api::LaunchRecord>& t) {
+Parameters parameters_of(const DecodedRequest<api::LaunchRecord>& t) {
   return {t.session(),          t.record.function,
           function_of(t),       t.behind(&api::LaunchRecord::param_bytes),
           t.record.param_bytes, t.session().graphs.captures.any() && t.record.used_extra == 0};
@@ -18,7 +20,7 @@ Parameters parameters_of(const Taken<api::LaunchRecord>& t) {
 
 }  // namespace
 
-CUresult cuLaunchKernel(asked::cuLaunchKernel& a) {
+CUresult cuLaunchKernel(call_of::cuLaunchKernel& a) {
   Parameters params = parameters_of(a);
   const auto& [gx, gy, gz] = a.record.grid;
   const auto& [bx, by, bz] = a.record.block;
@@ -26,7 +28,7 @@ CUresult cuLaunchKernel(asked::cuLaunchKernel& a) {
   return a.call(function_of(a), gx, gy, gz, bx, by, bz, a.record.shared, stream, params.each(), params.extra());
 }
 
-CUresult cuLaunchKernelEx(asked::cuLaunchKernelEx& a) {
+CUresult cuLaunchKernelEx(call_of::cuLaunchKernelEx& a) {
   Parameters params = parameters_of(a);
   const LaunchConfig config(a);
   return a.call(config.get(), function_of(a), params.each(), params.extra());

@@ -1,14 +1,14 @@
 // The configuration of a launch record for cuLaunchKernelEx. Precondition: the record outlives this object.
 #pragma once
 
-#include "host/untrusted/marshal/taken.h"
+#include "host/untrusted/marshal/decoded_request.h"
 
 namespace host::calls {
 
 class LaunchConfig {
  public:
   template <class R>
-  explicit LaunchConfig(const Taken<R>& t) {
+  explicit LaunchConfig(const DecodedRequest<R>& t) {
     const api::LaunchRecord& record = t.record;
     config_.gridDimX = record.grid[0], config_.gridDimY = record.grid[1], config_.gridDimZ = record.grid[2];
     config_.blockDimX = record.block[0], config_.blockDimY = record.block[1], config_.blockDimZ = record.block[2];

@@ -5,28 +5,28 @@
 
 namespace host::calls {
 
-CUresult cuLibraryLoadData(asked::cuLibraryLoadData& a) {
+CUresult cuLibraryLoadData(call_of::cuLibraryLoadData& a) {
   return load_image<CUlibrary>(a, [&](LoadRequest& load, CUlibrary* library) {
     return a.call(library, load.image(), load.options(), load.values(), load.option_count(), nullptr, nullptr, 0u);
   });
 }
 
-CUresult cuLibraryGetKernel(asked::cuLibraryGetKernel& a) { return find_by_name<CUkernel, CUlibrary>(a); }
+CUresult cuLibraryGetKernel(call_of::cuLibraryGetKernel& a) { return find_by_name<CUkernel, CUlibrary>(a); }
 
-CUresult cuLibraryEnumerateKernels(asked::cuLibraryEnumerateKernels& a) {
+CUresult cuLibraryEnumerateKernels(call_of::cuLibraryEnumerateKernels& a) {
   return find_in_list<CUkernel, CUlibrary>(a, a.driver().cuLibraryGetKernelCount, a.driver().cuKernelGetName);
 }
 
-CUresult cuLibraryGetGlobal(asked::cuLibraryGetGlobal& a) { return find_global<CUlibrary>(a); }
-CUresult cuLibraryGetManaged(asked::cuLibraryGetManaged& a) { return find_global<CUlibrary, Globals::Managed>(a); }
+CUresult cuLibraryGetGlobal(call_of::cuLibraryGetGlobal& a) { return find_global<CUlibrary>(a); }
+CUresult cuLibraryGetManaged(call_of::cuLibraryGetManaged& a) { return find_global<CUlibrary, Globals::Managed>(a); }
 
-CUresult cuKernelGetFunction(asked::cuKernelGetFunction& a) {
+CUresult cuKernelGetFunction(call_of::cuKernelGetFunction& a) {
   CUfunction function = nullptr;
   const CUresult result = a.call(&function, a.handle<CUkernel>(&api::DeriveRecord::from));
   return result != CUDA_SUCCESS ? result : answer_found(a, function, {});
 }
 
-CUresult cuLibraryGetModule(asked::cuLibraryGetModule& a) {
+CUresult cuLibraryGetModule(call_of::cuLibraryGetModule& a) {
   CUmodule module = nullptr;
   const CUresult result = a.call(&module, a.handle<CUlibrary>(&api::DeriveRecord::from));
   if (result != CUDA_SUCCESS) return result;

@@ -45,13 +45,13 @@ CUresult keep_image(Session& session, Link& link, const void* image, std::size_t
 
 }  // namespace
 
-CUresult cuLinkCreate_v2(asked::cuLinkCreate_v2& a) {
+CUresult cuLinkCreate_v2(call_of::cuLinkCreate_v2& a) {
   const std::size_t count = a.record.options;
   const auto link = std::make_shared<Link>(option_names(a.image(), count), option_values(a.image(), count));
   if (!take_share(a.session(), *link, link->options.log_bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard lock(link->mutex);
   CUlinkState state = nullptr;
-  LentOptions& options = link->options;
+  DriverJitOptions& options = link->options;
   const CUresult result = a.call(options.count(), options.names(), options.values(), &state);
   options.report(a.request.out);
   if (result != CUDA_SUCCESS) return a.request.out_on_error = a.request.out.used(), result;
@@ -60,7 +60,7 @@ CUresult cuLinkCreate_v2(asked::cuLinkCreate_v2& a) {
   return a.put(state) ? CUDA_SUCCESS : a.request.broken();
 }
 
-CUresult cuLinkAddData_v2(asked::cuLinkAddData_v2& a) {
+CUresult cuLinkAddData_v2(call_of::cuLinkAddData_v2& a) {
   for (const CUjit_option name : option_names(a.image(), a.record.options))
     if (api::is_of_whole_link(name)) return a.request.broken();
   LoadRequest input(a.request, a.record, a.image());
@@ -76,7 +76,7 @@ CUresult cuLinkAddData_v2(asked::cuLinkAddData_v2& a) {
   });
 }
 
-CUresult cuLinkComplete(asked::cuLinkComplete& a) {
+CUresult cuLinkComplete(call_of::cuLinkComplete& a) {
   return with_link(a.request, a.record.id, [&](Link& link) {
     void* image = nullptr;
     std::size_t bytes = 0;
@@ -87,7 +87,7 @@ CUresult cuLinkComplete(asked::cuLinkComplete& a) {
   });
 }
 
-CUresult take_image(asked::take_image& a) {
+CUresult take_image(call_of::take_image& a) {
   const std::shared_ptr<Link> link = a.session().code.links.find(a.record.id);
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   std::lock_guard lock(link->mutex);
@@ -96,7 +96,7 @@ CUresult take_image(asked::take_image& a) {
   return a.answer(CUDA_SUCCESS, {.length = 0}, rest.first(std::min<std::uint64_t>(a.record.room, rest.size())));
 }
 
-CUresult cuLinkDestroy(asked::cuLinkDestroy& a) {
+CUresult cuLinkDestroy(call_of::cuLinkDestroy& a) {
   return with_link(a.request, a.record.id, [&](Link& link) {
     const CUresult result = a.call(a.handle<CUlinkState>(&api::CloseRecord::id));
     link.ended = result == CUDA_SUCCESS;

@@ -55,7 +55,7 @@ KernelInfo info_of(const Request& r, CUkernel kernel) {
 }
 
 // Copies the name before checking it.
-CUresult bring_name(asked::bring_name& a) {
+CUresult bring_name(call_of::bring_name& a) {
   std::string name(a.record.bytes, '\0');
   a.arena().copy_out(name.data(), 0, name.size());
   if (a.request.brought_name == nullptr || name.find('\0') != name.size() - 1) return a.request.broken();
@@ -64,7 +64,7 @@ CUresult bring_name(asked::bring_name& a) {
   return CUDA_SUCCESS;
 }
 
-CUresult take_name(asked::take_name& a) {
+CUresult take_name(call_of::take_name& a) {
   const api::TakeNameRecord& r = a.record;
   if ((r.function == 0) == (r.kernel == 0)) return a.request.broken();
   const Driver& d = a.driver();

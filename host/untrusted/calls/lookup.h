@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "host/untrusted/marshal/taken.h"
+#include "host/untrusted/marshal/decoded_request.h"
 
 namespace host::calls {
 
@@ -29,7 +29,7 @@ inline bool fits_into_reply(const KernelInfo& info, std::string_view name) {
 // guest asks for it separately. If the rest does not fit, the session drops the proposed id. The guest could not read
 // the reply, and would use the id for another object.
 template <class T, class R>
-CUresult answer_found(Taken<R>& t, T found, std::string_view called) {
+CUresult answer_found(DecodedRequest<R>& t, T found, std::string_view called) {
   const std::uint64_t id = t.put_once(found);
   if (id == 0) return t.request.broken();
   const KernelInfo info = info_of(t.request, found);
@@ -88,7 +88,7 @@ void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
   const std::uint64_t owner = library != 0 ? library : from;
   const std::uint16_t context = a.request.context_of_memory(from);
-  a.session().memory.mirrors.found(
+  a.session().memory.shadow_copies.found(
       {.start = address, .bytes = bytes, .owner = owner, .context = context, .name = std::string(a.text())});
   const bool is_librarys = api::Id::of(owner).kind == api::Handle::Library;
   a.session().memory.addresses.add(

@@ -4,7 +4,7 @@
 
 namespace host::calls {
 
-CUresult cuMemAlloc_v2(asked::cuMemAlloc_v2& a) {
+CUresult cuMemAlloc_v2(call_of::cuMemAlloc_v2& a) {
   api::AllocateReply reply{.address = 0, .pitch = 0, .bytes = a.record.bytes};
   CUdeviceptr address = 0;
   if (!a.request.may_take(of_allocation(a.record.bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -13,7 +13,7 @@ CUresult cuMemAlloc_v2(asked::cuMemAlloc_v2& a) {
   return a.answer(result, reply);
 }
 
-CUresult cuMemAllocPitch_v2(asked::cuMemAllocPitch_v2& a) {
+CUresult cuMemAllocPitch_v2(call_of::cuMemAllocPitch_v2& a) {
   CUdeviceptr address = 0;
   std::size_t pitch = 0;
   if (!a.request.may_take(of_rows(a.record.bytes, a.record.height))) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -21,9 +21,9 @@ CUresult cuMemAllocPitch_v2(asked::cuMemAllocPitch_v2& a) {
   return a.answer(result, {{.address = address, .pitch = pitch, .bytes = pitch * a.record.height}});
 }
 
-CUresult cuMemFree_v2(asked::cuMemFree_v2& a) { return a.call(a.record.address); }
+CUresult cuMemFree_v2(call_of::cuMemFree_v2& a) { return a.call(a.record.address); }
 
-CUresult cuPointerSetAttribute(asked::cuPointerSetAttribute& a) {
+CUresult cuPointerSetAttribute(call_of::cuPointerSetAttribute& a) {
   const unsigned on = a.record.sync_memops != 0;
   return a.call(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a.record.address);
 }

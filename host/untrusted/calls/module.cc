@@ -7,7 +7,7 @@
 namespace host::calls {
 namespace {
 
-CUresult load_module(Taken<api::LoadModuleRecord>& t) {
+CUresult load_module(DecodedRequest<api::LoadModuleRecord>& t) {
   return load_image<CUmodule>(t, [&](LoadRequest& load, CUmodule* module) {
     return t.driver().cuModuleLoadDataEx(module, load.image(), load.option_count(), load.options(), load.values());
   });
@@ -25,18 +25,18 @@ CUresult find_reference(A& a) {
 
 }  // namespace
 
-CUresult cuModuleLoadData(asked::cuModuleLoadData& a) { return load_module(a); }
-CUresult cuModuleLoadDataEx(asked::cuModuleLoadDataEx& a) { return load_module(a); }
+CUresult cuModuleLoadData(call_of::cuModuleLoadData& a) { return load_module(a); }
+CUresult cuModuleLoadDataEx(call_of::cuModuleLoadDataEx& a) { return load_module(a); }
 
-CUresult cuModuleGetFunction(asked::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
+CUresult cuModuleGetFunction(call_of::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
 
-CUresult cuModuleEnumerateFunctions(asked::cuModuleEnumerateFunctions& a) {
+CUresult cuModuleEnumerateFunctions(call_of::cuModuleEnumerateFunctions& a) {
   return find_in_list<CUfunction, CUmodule>(a, a.driver().cuModuleGetFunctionCount, a.driver().cuFuncGetName);
 }
 
-CUresult cuModuleGetGlobal_v2(asked::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
+CUresult cuModuleGetGlobal_v2(call_of::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
 
-CUresult cuModuleGetTexRef(asked::cuModuleGetTexRef& a) { return find_reference<CUtexref>(a); }
-CUresult cuModuleGetSurfRef(asked::cuModuleGetSurfRef& a) { return find_reference<CUsurfref>(a); }
+CUresult cuModuleGetTexRef(call_of::cuModuleGetTexRef& a) { return find_reference<CUtexref>(a); }
+CUresult cuModuleGetSurfRef(call_of::cuModuleGetSurfRef& a) { return find_reference<CUsurfref>(a); }
 
 }  // namespace host::calls

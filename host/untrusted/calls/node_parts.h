@@ -1,8 +1,8 @@
 // Shared by the calls that make nodes.
 #pragma once
 
-#include "host/untrusted/lanes/host_calls.h"
-#include "host/untrusted/marshal/taken.h"
+#include "host/untrusted/callbacks/host_calls.h"
+#include "host/untrusted/marshal/decoded_request.h"
 
 namespace host::calls {
 
@@ -27,14 +27,14 @@ template <class Give>
 CUresult give_function(const Request& r, std::uint64_t token, CUgraph graph, Give give, bool copies = false) {
   const Driver& driver = r.session.driver;
   auto* const call = new HostCall{.calls = r.session.callbacks.calls, .token = token, .object = 0, .copies = copies};
-  CUuserObject keeper = nullptr;
-  CUresult result = driver.cuUserObjectCreate(&keeper, call, &HostCall::end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+  CUuserObject user_object = nullptr;
+  CUresult result = driver.cuUserObjectCreate(&user_object, call, &HostCall::end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   if (result != CUDA_SUCCESS) return HostCall::end(call), result;
   const CUDA_HOST_NODE_PARAMS params{.fn = &HostCall::run_again, .userData = call};
   result = give(&params);
   if (result == CUDA_SUCCESS && graph != nullptr)
-    driver.cuGraphRetainUserObject(graph, keeper, 1, CU_GRAPH_USER_OBJECT_MOVE);
-  if (result != CUDA_SUCCESS) driver.cuUserObjectRelease(keeper, 1);
+    driver.cuGraphRetainUserObject(graph, user_object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+  if (result != CUDA_SUCCESS) driver.cuUserObjectRelease(user_object, 1);
   return result;
 }
 

@@ -4,14 +4,14 @@
 
 namespace host::calls {
 
-CUresult cuOccupancyMaxPotentialClusterSize(asked::cuOccupancyMaxPotentialClusterSize& a) {
+CUresult cuOccupancyMaxPotentialClusterSize(call_of::cuOccupancyMaxPotentialClusterSize& a) {
   const LaunchConfig config(a);
   int blocks = 0;
   const CUresult result = a.call(&blocks, a.handle<CUfunction>(&api::LaunchRecord::function), config.get());
   return a.answer(result, {.clusters = static_cast<std::uint64_t>(blocks)});
 }
 
-CUresult cuOccupancyMaxActiveClusters(asked::cuOccupancyMaxActiveClusters& a) {
+CUresult cuOccupancyMaxActiveClusters(call_of::cuOccupancyMaxActiveClusters& a) {
   const LaunchConfig config(a);
   int clusters = 0;
   const CUresult result = a.call(&clusters, a.handle<CUfunction>(&api::LaunchRecord::function), config.get());

@@ -11,7 +11,7 @@ namespace {
 
 // Calls `use(graph)` with the child graph for a record's copy; the driver clones it.
 template <class R, class Use>
-CUresult with_child(const Taken<R>& t, const CUDA_HOST_NODE_PARAMS& function, Use use) {
+CUresult with_child(const DecodedRequest<R>& t, const CUDA_HOST_NODE_PARAMS& function, Use use) {
   CUresult result = CUDA_SUCCESS;
   CUgraph const child =
       PageableNode::make(t.driver(), function, copy_of(t), context_of(t.request), t.record.to_device != 0, result);
@@ -34,7 +34,7 @@ struct Front {
 }  // namespace
 
 // Adds the node as the driver adds its own: after the stream's dependencies, which it replaces.
-CUresult capture_pageable(asked::capture_pageable& a) {
+CUresult capture_pageable(call_of::capture_pageable& a) {
   const Driver& driver = a.driver();
   const CUstream stream =
       Captures::in_thread(a.handle<CUstream>(&api::CopyTexelsRecord::stream), a.request.per_thread());
@@ -63,7 +63,7 @@ CUresult capture_pageable(asked::capture_pageable& a) {
   return give_function(a.request, a.record.token, front.graph, give, true);
 }
 
-CUresult add_pageable(asked::add_pageable& a) {
+CUresult add_pageable(call_of::add_pageable& a) {
   using R = api::AddPageableRecord;
   const auto beside = a.session().making();
   if (!a.session().may_make_another()) return forget_token(a.session(), a.record.token), CUDA_ERROR_OUT_OF_MEMORY;
@@ -80,7 +80,7 @@ CUresult add_pageable(asked::add_pageable& a) {
 }
 
 // A copy in the opposite direction would be a different node, which the driver refuses as well.
-CUresult set_pageable(asked::set_pageable& a) {
+CUresult set_pageable(call_of::set_pageable& a) {
   const auto node = a.handle<CUgraphNode>(&api::SetPageableRecord::node);
   const auto found = PageableNode::of(a.driver(), node);
   if (!found || found->to_device != (a.record.to_device != 0))
@@ -93,7 +93,7 @@ CUresult set_pageable(asked::set_pageable& a) {
   return give_function(a.request, a.record.token, graph_of(a.request, a.record.node), give, true);
 }
 
-CUresult exec_set_pageable(asked::exec_set_pageable& a) {
+CUresult exec_set_pageable(call_of::exec_set_pageable& a) {
   using R = api::ExecPageableRecord;
   const auto node = a.handle<CUgraphNode>(&R::node);
   const auto found = PageableNode::of(a.driver(), node);

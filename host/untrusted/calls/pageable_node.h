@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "host/driver/driver.h"
-#include "host/untrusted/lanes/host_calls.h"
+#include "host/untrusted/callbacks/host_calls.h"
 
 namespace host {
 

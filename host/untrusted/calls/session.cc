@@ -17,7 +17,7 @@ bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) 
 
 }  // namespace
 
-CUresult hello(asked::hello& a) {
+CUresult hello(call_of::hello& a) {
   Session& session = a.session();
   const auto& [window, pin_bytes] = a.record;
   if (pin_bytes != 0 && !may_pin(session, 0, pin_bytes)) return a.request.broken();
@@ -29,33 +29,33 @@ CUresult hello(asked::hello& a) {
   return a.answer(result, {.arena_address = session.arena.address()});
 }
 
-CUresult pin_arena(asked::pin_arena& a) {
+CUresult pin_arena(call_of::pin_arena& a) {
   const auto& [offset, bytes] = a.record;
   if (!a.session().protocol.greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
   return a.session().arena.pin(offset, bytes);
 }
 
-CUresult join_arena(asked::join_arena& a) {
+CUresult join_arena(call_of::join_arena& a) {
   const auto& [offset, bytes] = a.record;
   if (!a.session().protocol.greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
   return a.session().arena.join_pins(offset, bytes);
 }
 
-CUresult mirror_variable(asked::mirror_variable& a) {
+CUresult shadow_variable(call_of::shadow_variable& a) {
   const auto beside = a.session().making();
-  return a.session().memory.mirrors.add(a.record.address, a.record.arena, a.arena());
+  return a.session().memory.shadow_copies.add(a.record.address, a.record.arena, a.arena());
 }
 
 // The ranges need no trust: a guest's ranges harm only its own session.
-CUresult avoid(asked::avoid& a) {
+CUresult exclude(call_of::exclude& a) {
   const auto& [start, bytes] = a.record;
   const bool fits = start != 0 && start < api::end_of_addresses && bytes <= api::end_of_addresses - start;
-  if (!a.session().protocol.greeted() || !fits || bytes == 0 || bytes > api::max_avoided_range)
+  if (!a.session().protocol.greeted() || !fits || bytes == 0 || bytes > api::max_excluded_range)
     return a.request.broken();
   return a.session().memory.excluded.add(start, bytes);
 }
 
-CUresult disturb(asked::disturb& a) {
+CUresult disturb(call_of::disturb& a) {
   if (!a.session().graphs.captures.any()) return CUDA_SUCCESS;
   const ProgramsMode here(a.driver(), a.session().graphs.captures, a.request.capture_mode());
   return a.driver().cuMemFree_v2(0);
@@ -63,7 +63,7 @@ CUresult disturb(asked::disturb& a) {
 
 // The legacy stream waits for all streams of the context that are not CU_STREAM_NON_BLOCKING. While one of these is
 // captured, waiting for the legacy stream or for other threads' per-thread streams is prohibited.
-CUresult await_context(asked::await_context& a) {
+CUresult await_context(call_of::await_context& a) {
   Session& session = a.session();
   if (!session.graphs.captures.any()) return a.driver().cuCtxSynchronize();
   for (void* const handle : session.objects.handles_in(a.request.context, api::Handle::Stream)) {
@@ -76,7 +76,7 @@ CUresult await_context(asked::await_context& a) {
   return may_wait ? a.driver().cuStreamSynchronize(CU_STREAM_LEGACY) : CUDA_SUCCESS;
 }
 
-CUresult take_output(asked::take_output& a) {
+CUresult take_output(call_of::take_output& a) {
   ring::Writer& out = a.request.out;
   std::array<std::byte, api::max_output> text;
   const std::size_t length = host::take_output(std::span(text).first(a.record.room));

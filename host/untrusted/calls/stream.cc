@@ -4,11 +4,11 @@
 
 namespace host::calls {
 
-CUresult cuStreamSetAttribute(asked::cuStreamSetAttribute& a) {
+CUresult cuStreamSetAttribute(call_of::cuStreamSetAttribute& a) {
   return set_attribute(a, a.handle<CUstream>(&api::SetStreamAttributeRecord::stream));
 }
 
-CUresult cuStreamGetAttribute(asked::cuStreamGetAttribute& a) {
+CUresult cuStreamGetAttribute(call_of::cuStreamGetAttribute& a) {
   return get_attribute(a, a.handle<CUstream>(&api::GetStreamAttributeRecord::stream));
 }
 

@@ -29,7 +29,7 @@ CUresult answer_with(A& a, F&& make) {
 
 }  // namespace
 
-CUresult cuTensorMapEncodeTiled(asked::cuTensorMapEncodeTiled& a) {
+CUresult cuTensorMapEncodeTiled(call_of::cuTensorMapEncodeTiled& a) {
   const auto& r = a.record;
   return answer_with(a, [&](CUtensorMap* map) {
     return a.call(map, as<CUtensorMapDataType>(r.type), r.rank, address_of(r.address),
@@ -39,7 +39,7 @@ CUresult cuTensorMapEncodeTiled(asked::cuTensorMapEncodeTiled& a) {
   });
 }
 
-CUresult cuTensorMapEncodeIm2col(asked::cuTensorMapEncodeIm2col& a) {
+CUresult cuTensorMapEncodeIm2col(call_of::cuTensorMapEncodeIm2col& a) {
   const auto& r = a.record;
   return answer_with(a, [&](CUtensorMap* map) {
     return a.call(map, as<CUtensorMapDataType>(r.type), r.rank, address_of(r.address),
@@ -50,7 +50,7 @@ CUresult cuTensorMapEncodeIm2col(asked::cuTensorMapEncodeIm2col& a) {
   });
 }
 
-CUresult cuTensorMapEncodeIm2colWide(asked::cuTensorMapEncodeIm2colWide& a) {
+CUresult cuTensorMapEncodeIm2colWide(call_of::cuTensorMapEncodeIm2colWide& a) {
   const auto& r = a.record;
   return answer_with(a, [&](CUtensorMap* map) {
     return a.call(map, as<CUtensorMapDataType>(r.type), r.rank, address_of(r.address),
@@ -61,7 +61,7 @@ CUresult cuTensorMapEncodeIm2colWide(asked::cuTensorMapEncodeIm2colWide& a) {
   });
 }
 
-CUresult cuTensorMapReplaceAddress(asked::cuTensorMapReplaceAddress& a) {
+CUresult cuTensorMapReplaceAddress(call_of::cuTensorMapReplaceAddress& a) {
   return answer_with(a, [&](CUtensorMap* map) {
     std::memcpy(map, a.record.map, sizeof *map);
     return a.call(map, address_of(a.record.address));

@@ -31,7 +31,7 @@ float number(std::uint32_t bits) {
   return value;
 }
 
-CUDA_RESOURCE_DESC resource_of(const Taken<Record>& t) {
+CUDA_RESOURCE_DESC resource_of(const DecodedRequest<Record>& t) {
   const TextureResource& from = t.record.resource;
   auto to = zeroed<CUDA_RESOURCE_DESC>();
   to.resType = enumerator<CUresourcetype>(from.type);
@@ -100,7 +100,7 @@ CUresult answer(A& a, CUresult result, unsigned long long object) {
 
 }  // namespace
 
-CUresult cuTexObjectCreate(asked::cuTexObjectCreate& a) {
+CUresult cuTexObjectCreate(call_of::cuTexObjectCreate& a) {
   if (!names_its_resource(a.record.resource)) return a.request.broken();
   const CUDA_RESOURCE_DESC resource = resource_of(a);
   const CUDA_TEXTURE_DESC sampling = sampling_of(a.record.sampling);
@@ -110,11 +110,11 @@ CUresult cuTexObjectCreate(asked::cuTexObjectCreate& a) {
   return answer(a, result, object);
 }
 
-CUresult cuTexObjectDestroy(asked::cuTexObjectDestroy& a) {
+CUresult cuTexObjectDestroy(call_of::cuTexObjectDestroy& a) {
   return a.call(number_of(a.handle<void*>(&api::CloseRecord::id)));
 }
 
-CUresult cuSurfObjectCreate(asked::cuSurfObjectCreate& a) {
+CUresult cuSurfObjectCreate(call_of::cuSurfObjectCreate& a) {
   if (a.record.array == 0) return a.request.broken();
   auto resource = zeroed<CUDA_RESOURCE_DESC>();
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
@@ -124,7 +124,7 @@ CUresult cuSurfObjectCreate(asked::cuSurfObjectCreate& a) {
   return answer(a, result, object);
 }
 
-CUresult cuSurfObjectDestroy(asked::cuSurfObjectDestroy& a) {
+CUresult cuSurfObjectDestroy(call_of::cuSurfObjectDestroy& a) {
   return a.call(number_of(a.handle<void*>(&api::CloseRecord::id)));
 }
 
@@ -143,7 +143,7 @@ CUresult bind_rows(A& a) {
 
 }  // namespace
 
-CUresult cuTexRefSetAddress2D_v2(asked::cuTexRefSetAddress2D_v2& a) { return bind_rows(a); }
-CUresult cuTexRefSetAddress2D_v3(asked::cuTexRefSetAddress2D_v3& a) { return bind_rows(a); }
+CUresult cuTexRefSetAddress2D_v2(call_of::cuTexRefSetAddress2D_v2& a) { return bind_rows(a); }
+CUresult cuTexRefSetAddress2D_v3(call_of::cuTexRefSetAddress2D_v3& a) { return bind_rows(a); }
 
 }  // namespace host::calls

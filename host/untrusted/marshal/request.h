@@ -1,7 +1,7 @@
 // One record on its way through the worker: the record, copied to private memory, and the reply. The reply is also
 // built in private memory, because the driver writes pointers into it before they become ids.
 //
-// A record passes through these steps, for a CALL line in unmarshal.h, for every other in asked.h. The guest's half has
+// A record passes through these steps, for a CALL line in unmarshal.h, for every other in call_context.h. The guest's half has
 // the same steps in the opposite direction, under the same names (guest/marshal/marshal.h):
 //
 //   take    decode bytes into values; bytes that no correct guest sends end the session

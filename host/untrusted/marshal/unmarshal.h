@@ -45,7 +45,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
     if (freed_) r_.session.asked_to_free(*freed_, result);
-    if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
+    if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { commit<I>(); });
     if (broken_) return r_.broken();
     return result == CUDA_SUCCESS ? refused_ : result;
   }
@@ -285,14 +285,14 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
 
   // The driver may return a handle whose object has ended; the guest then gets an error.
   template <std::size_t I>
-  void settle_known() {
+  void commit_known() {
     const std::uint64_t id = r_.session.objects.id_of(kind<I>, created_[I]);
     if (id == 0) refused_ = CUDA_ERROR_INVALID_VALUE;
     std::memcpy(answer_[I], &id, sizeof id);
   }
 
   template <std::size_t I>
-  void settle_memory() {
+  void commit_memory() {
     const auto at = reinterpret_cast<std::uint64_t>(created_[I]);
     const std::uint64_t bytes = slots_[static_cast<std::size_t>(args[I].count)];
     if constexpr (args[I].range == api::Range::Made)
@@ -309,7 +309,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
 
   // A memory object lives as long as it is mapped, even if the guest has released it.
   template <std::size_t I>
-  void settle_range() {
+  void commit_range() {
     constexpr Arg a = args[I];
     std::uint64_t mapped = 0;
     each([&]<std::size_t J>() {
@@ -317,12 +317,12 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
         if (r_.session.objects.keep(slots_[J])) mapped = slots_[J];
     });
     for (const std::uint64_t id :
-         r_.session.memory.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)], mapped))
+         r_.session.memory.reserved.commit(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)], mapped))
       r_.session.close(id);
   }
 
   template <std::size_t I>
-  void settle() {
+  void commit() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Creates) {
       r_.session.memory.charges.keep(slots_[I], std::move(r_.charge));
@@ -332,11 +332,11 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
           r_.session.objects.put_found(kind<I>, created_[I], r_.place(kind<I>, owner_of_found<I>()));
       std::memcpy(answer_[I], &id, sizeof id);
     } else if constexpr (a.dir == Dir::Knows) {
-      settle_known<I>();
+      commit_known<I>();
     } else if constexpr (a.dir == Dir::Memory) {
-      settle_memory<I>();
+      commit_memory<I>();
     } else if constexpr (a.dir == Dir::Reserved) {
-      settle_range<I>();
+      commit_range<I>();
     } else if constexpr (a.dir == Dir::Out && is_visited<I>) {
       visit_structs<I>(ToGuest{r_.session});
     } else if constexpr (a.closes) {

@@ -2,7 +2,7 @@
 // ones.
 #pragma once
 
-#include "tests/unit/broker/bell_port.h"
+#include "tests/unit/broker/doorbell_port.h"
 #include "tests/unit/broker/opened_memory.h"
 
 namespace broker_test {

@@ -89,7 +89,7 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(config.broker.cgroups, "best-effort");
 }
 
-TEST(Config, AVmsSocketIsTheBrokersUnlessItSaysOtherwise) {
+TEST(Config, AVmsSocketIsTheBrokersUnlessConfiguredOtherwise) {
   const Config config = good(
       "[broker]\nsocket_mode = \"0640\"\nsocket_owner = \"o\"\nsocket_group = \"g\"\n"
       "[vm.a]\n[vm.b]\nsocket_mode = \"0600\"\nsocket_group = \"h\"\n[vm.c]\nsocket_mode = \"0000\"\nsocket_owner = "
@@ -396,7 +396,7 @@ TEST(Config, ASyntaxErrorNamesItsPlace) {
   EXPECT_EQ(error_of("[vm.a]\nslots = = 3").rfind("f.toml:2:9: ", 0), 0U) << error_of("[vm.a]\nslots = = 3");
 }
 
-TEST(CommandLine, ABadConfigurationIsToldAndExitsWithTwo) {
+TEST(CommandLine, ABadConfigurationIsReportedAndExitsWithTwo) {
   Folder folder;
   const std::string file = folder.write("bad.toml", "[vm.a]\nslots = 65\n");
   const Outcome outcome = run_ivgpud({"--config", file});
@@ -404,7 +404,7 @@ TEST(CommandLine, ABadConfigurationIsToldAndExitsWithTwo) {
   EXPECT_EQ(outcome.text, "ivgpud: " + file + ": [vm.a] slots = 65: slots takes an integer from 1 to 64\n");
 }
 
-TEST(CommandLine, CheckSaysGoodAndServesNothing) {
+TEST(CommandLine, CheckReportsGoodAndServesNothing) {
   Folder folder;
   folder.write("libcuda.so.1", "");
   const std::string file = folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +

@@ -151,7 +151,7 @@ TEST(DropIns, WhatIsNoFileIsRefusedAndHoldsNobodyUp) {
                                   (place.config / "vms.d/pipe.toml") + ": this is no file\n");
 }
 
-TEST(DropIns, AFolderThatIsNoneIsSaid) {
+TEST(DropIns, AFolderThatIsNoneIsReported) {
   const Place place;
   fs::remove(place.runtime / "vms.d");
   place.runtime.write("vms.d", "a file");

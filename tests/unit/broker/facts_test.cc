@@ -31,7 +31,7 @@ GpuFacts some_facts() {
   return facts;
 }
 
-TEST(Facts, LinesSayAllOfThem) {
+TEST(Facts, LinesReportAllOfThem) {
   const GpuFacts said = some_facts();
   GpuUses uses;
   uses["GPU-1"];
@@ -230,7 +230,7 @@ TEST_F(FactCache, DoesNotCallWhoHasGone) {
   EXPECT_TRUE(asked.questions.empty());
 }
 
-TEST_F(FactCache, DoesNotAskAgainSoonForWhatNobodyTells) {
+TEST_F(FactCache, DoesNotAskAgainSoonForWhatIsUnknown) {
   asked.missing = "nobody knows";
   ask({"GPU-1"});
   EXPECT_EQ(cache.of("GPU-1"), nullptr);
@@ -386,7 +386,7 @@ TEST_F(Told, WhatAGuestScribblesIsWrittenOver) {
   Asker guest(served->socket_path());
   ASSERT_TRUE(guest.greet(3));
   guest.ask();
-  std::memset(guest.base + ring::vm_page_offset, 0xff, ring::front_bytes - ring::vm_page_offset);
+  std::memset(guest.base + ring::vm_page_offset, 0xff, ring::header_area_bytes - ring::vm_page_offset);
   const Answer answer = guest.ask();
   EXPECT_EQ(answer.page.version, ring::vm_page_version);
   EXPECT_EQ(answer.page.sequence % 2, 0U);

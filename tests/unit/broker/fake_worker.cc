@@ -16,7 +16,7 @@
 #include <string>
 
 #include "host/base/process/control.h"
-#include "host/base/process/life_line.h"
+#include "host/base/process/liveness_pipe.h"
 #include "host/simgpu/image/device_names.h"
 #include "host/worker/start.h"
 #include "ring/ops/gpu_use.h"
@@ -26,7 +26,7 @@
 namespace {
 
 host::worker::Options options;
-std::unique_ptr<host::worker::LifeLine> life;
+std::unique_ptr<host::worker::LivenessPipe> life;
 
 // Acts as NVIDIA's driver does when it starts as a client of MPS: connects to the daemon's socket and maps a file in
 // /dev/shm. Prints what the jail allowed.
@@ -99,7 +99,7 @@ char trace(ring::TelemetryView telemetry) {
 
 using host::worker::MemoryMessage, host::worker::MemoryWord;
 
-std::uint64_t lent = 0, taken = 0;
+std::uint64_t reserved = 0, taken = 0;
 bool stubborn = false;  // ignores Collect
 
 void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
@@ -111,8 +111,8 @@ void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
 bool hear(MemoryMessage& message) {
   if (life->receive(options.control_fd, message) != sizeof message) return false;
   if (message.word != MemoryWord::Collect || stubborn) return true;
-  say(MemoryWord::Return, message.sequence, lent - taken);
-  lent = taken;
+  say(MemoryWord::Return, message.sequence, reserved - taken);
+  reserved = taken;
   return true;
 }
 
@@ -131,18 +131,18 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
   MemoryMessage answer{};
   switch (what) {
     case 'B':
-      answer = ask(MemoryWord::Borrow, number[0]);
-      lent += answer.bytes;
+      answer = ask(MemoryWord::Reserve, number[0]);
+      reserved += answer.bytes;
       number[1] = answer.bytes;
       break;
     case 'R':
-      answer = ask(MemoryWord::Room, 0);
+      answer = ask(MemoryWord::Headroom, 0);
       number[1] = answer.bytes;
       number[2] = answer.total;
       break;
     case 'G':
       say(MemoryWord::Return, 0, number[0]);
-      lent -= number[0];
+      reserved -= number[0];
       break;
     case 'T':
       taken = number[0];
@@ -150,7 +150,7 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
       break;
     case 'S': stubborn = true; break;
     case 'F':
-      for (std::uint64_t i = 0; i < number[0]; ++i) say(MemoryWord::Room, 0, 0);
+      for (std::uint64_t i = 0; i < number[0]; ++i) say(MemoryWord::Headroom, 0, 0);
       break;
     default: break;
   }
@@ -269,7 +269,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.c_str());
     return host::worker::exit_usage;
   }
-  life = std::make_unique<host::worker::LifeLine>(options.life_fd, std::chrono::milliseconds(options.outlive_ms));
+  life = std::make_unique<host::worker::LivenessPipe>(options.life_fd, std::chrono::milliseconds(options.outlive_ms));
   const auto describe = [](ring::DevicePage& page) {
     page.driver_version = 4242;
     page.device_count = 2;

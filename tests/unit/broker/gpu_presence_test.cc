@@ -57,7 +57,7 @@ TEST(GpuPresence, WhereAllAreGivenWhatWasFoundBeforeCounts) {
   EXPECT_EQ(presence.missing(), Words{first});
 }
 
-TEST(GpuPresence, NoGpuAtAllIsToldFromTheStart) {
+TEST(GpuPresence, NoGpuAtAllIsReportedFromTheStart) {
   GpuPresence presence;
   EXPECT_TRUE(presence.heard(given(true, "0"), worker_with({})));
   EXPECT_EQ(presence.missing(), Words{"any GPU"});

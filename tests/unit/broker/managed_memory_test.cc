@@ -92,7 +92,7 @@ TEST(ManagedMemoryOf, AWorkerTakesACapability) {
 
 // ---- many ----------------------------------------------------------------------------------------------------------
 
-TEST(ManagedMemory, IsToldForEachProcess) {
+TEST(ManagedMemory, IsReportedForEachProcess) {
   ManagedMemory managed([](pid_t process) {
     if (process == 3) return Mapped{Mapped::End::Unread, 0, "not today"};
     return Mapped{process == 2 ? Mapped::End::TooLong : Mapped::End::Whole, 10};

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/base/fd.h"
-#include "host/broker/alloc/memory_leases.h"
+#include "host/broker/alloc/memory_reservations.h"
 #include "host/simgpu/api/device/usage_file.h"
 #include "tests/unit/broker/harness.h"
 
@@ -35,7 +35,7 @@ host::worker::ReadyMessage ready_message(std::uint64_t memory = 4096 * mebi, std
 // The leases of a VM whose workers are plain numbers.
 struct Played {
   struct Worker {
-    std::uint64_t taken = 0, lent = 0;
+    std::uint64_t taken = 0, reserved = 0;
     std::vector<MemoryMessage> heard;
     std::string ended;
     bool spare = false, reads = true;
@@ -48,14 +48,14 @@ struct Played {
                 .taken = [this](std::uint32_t k, unsigned) { return workers[k].taken; },
                 .is_spare = [this](std::uint32_t k) { return workers[k].spare; },
                 .wake = [this](broker::Clock::duration) { ++rounds; },
-                .more_room = [this] { ++more_room; }}) {
+                .more_headroom = [this] { ++more_headroom; }}) {
     gpus.list = broker::simulated_gpus(nullptr);
     leases.bound(quota, gpus);
   }
   bool hear(std::uint32_t k, const MemoryMessage& m) {
     if (!workers[k].reads) return false;
     workers[k].heard.push_back(m);
-    if (m.word == MemoryWord::Lend) workers[k].lent += m.bytes;
+    if (m.word == MemoryWord::Reserved) workers[k].reserved += m.bytes;
     return true;
   }
   void start(std::uint32_t k) {
@@ -66,18 +66,18 @@ struct Played {
     return leases.heard(k, {host::worker::memory_kind, word, 0, sequence, bytes, 0});
   }
   // The bytes that are reserved at once; nothing if the answer has to wait.
-  std::optional<std::uint64_t> borrow(std::uint32_t k, std::uint64_t bytes) {
+  std::optional<std::uint64_t> reserve(std::uint32_t k, std::uint64_t bytes) {
     const std::size_t before = workers[k].heard.size();
-    EXPECT_TRUE(say(k, MemoryWord::Borrow, bytes));
+    EXPECT_TRUE(say(k, MemoryWord::Reserve, bytes));
     return workers[k].heard.size() == before ? std::nullopt : std::optional(workers[k].heard.back().bytes);
   }
   MemoryMessage last(std::uint32_t k) const { return workers[k].heard.back(); }
   std::uint64_t used() { return leases.status().at(0).used; }
 
   std::vector<Worker> workers;
-  int rounds = 0, more_room = 0;
+  int rounds = 0, more_headroom = 0;
   broker::VmGpus gpus;
-  broker::MemoryLeases leases;
+  broker::MemoryReservations leases;
 };
 
 class Leases : public testing::Test {
@@ -90,29 +90,29 @@ class Leases : public testing::Test {
 TEST_F(Leases, OfAnEarlierBrokerCountFromTheStart) {
   gpu().missing = "nobody";
   Played vm(accounts, 200 * mebi);
-  const std::uint64_t lent[ring::max_devices] = {128 * mebi, 7 * mebi};
-  vm.leases.adopt(0, 100, ready_message(), lent);
-  EXPECT_EQ(vm.leases.lent(0, 0), 128 * mebi);
-  EXPECT_EQ(vm.leases.lent(0, 1), 0U) << "it has one device";
+  const std::uint64_t reserved[ring::max_devices] = {128 * mebi, 7 * mebi};
+  vm.leases.adopt(0, 100, ready_message(), reserved);
+  EXPECT_EQ(vm.leases.reserved(0, 0), 128 * mebi);
+  EXPECT_EQ(vm.leases.reserved(0, 1), 0U) << "it has one device";
   vm.workers[0].taken = 128 * mebi;
   vm.start(1);
-  EXPECT_EQ(vm.borrow(1, 100 * mebi), 0U) << "there is no room for that beside it";
+  EXPECT_EQ(vm.reserve(1, 100 * mebi), 0U) << "there is no room for that beside it";
   EXPECT_FALSE(vm.say(0, MemoryWord::Return, 129 * mebi, 0)) << "more than it was lent";
   EXPECT_TRUE(vm.say(0, MemoryWord::Return, 128 * mebi, 0));
   vm.workers[0].taken = 0;
-  EXPECT_EQ(vm.borrow(1, 100 * mebi), 128 * mebi);
+  EXPECT_EQ(vm.reserve(1, 100 * mebi), 128 * mebi);
 }
 
 TEST_F(Leases, OfAnEarlierBrokerMayBeMoreThanThereIsByNow) {
   gpu().missing = "nobody";
   Played vm(accounts, 100 * mebi);
-  const std::uint64_t lent[ring::max_devices] = {~std::uint64_t{0}};
-  vm.leases.adopt(0, 100, ready_message(), lent);
+  const std::uint64_t reserved[ring::max_devices] = {~std::uint64_t{0}};
+  vm.leases.adopt(0, 100, ready_message(), reserved);
   vm.workers[0].taken = ~std::uint64_t{0};
   vm.start(1);
-  EXPECT_EQ(vm.borrow(1, 1), 0U);
+  EXPECT_EQ(vm.reserve(1, 1), 0U);
   vm.leases.gone(0);
-  EXPECT_EQ(vm.borrow(1, mebi), 64 * mebi) << "all of it has come back";
+  EXPECT_EQ(vm.reserve(1, mebi), 64 * mebi) << "all of it has come back";
 }
 
 TEST_F(Leases, AreGivenInChunksUpToTheQuota) {
@@ -120,13 +120,13 @@ TEST_F(Leases, AreGivenInChunksUpToTheQuota) {
   Played vm(accounts, 200 * mebi);
   vm.start(0);
   vm.start(1);
-  EXPECT_EQ(vm.borrow(0, 1), 64 * mebi);
-  EXPECT_EQ(vm.borrow(0, 65 * mebi), 128 * mebi);
+  EXPECT_EQ(vm.reserve(0, 1), 64 * mebi);
+  EXPECT_EQ(vm.reserve(0, 65 * mebi), 128 * mebi);
   vm.workers[0].taken = 192 * mebi;
-  EXPECT_EQ(vm.borrow(1, 9 * mebi), 0u) << "8 MiB are left";
-  EXPECT_EQ(vm.borrow(1, 8 * mebi), 8 * mebi);
+  EXPECT_EQ(vm.reserve(1, 9 * mebi), 0u) << "8 MiB are left";
+  EXPECT_EQ(vm.reserve(1, 8 * mebi), 8 * mebi);
   vm.workers[1].taken = 8 * mebi;
-  EXPECT_EQ(vm.borrow(0, 1), 0u);
+  EXPECT_EQ(vm.reserve(0, 1), 0u);
   EXPECT_EQ(vm.rounds, 0) << "nobody has what he does not use";
 }
 
@@ -136,16 +136,16 @@ TEST_F(Leases, WhatOthersDoNotUseIsCollectedFirst) {
   vm.start(0);
   vm.start(1);
   vm.start(2);
-  ASSERT_EQ(vm.borrow(0, 1), 64 * mebi);
-  ASSERT_EQ(vm.borrow(1, 1), 64 * mebi);
+  ASSERT_EQ(vm.reserve(0, 1), 64 * mebi);
+  ASSERT_EQ(vm.reserve(1, 1), 64 * mebi);
   vm.workers[1].taken = 64 * mebi;
-  EXPECT_EQ(vm.borrow(2, 20 * mebi), std::nullopt) << "it waits";
+  EXPECT_EQ(vm.reserve(2, 20 * mebi), std::nullopt) << "it waits";
   ASSERT_EQ(vm.last(0).word, MemoryWord::Collect);
-  EXPECT_EQ(vm.last(1).word, MemoryWord::Lend) << "who uses all is not asked";
+  EXPECT_EQ(vm.last(1).word, MemoryWord::Reserved) << "who uses all is not asked";
   EXPECT_TRUE(vm.say(0, MemoryWord::Return, 60 * mebi, vm.last(0).sequence));
-  EXPECT_EQ(vm.last(2).word, MemoryWord::Lend);
+  EXPECT_EQ(vm.last(2).word, MemoryWord::Reserved);
   EXPECT_EQ(vm.last(2).sequence, 7u);
-  EXPECT_EQ(vm.workers[2].lent, 60 * mebi) << "a chunk is more than there is";
+  EXPECT_EQ(vm.workers[2].reserved, 60 * mebi) << "a chunk is more than there is";
 }
 
 TEST_F(Leases, WhoDoesNotAnswerUsesWhatItHas) {
@@ -153,12 +153,12 @@ TEST_F(Leases, WhoDoesNotAnswerUsesWhatItHas) {
   Played vm(accounts, 128 * mebi);
   vm.start(0);
   vm.start(1);
-  ASSERT_EQ(vm.borrow(0, 100 * mebi), 128 * mebi);
-  EXPECT_EQ(vm.borrow(1, mebi), std::nullopt);
+  ASSERT_EQ(vm.reserve(0, 100 * mebi), 128 * mebi);
+  EXPECT_EQ(vm.reserve(1, mebi), std::nullopt);
   EXPECT_EQ(vm.rounds, 1);
   vm.leases.round_over();
   EXPECT_EQ(vm.last(1).bytes, 0u);
-  EXPECT_EQ(vm.borrow(1, mebi), std::nullopt) << "it is asked again for the next question";
+  EXPECT_EQ(vm.reserve(1, mebi), std::nullopt) << "it is asked again for the next question";
   vm.leases.gone(0);
   EXPECT_EQ(vm.last(1).bytes, 64 * mebi) << "who has gone uses nothing";
 }
@@ -168,9 +168,9 @@ TEST_F(Leases, AQuestionThatIsAskedAgainTakesThePlaceOfTheFirst) {
   Played vm(accounts, 128 * mebi);
   vm.start(0);
   vm.start(1);
-  ASSERT_EQ(vm.borrow(0, 100 * mebi), 128 * mebi);
-  EXPECT_TRUE(vm.say(1, MemoryWord::Borrow, mebi, 8));
-  EXPECT_TRUE(vm.say(1, MemoryWord::Borrow, 2 * mebi, 9));
+  ASSERT_EQ(vm.reserve(0, 100 * mebi), 128 * mebi);
+  EXPECT_TRUE(vm.say(1, MemoryWord::Reserve, mebi, 8));
+  EXPECT_TRUE(vm.say(1, MemoryWord::Reserve, 2 * mebi, 9));
   vm.leases.gone(0);
   ASSERT_EQ(vm.workers[1].heard.size(), 1u);
   EXPECT_EQ(vm.last(1).sequence, 9u);
@@ -179,21 +179,22 @@ TEST_F(Leases, AQuestionThatIsAskedAgainTakesThePlaceOfTheFirst) {
 TEST_F(Leases, NumbersOfAHostileWorkerAreRefused) {
   Played vm(accounts, 256 * mebi);
   vm.leases.started(1, 101);
-  EXPECT_FALSE(vm.say(1, MemoryWord::Borrow, mebi)) << "it is not ready";
+  EXPECT_FALSE(vm.say(1, MemoryWord::Reserve, mebi)) << "it is not ready";
   vm.start(0);
-  ASSERT_EQ(vm.borrow(0, mebi), 64 * mebi);
+  ASSERT_EQ(vm.reserve(0, mebi), 64 * mebi);
   EXPECT_FALSE(vm.say(0, MemoryWord::Return, 64 * mebi + 1)) << "more than it has";
-  EXPECT_FALSE(vm.say(0, MemoryWord::Borrow, 0));
-  EXPECT_FALSE(vm.say(0, MemoryWord::Borrow, ~std::uint64_t{0}));
-  EXPECT_FALSE(vm.say(0, MemoryWord::Room, 1));
-  for (const auto word : {MemoryWord::Lend, MemoryWord::HasRoom, MemoryWord::Collect, MemoryWord{0}, MemoryWord{77}})
+  EXPECT_FALSE(vm.say(0, MemoryWord::Reserve, 0));
+  EXPECT_FALSE(vm.say(0, MemoryWord::Reserve, ~std::uint64_t{0}));
+  EXPECT_FALSE(vm.say(0, MemoryWord::Headroom, 1));
+  for (const auto word :
+       {MemoryWord::Reserved, MemoryWord::HasHeadroom, MemoryWord::Collect, MemoryWord{0}, MemoryWord{77}})
     EXPECT_FALSE(vm.say(0, word, 0));
-  EXPECT_FALSE(vm.leases.heard(0, {host::worker::memory_kind, MemoryWord::Borrow, 1, 1, mebi, 0})) << "no such device";
-  EXPECT_FALSE(vm.leases.heard(0, {host::worker::memory_kind, MemoryWord::Borrow, ~0U, 1, mebi, 0}));
-  EXPECT_FALSE(vm.leases.heard(0, {host::worker::memory_kind, MemoryWord::Borrow, 0, 1, mebi, 1}));
-  EXPECT_FALSE(vm.leases.heard(2, {host::worker::memory_kind, MemoryWord::Borrow, 0, 1, mebi, 0})) << "there is none";
+  EXPECT_FALSE(vm.leases.heard(0, {host::worker::memory_kind, MemoryWord::Reserve, 1, 1, mebi, 0})) << "no such device";
+  EXPECT_FALSE(vm.leases.heard(0, {host::worker::memory_kind, MemoryWord::Reserve, ~0U, 1, mebi, 0}));
+  EXPECT_FALSE(vm.leases.heard(0, {host::worker::memory_kind, MemoryWord::Reserve, 0, 1, mebi, 1}));
+  EXPECT_FALSE(vm.leases.heard(2, {host::worker::memory_kind, MemoryWord::Reserve, 0, 1, mebi, 0})) << "there is none";
   vm.workers[0].taken = ~std::uint64_t{0};
-  EXPECT_EQ(vm.used(), 64 * mebi + broker::MemoryLeases::headroom * 2)
+  EXPECT_EQ(vm.used(), 64 * mebi + broker::MemoryReservations::overhead_allowance * 2)
       << "a claim counts up to the lease, and each worker has its overhead";
 }
 
@@ -202,9 +203,9 @@ TEST_F(Leases, RoomIsWhatCouldBeHad) {
   Played vm(accounts, 256 * mebi);
   vm.start(0);
   vm.start(1);
-  ASSERT_EQ(vm.borrow(1, mebi), 64 * mebi);
+  ASSERT_EQ(vm.reserve(1, mebi), 64 * mebi);
   vm.workers[1].taken = 10 * mebi;
-  EXPECT_TRUE(vm.say(0, MemoryWord::Room, 0));
+  EXPECT_TRUE(vm.say(0, MemoryWord::Headroom, 0));
   EXPECT_EQ(vm.last(0).bytes, 246 * mebi);
   EXPECT_EQ(vm.last(0).total, 256 * mebi);
 }
@@ -214,9 +215,9 @@ TEST_F(Leases, RoomIsWhatCouldBeHad) {
 TEST_F(Leases, WithoutAnyQuotaNothingIsBounded) {
   Played vm(accounts, 0);
   vm.start(0);
-  EXPECT_EQ(vm.borrow(0, 1), 1024 * mebi);
-  EXPECT_EQ(vm.borrow(0, 8192 * mebi), 8192 * mebi) << "more than the GPU has: the driver refuses it";
-  EXPECT_TRUE(vm.say(0, MemoryWord::Room, 0));
+  EXPECT_EQ(vm.reserve(0, 1), 1024 * mebi);
+  EXPECT_EQ(vm.reserve(0, 8192 * mebi), 8192 * mebi) << "more than the GPU has: the driver refuses it";
+  EXPECT_TRUE(vm.say(0, MemoryWord::Headroom, 0));
   EXPECT_EQ(vm.last(0).total, host::worker::unbounded);
 }
 
@@ -225,11 +226,11 @@ TEST_F(Leases, WhoHasNoQuotaGetsWhatNobodyIsPromised) {
   Played promised(accounts, 3000 * mebi), other(accounts, 0), third(accounts, 0);
   other.start(0);
   third.start(0);
-  EXPECT_EQ(other.borrow(0, 1000 * mebi), 1024 * mebi) << "of 4 GiB";
-  EXPECT_EQ(third.borrow(0, 100 * mebi), 0u);
-  EXPECT_EQ(third.borrow(0, 72 * mebi), 72 * mebi);
+  EXPECT_EQ(other.reserve(0, 1000 * mebi), 1024 * mebi) << "of 4 GiB";
+  EXPECT_EQ(third.reserve(0, 100 * mebi), 0u);
+  EXPECT_EQ(third.reserve(0, 72 * mebi), 72 * mebi);
   promised.start(0);
-  EXPECT_EQ(promised.borrow(0, 3000 * mebi), 3000 * mebi) << "what it was promised is there";
+  EXPECT_EQ(promised.reserve(0, 3000 * mebi), 3000 * mebi) << "what it was promised is there";
 }
 
 TEST_F(Leases, OvercommittedTheyArePromisedMoreThanThereIs) {
@@ -237,9 +238,9 @@ TEST_F(Leases, OvercommittedTheyArePromisedMoreThanThereIs) {
   accounts.allow_overcommit(true);
   Played a(accounts, 3000 * mebi), b(accounts, 3000 * mebi), other(accounts, 0);
   for (Played* vm : {&a, &b, &other}) vm->start(0);
-  EXPECT_EQ(a.borrow(0, 3000 * mebi), 3000 * mebi);
-  EXPECT_EQ(b.borrow(0, 3000 * mebi), 3000 * mebi);
-  EXPECT_EQ(other.borrow(0, 2000 * mebi), 2048 * mebi);
+  EXPECT_EQ(a.reserve(0, 3000 * mebi), 3000 * mebi);
+  EXPECT_EQ(b.reserve(0, 3000 * mebi), 3000 * mebi);
+  EXPECT_EQ(other.reserve(0, 2000 * mebi), 2048 * mebi);
 }
 
 TEST_F(Leases, AQuotaIsRaisedLoweredTakenAwayAndGiven) {
@@ -247,22 +248,22 @@ TEST_F(Leases, AQuotaIsRaisedLoweredTakenAwayAndGiven) {
   Played vm(accounts, 128 * mebi), other(accounts, 0);
   vm.start(0);
   other.start(0);
-  ASSERT_EQ(vm.borrow(0, 128 * mebi), 128 * mebi);
+  ASSERT_EQ(vm.reserve(0, 128 * mebi), 128 * mebi);
   vm.workers[0].taken = 128 * mebi;
   vm.leases.bound(256 * mebi, vm.gpus);
-  EXPECT_EQ(vm.borrow(0, 1), 64 * mebi);
+  EXPECT_EQ(vm.reserve(0, 1), 64 * mebi);
   vm.workers[0].taken = 192 * mebi;
   vm.leases.bound(100 * mebi, vm.gpus);
-  EXPECT_EQ(vm.borrow(0, 1), 0u) << "it keeps what it has, and gets no more";
+  EXPECT_EQ(vm.reserve(0, 1), 0u) << "it keeps what it has, and gets no more";
   EXPECT_TRUE(vm.say(0, MemoryWord::Return, 100 * mebi));
   vm.workers[0].taken = 92 * mebi;
-  EXPECT_EQ(vm.borrow(0, 1), 8 * mebi);
+  EXPECT_EQ(vm.reserve(0, 1), 8 * mebi);
   vm.leases.bound(0, vm.gpus);
-  EXPECT_EQ(vm.borrow(0, 2000 * mebi), 2048 * mebi) << "nobody is promised anything now";
-  EXPECT_EQ(other.borrow(0, 8000 * mebi), 8192 * mebi);
+  EXPECT_EQ(vm.reserve(0, 2000 * mebi), 2048 * mebi) << "nobody is promised anything now";
+  EXPECT_EQ(other.reserve(0, 8000 * mebi), 8192 * mebi);
   vm.leases.bound(3000 * mebi, vm.gpus);
-  EXPECT_EQ(other.borrow(0, 1), 0u) << "of what is not promised it has too much already";
-  EXPECT_EQ(vm.borrow(0, 800 * mebi), 832 * mebi);
+  EXPECT_EQ(other.reserve(0, 1), 0u) << "of what is not promised it has too much already";
+  EXPECT_EQ(vm.reserve(0, 800 * mebi), 832 * mebi);
 }
 
 // ---- overhead ------------------------------------------------------------------------------------------------------
@@ -282,24 +283,24 @@ class Measured : public Leases {
     EXPECT_EQ(wanted.count(simgpu::device_uuid_text(0)), 1u);
     return vm.leases.measured(uses(processes));
   }
-  static constexpr std::uint64_t headroom = broker::MemoryLeases::headroom;
+  static constexpr std::uint64_t overhead_allowance = broker::MemoryReservations::overhead_allowance;
 };
 
 TEST_F(Measured, WhatTheDriverTakesBesideCounts) {
   Played vm(accounts, 1024 * mebi);
   vm.start(0);
-  ASSERT_EQ(vm.borrow(0, 100 * mebi), 128 * mebi);
+  ASSERT_EQ(vm.reserve(0, 100 * mebi), 128 * mebi);
   vm.workers[0].taken = 100 * mebi;
   EXPECT_FALSE(look(vm, {{100, 350 * mebi}}));
-  EXPECT_EQ(vm.used(), 350 * mebi + headroom);
+  EXPECT_EQ(vm.used(), 350 * mebi + overhead_allowance);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(look(vm, {{100, 320 * mebi}}));
-  EXPECT_EQ(vm.used(), 350 * mebi + headroom) << "the most of the last looks";
+  EXPECT_EQ(vm.used(), 350 * mebi + overhead_allowance) << "the most of the last looks";
   EXPECT_FALSE(look(vm, {{100, 320 * mebi}}));
-  EXPECT_EQ(vm.used(), 320 * mebi + headroom);
-  EXPECT_GT(vm.more_room, 0);
+  EXPECT_EQ(vm.used(), 320 * mebi + overhead_allowance);
+  EXPECT_GT(vm.more_headroom, 0);
 }
 
-TEST_F(Measured, ASpareWorkerTellsWhatAContextTakes) {
+TEST_F(Measured, ASpareWorkerReportsTheMemoryOfAContext) {
   Played vm(accounts, 512 * mebi);
   gpu().context = 300 * mebi;  // estimated
   vm.workers[0].spare = true;
@@ -320,13 +321,13 @@ TEST_F(Measured, AFullVmStartsNoOther) {
                                      "left, and a worker takes 300 MiB"),
             std::string::npos)
       << vm.leases.why_not();
-  ASSERT_EQ(vm.borrow(0, mebi), 64 * mebi);
+  ASSERT_EQ(vm.reserve(0, mebi), 64 * mebi);
   vm.leases.bound(720 * mebi, vm.gpus);
   EXPECT_FALSE(vm.leases.may_start(true)) << "292 MiB are left, and 64 are not used: it is asked for them";
   ASSERT_EQ(vm.last(0).word, MemoryWord::Collect);
-  vm.more_room = 0;
+  vm.more_headroom = 0;
   EXPECT_TRUE(vm.say(0, MemoryWord::Return, 64 * mebi, vm.last(0).sequence));
-  EXPECT_GT(vm.more_room, 0);
+  EXPECT_GT(vm.more_headroom, 0);
   EXPECT_TRUE(vm.leases.may_start(true));
 }
 
@@ -334,8 +335,8 @@ TEST_F(Measured, WhoHoldsMoreThanItMayIsEndedAtTheSecondLook) {
   Played vm(accounts, 512 * mebi);
   vm.start(0);
   vm.start(1);
-  ASSERT_EQ(vm.borrow(0, 100 * mebi), 128 * mebi);
-  ASSERT_EQ(vm.borrow(1, 200 * mebi), 256 * mebi);
+  ASSERT_EQ(vm.reserve(0, 100 * mebi), 128 * mebi);
+  ASSERT_EQ(vm.reserve(1, 200 * mebi), 256 * mebi);
   vm.workers[1].taken = 256 * mebi;
   EXPECT_TRUE(look(vm, {{100, 1500 * mebi}, {101, 256 * mebi}}));
   EXPECT_EQ(vm.workers[0].ended, "");
@@ -364,15 +365,15 @@ TEST_F(Measured, WhatItTakesWithoutAskingIsTheVmsLoss) {
   EXPECT_FALSE(look(vm, {{100, 300 * mebi}}));
   EXPECT_FALSE(look(vm, {{100, 300 * mebi}}));
   EXPECT_EQ(vm.workers[0].ended, "");
-  EXPECT_EQ(vm.used(), 300 * mebi + 2 * headroom);
-  EXPECT_EQ(vm.borrow(1, 100 * mebi), 0u);
+  EXPECT_EQ(vm.used(), 300 * mebi + 2 * overhead_allowance);
+  EXPECT_EQ(vm.reserve(1, 100 * mebi), 0u);
 }
 
 TEST_F(Measured, ALeaseThatIsNotUsedIsCollectedForOverhead) {
   Played vm(accounts, 512 * mebi);
   vm.start(0);
   vm.start(1);
-  ASSERT_EQ(vm.borrow(1, 300 * mebi), 320 * mebi);
+  ASSERT_EQ(vm.reserve(1, 300 * mebi), 320 * mebi);
   EXPECT_TRUE(look(vm, {{100, 200 * mebi}, {101, 0}})) << "128 MiB are there for it";
   ASSERT_EQ(vm.last(1).word, MemoryWord::Collect);
   EXPECT_TRUE(vm.say(1, MemoryWord::Return, 320 * mebi, vm.last(1).sequence));
@@ -459,7 +460,7 @@ TEST_F(NvmlUsage, ThatHasEndedBetweenTwoQuestionsIsStartedAgain) {
   EXPECT_TRUE(eventually([&] { return total() == 7; })) << "once more";
 }
 
-TEST_F(NvmlUsage, ThatEndsOrIsNotThereTellsNothing) {
+TEST_F(NvmlUsage, ThatEndsOrIsNotThereReportsNothing) {
   EXPECT_EQ(ask("exit 3").at("GPU-1").missing, "ivgpu-nvml has ended");
   EXPECT_EQ(ask("read gpus; echo total GPU-1 7; kill -9 $$").at("GPU-1").total, 0u);
   broker::EventLoop loop(broker::make_epoll_waiter());
@@ -467,7 +468,7 @@ TEST_F(NvmlUsage, ThatEndsOrIsNotThereTellsNothing) {
   EXPECT_EQ(usage->ask_now({"GPU-1"}).at("GPU-1").missing, "/no/such/program: No such file or directory");
 }
 
-TEST(Nvml, WithoutALibraryItSaysSo) {
+TEST(Nvml, ReportsAMissingLibrary) {
   const Outcome outcome = run_program("/bin/sh", {"-c", "echo GPU-1 GPU-2 | " NVML " /no/such/libnvidia-ml.so.1"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.text.rfind("missing GPU-1 NVML cannot be asked: /no/such/libnvidia-ml.so.1: cannot open", 0), 0u)
@@ -517,7 +518,7 @@ TEST(Nvml, ManagedMemoryCountsForItsProcess) {
 }
 
 // The asking user may not inspect the test's process.
-TEST(Nvml, ManagedMemoryThatNobodyMayLookAtIsSaidToBe) {
+TEST(Nvml, ReportsManagedMemoryThatMayNotBeLookedAt) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   const std::string process = std::to_string(getpid());
   const Folder folder;  // that user cannot reach the build folder
@@ -601,7 +602,7 @@ class Memory : public testing::Test {
 };
 
 // Fake workers hold no memory themselves, so only the file counts.
-TEST_F(Memory, IsLentWithinTheQuota) {
+TEST_F(Memory, IsReservedWithinTheQuota) {
   const auto broker = broker_with("gpu_memory = \"512MiB\"");
   Client guest(broker->socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -626,8 +627,8 @@ TEST_F(Memory, OfAWorkerThatIsKilledComesBack) {
           .at("slots")
           .at(0)
           .at("worker"));
-  const std::uint64_t lent = tell(guest, 0, 'B', 200 * mebi);
-  EXPECT_EQ(lent, 256 * mebi);
+  const std::uint64_t reserved = tell(guest, 0, 'B', 200 * mebi);
+  EXPECT_EQ(reserved, 256 * mebi);
   tell(guest, 0, 'T', 256 * mebi);
   tell(guest, 0, 'S');
   EXPECT_EQ(tell(guest, 1, 'B', 200 * mebi), 0U);
@@ -706,23 +707,23 @@ TEST_F(Memory, AReloadRaisesAndLowersAndEndsNobody) {
   Client guest(broker->socket_path());
   ASSERT_TRUE(guest.greet(3));
   ASSERT_EQ(guest.claim(), 0U);
-  const auto borrow = [&](std::uint64_t bytes) { return tell(guest, 0, 'B', bytes); };
-  std::uint64_t all = borrow(100 * mebi);
+  const auto reserve = [&](std::uint64_t bytes) { return tell(guest, 0, 'B', bytes); };
+  std::uint64_t all = reserve(100 * mebi);
   EXPECT_EQ(all, 128 * mebi);
-  EXPECT_EQ(borrow(200 * mebi), 0U);
+  EXPECT_EQ(reserve(200 * mebi), 0U);
   tell(guest, 0, 'T', all);
   reload(*broker, file_of(*broker, "[vm.t]\ngpu_memory = \"1GiB\"\n"));
   EXPECT_TRUE(broker->eventually_logged("VM t: gpu_memory \"320MiB\" -> \"1GiB\""));
-  EXPECT_EQ(borrow(200 * mebi), 256 * mebi);
+  EXPECT_EQ(reserve(200 * mebi), 256 * mebi);
   tell(guest, 0, 'T', all + 256 * mebi);
   reload(*broker, file_of(*broker, "[vm.t]\ngpu_memory = \"128MiB\"\n"));
   EXPECT_TRUE(broker->eventually_logged("VM t: gpu_memory \"1GiB\" -> \"128MiB\""));
-  EXPECT_EQ(borrow(1), 0U);
+  EXPECT_EQ(reserve(1), 0U);
   EXPECT_EQ(guest.word(0).state, SlotState::Claimed);
   EXPECT_EQ(quota(*broker).at("quota_bytes"), 128 * mebi);
   EXPECT_GE(quota(*broker).at("used_bytes"), 384 * mebi);
   reload(*broker, file_of(*broker, "[vm.t]\n"));
-  EXPECT_EQ(borrow(200 * mebi), 1024 * mebi) << "nothing bounds it now";
+  EXPECT_EQ(reserve(200 * mebi), 1024 * mebi) << "nothing bounds it now";
 }
 
 // ---- bad input -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "host/base/loopback_address.h"
-#include "host/broker/ops/figures.h"
+#include "host/broker/ops/metric_groups.h"
 #include "host/broker/ops/metrics.h"
 #include "host/broker/ops/metrics_server.h"
 #include "host/broker/ops/metrics_text.h"
@@ -26,9 +26,9 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(MetricsText, AFamilyStandsTogetherWhateverTheOrderOfItsSamples) {
   MetricsText text;
-  text.add("ivgpu_a_total", ring::FigureKind::Counter, "Of a.", {{"vm", "x"}}, std::uint64_t{18446744073709551615U});
-  text.add("ivgpu_b", ring::FigureKind::Gauge, "Of b.", {}, 0.25);
-  text.add("ivgpu_a_total", ring::FigureKind::Counter, "Of a.", {{"vm", "y"}, {"slot", "0"}}, std::uint64_t{0});
+  text.add("ivgpu_a_total", ring::MetricKind::Counter, "Of a.", {{"vm", "x"}}, std::uint64_t{18446744073709551615U});
+  text.add("ivgpu_b", ring::MetricKind::Gauge, "Of b.", {}, 0.25);
+  text.add("ivgpu_a_total", ring::MetricKind::Counter, "Of a.", {{"vm", "y"}, {"slot", "0"}}, std::uint64_t{0});
   EXPECT_EQ(text.text(),
             "# HELP ivgpu_a_total Of a.\n# TYPE ivgpu_a_total counter\n"
             "ivgpu_a_total{vm=\"x\"} 18446744073709551615\nivgpu_a_total{vm=\"y\",slot=\"0\"} 0\n"
@@ -38,13 +38,13 @@ TEST(MetricsText, AFamilyStandsTogetherWhateverTheOrderOfItsSamples) {
 
 TEST(MetricsText, ALabelsValueCannotEndItsQuotes) {
   MetricsText text;
-  text.add("ivgpu_a", ring::FigureKind::Gauge, "Of a.", {{"program", "\\\"} 1\nivgpu_lie 2\n"}}, std::uint64_t{1});
+  text.add("ivgpu_a", ring::MetricKind::Gauge, "Of a.", {{"program", "\\\"} 1\nivgpu_lie 2\n"}}, std::uint64_t{1});
   EXPECT_TRUE(has(text.text(), "ivgpu_a{program=\"\\\\\\\"} 1\\nivgpu_lie 2\\n\"} 1\n")) << text.text();
   EXPECT_EQ(prometheus::read(text.text()).size(), 1U);
 }
 
-TEST(MetricsText, AMetricsNameSaysItsUnitAndKind) {
-  namespace f = ring::figures;
+TEST(MetricsText, AMetricsNameHasItsUnitAndKind) {
+  namespace f = ring::metrics;
   EXPECT_EQ(metric_name("vm_", f::calls), "ivgpu_vm_calls_total");
   EXPECT_EQ(metric_name("vm_", f::posted), "ivgpu_vm_posted_calls_total");
   EXPECT_EQ(metric_name("vm_workers_", f::throttled_s), "ivgpu_vm_workers_throttled_seconds_total");
@@ -81,7 +81,7 @@ SlotStatus claimed_slot(const std::string& program) {
 
 BrokerStatus some_status() {
   BrokerStatus status{"0.1.0", "/lib/libcuda.so.1", std::chrono::seconds(5), {}, {}};
-  status.turns.longest = std::chrono::microseconds(5638);
+  status.iterations.longest = std::chrono::microseconds(5638);
   VmStatus vm;
   vm.name = "train", vm.region_bytes = 1 << 30;
   vm.counters = {.calls = 60, .waited = 20, .device_memory = 5 << 20};
@@ -107,7 +107,7 @@ std::string value(const prometheus::Families& all, const std::string& name, cons
   return sample == family->second.samples.end() ? "" : sample->second;
 }
 
-TEST(Metrics, FiguresOfBrokerVmsAndSessions) {
+TEST(Metrics, MetricsOfBrokerVmsAndSessions) {
   const auto all = prometheus::read(metrics_as_text(some_status()));
   EXPECT_EQ(value(all, "ivgpu_build_info", R"({version="0.1.0",library="/lib/libcuda.so.1"})"), "1");
   EXPECT_EQ(value(all, "ivgpu_broker_up_seconds"), "5");
@@ -150,7 +150,7 @@ TEST(Metrics, EachIsListedInWords) {
     ASSERT_TRUE(all.contains(metric.name)) << metric.name;
     const prometheus::Family& family = all.at(metric.name);
     EXPECT_EQ(family.help, metric.help);
-    EXPECT_EQ(family.type, metric.kind == ring::FigureKind::Counter ? "counter" : "gauge");
+    EXPECT_EQ(family.type, metric.kind == ring::MetricKind::Counter ? "counter" : "gauge");
     std::string labels = family.samples.begin()->first;
     labels = std::regex_replace(labels, std::regex("=\"[^\"]*\"|[{}]"), "");
     EXPECT_EQ(std::regex_replace(labels, std::regex(","), ", "), metric.labels) << metric.name;
@@ -158,7 +158,7 @@ TEST(Metrics, EachIsListedInWords) {
   EXPECT_EQ(listed.size(), all.size());
 }
 
-TEST(Metrics, WithoutAControlGroupThereAreNoFiguresOfIt) {
+TEST(Metrics, WithoutAControlGroupThereAreNoMetricsOfIt) {
   BrokerStatus status = some_status();
   status.vms[0].bounds.group.clear();
   EXPECT_FALSE(has(metrics_as_text(status), "ivgpu_vm_workers_"));
@@ -169,7 +169,7 @@ TEST(Metrics, WithoutAControlGroupThereAreNoFiguresOfIt) {
   EXPECT_EQ(all.count("ivgpu_session_calls_total"), 0U) << "and its worker has gone";
 }
 
-TEST(Metrics, TimeThatNobodyTellsIsNoMetric) {
+TEST(Metrics, UnreportedTimeIsNoMetric) {
   BrokerStatus status = some_status();
   const auto told = nlohmann::json::parse(status_as_json(status));
   EXPECT_EQ(told["vms"][0]["gpu_time"],
@@ -195,27 +195,27 @@ TEST(Metrics, OfNothingAndOfMuchAreGoodText) {
 }
 
 // One description makes both the document and the metrics, so they hold the same figures.
-TEST(Metrics, EveryFigureOfTheDocumentIsThere) {
+TEST(Metrics, EveryMetricOfTheDocumentIsThere) {
   const BrokerStatus status = some_status();
   const auto document = nlohmann::json::parse(status_as_json(status));
   const auto all = prometheus::read(metrics_as_text(status));
   const auto& vm = document["vms"][0];
   for (const auto& group : groups_of_vm())
-    for (const auto& [figure, read] : group.readings) {
+    for (const auto& [metric, read] : group.readings) {
       const auto& fields = *group.key == '\0' ? vm : vm[group.key];
-      ASSERT_TRUE(fields.contains(figure.key)) << figure.key;
-      EXPECT_EQ(std::strtod(value(all, metric_name(group.prefix, figure), R"({vm="train"})").c_str(), nullptr),
-                fields[figure.key].get<double>())
-          << figure.key;
+      ASSERT_TRUE(fields.contains(metric.key)) << metric.key;
+      EXPECT_EQ(std::strtod(value(all, metric_name(group.prefix, metric), R"({vm="train"})").c_str(), nullptr),
+                fields[metric.key].get<double>())
+          << metric.key;
     }
-  for (const auto& [figure, read] : work_figures()) {
-    const std::string name = metric_name("session_", figure);
-    EXPECT_EQ(value(all, name, R"({vm="train",slot="0",process="77"})"), vm["slots"][0]["counters"][figure.key].dump())
+  for (const auto& [metric, read] : work_metrics()) {
+    const std::string name = metric_name("session_", metric);
+    EXPECT_EQ(value(all, name, R"({vm="train",slot="0",process="77"})"), vm["slots"][0]["counters"][metric.key].dump())
         << name;
   }
-  for (const auto& [figure, read] : end_figures())
-    EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", "{vm=\"train\",end=\"" + std::string(figure.key) + "\"}"),
-              vm["worker_ends"][figure.key].dump());
+  for (const auto& [metric, read] : end_metrics())
+    EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", "{vm=\"train\",end=\"" + std::string(metric.key) + "\"}"),
+              vm["worker_ends"][metric.key].dump());
 }
 
 // ---- requests ------------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ TEST(Endpoint, ServesASocketWithTheStatussPermissions) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(Endpoint, ThereIsNoneWhereTheFileDoesNotSay) {
+TEST(Endpoint, ThereIsNoneWhereTheFileNamesNone) {
   Broker broker;
   const auto document = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()});
   EXPECT_EQ(document.code, 0);
@@ -432,7 +432,7 @@ TEST(Endpoint, RequestsInPiecesAndBeyondAllBounds) {
 }
 
 // Idle clients cost the broker nothing, and cannot block others for long.
-TEST(Endpoint, ClientsThatSayNothingOrDoNotReadAreLetGo) {
+TEST(Endpoint, DropsClientsThatSendNothingOrDoNotRead) {
   WithMetrics served;
   std::vector<int> idle;
   for (int i = 0; i < 40; ++i) {

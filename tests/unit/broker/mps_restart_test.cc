@@ -22,14 +22,14 @@ class MpsRestart : public ::testing::Test {
     slot = *taken;
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, slot)) > 1; }));
     ASSERT_TRUE(eventually([&] { return guest->count(SlotState::Ready) == 1; })) << "the next one is ready";
-    ASSERT_TRUE(keeper.comes_to_hold("t/peer/" + std::to_string(guest->peer)));
+    ASSERT_TRUE(fd_store.comes_to_hold("t/peer/" + std::to_string(guest->peer)));
     daemon = daemon_of(*broker, 0);
     ASSERT_TRUE(lives(daemon));
   }
   std::function<void()> environment(bool pass = true) {
-    return [of_keeper = keeper.environment(pass)] {
+    return [of_store = fd_store.environment(pass)] {
       setenv("IVGPU_SIM_DEVICES", "3", 1);
-      of_keeper();
+      of_store();
     };
   }
   void end(int signal) {
@@ -65,7 +65,7 @@ class MpsRestart : public ::testing::Test {
   void TearDown() override {
     if (broker && !broker->ended()) {
       EXPECT_EQ(broker->terminate(SIGINT), 0);
-      EXPECT_EQ(keeper.names(), std::set<std::string>()) << "SIGINT ends everything";
+      EXPECT_EQ(fd_store.names(), std::set<std::string>()) << "SIGINT ends everything";
     }
     if (daemon <= 1 || ends(daemon)) return;
     ADD_FAILURE() << "the daemon has not ended";
@@ -73,7 +73,7 @@ class MpsRestart : public ::testing::Test {
   }
 
   Control control;
-  FdKeeper keeper;
+  FakeFdStore fd_store;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<Client> guest;
   std::uint32_t slot = 0;
@@ -92,12 +92,12 @@ pid_t parent_of(pid_t process) {
 TEST_F(MpsRestart, WhatTheNextBrokerNeedsIsHeld) {
   begin();
   for (const char* what : {"mps-control-", "mps-output-", "mps-process-", "mps-record-"})
-    EXPECT_TRUE(keeper.comes_to_hold(what + gpu(0))) << what;
-  EXPECT_TRUE(keeper.comes_to_hold("t/" + std::to_string(slot) + "/door"));
+    EXPECT_TRUE(fd_store.comes_to_hold(what + gpu(0))) << what;
+  EXPECT_TRUE(fd_store.comes_to_hold("t/" + std::to_string(slot) + "/door"));
   EXPECT_EQ(broker->terminate(SIGINT), 0);
   EXPECT_EQ(control.last_line(), "ends by quit") << "a stop ends the daemon in order";
   EXPECT_FALSE(lives(daemon) || lives(worker));
-  EXPECT_EQ(keeper.names(), std::set<std::string>());
+  EXPECT_EQ(fd_store.names(), std::set<std::string>());
 }
 
 TEST_F(MpsRestart, ASessionAndItsDaemonGoOn) {
@@ -129,7 +129,7 @@ TEST_F(MpsRestart, ADaemonThatDiesLaterIsSeen) {
   expect_all_goes_on();
   kill(daemon, SIGKILL);
   EXPECT_TRUE(lost_for("its MPS daemon was killed by signal 9"));
-  EXPECT_TRUE(eventually([&] { return !keeper.holds("mps-process-" + gpu(0)); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds("mps-process-" + gpu(0)); }));
 }
 
 TEST_F(MpsRestart, ADaemonThatDiesMeanwhileIsSeen) {
@@ -146,7 +146,7 @@ TEST_F(MpsRestart, ADaemonThatDiesMeanwhileIsSeen) {
 }
 
 // The process that holds the daemon for the next broker.
-TEST_F(MpsRestart, ADaemonEndsWithItsKeeper) {
+TEST_F(MpsRestart, ADaemonEndsWithItsSupervisor) {
   begin();
   const pid_t keeps = parent_of(daemon);
   ASSERT_NE(keeps, broker->pid);
@@ -212,7 +212,7 @@ TEST_F(MpsRestart, AWorkerThatDiesLaterIsTakenForACrash) {
 TEST_F(MpsRestart, AStoreWithoutItsProcessEndsIt) {
   begin();
   end(SIGKILL);
-  keeper.lose("mps-process-" + gpu(0));
+  fd_store.lose("mps-process-" + gpu(0));
   next();
   EXPECT_TRUE(broker->logged(not_gone_on_with + "not all of its descriptors were kept (FileDescriptorStoreMax)"));
   EXPECT_TRUE(lost_for("its MPS daemon was lost when ivgpud was restarted"));
@@ -223,14 +223,14 @@ TEST_F(MpsRestart, AStoreWithoutItsProcessEndsIt) {
 TEST_F(MpsRestart, AStoreThatMakesNoSenseEndsIt) {
   const auto spoilt = [this](const std::function<void(SavedMps&)>& spoil) {
     void* at =
-        mmap(nullptr, sizeof(SavedMps), PROT_READ | PROT_WRITE, MAP_SHARED, keeper.held("mps-record-" + gpu(0)), 0);
+        mmap(nullptr, sizeof(SavedMps), PROT_READ | PROT_WRITE, MAP_SHARED, fd_store.held("mps-record-" + gpu(0)), 0);
     ASSERT_NE(at, MAP_FAILED);
     spoil(*static_cast<SavedMps*>(at));
     munmap(at, sizeof(SavedMps));
   };
   const auto replaced = [this](const std::string& name) {
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    keeper.replace(name + gpu(0), nothing);
+    fd_store.replace(name + gpu(0), nothing);
     close(nothing);
   };
   const char *other_release = "its record is missing, or of another release",
@@ -242,10 +242,10 @@ TEST_F(MpsRestart, AStoreThatMakesNoSenseEndsIt) {
       {other_release, [&] { spoilt([](SavedMps& mps) { mps.bytes = 8; }); }},
       {other_release, [&] { spoilt([](SavedMps& mps) { mps.is_lost = 2; }); }},
       {other_release, [&] { replaced("mps-record-"); }},
-      {other_release, [&] { keeper.lose("mps-record-" + gpu(0)); }},
+      {other_release, [&] { fd_store.lose("mps-record-" + gpu(0)); }},
       {other_place, [&] { spoilt([](SavedMps& mps) { ++mps.place; }); }},
-      {incomplete, [&] { keeper.lose("mps-control-" + gpu(0)); }},
-      {incomplete, [&] { keeper.lose("mps-output-" + gpu(0)); }},
+      {incomplete, [&] { fd_store.lose("mps-control-" + gpu(0)); }},
+      {incomplete, [&] { fd_store.lose("mps-output-" + gpu(0)); }},
       {"what was kept of it is no process", [&] { replaced("mps-process-"); }},
   };
   for (const auto& [why, spoil] : all) {
@@ -257,7 +257,7 @@ TEST_F(MpsRestart, AStoreThatMakesNoSenseEndsIt) {
     EXPECT_TRUE(lost_for("its MPS daemon was lost when ivgpud was restarted")) << why;
     EXPECT_TRUE(ends(daemon)) << why;
     EXPECT_EQ(broker->terminate(SIGINT), 0);
-    keeper.drop_all();
+    fd_store.drop_all();
   }
 }
 
@@ -265,8 +265,8 @@ TEST_F(MpsRestart, AStoreThatMakesNoSenseEndsIt) {
 TEST_F(MpsRestart, ADaemonOfWhichNothingIsLeftIsWaitedFor) {
   begin();
   end(SIGKILL);
-  for (const char* what : {"mps-control-", "mps-output-", "mps-process-", "mps-record-"}) keeper.lose(what + gpu(0));
-  keeper.lose("t/record");
+  for (const char* what : {"mps-control-", "mps-output-", "mps-process-", "mps-record-"}) fd_store.lose(what + gpu(0));
+  fd_store.lose("t/record");
   broker->again(environment());
   EXPECT_FALSE(broker->logged("already: end it by")) << broker->log();
   EXPECT_TRUE(ends(daemon));
@@ -291,7 +291,7 @@ TEST_F(MpsRestart, AnotherPolicyEndsIt) {
   EXPECT_TRUE(ends(daemon));
   EXPECT_EQ(control.last_line(), "ends by SIGTERM") << control.told();
   const auto is_of_mps = [](const std::string& name) { return name.starts_with("mps-") || name.ends_with("/door"); };
-  EXPECT_TRUE(std::ranges::none_of(keeper.names(), is_of_mps));
+  EXPECT_TRUE(std::ranges::none_of(fd_store.names(), is_of_mps));
   Client other(broker->socket_path());
   ASSERT_TRUE(other.greet(3));
   EXPECT_TRUE(other.claim()) << "new programs are served";
@@ -320,8 +320,8 @@ TEST_F(MpsRestart, AGpuThatNoVmUsesLosesItsDaemon) {
   EXPECT_TRUE(ends(daemon));
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(lives(daemon_of(*broker, 1)));
-  EXPECT_TRUE(keeper.comes_to_hold("mps-process-" + gpu(1)));
-  EXPECT_TRUE(eventually([&] { return !keeper.holds("mps-process-" + gpu(0)); }));
+  EXPECT_TRUE(fd_store.comes_to_hold("mps-process-" + gpu(1)));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds("mps-process-" + gpu(0)); }));
 }
 
 // SIGKILL of a client with running GPU work would end the sessions of "t", too.
@@ -332,7 +332,7 @@ TEST_F(MpsRestart, WorkersOfAVmThatIsInTheFileNoMoreAreLetGo) {
   const auto orderly = other.claim(), stubborn = other.claim();
   ASSERT_TRUE(orderly && stubborn);
   const auto in_u = [&](std::uint32_t k) {
-    const int process = keeper.held("u/" + std::to_string(k) + "/process");
+    const int process = fd_store.held("u/" + std::to_string(k) + "/process");
     std::ifstream info("/proc/self/fdinfo/" + std::to_string(process));
     pid_t found = 0;
     for (std::string line; std::getline(info, line);)
@@ -375,7 +375,7 @@ TEST_F(MpsRestart, TheEndOfTheServiceIsTheEndOfItsDaemons) {
   control.misbehave("stubborn");
   begin("", "outlive_s = 60\n");
   end(SIGTERM);
-  keeper.drop_all();
+  fd_store.drop_all();
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(ends(daemon));
   EXPECT_EQ(control.last_line(), "SIGTERM is ignored") << control.told();
@@ -386,7 +386,7 @@ TEST_F(MpsRestart, SwitchedOffDaemonsEndWithTheirBroker) {
   ASSERT_EQ(broker->ready, "ready\n");
   daemon = daemon_of(*broker, 0);
   EXPECT_EQ(parent_of(daemon), broker->pid);
-  EXPECT_TRUE(keeper.names().empty());
+  EXPECT_TRUE(fd_store.names().empty());
   EXPECT_EQ(broker->terminate(SIGTERM), 0);
   EXPECT_FALSE(lives(daemon));
   EXPECT_EQ(control.last_line(), "ends by quit");
@@ -404,14 +404,14 @@ TEST_F(MpsRestart, SwitchedOffMeanwhileADaemonEnds) {
   ASSERT_TRUE(other.greet(3));
   EXPECT_TRUE(other.claim()) << "a fresh one serves";
   EXPECT_EQ(broker->terminate(SIGTERM), 0);
-  EXPECT_TRUE(keeper.names().empty());
+  EXPECT_TRUE(fd_store.names().empty());
   EXPECT_EQ(control.last_line(), "ends by quit");
 }
 
-TEST(MpsKeeper, TakesNothingElse) {
+TEST(MpsSupervisor, TakesNothingElse) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{}, {"1000", "0"}, {"1000", "0", "/bin/true"}})
-    EXPECT_EQ(run_program(MPS_KEEPER, arguments).code, 2) << "nothing is passed to it";
+    EXPECT_EQ(run_program(MPS_SUPERVISOR, arguments).code, 2) << "nothing is passed to it";
 }
 
 }  // namespace

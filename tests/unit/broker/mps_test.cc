@@ -99,7 +99,7 @@ TEST(Mps, ADaemonThatDoesNotQuitIsSignalled) {
   }
 }
 
-TEST(Mps, ADaemonThatEndsAtOnceIsToldAndTriedAgain) {
+TEST(Mps, ADaemonThatEndsAtOnceIsReportedAndTriedAgain) {
   const Control control;
   control.misbehave("broken");
   const auto begin = std::chrono::steady_clock::now();
@@ -130,7 +130,7 @@ TEST(Mps, ADaemonThatNeverListensIsGivenUp) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-TEST(Mps, ADaemonThatAKilledBrokerHasLeftIsTold) {
+TEST(Mps, ADaemonThatAKilledBrokerHasLeftIsReported) {
   Control control;
   MpsBroker broker(control);
   const pid_t daemon = broker.daemon_of(0);
@@ -263,7 +263,7 @@ void expect_all_of_a_gpu_begin_anew(MpsBroker& broker, const Client& t, const st
     return std::ranges::none_of(before, [&](pid_t w) { return is_spare(w) && lives(w); });
   })) << "a spare worker is lost, too, and a program may claim it";
   EXPECT_TRUE(u.becomes(*innocent, SlotState::Dead)) << "an idle session would keep the server from new clients";
-  EXPECT_GE(seconds_since(begin), std::chrono::duration<double>(host::broker::MpsSeat::grace).count())
+  EXPECT_GE(seconds_since(begin), std::chrono::duration<double>(host::broker::MpsRegistration::grace).count())
       << "its program has time to learn the driver's error";
   EXPECT_TRUE(broker.eventually_logged("MPS has lost all clients of its GPU"));
   for (const pid_t old : before) EXPECT_TRUE(eventually([&] { return !lives(old); }));
@@ -379,7 +379,7 @@ void expect_mistake(const Outcome& outcome, const std::string& sentence) {
   EXPECT_NE(outcome.text.find(sentence + "\n"), std::string::npos) << outcome.text;
 }
 
-TEST(Mps, AProgramThatIsNotThereIsTold) {
+TEST(Mps, AProgramThatIsNotThereIsReported) {
   expect_mistake(outcome_of("policy = \"mps\"\nmps_control = \"/nowhere/mps\"", "[vm.a]\ngpus = [0]"),
                  "[gpu] mps_control: /nowhere/mps: No such file or directory");
   const char* path = std::getenv("PATH");
@@ -407,7 +407,7 @@ TEST(Mps, AVmHasOneGpuAndAGpuOneUser) {
   EXPECT_EQ(outcome_of(mps_keys(control), users + "gpus = [1]", {"--check"}).code, 0);
 }
 
-TEST(Mps, TheCheckSaysWhatIsGivenUp) {
+TEST(Mps, TheCheckReportsWhatIsGivenUp) {
   const Control control;
   const Outcome checked = outcome_of(mps_keys(control), "[vm.a]\ngpus = [0]", {"--check"});
   EXPECT_EQ(checked.code, 0) << checked.text;

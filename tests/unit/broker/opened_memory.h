@@ -51,7 +51,9 @@ class OpenedMemory {
   bool becomes(std::uint32_t k, SlotState wanted) const {
     return eventually([&] { return ring::SlotWord::of(state(k).load()).state == wanted; });
   }
-  void ring_peer(std::uint32_t peer) const { other_side::shared(header().rung[peer / 64]).fetch_or(1ULL << peer % 64); }
+  void ring_peer(std::uint32_t peer) const {
+    other_side::shared(header().doorbell_bits[peer / 64]).fetch_or(1ULL << peer % 64);
+  }
   bool claim(std::uint32_t k, std::uint32_t pid = 7) const {
     if (!becomes(k, SlotState::Ready)) return false;
     const ring::SlotWord now = ring::SlotWord::of(state(k).load());

@@ -15,9 +15,9 @@
 #include "host/base/rate.h"
 #include "host/base/shared_fd.h"
 #include "host/broker/gpu/gpu_library.h"
+#include "host/broker/region/page_scrubber.h"
 #include "host/broker/region/region.h"
 #include "host/broker/region/slot_step.h"
-#include "host/broker/region/wiper.h"
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
@@ -155,7 +155,7 @@ TEST(HostileText, LinesAreCutAndBounded) {
   EXPECT_EQ(lines[1], "short");
 }
 
-TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
+TEST(Regions, TheyAreScrubbedToZeroAndAScrubbedPageIsGivenBack) {
   VmOptions vm;
   vm.name = "w";
   vm.region_size = 64 << 20;
@@ -168,10 +168,10 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   auto* bytes = static_cast<unsigned char*>(at);
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   const std::size_t half = region->slot_bytes() / 2 / ring::page * ring::page;
-  ASSERT_TRUE(region->memory().wipe({region->slot_offset(0), half}, error)) << error;
+  ASSERT_TRUE(region->memory().scrub({region->slot_offset(0), half}, error)) << error;
   EXPECT_EQ(bytes[region->slot_offset(0) + half - 1], 0);
   EXPECT_EQ(bytes[region->slot_offset(0) + half], 0xab);
-  ASSERT_TRUE(region->memory().wipe({region->slot_offset(0) + half, region->slot_bytes() - half}, error)) << error;
+  ASSERT_TRUE(region->memory().scrub({region->slot_offset(0) + half, region->slot_bytes() - half}, error)) << error;
   const auto is = [](unsigned char value) { return [value](unsigned char b) { return b == value; }; };
   EXPECT_TRUE(std::all_of(bytes + region->slot_offset(0), bytes + region->slot_offset(1), is(0)));
   EXPECT_TRUE(
@@ -208,7 +208,7 @@ class HugePages {
 };
 
 // If scrubbing released pages, another process that waits for huge pages would get them, and the slot would be lost.
-TEST(Regions, HugePagesAreWipedInPlace) {
+TEST(Regions, HugePagesAreScrubbedInPlace) {
   VmOptions vm;
   vm.name = "h";
   vm.region_size = 32 << 20;
@@ -230,19 +230,19 @@ TEST(Regions, HugePagesAreWipedInPlace) {
   };
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   for (std::size_t done = 0; done < region->slot_bytes(); done += ring::huge_page)
-    ASSERT_TRUE(region->memory().wipe({region->slot_offset(0) + done, ring::huge_page}, error))
+    ASSERT_TRUE(region->memory().scrub({region->slot_offset(0) + done, ring::huge_page}, error))
         << error << " at " << done;
   EXPECT_TRUE(slot_is(0, 0));
   EXPECT_TRUE(slot_is(1, 0xab));
   // Another holder of the memory frees a page.
   const auto page = static_cast<off_t>(region->slot_offset(1));
   ASSERT_EQ(fallocate(region->memfd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, ring::huge_page), 0);
-  EXPECT_FALSE(region->memory().wipe({region->slot_offset(1), ring::huge_page}, error));
+  EXPECT_FALSE(region->memory().scrub({region->slot_offset(1), ring::huge_page}, error));
   EXPECT_EQ(error, "No space left on device");
   munmap(at, 32 << 20);
 }
 
-TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
+TEST(Regions, AnEmptyPoolOfHugePagesIsReported) {
   const HugePages pool;
   std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
   int free_pages = 0;
@@ -257,7 +257,7 @@ TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
   EXPECT_NE(error.find("huge_pages needs that much in /proc/sys/vm/nr_hugepages"), std::string::npos) << error;
 }
 
-TEST(Regions, OneThatTheMachineCannotHoldIsTold) {
+TEST(Regions, OneThatTheMachineCannotHoldIsReported) {
   VmOptions vm;
   vm.name = "big";
   vm.region_size = 1LL << 50;
@@ -332,7 +332,7 @@ TEST(Guarded, ANewMappingIsNotLostThoughTheLastOneWas) {
   hear_of_lost_memory();
 }
 
-TEST(Guarded, WhatCannotBeMappedIsTold) {
+TEST(Guarded, ReportsAFailedMapping) {
   EXPECT_EQ(GuardedMemory::map(Fd(), 0, ring::page), nullptr);
   EXPECT_EQ(errno, EBADF);
   const Fd reader(open("/dev/shm", O_RDONLY | O_CLOEXEC));
@@ -370,9 +370,9 @@ TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
 // ---- shared descriptors --------------------------------------------------------------------------------------------
 
 // Any holder of the open file can clear O_NONBLOCK, or read first what poll() has reported.
-TEST(SharedFds, AnEmptyBellIsDrainedWithoutWaiting) {
-  const SharedFd bell = SharedFd::make_bell();
-  ASSERT_TRUE(bell);
+TEST(SharedFds, AnEmptyDoorbellIsDrainedWithoutWaiting) {
+  const SharedFd doorbell = SharedFd::make_doorbell();
+  ASSERT_TRUE(doorbell);
   ASSERT_EQ(fcntl(bell.get(), F_SETFL, 0), 0);
   bell.drain();
   const std::uint64_t some = 3;
@@ -530,7 +530,7 @@ INSTANTIATE_TEST_SUITE_P(EventLoop, Loop, ::testing::Values("io_uring", "epoll")
 TEST_P(Loop, AWatchCallsBackAsLongAsItsDescriptorIsReady) {
   EventLoop loop(waiter());
   EXPECT_STREQ(loop.waiter_name(), GetParam());
-  const Fd bell(eventfd(3, EFD_NONBLOCK));
+  const Fd doorbell(eventfd(3, EFD_NONBLOCK));
   int calls = 0;
   loop.watch(bell.get(), POLLIN, [&](short events) {
     EXPECT_TRUE(events & POLLIN);
@@ -615,14 +615,14 @@ TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
   EXPECT_TRUE(seen & POLLHUP);
 }
 
-TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
+TEST_P(Loop, ReportsTheProcessorTimeOfItsLongestIteration) {
   EventLoop loop(waiter());
   const auto spent = [] { return std::chrono::nanoseconds(std::clock() * (1'000'000'000 / CLOCKS_PER_SEC)); };
   const auto busy_for = [&](std::chrono::milliseconds time) {
     for (const auto end = spent() + time; spent() < end;) {
     }
   };
-  EXPECT_EQ(loop.turns().count, 0U);
+  EXPECT_EQ(loop.iterations().count, 0U);
   // A timer that a callback adds runs in an iteration of its own.
   loop.after(0ms, [&] {
     busy_for(5ms);
@@ -633,32 +633,32 @@ TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
   });
   const auto before = spent();
   loop.run();
-  EXPECT_GE(loop.turns().count, 3U);
-  EXPECT_GE(loop.turns().longest, 39ms);
-  EXPECT_LE(loop.turns().longest, spent() - before + 1ms) << "waiting takes none";
+  EXPECT_GE(loop.iterations().count, 3U);
+  EXPECT_GE(loop.iterations().longest, 39ms);
+  EXPECT_LE(loop.iterations().longest, spent() - before + 1ms) << "waiting takes none";
 }
 
-TEST_P(Loop, WhatHappensAllAtOnceIsNotOneTurn) {
+TEST_P(Loop, SimultaneousEventsAreNotOneIteration) {
   EventLoop loop(waiter());
-  std::vector<Fd> bells;
+  std::vector<Fd> doorbells;
   std::size_t calls = 0, before_timer = 0;
   for (int i = 0; i < 1000; ++i) {
     bells.emplace_back(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
-    const int bell = bells.back().get();
-    loop.watch(bell, POLLIN, [&, bell](short) {
+    const int doorbell = bells.back().get();
+    loop.watch(doorbell, POLLIN, [&, doorbell](short) {
       std::uint64_t count;
-      EXPECT_EQ(read(bell, &count, sizeof count), 8);
+      EXPECT_EQ(read(doorbell, &count, sizeof count), 8);
       if (++calls == 1) loop.after(0ms, [&] { before_timer = calls; });
       if (calls == 1000) loop.stop();
     });
   }
   loop.run();
   EXPECT_LE(before_timer, 64U);
-  EXPECT_GT(loop.turns().count, 10U);
+  EXPECT_GT(loop.iterations().count, 10U);
 }
 
 // Two regions whose slots, of eight steps each, are dirty, and a queue that scrubs one step per iteration.
-class Wipes : public ::testing::Test {
+class Scrubs : public ::testing::Test {
  protected:
   void SetUp() override {
     for (auto& region : regions) {
@@ -671,9 +671,9 @@ class Wipes : public ::testing::Test {
       ASSERT_TRUE(region) << error;
     }
   }
-  std::unique_ptr<Wiper> wiper(int region, std::uint32_t slot) {
+  std::unique_ptr<PageScrubber> scrubber(int region, std::uint32_t slot) {
     dirty(region, slot);
-    return std::make_unique<Wiper>(queue, *regions[region], std::vector{regions[region]->slot_range(slot)}, "w");
+    return std::make_unique<PageScrubber>(queue, *regions[region], std::vector{regions[region]->slot_range(slot)}, "w");
   }
   void dirty(int region, std::uint32_t slot) const {
     const std::string page(ring::page, 'x');
@@ -708,13 +708,13 @@ class Wipes : public ::testing::Test {
 
   static constexpr std::size_t step = 2560 << 10;
   EventLoop loop;
-  WipeQueue queue{loop, {.step = step, .turn = Clock::duration::zero()}};
+  ScrubQueue queue{loop, {.step = step, .turn = Clock::duration::zero()}};
   std::unique_ptr<Region> regions[2];
   std::string order;
 };
 
-TEST_F(Wipes, NothingIsWipedBeforeTheLoopTurnsAndThenAStepATurn) {
-  const auto a = wiper(0, 0);
+TEST_F(Scrubs, ScrubsOneStepInEachIterationOfTheLoop) {
+  const auto a = scrubber(0, 0);
   a->start(note("a"));
   EXPECT_TRUE(dirty_at(0, 0, 0));
   for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) {
@@ -726,8 +726,8 @@ TEST_F(Wipes, NothingIsWipedBeforeTheLoopTurnsAndThenAStepATurn) {
   run_until("a");
 }
 
-TEST_F(Wipes, RegionsTakeTurnsAndWithinOneTheFirstIsDoneFirst) {
-  const auto a = wiper(0, 0), b = wiper(0, 1), c = wiper(0, 2), other = wiper(1, 2);
+TEST_F(Scrubs, RegionsAlternateAndWithinOneTheFirstIsDoneFirst) {
+  const auto a = scrubber(0, 0), b = scrubber(0, 1), c = scrubber(0, 2), other = scrubber(1, 2);
   a->start(note("a"));
   b->start(note("b"));
   c->start(note("c"));
@@ -735,10 +735,10 @@ TEST_F(Wipes, RegionsTakeTurnsAndWithinOneTheFirstIsDoneFirst) {
   run_until("aother bc");
 }
 
-TEST_F(Wipes, ATurnMakesAsManyStepsAsItHasTime) {
-  WipeQueue patient(loop, {.step = step, .turn = 1h});
+TEST_F(Scrubs, ATurnMakesAsManyStepsAsItHasTime) {
+  ScrubQueue patient(loop, {.step = step, .turn = 1h});
   dirty(0, 0);
-  Wiper all(patient, *regions[0], {regions[0]->slot_range(0), regions[0]->slot_range(2)}, "w");
+  PageScrubber all(patient, *regions[0], {regions[0]->slot_range(0), regions[0]->slot_range(2)}, "w");
   dirty(0, 2);
   all.start(note("all"));
   turn();
@@ -747,8 +747,8 @@ TEST_F(Wipes, ATurnMakesAsManyStepsAsItHasTime) {
   EXPECT_FALSE(dirty_at(0, 2, 7 * step));
 }
 
-TEST_F(Wipes, StartedAgainItBeginsFromTheFirstByteAndTellsOnce) {
-  const auto a = wiper(0, 0);
+TEST_F(Scrubs, StartedAgainItBeginsFromTheFirstByteAndReportsOnce) {
+  const auto a = scrubber(0, 0);
   a->start(note("first"));
   for (int i = 0; i < 3; ++i) turn();
   dirty(0, 0);
@@ -757,9 +757,9 @@ TEST_F(Wipes, StartedAgainItBeginsFromTheFirstByteAndTellsOnce) {
   for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) EXPECT_FALSE(dirty_at(0, 0, at));
 }
 
-TEST_F(Wipes, StoppedOrGoneNothingIsCalledOrWiped) {
-  auto a = wiper(0, 0), b = wiper(0, 1);
-  const auto c = wiper(1, 0);
+TEST_F(Scrubs, StoppedOrGoneNothingIsCalledOrScrubbed) {
+  auto a = scrubber(0, 0), b = scrubber(0, 1);
+  const auto c = scrubber(1, 0);
   a->start(note("a"));
   b->start(note("b"));
   c->start(note("c"));
@@ -771,9 +771,9 @@ TEST_F(Wipes, StoppedOrGoneNothingIsCalledOrWiped) {
   EXPECT_TRUE(dirty_at(0, 1, 0));
 }
 
-TEST_F(Wipes, WhatIsCalledMayStartAndEndAnyWiper) {
-  auto a = wiper(0, 0), b = wiper(0, 1);
-  const auto c = wiper(1, 0);
+TEST_F(Scrubs, ACallbackMayStartAndEndAnyScrubber) {
+  auto a = scrubber(0, 0), b = scrubber(0, 1);
+  const auto c = scrubber(1, 0);
   c->start([&] {
     order += "c ";
     b.reset();  // which has one step left
@@ -787,10 +787,10 @@ TEST_F(Wipes, WhatIsCalledMayStartAndEndAnyWiper) {
   run_until("c again a");
 }
 
-TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
+TEST_F(Scrubs, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
   const Region::Range outside{std::size_t{1} << 63, ring::page};
-  Wiper promised(queue, *regions[0], {outside}, "w"), unpromised(queue, *regions[0], {outside}, "w");
-  const auto b = wiper(0, 1);
+  PageScrubber promised(queue, *regions[0], {outside}, "w"), unpromised(queue, *regions[0], {outside}, "w");
+  const auto b = scrubber(0, 1);
   testing::internal::CaptureStdout();
   promised.start(note("never"));
   unpromised.start();
@@ -802,7 +802,7 @@ TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
   EXPECT_EQ(order, "b");
   const std::string said = testing::internal::GetCapturedStdout(), again = "; the next try is in a second";
   std::size_t failures = 0, retries = 0;
-  for (std::size_t at = 0; (at = said.find("w cannot be wiped: Invalid argument", at)) != std::string::npos; ++at)
+  for (std::size_t at = 0; (at = said.find("w cannot be scrubbed: Invalid argument", at)) != std::string::npos; ++at)
     ++failures;
   for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
   EXPECT_EQ(retries, 2U) << said;

@@ -51,7 +51,7 @@ TEST_F(Pins, TheSlotWaitsUntilTheKernelLetsGo) {
   }
   EXPECT_EQ(guest.word(0).state, SlotState::Released);
   EXPECT_EQ(guest.word(0).epoch, 0U);
-  EXPECT_EQ(byte_of(0), 7) << "nobody has wiped it";
+  EXPECT_EQ(byte_of(0), 7) << "nobody has scrubbed it";
   ASSERT_EQ(guest.claim(), 1U) << "others are served";
   unpin(0);
   ASSERT_TRUE(is_emptied(0));

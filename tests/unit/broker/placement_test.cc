@@ -47,7 +47,7 @@ Settled settle(const Config& config, const char* devices, const Accounts& known,
   Settled settled;
   setenv("IVGPU_SIM_DEVICES", devices, 1);
   if (host::broker::find_gpus(config, settled.gpus, settled.error))
-    host::broker::settle_gpus(config, known, kept, settled.gpus, settled.error);
+    host::broker::place_gpus(config, known, kept, settled.gpus, settled.error);
   unsetenv("IVGPU_SIM_DEVICES");
   EXPECT_EQ(settled.error.find('\n'), std::string::npos) << settled.error;
   return settled;
@@ -73,7 +73,7 @@ std::string vm(const std::string& name, const std::string& keys, int gibi = 0) {
   return "[vm." + name + "]\n" + keys + (gibi == 0 ? "" : "gpu_memory = \"" + std::to_string(gibi) + "GiB\"\n");
 }
 
-TEST(Placement, FixedIsAllThatTheKeySays) {
+TEST(Placement, FixedIsTheWholeListOfTheKey) {
   const Config config = parsed(vm("a", "") + vm("b", "placement = \"fixed\"\ngpus = [2, 0]\n"));
   EXPECT_EQ(chosen(config, "3", {}), Texts({gpu(0) + " " + gpu(1) + " " + gpu(2), gpu(2) + " " + gpu(0)}));
 }
@@ -117,7 +117,7 @@ TEST(Placement, ChoosesAmongNamedGpus) {
   EXPECT_EQ(settled.gpus[1].placement, "packed");
 }
 
-TEST(Placement, ANamedGpuThatThereIsNotIsTold) {
+TEST(Placement, ANamedGpuThatThereIsNotIsReported) {
   const Settled settled = settle(parsed(vm("a", std::string(spread) + "gpus = [0, 7]\n")), "2", {});
   EXPECT_TRUE(settled.error.starts_with("[vm.a] gpus: there is no GPU \"7\"; this host has GPU 0")) << settled.error;
 }
@@ -166,7 +166,7 @@ TEST(Placement, MigDevicesAreCandidatesByUuid) {
   std::string error;
   for (VmGpus& of_vm : gpus)
     ASSERT_TRUE(host::broker::find_candidates({first, second}, host, of_vm.list, error)) << error;
-  ASSERT_TRUE(host::broker::settle_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus, error)) << error;
+  ASSERT_TRUE(host::broker::place_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus, error)) << error;
   EXPECT_EQ(gpus[0].list.front().uuid, first);
   EXPECT_EQ(gpus[1].list.front().uuid, second);
   EXPECT_EQ(gpus[1].list.size(), 1U);
@@ -178,7 +178,7 @@ TEST(Placement, ItsWorkersOpenTheFilesOfTheOneGpu) {
   std::vector<VmGpus> gpus(2);
   std::string error;
   for (VmGpus& of_vm : gpus) ASSERT_TRUE(host::broker::find_candidates({}, host, of_vm.list, error)) << error;
-  ASSERT_TRUE(host::broker::settle_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus, error)) << error;
+  ASSERT_TRUE(host::broker::place_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus, error)) << error;
   EXPECT_EQ(gpus[1].devices, Texts({"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia1"}));
 }
 

@@ -7,8 +7,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "host/broker/region/plain_file_space.h"
 #include "host/broker/region/plain_memory.h"
-#include "host/broker/region/plain_room.h"
 #include "host/broker/region/region.h"
 #include "tests/child.h"
 #include "tests/unit/broker/opened_memory.h"
@@ -81,7 +81,7 @@ TEST(Plain, RingingEverybodyAllTheTimeHurtsNobody) {
   OpenedMemory vm(file);
   ASSERT_TRUE(vm.there());
   for (int i = 0; i < 3000; ++i) {
-    for (auto& word : vm.header().rung) other_side::shared(word).store(~0ULL);
+    for (auto& word : vm.header().doorbell_bits) other_side::shared(word).store(~0ULL);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   EXPECT_TRUE(vm.claim(0, 7));
@@ -173,7 +173,7 @@ std::string in_the_way(const std::string& what, uid_t owner) {
          " is in the way: remove it, or name a file in a folder where nobody else may make any";
 }
 
-TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
+TEST(PlainFile, ReportsAnImpossibleRegionAndLeavesNothing) {
   Folder folder;
   EXPECT_EQ(refusal(folder / "no/such/folder"), "No such file or directory");
   const std::string link = memory_file("link"), target = folder.write("target", "keep me");
@@ -215,7 +215,7 @@ TEST(PlainFile, WhoHasItsNameFirstIsNamedWithARemedy) {
 }
 
 // Any user who may open a killed broker's file may hold its lock.
-TEST(PlainFile, AForeignLockIsToldAsWhatItMayBe) {
+TEST(PlainFile, AForeignLockIsReportedAsItsPossibleCauses) {
   const std::string file = memory_file("locked");
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
@@ -291,7 +291,7 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
 }
 
 // The start either allocates all pages that the broker touches, or fails with a message.
-TEST(PlainFile, WithoutRoomForTheRegionsFrontItIsNotMade) {
+TEST(PlainFile, WithoutSpaceForTheHeaderAreaTheRegionIsNotMade) {
   Folder folder;
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
   const int filler = open((folder / "filler").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -303,7 +303,7 @@ TEST(PlainFile, WithoutRoomForTheRegionsFrontItIsNotMade) {
   EXPECT_EQ(host::broker::Region::create(vm, {}, error), nullptr);
   EXPECT_EQ(error, "VM t: plain_file = \"" + (folder / "t") +
                        "\" cannot be made: its file system has no room for the region's first " +
-                       std::to_string(ring::front_bytes >> 10) +
+                       std::to_string(ring::header_area_bytes >> 10) +
                        " KiB: No space left on device; free some there, or give it more (mount -o remount,size=...)");
   EXPECT_FALSE(std::filesystem::exists(folder / "t"));
   umount2(folder.path().c_str(), MNT_DETACH);

@@ -4,7 +4,7 @@
 
 #include "host/broker/region/dax_label.h"
 #include "host/broker/transport/transport.h"
-#include "tests/unit/broker/bell_port.h"
+#include "tests/unit/broker/doorbell_port.h"
 #include "tests/unit/broker/opened_memory.h"
 
 namespace {
@@ -77,12 +77,12 @@ TEST(Pmem, AChannelHasTheBrokerLookAndWakesTheSlotThatItNames) {
   Vm vm(file);
   ASSERT_TRUE(vm.claim(0));
   Port port(broker.socket_path());
-  ASSERT_TRUE(port.say(ring::bell_look));
+  ASSERT_TRUE(port.say(ring::doorbell_look));
   EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
   ASSERT_TRUE(port.say(0));
   EXPECT_TRUE(port.heard_once()) << "the worker may have rung before";
   vm.ask_for_interrupt(0);
-  ASSERT_TRUE(port.say(ring::bell_look));
+  ASSERT_TRUE(port.say(ring::doorbell_look));
   EXPECT_TRUE(port.heard_once());
   EXPECT_EQ(vm.command(0)[2], 'y');
   EXPECT_EQ(broker.terminate(), 0);
@@ -102,9 +102,9 @@ TEST(Pmem, AChannelHasTheBrokerLookWithoutItsTimer) {
   host::broker::EventLoop loop;
   const auto region = host::broker::Region::create(options, {}, error);
   ASSERT_TRUE(region) << error;
-  int rung = 0;
+  int signalled = 0;
   const auto transport = host::broker::make_transport(loop, *region, options, broker, {},
-                                                      {.rung = [&] { ++rung, loop.stop(); },
+                                                      {.signalled = [&] { ++signalled, loop.stop(); },
                                                        .peer_gone = [](auto) {},
                                                        .vm_gone = [] {},
                                                        .holder_gone = [](auto) {},
@@ -115,10 +115,10 @@ TEST(Pmem, AChannelHasTheBrokerLookWithoutItsTimer) {
   ASSERT_TRUE(vm.there());
   vm.ring_peer(ring::peer_broker);
   const Port port(transport->socket());
-  ASSERT_TRUE(port.say(ring::bell_look));
+  ASSERT_TRUE(port.say(ring::doorbell_look));
   loop.after(test_deadline, [&] { loop.stop(); });
   loop.run();
-  EXPECT_EQ(rung, 1);
+  EXPECT_EQ(signalled, 1);
 }
 
 TEST(Pmem, WithoutAChannelAVmIsServedAllTheSame) {
@@ -141,7 +141,7 @@ TEST(Pmem, TheChannelThatNamedASlotLastHasIt) {
   Vm vm(file);
   ASSERT_TRUE(vm.claim(0));
   Port first(broker.socket_path()), second(broker.socket_path());
-  first.say(0), second.say(ring::bell_look);
+  first.say(0), second.say(ring::doorbell_look);
   EXPECT_TRUE(first.heard_once());
   second.say(0);
   EXPECT_TRUE(second.heard_once());
@@ -158,7 +158,7 @@ TEST(Pmem, TheChannelThatNamedASlotLastHasIt) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-TEST(Pmem, NonsenseIsToldOnceAndChangesNothing) {
+TEST(Pmem, NonsenseIsReportedOnceAndChangesNothing) {
   const std::string file = memory_file("nonsense");
   Broker broker(pmem(file, "slots = 2"));
   Vm vm(file);
@@ -166,7 +166,7 @@ TEST(Pmem, NonsenseIsToldOnceAndChangesNothing) {
   const auto begin = std::chrono::steady_clock::now();
   Port port(broker.socket_path()), flooding(broker.socket_path());
   for (int byte = 2; byte < 256; ++byte) ASSERT_TRUE(port.say(static_cast<unsigned char>(byte)));
-  EXPECT_TRUE(broker.eventually_logged("t: a bell channel says 0x02, which means nothing"));
+  EXPECT_TRUE(broker.eventually_logged("t: a doorbell channel says 0x02, which means nothing"));
   // Sends both slots' numbers, look requests and invalid bytes as fast as the broker takes them, and reads nothing.
   std::string all(4096, '\0');
   for (std::size_t k = 0; k < all.size(); ++k) all[k] = static_cast<char>(k * 31 % 256);
@@ -189,7 +189,7 @@ TEST(Pmem, MoreChannelsThanConnectionsAreRefused) {
   EXPECT_TRUE(first.heard_once());
   Port second(broker.socket_path());
   EXPECT_TRUE(second.ended());
-  EXPECT_TRUE(broker.eventually_logged("t: a bell channel is refused: there are 1 already"));
+  EXPECT_TRUE(broker.eventually_logged("t: a doorbell channel is refused: there are 1 already"));
   first.end();
   EXPECT_TRUE(eventually([&] {
     Port next(broker.socket_path());

@@ -159,7 +159,7 @@ TEST(Reload, SomeKeysCountAtOnce) {
   EXPECT_TRUE(Client(broker.socket_path()).greet(3));
 }
 
-TEST(Reload, WhatNeedsARestartIsSaidAndLeft) {
+TEST(Reload, ReportsAndLeavesKeysThatNeedARestart) {
   Broker broker;
   reload(broker, file_of(broker, "[vm.t]\nregion_size = \"256MiB\"\nslots = 2\nvectors = 2\nworker_uid = 3000\n",
                          "socket_mode = \"0600\"\n"));
@@ -272,7 +272,7 @@ void stop_workers(const Broker& broker) {
   for (const pid_t worker : broker.workers()) kill(worker, SIGSTOP);
 }
 
-TEST(AskedReload, WaitsForThoseThatLeaveAndSaysSo) {
+TEST(AskedReload, WaitsForThoseThatLeaveAndReportsSo) {
   Broker broker;
   ASSERT_EQ(ask_for_reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n")).code, 0);
   Client guest(broker.folder / "u.sock");
@@ -514,7 +514,7 @@ std::string before(const std::string& key) {
 
 std::string behind(const std::string& key) { return key == "active_threads" ? "[gpu]\npolicy = \"mps\"\n" : ""; }
 
-TEST(Changes, OfEveryKeyAreSaid) {
+TEST(Changes, OfEveryKeyAreReported) {
   for (const Key& key : all_keys()) {
     const std::string name = key.name, table = key.table;
     ASSERT_TRUE(others.contains(name)) << "a new key: give it another value here";

@@ -2,7 +2,7 @@
 // descriptors.
 #pragma once
 
-#include "tests/unit/broker/fd_keeper.h"
+#include "tests/unit/broker/fake_fd_store.h"
 #include "tests/unit/process_life.h"
 
 namespace broker_test {
@@ -26,7 +26,7 @@ inline pid_t worker_of(const Broker& broker, std::uint32_t slot) {
 class Restart : public ::testing::Test {
  protected:
   void begin(const std::string& vm_keys = "", const std::string& keys = "") {
-    broker = std::make_unique<Broker>(vm_keys, "", keeper.environment(), "", keys);
+    broker = std::make_unique<Broker>(vm_keys, "", fd_store.environment(), "", keys);
     ASSERT_EQ(broker->ready, "ready\n");
     guest = std::make_unique<Client>(broker->socket_path());
     ASSERT_TRUE(guest->greet(3));
@@ -36,8 +36,8 @@ class Restart : public ::testing::Test {
     ASSERT_TRUE(guest->tell(slot, 'c')) << "the worker serves";
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, slot)) > 1; }));
     ASSERT_TRUE(eventually([&] { return guest->count(SlotState::Ready) == 1; })) << "the next one is ready";
-    ASSERT_TRUE(eventually([&] { return keeper.holds("t/peer/" + std::to_string(guest->peer)); }));
-    ASSERT_TRUE(keeper.holds("t/" + std::to_string(slot) + "/control"));
+    ASSERT_TRUE(eventually([&] { return fd_store.holds("t/peer/" + std::to_string(guest->peer)); }));
+    ASSERT_TRUE(fd_store.holds("t/" + std::to_string(slot) + "/control"));
   }
   // Ends the broker: SIGTERM as the manager does, another signal as a fault does.
   void end(int signal) {
@@ -45,7 +45,7 @@ class Restart : public ::testing::Test {
     ASSERT_TRUE(lives(worker)) << "it goes on without a broker";
   }
   void next(bool pass = true) {
-    broker->again(keeper.environment(pass));
+    broker->again(fd_store.environment(pass));
     ASSERT_EQ(broker->ready, "ready\n");
   }
   // Whether the guest's connection is still open.
@@ -70,10 +70,10 @@ class Restart : public ::testing::Test {
     Client other(broker->socket_path());
     ASSERT_TRUE(other.greet(3));
     EXPECT_TRUE(other.claim()) << "new programs are served";
-    EXPECT_FALSE(keeper.holds("t/peer/" + std::to_string(guest->peer)) && other.peer != guest->peer);
+    EXPECT_FALSE(fd_store.holds("t/peer/" + std::to_string(guest->peer)) && other.peer != guest->peer);
   }
 
-  FdKeeper keeper;
+  FakeFdStore fd_store;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<Client> guest;
   std::uint32_t slot = 0;

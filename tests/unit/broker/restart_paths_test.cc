@@ -1,7 +1,7 @@
 // VMs whose QEMU opens the memory by a path, across a restart of the broker. The test plays the VM.
 #include <future>
 
-#include "tests/unit/broker/bell_port.h"
+#include "tests/unit/broker/doorbell_port.h"
 #include "tests/unit/broker/opened_memory.h"
 #include "tests/unit/broker/restart.h"
 
@@ -20,7 +20,7 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
     const std::string own = memory_file(std::string("restart-") + GetParam().transport);
     std::string keys = "transport = \"" + std::string(GetParam().transport) + "\"\n" + more;
     if (GetParam().file) keys += "plain_file = \"" + own + "\"\n";
-    broker = std::make_unique<Broker>(keys, "", keeper.environment());
+    broker = std::make_unique<Broker>(keys, "", fd_store.environment());
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
     path = GetParam().file ? own : broker->folder / "t.memory";
     open_vm();
@@ -28,12 +28,12 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
     ASSERT_TRUE(vm->claim(0));
     ASSERT_TRUE(vm->becomes(1, SlotState::Ready)) << "the next one is ready";
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, 0)) > 1; }));
-    ASSERT_TRUE(keeper.comes_to_hold("t/0/control"));
+    ASSERT_TRUE(fd_store.comes_to_hold("t/0/control"));
   }
   void open_vm() { vm = std::make_unique<OpenedMemory>(path, is_pmem() ? ring::devdax_start : 0); }
   static bool is_pmem() { return std::string(GetParam().transport) == "pmem"; }
   void next() {
-    broker->again(keeper.environment());
+    broker->again(fd_store.environment());
     ASSERT_EQ(broker->ready, "ready\n") << broker->log();
   }
   void expect_the_session_goes_on() const {
@@ -50,7 +50,7 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
     });
   }
 
-  FdKeeper keeper;
+  FakeFdStore fd_store;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<OpenedMemory> vm;
   std::string path;
@@ -59,18 +59,18 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
 
 TEST_P(RestartPaths, RingsThatAWorkerHasNotTakenAreNotThoseOfTheNext) {
   begin();
-  const int doorbell = keeper.held("t/doorbell/0");
-  const auto is_rung = [&] {
-    pollfd bell{doorbell, POLLIN, 0};
-    return poll(&bell, 1, 0) == 1;
+  const int doorbell = fd_store.held("t/doorbell/0");
+  const auto is_signalled = [&] {
+    pollfd doorbell{doorbell, POLLIN, 0};
+    return poll(&doorbell, 1, 0) == 1;
   };
   kill(worker, SIGSTOP);
   vm->ring_peer(ring::peer_of_slot(0));
-  ASSERT_TRUE(eventually(is_rung));
+  ASSERT_TRUE(eventually(is_signalled));
   vm->state(0).store(ring::SlotWord::of(vm->state(0).load()).with(SlotState::Released).word());
   vm->ring_peer(ring::peer_broker);
   ASSERT_TRUE(vm->becomes(0, SlotState::Empty)) << "the broker kills a worker that does not end";
-  EXPECT_FALSE(is_rung());
+  EXPECT_FALSE(is_signalled());
 }
 
 TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
@@ -96,14 +96,14 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
   vm->end();
   EXPECT_TRUE(broker->eventually_logged("t: the VM has ended"));
   EXPECT_EQ(broker->terminate(SIGINT), 0);
-  EXPECT_EQ(keeper.names(), std::set<std::string>());
+  EXPECT_EQ(fd_store.names(), std::set<std::string>());
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(path))) << "it was left behind";
 }
 
-// Workers then poll by themselves when a broker stalls or is slow to exit (host/base/process/life_line.h).
-TEST_P(RestartPaths, WorkersAreToldThatTheBrokerRingsThem) {
+// Workers then poll by themselves when a broker stalls or is slow to exit (host/base/process/liveness_pipe.h).
+TEST_P(RestartPaths, StartsWorkersWhoseDoorbellTheBrokerSignals) {
   begin();
-  EXPECT_NE(words_of(worker).find(" --rung-by broker "), std::string::npos) << words_of(worker);
+  EXPECT_NE(words_of(worker).find(" --doorbell-by broker "), std::string::npos) << words_of(worker);
 }
 
 // The only sign of the VM's end: no process has its memory open.
@@ -147,7 +147,7 @@ TEST_P(RestartPaths, WhatIsMissingEndsItsSessions) {
   for (const char* name : {"t/region", "t/record", "t/doorbell/1"}) {
     begin();
     broker->terminate(SIGKILL);
-    keeper.lose(name);
+    fd_store.lose(name);
     next();
     EXPECT_TRUE(broker->logged("t: its sessions of before the restart end")) << name;
     EXPECT_TRUE(ends(worker)) << name;
@@ -155,7 +155,7 @@ TEST_P(RestartPaths, WhatIsMissingEndsItsSessions) {
     ASSERT_TRUE(vm->there());
     EXPECT_TRUE(vm->claim(0)) << name;
     EXPECT_EQ(broker->terminate(SIGINT), 0);
-    keeper.drop_all();
+    fd_store.drop_all();
   }
 }
 
@@ -219,12 +219,12 @@ TEST_P(RestartLink, AQemuThatStartsMeanwhileWaits) {
   EXPECT_TRUE(std::filesystem::is_symlink(path)) << "QEMU has made a file";
 }
 
-TEST_P(RestartLink, WhatIsInItsWayIsToldAndLeftAlone) {
+TEST_P(RestartLink, ReportsAndLeavesForeignFilesInItsWay) {
   begin();
   broker->terminate(SIGINT);
-  keeper.drop_all();
+  fd_store.drop_all();
   std::ofstream(path) << "QEMU's";
-  broker->again(keeper.environment(false));
+  broker->again(fd_store.environment(false));
   EXPECT_NE(broker->ready, "ready\n");
   EXPECT_TRUE(broker->logged(path +
                              ": is in the way and no link; QEMU does that where the VM is started before ivgpud: end "
@@ -247,7 +247,7 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
   ASSERT_TRUE(second.say(1));
   EXPECT_TRUE(second.heard_once());
   for (const int signal : {SIGTERM, SIGKILL}) {
-    ASSERT_TRUE(keeper.comes_to_hold("t/port/1") && keeper.comes_to_hold("t/port/2"));
+    ASSERT_TRUE(fd_store.comes_to_hold("t/port/1") && fd_store.comes_to_hold("t/port/2"));
     broker->terminate(signal);
     vm->command(0)[2] = 0;
     vm->ask_for_interrupt(0);
@@ -260,10 +260,10 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
   }
   // A new channel gets a new number.
   Port third(broker->socket_path());
-  ASSERT_TRUE(third.say(ring::bell_look));
-  EXPECT_TRUE(keeper.comes_to_hold("t/port/3"));
+  ASSERT_TRUE(third.say(ring::doorbell_look));
+  EXPECT_TRUE(fd_store.comes_to_hold("t/port/3"));
   first.end();
-  EXPECT_TRUE(eventually([&] { return !keeper.holds("t/port/1"); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds("t/port/1"); }));
   vm->command(0)[2] = 0;
   vm->ask_for_interrupt(0);
   EXPECT_TRUE(eventually([&] { return vm->command(0)[2] == 'y'; }));
@@ -277,12 +277,12 @@ TEST_P(RestartChannels, OneThatHasGoneMeanwhileIsSeenAndItsNumberIsNobodyElses) 
   Port first(broker->socket_path());
   ASSERT_TRUE(first.say(0));
   EXPECT_TRUE(first.heard_once());
-  ASSERT_TRUE(keeper.comes_to_hold("t/port/1"));
+  ASSERT_TRUE(fd_store.comes_to_hold("t/port/1"));
   broker->terminate(SIGKILL);
   first.end();
   Port early(broker->socket_path());  // waits, like a VM that starts now
   next();
-  EXPECT_TRUE(eventually([&] { return !keeper.holds("t/port/1") && keeper.holds("t/port/2"); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds("t/port/1") && fd_store.holds("t/port/2"); }));
   vm->ask_for_interrupt(0);
   EXPECT_TRUE(eventually([&] { return vm->command(0)[2] == 'y'; }));
   EXPECT_EQ(early.woken(), 0);

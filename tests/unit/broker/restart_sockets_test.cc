@@ -18,7 +18,7 @@ class RestartSockets : public Restart {
     EXPECT_EQ(stat(broker->socket_path().c_str(), &there), 0);
     char inode[40];
     std::snprintf(inode, sizeof inode, "-%llx-", static_cast<unsigned long long>(there.st_ino));
-    for (const std::string& name : keeper.names())
+    for (const std::string& name : fd_store.names())
       if (name.starts_with("listen-") && name.find(inode) != std::string::npos) return name;
     return "";
   }
@@ -35,7 +35,7 @@ class RestartSockets : public Restart {
       EXPECT_TRUE(other.claim());
       connection = "t/peer/" + std::to_string(other.peer);
     }
-    EXPECT_TRUE(eventually([&] { return !keeper.holds(connection); }));
+    EXPECT_TRUE(eventually([&] { return !fd_store.holds(connection); }));
     EXPECT_TRUE(eventually([&] { return guest->count(SlotState::Claimed) == 1; }));
   }
 };
@@ -60,7 +60,7 @@ TEST_F(RestartSockets, AProgramThatConnectsMeanwhileWaitsAndIsServed) {
     ASSERT_TRUE(guest->comes_back(*taken));
   }
   EXPECT_EQ(broker->terminate(SIGINT), 0);
-  EXPECT_EQ(keeper.names(), std::set<std::string>()) << "SIGINT ends everything";
+  EXPECT_EQ(fd_store.names(), std::set<std::string>()) << "SIGINT ends everything";
   EXPECT_NE(access(broker->socket_path().c_str(), F_OK), 0);
 }
 
@@ -129,7 +129,7 @@ TEST_F(RestartSockets, OneWithOtherPermissionsIsMadeAnew) {
   EXPECT_EQ(mode(), 0666U);
   EXPECT_TRUE(early.is_ended()) << "who has come by the old one may not be who may come";
   EXPECT_NE(name_of_socket(), before);
-  EXPECT_FALSE(keeper.holds(before));
+  EXPECT_FALSE(fd_store.holds(before));
   expect_new_programs_are_served();
 }
 
@@ -149,7 +149,7 @@ TEST_F(RestartSockets, OneThatIsNotAtItsPathAnyMoreIsMadeAnew) {
     }
     next();
     EXPECT_NE(name_of_socket(), before);
-    EXPECT_FALSE(keeper.holds(before));
+    EXPECT_FALSE(fd_store.holds(before));
     expect_the_session_goes_on();
     expect_new_programs_are_served();
     broker->folder.write("log", "");
@@ -163,7 +163,7 @@ TEST_F(RestartSockets, WhatIsNoSocketThatListensIsNotTaken) {
   for (const int fd : wrong) {
     const std::string now = name_of_socket();
     end(SIGKILL);
-    keeper.replace(now, fd);
+    fd_store.replace(now, fd);
     next();
     expect_the_session_goes_on();
     expect_new_programs_are_served();
@@ -182,7 +182,7 @@ TEST_F(RestartSockets, AVmThatIsInTheFileNoMoreLeavesNone) {
   EXPECT_TRUE(early.is_ended());
   EXPECT_NE(access(broker->socket_path().c_str(), F_OK), 0) << "a socket that nobody serves";
   EXPECT_NE(access((broker->socket_path() + ".lock").c_str(), F_OK), 0);
-  EXPECT_FALSE(keeper.holds(before));
+  EXPECT_FALSE(fd_store.holds(before));
 }
 
 // The VM must restart; a program need not.
@@ -204,7 +204,7 @@ TEST_F(RestartSockets, TheEndOfTheServiceIsTheirEnd) {
   end(SIGTERM);
   Client early(broker->socket_path());
   ASSERT_TRUE(early.connected);
-  keeper.drop_all();
+  fd_store.drop_all();
   EXPECT_TRUE(early.is_ended());
   Client late(broker->socket_path());
   EXPECT_FALSE(late.connected);

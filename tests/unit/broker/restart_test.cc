@@ -10,8 +10,8 @@ TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
   begin();
   const std::string peer = "t/peer/" + std::to_string(guest->peer), own = "t/" + std::to_string(slot) + "/";
   constexpr std::size_t everything = 7 + 2 * 7 + 1 + 4;  // of the VM, of two workers, a connection, and the sockets
-  eventually([&] { return keeper.names().size() == everything; });
-  const std::set<std::string> all = keeper.names();
+  eventually([&] { return fd_store.names().size() == everything; });
+  const std::set<std::string> all = fd_store.names();
   for (const char* name :
        {"t/region", "t/record", "t/broker", "t/doorbell/0", "t/doorbell/1", "t/doorbell/2", "t/interrupt/0"})
     EXPECT_TRUE(all.contains(name)) << name;
@@ -22,22 +22,22 @@ TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
   EXPECT_EQ(all.size(), everything) << "and nothing else";
   ASSERT_TRUE(guest->step(slot, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(ends(worker));
-  EXPECT_TRUE(eventually([&] { return !keeper.holds(own + "control"); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds(own + "control"); }));
   guest->hang_up();
-  EXPECT_TRUE(eventually([&] { return !keeper.holds(peer); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds(peer); }));
   EXPECT_EQ(broker->terminate(SIGINT), 0);
-  EXPECT_EQ(keeper.names(), std::set<std::string>()) << "SIGINT ends everything";
+  EXPECT_EQ(fd_store.names(), std::set<std::string>()) << "SIGINT ends everything";
 }
 
 TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
   begin();
   const std::uint64_t before = guest->heartbeat().load();
   EXPECT_EQ(broker->terminate(SIGTERM), 0);
-  EXPECT_TRUE(keeper.hears("STOPPING=1"));
+  EXPECT_TRUE(fd_store.hears("STOPPING=1"));
   EXPECT_TRUE(lives(worker));
   std::thread asking(
       [&] { eventually([&] { return guest->ring_peer(ring::peer_broker), guest->heartbeat().load() != before; }); });
-  broker->again(keeper.environment());
+  broker->again(fd_store.environment());
   asking.join();
   expect_the_session_goes_on();
   EXPECT_EQ(broker->times_logged("its sessions of before the restart end"), 0U);
@@ -50,7 +50,7 @@ TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
   EXPECT_TRUE(ends(worker)) << "and an old session ends like any other";
   EXPECT_TRUE(guest->comes_back(slot));
   EXPECT_TRUE(eventually(
-      [&] { return !keeper.holds("t/" + std::to_string(slot) + "/control") || worker_of(*broker, slot) != worker; }));
+      [&] { return !fd_store.holds("t/" + std::to_string(slot) + "/control") || worker_of(*broker, slot) != worker; }));
 }
 
 class RestartTiming : public Restart {};
@@ -63,7 +63,7 @@ TEST_F(RestartTiming, GuestsBearThePauseOfAnOrderlyRestart) {
   EXPECT_EQ(broker->terminate(SIGTERM), 0);
   std::thread asking(
       [&] { eventually([&] { return guest->ring_peer(ring::peer_broker), guest->heartbeat().load() != before; }); });
-  broker->again(keeper.environment());
+  broker->again(fd_store.environment());
   asking.join();
   const double pause = seconds_since(since);
   printf("a pause of %.0f ms\n", pause * 1e3);
@@ -71,9 +71,9 @@ TEST_F(RestartTiming, GuestsBearThePauseOfAnOrderlyRestart) {
 }
 
 // The guest rings the worker's doorbell directly, without the broker.
-TEST_F(Restart, WorkersAreToldThatTheirGuestRingsThem) {
+TEST_F(Restart, StartsWorkersWhoseDoorbellTheGuestSignals) {
   begin();
-  EXPECT_NE(words_of(worker).find(" --rung-by guest "), std::string::npos) << words_of(worker);
+  EXPECT_NE(words_of(worker).find(" --doorbell-by guest "), std::string::npos) << words_of(worker);
 }
 
 TEST_F(Restart, ASessionGoesOnAfterAKill) {
@@ -151,7 +151,7 @@ TEST_F(Restart, AGuestThatGoesMeanwhileIsSeen) {
   next();
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(guest->comes_back(slot));
-  EXPECT_TRUE(eventually([&] { return !keeper.holds("t/peer/" + std::to_string(guest->peer)); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds("t/peer/" + std::to_string(guest->peer)); }));
 }
 
 TEST_F(Restart, AWorkerThatDiesMeanwhileIsSeen) {
@@ -165,7 +165,7 @@ TEST_F(Restart, AWorkerThatDiesMeanwhileIsSeen) {
 }
 
 // The worker may give back as much as it had borrowed, and no more.
-TEST_F(Restart, MemoryThatWasLentIsLentStill) {
+TEST_F(Restart, ReservedMemoryStaysReserved) {
   begin();
   const auto number = reinterpret_cast<volatile std::uint64_t*>(guest->command(slot) + 8);
   *number = 1 << 20;
@@ -187,7 +187,7 @@ TEST_F(Restart, MemoryThatWasLentIsLentStill) {
 
 // QEMU cannot be greeted twice. Its machine stays stopped.
 TEST_F(Restart, QemuKeepsItsConnection) {
-  broker = std::make_unique<Broker>("", "", keeper.environment());
+  broker = std::make_unique<Broker>("", "", fd_store.environment());
   ASSERT_EQ(broker->ready, "ready\n");
   const std::string go = broker->folder / "go";
   const std::string command = "(while [ ! -e " + go +
@@ -197,10 +197,10 @@ TEST_F(Restart, QemuKeepsItsConnection) {
                               broker->socket_path() + " -device ivshmem-doorbell,chardev=c,vectors=1";
   Outcome outcome{-1, ""};
   std::thread qemu([&] { outcome = run_program("/bin/sh", {"-c", command}); });
-  EXPECT_TRUE(eventually([&] { return keeper.holds("t/peer/65"); }));
+  EXPECT_TRUE(eventually([&] { return fd_store.holds("t/peer/65"); }));
   for (const int signal : {SIGTERM, SIGKILL}) {
     broker->terminate(signal);
-    broker->again(keeper.environment());
+    broker->again(fd_store.environment());
     EXPECT_EQ(broker->ready, "ready\n");
   }
   EXPECT_EQ(broker->times_logged("t: 0 session(s) and 1 connection(s) of before the restart go on"), 2U);
@@ -230,14 +230,14 @@ TEST_F(Restart, ARecordThatMakesNoSenseEndsItsSessions) {
   for (const auto& [why, spoil] : all) {
     begin();
     end(SIGKILL);
-    void* at = mmap(nullptr, sizeof(SavedVm), PROT_READ | PROT_WRITE, MAP_SHARED, keeper.held("t/record"), 0);
+    void* at = mmap(nullptr, sizeof(SavedVm), PROT_READ | PROT_WRITE, MAP_SHARED, fd_store.held("t/record"), 0);
     ASSERT_NE(at, MAP_FAILED);
     spoil(*static_cast<SavedVm*>(at));
     munmap(at, sizeof(SavedVm));
     next();
     expect_the_session_has_ended(why);
     EXPECT_EQ(broker->terminate(SIGINT), 0);
-    keeper.drop_all();
+    fd_store.drop_all();
   }
 }
 
@@ -245,18 +245,18 @@ TEST_F(Restart, ADescriptorThatIsMissingEndsItsSessions) {
   for (const char* name : {"t/region", "t/record", "t/broker", "t/doorbell/1", "t/interrupt/0"}) {
     begin();
     end(SIGKILL);
-    keeper.lose(name);
+    fd_store.lose(name);
     next();
     expect_the_session_has_ended("");
     EXPECT_EQ(broker->terminate(SIGINT), 0);
-    keeper.drop_all();
+    fd_store.drop_all();
   }
 }
 
 TEST_F(Restart, AWorkerOfWhichSomethingIsMissingIsLostAlone) {
   begin();
   end(SIGKILL);
-  keeper.lose("t/" + std::to_string(slot) + "/telemetry");
+  fd_store.lose("t/" + std::to_string(slot) + "/telemetry");
   next();
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(guest->becomes(slot, SlotState::Dead));
@@ -273,11 +273,11 @@ TEST_F(Restart, AVmThatIsInTheFileNoMoreEndsItsSessions) {
   EXPECT_TRUE(ends(worker));
   EXPECT_FALSE(is_connected());
   const auto is_of_t = [](const std::string& name) { return name.starts_with("t/"); };
-  EXPECT_TRUE(eventually([&] { return std::ranges::none_of(keeper.names(), is_of_t); }));
+  EXPECT_TRUE(eventually([&] { return std::ranges::none_of(fd_store.names(), is_of_t); }));
 }
 
 TEST_F(Restart, WhatAManagerPassesWithoutSenseIsLeftOut) {
-  const auto nonsense = [own = keeper.environment(false)](const char* pid, const char* count, const char* names) {
+  const auto nonsense = [own = fd_store.environment(false)](const char* pid, const char* count, const char* names) {
     return [=] {
       own();
       setenv("LISTEN_PID", std::string(pid) == "own" ? std::to_string(getpid()).c_str() : pid, 1);
@@ -292,7 +292,7 @@ TEST_F(Restart, WhatAManagerPassesWithoutSenseIsLeftOut) {
     ASSERT_TRUE(client.greet(3));
     EXPECT_TRUE(client.claim());
     EXPECT_EQ(other.terminate(SIGINT), 0);
-    keeper.drop_all();
+    fd_store.drop_all();
   }
 }
 
@@ -300,8 +300,8 @@ TEST_F(Restart, WhatAManagerPassesWithoutSenseIsLeftOut) {
 TEST_F(Restart, NamesThatAreMissingEndSessions) {
   begin();
   end(SIGKILL);
-  const auto environment = keeper.environment();
-  keeper.lose_names();
+  const auto environment = fd_store.environment();
+  fd_store.lose_names();
   broker->again([environment] {
     environment();
     unsetenv("LISTEN_FDNAMES");
@@ -311,7 +311,7 @@ TEST_F(Restart, NamesThatAreMissingEndSessions) {
   ASSERT_TRUE(other.greet(3));
   EXPECT_TRUE(other.claim()) << "new programs are served";
   EXPECT_EQ(broker->terminate(SIGINT), 0);
-  keeper.drop_all();
+  fd_store.drop_all();
   EXPECT_TRUE(ends(worker)) << "nobody holds the other end of its socket";
 }
 
@@ -328,7 +328,7 @@ TEST_F(Restart, WithoutABrokerAWorkerEndsAfterTheStatedTime) {
 TEST_F(Restart, TheEndOfTheServiceIsTheEndOfItsWorkers) {
   begin("", "outlive_s = 60\n");
   end(SIGTERM);
-  keeper.drop_all();
+  fd_store.drop_all();
   EXPECT_TRUE(ends(worker));
   EXPECT_FALSE(is_connected());
 }
@@ -345,13 +345,13 @@ TEST_F(Restart, ASecondBrokerIsOutlivedAsWell) {
 }
 
 TEST_F(Restart, SwitchedOffSessionsEndWithTheirBroker) {
-  broker = std::make_unique<Broker>("", "", keeper.environment(), "", "outlive_s = 0\n");
+  broker = std::make_unique<Broker>("", "", fd_store.environment(), "", "outlive_s = 0\n");
   Client client(broker->socket_path());
   ASSERT_TRUE(client.greet(3));
   ASSERT_TRUE(client.claim());
   ASSERT_TRUE(eventually([&] { return broker->workers().size() == 2; }));
   const std::vector<pid_t> workers = broker->workers();
-  EXPECT_TRUE(keeper.names().empty());
+  EXPECT_TRUE(fd_store.names().empty());
   EXPECT_EQ(broker->terminate(SIGTERM), 0);
   for (const pid_t one : workers) EXPECT_FALSE(lives(one)) << "before its broker";
 }
@@ -362,7 +362,7 @@ TEST_F(Restart, SwitchedOffMeanwhileWhatWasKeptEnds) {
   broker->change_file("log_level", "outlive_s = 0\nlog_level");
   next();
   expect_the_session_has_ended("");
-  EXPECT_TRUE(eventually([&] { return keeper.names().empty(); }));
+  EXPECT_TRUE(eventually([&] { return fd_store.names().empty(); }));
 }
 
 }  // namespace

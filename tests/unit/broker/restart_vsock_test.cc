@@ -28,9 +28,9 @@ class RestartVsock : public ::testing::Test {
     held = word(0);
   }
   // Waits, since the manager receives many messages at once.
-  bool is_kept(const std::string& name) { return keeper.comes_to_hold(name); }
+  bool is_kept(const std::string& name) { return fd_store.comes_to_hold(name); }
   std::function<void()> environment() {
-    return [this, manager = keeper.environment()] {
+    return [this, manager = fd_store.environment()] {
       manager();
       sockets.preload();
     };
@@ -60,7 +60,7 @@ class RestartVsock : public ::testing::Test {
   }
 
   const VsockFolder sockets;
-  FdKeeper keeper;
+  FakeFdStore fd_store;
   std::string file;
   std::unique_ptr<Broker> broker;
   std::unique_ptr<VmByVsock> vm;
@@ -75,13 +75,13 @@ TEST_F(RestartVsock, AProgramGoesOnAndItsEndEndsItsSession) {
     broker->terminate(signal);
     EXPECT_TRUE(lives(worker));
     vm->ask_for_interrupt(0);
-    ASSERT_TRUE(program->say(ring::bell_look)) << "it waits in the socket";
+    ASSERT_TRUE(program->say(ring::doorbell_look)) << "it waits in the socket";
     next();
     EXPECT_TRUE(went_on(1, 1)) << broker->log();
     EXPECT_TRUE(program->heard()) << "its worker's interrupt of meanwhile";
     EXPECT_TRUE(vm->worker_answers(0));
     EXPECT_EQ(worker_of(*broker, 0), worker);
-    EXPECT_TRUE(keeper.comes_to_hold(first_kept));
+    EXPECT_TRUE(fd_store.comes_to_hold(first_kept));
     broker->folder.write("log", "");
   }
   ASSERT_TRUE(vm->claim(1));
@@ -90,12 +90,12 @@ TEST_F(RestartVsock, AProgramGoesOnAndItsEndEndsItsSession) {
   EXPECT_TRUE(session_ends());
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(broker->eventually_logged(" ends after ")) << broker->log();
-  EXPECT_TRUE(eventually([&] { return !keeper.holds(first_kept); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds(first_kept); }));
   EXPECT_EQ(word(1).state, SlotState::Claimed) << "another's";
   EXPECT_TRUE(vm->worker_answers(1));
   EXPECT_EQ(broker->terminate(SIGINT), 0);
   EXPECT_TRUE(second->ended());
-  EXPECT_EQ(keeper.names(), std::set<std::string>());
+  EXPECT_EQ(fd_store.names(), std::set<std::string>());
 }
 
 TEST_F(RestartVsock, WhoConnectsMeanwhileWaits) {
@@ -124,7 +124,7 @@ TEST_F(RestartVsock, OneThatEndedMeanwhileEndsItsSessionAlone) {
   next();
   EXPECT_TRUE(session_ends());
   EXPECT_TRUE(ends(worker));
-  EXPECT_TRUE(eventually([&] { return !keeper.holds(first_kept); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds(first_kept); }));
   EXPECT_EQ(word(1).state, SlotState::Claimed);
   vm->ask_for_interrupt(1);
   EXPECT_TRUE(second->heard());
@@ -135,7 +135,7 @@ TEST_F(RestartVsock, WhoHasNoSlotIsDropped) {
   Port silent(sockets.port());
   ASSERT_TRUE(silent.heard());
   const auto second = connect(0);  // the second connection owns it now
-  ASSERT_TRUE(is_kept("t/program/3") && !keeper.holds("t/program/2")) << "only who has named a slot is kept";
+  ASSERT_TRUE(is_kept("t/program/3") && !fd_store.holds("t/program/2")) << "only who has named a slot is kept";
   broker->terminate(SIGKILL);
   EXPECT_TRUE(silent.ended());
   EXPECT_EQ(program->woken(50), 0);
@@ -162,7 +162,7 @@ TEST_F(RestartVsock, ASlotThatItHadIsNotItsOwnAfterwards) {
   broker->terminate(SIGKILL);
   program->end();
   next();
-  EXPECT_TRUE(eventually([&] { return !keeper.holds(first_kept); }));
+  EXPECT_TRUE(eventually([&] { return !fd_store.holds(first_kept); }));
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(vm->state(0).load(), next_holder);
   EXPECT_TRUE(vm->worker_answers(0));
@@ -174,13 +174,13 @@ TEST_F(RestartVsock, AnotherCidIsRefusedAndItsSessionEnds) {
   sockets.cid(7);
   next();
   EXPECT_TRUE(
-      broker->logged("t: a bell channel of before the restart is refused: it comes from CID 7, and the VM's "
+      broker->logged("t: a doorbell channel of before the restart is refused: it comes from CID 7, and the VM's "
                      "vsock_cid is 5"))
       << broker->log();
   EXPECT_TRUE(program->ended());
   EXPECT_TRUE(session_ends());
   EXPECT_TRUE(ends(worker));
-  EXPECT_FALSE(keeper.holds(first_kept));
+  EXPECT_FALSE(fd_store.holds(first_kept));
 }
 
 TEST_F(RestartVsock, WhatIsNoConnectionOfVsockIsNotHeard) {
@@ -191,7 +191,7 @@ TEST_F(RestartVsock, WhatIsNoConnectionOfVsockIsNotHeard) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, forged), 0);
   ASSERT_EQ(send(forged[1], "\1", 1, 0), 1) << "it names the other's slot";
   broker->terminate(SIGKILL);
-  keeper.replace(first_kept, forged[0]);
+  fd_store.replace(first_kept, forged[0]);
   close(forged[0]);
   next();
   EXPECT_TRUE(session_ends());
@@ -208,17 +208,17 @@ TEST_F(RestartVsock, WhatIsNoConnectionOfVsockIsNotHeard) {
 TEST_F(RestartVsock, ANumberThatNoSlotHasIsNobody) {
   begin();
   broker->terminate(SIGKILL);
-  const int kept = fcntl(keeper.held(first_kept), F_DUPFD_CLOEXEC, 0);
-  keeper.lose(first_kept);
+  const int kept = fcntl(fd_store.held(first_kept), F_DUPFD_CLOEXEC, 0);
+  fd_store.lose(first_kept);
   for (const char* name : {"t/program/0", "t/program/", "t/program/9", "t/program/99999999999999999999999"})
-    keeper.replace(name, kept);
+    fd_store.replace(name, kept);
   close(kept);
   next();
   EXPECT_TRUE(program->ended());
   EXPECT_EQ(word(0).word(), held.word());
   EXPECT_TRUE(vm->worker_answers(0));
   EXPECT_TRUE(went_on(1, 0)) << broker->log();
-  for (const std::string& name : keeper.names()) EXPECT_FALSE(name.starts_with("t/program/")) << name;
+  for (const std::string& name : fd_store.names()) EXPECT_FALSE(name.starts_with("t/program/")) << name;
   EXPECT_EQ(connect(1)->woken(50), 0) << "the next one has a number";
 }
 
@@ -240,14 +240,14 @@ TEST_F(RestartVsock, OfMoreThanConnectionsThoseThatAreThereStay) {
 
 // ---- beyond the store's limit ----------------------------------------------------------------------------------------
 
-TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramNapsAndItsSessionGoesOn) {
+TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramUsesTimedSleepsAndItsSessionGoesOn) {
   begin();
   ASSERT_TRUE(vm->claim(1));
   ASSERT_TRUE(eventually([&] { return worker_of(*broker, 1) > 1; }));
-  keeper.bound(keeper.names().size());
+  fd_store.bound(fd_store.names().size());
   const auto second = connect(1);
-  ASSERT_FALSE(keeper.holds("t/program/2"));
-  ASSERT_EQ(keeper.beyond(), 1U);
+  ASSERT_FALSE(fd_store.holds("t/program/2"));
+  ASSERT_EQ(fd_store.beyond(), 1U);
   broker->terminate(SIGKILL);
   EXPECT_TRUE(second->ended());
   next();
@@ -270,9 +270,9 @@ TEST_F(RestartVsock, SoManyASecondAreKept) {
   }
   const auto last = connect(1);
   const std::string its_name = "t/program/" + std::to_string(programs + 2);
-  EXPECT_TRUE(eventually([&] { return last->say(1) && last->heard() && keeper.holds(its_name); }))
+  EXPECT_TRUE(eventually([&] { return last->say(1) && last->heard() && fd_store.holds(its_name); }))
       << "it goes on saying it";
-  const auto told = static_cast<double>(keeper.times_told("t/program/"));
+  const auto told = static_cast<double>(fd_store.times_told("t/program/"));
   EXPECT_LE(told, 2 + 200 + 200 * seconds_since(begun));
   EXPECT_GE(told, 200);
 }
@@ -303,7 +303,7 @@ TEST_F(RestartVsock, OneThatIsNotTheRightOneIsMadeAnew) {
     ASSERT_EQ(bind(other, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(listen(other, 1), 0);
     broker->terminate(SIGKILL);
-    keeper.replace(port_kept, other);
+    fd_store.replace(port_kept, other);
     close(other);
     next();
     EXPECT_TRUE(went_on(1, 1)) << broker->log();

@@ -180,7 +180,7 @@ void become_nobody() {
   if (geteuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) _exit(124);
 }
 
-TEST(Access, EverySocketIsTheBrokersOwnWhereNothingIsSaid) {
+TEST(Access, EverySocketIsTheBrokersOwnByDefault) {
   Broker broker("[vm.u]\nsocket_mode = \"0600\"");
   EXPECT_EQ(access_of(broker.socket_path()), "0660" + own);
   EXPECT_EQ(access_of(broker.folder / "u.sock"), "0600" + own);

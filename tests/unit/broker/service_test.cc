@@ -89,7 +89,7 @@ std::int64_t monotonic_us() {
       .count();
 }
 
-TEST(Service, SaysThatItServesReadsAgainAndEnds) {
+TEST(Service, ReportsThatItServesReadsAgainAndEnds) {
   for (const bool abstract : {false, true}) {
     const Manager manager(abstract);
     Broker broker("", "", environment(manager.name()));
@@ -137,7 +137,7 @@ TEST(Service, IsReadyAgainWhenTheReloadIsThrough) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-TEST(Service, TheWatchdogHearsThatTheLoopTurns) {
+TEST(Service, TheWatchdogHearsEachIteration) {
   const Manager manager;
   Broker broker("", "", environment(manager.name(), "400000", "own"));
   EXPECT_TRUE(manager.next_but_watchdog().starts_with("READY=1"));
@@ -301,7 +301,7 @@ TEST(Service, TheWatchdogGoesBeforeEverythingThatWaits) {
   EXPECT_EQ(std::count(heard.begin(), heard.end(), "WATCHDOG=1"), 1);
 }
 
-TEST(Service, ABadAddressIsSaidAndServedAllTheSame) {
+TEST(Service, ABadAddressIsReportedAndServedAllTheSame) {
   const Folder empty;
   for (const std::string& bad : {std::string("relative"), std::string("@"), empty / "nobody", std::string(300, '/')}) {
     Broker broker("", "", environment(bad, "nonsense"));

@@ -25,7 +25,7 @@ std::optional<std::uint32_t> claim_as(const Client& guest, const std::string& na
 
 std::string me() { return " (process " + std::to_string(getpid()) + ")"; }
 
-TEST(Sessions, TheLogTellsStartAndEndWithProgramAndDuration) {
+TEST(Sessions, TheLogReportsStartAndEndWithProgramAndDuration) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -39,7 +39,7 @@ TEST(Sessions, TheLogTellsStartAndEndWithProgramAndDuration) {
   EXPECT_EQ(guest.entry(0).program[0], '\0') << "the next has a name of its own";
 }
 
-TEST(Sessions, ALostOneIsToldOnce) {
+TEST(Sessions, ALostOneIsReportedOnce) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -54,7 +54,7 @@ TEST(Sessions, ALostOneIsToldOnce) {
   EXPECT_EQ(broker.times_logged("session 0 of train" + me() + " ends after "), 1U);
 }
 
-TEST(Sessions, OneWithoutANameIsToldAMomentLater) {
+TEST(Sessions, OneWithoutANameIsReportedAMomentLater) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -97,7 +97,7 @@ TEST(Sessions, LinesOfAFloodAreLeftOut) {
   EXPECT_TRUE(eventually([&] { return one_session() && broker.logged(" more such lines were left out before)"); }));
 }
 
-TEST(Sessions, WhenAllSlotsAreTakenTheLogSaysWhichKeyGivesMore) {
+TEST(Sessions, WhenAllSlotsAreTakenTheLogNamesTheKeyThatGivesMore) {
   Broker broker("slots = 1");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(1));
@@ -125,7 +125,7 @@ TEST(Sessions, AFreeSlotIsNoReasonForThat) {
   EXPECT_FALSE(broker.logged("slots are taken"));
 }
 
-TEST(Sessions, StatusTellsProgramsAndTheGpusMemory) {
+TEST(Sessions, StatusReportsProgramsAndTheGpusMemory) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -253,7 +253,7 @@ TEST(End, ALineIsARequestOrNothing) {
 
 // ---- sockets that cannot be made -----------------------------------------------------------------------------------
 
-TEST(Sockets, AFolderWithoutPermissionIsToldWithTheRemedy) {
+TEST(Sockets, AFolderWithoutPermissionIsReportedWithTheRemedy) {
   const Folder folder;
   const std::string closed = folder / "closed", below = closed + "/below";
   std::filesystem::create_directory(closed);

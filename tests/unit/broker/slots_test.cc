@@ -40,7 +40,7 @@ TEST(Slots, AClaimStartsTheNextSpare) {
   EXPECT_EQ(guest.word(2).state, SlotState::Empty);
 }
 
-TEST(Slots, AReleasedSlotIsWipedAndComesBackUnderTheNextEpoch) {
+TEST(Slots, AReleasedSlotIsScrubbedAndComesBackUnderTheNextEpoch) {
   Broker broker("spare = 3");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -57,7 +57,7 @@ TEST(Slots, AReleasedSlotIsWipedAndComesBackUnderTheNextEpoch) {
   EXPECT_EQ(guest.entry(*slot).owner.pid, 0U);
 }
 
-TEST(Slots, ALargeSlotIsWipedToItsEnd) {
+TEST(Slots, ALargeSlotIsScrubbedToItsEnd) {
   Broker broker("region_size = \"1GiB\"");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -161,8 +161,8 @@ TEST(Slots, OneThatNobodyOwnsComesBackThoughItsWorkerDies) {
 
 TEST(Slots, AnOwnerThatIsWrittenOverDoesNotKeepTheSlot) {
   Broker broker;
-  Client keeper(broker.socket_path());
-  ASSERT_TRUE(keeper.greet(3));
+  Client holder(broker.socket_path());
+  ASSERT_TRUE(holder.greet(3));
   std::uint32_t slot = 0;
   {
     Client guest(broker.socket_path());
@@ -173,14 +173,14 @@ TEST(Slots, AnOwnerThatIsWrittenOverDoesNotKeepTheSlot) {
     // The broker answers at the start of a look. At the second answer the first look is complete and has found the
     // owner.
     ASSERT_TRUE(guest.is_answered() && guest.is_answered());
-    guest.entry(slot).owner.peer = keeper.peer;
+    guest.entry(slot).owner.peer = holder.peer;
   }
-  EXPECT_TRUE(eventually([&] { return keeper.word(slot).epoch == 1; }));
+  EXPECT_TRUE(eventually([&] { return holder.word(slot).epoch == 1; }));
   // An owner that was never connected.
-  const auto other = keeper.claim(54321);
+  const auto other = holder.claim(54321);
   ASSERT_TRUE(other);
-  const std::uint32_t epoch = keeper.word(*other).epoch;
-  EXPECT_TRUE(eventually([&] { return keeper.word(*other).epoch == epoch + 1; }));
+  const std::uint32_t epoch = holder.word(*other).epoch;
+  EXPECT_TRUE(eventually([&] { return holder.word(*other).epoch == epoch + 1; }));
 }
 
 TEST(Slots, AHeaderThatIsWrittenOverComesBack) {
@@ -215,7 +215,7 @@ TEST(Slots, WhatIsWrittenWhereNobodyIsGoesWithTheLastGuest) {
   EXPECT_GT(blocks(), before + (40 << 11));
   guest.hang_up();
   EXPECT_TRUE(eventually([&] { return blocks() <= before + 64; })) << before << " " << blocks();
-  EXPECT_TRUE(eventually([&] { return guest.word(0).epoch == epoch + 1; })) << "once all is wiped";
+  EXPECT_TRUE(eventually([&] { return guest.word(0).epoch == epoch + 1; })) << "once all is scrubbed";
 }
 
 TEST(Slots, WorkersThatWereStartedForNobodyGoWithTheLastGuest) {
@@ -450,7 +450,7 @@ TEST(Slots, NoMoreWorkersMayPollThanAreAllowed) {
   EXPECT_EQ(workers_that_may_poll(broker), 1);
 }
 
-TEST(Slots, WhereNoWorkerMayPollNoGuestIsToldTo) {
+TEST(Slots, WhereNoWorkerMayPollNoGuestPolls) {
   Broker broker("spin_threads = 0\nspin_us = 70");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(1));
@@ -481,7 +481,7 @@ TEST(Slots, EndlessClaimsAreLimitedAndOthersAreServed) {
   EXPECT_TRUE(modest.claim());
 }
 
-TEST(Slots, WhoRingsIsAnsweredByTheHeartbeat) {
+TEST(Slots, TheHeartbeatAnswersARing) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));

@@ -124,12 +124,12 @@ TEST(Status, WatchedUntilTheBrokerEnds) {
 
 TEST(Status, TheCostOfTheEventLoop) {
   Broker broker;
-  const std::regex turns(
+  const std::regex iterations(
       "\"loop\":\\{\"iterations\":([0-9]+),\"iterations_over_50_ms\":[0-9]+,\"longest_iteration_ms\":[0-9.e-]+\\}");
   std::smatch first, second;
   const std::string before = status(broker, {"--json"}).text, after = status(broker, {"--json"}).text;
-  ASSERT_TRUE(std::regex_search(before, first, turns)) << before;
-  ASSERT_TRUE(std::regex_search(after, second, turns)) << after;
+  ASSERT_TRUE(std::regex_search(before, first, iterations)) << before;
+  ASSERT_TRUE(std::regex_search(after, second, iterations)) << after;
   EXPECT_GT(std::stoi(second[1]), std::stoi(first[1])) << "reading it does not set it back";
   const std::regex words("\nevent loop: [0-9]+ iterations, [0-9.]+ ms of the processor in the longest\n");
   EXPECT_TRUE(std::regex_search(status(broker).text, words));
@@ -176,7 +176,7 @@ TEST(Status, HowWorkersHaveEnded) {
   EXPECT_TRUE(has(json, "\"killed_by_broker\":0,")) << json;
 }
 
-TEST(Status, AWorkerKilledBySomebodyElseIsToldFromOneThatTheBrokerKills) {
+TEST(Status, DistinguishesAForeignKillFromTheBrokersOwn) {
   Broker broker("", "lie");  // the broker kills these workers
   EXPECT_TRUE(eventually([&] { return has(status(broker).text, " killed by the broker; the last: slot "); }));
   EXPECT_TRUE(has(status(broker, {"--json"}).text, "\"signal\":0}")) << status(broker, {"--json"}).text;
@@ -214,7 +214,7 @@ TEST(Status, NamesTheLastWorkersThatFailed) {
 }
 
 // The socket is gone by then.
-TEST(Status, TellsAtTheEndHowTheLastWorkersEnded) {
+TEST(Status, ReportsAtTheEndHowTheLastWorkersEnded) {
   Broker broker;
   const pid_t worker = broker.workers().at(0);
   kill(broker.pid, SIGSTOP);
@@ -226,7 +226,7 @@ TEST(Status, TellsAtTheEndHowTheLastWorkersEnded) {
   EXPECT_EQ(broker.last_status().back(), '\n');
 }
 
-TEST(Status, TellsALayerThatIsMissing) {
+TEST(Status, ReportsALayerThatIsMissing) {
   Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
   const std::string text = status(broker).text;
   EXPECT_TRUE(has(text, "; missing: landlock (the kernel has no Landlock: Function not implemented)")) << text;

@@ -258,7 +258,7 @@ TEST(TopScreen, SuspendedItGivesTheTerminalBack) {
   EXPECT_EQ(screen.exit_code(), 0);
 }
 
-TEST(TopScreen, TheBrokersEndIsToldBehindTheScreen) {
+TEST(TopScreen, TheBrokersEndIsReportedBehindTheScreen) {
   Busy busy;
   Screen screen(busy.broker);
   ASSERT_TRUE(screen.shows("vector_add"));

@@ -172,7 +172,7 @@ TEST(Trace, BeforeAWorkerIsReadyNoOtherUserCanWriteEither) {
   EXPECT_FALSE(got.opened || got.mapped || got.written);
 }
 
-TEST(Trace, TellsTheLifeOfASession) {
+TEST(Trace, ReportsTheLifeOfASession) {
   Traced t;
   Watcher watcher(t.broker);
   watcher.ask(request("t", 1));
@@ -262,7 +262,7 @@ TEST(Trace, TheCommandShowsACallAndEndsWithTheBroker) {
   EXPECT_TRUE(shows("\nivgpu: the broker has ended\n")) << t.broker.folder.read("shown");
 }
 
-TEST(Trace, TheCommandIsToldWhatIsNotThere) {
+TEST(Trace, ReportsToTheCommandWhatIsNotThere) {
   Broker broker;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& why, int code = 3) {
     const Outcome outcome = trace(broker, more);

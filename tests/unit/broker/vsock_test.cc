@@ -1,4 +1,4 @@
-// vsock doorbells: programs of a VM that connect by themselves, well and badly. BellServer alone on a UNIX socket, and
+// vsock doorbells: programs of a VM that connect by themselves, well and badly. DoorbellServer alone on a UNIX socket, and
 // a real ivgpud whose vsock sockets become UNIX ones (vsock_by_unix.cc). tests/vm/vsock.sh tests real vsock, by hand.
 #include <sys/eventfd.h>
 
@@ -7,7 +7,7 @@
 
 #include "host/broker/config/config.h"
 #include "host/broker/start_check.h"
-#include "host/broker/transport/bell_server.h"
+#include "host/broker/transport/doorbell_server.h"
 #include "tests/child.h"
 #include "tests/unit/broker/by_vsock.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace broker_test;
 using namespace std::chrono_literals;
-using host::broker::BellServer;
+using host::broker::DoorbellServer;
 using host::broker::EventLoop;
 using host::broker::Fd;
 using ring::SlotState;
@@ -29,13 +29,13 @@ std::optional<std::uint32_t> cid_of(int) {
   return cid < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(cid));
 }
 
-// A BellServer with four slots and an event loop of its own.
-class Bells {
+// A DoorbellServer with four slots and an event loop of its own.
+class Doorbells {
  public:
-  explicit Bells(const std::function<void(BellServer::Options&)>& change = [](BellServer::Options&) {}) {
+  explicit Doorbells(const std::function<void(DoorbellServer::Options&)>& change = [](DoorbellServer::Options&) {}) {
     next_cid = our_cid;
     asked = 0;
-    BellServer::Options options;
+    DoorbellServer::Options options;
     options.vm = "t", options.slots = 4, options.connections = 8;
     options.socket = {folder_ / "t.sock", {0600, "", ""}};
     options.vsock.emplace();
@@ -44,21 +44,21 @@ class Bells {
     options.vsock->cid_of = cid_of;
     change(options);
     std::string error;
-    server_ =
-        BellServer::listen(loop_, std::move(options),
-                           {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }, [](auto, auto) {}}, error);
+    server_ = DoorbellServer::listen(
+        loop_, std::move(options), {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }, [](auto, auto) {}},
+        error);
     EXPECT_NE(server_, nullptr) << error;
     for (std::uint32_t k = 0; k < 4; ++k) interrupts_[k] = server_->interrupt(k);
     loop_.watch(calls_.get(), POLLIN, [this](short) { make_call(); });
     thread_ = std::thread([this] { loop_.run(); });
   }
-  ~Bells() {
+  ~Doorbells() {
     call([this] { loop_.stop(); });
     thread_.join();
     server_.reset();
   }
-  Bells(const Bells&) = delete;
-  Bells& operator=(const Bells&) = delete;
+  Doorbells(const Doorbells&) = delete;
+  Doorbells& operator=(const Doorbells&) = delete;
 
   std::string vsock() const { return folder_ / "vsock"; }
   std::string ports() const { return folder_ / "t.sock"; }
@@ -78,7 +78,7 @@ class Bells {
   }
 
   // The event loop's iteration; only for the loop's thread.
-  std::uint64_t iteration() const { return loop_.turns().count; }
+  std::uint64_t iteration() const { return loop_.iterations().count; }
 
   std::atomic<int> looks{0};
 
@@ -118,15 +118,15 @@ class Bells {
   std::atomic<bool> done_{false};
   std::vector<std::uint32_t> ended_;
   std::array<int, 4> interrupts_{};
-  std::unique_ptr<BellServer> server_;
+  std::unique_ptr<DoorbellServer> server_;
   std::thread thread_;
 };
 
-TEST(Vsock, AProgramIsToldThatItIsTakenThenRingsAndIsWoken) {
-  Bells bells;
+TEST(Vsock, NotifiesAnAcceptedProgramWhichThenRingsAndIsWoken) {
+  Doorbells doorbells;
   const Port program(bells.vsock());
   EXPECT_TRUE(program.heard());
-  ASSERT_TRUE(program.say(ring::bell_look));
+  ASSERT_TRUE(program.say(ring::doorbell_look));
   EXPECT_TRUE(eventually([&] { return bells.looks == 1; }));
   ASSERT_TRUE(program.say(2));
   EXPECT_TRUE(program.heard()) << "the worker may have rung before";
@@ -137,7 +137,7 @@ TEST(Vsock, AProgramIsToldThatItIsTakenThenRingsAndIsWoken) {
 }
 
 TEST(Vsock, APortOfVirtioSerialIsNotGreeted) {
-  Bells bells;
+  Doorbells doorbells;
   const Port port(bells.ports());
   EXPECT_EQ(port.woken(50), 0);
   ASSERT_TRUE(port.say(0));
@@ -145,7 +145,7 @@ TEST(Vsock, APortOfVirtioSerialIsNotGreeted) {
 }
 
 TEST(Vsock, WithItsConnectionAProcessEnds) {
-  Bells bells;
+  Doorbells doorbells;
   Port first(bells.vsock()), second(bells.vsock()), third(bells.vsock()), port(bells.ports());
   for (const Port* p : {&first, &second, &third}) ASSERT_TRUE(p->heard());
   const auto name = [](const Port& p, unsigned char slot) { return p.say(slot) && p.heard(); };
@@ -160,7 +160,7 @@ TEST(Vsock, WithItsConnectionAProcessEnds) {
 }
 
 TEST(Vsock, WhoHasAnotherCidIsRefused) {
-  Bells bells;
+  Doorbells doorbells;
   for (const std::int64_t cid : {1, 2, 6, -1}) {
     next_cid = cid;
     EXPECT_TRUE(Port(bells.vsock()).ended()) << cid;
@@ -172,7 +172,7 @@ TEST(Vsock, WhoHasAnotherCidIsRefused) {
 }
 
 TEST(Vsock, MoreThanConnectionsAreRefusedOfBothKinds) {
-  Bells bells([](auto& options) { options.connections = 2; });
+  Doorbells doorbells([](auto& options) { options.connections = 2; });
   const Port port(bells.ports()), program(bells.vsock());
   ASSERT_TRUE(program.heard() && port.say(0) && port.heard());
   EXPECT_TRUE(Port(bells.vsock()).ended());
@@ -180,14 +180,14 @@ TEST(Vsock, MoreThanConnectionsAreRefusedOfBothKinds) {
 }
 
 TEST(Vsock, WhoNamesNoSlotMakesRoom) {
-  Bells bells([](auto& options) { options.vsock->patience = 2s; });  // time from connecting to naming the slot
+  Doorbells doorbells([](auto& options) { options.vsock->patience = 2s; });  // time from connecting to naming the slot
   const Port port(bells.ports());
   const Port lost(bells.vsock());
   ASSERT_TRUE(lost.heard() && lost.say(1) && lost.heard());
   const Port holds(bells.vsock());
   ASSERT_TRUE(holds.heard() && holds.say(1) && holds.heard());
   const Port silent(bells.vsock()), rings(bells.vsock());
-  ASSERT_TRUE(silent.heard() && rings.heard() && rings.say(ring::bell_look));
+  ASSERT_TRUE(silent.heard() && rings.heard() && rings.say(ring::doorbell_look));
   EXPECT_TRUE(silent.ended());
   EXPECT_TRUE(rings.ended());
   EXPECT_TRUE(lost.ended());
@@ -200,7 +200,7 @@ TEST(Vsock, WhoNamesNoSlotMakesRoom) {
 
 // Attempts to bind a busy vsock port: on the thread of `made`'s event loop, or on the test's before the loop exists.
 std::atomic<int> tries{0}, iterations{0}, tries_without_loop{0};
-std::atomic<const Bells*> made{nullptr};
+std::atomic<const Doorbells*> made{nullptr};
 std::atomic<std::thread::id> tests_thread;
 std::uint64_t last_iteration = UINT64_MAX;  // the last iteration with an attempt
 
@@ -209,10 +209,10 @@ TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
   made = nullptr;
   tests_thread = std::this_thread::get_id();
   const auto begin = std::chrono::steady_clock::now();
-  Bells bells([](auto& options) {
+  Doorbells doorbells([](auto& options) {
     options.vsock->socket.socket.reset();
     options.vsock->bind = [](std::uint32_t) {
-      const Bells* const of_loop = made;
+      const Doorbells* const of_loop = made;
       const std::uint64_t now = of_loop != nullptr ? of_loop->iteration() : 0;
       iterations += std::exchange(last_iteration, now) != now;
       tries_without_loop += std::this_thread::get_id() == tests_thread.load();
@@ -221,7 +221,7 @@ TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
     };
   });
   EXPECT_LE(tries_without_loop, 1) << "listen() waits for the port of vsock";
-  made = &bells;
+  made = &doorbells;
   const int from = tries, iterations_from = iterations;
   const Port port(bells.ports());
   ASSERT_TRUE(port.say(3));
@@ -243,7 +243,7 @@ void knock(const std::string& path) {
 }
 
 TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
-  Bells bells([](auto& options) {
+  Doorbells doorbells([](auto& options) {
     options.connections = 1;
     options.vsock->per_second = 50;
     options.vsock->burst = 10;
@@ -269,7 +269,7 @@ TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
 }
 
 TEST(Vsock, ManyNamingsAreAnsweredByOneByte) {
-  Bells bells;
+  Doorbells doorbells;
   const Port program(bells.vsock());
   ASSERT_TRUE(program.heard());
   program.flood(std::string(4096, '\1'));
@@ -284,14 +284,14 @@ TEST(VsockBroker, AKilledProgramsSlotIsGivenBack) {
   Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
   VmByVsock vm(file);
   ASSERT_TRUE(vm.there()) << broker.log();
-  EXPECT_EQ(vm.header().bell_port, 5000u);
+  EXPECT_EQ(vm.header().doorbell_port, 5000u);
   ASSERT_TRUE(vm.claim(0));
   Port program(sockets.port());
-  ASSERT_TRUE(program.heard() && program.say(ring::bell_look));
+  ASSERT_TRUE(program.heard() && program.say(ring::doorbell_look));
   EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
   ASSERT_TRUE(program.say(0) && program.heard());
   vm.ask_for_interrupt(0);
-  ASSERT_TRUE(program.say(ring::bell_look));
+  ASSERT_TRUE(program.say(ring::doorbell_look));
   EXPECT_TRUE(program.heard());
   const ring::SlotWord held = ring::SlotWord::of(vm.state(0).load());
   EXPECT_EQ(held.state, SlotState::Claimed);
@@ -317,13 +317,13 @@ TEST(VsockBroker, AnEndThatComesLateFreesNobodyElsesSlot) {
   ASSERT_TRUE(vm.claim(0));
   const std::uint32_t next = vm.state(0).load();
   program.end();
-  ASSERT_TRUE(broker.eventually_logged("a bell channel has ended"));
+  ASSERT_TRUE(broker.eventually_logged("a doorbell channel has ended"));
   std::this_thread::sleep_for(300ms);
   EXPECT_EQ(vm.state(0).load(), next);
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-TEST(VsockBroker, WhoHasAnotherCidIsToldInTheLog) {
+TEST(VsockBroker, TheLogReportsAForeignCid) {
   const VsockFolder sockets;
   const std::string file = memory_file("cid");
   Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
@@ -339,9 +339,9 @@ TEST(VsockBroker, AHeaderThatAGuestHasSpoiltIsPutBack) {
   const std::string file = memory_file("port");
   Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
   VmByVsock vm(file);
-  vm.header().bell_port = 22;
+  vm.header().doorbell_port = 22;
   vm.ring_peer(ring::peer_broker);
-  EXPECT_TRUE(eventually([&] { return other_side::shared(vm.header().bell_port).load() == 5000; }));
+  EXPECT_TRUE(eventually([&] { return other_side::shared(vm.header().doorbell_port).load() == 5000; }));
   EXPECT_EQ(broker.terminate(), 0);
 }
 
@@ -358,7 +358,7 @@ void take_vsock_away() {
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) _exit(125);
 }
 
-TEST(VsockBroker, WithoutVsockInTheKernelTheStartSaysWhatToDo) {
+TEST(VsockBroker, WithoutVsockInTheKernelTheStartReportsTheRemedy) {
   Broker broker(by_vsock(memory_file("missing")), "", take_vsock_away);
   ASSERT_TRUE(broker.ready.empty());
   EXPECT_NE(broker.wait(), 0);
@@ -366,7 +366,7 @@ TEST(VsockBroker, WithoutVsockInTheKernelTheStartSaysWhatToDo) {
   EXPECT_TRUE(broker.logged("`modprobe vhost_vsock`"));
 }
 
-TEST(VsockBroker, AndTheCheckSaysItBefore) {
+TEST(VsockBroker, TheCheckReportsItBefore) {
   const auto check = [] {
     take_vsock_away();
     host::broker::Config config;

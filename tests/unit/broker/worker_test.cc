@@ -64,7 +64,7 @@ TEST(Workers, ThreadsAreBoundedForAUserOfTheVmsOwn) {
   EXPECT_EQ(bound("worker_uid = 7001\npids_max = 0").find(" 0 "), std::string::npos);
 }
 
-TEST(Workers, WithoutControlGroupsOneWarningTellsWhatIsMissing) {
+TEST(Workers, WithoutControlGroupsOneWarningReportsWhatIsMissing) {
   Broker broker;
   const bool bounded = broker.logged("VMs have control groups below ");
   EXPECT_EQ(broker.times_logged("VMs get no control groups: "), bounded ? 0U : 1U) << "this machine may have them";
@@ -83,7 +83,7 @@ TEST(Workers, StartsAreLimitedPerSecond) {
   EXPECT_GE(seconds_since(begin), 0.9);
 }
 
-TEST(Workers, AFailedStartIsToldOnceWithItsLastWordsAndTriedAgainLater) {
+TEST(Workers, AFailedStartIsReportedOnceWithItsLastWordsAndTriedAgainLater) {
   const auto begin = std::chrono::steady_clock::now();
   Broker broker("", "fail");
   Client guest(broker.socket_path());
@@ -97,7 +97,7 @@ TEST(Workers, AFailedStartIsToldOnceWithItsLastWordsAndTriedAgainLater) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-TEST(Workers, AWorkerThatSaysWhatNoneSaysIsKilled) {
+TEST(Workers, KillsAWorkerThatSendsAnUnknownMessage) {
   Broker liar("", "lie");
   EXPECT_TRUE(eventually([&] { return liar.logged("killed: it said something that no worker says"); }));
 
@@ -220,7 +220,7 @@ TEST(Workers, TheyHoldNoDescriptorOfTheRegion) {
   EXPECT_TRUE(eventually([&] { return broker.logged("the jail is off"); }));
 }
 
-TEST(Workers, ALayerThatTheMachineLacksIsToldAndTheRestHolds) {
+TEST(Workers, ALayerThatTheMachineLacksIsReportedAndTheRestHolds) {
   Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -243,7 +243,7 @@ TEST(Workers, ALayerThatIsRequiredAndMissingKeepsThemFromStarting) {
   EXPECT_EQ(guest.count(SlotState::Ready), 0U);
 }
 
-TEST(Workers, ALiftedListOfIoctlsIsToldOnce) {
+TEST(Workers, ALiftedListOfIoctlsIsReportedOnce) {
   Broker broker("jail_ioctls = \"any\"");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));

@@ -136,7 +136,7 @@ TEST_F(ArenaTest, OnlyAStartCanBeFreedAndOnce) {
   EXPECT_FALSE(arena_.free(at));
 }
 
-TEST_F(ArenaTest, ChunksAreLentOnceAndRememberTheirLastUse) {
+TEST_F(ArenaTest, ChunksAreBorrowedOnceAndRememberTheirLastUse) {
   std::vector<Arena::Chunk> chunks;
   for (std::uint32_t i = 0; i < Arena::chunk_count; ++i) {
     const auto chunk = arena_.borrow(false);
@@ -298,7 +298,7 @@ TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
 }
 
 // The arena lends a chunk that may still be in use only if no other is free.
-TEST_F(ArenaTest, AnUnfinishedChunkIsLentLast) {
+TEST_F(ArenaTest, AnUnfinishedChunkIsBorrowedLast) {
   Arena::Chunk first = *arena_.borrow(false);
   guest::Context context;
   first.unfinished = &context;

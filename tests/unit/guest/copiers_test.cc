@@ -128,7 +128,7 @@ TEST(StreamingCopy, WritesTheseBytesAndNoOthers) {
       }
 }
 
-TEST(Copiers, TheNumberOfThreadsCanBeSaid) {
+TEST(Copiers, TheNumberOfThreadsCanBeGiven) {
   setenv("IVGPU_COPY_THREADS", "5", 1);
   EXPECT_EQ(copiers().threads(), 5u);
 }

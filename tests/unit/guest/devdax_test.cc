@@ -20,11 +20,11 @@
 #include <utility>
 #include <vector>
 
-#include "guest/region/bell_channel.h"
 #include "guest/region/devdax.h"
+#include "guest/region/doorbell_channel.h"
 #include "guest/region/region.h"
 #include "guest/session/slot/listeners.h"
-#include "ring/layout/bells.h"
+#include "ring/layout/doorbell_channel.h"
 #include "ring/queue/parking.h"
 #include "tests/child.h"
 #include "tests/deadline.h"
@@ -34,9 +34,9 @@
 namespace {
 
 using namespace std::chrono_literals;
-using guest::BellChannel;
+using guest::DoorbellChannel;
 using guest_places::fill, guest_places::Folder;
-using Heard = BellChannel::Heard;
+using Heard = DoorbellChannel::Heard;
 
 constexpr std::uint64_t mib = 1 << 20;
 
@@ -53,7 +53,7 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
   std::string node() const { return ptsname(fd_); }
-  void wake() const { EXPECT_EQ(write(fd_, &ring::bell_woken, 1), 1); }
+  void wake() const { EXPECT_EQ(write(fd_, &ring::doorbell_woken, 1), 1); }
   int next() const {
     unsigned char byte = 0;
     return read(fd_, &byte, 1) == 1 ? byte : -1;
@@ -94,7 +94,7 @@ class Places {
     std::filesystem::create_symlink(target, folder_ / "nodes/" + name);
   }
   guest::DevdaxPlaces paths() const { return {folder_ / "devices", folder_ / "ports", folder_ / "nodes", dial}; }
-  std::unique_ptr<guest::Region> find() { return guest::open_devdax(paths(), why, guest::Bells::Own); }
+  std::unique_ptr<guest::Region> find() { return guest::open_devdax(paths(), why, guest::Doorbells::Own); }
   bool says(const char* words) const { return why.find(words) != std::string::npos; }
 
   std::string why;
@@ -121,9 +121,9 @@ TEST(Devdax, FoundAmongOthers) {
   EXPECT_EQ(region->size(), 64 * mib);
   EXPECT_FALSE(region->same_kernel());
   EXPECT_EQ(region->module(), nullptr);
-  EXPECT_EQ(region->bells(), nullptr) << "the VM has no port";
+  EXPECT_EQ(region->doorbells(), nullptr) << "the VM has no port";
   region->ring(3);
-  EXPECT_EQ(places.header("dax1.0").rung[0], 1u << 3);
+  EXPECT_EQ(places.header("dax1.0").doorbell_bits[0], 1u << 3);
 }
 
 TEST(Devdax, WhatIsNotOursIsRefusedWithAReason) {
@@ -147,7 +147,7 @@ TEST(Devdax, WhatIsNotOursIsRefusedWithAReason) {
             std::string::npos);
 }
 
-TEST(BellChannel, APortOfOursIsTakenAndNoOther) {
+TEST(DoorbellChannel, APortOfOursIsTakenAndNoOther) {
   Places places;
   const Port other, ours;
   places.ours("dax0.0");
@@ -156,33 +156,33 @@ TEST(BellChannel, APortOfOursIsTakenAndNoOther) {
   places.port("vport1p3", "org.ivgpu.bell.1", ours.node());
   const auto region = places.find();
   ASSERT_NE(region, nullptr);
-  ASSERT_NE(region->bells(), nullptr);
+  ASSERT_NE(region->doorbells(), nullptr);
   region->ring(ring::peer_of_slot(1));
-  EXPECT_EQ(ours.next(), ring::bell_look);
-  EXPECT_EQ(places.header("dax0.0").rung[0], 1u << ring::peer_of_slot(1));
-  region->bells()->serve(1);
+  EXPECT_EQ(ours.next(), ring::doorbell_look);
+  EXPECT_EQ(places.header("dax0.0").doorbell_bits[0], 1u << ring::peer_of_slot(1));
+  region->doorbells()->serve(1);
   EXPECT_EQ(ours.next(), 1);
   region->forget();
-  EXPECT_EQ(region->bells(), nullptr) << "a forked child has none";
+  EXPECT_EQ(region->doorbells(), nullptr) << "a forked child has none";
 }
 
-TEST(BellChannel, ListensUntilTheOtherEndHasGone) {
+TEST(DoorbellChannel, ListensUntilTheOtherEndHasGone) {
   Places places;
   Port port;
   std::string why;
   places.port("vport1p1", "org.ivgpu.bell.0", port.node());
-  BellChannel bells;
-  ASSERT_TRUE(bells.open(places.paths().ports, places.paths().nodes, why)) << why;
-  EXPECT_EQ(bells.listen(1'000'000), Heard::TimedOut);
+  DoorbellChannel doorbells;
+  ASSERT_TRUE(doorbells.open(places.paths().ports, places.paths().nodes, why)) << why;
+  EXPECT_EQ(doorbells.listen(1'000'000), Heard::TimedOut);
   for (int k = 0; k < 100; ++k) port.wake();  // unread for a while: one poll consumes all
-  while (bells.listen(1'000'000) == Heard::Rung) continue;
+  while (doorbells.listen(1'000'000) == Heard::Signalled) continue;
   port.wake();
-  EXPECT_EQ(bells.listen(1'000'000'000), Heard::Rung);
-  EXPECT_TRUE(bells.works());
+  EXPECT_EQ(doorbells.listen(1'000'000'000), Heard::Signalled);
+  EXPECT_TRUE(doorbells.works());
   port.end();
-  EXPECT_EQ(bells.listen(1'000'000'000), Heard::Ended);
-  EXPECT_FALSE(bells.works());
-  bells.ring();  // has no effect
+  EXPECT_EQ(doorbells.listen(1'000'000'000), Heard::Ended);
+  EXPECT_FALSE(doorbells.works());
+  doorbells.ring();  // has no effect
 }
 
 // The host's vsock port 5000: a socket whose far end is the broker.
@@ -192,7 +192,7 @@ class Host {
 
   Host(Places& places, Answer answer) {
     places.ours("dax0.0");
-    places.header("dax0.0").bell_port = 5000;
+    places.header("dax0.0").doorbell_port = 5000;
     places.dial = dial;
     answer_ = answer;
     end();
@@ -207,7 +207,7 @@ class Host {
     if (poll(&there, 1, static_cast<int>(within.count())) != 1) return -2;
     return recv(fd_, &byte, 1, 0) == 1 ? byte : -1;
   }
-  void wake() const { EXPECT_EQ(send(fd_, &ring::bell_woken, 1, MSG_NOSIGNAL), 1); }
+  void wake() const { EXPECT_EQ(send(fd_, &ring::doorbell_woken, 1, MSG_NOSIGNAL), 1); }
   void end() {
     if (fd_ >= 0) close(fd_);
     fd_ = -1;
@@ -221,7 +221,7 @@ class Host {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     fd_ = ends[1];
     if (answer_ == Answer::Takes) {
-      EXPECT_EQ(send(fd_, &ring::bell_woken, 1, 0), 1);
+      EXPECT_EQ(send(fd_, &ring::doorbell_woken, 1, 0), 1);
     }
     if (answer_ == Answer::Refuses) close(std::exchange(fd_, -1));
     return ends[0];
@@ -231,24 +231,24 @@ class Host {
   static inline int fd_ = -1;
 };
 
-TEST(BellChannel, VsockIsTakenBeforeAPort) {
+TEST(DoorbellChannel, VsockIsTakenBeforeAPort) {
   Places places;
   Host host(places, Host::Answer::Takes);
   places.port("vport1p1", "org.ivgpu.bell.0", "/nowhere");
   const auto region = places.find();
   ASSERT_NE(region, nullptr) << places.why;
-  ASSERT_NE(region->bells(), nullptr);
-  EXPECT_EQ(region->bells()->listen(1'000'000), Heard::TimedOut) << "that it was taken is no wake-up";
+  ASSERT_NE(region->doorbells(), nullptr);
+  EXPECT_EQ(region->doorbells()->listen(1'000'000), Heard::TimedOut) << "that it was taken is no wake-up";
   region->ring(ring::peer_of_slot(1));
-  EXPECT_EQ(host.next(), ring::bell_look);
-  EXPECT_EQ(places.header("dax0.0").rung[0], 1u << ring::peer_of_slot(1));
-  region->bells()->serve(1);
+  EXPECT_EQ(host.next(), ring::doorbell_look);
+  EXPECT_EQ(places.header("dax0.0").doorbell_bits[0], 1u << ring::peer_of_slot(1));
+  region->doorbells()->serve(1);
   EXPECT_EQ(host.next(), 1);
   host.wake();
-  EXPECT_EQ(region->bells()->listen(1'000'000'000), Heard::Rung);
+  EXPECT_EQ(region->doorbells()->listen(1'000'000'000), Heard::Signalled);
 }
 
-TEST(BellChannel, WithoutVsockAPortIsTaken) {
+TEST(DoorbellChannel, WithoutVsockAPortIsTaken) {
   for (const auto answer : {Host::Answer::IsNotThere, Host::Answer::Refuses, Host::Answer::SaysNothing}) {
     Places places;
     const Port port;
@@ -256,43 +256,43 @@ TEST(BellChannel, WithoutVsockAPortIsTaken) {
     places.port("vport1p1", "org.ivgpu.bell.0", port.node());
     const auto region = places.find();
     ASSERT_NE(region, nullptr) << places.why;
-    ASSERT_NE(region->bells(), nullptr);
+    ASSERT_NE(region->doorbells(), nullptr);
     region->ring(0);
-    EXPECT_EQ(port.next(), ring::bell_look);
+    EXPECT_EQ(port.next(), ring::doorbell_look);
     if (answer == Host::Answer::SaysNothing) {
       EXPECT_EQ(host.next(), -1) << "the connection was left open";
     }
   }
 }
 
-TEST(BellChannel, WithoutVsockAndPortAProgramNaps) {
+TEST(DoorbellChannel, WithoutVsockAndPortAProgramUsesTimedSleeps) {
   Places places;
   Host host(places, Host::Answer::Refuses);
   const auto region = places.find();
   ASSERT_NE(region, nullptr) << places.why;
-  EXPECT_EQ(region->bells(), nullptr);
+  EXPECT_EQ(region->doorbells(), nullptr);
   region->ring(3);
-  EXPECT_EQ(places.header("dax0.0").rung[0], 1u << 3);
+  EXPECT_EQ(places.header("dax0.0").doorbell_bits[0], 1u << 3);
 }
 
-TEST(BellChannel, ABrokerThatHasEndedHurtsNobody) {
+TEST(DoorbellChannel, ABrokerThatHasEndedHurtsNobody) {
   Places places;
   Host host(places, Host::Answer::Takes);
   const auto region = places.find();
-  ASSERT_NE(region->bells(), nullptr);
+  ASSERT_NE(region->doorbells(), nullptr);
   host.end();
   region->ring(0);  // and raises no SIGPIPE
-  EXPECT_EQ(region->bells()->listen(1'000'000'000), Heard::Ended);
-  EXPECT_EQ(region->bells(), nullptr);
+  EXPECT_EQ(region->doorbells()->listen(1'000'000'000), Heard::Ended);
+  EXPECT_EQ(region->doorbells(), nullptr);
   region->ring(0);
 }
 
 // The broker takes the end of the connection as the end of the process.
-TEST(BellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
+TEST(DoorbellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
   Places places;
   Host host(places, Host::Answer::Takes);
   auto region = places.find();
-  ASSERT_NE(region->bells(), nullptr);
+  ASSERT_NE(region->doorbells(), nullptr);
   int go[2];
   ASSERT_EQ(pipe2(go, O_CLOEXEC), 0);
   const pid_t child = fork();
@@ -307,14 +307,14 @@ TEST(BellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
   close(go[0]);
   EXPECT_EQ(host.next(300ms), -2) << "the child has rung, or has ended the connection";
   region->ring(0);
-  EXPECT_EQ(host.next(), ring::bell_look);
+  EXPECT_EQ(host.next(), ring::doorbell_look);
   region.reset();
   EXPECT_EQ(host.next(), -1) << "the child has it open";
   close(go[1]);
   EXPECT_EQ(wait_for_child(child), 0);
 }
 
-TEST(Vsock, WhatIsMissingIsSaid) {
+TEST(Vsock, ReportsMissingTools) {
   const auto said = [](guest::Dial dial) {
     std::string why;
     EXPECT_EQ(guest::open_vsock(5000, dial, why), -1);
@@ -327,16 +327,16 @@ TEST(Vsock, WhatIsMissingIsSaid) {
   EXPECT_NE(said([](std::uint32_t) { return errno = EPERM, -1; }).find("seccomp"), std::string::npos);
 }
 
-TEST(BellChannel, NoneToBeHad) {
+TEST(DoorbellChannel, NoneToBeHad) {
   Places places;
   std::string why;
-  BellChannel bells;
-  EXPECT_FALSE(bells.open(places.paths().ports, places.paths().nodes, why));
+  DoorbellChannel doorbells;
+  EXPECT_FALSE(doorbells.open(places.paths().ports, places.paths().nodes, why));
   EXPECT_NE(why.find("no virtio-serial port whose name begins with org.ivgpu.bell"), std::string::npos) << why;
   places.port("vport1p1", "org.ivgpu.bell.0", "/nowhere");
-  EXPECT_FALSE(bells.open(places.paths().ports, places.paths().nodes, why));
+  EXPECT_FALSE(doorbells.open(places.paths().ports, places.paths().nodes, why));
   EXPECT_NE(why.find("cannot open"), std::string::npos) << why;
-  EXPECT_FALSE(bells.works());
+  EXPECT_FALSE(doorbells.works());
 }
 
 // Each thread sleeps for its own number, and a worker wakes all through one channel. A lost wake-up would make its
@@ -351,8 +351,8 @@ TEST(Listeners, NobodysWakeUpIsLost) {
   const Port port;
   std::string why;
   places.port("vport1p1", "org.ivgpu.bell.0", port.node());
-  BellChannel bells;
-  ASSERT_TRUE(bells.open(places.paths().ports, places.paths().nodes, why));
+  DoorbellChannel doorbells;
+  ASSERT_TRUE(doorbells.open(places.paths().ports, places.paths().nodes, why));
   guest::Listeners listeners;
   std::vector<Line> lines(sleepers);
   std::vector<std::thread> threads;
@@ -364,7 +364,7 @@ TEST(Listeners, NobodysWakeUpIsLost) {
         while (line.done.load() < round) {
           if (!parking.may_sleep([&] { return line.done.load() >= round; }, ring::Asleep::ByDoorbell)) break;
           const auto start = std::chrono::steady_clock::now();
-          EXPECT_TRUE(listeners.sleep(bells, parking.word(), 2, std::chrono::nanoseconds(test_deadline).count()));
+          EXPECT_TRUE(listeners.sleep(doorbells, parking.word(), 2, std::chrono::nanoseconds(test_deadline).count()));
           EXPECT_LT(std::chrono::steady_clock::now() - start, test_deadline);
           parking.woke();
         }
@@ -392,15 +392,15 @@ TEST(Listeners, AWordThatHasChangedAndAnEndAndATimeLimit) {
   Port port;
   std::string why;
   places.port("vport1p1", "org.ivgpu.bell.0", port.node());
-  BellChannel bells;
-  ASSERT_TRUE(bells.open(places.paths().ports, places.paths().nodes, why));
+  DoorbellChannel doorbells;
+  ASSERT_TRUE(doorbells.open(places.paths().ports, places.paths().nodes, why));
   guest::Listeners listeners;
   std::uint32_t word = 1;
   const auto shared = other_side::shared(word);
-  EXPECT_TRUE(listeners.sleep(bells, shared, 2, 1'000'000'000'000));
-  EXPECT_TRUE(listeners.sleep(bells, shared, 1, 1'000'000));
+  EXPECT_TRUE(listeners.sleep(doorbells, shared, 2, 1'000'000'000'000));
+  EXPECT_TRUE(listeners.sleep(doorbells, shared, 1, 1'000'000));
   port.end();
-  EXPECT_FALSE(listeners.sleep(bells, shared, 1, 1'000'000'000'000));
+  EXPECT_FALSE(listeners.sleep(doorbells, shared, 1, 1'000'000'000'000));
 }
 
 }  // namespace

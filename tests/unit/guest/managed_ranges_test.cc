@@ -21,7 +21,7 @@ bool all_read_mostly(const ManagedRanges& m, std::uint64_t start, std::uint64_t 
   return true;
 }
 
-TEST(GuestManagedRanges, OfWhatNothingWasSaidNothingIsKnown) {
+TEST(GuestManagedRanges, AnUnreportedFactIsUnknown) {
   const ManagedRanges m;
   ASSERT_EQ(m.of(base, 100 * page).size(), 1u);
   const Advice a = m.of(base, 1).front();
@@ -31,7 +31,7 @@ TEST(GuestManagedRanges, OfWhatNothingWasSaidNothingIsKnown) {
   EXPECT_EQ(a.accessed_by, 0u);
 }
 
-TEST(GuestManagedRanges, WhatIsSaidOfAByteHoldsForItsPage) {
+TEST(GuestManagedRanges, AnAdviceOfAByteHoldsForItsPage) {
   ManagedRanges m;
   m.change(base + page + 100, 1, set_read_mostly);
   EXPECT_TRUE(all_read_mostly(m, base + page, page));
@@ -42,7 +42,7 @@ TEST(GuestManagedRanges, WhatIsSaidOfAByteHoldsForItsPage) {
   EXPECT_FALSE(all_read_mostly(m, base + page, 3 * page + 1));
 }
 
-TEST(GuestManagedRanges, APartKeepsWhatWasSaidOfItAlone) {
+TEST(GuestManagedRanges, APartKeepsItsOwnSettings) {
   ManagedRanges m;
   m.change(base, 8 * page, set_read_mostly);
   m.change(base + 2 * page, page, [](Advice& a) { a.accessed_by |= Advice::host; });

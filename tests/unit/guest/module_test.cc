@@ -44,13 +44,13 @@ class FakeModule {
   explicit FakeModule(const std::string& node = "ivgpu0") : node_(folder_ / node) {
     const int fd = open(node_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     EXPECT_EQ(ftruncate(fd, static_cast<off_t>(region_bytes)), 0);
-    void* at = mmap(nullptr, ring::front_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* at = mmap(nullptr, ring::header_area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     base_ = static_cast<std::byte*>(at);
     fill(header(), region_bytes, slots);
     header().guest_vectors = info.device_vectors;
   }
-  ~FakeModule() { munmap(base_, ring::front_bytes); }
+  ~FakeModule() { munmap(base_, ring::header_area_bytes); }
   FakeModule(const FakeModule&) = delete;
   FakeModule& operator=(const FakeModule&) = delete;
 
@@ -148,7 +148,7 @@ TEST(Module, OtherNamesAreNoNodes) {
   }
 }
 
-TEST(Module, IsFoundAndTellsWhatItIs) {
+TEST(Module, IsFoundAndReportsItsKind) {
   FakeModule module;
   const auto region = module.open_region();
   ASSERT_NE(region, nullptr) << module.why;
@@ -295,21 +295,21 @@ TEST(Module, TheHeaderIsForReadingAndASlotForBoth) {
   checked->unmap();
 }
 
-TEST(Module, TheFrontIsForReadingToItsLastByte) {
+TEST(Module, TheHeaderAreaIsForReadingToItsLastByte) {
   FakeModule module;
   const auto region = module.open_region();
   ASSERT_NE(region, nullptr);
   constexpr std::uint32_t last = ring::max_devices - 1;
   module.view().vm_gpu(last)[&ring::VmGpu::state].store(IVGPU_GPU_THERE);
-  std::byte* front = region->map(0, ring::front_bytes, nullptr);
+  std::byte* front = region->map(0, ring::header_area_bytes, nullptr);
   ASSERT_NE(front, nullptr);
   EXPECT_EQ(ring::RegionView(front).vm_gpu(last)[&ring::VmGpu::state].load(), std::uint32_t{IVGPU_GPU_THERE});
-  EXPECT_DEATH((front[ring::front_bytes - 1] = std::byte{1}, _exit(0)), "");
-  munmap(front, ring::front_bytes);
-  std::byte* gpus = region->map(ring::vm_gpus_offset, ring::front_bytes - ring::vm_gpus_offset, nullptr);
+  EXPECT_DEATH((front[ring::header_area_bytes - 1] = std::byte{1}, _exit(0)), "");
+  munmap(front, ring::header_area_bytes);
+  std::byte* gpus = region->map(ring::vm_gpus_offset, ring::header_area_bytes - ring::vm_gpus_offset, nullptr);
   ASSERT_NE(gpus, nullptr);
   EXPECT_DEATH((*gpus = std::byte{1}, _exit(0)), "");
-  munmap(gpus, ring::front_bytes - ring::vm_gpus_offset);
+  munmap(gpus, ring::header_area_bytes - ring::vm_gpus_offset);
 }
 
 TEST(Module, AForkedChildLetsGoOfTheDescriptor) {
@@ -375,7 +375,7 @@ TEST_F(ModuleClaim, PatienceEnds) {
             std::string::npos);
 }
 
-TEST_F(ModuleClaim, WhoHoldsTheSlotsIsSaid) {
+TEST_F(ModuleClaim, ReportsTheHoldersOfTheSlots) {
   for (std::uint32_t slot = 0; slot < slots; ++slot) module_.state(slot).store(word_of(ring::SlotState::Claimed));
   EXPECT_TRUE(before_deadline([this] {  // a busy machine may miss the interval between silence and end
     CaptureStderr();
@@ -406,7 +406,7 @@ TEST_F(ModuleClaim, ABrokerThatDoesNotAnswerIsNotWaitedFor) {
   EXPECT_NE(GetCapturedStderr().find("ivgpu: the broker does not answer"), std::string::npos);
 }
 
-TEST_F(ModuleClaim, ADeviceThatGoesMeanwhileIsSaid) {
+TEST_F(ModuleClaim, ADeviceThatGoesMeanwhileIsReported) {
   module_.info_error = module_.claim_error = ENODEV;
   CaptureStderr();
   EXPECT_FALSE(take(600'000 * ms));
@@ -432,7 +432,7 @@ TEST_F(ModuleClaim, ASlotThatIsNotThereIsNotBelieved) {
 
 // ---- sleeping ------------------------------------------------------------------------------------------------------
 
-TEST(ModuleSleep, IsAskedForAsTheCallerSays) {
+TEST(ModuleSleep, IsAskedForAsTheCallerWants) {
   FakeModule module;
   const auto region = module.open_region();
   ASSERT_NE(region, nullptr);

@@ -238,7 +238,7 @@ TEST_F(Nvml, GivesTextOnlyWhereItFits) {
   EXPECT_EQ(text_of([&](char* to, unsigned room) { return nvmlDeviceGetVbiosVersion(d, to, room); }), "error 3");
 }
 
-TEST_F(Nvml, TellsPciAddresses) {
+TEST_F(Nvml, ReportsPciAddresses) {
   const nvmlDevice_t d = start();
   nvmlPciInfo_t pci{};
   ASSERT_EQ(nvmlDeviceGetPciInfo_v3(d, &pci), NVML_SUCCESS);
@@ -273,7 +273,7 @@ TEST_F(Nvml, OldFormsOfThePciAddressStayWithinTheirStructs) {
   EXPECT_EQ(second.busId[0], '#');
 }
 
-TEST_F(Nvml, EveryFactIsToldByItsFunction) {
+TEST_F(Nvml, EveryFactIsReportedByItsFunction) {
   const nvmlDevice_t d = start();
   unsigned a = 0, b = 0;
   unsigned long long wide = 0;
@@ -298,7 +298,7 @@ TEST_F(Nvml, EveryFactIsToldByItsFunction) {
 #include "ring/nvml/undefine_facts.h"
 }
 
-TEST_F(Nvml, WhatNobodyTellsIsNotSupported) {
+TEST_F(Nvml, UnreportedValuesAreNotSupported) {
   const nvmlDevice_t d = start();
   vm_.change([](Vm& vm) { vm.gpus[0].known = 0; });
   let_pass();
@@ -381,7 +381,7 @@ TEST_F(Nvml, ASetOfEventsIsThereAndNothingHappens) {
   EXPECT_EQ(nvmlEventSetFree(other), NVML_SUCCESS);
 }
 
-TEST_F(Nvml, TellsWhatIsNotInTheTable) {
+TEST_F(Nvml, ReportsCallsOutsideTheTable) {
   const nvmlDevice_t d = start();
   unsigned n = 7;
   unsigned long long wide = 0;
@@ -586,7 +586,7 @@ TEST_F(Nvml, NamesProcesses) {
 
 // ---- several GPUs, and lost ones -----------------------------------------------------------------------------------
 
-TEST_F(Nvml, TellsTwoGpusApart) {
+TEST_F(Nvml, DistinguishesTwoGpus) {
   vm_.change([](Vm& vm) {
     vm.gpus.push_back(guest_nvml::gpu("GPU-2", "0000000A:81:00.0"));
     vm.gpus[1].fact[ring::number_of(ring::Fact::power_usage)] = 4;
@@ -675,7 +675,7 @@ TEST_F(Nvml, MemoryThatDoesNotAddUpGivesNoNumbersBelowZero) {
   EXPECT_EQ(second.used, 0u);
 }
 
-TEST_F(Nvml, AVersionThatNobodyTellsIsUnknown) {
+TEST_F(Nvml, AnUnreportedVersionIsUnknown) {
   vm_.change([](Vm& vm) { put(vm.said.driver, ""), vm.said.cuda_version = 0; });
   start();
   int version = 0;
@@ -721,7 +721,7 @@ TEST_F(Nvml, AnAnswerThatDoesNotComeIsATimeout) {
 }
 
 // A restarted broker may not know the question.
-TEST_F(Nvml, AQuestionWithoutAnAnswerIsRungAgainEachSecond) {
+TEST_F(Nvml, SignalsAnUnansweredQuestionAgainEachSecond) {
   const nvmlDevice_t d = start();
   const int before = vm_.rings;
   vm_.answers = false;

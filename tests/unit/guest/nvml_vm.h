@@ -135,7 +135,7 @@ class Vm {
  public:
   Vm() : fd_(memfd_create("region", MFD_CLOEXEC)) {
     EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(region_bytes)), 0);
-    base_ = map(0, ring::front_bytes);
+    base_ = map(0, ring::header_area_bytes);
     guest_places::fill(other_side::region(base_), region_bytes, slots);
     page().version = ring::vm_page_version;
     said.cuda_version = 13000;
@@ -146,7 +146,7 @@ class Vm {
   ~Vm() {
     ends_.store(true);
     broker_.join();
-    munmap(base_, ring::front_bytes);
+    munmap(base_, ring::header_area_bytes);
     close(fd_);
   }
   Vm(const Vm&) = delete;
@@ -222,7 +222,7 @@ class FakeRegion final : public guest::Region {
   explicit FakeRegion(Vm& vm) : vm_(vm) { ++vm_.opened, ++vm_.open; }
   ~FakeRegion() override { --vm_.open; }
   std::byte* map(std::uint64_t offset, std::size_t bytes, void*) override {
-    if (bytes == ring::front_bytes && !vm_.front_maps) return nullptr;
+    if (bytes == ring::header_area_bytes && !vm_.front_maps) return nullptr;
     return vm_.map(offset, bytes);
   }
   void ring(std::uint32_t) override { ++vm_.rings; }

@@ -50,7 +50,7 @@ TEST(GuestOccupied, AllThatOnePieceCollidesWithIsOneRange) {
   expect(around(list, 90 * mib, 1000 * mib), 100 * mib, 110 * mib);
 }
 
-TEST(GuestOccupied, WhereNothingIsThereIsNothingToTell) {
+TEST(GuestOccupied, WhereNothingIsThereNothingIsReported) {
   const std::string list = line(100 * mib, 110 * mib) + line(112 * mib, 120 * mib);
   for (const auto& [start, end] : {Stretch{1 * mib, 100 * mib}, {120 * mib, 121 * mib}, {500 * mib, 501 * mib}})
     expect(around(list, start, end), 0, 0);
@@ -81,7 +81,7 @@ class Mapping {
   void* at_;
 };
 
-TEST(GuestOccupied, ARangeIsToldOnceAndInWholeHugePages) {
+TEST(GuestOccupied, ARangeIsReportedOnceAndInWholeHugePages) {
   const Mapping mapping;
   Occupied occupied;
   const auto told = occupied.around(mapping.start() + 4096, 4096);
@@ -90,12 +90,12 @@ TEST(GuestOccupied, ARangeIsToldOnceAndInWholeHugePages) {
   EXPECT_EQ(told->end % ring::huge_page, 0u);
   EXPECT_LE(told->start, mapping.start());
   EXPECT_GE(told->end, mapping.start() + Mapping::bytes);
-  EXPECT_LE(told->end - told->start, api::max_avoided_range);
+  EXPECT_LE(told->end - told->start, api::max_excluded_range);
   EXPECT_FALSE(occupied.around(mapping.start() + 32 * mib, 1)) << "told already";
   EXPECT_FALSE(occupied.around(told->end - 3 * mib, 6 * mib)) << "told already, though more is asked for";
 }
 
-TEST(GuestOccupied, WhatIsFreeIsNotTold) {
+TEST(GuestOccupied, FreeRangesAreNotReported) {
   Occupied occupied;
   EXPECT_FALSE(occupied.around(4096, 4096)) << "nothing is mapped there";
 }

@@ -96,17 +96,18 @@ TEST(CheckRegion, RefusesEveryFieldThatIsWrong) {
   for (const auto& [name, change] : changes) EXPECT_FALSE(accepted(64 * mib, change)) << name;
 }
 
-TEST(CheckRegion, SaysThatTheBrokerIsOfAnotherVersion) {
-  const auto said_of = [](std::uint32_t version) {
+TEST(CheckRegion, ReportsThatTheBrokerIsOfAnotherVersion) {
+  const auto end_in_words = [](std::uint32_t version) {
     testing::internal::CaptureStderr();
     EXPECT_FALSE(accepted(64 * mib, [&](auto& h) { h.version = version; }));
     return testing::internal::GetCapturedStderr();
   };
   const std::string ours = std::to_string(ring::layout_version);
-  EXPECT_EQ(said_of(77), "ivgpu: the broker is of another version: its region has layout 77, this library layout " +
-                             ours + "; upgrade ivgpu-guest in this VM\n");
-  EXPECT_EQ(said_of(1), "ivgpu: the broker is of another version: its region has layout 1, this library layout " +
-                            ours + "; upgrade ivgpu-host on the host\n");
+  EXPECT_EQ(end_in_words(77),
+            "ivgpu: the broker is of another version: its region has layout 77, this library layout " + ours +
+                "; upgrade ivgpu-guest in this VM\n");
+  EXPECT_EQ(end_in_words(1), "ivgpu: the broker is of another version: its region has layout 1, this library layout " +
+                                 ours + "; upgrade ivgpu-host on the host\n");
 }
 
 // The library refuses a region smaller than its directory before it reads, since the page may not exist.
@@ -264,11 +265,11 @@ TEST(Loopback, WhatListensIsSilent) {
 
 TEST(Loopback, ABrokersGreeting) {
   const Folder folder;
-  const int memory = memfd_create("m", MFD_CLOEXEC), bell = memfd_create("bell", MFD_CLOEXEC);
+  const int memory = memfd_create("m", MFD_CLOEXEC), doorbell = memfd_create("bell", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(memory, 8 * mib), 0);
   const Server server(folder / "s.sock", [&](int s) {
     send_number(s, 0), send_number(s, 70), send_number(s, -1, memory);
-    send_number(s, 0, bell), send_number(s, 1, bell), send_number(s, 70, bell);
+    send_number(s, 0, doorbell), send_number(s, 1, doorbell), send_number(s, 70, doorbell);
   });
   const auto region = guest::connect_region((folder / "s.sock").c_str());
   ASSERT_NE(region, nullptr);
@@ -278,7 +279,7 @@ TEST(Loopback, ABrokersGreeting) {
   region->ring(1);
   region->ring(12345);  // no such peer
   std::uint64_t rung = 0;
-  EXPECT_EQ(pread(bell, &rung, sizeof rung, 0), 8);  // a plain file in place of the eventfd keeps the value
+  EXPECT_EQ(pread(doorbell, &rung, sizeof rung, 0), 8);  // a plain file in place of the eventfd keeps the value
   EXPECT_EQ(rung, 1u);
   std::byte* at = region->map(4096, 4096, nullptr);
   ASSERT_NE(at, nullptr);
@@ -286,7 +287,7 @@ TEST(Loopback, ABrokersGreeting) {
   munmap(at, 4096);
   EXPECT_EQ(region->map(0, 4096, at), at);
   munmap(at, 4096);
-  close(memory), close(bell);
+  close(memory), close(doorbell);
 }
 
 // ---- ivshmem -------------------------------------------------------------------------------------------------------
@@ -374,8 +375,8 @@ TEST(Ivshmem, WithoutADoorbellBitsInTheHeaderRing) {
   region->ring(ring::peer_broker);
   region->ring(ring::peer_of_slot(2));
   region->ring(ring::peer_of_slot(63));
-  EXPECT_EQ(header.rung[0], 1u | 1u << 3);
-  EXPECT_EQ(header.rung[1], 1u);
+  EXPECT_EQ(header.doorbell_bits[0], 1u | 1u << 3);
+  EXPECT_EQ(header.doorbell_bits[1], 1u);
   const std::string registers = Sysfs::read(ours + "/resource0");
   EXPECT_EQ(registers.find_first_not_of('\0'), std::string::npos) << "a register was written";
   munmap(at, 4096);
@@ -439,7 +440,7 @@ TEST(Ivshmem, WithoutPermission) {
 std::uint64_t fake_now, fake_step;
 std::uint64_t fake_clock() { return fake_now += fake_step; }
 
-TEST(CacheProbe, TellsTheTimeOfALoadByTheGivenClock) {
+TEST(CacheProbe, ReportsTheTimeOfALoadByTheGivenClock) {
   alignas(64) static std::byte page[4096] = {};
   fake_step = 64 * 3;  // 64 lines per reading of the clock
   EXPECT_DOUBLE_EQ(guest::nanoseconds_per_line(page, sizeof page, fake_clock), 3.0);

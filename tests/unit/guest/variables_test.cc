@@ -129,13 +129,13 @@ TEST_F(ManagedVariables, NeverReplaceWhatIsTheProgramsOwn) {
 
 TEST_F(ManagedVariables, HaveBounds) {
   EXPECT_EQ(add(0, 0), Outcome::TooMany);
-  EXPECT_EQ(add(0, api::max_mirrored_bytes + 1), Outcome::TooMany);
+  EXPECT_EQ(add(0, api::max_shadowed_bytes + 1), Outcome::TooMany);
   EXPECT_EQ(variables_->add(UINT64_MAX - 4, 8, 1, pieces_), Outcome::TooMany);
-  ASSERT_EQ(add(0, api::max_mirrored_bytes - 8), Outcome::Done);
-  EXPECT_EQ(add(2 * api::max_mirrored_bytes, 9), Outcome::TooMany);
-  EXPECT_EQ(add(2 * api::max_mirrored_bytes, 8), Outcome::Done);
+  ASSERT_EQ(add(0, api::max_shadowed_bytes - 8), Outcome::Done);
+  EXPECT_EQ(add(2 * api::max_shadowed_bytes, 9), Outcome::TooMany);
+  EXPECT_EQ(add(2 * api::max_shadowed_bytes, 8), Outcome::Done);
   variables_->drop_of(1, {});
-  EXPECT_EQ(add(2 * api::max_mirrored_bytes, 9), Outcome::Done);
+  EXPECT_EQ(add(2 * api::max_shadowed_bytes, 9), Outcome::Done);
 }
 
 TEST_F(ManagedVariables, LeaveNothingBehindWhereMappingFails) {

@@ -426,7 +426,7 @@ TEST(Ioctls, TheListIsOneDriversAndOthersGetAnyAndAWarning) {
   EXPECT_NE(other.missing.find("this is 600.1: run tools/dev/record-ioctls, or set jail_ioctls"), std::string::npos);
 }
 
-TEST(Ioctls, TheKernelModuleTellsItsVersion) {
+TEST(Ioctls, TheKernelModuleReportsItsVersion) {
   char name[] = "/tmp/ivgpu-version-XXXXXX";
   const int fd = mkstemp(name);
   for (const auto& [line, version] :
@@ -474,7 +474,7 @@ TEST(Seccomp, ThreadsThatWereThereBeforeAreBoundToo) {
   }));
 }
 
-TEST(Seccomp, EveryRuleSaysWhy) {
+TEST(Seccomp, EveryRuleHasItsReason) {
   for (const Rule& rule : policy) EXPECT_FALSE(rule.why.empty()) << rule.call;
 }
 

@@ -8,11 +8,13 @@ const size_t ivgpu_sizes_in_c[] = {sizeof(struct IvgpuRegionHeader), sizeof(stru
                                    sizeof(struct IvgpuSlotEntry),    sizeof(struct IvgpuVmPage),
                                    sizeof(struct IvgpuVmGpu),        sizeof(struct IvgpuSlotHeader),
                                    sizeof(struct IvgpuDeviceInfo),   sizeof(struct IvgpuDevicePage),
-                                   sizeof(struct IvgpuLaneControl),  sizeof(struct IvgpuChannelControl)};
-const uint64_t ivgpu_numbers_in_c[] = {IVGPU_REGION_MAGIC, IVGPU_SLOT_MAGIC,     IVGPU_LAYOUT_VERSION,
-                                       IVGPU_ARENA_OFFSET, IVGPU_CHANNEL_BYTES,  IVGPU_FIRST_WINDOW,
-                                       IVGPU_WINDOW_BYTES, IVGPU_LANES_OFFSET,   IVGPU_VM_PAGE_OFFSET,
-                                       IVGPU_SLOT_CLAIMED, IVGPU_VM_GPUS_OFFSET, IVGPU_FRONT_BYTES};
+                                   sizeof(struct IvgpuCallbackSlot), sizeof(struct IvgpuChannelControl)};
+const uint64_t ivgpu_numbers_in_c[] = {
+    IVGPU_REGION_MAGIC,   IVGPU_SLOT_MAGIC,   IVGPU_LAYOUT_VERSION, IVGPU_ARENA_OFFSET,
+    IVGPU_CHANNEL_BYTES,  IVGPU_FIRST_WINDOW, IVGPU_WINDOW_BYTES,   IVGPU_CALLBACK_SLOTS_OFFSET,
+    IVGPU_VM_PAGE_OFFSET, IVGPU_SLOT_CLAIMED, IVGPU_VM_GPUS_OFFSET, IVGPU_HEADER_AREA_BYTES};
 
 // Both halves of a callback slot, in C.
-int ivgpu_lane_is_free(const struct IvgpuLaneControl* lane) { return lane->done == lane->sequence; }
+int ivgpu_callback_slot_is_free(const struct IvgpuCallbackSlot* callback_slot) {
+  return callback_slot->done == callback_slot->sequence;
+}

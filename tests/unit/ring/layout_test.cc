@@ -13,7 +13,7 @@
 // tests/unit/ring/layout_in_c.c
 extern "C" const std::size_t ivgpu_sizes_in_c[10];
 extern "C" const std::uint64_t ivgpu_numbers_in_c[12];
-extern "C" int ivgpu_lane_is_free(const ring::LaneControl* lane);
+extern "C" int ivgpu_callback_slot_is_free(const ring::CallbackSlot* callback_slot);
 
 namespace {
 
@@ -25,11 +25,11 @@ TEST(Layout, MagicsReadAsTextInADump) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(&slot), 8), std::string("\x1a\nIVslot"));
 }
 
-TEST(Layout, AnEntryAndALaneLieWhereTheirIndexSays) {
+TEST(Layout, AnEntryAndACallbackSlotLieAtTheirIndex) {
   EXPECT_EQ(ring::slot_entry_offset(0), 4096u);
   EXPECT_EQ(ring::slot_entry_offset(63), 4096u + 63 * 64);
-  EXPECT_EQ(ring::lane_offset(0), 60u << 10);
-  EXPECT_EQ(ring::lane_offset(7), (60u << 10) + 7 * 128);
+  EXPECT_EQ(ring::callback_slot_offset(0), 60u << 10);
+  EXPECT_EQ(ring::callback_slot_offset(7), (60u << 10) + 7 * 128);
 }
 
 TEST(Layout, EachFactAndEachChannelHasABit) {
@@ -51,7 +51,7 @@ TEST(Layout, AChannelsBitIsOneOfAllOfThem) {
 TEST(Layout, WordsWithDifferentWritersHaveLinesOfTheirOwn) {
   using R = ring::RegionHeader;
   using S = ring::SlotHeader;
-  using L = ring::LaneControl;
+  using L = ring::CallbackSlot;
   using C = ring::ChannelControl;
   using Offsets = std::vector<std::size_t>;
   const auto apart = [](const char* what, const Offsets& guest, const Offsets& host) {
@@ -60,7 +60,7 @@ TEST(Layout, WordsWithDifferentWritersHaveLinesOfTheirOwn) {
   };
   apart("region", {offsetof(R, wanted), offsetof(R, gpu_questions)},
         {offsetof(R, magic), offsetof(R, guest_vectors), offsetof(R, heartbeat), offsetof(R, release),
-         offsetof(R, bell_port)});
+         offsetof(R, doorbell_port)});
   apart("slot", {offsetof(S, opened), offsetof(S, callbacks_asleep)},
         {offsetof(S, magic), offsetof(S, session_calls), offsetof(S, fault), offsetof(S, output),
          offsetof(S, heartbeat)});
@@ -83,22 +83,22 @@ TEST(Layout, ChannelsLieOneAfterTheOther) {
 TEST(Layout, CHasTheSame) {
   constexpr std::size_t sizes[] = {sizeof(ring::RegionHeader),  sizeof(ring::SlotOwner),  sizeof(ring::SlotEntry),
                                    sizeof(ring::VmPage),        sizeof(ring::VmGpu),      sizeof(ring::SlotHeader),
-                                   sizeof(ring::DeviceInfo),    sizeof(ring::DevicePage), sizeof(ring::LaneControl),
+                                   sizeof(ring::DeviceInfo),    sizeof(ring::DevicePage), sizeof(ring::CallbackSlot),
                                    sizeof(ring::ChannelControl)};
   for (std::size_t i = 0; i < std::size(sizes); ++i) EXPECT_EQ(ivgpu_sizes_in_c[i], sizes[i]) << i;
   constexpr std::uint64_t numbers[] = {ring::region_magic,   ring::slot_magic,
                                        ring::layout_version, ring::arena_offset,
                                        ring::channel_bytes,  ring::window_address(0),
-                                       ring::window_bytes,   ring::lane_offset(0),
+                                       ring::window_bytes,   ring::callback_slot_offset(0),
                                        ring::vm_page_offset, static_cast<std::uint64_t>(ring::SlotState::Claimed),
-                                       ring::vm_gpus_offset, ring::front_bytes};
+                                       ring::vm_gpus_offset, ring::header_area_bytes};
   for (std::size_t i = 0; i < std::size(numbers); ++i) EXPECT_EQ(ivgpu_numbers_in_c[i], numbers[i]) << i;
-  ring::LaneControl lane{};
-  EXPECT_EQ(ivgpu_lane_is_free(&lane), 1);
-  lane.sequence = 1;
-  EXPECT_EQ(ivgpu_lane_is_free(&lane), 0);
-  lane.done = 1;
-  EXPECT_EQ(ivgpu_lane_is_free(&lane), 1);
+  ring::CallbackSlot callback_slot{};
+  EXPECT_EQ(ivgpu_callback_slot_is_free(&callback_slot), 1);
+  callback_slot.sequence = 1;
+  EXPECT_EQ(ivgpu_callback_slot_is_free(&callback_slot), 0);
+  callback_slot.done = 1;
+  EXPECT_EQ(ivgpu_callback_slot_is_free(&callback_slot), 1);
 }
 
 TEST(Layout, WindowsDoNotTouchAndSuitAnyProgram) {
@@ -168,7 +168,7 @@ TEST(SlotView, FindsTheSamePlaces) {
 }
 
 TEST(RegionView, FindsTheSamePlaces) {
-  alignas(64) static std::byte front[ring::front_bytes];
+  alignas(64) static std::byte front[ring::header_area_bytes];
   const ring::RegionView view(front);
   view.header()[&ring::RegionHeader::gpu_questions].store(77);
   EXPECT_EQ(other_side::at<std::uint32_t>(front, 384), 77u);

@@ -70,7 +70,7 @@ TEST(Parking, NoWakeUpIsLostIn100000Rounds) {
 }
 
 // Publisher and sleeper run independently, so the sleeper's announcement meets the publication at any point.
-TEST(Parking, NoWakeUpIsLostWhenNobodyTakesTurns) {
+TEST(Parking, NoWakeUpIsLostWithoutAlternation) {
   constexpr std::uint64_t count = 200'000;
   Side producer, consumer;
   std::thread publisher([&] {

@@ -37,7 +37,7 @@ TEST(AdaptiveSpin, WaitsThatPollingWouldHaveCoveredDoubleIt) {
   EXPECT_EQ(spin.share(bound), bound);
 }
 
-TEST(AdaptiveSpin, WhoSaysSoPollsTwiceTheBoundForWaitsOfThatLength) {
+TEST(AdaptiveSpin, PollsTwiceTheBoundForWaitsOfThatLengthWhereConfigured) {
   AdaptiveSpin spin{AdaptiveSpin::Most::TwiceTheBound};
   EXPECT_EQ(spin.share(bound), bound);
   spin.ended_polling();

@@ -208,7 +208,7 @@ TEST_F(ResourceManager, ListsAtMost64ChannelsACall) {
   EXPECT_EQ(lists_.size(), 3U) << "the first refusal ends them";
 }
 
-TEST_F(ResourceManager, EndsItsObjectsAndSaysWhatWasRefused) {
+TEST_F(ResourceManager, EndsItsObjectsAndReportsWhatWasRefused) {
   GpuClient::create(7, 8, wanted, error_).reset();
   EXPECT_GT(freed_, 0);
   EXPECT_FALSE(GpuClient::create(6, 8, wanted, error_)) << "its descriptor is not registered";

@@ -286,7 +286,7 @@ TEST(PolicyByHand, AVmThatIsRemovedWhileItHoldsLetsTheOtherOn) {
   EXPECT_EQ(order->on, std::vector{other});
 }
 
-TEST(PolicyByHand, AccountsTellWhoHadTheGpuAndWhoWaited) {
+TEST(PolicyByHand, AccountsReportGpuTimeAndWaitingTime) {
   Two two;
   two.carry_out(two.look(true, true));
   const auto [holder, other] = two.roles();

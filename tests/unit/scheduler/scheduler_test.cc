@@ -36,9 +36,9 @@ struct Board {
   bool answers = true, gone = false, tells_all_on = false;
   std::int64_t refuses = 0;
   std::deque<Switcher::Answer> pending;
-  const int bell = eventfd(0, EFD_NONBLOCK);
+  const int doorbell = eventfd(0, EFD_NONBLOCK);
 
-  ~Board() { close(bell); }
+  ~Board() { close(doorbell); }
   bool is_off(std::uint32_t client) {
     std::lock_guard lock(mutex);
     return std::ranges::any_of(off, [&](const auto& one) { return one.first == client; });
@@ -54,7 +54,7 @@ struct Board {
       change();
     }
     const std::uint64_t one = 1;
-    EXPECT_EQ(write(bell, &one, 8), 8);
+    EXPECT_EQ(write(doorbell, &one, 8), 8);
   }
 };
 
@@ -65,7 +65,7 @@ class TestSwitcher : public Switcher {
     return name == gpu ? std::optional<std::size_t>(0) : std::nullopt;
   }
   std::uint32_t instance_of(std::size_t) const override { return 2; }
-  int fd() const override { return board_->bell; }
+  int fd() const override { return board_->doorbell; }
   bool begin(std::size_t, const std::vector<Worker>& on, const std::vector<Worker>& off, bool forced) override {
     std::lock_guard lock(board_->mutex);
     if (board_->gone) return false;
@@ -135,7 +135,7 @@ class Worker {
   }
   void ring() {
     const std::uint64_t one = 1;
-    EXPECT_EQ(write(pages_->bell_fd(), &one, 8), 8);
+    EXPECT_EQ(write(pages_->scheduler_doorbell_fd(), &one, 8), 8);
   }
   // Completes all submissions, and counts a wait.
   void wait() {
@@ -190,7 +190,7 @@ class SchedulerThread : public testing::Test {
   std::unique_ptr<Worker> a_, b_;
 };
 
-TEST_F(SchedulerThread, TwoThatWantTheGpuHaveItInTurn) {
+TEST_F(SchedulerThread, TwoThatWantTheGpuAlternate) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(comes_true([&] { return board_->is_off(0xa) && !board_->is_off(0xb); }));
     EXPECT_TRUE(comes_true([&] { return board_->is_off(0xb) && !board_->is_off(0xa); }));
@@ -203,7 +203,7 @@ TEST_F(SchedulerThread, TwoThatWantTheGpuHaveItInTurn) {
   EXPECT_GT(told.vms.at(vm_b_).waited.count(), 0);
 }
 
-TEST_F(SchedulerThread, AWorkerIsToldWhetherItsChannelsAreOff) {
+TEST_F(SchedulerThread, NotifiesAWorkerWhetherItsChannelsAreOff) {
   const auto is_told = [](const Worker& one, std::uint32_t off) { return one.pages().orders(0).off == off; };
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(comes_true([&] { return is_told(*a_, 1) && is_told(*b_, 0); }));
@@ -233,7 +233,7 @@ TEST_F(SchedulerThread, AllAreOnOnceOneHasStopped) {
   }));
 }
 
-TEST_F(SchedulerThread, ASleeperIsHeardByItsBell) {
+TEST_F(SchedulerThread, ASleeperIsHeardByItsDoorbell) {
   EXPECT_TRUE(before_deadline([&] { return a_->pages().orders(0).wake != 0; }));
   a_->submit();
   EXPECT_TRUE(before_deadline([&] { return report().vms.at(vm_a_).had > 0ns; }));
@@ -347,7 +347,7 @@ TEST_F(SchedulerThread, AWorkerThatEndsWhileItHoldsLetsTheOtherOn) {
   EXPECT_TRUE(comes_true([&] { return !board_->is_off(0xa); }));
 }
 
-TEST_F(SchedulerThread, ASwitcherThatIsLostIsToldAndTheNextLetsAllOn) {
+TEST_F(SchedulerThread, ReportsALostSwitcherAndTheNextLetsAllOn) {
   ASSERT_TRUE(leases_begin());
   board_->change([&] { board_->gone = true; });
   EXPECT_TRUE(comes_true([&] { return scheduler_->take_lost(); }));
@@ -360,7 +360,7 @@ TEST_F(SchedulerThread, ASwitcherThatIsLostIsToldAndTheNextLetsAllOn) {
   EXPECT_TRUE(leases_begin());
 }
 
-TEST_F(SchedulerThread, ASwitcherThatHasSwitchedEverythingOnIsToldAgain) {
+TEST_F(SchedulerThread, NotifiesASwitcherAgainThatHasSwitchedEverythingOn) {
   ASSERT_TRUE(leases_begin());
   board_->change([&] { board_->tells_all_on = true; });
   EXPECT_TRUE(leases_begin());
@@ -394,7 +394,7 @@ TEST(WorkerPages, AreTheWorkersToWriteAndTheOrdersAreNot) {
   EXPECT_NE(ftruncate(pages->use_fd(), 0), 0);
   const auto adopted =
       WorkerPages::adopt(host::broker::Fd(dup(pages->orders_to_keep())), host::broker::Fd(dup(pages->use_fd())),
-                         host::broker::Fd(dup(pages->bell_fd())));
+                         host::broker::Fd(dup(pages->scheduler_doorbell_fd())));
   ASSERT_TRUE(adopted);
   adopted->orders(0).wake = 9;
   EXPECT_EQ(pages->orders(0).wake, 9U);

@@ -93,7 +93,7 @@ std::vector<SwitchedChannel> context(StrictDriver& driver, std::uint32_t client,
   return channels;
 }
 
-TEST(SwitchTable, SwitchesEachChannelOnceHoweverOftenItIsTold) {
+TEST(SwitchTable, SwitchesEachChannelOnceHoweverOftenItIsOrdered) {
   StrictDriver driver;
   SwitchTable table(driver.driver());
   const auto a = context(driver, 1);
@@ -222,7 +222,7 @@ class Service : public testing::Test {
   bool lost_ = false;
 };
 
-TEST_F(Service, SaysWhichGpusItCanSwitch) {
+TEST_F(Service, ReportsTheGpusThatItCanSwitch) {
   EXPECT_EQ(hello_.gpus, 2U);
   EXPECT_EQ(switcher().place_of("a"), 0U);
   EXPECT_EQ(switcher().instance_of(0), 3U);
@@ -262,7 +262,7 @@ TEST_F(Service, AnOrderOfManyChannelsTakesMoreMessagesAndHasOneAnswer) {
   EXPECT_EQ(driver_.all_offs(), 0);
 }
 
-TEST_F(Service, SaysThatAGpuIsLostWhileChannelsOfItAreOff) {
+TEST_F(Service, ReportsThatAGpuIsLostWhileChannelsOfItAreOff) {
   const auto a = context(driver_, 1), b = context(driver_, 2);
   ASSERT_TRUE(switcher().begin(0, {}, {{.channels = a}}, false));
   ASSERT_TRUE(answer());
@@ -289,7 +289,7 @@ TEST_F(Service, SwitchesAllOnWhenItsBrokerEnds) {
   EXPECT_EQ(driver_.all_offs(), 0);
 }
 
-TEST_F(Service, SwitchesAllOnAndSaysSoWhenItsBrokerIsSilent) {
+TEST_F(Service, SwitchesAllOnAndReportsSoWhenItsBrokerIsSilent) {
   ASSERT_TRUE(switcher(std::chrono::milliseconds(1)).begin(0, {}, {{.channels = context(driver_, 1)}}, false));
   ASSERT_TRUE(answer());
   const auto got = answer();
@@ -320,7 +320,7 @@ TEST_F(Service, EndsWithEverythingOnAtAMessageThatDoesNotFit) {
   }
 }
 
-TEST_F(Service, ASwitcherWhoseHelperHasGoneSaysSo) {
+TEST_F(Service, ASwitcherWhoseHelperHasGoneReportsSo) {
   Switcher& ours = switcher();
   ASSERT_TRUE(ours.begin(0, {}, {{.channels = context(driver_, 1)}}, false));
   ASSERT_TRUE(answer());

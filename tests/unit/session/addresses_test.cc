@@ -185,7 +185,7 @@ TEST(SessionAddresses, RegisteredPiecesAreFoundByWhatTheyTouch) {
   EXPECT_EQ(starts(1399, most), (Starts{1300}));
 }
 
-TEST(SessionAddresses, TellHowMuchIsAllocated) {
+TEST(SessionAddresses, ReportHowMuchIsAllocated) {
   std::atomic<std::uint64_t> held{0};
   Addresses a(&held);
   a.add(allocation(0x1000, 64));

@@ -1,7 +1,7 @@
 // Launch attributes, as the worker reads them by the lines of their table.
 #include <gtest/gtest.h>
 
-#include "host/untrusted/marshal/taken_attributes.h"
+#include "host/untrusted/marshal/decoded_attributes.h"
 #include "tests/unit/own_attributes.h"
 #include "tests/unit/session/records.h"
 
@@ -11,27 +11,27 @@ using namespace session_test;
 using own_attributes::EventValue, own_attributes::first_behind, own_attributes::value_in, own_attributes::WindowValue,
     own_attributes::with;
 
-using Own = host::TakenAttributes<own_attributes::Lines>;
+using Own = host::DecodedAttributes<own_attributes::Lines>;
 
 constexpr auto event_tag = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
 constexpr auto window_tag = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
 
-template <class Taken>
-bool take(Taken& taken, World& world, const CUlaunchAttribute& attribute) {
+template <class DecodedRequest>
+bool take(DecodedRequest& taken, World& world, const CUlaunchAttribute& attribute) {
   return taken.take(*world.session, reinterpret_cast<const std::byte*>(&attribute), 1);
 }
 
 TEST(Attributes, BytesBehindAValueDoNotReachTheDriver) {
   World world;
   for (const auto tag : {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_PRIORITY}) {
-    host::TakenAttributes<> taken;
+    host::DecodedAttributes<> taken;
     ASSERT_TRUE(take(taken, world, with(tag, int{-3}, 0x41)));
     EXPECT_EQ(taken.check(*world.session), CUDA_SUCCESS);
     EXPECT_EQ(taken.get()->id, tag);
     EXPECT_EQ(value_in<int>(*taken.get()), -3);
     EXPECT_EQ(first_behind<int>(*taken.get()), 64u);
   }
-  host::TakenAttributes<> ignored;
+  host::DecodedAttributes<> ignored;
   ASSERT_TRUE(take(ignored, world, with(CU_LAUNCH_ATTRIBUTE_IGNORE, int{7}, 0x41)));
   EXPECT_EQ(value_in<int>(*ignored.get()), 0);
 }
@@ -41,7 +41,7 @@ TEST(Attributes, NumbersAreTheDriversToJudge) {
   for (const int number : {-1, 4711, 0x7fffffff})
     for (const auto tag : {CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
                            CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE}) {
-      host::TakenAttributes<> taken;
+      host::DecodedAttributes<> taken;
       ASSERT_TRUE(take(taken, world, with(tag, number, 0)));
       EXPECT_EQ(value_in<int>(*taken.get()), number);
     }

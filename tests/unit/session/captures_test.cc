@@ -13,13 +13,13 @@ namespace ids = api::id_of;
 constexpr std::uint16_t globally = ring::capture_mode_flags(CU_STREAM_CAPTURE_MODE_GLOBAL);
 
 // Lends 64 MiB; a pool reserves 32.
-class Purse : public host::Lender {
+class Purse : public host::MemoryReserver {
  public:
-  std::uint64_t borrow(unsigned, std::uint64_t bytes) override {
+  std::uint64_t reserve(unsigned, std::uint64_t bytes) override {
     if (bytes > left_) return 0;
     return left_ -= bytes, bytes;
   }
-  std::optional<Room> room(unsigned) override { return Room{left_, 64 << 20}; }
+  std::optional<Headroom> headroom(unsigned) override { return Headroom{left_, 64 << 20}; }
 
  private:
   std::uint64_t left_ = 64 << 20;
@@ -27,9 +27,9 @@ class Purse : public host::Lender {
 
 class Captures : public testing::Test {
  protected:
-  static host::ServeOptions lending(host::Lender& purse) {
+  static host::ServeOptions lending(host::MemoryReserver& purse) {
     host::ServeOptions options;
-    options.lender = &purse;
+    options.reserver = &purse;
     return options;
   }
   Captures() { host::become_relaxed(world.driver.table()); }

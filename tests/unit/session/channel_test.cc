@@ -97,7 +97,7 @@ TEST(SessionChannel, CountsWhatGivesTheGpuACommand) {
   EXPECT_EQ(counted.submitted, 2u) << "a call that fails gives it none";
 }
 
-TEST(SessionChannel, TracesWhileItIsToldTo) {
+TEST(SessionChannel, TracesWhileItIsOrderedTo) {
   World world;
   const host::Telemetry& telemetry = world.session->telemetry;
   ring::TraceReader reader(telemetry.channel(0).written,
@@ -107,9 +107,9 @@ TEST(SessionChannel, TracesWhileItIsToldTo) {
   channel.put(ids::hello, hello(ring::window_count)).put(ids::cuMemAlloc_v2, allocation());
   channel.put(ids::cuMemFree_v2, Payload::of(4711)).serve();
   ring::TraceEntry e{};
-  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
   EXPECT_EQ(e.call, ids::hello);
-  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
   EXPECT_EQ(e.call, ids::cuMemAlloc_v2);
   EXPECT_EQ(e.position, 2u);
   EXPECT_EQ(e.flags, ring::flag_wants_reply);
@@ -118,11 +118,11 @@ TEST(SessionChannel, TracesWhileItIsToldTo) {
   api::AllocateRecord asked;
   std::memcpy(&asked, e.payload, sizeof asked);
   EXPECT_EQ(asked.bytes, 64u);
-  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
   EXPECT_EQ(e.result, CUDA_ERROR_INVALID_VALUE);
-  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
   EXPECT_EQ(e.call, 0xffff) << "what breaks the protocol is seen as well";
-  EXPECT_EQ(reader.take(e), ring::Taken::Nothing);
+  EXPECT_EQ(reader.take(e), ring::DecodedRequest::Nothing);
 }
 
 TEST(SessionArena, MovesToItsWindowWithItsBytes) {

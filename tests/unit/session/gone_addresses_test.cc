@@ -169,9 +169,9 @@ TEST_F(GoneAddresses, AReservationThatAnotherChannelFreesDuringTheUnmapTakesItsP
 TEST_F(GoneAddresses, AFreedReservationLeavesNoPiece) {
   const std::uint64_t at = reserve(), id = allocation();
   ASSERT_TRUE(session.objects.keep(id));  // as a mapping does
-  EXPECT_TRUE(session.memory.reserved.settle(api::Range::Mapped, at, piece, id).empty());
+  EXPECT_TRUE(session.memory.reserved.commit(api::Range::Mapped, at, piece, id).empty());
   EXPECT_TRUE(session.memory.addresses.knows(at));
-  EXPECT_EQ(session.memory.reserved.settle(api::Range::Freed, at, piece), std::vector{id});
+  EXPECT_EQ(session.memory.reserved.commit(api::Range::Freed, at, piece), std::vector{id});
   EXPECT_FALSE(session.memory.addresses.knows(at));
   EXPECT_EQ(session.memory.addresses.count(), 0u);
 }
@@ -289,7 +289,7 @@ TEST_F(GlobalsOfLibraries, GoWithTheContextInWhichTheyWereFound) {
 }
 
 // The driver decides this (tests/contract/managed_variable.cc).
-TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverSaysSo) {
+TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverKeepsThem) {
   const std::uint64_t from = library();
   create_context();
   enter(created);
@@ -305,7 +305,7 @@ TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverSaysSo) {
 // ---- kinds of memory -----------------------------------------------------------------------------------------------
 
 // The worker names each side's memory type: arena or device. The strict driver aborts if it has to guess.
-TEST(CopiesOfRows, SayOfEachSideWhatItIs) {
+TEST(CopiesOfRows, LabelEachSide) {
   World world;
   world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, ring::huge_page}));
   const std::uint64_t arena = world.session->arena.address(), own = world.memory(64);

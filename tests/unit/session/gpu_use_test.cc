@@ -21,7 +21,7 @@ class GpuUse : public testing::Test {
   GpuUse() {
     host::ServeOptions options;
     options.windows = host::all_windows;
-    options.gpu_use = {.orders = orders_.get(), .use = use_.get(), .bell_fd = bell_, .devices = 1};
+    options.gpu_use = {.orders = orders_.get(), .use = use_.get(), .scheduler_doorbell_fd = doorbell_, .devices = 1};
     world_.emplace(options);
     world_->session->protocol.end_greeting(true);
     memory_ = world_->memory(64);
@@ -29,17 +29,17 @@ class GpuUse : public testing::Test {
   }
   ~GpuUse() override {
     world_.reset();
-    close(bell_);
+    close(doorbell_);
   }
   ring::DeviceUse& use() { return use_->device[0]; }
   std::uint64_t rings() {
     std::uint64_t count = 0;
-    return read(bell_, &count, 8) == 8 ? count : 0;
+    return read(doorbell_, &count, 8) == 8 ? count : 0;
   }
 
   const std::unique_ptr<ring::OrdersPage> orders_ = std::make_unique<ring::OrdersPage>();
   const std::unique_ptr<ring::UsePage> use_ = std::make_unique<ring::UsePage>();
-  const int bell_ = eventfd(0, EFD_NONBLOCK);
+  const int doorbell_ = eventfd(0, EFD_NONBLOCK);
   std::optional<World> world_;
   std::uint64_t memory_ = 0, stream_ = 0;
 };

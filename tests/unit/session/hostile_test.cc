@@ -386,7 +386,7 @@ TEST_F(Records, WhatAnOperationDoesNotUseNeverReachesTheDriver) {
   }
 }
 
-TEST_F(Records, BatchesOfWordsAreAsLongAsTheySay) {
+TEST_F(Records, BatchesOfWordsHaveTheirStatedLength) {
   constexpr int call = ids::cuStreamBatchMemOp_v2;
   const auto good = operation(wait32, world.memory(16));
   for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{1} << 31, most, most / 48 + 2})
@@ -828,7 +828,7 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
                                              {ids::cuLinkComplete, 1},
                                              {ids::cuLinkDestroy, 1},
                                              {ids::take_image, 3},
-                                             {ids::avoid, 2}};
+                                             {ids::exclude, 2}};
   std::vector<std::pair<int, std::size_t>> calls(custom.begin(), custom.end());
   for (const Line& line : lines) calls.emplace_back(line.id, line.arity);
   std::uint64_t passed = 0;

@@ -302,7 +302,7 @@ TEST(Lookups, ANameThatDoesNotFitIsLeftOut) {
 }
 
 // A guest cannot launch a kernel whose parameters exceed a reply, so the worker makes no object.
-TEST(Lookups, WhatCannotBeToldIsNotMade) {
+TEST(Lookups, IsNotMadeWhereItCannotBeReported) {
   World world;
   static std::size_t params;  // parameters per kernel, one byte each
   static constexpr auto tell = [](std::size_t i, std::size_t* offset, std::size_t* size) {

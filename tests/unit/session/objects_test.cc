@@ -265,7 +265,7 @@ class Interrupted : public testing::Test {
  protected:
   explicit Interrupted(void (*other)(int)) {
     objects = std::make_unique<host::Objects>();
-    turns = 0, put_meanwhile = false;
+    iterations = 0, put_meanwhile = false;
     struct sigaction action {};
     action.sa_handler = other;
     sigaction(SIGALRM, &action, nullptr);
@@ -276,7 +276,7 @@ class Interrupted : public testing::Test {
     const itimerval never{};
     setitimer(ITIMER_REAL, &never, nullptr);
   }
-  bool goes_on() const { return turns < 2000 && std::chrono::steady_clock::now() < end_; }
+  bool goes_on() const { return iterations < 2000 && std::chrono::steady_clock::now() < end_; }
 
   static bool put(std::uint64_t which, Handle kind) {
     return objects->put(which, kind, thing(static_cast<std::uintptr_t>(kind)), {});
@@ -287,7 +287,7 @@ class Interrupted : public testing::Test {
     return found == nullptr || found == thing(static_cast<std::uintptr_t>(kind));
   }
   static inline std::unique_ptr<host::Objects> objects;
-  static inline std::atomic<int> turns;
+  static inline std::atomic<int> iterations;
   static inline std::atomic<bool> put_meanwhile;
 
  private:
@@ -298,7 +298,7 @@ class InterruptedFind : public Interrupted {
  protected:
   InterruptedFind()
       : Interrupted([](int) {
-          ++turns;
+          ++iterations;
           if (objects->drop(stream)) {
             put(event, Handle::Event);
           } else if (objects->drop(event)) {
@@ -319,7 +319,7 @@ class InterruptedPut : public Interrupted {
  protected:
   InterruptedPut()
       : Interrupted([](int) {
-          ++turns;
+          ++iterations;
           if (put(event, Handle::Event)) put_meanwhile = true;
         }) {}
 };

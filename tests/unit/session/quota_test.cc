@@ -18,16 +18,16 @@ namespace ids = api::id_of;
 constexpr std::uint64_t mebi = 1 << 20;
 
 // Lends up to `bytes`.
-class Purse : public host::Lender {
+class Purse : public host::MemoryReserver {
  public:
   explicit Purse(std::uint64_t bytes) : left(bytes), total(bytes) {}
-  std::uint64_t borrow(unsigned, std::uint64_t bytes) override {
+  std::uint64_t reserve(unsigned, std::uint64_t bytes) override {
     ++asked;
     if (bytes > left) return 0;
     left -= bytes;
     return bytes;
   }
-  std::optional<Room> room(unsigned) override { return Room{left, total}; }
+  std::optional<Headroom> headroom(unsigned) override { return Headroom{left, total}; }
 
   std::uint64_t left;
   const std::uint64_t total;
@@ -37,7 +37,7 @@ class Purse : public host::Lender {
 // ---- the account ---------------------------------------------------------------------------------------------------
 
 struct Account {
-  explicit Account(host::Lender* lender) : memory(lender, published) {}
+  explicit Account(host::MemoryReserver* reserver) : memory(reserver, published) {}
   std::atomic<std::uint64_t> published[ring::max_devices] = {};
   host::DeviceMemory memory;
 };
@@ -48,7 +48,7 @@ TEST(DeviceMemory, WithoutALenderNothingIsRefusedAndAllIsCounted) {
   EXPECT_TRUE(a.memory.take(1, std::uint64_t{1} << 50));
   EXPECT_EQ(a.published[1], (std::uint64_t{1} << 50) + 5);
   EXPECT_EQ(a.published[0], 0u);
-  EXPECT_FALSE(a.memory.room(1));
+  EXPECT_FALSE(a.memory.headroom(1));
   EXPECT_EQ(a.memory.collect(1), 0u);
 }
 
@@ -82,7 +82,7 @@ TEST(DeviceMemory, GivesUpWhatItDoesNotUse) {
   Account a(&purse);
   ASSERT_TRUE(a.memory.take(0, 80));
   a.memory.give_back(0, 30);
-  EXPECT_EQ(a.memory.room(0)->free, 50u) << "20 to be borrowed, 30 of its own";
+  EXPECT_EQ(a.memory.headroom(0)->free, 50u) << "20 to be borrowed, 30 of its own";
   EXPECT_EQ(a.memory.collect(0), 30u);
   EXPECT_EQ(a.memory.collect(0), 0u);
   EXPECT_EQ(a.memory.taken(0), 50u);
@@ -112,7 +112,7 @@ TEST(DeviceMemory, MakesRoomBeforeItGivesUp) {
   EXPECT_EQ(called, 1);
 }
 
-TEST(DeviceMemory, ManyThreadsStayWithinWhatIsLent) {
+TEST(DeviceMemory, ManyThreadsStayWithinTheReservation) {
   Purse purse(1000);
   Account a(&purse);
   std::atomic<bool> beyond{false};
@@ -163,9 +163,9 @@ TEST(Footprint, OfArrays) {
       host::of_array(array(~std::size_t{0}, ~std::size_t{0}, ~std::size_t{0}, CU_AD_FORMAT_FLOAT, 4), 17).is_absurd());
 }
 
-host::ServeOptions with(host::Lender& lender) {
+host::ServeOptions with(host::MemoryReserver& reserver) {
   host::ServeOptions options;
-  options.lender = &lender;
+  options.reserver = &reserver;
   options.context_bytes = 40 * mebi;
   return options;
 }
@@ -416,7 +416,7 @@ TEST_F(Quota, LimitsOfAContextCountWhereTheyGrow) {
   EXPECT_EQ(taken(), 0u);
 }
 
-TEST_F(Quota, CuMemGetInfoTellsTheVmsOwn) {
+TEST_F(Quota, CuMemGetInfoReportsTheVmsOwn) {
   const auto info = [&] {
     const Answer a = world.send(ids::cuMemGetInfo_v2, Payload::of(8, 8));
     EXPECT_EQ(a.result, CUDA_SUCCESS);

@@ -7,8 +7,8 @@
 
 #include <future>
 
-#include "host/untrusted/lanes/guest_waker.h"
-#include "host/untrusted/lanes/lanes.h"
+#include "host/untrusted/callbacks/callback_slots.h"
+#include "host/untrusted/callbacks/guest_waker.h"
 #include "tests/deadline.h"
 #include "tests/shared_word.h"
 #include "tests/unit/session/channel.h"
@@ -95,12 +95,12 @@ TEST(GuestWaker, AChannelsGuestIsInterruptedForWhatItAwaits) {
   EXPECT_EQ(channel.control().guest_asleep, 0u);
 }
 
-TEST(GuestWaker, TheCallbackThreadIsInterruptedForALane) {
+TEST(GuestWaker, TheCallbackThreadIsInterruptedForACallbackSlot) {
   const Interrupt interrupt, doorbell;
   World world(with(interrupt));
-  host::Lanes lanes(*world.session, doorbell.fd);
+  host::CallbackSlots callback_slots(*world.session, doorbell.fd);
   other_side::header(world.session->slot).callbacks_asleep = IVGPU_ASLEEP_BY_DOORBELL;
-  EXPECT_TRUE(lanes.post(ring::LaneKind::HostFunction, 1));
+  EXPECT_TRUE(callback_slots.post(ring::CallbackKind::HostFunction, 1));
   EXPECT_EQ(interrupt.take(), 1u);
   EXPECT_EQ(other_side::header(world.session->slot).callbacks_asleep, 0u);
 }

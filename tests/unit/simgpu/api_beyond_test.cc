@@ -69,7 +69,7 @@ std::string said_by(std::string_view symbol, const char* warn) {
 }
 
 // Some of these calls go on to others of them: a program has made one call, so it is told of one.
-TEST(Beyond, EachIsToldOnceWhereThatIsWanted) {
+TEST(Beyond, EachIsReportedOnceWhereThatIsWanted) {
   unsetenv("IVGPU_SIM_WARN");
   for (const std::string_view symbol : beyond) {
     const std::string line = "ivgpu simulated GPU: " + std::string(symbol) +

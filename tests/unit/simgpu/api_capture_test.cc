@@ -340,7 +340,7 @@ TEST_F(Capture, AKernelMayBeginBeforeTheOneBeforeItEnds) {
 
 // ---- what ends it --------------------------------------------------------------------------------------------------
 
-TEST_F(Capture, BeginAndEndSayWhatIsWrong) {
+TEST_F(Capture, BeginAndEndReturnTheDriversErrors) {
   EXPECT_EQ(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_EQ(cuStreamBeginCapture(stream_, static_cast<CUstreamCaptureMode>(3)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(failed_end(stream_), CUDA_ERROR_ILLEGAL_STATE);

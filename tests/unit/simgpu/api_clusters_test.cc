@@ -140,7 +140,7 @@ TEST_F(Clusters, AGridOfClustersCountsThem) {
   EXPECT_EQ(launch("grid_of_clusters", 0x7fffffff), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(Clusters, AttributesTellTheSizeAndSetIt) {
+TEST_F(Clusters, AttributesReportTheSizeAndSetIt) {
   EXPECT_EQ(attribute("of_two", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH), 2);
   EXPECT_EQ(attribute("of_two", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT), 1);
   EXPECT_EQ(attribute("of_two", CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH), 1);

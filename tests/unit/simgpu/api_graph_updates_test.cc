@@ -58,7 +58,7 @@ TEST_F(GraphUpdates, TakesTheParametersOfAGraphOfTheSameShape) {
   EXPECT_EQ(on_device(0), 37U);
 }
 
-TEST_F(GraphUpdates, SayWhatDiffers) {
+TEST_F(GraphUpdates, ReportTheDifference) {
   CUgraphNode a = add_kernel(graph_, {}, add_, device_at(0), 1), b = add_kernel(graph_, {}, add_, device_at(1), 1);
   add_empty(graph_, {a, b});
   exec_ = instantiate(graph_);

@@ -454,7 +454,7 @@ TEST_F(Graphs, OneNodeOfAnExecutableGraphChanges) {
   OK(cuGraphExecDestroy(exec));
 }
 
-TEST_F(Graphs, InstantiationSaysWhatIsWrong) {
+TEST_F(Graphs, InstantiationReportsTheError) {
   CUgraphExec exec = nullptr;
   EXPECT_EQ(cuGraphInstantiate(&exec, graph_, 1ULL << 20), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuGraphInstantiate(nullptr, graph_, 0), CUDA_ERROR_INVALID_VALUE);

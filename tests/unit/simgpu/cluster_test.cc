@@ -58,7 +58,7 @@ TEST_F(Clustered, GenericAddressesAndAtomicsReachTheOtherBlocks) {
   EXPECT_EQ(words(body, 8, 4, 64), std::vector<unsigned>(8 * 64, 4 * 64));
 }
 
-TEST_F(Clustered, RanksAndWindowsAreTold) {
+TEST_F(Clustered, RanksAndWindowsAreReported) {
   const std::string body =
       "mapa.shared::cluster.u32 %r7, %r1, 1; getctarank.shared::cluster.u32 %r8, %r7;\n"
       "getctarank.shared::cluster.u32 %r9, %r1;\n"

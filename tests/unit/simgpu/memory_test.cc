@@ -239,7 +239,7 @@ TEST_F(Memory, EveryWidthExtendsByItsSign) {
   for (std::size_t k = 0; k < 10; ++k) EXPECT_EQ(at(q)[k], wanted[k]) << k;
 }
 
-#ifndef IVGPU_UNDER_TSAN  // it knows no atomic access of 16 bytes (host/simgpu/vm/ops/words.h)
+#ifndef IVGPU_UNDER_TSAN  // it knows no atomic access of 16 bytes (host/simgpu/vm/ops/lane_access.h)
 // A GPU writes and reads a lane's 16 bytes at once, and programs count on it: CUB's look-back writes a value and its
 // state together. One block writes pairs of equal numbers, the other counts those that are not.
 TEST_F(Memory, AVectorOfSixteenBytesIsOneAccess) {
@@ -397,7 +397,7 @@ TEST_F(Memory, ParametersOfEverySizeAndPlace) {
   EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(p + 40), 5u);
 }
 
-TEST_F(Memory, WhatAFunctionTellsAboutItself) {
+TEST_F(Memory, AttributesOfAFunction) {
   const auto module = load(std::string(head) + R"(
 .visible .entry a() .maxntid 8, 4, 2 { .shared .align 8 .b8 s[100]; .local .b8 l[40]; .reg .b32 %r<2>; mov.u32 %r1, s; ret; }
 .entry b() .reqntid 16, 2 .minnctapersm 2 { ret; }

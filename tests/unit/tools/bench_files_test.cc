@@ -150,7 +150,7 @@ TEST(Against, OnlyWhatBothHaveIsCompared) {
   EXPECT_TRUE(compare({some_setting(), {}, {}}, other, 0.2).changes.empty());
 }
 
-TEST(Against, SaysWhatIsNotTheSame) {
+TEST(Against, ReportsDifferences) {
   Report other = some_report();
   other.setting.policy = "MPS";
   other.setting.switches[0].second = "spin";

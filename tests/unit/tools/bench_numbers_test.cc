@@ -107,7 +107,7 @@ TEST(Reported, SamplesAndWhatWasLeftOut) {
   EXPECT_EQ(left_out->reason, "no pinned memory of 256 MiB");
 }
 
-TEST(Reported, WhatNoMeasuringProgramSays) {
+TEST(Reported, OutputOfNoMeasuringProgram) {
   for (const char* line : {"", "samples", "samples x", "samples x 0", "samples x 0 1 two", "samples x 0 -1",
                            "samples x 0 nan", "samples x -", "hello x 0"})
     EXPECT_FALSE(parse_reported(line)) << line;

@@ -156,7 +156,7 @@ TEST(ShareTable, ARowHasProgressPartsAndJainsIndexByEachPolicy) {
   EXPECT_EQ(std::count(head.begin(), head.end(), '|'), 2 * std::count(row.begin(), row.end(), '|'));
 }
 
-TEST(ShareTable, WhatIsNotKnownIsADashAndAWeightIsSaid) {
+TEST(ShareTable, UnknownValuesAreDashesAndAWeightIsReported) {
   Shared one = some_part();
   one.weight = 4;
   one.leases.fair = {};

@@ -19,8 +19,8 @@ TEST(Table, Markdown) {
   EXPECT_EQ(as_table({"figure", "p50"}, {{"a", "1.5"}}, Style::Markdown), "| figure | p50 |\n|---|---|\n| a | 1.5 |\n");
 }
 
-TEST(Table, AFigureHasBothSidesAndTheirRatio) {
-  const std::string text = figures_text(some_report(), Style::Markdown);
+TEST(Table, AMetricHasBothSidesAndTheirRatio) {
+  const std::string text = metrics_text(some_report(), Style::Markdown);
   EXPECT_TRUE(has(text, "| launch_synchronize | 10.00 | 12.00 | 12.00 | 12.00 | 30.00 | 30.00 | 1.20 | 2.50 | us |"))
       << text;
   EXPECT_TRUE(has(text, "| idle_host_processor | - | - | - | 0.000 | 0.000 | 0.000 | - | - | % |")) << text;
@@ -29,16 +29,16 @@ TEST(Table, AFigureHasBothSidesAndTheirRatio) {
 }
 
 TEST(Table, EachSessionsShareIsShown) {
-  const std::string text = figures_text(some_report(), Style::Markdown);
+  const std::string text = metrics_text(some_report(), Style::Markdown);
   EXPECT_TRUE(has(text, "| launch_synchronize x2 | 20.00 to 22.00 | 24.00 | 21.00 to 23.00 | 29.00 |")) << text;
 }
 
-TEST(Table, WhatWasLeftOutIsSaid) {
+TEST(Table, ReportsOmissions) {
   EXPECT_TRUE(
-      has(figures_text(some_report(), Style::Plain), "\nLeft out: pinned_h2d, ivgpu: no pinned memory of 256 MiB.\n"));
+      has(metrics_text(some_report(), Style::Plain), "\nLeft out: pinned_h2d, ivgpu: no pinned memory of 256 MiB.\n"));
 }
 
-TEST(Table, TheSettingIsSaid) {
+TEST(Table, TheSettingIsReported) {
   Setting setting = some_setting();
   const std::string text = setting_text(setting, Style::Plain);
   for (const char* part : {"Some CPU <fast> & cheap, 16 processors, Linux 6.1.0, a virtual machine",

@@ -222,17 +222,17 @@ dax=sys/bus/dax/devices/dax0.0
 put $dax/size $((32 << 20)); put $dax/align 4096
 mkdir -p "$m/dev"; ln -s "$m/$device/resource2" "$m/dev/dax0.0"
 expect 0 '^ok +device +devdax device dax0.0' --guest
-expect 0 '^warning +bells +no bell channel: waits nap' --guest
+expect 0 '^warning +doorbells +no doorbell channel: waits use timed sleeps' --guest
 expect 0 '^warning +module +/dev/dax0.0 is whole to each program' --guest
-put sys/class/virtio-ports/vport1p1/name org.qemu.guest_agent.0; expect 0 '^warning +bells ' --guest
-put sys/class/virtio-ports/vport1p2/name org.ivgpu.bell.0; expect 0 '^ok +bells +1 bell channels'
+put sys/class/virtio-ports/vport1p1/name org.qemu.guest_agent.0; expect 0 '^warning +doorbells ' --guest
+put sys/class/virtio-ports/vport1p2/name org.ivgpu.bell.0; expect 0 '^ok +doorbells +1 doorbell channels'
 expect 0 '^ok +region +32 MiB in 1 slots'
 expect 0 '^ok +broker +ivgpud answers'
 expect 0 '^ok +nvml '
 # A port of vsock in the header, and a guest without vsock: the other channels count.
 printf '\x15\xcd\x5b\x07' | dd of="$m/$device/resource2" bs=1 seek=368 conv=notrunc status=none
 expect 0 '^warning +vsock +ivgpud listens at vsock port 123456789, and there is no vsock'
-expect 0 '^ok +bells +1 bell channels'
+expect 0 '^ok +doorbells +1 doorbell channels'
 expect 0 '^warning +module +/dev/dax0.0 is whole to each program: .*comes back when the next one starts'
 printf '\0\0\0\0' | dd of="$m/$device/resource2" bs=1 seek=368 conv=notrunc status=none
 put $dax/align 2097152; expect 1 '^wrong +region +/dev/dax0.0 maps pieces of 2097152 bytes only'; put $dax/align 4096

@@ -22,14 +22,14 @@ TEST(CheckCache, AFastMappingIsGoodEverywhere) {
   }
 }
 
-TEST(CheckCache, AnEmulatedProcessorSaysNothingOfTheMapping) {
+TEST(CheckCache, AnEmulatedProcessorReportsNothingAboutTheMapping) {
   const Finding f = judge_cache({.bar_ns = 300, .own_ns = 20}, true, true);
   EXPECT_EQ(f.state, State::Ok);
   EXPECT_TRUE(says(f.what, "TCG")) << f.what;
   EXPECT_FALSE(says(f.what + f.remedy, "AMD")) << f.what;
 }
 
-TEST(CheckCache, ABusyMachineIsSaidToBeOne) {
+TEST(CheckCache, ABusyMachineIsReported) {
   const Finding f = judge_cache({.bar_ns = 120, .own_ns = 90}, false, true);
   EXPECT_EQ(f.state, State::Warning);
   EXPECT_TRUE(says(f.what, "too busy")) << f.what;

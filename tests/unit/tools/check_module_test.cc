@@ -33,14 +33,14 @@ TEST(CheckModule, OneThatWakesEverybody) {
 TEST(CheckModule, ABrokerThatRaisesNoInterrupts) {
   const Finding f = judge(1, 1, 0);
   EXPECT_EQ(f.state, State::Warning);
-  EXPECT_TRUE(says(f, "processes are apart, but waits nap")) << f.what;
+  EXPECT_TRUE(says(f, "processes are apart, but waits use timed sleeps")) << f.what;
   EXPECT_TRUE(says(f, "the broker raises no interrupts")) << f.what;
 }
 
 TEST(CheckModule, ADeviceThatIsMemoryAlone) {
   const Finding f = judge(0, 0, 0, 8, true);
   EXPECT_EQ(f.state, State::Warning);
-  EXPECT_TRUE(says(f, "processes are apart, but waits nap")) << f.what;
+  EXPECT_TRUE(says(f, "processes are apart, but waits use timed sleeps")) << f.what;
   EXPECT_TRUE(says(f, "an ivshmem-plain device has no interrupts and no doorbell -> give the VM")) << f.what;
   // Whatever a program of the VM has written there: what the module has counts.
   EXPECT_EQ(judge(4, 4, 4, 8, true).state, State::Ok);
@@ -52,10 +52,11 @@ TEST(CheckModule, AKernelThatGivesNoInterrupts) {
   EXPECT_TRUE(says(f, "the module has no interrupts of the device -> the kernel's log")) << f.what;
 }
 
-TEST(CheckModule, QemuAndTheConfigurationSayDifferentNumbers) {
+TEST(CheckModule, QemuAndTheConfigurationHaveDifferentNumbers) {
   const Finding f = judge(4, 4, 1);
   EXPECT_EQ(f.state, State::Warning);
-  EXPECT_TRUE(says(f, "waits in 6 of 8 slots nap: the broker raises 1 interrupts, QEMU's device has 4")) << f.what;
+  EXPECT_TRUE(says(f, "waits in 6 of 8 slots use timed sleeps: the broker raises 1 interrupts, QEMU's device has 4"))
+      << f.what;
   EXPECT_TRUE(says(f, "the same vectors")) << f.remedy;
 }
 

@@ -31,7 +31,7 @@ std::string output_of(Command command) {
 
 TEST(Child, PassesOnAnExitCode) { EXPECT_EQ(Child(shell("exit 7")).wait(), 7); }
 
-TEST(Child, TellsASignal) { EXPECT_EQ(Child(shell("kill -ABRT $$")).wait(), 128 + SIGABRT); }
+TEST(Child, ReportsASignal) { EXPECT_EQ(Child(shell("kill -ABRT $$")).wait(), 128 + SIGABRT); }
 
 TEST(Child, AMissingProgramIs127) {
   try {
@@ -80,7 +80,7 @@ TEST(Child, IsKilledWithItsObject) {
   EXPECT_EQ(kill(pid, 0), -1);
 }
 
-TEST(Child, WaitForGivesUpAndStillTellsTheCodeLater) {
+TEST(Child, WaitForGivesUpAndStillReportsTheCodeLater) {
   Child child(shell("exec sleep 100"));
   EXPECT_EQ(child.wait_for(std::chrono::milliseconds(1)), std::nullopt);
   child.signal(SIGKILL);

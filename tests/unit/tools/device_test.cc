@@ -30,7 +30,7 @@ std::vector<std::string> documented(const std::string& file) {
   return words;
 }
 
-TEST(Device, QemuIsToldWhatTheConfigurationPagesSay) {
+TEST(Device, QemuGetsTheOptionsOfTheConfigurationPages) {
   const std::uint64_t gib = std::uint64_t{1} << 30;
   const Device doorbell{.socket = "/run/ivgpu/vm1.sock"};
   const Device plain{.transport = by_plain, .memory = "/run/ivgpu/vm1.memory", .memory_bytes = gib};
@@ -58,7 +58,7 @@ TEST(Device, VsockTakesThePlaceOfPorts) {
   const std::vector<std::string> words = qemu_words(device);
   ASSERT_EQ(words.size(), 6U);
   EXPECT_EQ(words.back(), "vhost-vsock-pci,guest-cid=1000007,vhostfd=5");
-  EXPECT_EQ(described(device), "virtio-pmem of 1 MiB, bells by vsock, CID 1000007");
+  EXPECT_EQ(described(device), "virtio-pmem of 1 MiB, doorbells by vsock, CID 1000007");
 }
 
 // QEMU refuses a guest whose memories do not fit below maxmem.

@@ -106,7 +106,7 @@ TEST(Install, APathThatDependsOnTheCurrentFolderNamesNoCache) {
   EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, own.path() / "ivgpu");
 }
 
-TEST(Install, AUserWithoutAFolderHasNoCacheAndIsTold) {
+TEST(Install, AUserWithoutAFolderHasNoCacheAndIsReported) {
   const TempDir root;
   fs::create_directories(root.path() / "lib/ivgpu");
   constexpr uid_t unlisted = 4294967290;
@@ -161,7 +161,7 @@ TEST(BrokerConfig, SharingNamesThePolicyWeightsAndTheVmsOfTheLatencyClass) {
             "\"64MiB\"\nlatency = true\n");
 }
 
-TEST(BrokerConfig, TheTransportAndVsocksNumbersAreSaidWhereTheyAreOthers) {
+TEST(BrokerConfig, ReportsTheTransportAndVsocksNumbersWhereTheyDiffer) {
   BrokerOptions options{.vm = "v", .more_vms = {"w"}, .transport = "pmem"};
   options.vsock = 1000003;
   const std::string text = broker_config(options, "/run/x");
@@ -207,7 +207,7 @@ TEST(BrokerConfig, ExtraSettingsBelongToTheVm) {
   EXPECT_EQ(text.substr(text.find("[vm.v]")), "[vm.v]\nregion_size = \"1GiB\"\nslots = 2\n");
 }
 
-TEST(BrokerConfig, VectorsAreTheExtraSettingsOwnWhereTheseSayThem) {
+TEST(BrokerConfig, VectorsAreTheExtraSettingsOwnWhereTheseHaveThem) {
   const TempDir folder;
   const BrokerOptions options{.vm = "v", .vectors = 64, .extra_config = folder.path() / "extra"};
   const auto vm_of = [&](const char* extra) {

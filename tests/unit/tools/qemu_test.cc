@@ -68,7 +68,7 @@ TEST(QemuCommand, HasTheDeviceAndNoNetwork) {
   EXPECT_TRUE(has(text, "-nic none "));
 }
 
-TEST(QemuCommand, TheDeviceHasAsManyInterruptsAsTheConfigurationSays) {
+TEST(QemuCommand, TheDeviceHasTheConfiguredNumberOfInterrupts) {
   EXPECT_TRUE(has(line({.device = {.vectors = 64}}), "-device ivshmem-doorbell,chardev=ivgpu,vectors=64 "));
 }
 

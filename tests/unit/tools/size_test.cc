@@ -21,7 +21,7 @@ TEST(Size, EitherNotationIsUnderstood) {
   EXPECT_EQ(size_for_qemu("65536KiB"), "65536K");
 }
 
-TEST(Size, WhatIsNoneIsLeftToWhoSaysWhatIsWrong) {
+TEST(Size, LeavesInvalidTextToTheValidator) {
   for (const char* text : {"", "G", "GiB", "1GB", "1 G", "1.5G", "-1G", "1GiBiB", "1iB", "1X", "1Gi", "0x10", "1\"G"}) {
     EXPECT_EQ(size_for_config(text), text);
     EXPECT_EQ(size_for_qemu(text), text);

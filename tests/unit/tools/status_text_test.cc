@@ -45,7 +45,7 @@ TEST(StatusText, AFractionIsNoNumberOfAnything) {
 
 // Two VMs that take turns, as a broker tells it.
 // Three VMs, and one of a broker that knows of no such time.
-TEST(StatusText, TheTimeOnGpusIsTold) {
+TEST(StatusText, TheTimeOnGpusIsReported) {
   const auto vm = [](const std::string& name, const std::string& more) {
     return R"({"name":")" + name +
            R"(","socket":"","region_bytes":1,"slot_bytes":1,"connections":1,"jail":"off","slots":[])" + more + "}";

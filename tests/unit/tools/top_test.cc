@@ -34,9 +34,9 @@ TEST(TopRows, CountersAreRatesAndWhatIsHeldIsNone) {
   const View view =
       view_of(document(vm("a", counters(110, 2048, 4096), session(0, 8, "p", counters(55, 2048, 4096)))), before, 2);
   ASSERT_EQ(view.vms.size(), 1U);
-  EXPECT_EQ(view.vms[0].values, (std::vector<double>{50, 0, 1024, 0, 4096, not_told}));
+  EXPECT_EQ(view.vms[0].values, (std::vector<double>{50, 0, 1024, 0, 4096, not_known}));
   ASSERT_EQ(view.vms[0].sessions.size(), 1U);
-  EXPECT_EQ(view.vms[0].sessions[0].values, (std::vector<double>{25, 0, 1024, 0, 4096, not_told}));
+  EXPECT_EQ(view.vms[0].sessions[0].values, (std::vector<double>{25, 0, 1024, 0, 4096, not_known}));
   EXPECT_EQ(view.vms[0].sessions[0].claimed_s, 2.5);
   EXPECT_EQ(view.up_s, 12.25);
 }
@@ -73,7 +73,7 @@ TEST(TopRows, TheTimeOnGpusIsAShare) {
   View view = view_of(vms(time("2.75"), time("7.5"), time("null")), vms(time("2.0"), time("null"), time("null")), 2);
   EXPECT_EQ(view.vms[0].values.back(), .375);
   EXPECT_EQ(view.vms[1].values.back(), 3.75) << "it has begun";
-  EXPECT_EQ(view.vms[2].values.back(), not_told);
+  EXPECT_EQ(view.vms[2].values.back(), not_known);
   const std::string row = as_lines(view, "name").at(2);
   EXPECT_TRUE(row.ends_with(" 38 %") || row.ends_with(" 37 %")) << row;
   EXPECT_TRUE(as_lines(view, "name").at(4).ends_with(" -"));

@@ -107,12 +107,12 @@ class PlayedBroker {
 
 // How many calls each turn took, until one took none.
 std::vector<std::size_t> turns_of(Source& source) {
-  std::vector<std::size_t> turns;
+  std::vector<std::size_t> iterations;
   do {
-    turns.push_back(0);
-    source.take([&](const Call&) { ++turns.back(); });
-  } while (turns.back() != 0);
-  return turns;
+    iterations.push_back(0);
+    source.take([&](const Call&) { ++iterations.back(); });
+  } while (iterations.back() != 0);
+  return iterations;
 }
 
 TEST(TraceSource, ATurnTakesNoMoreThanAQuarterOfWhatASessionHolds) {

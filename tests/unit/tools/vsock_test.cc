@@ -38,10 +38,10 @@ std::string refusal_of(const char* device) {
   return "";
 }
 
-TEST(Vsock, AMachineWithoutItIsToldTheRemedy) {
+TEST(Vsock, ReportsTheRemedyOnAMachineWithoutIt) {
   EXPECT_EQ(refusal_of("/nowhere/vhost-vsock"),
             "this machine has no /nowhere/vhost-vsock: 'modprobe vhost_vsock', as root, makes it where the kernel has "
-            "vsock, or leave --vsock out for bells by virtio-serial");
+            "vsock, or leave --vsock out for doorbells by virtio-serial");
   const std::string other = refusal_of("/dev/null");
   EXPECT_EQ(other.rfind("the kernel gives no CID of vsock: ", 0), 0U) << other;
 }

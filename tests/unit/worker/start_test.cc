@@ -136,7 +136,7 @@ TEST(WorkerStart, LooksWhetherKernelsReachItsMemory) {
 }
 
 // A mapping occupies one of the guest's arena windows, so the session must not be offered that window.
-TEST(WorkerStart, TellsWhichWindowsItReserved) {
+TEST(WorkerStart, ReportsWhichWindowsItReserved) {
   const Options options = options_for_a_child(host::worker::JailMode::Off);
   const int code = run_in_child([&] {
     constexpr std::size_t taken_bytes = 4096;

@@ -111,14 +111,14 @@ static void* spins(void* argument) {
   return NULL;
 }
 
-static const volatile char* last_of_front(const struct Opened* any) {
+static const volatile char* last_of_header_area(const struct Opened* any) {
   return (const volatile char*)&any->gpus[IVGPU_MAX_DEVICES - 1].state;
 }
 
 // The header area is removed last, after the node, when the slots' programs know of the end.
 static int comes_to_its_end(const struct Opened* any, const volatile char* at) {
   const double until = now_us() + deadline_us();
-  while (!shows_end(any, at, 1) && now_us() < until) nap_us(1000);
+  while (!shows_end(any, at, 1) && now_us() < until) sleep_us(1000);
   return shows_end(any, at, 1);
 }
 
@@ -132,12 +132,12 @@ static void takes_away(const char* how, void (*take)(void)) {
   struct IvgpuModuleInfo info;
   memset(session.at, 1, 4 << 20);
   // Only a page in the page table shows whether it is removed from it.
-  CHECK(*last_of_front(&session) == IVGPU_GPU_THERE, "the front's end");
+  CHECK(*last_of_header_area(&session) == IVGPU_GPU_THERE, "the front's end");
   for (unsigned k = 0; k < count; ++k) CHECK(pthread_create(&threads[k], NULL, ways[k], &users[k]) == 0, "thread");
-  nap_us(100000);
+  sleep_us(100000);
   const double start = now_us();
   take();
-  while (access(NODE, F_OK) == 0 && now_us() - start < deadline_us()) nap_us(1000);
+  while (access(NODE, F_OK) == 0 && now_us() - start < deadline_us()) sleep_us(1000);
   for (unsigned k = 0; k < count; ++k) pthread_join(threads[k], NULL);
   printf("    %s: over after %.0f ms\n", how, (now_us() - start) / 1e3);
   CHECK(access(NODE, F_OK) != 0, "the node is there");
@@ -147,7 +147,7 @@ static void takes_away(const char* how, void (*take)(void)) {
   if (count == 4) CHECK(users[3].error == 0 && users[3].result == 0, "polling: %d %d", users[3].error, users[3].result);
   CHECK(shows_end(&session, session.at, 1), "the slot's mapping");
   CHECK(comes_to_its_end(&session, (const char*)session.header), "the header");
-  CHECK(comes_to_its_end(&session, last_of_front(&session)), "the front's end");
+  CHECK(comes_to_its_end(&session, last_of_header_area(&session)), "the front's end");
   CHECK(shows_end(&session, session.at + IVGPU_QUIET_BYTES, 0), "a program's memory");
   CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_INFO, &info), ENODEV);
   CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_RING, IVGPU_RING_BROKER), ENODEV);
@@ -163,7 +163,7 @@ static void unbound(void) {
   takes_away("unbind", unbind);
   put(DRIVER "bind", device);
   struct Opened again = open_session();
-  CHECK(again.at[0] == 0, "the host has wiped it");
+  CHECK(again.at[0] == 0, "the host has scrubbed it");
 }
 
 // A pipe holds pages of a dead process: the device stays until they are released.
@@ -172,7 +172,7 @@ static void unbound_pinned(void) {
   char byte;
   {
     const struct Opened any = open_module();
-    munmap((void*)(uintptr_t)any.header, IVGPU_FRONT_BYTES);
+    munmap((void*)(uintptr_t)any.header, IVGPU_HEADER_AREA_BYTES);
     close(any.fd);
     if (!(any.info.flags & IVGPU_MODULE_WRITE_BACK)) return;
   }
@@ -196,9 +196,9 @@ static void unbound_pinned(void) {
     unbind();
     _exit(0);
   }
-  for (const double start = now_us(); access(NODE, F_OK) == 0; nap_us(1000))
+  for (const double start = now_us(); access(NODE, F_OK) == 0; sleep_us(1000))
     CHECK(now_us() - start < deadline_us(), "the node stays");
-  nap_us(300000);
+  sleep_us(300000);
   CHECK(waitpid(pid, NULL, WNOHANG) == 0, "unbinding does not wait");
   CHECK(read(pages[0], &byte, 1) == 1 && byte == 7, "the page is as it was");
   close(pages[1]);
@@ -224,7 +224,7 @@ static void rebound_in_use(void) {
       const int fd = open(NODE, O_RDWR);
       if (fd < 0 || claim(fd, 20, "racer", &got) != 0) {
         if (fd >= 0) close(fd);
-        nap_us(500);
+        sleep_us(500);
         continue;
       }
       struct IvgpuModuleInfo info;
@@ -247,7 +247,7 @@ static void rebound_in_use(void) {
   for (const double start = now_us(); rounds < 20 || (sessions == 0 && now_us() - start < deadline_us()); ++rounds) {
     put(DRIVER "unbind", device);
     put(DRIVER "bind", device);
-    nap_us(20000 + rounds * 1000);
+    sleep_us(20000 + rounds * 1000);
     for (ssize_t n; (n = read(counts[0], text, sizeof text)) > 0;) sessions += (unsigned)n;
   }
   for (unsigned k = 0; k < 3; ++k) kill(users[k], SIGKILL);
@@ -374,7 +374,7 @@ static void kexecs(void) {
     _exit(0);
   }
   CHECK(read(pipes[0], line, 1) == 1, "the child");
-  nap_us(300000);  // most likely asleep by then
+  sleep_us(300000);  // most likely asleep by then
   const int kernel = open("/vmlinuz", O_RDONLY), initramfs = open("/next", O_RDONLY),
             own = open("/proc/cmdline", O_RDONLY);
   ssize_t bytes = read(own, line, sizeof line - 16);

@@ -59,7 +59,7 @@ static void times(void) {
 }
 
 static void release_later(int fd) {
-  nap_us(50000);
+  sleep_us(50000);
   ioctl(fd, IVGPU_IOC_RELEASE);
 }
 
@@ -116,7 +116,7 @@ static void asked_about_gpus(void) {
   const double start = now_us();
   while (__atomic_load_n(&any.vm_page->answered, __ATOMIC_SEQ_CST) != before + 3) {
     CHECK(now_us() - start < deadline_us(), "the host has answered %u of %u", any.vm_page->answered, before + 3);
-    nap_us(200);
+    sleep_us(200);
   }
 }
 

@@ -51,7 +51,7 @@ static void killed(void) {
   double us[ROUNDS];
   for (unsigned k = 0; k < ROUNDS; ++k) {
     struct Held held = hold();
-    nap_us(20000);
+    sleep_us(20000);
     const double start = now_us();
     kill(held.holder, SIGKILL);
     CHECK(until_not(&any, held.slot, held.word) >= 0, "slot %u stays claimed", held.slot);
@@ -76,7 +76,7 @@ static void executes(void* word) {
   struct Opened session = open_session();
   const pid_t parent = getpid();
   if (fork() == 0) {
-    while (getppid() == parent) nap_us(10000);
+    while (getppid() == parent) sleep_us(10000);
     _exit(0);
   }
   *(uint32_t*)word = session.slot;
@@ -94,7 +94,7 @@ static void ended_otherwise(void) {
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) executes(slot);
-  while (*(volatile uint32_t*)slot == IVGPU_NO_SLOT) nap_us(1000);
+  while (*(volatile uint32_t*)slot == IVGPU_NO_SLOT) sleep_us(1000);
   CHECK(until_state(&any, *slot, IVGPU_SLOT_READY) >= 0 && kill(pid, 0) == 0, "exec");
   kill(pid, SIGKILL);
   waitpid(pid, NULL, 0);
@@ -114,7 +114,7 @@ static void duplicate_closed(void) {
   close(session.fd);
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "still mapped");
   munmap(session.at, session.info.slot_bytes);
-  munmap((void*)(uintptr_t)session.header, IVGPU_FRONT_BYTES);
+  munmap((void*)(uintptr_t)session.header, IVGPU_HEADER_AREA_BYTES);
   struct Opened any = open_module();
   CHECK(until_state(&any, session.slot, IVGPU_SLOT_READY) >= 0, "the last reference");
 }
@@ -151,7 +151,7 @@ static void goes_on_apart(int closes, int told) {
   CHECK(pthread_create(&thread, NULL, has_old_table, &apart) == 0, "thread");
   CHECK(read(apart.ready[0], &byte, 1) == 1 && unshare(CLONE_FILES) == 0, "a table of its own");
   CHECK(write(apart.go[1], "x", 1) == 1 && pthread_join(thread, NULL) == 0, "the thread");
-  nap_us(200000);  // the table is freed a moment after the join
+  sleep_us(200000);  // the table is freed a moment after the join
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a thread's end");
   CHECK(write(told, &held, sizeof held) == sizeof held, "what it holds");
   for (;;) pause();
@@ -189,7 +189,7 @@ __attribute__((noreturn)) static void explode(struct Bomb* bomb) {
     const pid_t pid = fork();
     if (pid != 0) {
       if (pid < 0) count(&bomb->refused);
-      nap_us(2000);
+      sleep_us(2000);
       continue;
     }
     struct IvgpuModuleClaim got;
@@ -218,7 +218,7 @@ static void fork_bomb(void) {
     explode(bomb);
   }
   setpgid(first, first);
-  for (const double start = now_us(); __atomic_load_n(&bomb->refused, __ATOMIC_SEQ_CST) < 200; nap_us(10000))
+  for (const double start = now_us(); __atomic_load_n(&bomb->refused, __ATOMIC_SEQ_CST) < 200; sleep_us(10000))
     CHECK(now_us() - start < deadline_us(), "%u processes, %u refused", (unsigned)bomb->processes,
           (unsigned)bomb->refused);
   const double start = now_us();
@@ -254,7 +254,7 @@ static void pinned(void) {
   kill(pid, SIGKILL);
   const double dead = until_state(&any, slot, IVGPU_SLOT_RELEASED);
   CHECK(dead >= 0 && any.entries[slot].pinned == 1, "pinned %u", any.entries[slot].pinned);
-  nap_us(300000);
+  sleep_us(300000);
   CHECK(state_of(&any, slot) == IVGPU_SLOT_RELEASED && any.entries[slot].pinned == 1, "given away with pages in use");
   CHECK(read(pages[0], &byte, 1) == 1 && byte == 0x42, "the page is as it was");
   close(pages[1]);

@@ -48,7 +48,7 @@ static uint64_t offset(void) {
 }
 
 static uint64_t length(void) {
-  const uint64_t some[] = {IVGPU_PAGE,       2 * IVGPU_PAGE,      3 * IVGPU_PAGE,  IVGPU_FRONT_BYTES,
+  const uint64_t some[] = {IVGPU_PAGE,       2 * IVGPU_PAGE,      3 * IVGPU_PAGE,  IVGPU_HEADER_AREA_BYTES,
                            IVGPU_HUGE_PAGE,  3 * IVGPU_HUGE_PAGE, info.slot_bytes, info.slot_bytes + IVGPU_PAGE,
                            info.region_bytes};
   return below(12) == 0 ? any() : some[below(sizeof some / sizeof *some)];
@@ -320,7 +320,7 @@ int main(int argc, char** argv) {
     }
     setpgid(groups[k], groups[k]);
   }
-  while (now_us() < until) nap_us(10000);
+  while (now_us() < until) sleep_us(10000);
   // Some processes sleep by then. A process that SIGKILL does not end hangs in the kernel.
   for (uint64_t k = 0; k < processes; ++k) kill(-groups[k], SIGKILL);
   const double patience = now_us() + deadline_us();
@@ -329,7 +329,7 @@ int main(int argc, char** argv) {
       while (waitpid(-1, NULL, WNOHANG) > 0) continue;
       if (now_us() > patience) tell_blocked();
       CHECK(now_us() <= patience, "processes hang");
-      nap_us(1000);
+      sleep_us(1000);
     }
   close(post[0]);
   close(post[1]);

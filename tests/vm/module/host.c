@@ -88,7 +88,7 @@ static void look_at(unsigned k) {
     printf("%.3f slot %u released by %.24s%s\n", now_ms(), k, entry->program, pinned ? ", pinned" : "");
   known[k] = seen;
   if (state != IVGPU_SLOT_RELEASED || pinned) return;
-  printf("%.3f slot %u wiped\n", now_ms(), k);
+  printf("%.3f slot %u scrubbed\n", now_ms(), k);
   memset(region + header->first_slot + k * header->slot_bytes, 0, IVGPU_ARENA_OFFSET + IVGPU_HUGE_PAGE);
   memset(&entry->owner, 0, sizeof entry->owner);
   known[k] = ((seen >> 8) + 1) << 8 | IVGPU_SLOT_READY;
@@ -174,9 +174,9 @@ static int listen_at(const char* path) {
 // Guests ring by bits in the header.
 static void serve_bits(void) {
   for (;; usleep(500)) {
-    uint64_t bits[IVGPU_BELL_WORDS];
-    for (unsigned k = 0; k < IVGPU_BELL_WORDS; ++k)
-      bits[k] = __atomic_exchange_n(&header->rung[k], 0, __ATOMIC_SEQ_CST);
+    uint64_t bits[IVGPU_DOORBELL_WORDS];
+    for (unsigned k = 0; k < IVGPU_DOORBELL_WORDS; ++k)
+      bits[k] = __atomic_exchange_n(&header->doorbell_bits[k], 0, __ATOMIC_SEQ_CST);
     for (unsigned k = 0; k < slots; ++k)
       if (bits[(1 + k) / 64] >> (1 + k) % 64 & 1) ring(doorbell[k]);
     if (bits[0] & 1) look_at_all();

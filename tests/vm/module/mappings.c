@@ -22,21 +22,21 @@ static void front(void) {
   CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, PROT_READ, MAP_PRIVATE), EINVAL);
   CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED), EACCES);
   CHECK_ERROR(map(any.fd, IVGPU_VM_GPUS_OFFSET, IVGPU_PAGE, both, MAP_SHARED), EACCES);
-  CHECK_ERROR(map(any.fd, IVGPU_FRONT_BYTES - IVGPU_PAGE, IVGPU_PAGE, both, MAP_SHARED), EACCES);
-  CHECK_ERROR(map(any.fd, 0, IVGPU_FRONT_BYTES + IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
-  CHECK_ERROR(map(any.fd, IVGPU_FRONT_BYTES - IVGPU_PAGE, 2 * IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
-  CHECK_ERROR(map(any.fd, IVGPU_FRONT_BYTES, IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, IVGPU_HEADER_AREA_BYTES - IVGPU_PAGE, IVGPU_PAGE, both, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(any.fd, 0, IVGPU_HEADER_AREA_BYTES + IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, IVGPU_HEADER_AREA_BYTES - IVGPU_PAGE, 2 * IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, IVGPU_HEADER_AREA_BYTES, IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
   CHECK_ERROR(mprotect((void*)(uintptr_t)any.header, IVGPU_PAGE, both), EACCES);
   CHECK_ERROR(mprotect((void*)(uintptr_t)any.header, IVGPU_PAGE, PROT_READ | PROT_EXEC), EACCES);
   CHECK_ERROR(mprotect((void*)(uintptr_t)any.gpus, IVGPU_VM_GPUS_BYTES, both), EACCES);
-  const uint64_t more = IVGPU_FRONT_BYTES + IVGPU_PAGE;
-  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, IVGPU_FRONT_BYTES, more, MREMAP_MAYMOVE), EFAULT);
+  const uint64_t more = IVGPU_HEADER_AREA_BYTES + IVGPU_PAGE;
+  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, IVGPU_HEADER_AREA_BYTES, more, MREMAP_MAYMOVE), EFAULT);
   CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 0, more, MREMAP_MAYMOVE), EFAULT);
   CHECK(any.gpus[IVGPU_MAX_DEVICES - 1].state == IVGPU_GPU_THERE, "the last of the GPUs, as the host has it");
   // An older library maps only the header; a read-only descriptor suffices for it.
   CHECK(map(any.fd, 0, IVGPU_HEADER_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "the header alone");
   const int reader = open(NODE, O_RDONLY);
-  CHECK(map(reader, 0, IVGPU_FRONT_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "by a reader");
+  CHECK(map(reader, 0, IVGPU_HEADER_AREA_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "by a reader");
 }
 
 static void own_slot_alone(void) {
@@ -194,7 +194,7 @@ static void passed(void) {
 // One slot alternates between two descriptors. Other processes keep mappings made through the first one, and fault in
 // their pages all the time. They must never read the second's bytes, nor write where it reads.
 #define RACE_PAGES 16
-#define RACE_WIPED 9  // the first of them, which the test's host clears between two claims
+#define RACE_SCRUBBED 9  // the first of them, which the test's host clears between two claims
 struct Race {
   double until, deadline;
   uint64_t touched, ended, own, others;
@@ -244,7 +244,7 @@ static void owner(int socket) {
   CHECK(pthread_create(&thread, NULL, touches, &own.fd) == 0, "thread");
   for (unsigned n = 0; races(); ++n) {
     if (claim(own.fd, 20, "owner", &got) != 0) continue;
-    nap_us(200 + n % 8 * 400);
+    sleep_us(200 + n % 8 * 400);
     CHECK(ioctl(own.fd, IVGPU_IOC_RELEASE) == 0, "release");
     count(&race->own);
   }
@@ -260,9 +260,9 @@ static void other(void) {
     map_session(&own);
     for (unsigned k = 0; k < RACE_PAGES; ++k) {
       const char before = __atomic_exchange_n(mark(own.at, k), 'x', __ATOMIC_SEQ_CST);
-      CHECK(k >= RACE_WIPED || before == 0, "page %u has the owner's %d", k, before);
+      CHECK(k >= RACE_SCRUBBED || before == 0, "page %u has the owner's %d", k, before);
     }
-    nap_us(1000);
+    sleep_us(1000);
     for (unsigned k = 0; k < RACE_PAGES; ++k) {
       const char after = __atomic_exchange_n(mark(own.at, k), 0, __ATOMIC_SEQ_CST);
       CHECK(after == 'x', "page %u became %d", k, after);

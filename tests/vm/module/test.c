@@ -31,7 +31,7 @@ double slowness(void) {
 double deadline_us(void) { return 60e6 * slowness(); }
 uint32_t deadline_ms(void) { return (uint32_t)(deadline_us() / 1e3); }
 
-void nap_us(unsigned us) {
+void sleep_us(unsigned us) {
   const struct timespec nap = {us / 1000000, us % 1000000 * 1000L};
   nanosleep(&nap, NULL);
 }
@@ -45,7 +45,7 @@ struct Opened open_module(void) {
   struct Opened opened = {.fd = open(NODE, O_RDWR | O_CLOEXEC), .slot = IVGPU_NO_SLOT};
   CHECK(opened.fd >= 0, "open");
   CHECK(ioctl(opened.fd, IVGPU_IOC_INFO, &opened.info) == 0, "INFO");
-  const char* at = mmap(NULL, IVGPU_FRONT_BYTES, PROT_READ, MAP_SHARED, opened.fd, 0);
+  const char* at = mmap(NULL, IVGPU_HEADER_AREA_BYTES, PROT_READ, MAP_SHARED, opened.fd, 0);
   CHECK(at != MAP_FAILED, "the front");
   opened.header = (const struct IvgpuRegionHeader*)at;
   opened.entries = (const struct IvgpuSlotEntry*)(at + IVGPU_DIRECTORY_OFFSET);
@@ -91,7 +91,7 @@ double until_state(const struct Opened* any, uint32_t slot, uint32_t state) {
   const double start = now_us();
   while (state_of(any, slot) != state) {
     if (now_us() - start > deadline_us()) return -1;
-    nap_us(200);
+    sleep_us(200);
   }
   return now_us() - start;
 }

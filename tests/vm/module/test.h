@@ -64,7 +64,7 @@ double slowness(void);
 // How long a test waits for an expected event: a minute times slowness(). It only ends a hanging test.
 double deadline_us(void);
 uint32_t deadline_ms(void);
-void nap_us(unsigned us);
+void sleep_us(unsigned us);
 // Gives up root for good: becomes a user whose only group is `group`; with 0, one who may not open the node.
 void become_user(gid_t group);
 struct Opened open_module(void);

@@ -157,7 +157,7 @@ static void start(struct Sleeper* sleepers, unsigned count, const struct Opened*
     CHECK(pthread_create(&sleepers[k].thread, &small, sleep_there, &sleepers[k]) == 0, "thread %u", k);
   }
   for (unsigned k = 0; k < count; ++k)
-    while (!waits_or_has_waited(&sleepers[k])) nap_us(1000);
+    while (!waits_or_has_waited(&sleepers[k])) sleep_us(1000);
 }
 
 static void each_its_own(void) {
@@ -181,7 +181,7 @@ static void ended(void) {
   start(sleepers, 8, &one);
   struct Sleeper poller = {.session = &one};
   CHECK(pthread_create(&poller.thread, NULL, polls, &poller) == 0, "a thread that polls");
-  nap_us(100000);
+  sleep_us(100000);
   CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
   for (unsigned k = 0; k < 8; ++k) {
     pthread_join(sleepers[k].thread, NULL);

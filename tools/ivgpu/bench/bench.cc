@@ -23,7 +23,7 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/error.h"
 #include "tools/ivgpu/support/output_file.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu {
 namespace {
@@ -127,9 +127,9 @@ int measure_and_show_share(const BenchOptions& options, const Install& install, 
   const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs : usual.pairs,
                            .seconds = options.round_s > 0 ? options.round_s : usual.seconds,
                            .alone = !options.no_alone};
-  say(share_head());
+  show(share_head());
   const auto shared =
-      measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });
+      measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { show(share_row(one)); });
   const std::string document = share_json(shared);
   json.write(document);
   json.finish();
@@ -144,22 +144,22 @@ Letters letters() {
 }
 
 void show(const Report& report, Style style) {
-  std::string text = setting_text(report.setting, style) + figures_text(report, style);
+  std::string text = setting_text(report.setting, style) + metrics_text(report, style);
   if (style == Style::Plain) text += histograms_text(report, letters());
-  say(text);
+  show(text);
 }
 
 int show_against(const Report& older, const Report& report, double margin, Style style) {
   const Comparison comparison = compare(older, report, margin);
   if (comparison.changes.empty()) throw Error(exit_code::usage, "the older run has no figure that this one measured");
-  say(comparison_text(comparison, margin, style));
+  show(comparison_text(comparison, margin, style));
   return comparison.worse() ? exit_worse : 0;
 }
 
 // Said before minutes are spent on measuring.
 void check_older(const Report& older, const BenchOptions& options) {
-  const auto asked_for = [&](const Figure& figure) { return wanted(options, figure.group); };
-  if (std::none_of(older.figures.begin(), older.figures.end(), asked_for))
+  const auto asked_for = [&](const Metric& metric) { return wanted(options, metric.group); };
+  if (std::none_of(older.metrics.begin(), older.metrics.end(), asked_for))
     throw Error(exit_code::usage, options.against.string() + " has no figure of those that are asked for");
 }
 

@@ -6,7 +6,7 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/control.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 #include "tools/ivgpu/support/status_document.h"
 #include "tools/ivgpu/support/vm_file.h"
 
@@ -80,7 +80,7 @@ int add_vm_file(const AddOptions& options) {
     file.remove();
     throw Error(exit_code::refused, wrong);
   }
-  say("VM " + options.vm + ": added\n");
+  print("VM " + options.vm + ": added\n");
   return 0;
 }
 
@@ -94,7 +94,7 @@ int remove_vm_file(const RemoveOptions& options) {
   if (!options.owner.empty() && file.owner() != options.owner) return 0;
   file.remove();
   reload_for(options.runtime_dir, options.vm, file.path().string());
-  say("VM " + options.vm + ": removed\n");
+  print("VM " + options.vm + ": removed\n");
   return 0;
 }
 

@@ -13,7 +13,7 @@
 #include "tools/ivgpu/commands/named_calls.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 #include "tools/ivgpu/support/temp_dir.h"
 
 namespace ivgpu {
@@ -159,7 +159,7 @@ void read_program(const Install& install, const fs::path& path, Coverage& found)
 }
 
 int record(const CoverageOptions& options, Coverage& found) {
-  tell_unknown_log_level();
+  report_unknown_log_level();
   const Install install = find_install();
   require(install.guest_lib / "libcuda.so.1", "the guest library");
   const SignalGate gate;

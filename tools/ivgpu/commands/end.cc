@@ -5,7 +5,7 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/control.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu {
 namespace {
@@ -32,7 +32,7 @@ int end_sessions(const EndOptions& options) {
   if (answer.starts_with("error ")) throw Error(exit_code::refused, answer.substr(6));
   if (!answer.starts_with("ok ")) throw Error(exit_code::missing, "what answered is no broker of this version");
   const std::string count = answer.substr(3);
-  say("VM " + vm + ": " + count + (count == "1" ? " session ends\n" : " sessions end\n"));
+  print("VM " + vm + ": " + count + (count == "1" ? " session ends\n" : " sessions end\n"));
   return 0;
 }
 

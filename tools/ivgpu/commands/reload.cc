@@ -5,7 +5,7 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/control.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu {
 namespace {
@@ -14,7 +14,7 @@ class Lines {
  public:
   void take(const std::string& line) {
     if (line.starts_with("info "))
-      say(line.substr(5) + "\n");
+      print(line.substr(5) + "\n");
     else if (line.starts_with("error "))
       fail(line.substr(6));
     else if (line == "done")

@@ -5,13 +5,13 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/install.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu {
 
 int sim(const SimOptions& options) {
   const Install install = find_install();
-  tell_unknown_log_level();
+  report_unknown_log_level();
   require(install.sim_lib / "libcuda.so.1", "the simulated GPU");
   const SignalGate gate;
   const char* warn = std::getenv("IVGPU_SIM_WARN");

@@ -9,8 +9,8 @@
 
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
 #include "tools/ivgpu/support/socket.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu {
 namespace {
@@ -41,12 +41,12 @@ std::string read_to_end(const Fd& socket) {
   const char* between = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
   std::string before = read_status(options.runtime_dir);
   auto then = Clock::now();
-  say(options.json ? before : status_as_text(before));
+  print(options.json ? before : status_as_text(before));
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.watch_s));
     const std::string now = read_status_again(options.runtime_dir);
     const std::chrono::duration<double> passed = Clock::now() - std::exchange(then, Clock::now());
-    say(options.json ? now : between + status_as_text(now, before, passed.count()));
+    print(options.json ? now : between + status_as_text(now, before, passed.count()));
     before = now;
   }
 }
@@ -68,7 +68,7 @@ std::string read_status_again(const std::filesystem::path& runtime_dir) {
 int status(const StatusOptions& options) {
   if (options.watch_s > 0) watch(options);
   const std::string document = read_status(options.runtime_dir);
-  say(options.json ? document : status_as_text(document));
+  print(options.json ? document : status_as_text(document));
   return 0;
 }
 

@@ -3,14 +3,14 @@
 #include <cstdio>
 #include <optional>
 
-#include "ring/ops/figures.h"
+#include "ring/ops/metrics.h"
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/status_document.h"
 
 namespace ivgpu {
 namespace {
 
-namespace f = ring::figures;
+namespace f = ring::metrics;
 
 std::string size_of(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
@@ -28,7 +28,7 @@ std::string jail_of(const json& jail) {
 
 // A column of the counters of a worker or VM.
 struct Column {
-  const ring::Figure& figure;
+  const ring::Metric& metric;
   int width;
 };
 constexpr Column columns[] = {{f::calls, 9},
@@ -59,10 +59,10 @@ std::string row(const std::string& label, Cell cell) {
 
 // A row of counters. If `before` holds the values from `seconds` ago, a row of rates follows.
 std::string rows(const std::string& label, const json& now, const json& before, double seconds) {
-  const auto count = [&](const Column& c) { return rounded(c.figure, value_of(now, c.figure)); };
+  const auto count = [&](const Column& c) { return rounded(c.metric, value_of(now, c.metric)); };
   const auto rate = [&](const Column& c) -> std::string {
-    if (c.figure.kind != ring::FigureKind::Counter) return "";
-    return rounded_rate(c.figure, per_second(now, before, c.figure, seconds));
+    if (c.metric.kind != ring::MetricKind::Counter) return "";
+    return rounded_rate(c.metric, per_second(now, before, c.metric, seconds));
   };
   return row(label, count) + (seconds > 0 ? row("  per s", rate) : "");
 }
@@ -121,11 +121,11 @@ std::string jail_lines(const json& vm) {
 // How workers ended, if any did.
 std::string ends_line(const json& vm) {
   if (!vm.contains("worker_ends")) return "";
-  static constexpr const ring::Figure* kinds[] = {&f::orderly, &f::protocol_broken, &f::killed_by_broker, &f::signal,
+  static constexpr const ring::Metric* kinds[] = {&f::orderly, &f::protocol_broken, &f::killed_by_broker, &f::signal,
                                                   &f::other_code};
   const json& ends = vm["worker_ends"];
   std::string line;
-  for (const ring::Figure* kind : kinds) {
+  for (const ring::Metric* kind : kinds) {
     if (const auto count = number_of<std::uint64_t>(ends.at(kind->key)); count != 0)
       line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + kind->title;
   }
@@ -190,7 +190,7 @@ std::string quota_lines(const json& vm) {
 // The VM's GPU time in seconds; 0 if an older broker does not report it.
 double gpu_time_of(const json& vm) {
   const json time = vm.value("gpu_time", json());
-  return is_told(time, f::gpu_time::had_s) ? value_of(time, f::gpu_time::had_s) : 0;
+  return is_known(time, f::gpu_time::had_s) ? value_of(time, f::gpu_time::had_s) : 0;
 }
 
 double gpu_time_of_all(const json& status) {
@@ -203,7 +203,7 @@ double gpu_time_of_all(const json& status) {
 std::string gpu_time_line(const json& vm, double of_all) {
   const json time = vm.value("gpu_time", json());
   namespace t = f::gpu_time;
-  if (!is_told(time, t::had_s)) return "";
+  if (!is_known(time, t::had_s)) return "";
   char part[32];
   std::snprintf(part, sizeof part, "%.0f %%", of_all > 0 ? 100 * gpu_time_of(vm) / of_all : 0.);
   return "  GPU time: " + std::string(part) + " of all VMs', " + seconds_of(gpu_time_of(vm)) + ", weight " +
@@ -270,7 +270,7 @@ std::string vm_text(const json& vm, const Earlier& earlier, double all_gpu_time)
                              Earlier::slot(before, slot), earlier.seconds);
   counters += counter_rows("all", vm, before, earlier.seconds);
   return text +
-         (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.figure.title); }) + counters);
+         (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.metric.title); }) + counters);
 }
 
 std::string text_of(const json& status, const Earlier& earlier) {

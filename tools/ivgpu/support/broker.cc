@@ -176,14 +176,14 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
   // Setting a key twice is an error.
-  const bool says_vectors = options.vectors != 1 && !extra_vectors(options);
+  const bool has_vectors = options.vectors != 1 && !extra_vectors(options);
   const auto& weights = options.sharing.weights;
   const std::string vsock = std::to_string(options.vsock);
   const auto vm_table = [&](const std::string& vm) {
     return "\n[vm." + vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n" +
            (options.transport != "doorbell" ? "transport = " + toml_string(options.transport) + "\n" : "") +
            (options.vsock != 0 && vm == options.vm ? "vsock_cid = " + vsock + "\nvsock_port = " + vsock + "\n" : "") +
-           (says_vectors ? "vectors = " + std::to_string(options.vectors) + "\n" : "") +
+           (has_vectors ? "vectors = " + std::to_string(options.vectors) + "\n" : "") +
            (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "") +
            (weights.contains(vm) ? "weight = " + std::to_string(weights.at(vm)) + "\n" : "");
   };
@@ -241,7 +241,7 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
 
 // Without end(), another failure was reported already; this reports deaths in addition.
 PrivateBroker::~PrivateBroker() {
-  if (process_) tell_deaths(0, stop());
+  if (process_) report_deaths(0, stop());
 }
 
 std::vector<std::string> PrivateBroker::stop() {
@@ -271,7 +271,7 @@ void PrivateBroker::explain(int code) const {
 
 int PrivateBroker::end(int code) {
   explain(code);
-  return tell_deaths(code, stop());
+  return report_deaths(code, stop());
 }
 
 std::optional<std::string> running_broker() {

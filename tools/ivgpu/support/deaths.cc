@@ -28,7 +28,7 @@ std::vector<std::string> deaths_of_workers(const std::string& last_status) {
   return deaths;
 }
 
-int tell_deaths(int code, const std::vector<std::string>& deaths) {
+int report_deaths(int code, const std::vector<std::string>& deaths) {
   for (const std::string& death : deaths) std::fprintf(stderr, "ivgpu: %s\n", death.c_str());
   const char* strict = std::getenv("IVGPU_STRICT");
   return deaths.empty() || strict == nullptr || *strict == '\0' ? code : exit_code::died;

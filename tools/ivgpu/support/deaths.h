@@ -15,6 +15,6 @@ std::string death_of(const std::string& who, int code, int sent = 0);
 std::vector<std::string> deaths_of_workers(const std::string& last_status);
 
 // Prints `deaths` on stderr. Returns exit_code::died if there is one and IVGPU_STRICT is set, else `code`.
-int tell_deaths(int code, const std::vector<std::string>& deaths);
+int report_deaths(int code, const std::vector<std::string>& deaths);
 
 }  // namespace ivgpu

@@ -43,16 +43,16 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
   } else {
     std::string name = path.string() + ".XXXXXX";
     fd = mkostemp(name.data(), O_CLOEXEC);
-    if (fd >= 0) beside_ = name;
+    if (fd >= 0) temporary_ = name;
   }
   if (fd < 0) cannot_write(path, errno);
-  if (!beside_.empty()) give_usual_rights(fd);
+  if (!temporary_.empty()) give_usual_rights(fd);
   file_ = fdopen(fd, "w");
 }
 
 OutputFile::~OutputFile() {
   if (file_ != nullptr) std::fclose(file_);
-  if (!beside_.empty()) unlink(beside_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 void OutputFile::write(const std::string& text) {
@@ -63,9 +63,9 @@ void OutputFile::write(const std::string& text) {
 void OutputFile::finish() {
   if (file_ == nullptr) return;
   if (std::fclose(std::exchange(file_, nullptr)) != 0 && failed_ == 0) failed_ = errno;
-  if (failed_ == 0 && !beside_.empty() && rename(beside_.c_str(), path_.c_str()) != 0) failed_ = errno;
+  if (failed_ == 0 && !temporary_.empty() && rename(temporary_.c_str(), path_.c_str()) != 0) failed_ = errno;
   if (failed_ != 0) cannot_write(path_, failed_);
-  beside_.clear();
+  temporary_.clear();
 }
 
 }  // namespace ivgpu

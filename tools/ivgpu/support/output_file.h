@@ -24,7 +24,7 @@ class OutputFile {
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path beside_;  // the file until it takes the name; empty for a device or a pipe
+  std::filesystem::path temporary_;  // the file until it takes the name; empty for a device or a pipe
   std::FILE* file_ = nullptr;
   int failed_ = 0;  // errno of the first write that failed
 };

@@ -36,15 +36,15 @@ std::string word_of(const json& word) {
   return text;
 }
 
-double value_of(const json& fields, const ring::Figure& figure) {
-  if (!fields.is_object() || !fields.contains(figure.key)) return 0;
-  const json& value = fields[figure.key];
-  const bool counts = figure.unit == ring::Unit::Number || figure.unit == ring::Unit::Bytes;
+double value_of(const json& fields, const ring::Metric& metric) {
+  if (!fields.is_object() || !fields.contains(metric.key)) return 0;
+  const json& value = fields[metric.key];
+  const bool counts = metric.unit == ring::Unit::Number || metric.unit == ring::Unit::Bytes;
   return counts ? static_cast<double>(number_of<std::uint64_t>(value)) : value.get<double>();
 }
 
-bool is_told(const json& fields, const ring::Figure& figure) {
-  return fields.is_object() && !fields.at(figure.key).is_null();
+bool is_known(const json& fields, const ring::Metric& metric) {
+  return fields.is_object() && !fields.at(metric.key).is_null();
 }
 
 const json& Earlier::vm(const json& name) const {
@@ -67,8 +67,8 @@ const json& Earlier::slot(const json& vm, const json& now) {
   return none;
 }
 
-double per_second(const json& now, const json& before, const ring::Figure& figure, double seconds) {
-  const double grown = value_of(now, figure) - value_of(before, figure);
+double per_second(const json& now, const json& before, const ring::Metric& metric, double seconds) {
+  const double grown = value_of(now, metric) - value_of(before, metric);
   return grown > 0 ? grown / seconds : 0;
 }
 
@@ -91,8 +91,8 @@ std::string rounded_count(double count) {
   return text;
 }
 
-std::string rounded(const ring::Figure& figure, double number) {
-  switch (figure.unit) {
+std::string rounded(const ring::Metric& metric, double number) {
+  switch (metric.unit) {
     case ring::Unit::Number: return rounded_count(number);
     case ring::Unit::Bytes: return rounded_size(number);
     case ring::Unit::Seconds: return rounded_count(number) + " s";
@@ -101,8 +101,8 @@ std::string rounded(const ring::Figure& figure, double number) {
   return "";
 }
 
-std::string rounded_rate(const ring::Figure& figure, double per_second) {
-  return figure.unit == ring::Unit::Seconds ? rounded_count(100 * per_second) + " %" : rounded(figure, per_second);
+std::string rounded_rate(const ring::Metric& metric, double per_second) {
+  return metric.unit == ring::Unit::Seconds ? rounded_count(100 * per_second) + " %" : rounded(metric, per_second);
 }
 
 std::string seconds_of(const json& seconds) {

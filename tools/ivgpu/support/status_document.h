@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "ring/ops/figures.h"
+#include "ring/ops/metrics.h"
 #include "tools/ivgpu/support/error.h"
 
 namespace ivgpu {
@@ -33,11 +33,11 @@ T number_of(const json& number) {
   return number.get<T>();
 }
 
-// The value of `figure` among `fields`; 0 if absent.
-double value_of(const json& fields, const ring::Figure& figure);
+// The value of `metric` among `fields`; 0 if absent.
+double value_of(const json& fields, const ring::Metric& metric);
 
 // False if the figure's value is absent or null, which means unknown.
-bool is_told(const json& fields, const ring::Figure& figure);
+bool is_known(const json& fields, const ring::Metric& metric);
 
 // An earlier document and its age.
 struct Earlier {
@@ -53,16 +53,16 @@ struct Earlier {
 };
 
 // The counter's growth per second; 0 if it fell, as after a change of workers.
-double per_second(const json& now, const json& before, const ring::Figure& figure, double seconds);
+double per_second(const json& now, const json& before, const ring::Metric& metric, double seconds);
 
 // "812 B", "3.4 KiB": one decimal is enough for a growing number.
 std::string rounded_size(double bytes);
 // All digits, or "123.4 M" if they exceed the column.
 std::string rounded_count(double count);
 // Formatted by the figure's unit.
-std::string rounded(const ring::Figure& figure, double number);
+std::string rounded(const ring::Metric& metric, double number);
 // Same for per_second(): the growth of a time is a percentage.
-std::string rounded_rate(const ring::Figure& figure, double per_second);
+std::string rounded_rate(const ring::Metric& metric, double per_second);
 // "1.5 s"
 std::string seconds_of(const json& seconds);
 

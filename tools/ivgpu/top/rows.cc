@@ -6,17 +6,17 @@
 namespace ivgpu::top {
 namespace {
 
-namespace f = ring::figures;
+namespace f = ring::metrics;
 
-constexpr const ring::Figure* all_columns[] = {
+constexpr const ring::Metric* all_columns[] = {
     &f::calls, &f::submitted, &f::to_device_bytes, &f::from_device_bytes, &f::device_memory_bytes, &f::gpu_time_s};
 
-bool is_rate(const ring::Figure& column) { return column.kind == ring::FigureKind::Counter; }
+bool is_rate(const ring::Metric& column) { return column.kind == ring::MetricKind::Counter; }
 
 std::vector<double> values_of(const json& now, const json& before, double seconds) {
   std::vector<double> values;
-  for (const ring::Figure* column : all_columns)
-    values.push_back(column == &f::gpu_time_s ? not_told
+  for (const ring::Metric* column : all_columns)
+    values.push_back(column == &f::gpu_time_s ? not_known
                      : is_rate(*column)       ? per_second(now, before, *column, seconds)
                                               : value_of(now, *column));
   return values;
@@ -24,10 +24,10 @@ std::vector<double> values_of(const json& now, const json& before, double second
 
 // The VM's GPU time per second.
 double gpu_time_rate(const json& vm, const json& before, double seconds) {
-  const ring::Figure& had = f::gpu_time::had_s;
+  const ring::Metric& had = f::gpu_time::had_s;
   const json now = vm.value("gpu_time", json());
   const json was = before.is_object() ? before.value("gpu_time", json()) : json();
-  return is_told(now, had) ? per_second(now, is_told(was, had) ? was : json(), had, seconds) : not_told;
+  return is_known(now, had) ? per_second(now, is_known(was, had) ? was : json(), had, seconds) : not_known;
 }
 
 Session session_of(const json& slot, const json& before, double seconds) {
@@ -57,11 +57,11 @@ void sort_rows(Rows& rows, std::size_t column) {
 
 }  // namespace
 
-std::vector<const ring::Figure*> columns() { return {std::begin(all_columns), std::end(all_columns)}; }
+std::vector<const ring::Metric*> columns() { return {std::begin(all_columns), std::end(all_columns)}; }
 
-std::string title_of(const ring::Figure& column) { return std::string(column.title) + (is_rate(column) ? "/s" : ""); }
+std::string title_of(const ring::Metric& column) { return std::string(column.title) + (is_rate(column) ? "/s" : ""); }
 
-std::string sort_name(const ring::Figure& column) {
+std::string sort_name(const ring::Metric& column) {
   std::string name = column.title;
   for (char& c : name) c = c == ' ' ? '-' : static_cast<char>(std::tolower(c));
   return name;
@@ -69,7 +69,7 @@ std::string sort_name(const ring::Figure& column) {
 
 std::vector<std::string> sort_names() {
   std::vector<std::string> names = {"name"};
-  for (const ring::Figure* column : all_columns) names.push_back(sort_name(*column));
+  for (const ring::Metric* column : all_columns) names.push_back(sort_name(*column));
   return names;
 }
 

@@ -4,21 +4,21 @@
 #include <string>
 #include <vector>
 
-#include "ring/ops/figures.h"
+#include "ring/ops/metrics.h"
 #include "tools/ivgpu/support/status_document.h"
 
 namespace ivgpu::top {
 
 // The metrics shown as columns; columns() lists them. A counter appears as its rate, a gauge as its value.
-std::vector<const ring::Figure*> columns();
-std::string title_of(const ring::Figure& column);
+std::vector<const ring::Metric*> columns();
+std::string title_of(const ring::Metric& column);
 // The column's name for --sort, such as "to-gpu".
-std::string sort_name(const ring::Figure& column);
+std::string sort_name(const ring::Metric& column);
 // "name", then the sort names of all columns.
 std::vector<std::string> sort_names();
 
 // Marks a value that is unknown or that a session does not have.
-constexpr double not_told = -1;
+constexpr double not_known = -1;
 
 struct Session {
   int slot = 0;

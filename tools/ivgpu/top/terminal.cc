@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu::top {
 namespace {
@@ -59,7 +59,7 @@ void Terminal::enter() const {
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   }
-  say(own_page);
+  print(own_page);
 }
 
 // Ignores errors: the terminal may be closed, and an Error may be propagating.
@@ -81,7 +81,7 @@ void Terminal::show(const std::vector<std::string>& lines) const {
     page += k == 0 ? "\x1b[1m" + lines[k] + "\x1b[0m" : lines[k];
     page += k + 1 < lines.size() ? end_of_line : "\x1b[K";  // a newline after the last line would scroll
   }
-  say(page + end_of_page);
+  print(page + end_of_page);
 }
 
 std::optional<Terminal::News> Terminal::key() {

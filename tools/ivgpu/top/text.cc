@@ -19,7 +19,7 @@ std::string heading(const View& view, const std::string& sorted_by) {
 void add_values(Cells& row, const std::vector<double>& values) {
   const auto all = columns();
   for (std::size_t k = 0; k < all.size(); ++k)
-    row.push_back(values[k] == not_told ? "-" : rounded_rate(*all[k], values[k]));
+    row.push_back(values[k] == not_known ? "-" : rounded_rate(*all[k], values[k]));
 }
 
 Cells row_of(const Vm& vm) {
@@ -41,9 +41,9 @@ json values_as_json(const std::vector<double>& values) {
   json out = json::object();
   const auto all = columns();
   for (std::size_t k = 0; k < all.size(); ++k) {
-    const bool rate = all[k]->kind == ring::FigureKind::Counter;
+    const bool rate = all[k]->kind == ring::MetricKind::Counter;
     json& value = out[std::string(all[k]->key) + (rate ? "_per_s" : "")];
-    if (values[k] != not_told) value = values[k];
+    if (values[k] != not_known) value = values[k];
   }
   return out;
 }
@@ -54,7 +54,7 @@ json as_json_of(const Session& session) {
   out["process"] = session.process;
   out["program"] = session.program;
   out["state"] = session.state;
-  out[ring::figures::claimed_s.key] = session.claimed_s;
+  out[ring::metrics::claimed_s.key] = session.claimed_s;
   return out;
 }
 
@@ -62,7 +62,7 @@ json as_json_of(const Session& session) {
 
 std::vector<std::string> as_lines(const View& view, const std::string& sorted_by) {
   Cells head = {"VM, session", "process", "for"};
-  for (const ring::Figure* column : columns()) head.push_back(title_of(*column));
+  for (const ring::Metric* column : columns()) head.push_back(title_of(*column));
   std::vector<Cells> rows;
   for (const Vm& vm : view.vms) {
     rows.push_back(row_of(vm));

@@ -7,7 +7,7 @@
 
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 #include "tools/ivgpu/top/rows.h"
 #include "tools/ivgpu/top/terminal.h"
 #include "tools/ivgpu/top/text.h"
@@ -52,7 +52,7 @@ int print(const TopOptions& options) {
   do {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
     readings.again();
-    say(text_of(readings.view(options.sort), options));
+    print(text_of(readings.view(options.sort), options));
   } while (!options.once);
   return 0;
 }

@@ -23,7 +23,7 @@ class RecordText {
   RecordText(std::span<const std::byte> kept, const KernelNames& names, std::vector<Argument>& to)
       : kept_(kept.size()), behind_(kept.subspan(std::min(kept.size(), sizeof record_))), names_(names), to_(to) {
     if (!kept.empty()) std::memcpy(&record_, kept.data(), std::min(kept.size(), sizeof record_));
-    api::each_field<R>([&](const auto& word) { say(word); });
+    api::each_field<R>([&](const auto& word) { print(word); });
   }
 
  private:
@@ -50,48 +50,48 @@ class RecordText {
   }
 
   template <class M>
-  void say(const field::Number<M>& w) {
+  void print(const field::Number<M>& w) {
     add(w.name, w.member,
         std::is_signed_v<std::remove_cvref_t<decltype(api::member_of(record_, w.member))>> ? signed_decimal : decimal);
   }
   template <class M>
-  void say(const field::Between<M>& w) {
+  void print(const field::Between<M>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M, class F>
-  void say(const field::AtLeast<M, F>& w) {
+  void print(const field::AtLeast<M, F>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M>
-  void say(const field::Flag<M>&) {}
+  void print(const field::Flag<M>&) {}
   template <class M>
-  void say(const field::Zero<M>&) {}
+  void print(const field::Zero<M>&) {}
   template <class M>
-  void say(const field::Bits<M>& w) {
+  void print(const field::Bits<M>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M, class C>
-  void say(const field::OnlyIf<M, C>& w) {
+  void print(const field::OnlyIf<M, C>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M>
-  void say(const field::CreatedContext<M>& w) {
+  void print(const field::CreatedContext<M>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M>
-  void say(const field::NewContext<M>& w) {
+  void print(const field::NewContext<M>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M>
-  void say(const field::Ordinal<M>& w) {
+  void print(const field::Ordinal<M>& w) {
     add(w.name, w.member, decimal);
   }
   template <class M>
-  void say(const field::Pages<M>& w) {
+  void print(const field::Pages<M>& w) {
     add(w.name, w.member, w.is_offset ? hex : decimal);
   }
   template <class M>
-  void say(const field::Triple<M>& w) {
+  void print(const field::Triple<M>& w) {
     const auto& all = api::member_of(record_, w.member);
     std::string text;
     for (const auto& n : all) {
@@ -101,100 +101,100 @@ class RecordText {
     add(w.name, text);
   }
   template <class M, class L>
-  void say(const field::Address<M, L>& w) {
+  void print(const field::Address<M, L>& w) {
     add(w.name, w.member, hex);
   }
   template <class M, class L>
-  void say(const field::MaybeAddress<M, L>& w) {
+  void print(const field::MaybeAddress<M, L>& w) {
     if (value(w.member) != std::uint64_t{0}) add(w.name, w.member, hex);
   }
   template <class M>
-  void say(const field::MaybeId<M>& w) {
+  void print(const field::MaybeId<M>& w) {
     if (value(w.member) != std::uint64_t{0}) add(w.name, w.member, id_text);
   }
   template <class M>
-  void say(const field::Frees<M>& w) {
+  void print(const field::Frees<M>& w) {
     add(w.name, w.member, hex);
   }
   template <class M, class L>
-  void say(const field::Memory<M, L>& w) {
+  void print(const field::Memory<M, L>& w) {
     add(w.name, w.member, hex);
   }
   template <class M>
-  void say(const field::Arena<M>& w) {
+  void print(const field::Arena<M>& w) {
     add(w.name, w.member, hex);
   }
   template <class M, class L>
-  void say(const field::Place<M, L>& w) {
+  void print(const field::Place<M, L>& w) {
     add(w.name, w.member, [](std::uint64_t v) { return v == ring::absent ? "with the record" : "arena+" + hex(v); });
   }
   template <class M>
-  void say(const field::Stream<M>& w) {
+  void print(const field::Stream<M>& w) {
     add(w.name, w.member, id_text);
   }
   template <class M>
-  void say(const field::Id<M>& w) {
+  void print(const field::Id<M>& w) {
     add(w.name, w.member, [&](std::uint64_t v) { return kernel(v); });
   }
   template <class M>
-  void say(const field::Closes<M>& w) {
+  void print(const field::Closes<M>& w) {
     add(w.name, w.member, id_text);
   }
   template <class M>
-  void say(const field::Proposed<M>& w) {
+  void print(const field::Proposed<M>& w) {
     add(w.name, w.member, id_text);
   }
   template <class M>
-  void say(const field::Made<M>& w) {
+  void print(const field::Made<M>& w) {
     add(w.name, w.member, id_text);
   }
   template <class M>
-  void say(const field::Text<M>& w) {
+  void print(const field::Text<M>& w) {
     add(w.name, w.length, [&](std::uint64_t v) { return text_of(behind_, v); });
   }
   template <class M>
-  void say(const field::Resources<M>& w) {
+  void print(const field::Resources<M>& w) {
     add(w.name, w.count, decimal);
   }
   template <class M>
-  void say(const field::Parameters<M>& w) {
+  void print(const field::Parameters<M>& w) {
     add(w.name, w.length, [&](std::uint64_t v) {
       const std::string_view words = behind_.bytes(v);
       return words_text(words, words.size() == v);
     });
   }
   template <class M>
-  void say(const field::Layout<M>& w) {
+  void print(const field::Layout<M>& w) {
     const auto count = value(w.count);
     add(w.name, count ? layout_text(behind_, *count) : unknown);
   }
   template <class M>
-  void say(const field::Characters<M>& w) {
+  void print(const field::Characters<M>& w) {
     add(w.name, w.length, [&](std::uint64_t v) { return text_of(behind_, v); });
   }
   template <class M>
-  void say(const field::Words<M>& w) {
+  void print(const field::Words<M>& w) {
     add(w.name, w.length, [&](std::uint64_t v) {
       const std::string_view words = behind_.bytes(v);
       return words_text(words, words.size() == v);
     });
   }
   template <class M>
-  void say(const field::Ids<M>& w) {
+  void print(const field::Ids<M>& w) {
     add(w.name, w.count, decimal);
     behind_.bytes(value(w.count).value_or(0) * sizeof(std::uint64_t));
   }
   template <class M>
-  void say(const field::Attributes<M>& w) {
+  void print(const field::Attributes<M>& w) {
     const auto count = value(w.count).value_or(0);
     for (std::uint64_t k = 0; k < std::min<std::uint64_t>(count, api::max_launch_attributes); ++k) {
       const std::string_view bytes = behind_.bytes(sizeof(CUlaunchAttribute));
       if (bytes.size() < offsetof(CUlaunchAttribute, value)) return add("attributes", "...");
-      say_attribute(std::as_bytes(std::span(bytes)));
+      print_attribute(std::as_bytes(std::span(bytes)));
     }
   }
   // Formats an attribute by its table row; a single value has no name.
-  void say_attribute(std::span<const std::byte> bytes) {
+  void print_attribute(std::span<const std::byte> bytes) {
     int tag = 0;
     std::memcpy(&tag, bytes.data() + offsetof(CUlaunchAttribute, id), sizeof tag);
     const auto show = [&](const auto& line) {
@@ -211,14 +211,14 @@ class RecordText {
   }
   // Formats the size of the first part.
   template <class M>
-  void say(const field::PartSizes<M>& w) {
+  void print(const field::PartSizes<M>& w) {
     const auto first = behind_.word();
     add(w.name, first ? decimal(*first) : unknown);
   }
   template <class M>
-  void say(const field::JitOptions<M>&) {}
+  void print(const field::JitOptions<M>&) {}
   template <class M, class C>
-  void say(const field::Parts<M, C>&) {}
+  void print(const field::Parts<M, C>&) {}
 
   R record_{};
   const std::size_t kept_;

@@ -23,8 +23,8 @@ using ring::TraceMessage, ring::TraceNews;
 constexpr int patience_ms = 5000;  // for the broker's answer
 // Calls of one iteration, shared by all workers: a quarter of one worker's telemetry, 32 MB. Without this limit, 64
 // workers of one VM could make the reader hold 8 GB.
-constexpr std::size_t turns_of_a_worker = 4;
-constexpr std::size_t most_of_a_turn = std::size_t{ring::max_channels} * ring::trace_cells / turns_of_a_worker;
+constexpr std::size_t passes_of_a_worker = 4;
+constexpr std::size_t most_of_a_pass = std::size_t{ring::max_channels} * ring::trace_cells / passes_of_a_worker;
 
 [[noreturn]] void another_version() {
   throw Error(exit_code::missing, "the broker is of another version: it does not trace as this ivgpu does");
@@ -201,7 +201,7 @@ bool Source::take(const std::function<void(const Call&)>& call) {
     ring::TraceEntry entry;
   };
   std::vector<Found> found;
-  const std::size_t share = std::max<std::size_t>(most_of_a_turn / std::max<std::size_t>(sessions_.size(), 1), 1);
+  const std::size_t share = std::max<std::size_t>(most_of_a_pass / std::max<std::size_t>(sessions_.size(), 1), 1);
   for (const auto& [number, traced] : sessions_) {
     if (filter_.process != 0 && traced->session.process == 0)
       continue;  // the telemetry keeps them until the process is known
@@ -221,7 +221,7 @@ bool Source::take(const std::function<void(const Call&)>& call) {
 
 void Source::take_rest(const std::function<void(const Call&)>& call) {
   // Enough iterations to read each worker's whole telemetry, and one that finds nothing left.
-  for (std::size_t turns = sessions_.size() * turns_of_a_worker + 1; turns > 0 && take(call); --turns) continue;
+  for (std::size_t passes = sessions_.size() * passes_of_a_worker + 1; passes > 0 && take(call); --passes) continue;
 }
 
 // Drops ended sessions whose calls were all read.

@@ -14,7 +14,7 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 #include "tools/ivgpu/support/temp_dir.h"
 #include "tools/ivgpu/trace/output.h"
 #include "tools/ivgpu/trace/source.h"

@@ -17,7 +17,7 @@
 
 #include "tools/ivgpu/support/deaths.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 
 namespace ivgpu {
 namespace {
@@ -45,7 +45,7 @@ class TerminalGuard {
 void write_all(int fd, const char* data, std::size_t size) {
   while (size > 0) {
     const ssize_t written = write(fd, data, size);
-    if (written < 0 && errno != EINTR) cannot_say(errno);
+    if (written < 0 && errno != EINTR) write_failed(errno);
     if (written <= 0) continue;
     data += written;
     size -= static_cast<std::size_t>(written);
@@ -145,11 +145,11 @@ void Boot::take_line(const std::string& line) {
   char text[128];
   int code = 0;
   double seconds = 0;
-  if (std::sscanf(line.c_str(), "up %127[^\n]", text) == 1) steps_.say(std::string("guest is up: ") + text);
+  if (std::sscanf(line.c_str(), "up %127[^\n]", text) == 1) steps_.show(std::string("guest is up: ") + text);
   if (std::sscanf(line.c_str(), "exit %d %lf", &code, &seconds) != 2) return;
   code_ = code;
   std::snprintf(text, sizeof text, "command ended with %d after %.2f s in the guest", code, seconds);
-  steps_.say(text);
+  steps_.show(text);
   deadline_.reset();
   if (!options_.keep) deadline_ = Clock::now() + power_off_patience;
 }
@@ -198,7 +198,7 @@ bool Boot::watch() {
 // A signal that ends ivgpu may have reached QEMU as well, so it is no failure of QEMU.
 int Boot::with_death(int code, int ended) const {
   const std::string death = death_of("QEMU", ended, asked_to_end_ ? SIGTERM : 0);
-  return death.empty() || signalled_ ? code : tell_deaths(code, {death});
+  return death.empty() || signalled_ ? code : report_deaths(code, {death});
 }
 
 int Boot::run(QemuOptions qemu) {

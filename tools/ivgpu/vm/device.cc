@@ -93,8 +93,8 @@ std::string awaited_for(const std::string& transport, bool vsock) {
 std::string described(const Device& device) {
   const std::string size = std::to_string(device.memory_bytes >> 20) + " MiB";
   if (device.transport == by_doorbell) return "ivshmem-doorbell with " + std::to_string(device.vectors) + " interrupts";
-  if (device.transport == by_plain) return "ivshmem-plain of " + size + ", bells by bits in memory";
-  return "virtio-pmem of " + size + ", bells by " +
+  if (device.transport == by_plain) return "ivshmem-plain of " + size + ", doorbells by bits in memory";
+  return "virtio-pmem of " + size + ", doorbells by " +
          (device.vsock >= 0 ? "vsock, CID " + std::to_string(device.vsock_cid)
                             : std::to_string(device.ports) + " ports of virtio-serial");
 }

@@ -40,7 +40,7 @@ std::vector<std::string> ways_of(const std::string& transport, bool vsock);
 // Device files that the guest waits for before its command, as shell patterns.
 std::string awaited_for(const std::string& transport, bool vsock);
 
-// For the user, such as "virtio-pmem of 1026 MiB, bells by 8 ports of virtio-serial".
+// For the user, such as "virtio-pmem of 1026 MiB, doorbells by 8 ports of virtio-serial".
 std::string described(const Device& device);
 
 }  // namespace ivgpu

@@ -11,7 +11,7 @@ namespace ivgpu {
 class Steps {
  public:
   explicit Steps(bool on) : on_(on) {}
-  void say(const std::string& what) const {
+  void show(const std::string& what) const {
     if (!on_) return;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
     std::fprintf(stderr, "[%5.1f s] %s\n", passed.count(), what.c_str());

@@ -10,7 +10,7 @@
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/error.h"
-#include "tools/ivgpu/support/say.h"
+#include "tools/ivgpu/support/standard_output.h"
 #include "tools/ivgpu/support/temp_dir.h"
 #include "tools/ivgpu/vm/boot.h"
 #include "tools/ivgpu/vm/device.h"
@@ -92,7 +92,7 @@ int vm(const VmOptions& options) {
   const Install install = find_install();
   const GuestJob job = job_of(options);
   const std::string settings = job_settings(job);  // reports a wrong command line before any work
-  tell_unknown_log_level();
+  report_unknown_log_level();
   const bool terminal = job.interactive || job.keep;
   if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");
 
@@ -105,19 +105,19 @@ int vm(const VmOptions& options) {
                                                       .ways = ways_of(options.broker.transport, options.vsock)});
   const fs::path initrd = folder.path() / "initrd";
   write_initrd(initrd, image, settings);
-  steps.say("guest image is ready: " + image.initramfs.string());
+  steps.show("guest image is ready: " + image.initramfs.string());
 
   const BrokerOptions broker_options = broker_of(options, vsock);
   PrivateBroker broker(install, broker_options, folder.path(), gate);
-  steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
+  steps.show("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
   const Device device = device_of(broker_options, folder.path(), vsock);
-  steps.say("the guest's device: " + described(device));
+  steps.show("the guest's device: " + described(device));
 
   const QemuOptions qemu =
       machine_of(options, image.kernel, initrd, device, terminal ? fs::path() : folder.path() / "console.log");
-  steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
-            (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
-            " processors, " + options.memory + ")");
+  steps.show("booting " + qemu.kernel.filename().string() + " in QEMU (" +
+             (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
+             " processors, " + options.memory + ")");
   return broker.end(boot(options, gate, steps, folder.path() / "qemu.log", qemu));
 }
 

@@ -25,7 +25,7 @@ constexpr std::uint32_t first_number = 1'000'000;
 constexpr std::uint32_t tried = 4096;
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(exit_code::missing, what + ", or leave --vsock out for bells by virtio-serial");
+  throw Error(exit_code::missing, what + ", or leave --vsock out for doorbells by virtio-serial");
 }
 
 Fd open_device(const char* path) {

@@ -195,8 +195,8 @@ CUresult cuCtxSetFlags(unsigned flags) {
     context.flags = (context.flags & ~set) | (flags & set);
     // What a device says of its primary context keeps its own schedule.
     if (context.is_primary) {
-      unsigned& said = context.device.primary_flags;
-      said = (said & ~of_device) | (flags & of_device);
+      unsigned& given = context.device.primary_flags;
+      given = (given & ~of_device) | (flags & of_device);
     }
     return CUDA_SUCCESS;
   });

@@ -46,7 +46,7 @@ bool read_size(const char* variable, const char* text, std::size_t& into) {
   if (bytes)
     into = *bytes;
   else
-    say(std::string(variable) + " is \"" + text + "\"; allowed are 1M to 1024G, in bytes or with K, M or G.");
+    report(std::string(variable) + " is \"" + text + "\"; allowed are 1M to 1024G, in bytes or with K, M or G.");
   return bytes.has_value();
 }
 
@@ -59,7 +59,7 @@ bool read_address(const char* variable, const char* text, std::uint64_t& into) {
   const bool good =
       error == std::errc() && end == digits.data() + digits.size() && into >= least && into <= most && into % step == 0;
   if (!good)
-    say(std::string(variable).append(" is \"").append(digits).append(
+    report(std::string(variable).append(" is \"").append(digits).append(
         "\"; allowed are hexadecimal multiples of 200000 from 10000000000 to 800000000000."));
   return good;
 }
@@ -103,7 +103,7 @@ CUresult read_settings(Settings& out) {
   if (const char* text = std::getenv("IVGPU_SIM_HMM")) {
     const std::string_view hmm = text;
     if (hmm != "0" && hmm != "1") {
-      say("IVGPU_SIM_HMM is \"" + std::string(hmm) + "\"; allowed are 0 and 1.");
+      report("IVGPU_SIM_HMM is \"" + std::string(hmm) + "\"; allowed are 0 and 1.");
       return CUDA_ERROR_NO_DEVICE;
     }
     out.pageable = hmm == "1";
@@ -112,7 +112,7 @@ CUresult read_settings(Settings& out) {
   if (const char* text = std::getenv("IVGPU_SIM_DEVICES")) {
     const auto value = number(text);
     if (!value || *value < 1 || *value > max_devices) {
-      say("IVGPU_SIM_DEVICES is \"" + std::string(text) + "\"; allowed are 1 to 8.");
+      report("IVGPU_SIM_DEVICES is \"" + std::string(text) + "\"; allowed are 1 to 8.");
       return CUDA_ERROR_NO_DEVICE;
     }
     count = static_cast<int>(*value);

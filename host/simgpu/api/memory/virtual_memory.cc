@@ -58,7 +58,7 @@ CUresult VirtualMemory::create(CUmemGenericAllocationHandle* out, std::size_t si
   const auto offset = physical_.take(size);
   if (!offset) {
     if (!physical_.is_allowed() && !limit_reported_.exchange(true))
-      say("RLIMIT_FSIZE (ulimit -f) allows no file for virtual memory: cuMemCreate finds none");
+      report("RLIMIT_FSIZE (ulimit -f) allows no file for virtual memory: cuMemCreate finds none");
     device.space.discharge(size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

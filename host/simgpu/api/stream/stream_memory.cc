@@ -45,16 +45,16 @@ bool satisfied(Word seen, Word value, unsigned comparison) {
 template <class Word>
 void wait_for_word(Driver& driver, const Context& context, CUdeviceptr address, Word value, unsigned comparison) {
   constexpr int eager_rounds = 200;
-  std::chrono::microseconds nap(50);
-  constexpr std::chrono::microseconds longest_nap(2000);
+  std::chrono::microseconds timed_sleep(50);
+  constexpr std::chrono::microseconds longest_sleep(2000);
   for (int round = 0; usable<Word>(driver, address); ++round) {
     if (satisfied(word_at<Word>(address).load(std::memory_order_acquire), value, comparison)) return;
     if (driver.fault() != CUDA_SUCCESS || context.ending.load(std::memory_order_relaxed)) return;
     if (round < eager_rounds) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(nap);
-      nap = std::min(2 * nap, longest_nap);
+      std::this_thread::sleep_for(timed_sleep);
+      timed_sleep = std::min(2 * timed_sleep, longest_sleep);
     }
   }
 }

@@ -1,4 +1,4 @@
-// The bytes of words: permuted, multiplied and summed up, and their distances. See lanes.h and vm/table.h.
+// The bytes of words: permuted, multiplied and summed up, and their distances. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 

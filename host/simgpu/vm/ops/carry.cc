@@ -1,4 +1,4 @@
-// Integer arithmetic of many words: the operations that take or leave a carry. See lanes.h and vm/table.h.
+// Integer arithmetic of many words: the operations that take or leave a carry. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 

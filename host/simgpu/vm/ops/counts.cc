@@ -1,4 +1,4 @@
-// The number of set bits in a word, and their places. See lanes.h and vm/table.h.
+// The number of set bits in a word, and their places. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 

@@ -1,4 +1,4 @@
-// Quotients and remainders of integers. See lanes.h and vm/table.h.
+// Quotients and remainders of integers. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 

@@ -1,4 +1,4 @@
-// Bit fields: taken out, put in, masks of them, and their sign extended. See lanes.h and vm/table.h.
+// Bit fields: taken out, put in, masks of them, and their sign extended. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 

@@ -1,4 +1,4 @@
-// Arithmetic of single and double precision: rows and one-lane functions. See lanes.h and vm/table.h.
+// Arithmetic of single and double precision: rows and one-lane functions. See callback_slots.h and vm/table.h.
 //
 // A NaN that arithmetic of singles produces is always 0x7fffffff, as on the device; doubles keep what the processor
 // gives, which is the device's rule too (0xfff8000000000000 for an invalid operation, else the operand's payload, made

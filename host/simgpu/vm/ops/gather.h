@@ -1,7 +1,7 @@
 // Moves lane values between registers and checked memory: by lane, by vector word, or a whole row of lanes.
 #pragma once
 
-#include "host/simgpu/vm/ops/words.h"
+#include "host/simgpu/vm/ops/lane_access.h"
 
 namespace simgpu::SIMGPU_ISA {
 namespace {

@@ -1,5 +1,5 @@
 // Arithmetic of halves (f16) and brain floats (bf16), alone and in pairs, carried out in wider formats and rounded
-// once. Their bits travel in integer registers of 16 and 32 bits. See lanes.h and vm/table.h.
+// once. Their bits travel in integer registers of 16 and 32 bits. See callback_slots.h and vm/table.h.
 #include "host/simgpu/isa/half.h"
 #include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/approx.h"

@@ -1,4 +1,4 @@
-// Sums, differences, extremes and signs of integers, and the same for pairs of sixteen bits. See lanes.h and
+// Sums, differences, extremes and signs of integers, and the same for pairs of sixteen bits. See callback_slots.h and
 // vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"

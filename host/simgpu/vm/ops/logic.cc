@@ -1,4 +1,4 @@
-// Logic of numbers, bit by bit, and of predicates. See lanes.h and vm/table.h.
+// Logic of numbers, bit by bit, and of predicates. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 

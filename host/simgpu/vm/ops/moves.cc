@@ -1,4 +1,4 @@
-// Moves of registers and predicates, changes of a register's size, and selection by a predicate. See lanes.h and
+// Moves of registers and predicates, changes of a register's size, and selection by a predicate. See callback_slots.h and
 // vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"

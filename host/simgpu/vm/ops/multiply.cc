@@ -1,4 +1,4 @@
-// Products of integers: low half, high half, whole, and of 24 bits, with or without a sum. See lanes.h and vm/table.h.
+// Products of integers: low half, high half, whole, and of 24 bits, with or without a sum. See callback_slots.h and vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 

@@ -10,7 +10,7 @@
 
 namespace host::calls {
 
-CUresult cuStreamEndCapture(asked::cuStreamEndCapture& a) {
+CUresult cuStreamEndCapture(call_of::cuStreamEndCapture& a) {
   Session& session = a.session();
   const auto beside = session.ending();
   const auto given = a.handle<CUstream>(&api::EndCaptureRecord::stream);
@@ -27,7 +27,7 @@ CUresult cuStreamEndCapture(asked::cuStreamEndCapture& a) {
   return result;
 }
 
-CUresult cuStreamGetCaptureInfo_v3(asked::cuStreamGetCaptureInfo_v3& a) {
+CUresult cuStreamGetCaptureInfo_v3(call_of::cuStreamGetCaptureInfo_v3& a) {
   const auto beside = a.session().making();
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t number = 0;

@@ -73,12 +73,12 @@ CUresult nodes_of_node(A& a) {
 
 }  // namespace
 
-CUresult cuGraphGetNodes(asked::cuGraphGetNodes& a) { return nodes_of_graph(a); }
-CUresult cuGraphGetRootNodes(asked::cuGraphGetRootNodes& a) { return nodes_of_graph(a); }
-CUresult cuGraphNodeGetDependencies_v2(asked::cuGraphNodeGetDependencies_v2& a) { return nodes_of_node(a); }
-CUresult cuGraphNodeGetDependentNodes_v2(asked::cuGraphNodeGetDependentNodes_v2& a) { return nodes_of_node(a); }
+CUresult cuGraphGetNodes(call_of::cuGraphGetNodes& a) { return nodes_of_graph(a); }
+CUresult cuGraphGetRootNodes(call_of::cuGraphGetRootNodes& a) { return nodes_of_graph(a); }
+CUresult cuGraphNodeGetDependencies_v2(call_of::cuGraphNodeGetDependencies_v2& a) { return nodes_of_node(a); }
+CUresult cuGraphNodeGetDependentNodes_v2(call_of::cuGraphNodeGetDependentNodes_v2& a) { return nodes_of_node(a); }
 
-CUresult cuGraphGetEdges_v2(asked::cuGraphGetEdges_v2& a) {
+CUresult cuGraphGetEdges_v2(call_of::cuGraphGetEdges_v2& a) {
   const auto beside = a.session().making();
   List list;
   const auto graph = a.handle<CUgraph>(&api::GraphListRecord::graph);
@@ -89,7 +89,7 @@ CUresult cuGraphGetEdges_v2(asked::cuGraphGetEdges_v2& a) {
   return result == CUDA_SUCCESS ? answer_page(a, list, a.record.first, a.record.graph) : result;
 }
 
-CUresult cuGraphInstantiateWithParams(asked::cuGraphInstantiateWithParams& a) {
+CUresult cuGraphInstantiateWithParams(call_of::cuGraphInstantiateWithParams& a) {
   const auto beside = a.session().making();
   const auto graph = a.handle<CUgraph>(&api::InstantiateRecord::graph);
   if (!take_room_of_executable(a.request, graph)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -106,7 +106,7 @@ CUresult cuGraphInstantiateWithParams(asked::cuGraphInstantiateWithParams& a) {
   return result;
 }
 
-CUresult cuGraphExecUpdate_v2(asked::cuGraphExecUpdate_v2& a) {
+CUresult cuGraphExecUpdate_v2(call_of::cuGraphExecUpdate_v2& a) {
   const auto beside = a.session().making();
   CUgraphExecUpdateResultInfo info{};
   const CUresult result = a.call(a.handle<CUgraphExec>(&api::ExecUpdateRecord::exec),

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/untrusted/callbacks/host_calls.h"
 #include "host/untrusted/calls/attributes.h"
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
@@ -9,7 +10,6 @@
 #include "host/untrusted/calls/node_parts.h"
 #include "host/untrusted/calls/pageable_node.h"
 #include "host/untrusted/calls/parameters.h"
-#include "host/untrusted/lanes/host_calls.h"
 
 namespace host::calls {
 namespace {
@@ -32,7 +32,7 @@ CUresult add_node(A& a, std::uint64_t Record::*graph, std::uint64_t Record::*dep
 class KernelNode {
  public:
   template <class R>
-  explicit KernelNode(const Taken<R>& t) : KernelNode(t, t.record) {}
+  explicit KernelNode(const DecodedRequest<R>& t) : KernelNode(t, t.record) {}
   KernelNode(const KernelNode&) = delete;
   KernelNode& operator=(const KernelNode&) = delete;
 
@@ -44,7 +44,7 @@ class KernelNode {
     return given.function != 0 ? given.function : given.kernel;
   }
   template <class R>
-  KernelNode(const Taken<R>& t, const api::KernelNodeParams& given)
+  KernelNode(const DecodedRequest<R>& t, const api::KernelNodeParams& given)
       : function_(t.template handle<CUfunction>(&api::KernelNodeParams::function)),
         kernel_(t.template handle<CUkernel>(&api::KernelNodeParams::kernel)),
         parameters_(t.session(), id_of(given), function_ != nullptr ? function_ : reinterpret_cast<CUfunction>(kernel_),
@@ -83,9 +83,9 @@ std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_
     return block;
   }
   for (std::size_t i = 0, offset = 0, size = 0; p.kernelParams != nullptr; ++i) {
-    const CUresult told = p.func != nullptr ? driver.cuFuncGetParamInfo(p.func, i, &offset, &size)
-                                            : driver.cuKernelGetParamInfo(p.kern, i, &offset, &size);
-    if (told != CUDA_SUCCESS || offset > ring::max_record / 2 || size > ring::max_record / 2) break;
+    const CUresult answered = p.func != nullptr ? driver.cuFuncGetParamInfo(p.func, i, &offset, &size)
+                                                : driver.cuKernelGetParamInfo(p.kern, i, &offset, &size);
+    if (answered != CUDA_SUCCESS || offset > ring::max_record / 2 || size > ring::max_record / 2) break;
     block.resize(std::max(block.size(), offset + size));
     std::memcpy(block.data() + offset, p.kernelParams[i], size);
   }
@@ -107,24 +107,24 @@ std::uint64_t id_of_kernel(const Request& r, CUkernel kernel) {
 
 }  // namespace
 
-CUresult cuGraphAddKernelNode_v2(asked::cuGraphAddKernelNode_v2& a) {
+CUresult cuGraphAddKernelNode_v2(call_of::cuGraphAddKernelNode_v2& a) {
   using R = api::AddKernelNodeRecord;
   const KernelNode kernel(a);
   return add_node(a, &R::graph, &R::dependencies, [&](auto... p) { return a.call(p..., kernel.get()); });
 }
 
-CUresult cuGraphKernelNodeSetParams_v2(asked::cuGraphKernelNodeSetParams_v2& a) {
+CUresult cuGraphKernelNodeSetParams_v2(call_of::cuGraphKernelNodeSetParams_v2& a) {
   const KernelNode kernel(a);
   return a.call(a.handle<CUgraphNode>(&api::SetKernelNodeRecord::node), kernel.get());
 }
 
-CUresult cuGraphExecKernelNodeSetParams_v2(asked::cuGraphExecKernelNodeSetParams_v2& a) {
+CUresult cuGraphExecKernelNodeSetParams_v2(call_of::cuGraphExecKernelNodeSetParams_v2& a) {
   using R = api::ExecKernelNodeRecord;
   const KernelNode kernel(a);
   return a.call(a.handle<CUgraphExec>(&R::exec), a.handle<CUgraphNode>(&R::node), kernel.get());
 }
 
-CUresult cuGraphKernelNodeGetParams_v2(asked::cuGraphKernelNodeGetParams_v2& a) {
+CUresult cuGraphKernelNodeGetParams_v2(call_of::cuGraphKernelNodeGetParams_v2& a) {
   const auto beside = a.session().making();
   CUDA_KERNEL_NODE_PARAMS_v2 p{};
   const CUresult result = a.call(a.handle<CUgraphNode>(&api::GetNodeRecord::node), &p);
@@ -147,33 +147,33 @@ CUresult cuGraphKernelNodeGetParams_v2(asked::cuGraphKernelNodeGetParams_v2& a) 
                   block);
 }
 
-CUresult cuGraphKernelNodeSetAttribute(asked::cuGraphKernelNodeSetAttribute& a) {
+CUresult cuGraphKernelNodeSetAttribute(call_of::cuGraphKernelNodeSetAttribute& a) {
   return set_attribute(a, a.handle<CUgraphNode>(&api::SetNodeAttributeRecord::node));
 }
 
-CUresult cuGraphKernelNodeGetAttribute(asked::cuGraphKernelNodeGetAttribute& a) {
+CUresult cuGraphKernelNodeGetAttribute(call_of::cuGraphKernelNodeGetAttribute& a) {
   return get_attribute(a, a.handle<CUgraphNode>(&api::GetNodeAttributeRecord::node));
 }
 
-CUresult cuGraphAddMemcpyNode(asked::cuGraphAddMemcpyNode& a) {
+CUresult cuGraphAddMemcpyNode(call_of::cuGraphAddMemcpyNode& a) {
   using R = api::AddCopyNodeRecord;
   const CUDA_MEMCPY3D copy = copy_of(a);
   return add_node(a, &R::graph, &R::dependencies,
                   [&](auto... p) { return a.call(p..., &copy, context_of(a.request)); });
 }
 
-CUresult cuGraphMemcpyNodeSetParams(asked::cuGraphMemcpyNodeSetParams& a) {
+CUresult cuGraphMemcpyNodeSetParams(call_of::cuGraphMemcpyNodeSetParams& a) {
   const CUDA_MEMCPY3D copy = copy_of(a);
   return a.call(a.handle<CUgraphNode>(&api::SetCopyNodeRecord::node), &copy);
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(asked::cuGraphExecMemcpyNodeSetParams& a) {
+CUresult cuGraphExecMemcpyNodeSetParams(call_of::cuGraphExecMemcpyNodeSetParams& a) {
   using R = api::ExecCopyNodeRecord;
   const CUDA_MEMCPY3D copy = copy_of(a);
   return a.call(a.handle<CUgraphExec>(&R::exec), a.handle<CUgraphNode>(&R::node), &copy, context_of(a.request));
 }
 
-CUresult cuGraphMemcpyNodeGetParams(asked::cuGraphMemcpyNodeGetParams& a) {
+CUresult cuGraphMemcpyNodeGetParams(call_of::cuGraphMemcpyNodeGetParams& a) {
   CUDA_MEMCPY3D c;
   std::memset(&c, 0, sizeof c);
   const auto node = a.handle<CUgraphNode>(&api::GetCopyNodeRecord::node);
@@ -210,7 +210,7 @@ CUresult cuGraphMemcpyNodeGetParams(asked::cuGraphMemcpyNodeGetParams& a) {
   return a.answer(result, {.token = 0, .bytes = 0}, std::span(&copy, 1));
 }
 
-CUresult cuGraphAddHostNode(asked::cuGraphAddHostNode& a) {
+CUresult cuGraphAddHostNode(call_of::cuGraphAddHostNode& a) {
   using R = api::AddHostNodeRecord;
   return add_node(a, &R::graph, &R::dependencies, [&](auto... p) {
     return give_function(a.request, a.record.token, a.handle<CUgraph>(&R::graph),
@@ -218,13 +218,13 @@ CUresult cuGraphAddHostNode(asked::cuGraphAddHostNode& a) {
   });
 }
 
-CUresult cuGraphHostNodeSetParams(asked::cuGraphHostNodeSetParams& a) {
+CUresult cuGraphHostNodeSetParams(call_of::cuGraphHostNodeSetParams& a) {
   const auto node = a.handle<CUgraphNode>(&api::SetHostNodeRecord::node);
   return give_function(a.request, a.record.token, graph_of(a.request, a.record.node),
                        [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(node, params); });
 }
 
-CUresult cuGraphExecHostNodeSetParams(asked::cuGraphExecHostNodeSetParams& a) {
+CUresult cuGraphExecHostNodeSetParams(call_of::cuGraphExecHostNodeSetParams& a) {
   using R = api::ExecHostNodeRecord;
   const auto exec = a.handle<CUgraphExec>(&R::exec);
   const auto node = a.handle<CUgraphNode>(&R::node);
@@ -233,7 +233,7 @@ CUresult cuGraphExecHostNodeSetParams(asked::cuGraphExecHostNodeSetParams& a) {
 }
 
 // A node whose function did not come from the guest has no HostCall.
-CUresult cuGraphHostNodeGetParams(asked::cuGraphHostNodeGetParams& a) {
+CUresult cuGraphHostNodeGetParams(call_of::cuGraphHostNodeGetParams& a) {
   CUDA_HOST_NODE_PARAMS params{};
   const CUresult result = a.call(a.handle<CUgraphNode>(&api::GetHostNodeRecord::node), &params);
   if (result != CUDA_SUCCESS) return result;
@@ -241,7 +241,7 @@ CUresult cuGraphHostNodeGetParams(asked::cuGraphHostNodeGetParams& a) {
   return a.answer(result, {.token = static_cast<const HostCall*>(params.userData)->token});
 }
 
-CUresult cuGraphAddNode_v2(asked::cuGraphAddNode_v2& a) {
+CUresult cuGraphAddNode_v2(call_of::cuGraphAddNode_v2& a) {
   using R = api::AddConditionalNodeRecord;
   const auto beside = a.session().making();
   if (!a.session().graphs.conditionals.has(a.record.handle) || a.record.bodies > api::max_bodies)

@@ -39,15 +39,15 @@ std::vector<double> in(Unit unit, const Reported& reported) {
 
 void add(Report& report, const std::string& group, Side side, const Reported& reported) {
   const Unit unit = unit_of(reported);
-  Figure& figure = report.figure({.group = group, .name = reported.name, .unit = unit, .bytes = reported.bytes});
-  figure.side(side) = summary_of(in(unit, reported), more_is_better(unit));
+  Metric& metric = report.metric({.group = group, .name = reported.name, .unit = unit, .bytes = reported.bytes});
+  metric.side(side) = summary_of(in(unit, reported), more_is_better(unit));
 }
 
 void read_all(Measurer& measurer, const Runner& runner, const std::string& group, Side side, Report& report) {
   while (const auto line = measurer.line()) {
     const auto reported = parse_reported(*line);
     if (!reported) runner.fail(side, "the measuring program said '" + line->substr(0, 60) + "'");
-    if (reported->word == "begin") runner.progress().say(std::string(name_of(side)) + ", " + what(group, *reported));
+    if (reported->word == "begin") runner.progress().show(std::string(name_of(side)) + ", " + what(group, *reported));
     if (reported->word == "samples") add(report, group, side, *reported);
     if (reported->word == "left-out")
       report.left_out.push_back(reported->name + ", " + name_of(side) + ": " + reported->reason);

@@ -53,7 +53,7 @@ std::vector<pid_t> processes_of(const Runner& runner, Side side, const Measurer&
 }
 
 void add(Report& report, Side side, const char* name, Unit unit, const std::vector<double>& samples) {
-  report.figure({.group = "latency", .name = name, .unit = unit}).side(side) = summary_of(samples, false);
+  report.metric({.group = "latency", .name = name, .unit = unit}).side(side) = summary_of(samples, false);
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ void measure_idle(Runner& runner, Side side, double seconds, Report& report) {
   std::vector<double> after;
   Used sum;
   for (int round = 0; round < rounds; ++round) {
-    runner.progress().say(std::string(name_of(side)) + ", latency: idle for " +
-                          number_text(seconds * (rounds - round) / rounds) + " s more");
+    runner.progress().show(std::string(name_of(side)) + ", latency: idle for " +
+                           number_text(seconds * (rounds - round) / rounds) + " s more");
     runner.pause(settle);
     const Used before = used_by(processes);
     runner.pause(seconds / rounds);

@@ -34,7 +34,7 @@ fs::path make_folder() {
   return name;
 }
 
-void say_quit() {
+void send_quit() {
   FdPair input = make_pipe_from_us();
   const Fd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
   Child client({.argv = {control}, .in = input.theirs.get(), .out = nothing.get(), .err = nothing.get()});
@@ -81,7 +81,7 @@ std::string MpsDaemon::last_words() const {
 
 MpsDaemon::~MpsDaemon() {
   try {
-    say_quit();
+    send_quit();
   } catch (const std::exception&) {
     process_->signal(SIGTERM);  // without its client it can still be asked so
   }

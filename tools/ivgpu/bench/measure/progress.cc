@@ -8,9 +8,9 @@ namespace ivgpu::bench {
 
 Progress::Progress() : on_(isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() { say(""); }
+Progress::~Progress() { show(""); }
 
-void Progress::say(const std::string& text) const {
+void Progress::show(const std::string& text) const {
   if (on_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 78).c_str());  // one line on any terminal
 }
 

@@ -12,7 +12,7 @@ class Progress {
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void say(const std::string& text) const;
+  void show(const std::string& text) const;
 
  private:
   bool on_;

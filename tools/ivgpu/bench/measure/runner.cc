@@ -52,7 +52,7 @@ void Runner::take_side(Side side) {
   broker_.reset();
   folder_.reset();
   if (side == Side::Native) return;
-  progress_.say("starting the broker");
+  progress_.show("starting the broker");
   folder_.emplace();
   broker_.emplace(install_, options_, folder_->path(), gate_);
 }
@@ -109,7 +109,7 @@ void Runner::pause(double seconds) const {
 }
 
 void Runner::fail(Side side, const std::string& what) const {
-  progress_.say("");
+  progress_.show("");
   if (side == Side::Ivgpu && broker_) broker_->explain(1);
   throw Error(exit_code::missing, std::string("measuring ") + way_of(side) + " failed: " + what);
 }

@@ -21,14 +21,14 @@ Measurers start_several(const Runner& runner, Side side, int count, const std::v
 void first_results(const Runner& runner, Side side, int count, Report& report) {
   std::vector<double> times;
   for (int k = 0; k < count; ++k) {
-    runner.progress().say(std::string(name_of(side)) + ", start: process " + std::to_string(k + 1) + " of " +
-                          std::to_string(count));
+    runner.progress().show(std::string(name_of(side)) + ", start: process " + std::to_string(k + 1) + " of " +
+                           std::to_string(count));
     if (side == Side::Ivgpu) runner.settle();
     Measurer process(runner, side, {"start"});
     times.push_back(samples_of(process, runner, side).samples.front());
     process.finish();
   }
-  report.figure({.group = "start", .name = "first_result", .unit = Unit::Milliseconds}).side(side) =
+  report.metric({.group = "start", .name = "first_result", .unit = Unit::Milliseconds}).side(side) =
       summary_of(times, false);
 }
 
@@ -36,14 +36,14 @@ void first_results(const Runner& runner, Side side, int count, Report& report) {
 void first_results_at_once(const Runner& runner, Side side, int count, int rounds, Report& report) {
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) {
-    runner.progress().say(std::string(name_of(side)) + ", start: " + std::to_string(count) + " processes at once");
+    runner.progress().show(std::string(name_of(side)) + ", start: " + std::to_string(count) + " processes at once");
     if (side == Side::Ivgpu) runner.settle();
     for (const auto& process : start_several(runner, side, count, {"start"})) {
       times.push_back(samples_of(*process, runner, side).samples.front());
       process->finish();
     }
   }
-  report.figure({.group = "start", .name = "first_result", .unit = Unit::Milliseconds, .sessions = count}).side(side) =
+  report.metric({.group = "start", .name = "first_result", .unit = Unit::Milliseconds, .sessions = count}).side(side) =
       summary_of(times, false);
 }
 
@@ -60,15 +60,15 @@ void add_sessions(Report& report, Side side, const std::vector<std::vector<doubl
   }
   Summary summary = summary_of(all, false);
   summary.each = each;
-  report.figure({.group = "sessions", .name = "launch_synchronize", .unit = Unit::Microseconds, .sessions = count})
+  report.metric({.group = "sessions", .name = "launch_synchronize", .unit = Unit::Microseconds, .sessions = count})
       .side(side) = summary;
-  report.figure({.group = "sessions", .name = "kernels", .unit = Unit::KernelsPerMillisecond, .sessions = count})
+  report.metric({.group = "sessions", .name = "kernels", .unit = Unit::KernelsPerMillisecond, .sessions = count})
       .side(side) = summary_of({rate}, true);
 }
 
 void sessions_at_once(Runner& runner, Side side, int count, const std::string& seconds, Report& report) {
   runner.take_side(side);
-  runner.progress().say(std::string(name_of(side)) + ", sessions: " + std::to_string(count) + " at once");
+  runner.progress().show(std::string(name_of(side)) + ", sessions: " + std::to_string(count) + " at once");
   const Measurers processes = start_several(runner, side, count, {"session", seconds});
   for (const auto& process : processes) process->expect_ready();
   if (side == Side::Ivgpu) runner.settle();

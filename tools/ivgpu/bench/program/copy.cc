@@ -23,7 +23,7 @@ struct Memory {
 
 void one_size(const Memory& memory, bool to_device, std::size_t bytes, const Effort& effort) {
   const std::string name = std::string(memory.kind) + (to_device ? "_h2d" : "_d2h");
-  tell_begin(name.c_str(), bytes);
+  report_begin(name.c_str(), bytes);
   std::vector<double> samples;
   const auto begun = Clock::now();
   constexpr int warm_up = 2;
@@ -36,7 +36,7 @@ void one_size(const Memory& memory, bool to_device, std::size_t bytes, const Eff
     if (i >= 0) samples.push_back(microseconds_since(start));
     if (i >= effort.least && microseconds_since(begun) > effort.enough) break;
   }
-  tell_samples(name.c_str(), bytes, samples);
+  report_samples(name.c_str(), bytes, samples);
 }
 
 void all_sizes(const Memory& memory, const Effort& effort) {
@@ -50,7 +50,7 @@ void all_sizes(const Memory& memory, const Effort& effort) {
 
 void leave_out(const char* kind, const Effort& effort) {
   const std::string reason = "no pinned memory of " + std::to_string(effort.largest >> 20) + " MiB";
-  for (const char* way : {"_h2d", "_d2h"}) tell_left_out((kind + std::string(way)).c_str(), 0, reason.c_str());
+  for (const char* way : {"_h2d", "_d2h"}) report_left_out((kind + std::string(way)).c_str(), 0, reason.c_str());
 }
 
 }  // namespace
@@ -58,8 +58,8 @@ void leave_out(const char* kind, const Effort& effort) {
 void copy(bool quick) {
   const Effort effort = quick ? Effort{1 << 20, 2, 5, 5e3} : Effort{256 << 20, 5, 400, 120e3};
   open_device();
-  say_ready();
-  if (!told_to_go()) return;
+  report_ready();
+  if (!must_go()) return;
   CUdeviceptr device = 0;
   CHECK(cuMemAlloc(&device, effort.largest));
   void* pinned = nullptr;

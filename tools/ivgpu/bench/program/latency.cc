@@ -55,8 +55,8 @@ void small_memory(int n) {
 
 void latency(bool quick) {
   const Device device = open_device();
-  say_ready();
-  if (!told_to_go()) return;
+  report_ready();
+  if (!must_go()) return;
   const int n = quick ? 40 : 2000;
   launches(device, n, quick);
   questions(device, n);

@@ -200,14 +200,14 @@ void run(const Kind& kind, Load& load, double seconds) {
   std::sort(times.begin(), times.end());
   double sum = 0;
   for (const double time : times) sum += time;
-  tell_samples(
+  report_samples(
       kind.name, 0,
       {rate, sum / static_cast<double>(times.size()), times[times.size() / 2], times[times.size() * 99 / 100]});
 }
 
 }  // namespace
 
-void speed() { tell_samples("speed", 0, {Load().measured_rounds_per_us()}); }
+void speed() { report_samples("speed", 0, {Load().measured_rounds_per_us()}); }
 
 void load(const std::string& name, double seconds, double rounds_per_us) {
   const auto kind = std::ranges::find_if(kinds(), [&](const Kind& one) { return name == one.name; });
@@ -215,8 +215,8 @@ void load(const std::string& name, double seconds, double rounds_per_us) {
   if (!(rounds_per_us > 0)) fail(name.c_str(), "the GPU's speed is no positive number");
   Load load(rounds_per_us);
   kind->once(load);
-  say_ready();
-  while (told_to_go()) run(*kind, load, seconds);
+  report_ready();
+  while (must_go()) run(*kind, load, seconds);
 }
 
 }  // namespace measure

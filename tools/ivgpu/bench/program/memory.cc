@@ -80,14 +80,14 @@ void free_blocks(const std::vector<Block>& blocks, std::size_t bytes) {
 }
 
 // In turns, so that what the machine does meanwhile meets all kinds alike.
-void copy_in_turns(const std::vector<Block>& blocks, bool to_device, const MemoryEffort& effort) {
+void copy_alternately(const std::vector<Block>& blocks, bool to_device, const MemoryEffort& effort) {
   constexpr int warm_up = 2;
-  std::vector<Turn> turns;
+  std::vector<Series> all_series;
   for (const Block& block : blocks)
-    turns.emplace_back(block.kind + std::string(to_device ? "_h2d" : "_d2h"), effort.block, warm_up);
+    all_series.emplace_back(block.kind + std::string(to_device ? "_h2d" : "_d2h"), effort.block, warm_up);
   for (int i = 0; i < effort.copies + warm_up; ++i) {
     for (std::size_t k = 0; k < blocks.size(); ++k) {
-      turns[k].time([&, &block = blocks[k]] {
+      all_series[k].time([&, &block = blocks[k]] {
         if (to_device)
           CHECK(cuMemcpyHtoD(block.device, block.host, effort.block));
         else
@@ -95,7 +95,7 @@ void copy_in_turns(const std::vector<Block>& blocks, bool to_device, const Memor
       });
     }
   }
-  for (const Turn& turn : turns) turn.tell();
+  for (const Series& series : all_series) series.report();
 }
 
 bool is_filled(const Block& block, std::size_t bytes) {
@@ -114,7 +114,7 @@ bool is_given(CUresult result, const char* call, const Names& names, std::size_t
   }
   const std::string function(call, std::strcspn(call, "("));
   const char* const why = result == CUDA_ERROR_NOT_SUPPORTED ? " is not supported" : " finds too little memory";
-  for (const std::string& name : names) tell_left_out(name.c_str(), bytes, (function + why).c_str());
+  for (const std::string& name : names) report_left_out(name.c_str(), bytes, (function + why).c_str());
   return false;
 }
 
@@ -123,7 +123,7 @@ bool has(CUdevice device, CUdevice_attribute attribute, const char* what, const 
   CHECK(cuDeviceGetAttribute(&there, attribute, device));
   if (there != 0) return true;
   for (const std::string& name : names)
-    tell_left_out(name.c_str(), bytes, ("the device has no " + std::string(what)).c_str());
+    report_left_out(name.c_str(), bytes, ("the device has no " + std::string(what)).c_str());
   return false;
 }
 
@@ -162,7 +162,7 @@ CUdeviceptr address_on_device(void* host) {
 void registrations(const MemoryEffort& effort) {
   constexpr int warm_up = 1;
   const std::string size = size_in_name(effort.block);
-  Turn begin("register_" + size, 0, warm_up), end("unregister_" + size, 0, warm_up);
+  Series begin("register_" + size, 0, warm_up), end("unregister_" + size, 0, warm_up);
   for (int i = 0; i < effort.registrations + warm_up; ++i) {
     void* const at = touched_memory(effort.block);
     CUresult result = CUDA_SUCCESS;
@@ -176,16 +176,16 @@ void registrations(const MemoryEffort& effort) {
     if (!is_as_touched(at, effort.block)) fail("registered memory", "its contents are others afterwards");
     unmap(at, effort.block);
   }
-  begin.tell();
-  end.tell();
+  begin.report();
+  end.report();
 }
 
 void registered_copies(const MemoryEffort& effort) {
   const std::vector<Block> blocks = blocks_of(effort.block);
   for (const Block& block : blocks) std::memset(block.host, block.fill, effort.block);
-  copy_in_turns(blocks, true, effort);
+  copy_alternately(blocks, true, effort);
   for (const Block& block : blocks) std::memset(block.host, 0, effort.block);
-  copy_in_turns(blocks, false, effort);
+  copy_alternately(blocks, false, effort);
   for (const Block& block : blocks)
     if (!is_filled(block, effort.block)) fail(block.kind, "what was copied is not what came back");
   free_blocks(blocks, effort.block);
@@ -193,8 +193,8 @@ void registered_copies(const MemoryEffort& effort) {
 
 void memory(bool quick) {
   const Device device = open_device();
-  say_ready();
-  if (!told_to_go()) return;
+  report_ready();
+  if (!must_go()) return;
   const MemoryEffort effort = effort_for(device.device, quick);
   registrations(effort);
   registered_copies(effort);

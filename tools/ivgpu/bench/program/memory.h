@@ -36,10 +36,10 @@ void virtual_memory(const Device& device, const MemoryEffort& effort);
 void pools(const Device& device, const MemoryEffort& effort);
 
 // A figure that is sampled in turns with others. The first `warm_up` samples are not told.
-class Turn {
+class Series {
  public:
-  Turn(std::string name, std::size_t bytes, int warm_up) : name_(std::move(name)), bytes_(bytes), warm_up_(warm_up) {
-    tell_begin(name_.c_str(), bytes_);
+  Series(std::string name, std::size_t bytes, int warm_up) : name_(std::move(name)), bytes_(bytes), warm_up_(warm_up) {
+    report_begin(name_.c_str(), bytes_);
   }
 
   template <class F>
@@ -51,7 +51,7 @@ class Turn {
   void took(double microseconds) {
     if (taken_++ >= warm_up_) samples_.push_back(microseconds);
   }
-  void tell() const { tell_samples(name_.c_str(), bytes_, samples_); }
+  void report() const { report_samples(name_.c_str(), bytes_, samples_); }
 
  private:
   std::string name_;

@@ -163,10 +163,10 @@ void time_texture(CUtexObject texture, const MemoryEffort& effort, double expect
   void* parameters[] = {&texture, &edge_bits, &passes, sums.address()};
   const CUfunction kernel = memory_kernel("sample_texture");
   Timed timed;
-  Turn turn("texture_kernel", 0, warm_up);
-  for (int i = 0; i < effort.textures + warm_up; ++i) turn.took(timed.microseconds(kernel, effort.grid, parameters));
+  Series series("texture_kernel", 0, warm_up);
+  for (int i = 0; i < effort.textures + warm_up; ++i) series.took(timed.microseconds(kernel, effort.grid, parameters));
   if (sums.all<double>() != expected * passes) fail("texture_kernel", "it has sampled something else");
-  turn.tell();
+  series.report();
   sums.free();
 }
 
@@ -177,11 +177,11 @@ void reading_kernels(const Device& device, const MemoryEffort& effort) {
   const std::vector<Source> sources = sources_of(device.device, effort.read);
   const CUfunction kernel = memory_kernel("read_words");
   std::uint32_t expected = 0;
-  std::vector<Turn> turns;
+  std::vector<Series> all_series;
   std::vector<Sums<std::uint32_t>> sums;
   for (const Source& source : sources) {
     expected = fill(source, effort.read);
-    turns.emplace_back(source.name, effort.read, warm_up);
+    all_series.emplace_back(source.name, effort.read, warm_up);
     sums.emplace_back(effort.grid);
   }
   Timed timed;
@@ -190,12 +190,12 @@ void reading_kernels(const Device& device, const MemoryEffort& effort) {
     for (std::size_t k = 0; k < sources.size(); ++k) {
       CUdeviceptr from = sources[k].device;
       void* parameters[] = {&from, &vectors, sums[k].address()};
-      turns[k].took(timed.microseconds(kernel, effort.grid, parameters));
+      all_series[k].took(timed.microseconds(kernel, effort.grid, parameters));
     }
   }
   for (std::size_t k = 0; k < sources.size(); ++k) {
     if (sums[k].all<std::uint32_t>() != expected) fail(sources[k].name, "the sum is wrong");
-    turns[k].tell();
+    all_series[k].report();
     sums[k].free();
   }
   free_sources(sources, effort.read);

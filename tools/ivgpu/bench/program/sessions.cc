@@ -28,14 +28,14 @@ void start(const char* library) {
   CHECK(cuMemcpyDtoH(&result, at, sizeof result));
   const double took = microseconds_since(begun);
   if (result != value) fail("the first result", "it is wrong");
-  tell_samples("first_result", 0, {took / 1000});
+  report_samples("first_result", 0, {took / 1000});
 }
 
 void session(double seconds) {
   const Device device = open_device();
   timed_launch(device);
-  say_ready();
-  if (!told_to_go()) return;
+  report_ready();
+  if (!must_go()) return;
   const double half = seconds / 2 * 1e6;
   std::vector<double> samples;
   const auto begun = Clock::now();
@@ -49,15 +49,15 @@ void session(double seconds) {
     kernels += 20;
   } while (microseconds_since(middle) < half);
   const double rate = static_cast<double>(kernels) / microseconds_since(middle) * 1e3;
-  tell_samples("launch_synchronize", 0, samples);
-  tell_samples("kernels", 0, {rate});
+  report_samples("launch_synchronize", 0, samples);
+  report_samples("kernels", 0, {rate});
 }
 
 void idle() {
   const Device device = open_device();
   for (int i = 0; i < 100; ++i) timed_launch(device);
-  say_ready();
-  while (told_to_go()) tell_samples("call_after_idle", 0, {timed_launch(device)});
+  report_ready();
+  while (must_go()) report_samples("call_after_idle", 0, {timed_launch(device)});
 }
 
 }  // namespace measure

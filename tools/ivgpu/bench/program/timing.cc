@@ -18,30 +18,30 @@ bool is_wanted(const char* name) {
   return wanted().empty() || wanted().find("," + std::string(name) + ",") != std::string::npos;
 }
 
-void say_ready() {
+void report_ready() {
   std::printf("ready\n");
   std::fflush(stdout);
 }
 
-bool told_to_go() {
+bool must_go() {
   for (int c = std::getchar(); c != EOF; c = std::getchar())
     if (c == '\n') return true;
   return false;
 }
 
-void tell_begin(const char* name, std::size_t bytes) {
+void report_begin(const char* name, std::size_t bytes) {
   std::printf("begin %s %zu\n", name, bytes);
   std::fflush(stdout);
 }
 
-void tell_samples(const char* name, std::size_t bytes, const std::vector<double>& samples) {
+void report_samples(const char* name, std::size_t bytes, const std::vector<double>& samples) {
   std::printf("samples %s %zu", name, bytes);
   for (const double sample : samples) std::printf(" %.6g", sample);
   std::printf("\n");
   std::fflush(stdout);
 }
 
-void tell_left_out(const char* name, std::size_t bytes, const char* reason) {
+void report_left_out(const char* name, std::size_t bytes, const char* reason) {
   std::printf("left-out %s %zu %s\n", name, bytes, reason);
   std::fflush(stdout);
 }

@@ -27,12 +27,12 @@ void measure_only(const std::string& names);
 bool is_wanted(const char* name);
 
 // "ready", and then a line on standard input: so that others can be ready, too. False where none comes any more.
-void say_ready();
-bool told_to_go();
+void report_ready();
+bool must_go();
 
-void tell_begin(const char* name, std::size_t bytes = 0);
-void tell_samples(const char* name, std::size_t bytes, const std::vector<double>& samples);
-void tell_left_out(const char* name, std::size_t bytes, const char* reason);
+void report_begin(const char* name, std::size_t bytes = 0);
+void report_samples(const char* name, std::size_t bytes, const std::vector<double>& samples);
+void report_left_out(const char* name, std::size_t bytes, const char* reason);
 
 struct Plan {
   const char* name;
@@ -46,7 +46,7 @@ struct Plan {
 template <class F>
 void time_each(const Plan& plan, F f) {
   if (!is_wanted(plan.name)) return;
-  tell_begin(plan.name);
+  report_begin(plan.name);
   const int warm_up = plan.samples / 10 + 1;
   std::vector<double> samples;
   samples.reserve(static_cast<std::size_t>(plan.samples));
@@ -58,7 +58,7 @@ void time_each(const Plan& plan, F f) {
     if (i >= warm_up) samples.push_back(took);
   }
   CHECK(cuCtxSynchronize());
-  tell_samples(plan.name, 0, samples);
+  report_samples(plan.name, 0, samples);
 }
 
 // An empty kernel with eight parameters, on the default stream.

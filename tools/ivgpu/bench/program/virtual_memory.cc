@@ -39,7 +39,7 @@ void granularity(const CUmemAllocationProp& place, int samples) {
 // The life of one piece of memory, call by call.
 void pieces(const CUmemAllocationProp& place, int samples) {
   const int warm_up = samples / 10 + 1;
-  Turn reserve("vmm_reserve", 0, warm_up), create("vmm_create", 0, warm_up), map("vmm_map", 0, warm_up),
+  Series reserve("vmm_reserve", 0, warm_up), create("vmm_create", 0, warm_up), map("vmm_map", 0, warm_up),
       access("vmm_set_access", 0, warm_up), unmap("vmm_unmap", 0, warm_up), release("vmm_release", 0, warm_up),
       address_free("vmm_address_free", 0, warm_up);
   const CUmemAccessDesc both{.location = place.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -56,7 +56,7 @@ void pieces(const CUmemAllocationProp& place, int samples) {
     release.time([&] { CHECK(cuMemRelease(memory)); });
     address_free.time([&] { CHECK(cuMemAddressFree(at, range)); });
   }
-  for (const Turn* turn : {&reserve, &create, &map, &access, &unmap, &release, &address_free}) turn->tell();
+  for (const Series* series : {&reserve, &create, &map, &access, &unmap, &release, &address_free}) series->report();
 }
 
 // ---- pools ---------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ void keep_memory(CUdevice device) {
 
 void pool_calls(CUstream stream, int samples) {
   const int rounds = samples / burst + 1;
-  Turn allocate("pool_allocate", 0, burst), free("pool_free", 0, burst);
+  Series allocate("pool_allocate", 0, burst), free("pool_free", 0, burst);
   std::array<CUdeviceptr, burst> blocks{};
   for (int round = 0; round < rounds + 1; ++round) {
     for (CUdeviceptr& block : blocks) allocate.time([&] { CHECK(cuMemAllocAsync(&block, small, stream)); });
@@ -86,8 +86,8 @@ void pool_calls(CUstream stream, int samples) {
     for (const CUdeviceptr block : blocks) free.time([&] { CHECK(cuMemFreeAsync(block, stream)); });
     CHECK(cuStreamSynchronize(stream));
   }
-  allocate.tell();
-  free.tell();
+  allocate.report();
+  free.report();
 }
 
 void pool_pairs(CUstream stream, int samples) {

@@ -20,7 +20,7 @@ double slower_by(double before, double now, Unit unit) {
   return below > 0 ? above / below - 1 : 0;
 }
 
-std::optional<Change> change_of(const Figure& before, const Figure& now, double margin) {
+std::optional<Change> change_of(const Metric& before, const Metric& now, double margin) {
   if (!before.ivgpu || !now.ivgpu) return std::nullopt;
   Change change{.label = now.label(), .what = name_of(now.unit)};
   if (before.ratio() && now.ratio())
@@ -64,11 +64,11 @@ bool Comparison::worse() const {
 
 Comparison compare(const Report& before, const Report& now, double margin) {
   Comparison comparison{{}, differences_of(before.setting, now.setting)};
-  for (const Figure& figure : now.figures) {
+  for (const Metric& metric : now.metrics) {
     const auto old =
-        std::find_if(before.figures.begin(), before.figures.end(), [&](const Figure& f) { return f.is(figure); });
-    if (old == before.figures.end()) continue;
-    if (const auto change = change_of(*old, figure, margin)) comparison.changes.push_back(*change);
+        std::find_if(before.metrics.begin(), before.metrics.end(), [&](const Metric& f) { return f.is(metric); });
+    if (old == before.metrics.end()) continue;
+    if (const auto change = change_of(*old, metric, margin)) comparison.changes.push_back(*change);
   }
   return comparison;
 }

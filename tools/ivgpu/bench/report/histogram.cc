@@ -35,33 +35,33 @@ std::string axis(const Bins& bins, Unit unit) {
 }
 
 // True if a sample is one call, and not the mean of several.
-bool tells_something(const Figure& figure) {
+bool has_samples(const Metric& metric) {
   static constexpr std::array<const char*, 6> single = {
       "launch_issue",     "launch_synchronize", "20_launches_synchronize",
       "copy_4_bytes_h2d", "copy_4_bytes_d2h",   "empty_call"};
-  return std::find(single.begin(), single.end(), figure.name) != single.end();
+  return std::find(single.begin(), single.end(), metric.name) != single.end();
 }
 
 }  // namespace
 
-std::string histogram_text(const Figure& figure, Letters letters) {
+std::string histogram_text(const Metric& metric, Letters letters) {
   std::vector<const Summary*> summaries;
-  for (const auto* side : {&figure.native, &figure.ivgpu})
+  for (const auto* side : {&metric.native, &metric.ivgpu})
     if (*side && (*side)->samples.size() >= too_few) summaries.push_back(&**side);
   if (summaries.empty()) return {};
   const Bins bins = bins_for(summaries, bins_wide);
-  std::string text = figure.label() + "\n";
+  std::string text = metric.label() + "\n";
   for (const Summary* s : summaries) {
-    const bool native = figure.native && s == &*figure.native;
+    const bool native = metric.native && s == &*metric.native;
     text += std::string(native ? "  native  " : "  ivgpu   ") + bars(histogram(s->samples, bins), letters) + "\n";
   }
-  return text + axis(bins, figure.unit);
+  return text + axis(bins, metric.unit);
 }
 
 std::string histograms_text(const Report& report, Letters letters) {
   std::string text;
-  for (const Figure& figure : report.figures)
-    if (tells_something(figure)) text += histogram_text(figure, letters);
+  for (const Metric& metric : report.metrics)
+    if (has_samples(metric)) text += histogram_text(metric, letters);
   if (text.empty()) return {};
   return "\nDistributions, best to 99th percentile (what is slower counts for the last column):\n" + text;
 }

@@ -25,13 +25,13 @@ json summary_as_json(const Summary& summary) {
   return out;
 }
 
-json figure_as_json(const Figure& figure) {
-  json out = {{"group", figure.group}, {"name", figure.name}, {"unit", name_of(figure.unit)}};
-  if (figure.bytes != 0) out["bytes"] = figure.bytes;
-  if (figure.sessions != 0) out["sessions"] = figure.sessions;
-  if (figure.native) out["native"] = summary_as_json(*figure.native);
-  if (figure.ivgpu) out["ivgpu"] = summary_as_json(*figure.ivgpu);
-  if (const auto ratio = figure.ratio()) out["ratio"] = *ratio;
+json metric_as_json(const Metric& metric) {
+  json out = {{"group", metric.group}, {"name", metric.name}, {"unit", name_of(metric.unit)}};
+  if (metric.bytes != 0) out["bytes"] = metric.bytes;
+  if (metric.sessions != 0) out["sessions"] = metric.sessions;
+  if (metric.native) out["native"] = summary_as_json(*metric.native);
+  if (metric.ivgpu) out["ivgpu"] = summary_as_json(*metric.ivgpu);
+  if (const auto ratio = metric.ratio()) out["ratio"] = *ratio;
   return out;
 }
 
@@ -65,17 +65,17 @@ Summary summary_from(const json& in) {
   return summary;
 }
 
-Figure figure_from(const json& in) {
+Metric metric_from(const json& in) {
   const auto unit = unit_named(in.at("unit"));
   if (!unit) throw std::invalid_argument("a unit that this ivgpu does not know");
-  Figure figure{.group = in.at("group"),
+  Metric metric{.group = in.at("group"),
                 .name = in.at("name"),
                 .unit = *unit,
                 .bytes = in.value("bytes", std::uint64_t{0}),
                 .sessions = in.value("sessions", 0)};
-  if (in.contains("native")) figure.native = summary_from(in.at("native"));
-  if (in.contains("ivgpu")) figure.ivgpu = summary_from(in.at("ivgpu"));
-  return figure;
+  if (in.contains("native")) metric.native = summary_from(in.at("native"));
+  if (in.contains("ivgpu")) metric.ivgpu = summary_from(in.at("ivgpu"));
+  return metric;
 }
 
 Setting setting_from(const json& in) {
@@ -100,7 +100,7 @@ Setting setting_from(const json& in) {
 
 std::string as_json(const Report& report) {
   json out = {{"format", format}, {"setting", setting_as_json(report.setting)}, {"figures", json::array()}};
-  for (const Figure& figure : report.figures) out["figures"].push_back(figure_as_json(figure));
+  for (const Metric& metric : report.metrics) out["figures"].push_back(metric_as_json(metric));
   out["left_out"] = report.left_out;
   return out.dump(1, ' ', true, json::error_handler_t::replace) + "\n";
 }
@@ -113,7 +113,7 @@ Report report_from_json(const std::string& text, const std::string& file) {
                                       ", and this one knows " + std::to_string(format));
   try {
     Report report{setting_from(in.at("setting")), {}, {}};
-    for (const json& figure : in.at("figures")) report.figures.push_back(figure_from(figure));
+    for (const json& metric : in.at("figures")) report.metrics.push_back(metric_from(metric));
     return report;
   } catch (const std::exception& failed) {
     throw Error(exit_code::usage, file + " is not complete: " + failed.what());

@@ -29,33 +29,33 @@ std::optional<Unit> unit_named(const std::string& name) {
 
 bool more_is_better(Unit unit) { return unit == Unit::GigabytesPerSecond || unit == Unit::KernelsPerMillisecond; }
 
-std::string Figure::label() const {
+std::string Metric::label() const {
   if (bytes != 0) return name + " " + size_text(bytes);
   if (sessions != 0) return name + " x" + std::to_string(sessions);
   return name;
 }
 
-std::optional<double> Figure::ratio() const {
+std::optional<double> Metric::ratio() const {
   if (!native || !ivgpu) return std::nullopt;
   return quotient(ivgpu->p50, native->p50);
 }
 
-std::optional<double> Figure::ratio_of_p99() const {
+std::optional<double> Metric::ratio_of_p99() const {
   if (!native || !ivgpu) return std::nullopt;
   return quotient(ivgpu->p99, native->p99);
 }
 
-bool Figure::is(const Figure& other) const {
+bool Metric::is(const Metric& other) const {
   return group == other.group && name == other.name && unit == other.unit && bytes == other.bytes &&
          sessions == other.sessions;
 }
 
-Figure& Report::figure(const Figure& like) {
-  const auto found = std::find_if(figures.begin(), figures.end(), [&](const Figure& f) { return f.is(like); });
-  if (found != figures.end()) return *found;
-  figures.push_back(
+Metric& Report::metric(const Metric& like) {
+  const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const Metric& f) { return f.is(like); });
+  if (found != metrics.end()) return *found;
+  metrics.push_back(
       {.group = like.group, .name = like.name, .unit = like.unit, .bytes = like.bytes, .sessions = like.sessions});
-  return figures.back();
+  return metrics.back();
 }
 
 std::string size_text(std::uint64_t bytes) {

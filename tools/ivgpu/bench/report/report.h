@@ -21,7 +21,7 @@ const char* name_of(Unit unit);
 std::optional<Unit> unit_named(const std::string& name);
 bool more_is_better(Unit unit);
 
-struct Figure {
+struct Metric {
   std::string group;  // latency, copy, memory, start or sessions
   std::string name;
   Unit unit = Unit::Microseconds;
@@ -32,7 +32,7 @@ struct Figure {
   std::string label() const;            // the name, with size or number of sessions
   std::optional<double> ratio() const;  // ivgpu to native, of the medians
   std::optional<double> ratio_of_p99() const;
-  bool is(const Figure& other) const;  // the same thing measured
+  bool is(const Metric& other) const;  // the same thing measured
   std::optional<Summary>& side(Side side) { return side == Side::Native ? native : ivgpu; }
 };
 
@@ -55,11 +55,11 @@ struct Setting {
 
 struct Report {
   Setting setting;
-  std::vector<Figure> figures;
+  std::vector<Metric> metrics;
   std::vector<std::string> left_out;  // a sentence each
 
   // The figure of that description, made where it is not there yet.
-  Figure& figure(const Figure& like);
+  Metric& metric(const Metric& like);
 };
 
 // "4 KiB", "256 MiB"

@@ -33,11 +33,11 @@ std::string ratio_text(const std::optional<double>& ratio) {
   return text;
 }
 
-Row row_of(const Figure& figure) {
-  Row row = {figure.label()};
-  add_side(row, figure.native);
-  add_side(row, figure.ivgpu);
-  row.insert(row.end(), {ratio_text(figure.ratio()), ratio_text(figure.ratio_of_p99()), name_of(figure.unit)});
+Row row_of(const Metric& metric) {
+  Row row = {metric.label()};
+  add_side(row, metric.native);
+  add_side(row, metric.ivgpu);
+  row.insert(row.end(), {ratio_text(metric.ratio()), ratio_text(metric.ratio_of_p99()), name_of(metric.unit)});
   return row;
 }
 
@@ -48,14 +48,14 @@ std::string spread_text(const Summary& summary) {
   return number_text(least->p50) + " to " + number_text(most->p50);
 }
 
-Row session_row(const Figure& figure) {
+Row session_row(const Metric& metric) {
   const auto worst_p99 = [](const Summary& s) {
     const auto worst = std::max_element(s.each.begin(), s.each.end(),
                                         [](const OneSession& a, const OneSession& b) { return a.p99 < b.p99; });
     return number_text(worst->p99);
   };
-  Row row = {figure.label()};
-  for (const auto* side : {&figure.native, &figure.ivgpu}) {
+  Row row = {metric.label()};
+  for (const auto* side : {&metric.native, &metric.ivgpu}) {
     const bool known = *side && !(*side)->each.empty();
     row.push_back(known ? spread_text(**side) : "-");
     row.push_back(known ? worst_p99(**side) : "-");
@@ -64,22 +64,22 @@ Row session_row(const Figure& figure) {
 }
 
 // Shows whether each of several sessions gets its share.
-std::string sessions_text(const std::vector<const Figure*>& figures, Style style) {
+std::string sessions_text(const std::vector<const Metric*>& metrics, Style style) {
   std::vector<Row> rows;
-  for (const Figure* f : figures)
+  for (const Metric* f : metrics)
     if ((f->native && f->native->each.size() > 1) || (f->ivgpu && f->ivgpu->each.size() > 1))
       rows.push_back(session_row(*f));
   if (rows.empty()) return {};
   return "\n" + as_table({"each session, us", "native p50", "worst p99", "ivgpu p50", "worst p99"}, rows, style);
 }
 
-std::string group_text(const std::string& group, const std::vector<const Figure*>& figures, Style style) {
+std::string group_text(const std::string& group, const std::vector<const Metric*>& metrics, Style style) {
   std::vector<Row> rows;
-  for (const Figure* figure : figures) rows.push_back(row_of(*figure));
+  for (const Metric* metric : metrics) rows.push_back(row_of(*metric));
   return "\n" +
          as_table({group, "native p50", "p99", "worst", "ivgpu p50", "p99", "worst", "ratio p50", "p99", "unit"}, rows,
                   style) +
-         sessions_text(figures, style);
+         sessions_text(metrics, style);
 }
 
 std::string switches_text(const Setting& setting) {
@@ -116,15 +116,15 @@ std::string setting_text(const Setting& s, Style style) {
   return text;
 }
 
-std::string figures_text(const Report& report, Style style) {
-  std::vector<std::pair<std::string, std::vector<const Figure*>>> groups;
-  for (const Figure& figure : report.figures) {
-    auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == figure.group; });
-    if (found == groups.end()) found = groups.insert(groups.end(), {figure.group, {}});
-    found->second.push_back(&figure);
+std::string metrics_text(const Report& report, Style style) {
+  std::vector<std::pair<std::string, std::vector<const Metric*>>> groups;
+  for (const Metric& metric : report.metrics) {
+    auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == metric.group; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {metric.group, {}});
+    found->second.push_back(&metric);
   }
   std::string text;
-  for (const auto& [group, figures] : groups) text += group_text(group, figures, style);
+  for (const auto& [group, metrics] : groups) text += group_text(group, metrics, style);
   for (const std::string& sentence : report.left_out) text += "\nLeft out: " + sentence + ".\n";
   return text;
 }

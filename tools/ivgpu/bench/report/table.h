@@ -17,6 +17,6 @@ std::string as_table(const std::vector<std::string>& head, const std::vector<std
 std::string setting_text(const Setting& setting, Style style);
 
 // A table for each group, in the order in which the groups appear.
-std::string figures_text(const Report& report, Style style);
+std::string metrics_text(const Report& report, Style style);
 
 }  // namespace ivgpu::bench

@@ -81,7 +81,7 @@ struct Rounds {
 // warmer and, where its power is bounded, slower.
 Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_leases, int pairs, const Terms& terms) {
   Rounds rounds;
-  runner.progress().say("natively and through ivgpu: " + std::string(mix.name));
+  runner.progress().show("natively and through ivgpu: " + std::string(mix.name));
   runner.take_side(Side::Native);
   Crowd native(runner, Side::Native, mix, terms);
   runner.take_side(Side::Ivgpu);

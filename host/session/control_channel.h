@@ -1,0 +1,56 @@
+// The worker's side of the control channel once it serves: the session borrows device memory through it, and learns
+// that it must end.
+//
+// A channel's thread sends a question and sleeps; the doorbell thread, the only reader of the socket, wakes it. A grant
+// that its thread did not wait for goes back to the broker. The broker is trusted. A new broker may not know the open
+// question, so it is sent again; an unexpected second answer is discarded.
+//
+// Thread-safety: borrow() and room() from any thread, one at a time; hear() from the doorbell thread.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "host/base/process/control.h"
+#include "host/base/process/liveness_pipe.h"
+#include "host/session/memory/device_memory.h"
+
+namespace host {
+
+class ControlChannel : public MemoryReserver {
+ public:
+  // `control`: the socket, which the caller owns. The other arguments are LivenessPipe's.
+  explicit ControlChannel(int control, int life = -1, std::chrono::milliseconds outlive = {},
+                          bool doorbell_by_broker = false)
+      : liveness_pipe(life, outlive, doorbell_by_broker), control_(control) {}
+
+  std::uint64_t reserve(unsigned device, std::uint64_t bytes) override;
+  std::optional<Headroom> headroom(unsigned device) override;
+
+  // Reads pending messages. False if the broker has closed the socket, so that the worker must end.
+  bool hear(DeviceMemory& memory);
+  // Ends all questions, open and future, without an answer, because hear() is not called any more.
+  void close();
+
+  worker::LivenessPipe liveness_pipe;  // used by the doorbell thread alone
+
+ private:
+  using Message = worker::MemoryMessage;
+  std::optional<Message> ask(worker::MemoryWord word, unsigned device, std::uint64_t bytes);
+  bool send_message(worker::MemoryWord word, unsigned device, std::uint32_t sequence, std::uint64_t bytes) const;
+  void answered(const Message& answer);
+  void ask_again();
+
+  const int control_;
+  std::mutex mutex_;  // for the members below
+  std::condition_variable news_;
+  std::uint32_t sequence_ = 0;  // of the last question
+  bool waiting_ = false, closed_ = false;
+  Message question_{};  // valid while waiting_
+  std::optional<Message> answer_;
+};
+
+}  // namespace host

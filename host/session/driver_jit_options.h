@@ -1,0 +1,38 @@
+// JIT options for the driver: the guest's numbers, and the worker's log buffers in place of the program's. The driver
+// writes to the buffers and to some of the values.
+//
+// Options must have been checked. A driver may keep the addresses until the load or link ends, so this object must live
+// as long and must not move.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ring/api/cuda.h"
+#include "ring/wire/record.h"
+
+namespace host {
+
+class DriverJitOptions {
+ public:
+  DriverJitOptions(std::vector<CUjit_option> names, const std::vector<std::uint64_t>& values);
+  DriverJitOptions(const DriverJitOptions&) = delete;
+  DriverJitOptions& operator=(const DriverJitOptions&) = delete;
+
+  unsigned count() const { return static_cast<unsigned>(names_.size()); }
+  CUjit_option* names() { return names_.data(); }
+  void** values() { return values_.data(); }
+  std::uint64_t log_bytes() const { return info_.size() + error_.size(); }
+
+  // Appends the values that the driver has left and the logs to a reply.
+  void report(ring::Writer& reply) const;
+
+ private:
+  void add_log_buffers();
+
+  std::vector<CUjit_option> names_;
+  std::vector<void*> values_;
+  std::vector<char> info_, error_;
+};
+
+}  // namespace host

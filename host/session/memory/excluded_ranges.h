@@ -1,0 +1,45 @@
+// The excluded ranges: addresses that the driver must not use, since the guest's process has other mappings there
+// (docs/design/004-reservation.md). The driver places memory like any Linux mapping. The worker therefore maps the free
+// parts of these ranges without access rights, which uses addresses but no memory. The mappings last as long as the
+// session.
+//
+// Trust: the guest names the ranges. They are bounded in number and size, and never replace the worker's mappings. A
+// bogus range only takes addresses from its own session.
+//
+// Thread-safety: any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "ring/api/cuda.h"
+
+namespace host {
+
+class ExcludedRanges {
+ public:
+  ExcludedRanges() = default;
+  ~ExcludedRanges();
+  ExcludedRanges(const ExcludedRanges&) = delete;
+  ExcludedRanges& operator=(const ExcludedRanges&) = delete;
+
+  // Excludes the free parts of [start, start + bytes). CUDA_ERROR_OUT_OF_MEMORY if the session has excluded too much.
+  // Preconditions: both are multiples of ring::huge_page, and the range ends below api::end_of_addresses.
+  CUresult add(std::uint64_t start, std::uint64_t bytes);
+
+ private:
+  struct Piece {
+    std::uint64_t start, bytes;
+  };
+  bool take(std::uint64_t start, std::uint64_t bytes);
+  void take_what_is_free(std::uint64_t start, std::uint64_t bytes, std::uint64_t piece);
+
+  std::mutex mutex_;
+  std::vector<Piece> taken_;  // adjacent pieces are merged
+  std::size_t ranges_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace host

@@ -1,0 +1,94 @@
+// Managed variables of the session's modules and libraries, and their shadow copies in the arena
+// (docs/design/027-managed-variables.md). The driver has a variable at an address of the worker; the guest maps arena
+// bytes at that address in its own process. Copies keep the two equal whenever a program may look.
+//
+// Each byte has three values: the driver's, the arena's, and the last value on which both agreed, which is private.
+// up() and down() copy the bytes that differ from the agreed value, so a side that has not written a byte never
+// overwrites the other side's.
+//
+// Invariant: a variable is listed from its lookup until a take function removes it, before the driver may end it. The
+// driver's bytes are therefore valid at each access, even if the guest forgets late. The session calls the take
+// functions under ending(), and add() under making().
+//
+// Trust: a shadow copy is inside a variable that the driver has named, no byte has two copies, and their total is
+// bounded. Arena bytes may change at any time; they are copied once, compared and passed on, and never interpreted.
+//
+// Thread-safety: any thread. The mutex is never held during a driver call.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ring/api/cuda.h"
+#include "ring/shared/shared.h"
+
+namespace host {
+
+class ShadowCopies {
+ public:
+  static constexpr std::size_t most_pieces = 4096;
+
+  // A part of a variable with a shadow copy.
+  struct Piece {
+    std::uint64_t start, arena;  // its address, and that of its bytes in the arena
+    ring::SharedBytes shared;
+    std::vector<std::byte> agreed;  // the agreed bytes of the whole piece
+  };
+  struct Variable {
+    std::uint64_t start = 0, bytes = 0;
+    std::uint64_t owner = 0;  // id of the library, or of a module without one
+    unsigned context = 0;     // of its module
+    std::string name;
+    std::vector<Piece> pieces = {};
+  };
+  using Variables = std::vector<Variable>;
+
+  // True if there is anything to copy.
+  bool any() const { return any_.load(std::memory_order_relaxed); }
+
+  // Adds a variable that the driver has just named. A known variable keeps its copies.
+  void found(const Variable& variable);
+  // Adds a shadow copy of [start, start + bytes of `shared`), and copies its arena bytes to the driver. Repeating it
+  // changes nothing. CUDA_ERROR_INVALID_VALUE: not inside a variable, or copied elsewhere. CUDA_ERROR_OUT_OF_MEMORY:
+  // too much.
+  CUresult add(std::uint64_t start, std::uint64_t arena, ring::SharedBytes shared);
+
+  // Copies the program's writes to the driver. Call it before the GPU gets work.
+  void up();
+  // Copies the GPU's writes to the program. Call it before the guest can see that the GPU has done work.
+  void down();
+
+  // Remove the variables that may end with a library or module, or with a context, which may end any library's
+  // variables.
+  Variables take_of(std::uint64_t owner);
+  Variables take_of_context(unsigned context);
+  void put_back(Variables variables);
+
+  // stop() ends copying after a fault, since the driver's bytes may be gone; go_on() resumes it after a reset.
+  void stop();
+  void go_on();
+
+ private:
+  using Map = std::map<std::uint64_t, Variable>;  // by start; they do not overlap
+
+  Map::iterator holder_of(std::uint64_t start, std::uint64_t bytes);
+  void count(const Variable& variable, bool more);
+  void publish() { any_.store(pieces_ != 0 && !stopped_, std::memory_order_relaxed); }
+  template <class Take>
+  Variables take_if(Take take);
+  template <class Copy>
+  void each_piece(Copy copy);
+
+  std::atomic<bool> any_{false};
+  std::mutex mutex_;
+  Map variables_;
+  std::size_t pieces_ = 0, bytes_ = 0;  // of all mirrors
+  bool stopped_ = false;
+};
+
+}  // namespace host

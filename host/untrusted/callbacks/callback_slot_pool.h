@@ -1,0 +1,94 @@
+// Assigns a session's callback slots to the worker's threads (host/untrusted/callbacks/callback_slots.h). A thread that has filled a
+// slot waits for the answer and gives the slot back. Or it leaves the slot, and no thread waits for the answer.
+//
+// If no slot is free, a thread takes a left one and waits for its answer before it fills it. A left call thus delays a
+// later one no longer than the guest takes for it.
+//
+// Thread-safety: any thread. Covered by: the model callback_slots and the explorer's scenario callback_slots (docs/models.md).
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "ring/queue/callback_slot.h"
+#include "ring/verify/mutants.h"
+
+namespace host {
+
+template <std::size_t count>
+class CallbackSlotPool {
+ public:
+  // Call it before any thread takes a slot.
+  void add(std::size_t callback_slot, ring::Shared<ring::CallbackSlot> words) {
+    callback_slots_[callback_slot].caller = ring::CallbackCaller(words);
+  }
+
+  // The worker's half of a callback slot. Only the thread that has taken the slot may use it.
+  ring::CallbackCaller& caller(std::size_t callback_slot) { return callback_slots_[callback_slot].caller; }
+
+  // Takes a slot whose last use is answered. `await(callback_slot)` waits for that answer, and returns false if the session
+  // ends; `over()` is true if it has ended. Nothing if the session ends.
+  template <class Await, class Over>
+  std::optional<std::size_t> take(Await await, Over over) {
+    std::unique_lock lock(mutex_);
+    while (!over()) {
+      std::optional<std::size_t> callback_slot = find(State::Free);
+      if (!callback_slot && !ring::wrong(ring::Mutant::left_kept)) callback_slot = find(State::Left);
+      if (!callback_slot) {
+        released_.wait(lock);
+        continue;
+      }
+      const bool left =
+          callback_slots_[*callback_slot].state == State::Left && !ring::wrong(ring::Mutant::left_unanswered);
+      callback_slots_[*callback_slot].state = State::Busy;
+      lock.unlock();
+      return !left || await(*callback_slot) ? callback_slot : std::nullopt;
+    }
+    return std::nullopt;
+  }
+  // The slot's use is answered.
+  void give_back(std::size_t callback_slot) { release(callback_slot, State::Free); }
+  // The slot is filled, and no thread waits for the answer.
+  void leave(std::size_t callback_slot) { release(callback_slot, State::Left); }
+  // Ends the waits for a slot. Call it when `over` has become true.
+  void end() {
+    { const std::lock_guard lock(mutex_); }
+    released_.notify_all();
+  }
+
+ private:
+  enum class State : std::uint8_t { Free, Busy, Left };
+  struct Entry {
+    ring::CallbackCaller caller;
+    State state = State::Free;
+  };
+
+  // Called under mutex_. Finds a slot in this state; of Left slots it prefers one that is answered.
+  std::optional<std::size_t> find(State state) {
+    std::optional<std::size_t> found;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (callback_slots_[k].state != state) continue;
+      if (state == State::Free || callback_slots_[k].caller.look() != ring::Peer::Wait) return k;
+      if (!found) found = k;
+    }
+    return found;
+  }
+
+  void release(std::size_t callback_slot, State state) {
+    {
+      const std::lock_guard lock(mutex_);
+      callback_slots_[callback_slot].state = state;
+    }
+    if (state == State::Free || !ring::wrong(ring::Mutant::left_unnotified)) released_.notify_one();
+  }
+
+  std::mutex mutex_;  // guards the states
+  std::condition_variable released_;
+  std::array<Entry, count> callback_slots_;
+};
+
+}  // namespace host

@@ -1,0 +1,55 @@
+// The program's functions that the driver will call in a stream's order. The driver calls run() on a thread of its own,
+// and run() has the guest make the call through a callback slot.
+//
+// Lifetime: the driver may call after the session has ended. Each HostCall therefore keeps the HostCalls alive, and
+// close() disconnects them from the callback slots. Thread-safety: any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+
+#include "ring/api/cuda.h"
+#include "ring/layout/layout.h"
+
+namespace host {
+
+class CallbackSlots;
+
+class HostCalls {
+ public:
+  // `callback_slots` must live until close() has returned.
+  explicit HostCalls(CallbackSlots& callback_slots) : callback_slots_(&callback_slots) {}
+  // Waits for calls in progress. Precondition: Lanes::end() was called, so that these return.
+  void close();
+
+  // Has the guest make the call, and waits for it. Returns at once if the session has ended.
+  void call(ring::CallbackKind kind, std::uint64_t token, CUresult status);
+  // The driver has ended a user object: drops its id, and has the guest call the destructor, without waiting.
+  void destroyed(std::uint64_t object, std::uint64_t token);
+  // Tells the guest that the driver will not call this function.
+  void forget(std::uint64_t token);
+
+ private:
+  std::shared_mutex mutex_;        // shared while a call is in progress
+  CallbackSlots* callback_slots_;  // null: closed
+};
+
+// The function's argument in the driver. run(), run_with_status() and end() delete it.
+struct HostCall {
+  std::shared_ptr<HostCalls> calls;  // null: nothing is called
+  std::uint64_t token = 0;
+  std::uint64_t object = 0;  // for a destructor: the id of its user object
+  bool copies = false;       // the function moves the bytes of a copy of the program's own memory
+
+  // For a graph's node, which may run again.
+  static void run_again(void* call) noexcept;
+  // Called when no graph and no executable has the node any more: releases the guest's token.
+  static void end(void* call) noexcept;
+  // For a user object's destructor.
+  static void destroy(void* call) noexcept;
+  static void run(void* call) noexcept;
+  static void run_with_status(CUstream stream, CUresult status, void* call) noexcept;
+};
+
+}  // namespace host

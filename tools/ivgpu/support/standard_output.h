@@ -1,0 +1,21 @@
+// Output to standard output and standard error that fails if the text cannot be written.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace ivgpu {
+
+// Reports on standard error that IVGPU_LOG names no level. For commands whose program does not load the guest library,
+// which reports that itself.
+void report_unknown_log_level();
+
+// say() writes all of `text` to standard output; flush() flushes earlier prints. Both throw an Error if a write fails,
+// without text if the reader has closed the pipe, as in `ivgpu trace | head`.
+void print(const std::string& text);
+void flush(std::FILE* to);
+
+// Throws the Error of a failed write.
+[[noreturn]] void write_failed(int error);
+
+}  // namespace ivgpu
