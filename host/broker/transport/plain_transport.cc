@@ -63,10 +63,10 @@ class PlainTransport final : public Transport {
   ~PlainTransport() override { close(); }
 
   bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
-    poller_.resize(static_cast<std::size_t>(options.slots));
+    doorbells_.resize(static_cast<std::size_t>(options.slots));
     vm_seen_ = keep_.guests;  // if the VM has ended meanwhile, the next look finds that
-    for (std::uint32_t k = 0; k < poller_.size(); ++k)
-      if (!open(poller_[k], name_of_doorbell(k))) {
+    for (std::uint32_t k = 0; k < doorbells_.size(); ++k)
+      if (!open(doorbells_[k], name_of_doorbell(k))) {
         error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
         return false;
       }
@@ -79,10 +79,10 @@ class PlainTransport final : public Transport {
     return options.transport != "pmem" || open_channels(options, broker, error);
   }
 
-  int broker_end(std::uint32_t slot) const override { return poller_[slot].worker.get(); }
+  int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
   int interrupt(std::uint32_t slot) const override { return channels_ ? channels_->interrupt(slot) : -1; }
   void forget_rings(std::uint32_t slot) override {
-    poller_[slot].forget_rings();
+    doorbells_[slot].forget_rings();
     if (channels_) channels_->forget(slot);
   }
   bool anybody() const override { return open_elsewhere(region_.memfd()); }
@@ -104,10 +104,10 @@ class PlainTransport final : public Transport {
   }
 
  private:
-  bool open(Doorbell& broker_end, const std::string& name) const {
-    if (Fd left = keep_.store.take(name); left) return broker_end.adopt(std::move(left));
-    if (!broker_end.make()) return false;
-    keep_.store.keep(name, broker_end.worker.get());
+  bool open(Doorbell& doorbell, const std::string& name) const {
+    if (Fd left = keep_.store.take(name); left) return doorbell.adopt(std::move(left));
+    if (!doorbell.make()) return false;
+    keep_.store.keep(name, doorbell.worker.get());
     return true;
   }
 
@@ -168,7 +168,7 @@ class PlainTransport final : public Transport {
   }
 
   void on_doorbell(std::uint32_t peer) {
-    if (peer != ring::peer_broker) return poller_[peer - 1].ring();
+    if (peer != ring::peer_broker) return doorbells_[peer - 1].ring();
     if (pause_ != 0) return;
     const auto since = Clock::now() - last_;
     if (since >= between_rings) return pass_on();
@@ -202,7 +202,7 @@ class PlainTransport final : public Transport {
   const std::string name_;
   const KeptTransport keep_;
   const Events events_;
-  std::vector<Doorbell> poller_;
+  std::vector<Doorbell> doorbells_;
   std::unique_ptr<DoorbellPoller> poller_;
   std::string memory_;
   std::unique_ptr<MemoryLink> link_;          // null: the memory is a file

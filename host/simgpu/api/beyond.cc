@@ -14,7 +14,7 @@
 namespace simgpu {
 namespace {
 
-void report(const char* name) {
+void report_beyond(const char* name) {
   report(name +
          std::string(" is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the "
                      "state of each call that a program makes"));
@@ -26,7 +26,7 @@ template <class... P, CUresult (*function)(P...), class Symbol>
 struct Beyond<function, Symbol> {
   static CUresult call(P... p) {
     static std::atomic<bool> reported{false};
-    if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed)) report(Symbol::name);
+    if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed)) report_beyond(Symbol::name);
     return function(p...);
   }
 };
