@@ -13,7 +13,7 @@ namespace guest {
 namespace {
 
 // The worker ends each sleep. The limit helps if another thread finds the session lost.
-constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
+constexpr std::uint64_t longest_callback_sleep_ns = 1'000'000'000;
 
 thread_local bool is_calling = false;
 
@@ -175,7 +175,7 @@ void Callbacks::park(Lock& lock) {
   ring::Parking parking = self();
   if (!parking.may_sleep([&] { return anything(); }, sleeper_.how())) return;
   lock.unlock();
-  const bool ours = sleeper_.sleep(parking.word(), longest_sleep_ns);
+  const bool ours = sleeper_.sleep(parking.word(), longest_callback_sleep_ns);
   if (!ours && !forgotten()) liveness_.lose_slot();
   lock.lock();
   if (!over()) parking.woke();

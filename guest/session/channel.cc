@@ -27,7 +27,7 @@ namespace {
 
 using Control = ring::ChannelControl;
 
-constexpr std::uint64_t longest_sleep_ns = 50'000'000;  // then it checks whether the host is alive
+constexpr std::uint64_t longest_reply_sleep_ns = 50'000'000;  // then it checks whether the host is alive
 
 }  // namespace
 
@@ -149,7 +149,7 @@ template <class Done>
 Channel::Slept Channel::park(Done done, std::uint64_t awaited) {
   control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
   if (!parked_.self.may_sleep(done, sleeper_.how())) return Slept::Done;
-  if (!sleeper_.sleep(parked_.self.word(), longest_sleep_ns)) return Slept::SlotGone;
+  if (!sleeper_.sleep(parked_.self.word(), longest_reply_sleep_ns)) return Slept::SlotGone;
   parked_.self.woke();
   return Slept::LookAgain;
 }

@@ -103,7 +103,7 @@ void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string&
     require(request.size() < protocol.longest, "a request of %zu bytes", request.size());
     require(protocol.length_of(std::string(request) + end) == request.size(), "a request without its end");
     ++asked;
-    answer.say(parse_end(request) ? "ok 0\n" : "error no\n");
+    answer.reply(parse_end(request) ? "ok 0\n" : "error no\n");
     if (asked % 2 == 0) return answer.end();
     later.push_back(answer);
   };
@@ -123,7 +123,7 @@ void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string&
     } else if (in.once_in(8)) {
       fuzz::clock_ns += 10'000'000ULL << in.below(12);
     } else if (!later.empty() && in.once_in(8)) {
-      later.back().say("more\n");
+      later.back().reply("more\n");
       later.back().end();
       later.pop_back();
     } else {

@@ -29,7 +29,7 @@ constexpr std::uint64_t start = 1 << 21, length = 1 << 21;
 struct Channels {
   explicit Channels(bool begins_mapped = false) : is_mapped(begins_mapped) {
     reserved.add(start, length);
-    if (begins_mapped) reserved.settle(api::Range::Mapped, start, length);
+    if (begins_mapped) reserved.commit(api::Range::Mapped, start, length);
   }
 
   void map() {
@@ -55,7 +55,7 @@ struct Channels {
   template <class Deed>
   void call(api::Range range, Deed deed) {
     const auto held = reserved.changing();
-    if (reserved.holds(start, length) && driver_does(deed)) reserved.settle(range, start, length);
+    if (reserved.holds(start, length) && driver_does(deed)) reserved.commit(range, start, length);
   }
   // Another channel may run before and after the driver's operation.
   template <class Deed>

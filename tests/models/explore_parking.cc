@@ -68,22 +68,22 @@ struct Futex {
 struct Doorbell {
   void guest() {
     channel.publish_one();
-    if (channel.worker.must_wake() != ring::Asleep::No) doorbell.fetch_add(1, std::memory_order_acq_rel);
+    if (channel.worker.must_wake() != ring::Asleep::No) eventfd.fetch_add(1, std::memory_order_acq_rel);
   }
-  void other_guest() { doorbell.fetch_add(1, std::memory_order_acq_rel); }
+  void other_guest() { eventfd.fetch_add(1, std::memory_order_acq_rel); }
   void worker() {
     while (!channel.take_one()) channel.sleep([&] { return channel.consumer.anything(); });
   }
   void doorbell() {  // a daemon
     for (;;) {
-      while (doorbell.exchange(0, std::memory_order_acq_rel) == 0) pause();
+      while (eventfd.exchange(0, std::memory_order_acq_rel) == 0) pause();
       channel.worker.call_off();
       futex_wake(channel.asleep.address());
     }
   }
   void finish() {}
   Channel channel;
-  std::atomic<std::uint32_t> doorbell{0};  // an eventfd
+  std::atomic<std::uint32_t> eventfd{0};
 };
 
 // The end of a session: the doorbell thread stops a channel's thread.
@@ -188,7 +188,7 @@ struct Interrupt {
   }
   void finish() {}
   std::atomic<std::uint64_t> executed{0};
-  std::atomic<std::uint32_t> vector{0};  // an eventfd
+  std::atomic<std::uint32_t> vector{0};
   SharedWord<std::uint32_t> asleep;
   ring::Parking sleeper{asleep};
 };

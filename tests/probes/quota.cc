@@ -27,7 +27,7 @@ std::int64_t held() {
   std::string why;
   if (!management->processes(gpu, all, why)) return std::printf("NVML lists no processes: %s\n", why.c_str()), -1;
   for (const nvml::Process& p : all)
-    if (p.pid == static_cast<unsigned>(getpid())) return p.told ? static_cast<std::int64_t>(p.bytes) : -1;
+    if (p.pid == static_cast<unsigned>(getpid())) return p.answered ? static_cast<std::int64_t>(p.bytes) : -1;
   return 0;
 }
 

@@ -54,14 +54,14 @@ class Program {
   explicit Program(ring::RegionView region) : region_(region) {
     std::string why;
     const std::uint32_t port = region.header()[&ring::RegionHeader::doorbell_port].load(std::memory_order_acquire);
-    if (!bells_.connect(port, guest::dial_host, why)) fail(why);
+    if (!doorbells_.connect(port, guest::dial_host, why)) fail(why);
     const auto until = Clock::now() + 20s;
     while (!claim())
       if (Clock::now() > until) fail("no slot is Ready");
     guest::ring_by_header(region.header(), ring::peer_broker);
-    bells_.ring();
-    bells_.serve(slot_);
-    if (bells_.listen(20 * second_ns) != Heard::Signalled) fail("the slot's name is not answered");
+    doorbells_.ring();
+    doorbells_.serve(slot_);
+    if (doorbells_.listen(20 * second_ns) != Heard::Signalled) fail("the slot's name is not answered");
   }
   std::uint32_t slot() const { return slot_; }
   std::uint32_t word() const { return entry()[&ring::SlotEntry::state].load(std::memory_order_acquire); }
@@ -70,15 +70,15 @@ class Program {
     std::vector<double> all;
     for (const auto until = Clock::now() + time; all.size() < 1000 || Clock::now() < until;) {
       const auto start = Clock::now();
-      bells_.serve(slot_);
-      if (bells_.listen(20 * second_ns) != Heard::Signalled) fail("a name is not answered");
+      doorbells_.serve(slot_);
+      if (doorbells_.listen(20 * second_ns) != Heard::Signalled) fail("a name is not answered");
       all.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
     }
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
     std::nth_element(all.begin(), middle, all.end());
     return *middle;
   }
-  void forget() { bells_.forget(); }
+  void forget() { doorbells_.forget(); }
 
  private:
   ring::Shared<ring::SlotEntry> entry() const { return region_.entry(slot_); }
@@ -136,7 +136,7 @@ int taken(const char* file, std::chrono::seconds time) {
 int not_taken(std::uint32_t port, const char* words) {
   std::string why;
   guest::DoorbellChannel doorbells;
-  if (bells.connect(port, guest::dial_host, why)) fail("it is taken");
+  if (doorbells.connect(port, guest::dial_host, why)) fail("it is taken");
   if (why.find(words) == std::string::npos) fail(why);
   std::printf("  %s\n", why.c_str());
   return 0;

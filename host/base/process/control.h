@@ -42,8 +42,8 @@ enum class MemoryWord : std::uint32_t {
   Headroom,     // how much could the worker still get?
   Return,       // the worker gives `bytes` back, unasked or in answer to Collect
   // From the broker.
-  Reserved,     // answers Borrow: grants `bytes`, at least as many as requested, or 0
-  HasHeadroom,  // answers Room: `bytes` available besides those granted, of the VM's `total`
+  Reserved,     // answers Reserve: grants `bytes`, at least as many as requested, or 0
+  HasHeadroom,  // answers Headroom: `bytes` available besides those granted, of the VM's `total`
   Collect,      // asks for unused bytes back
 };
 

@@ -373,12 +373,12 @@ TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
 TEST(SharedFds, AnEmptyDoorbellIsDrainedWithoutWaiting) {
   const SharedFd doorbell = SharedFd::make_doorbell();
   ASSERT_TRUE(doorbell);
-  ASSERT_EQ(fcntl(bell.get(), F_SETFL, 0), 0);
-  bell.drain();
+  ASSERT_EQ(fcntl(doorbell.get(), F_SETFL, 0), 0);
+  doorbell.drain();
   const std::uint64_t some = 3;
-  ASSERT_EQ(write(bell.get(), &some, sizeof some), 8);
-  bell.drain();
-  pollfd rung{bell.get(), POLLIN, 0};
+  ASSERT_EQ(write(doorbell.get(), &some, sizeof some), 8);
+  doorbell.drain();
+  pollfd rung{doorbell.get(), POLLIN, 0};
   EXPECT_EQ(poll(&rung, 1, 0), 0) << "its rings are taken";
 }
 
@@ -532,7 +532,7 @@ TEST_P(Loop, AWatchCallsBackAsLongAsItsDescriptorIsReady) {
   EXPECT_STREQ(loop.waiter_name(), GetParam());
   const Fd doorbell(eventfd(3, EFD_NONBLOCK));
   int calls = 0;
-  loop.watch(bell.get(), POLLIN, [&](short events) {
+  loop.watch(doorbell.get(), POLLIN, [&](short events) {
     EXPECT_TRUE(events & POLLIN);
     if (++calls == 3) loop.stop();
   });
@@ -643,8 +643,8 @@ TEST_P(Loop, SimultaneousEventsAreNotOneIteration) {
   std::vector<Fd> doorbells;
   std::size_t calls = 0, before_timer = 0;
   for (int i = 0; i < 1000; ++i) {
-    bells.emplace_back(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
-    const int doorbell = bells.back().get();
+    doorbells.emplace_back(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+    const int doorbell = doorbells.back().get();
     loop.watch(doorbell, POLLIN, [&, doorbell](short) {
       std::uint64_t count;
       EXPECT_EQ(read(doorbell, &count, sizeof count), 8);
@@ -708,7 +708,7 @@ class Scrubs : public ::testing::Test {
 
   static constexpr std::size_t step = 2560 << 10;
   EventLoop loop;
-  ScrubQueue queue{loop, {.step = step, .turn = Clock::duration::zero()}};
+  ScrubQueue queue{loop, {.step = step, .work = Clock::duration::zero()}};
   std::unique_ptr<Region> regions[2];
   std::string order;
 };
@@ -736,7 +736,7 @@ TEST_F(Scrubs, RegionsAlternateAndWithinOneTheFirstIsDoneFirst) {
 }
 
 TEST_F(Scrubs, ATurnMakesAsManyStepsAsItHasTime) {
-  ScrubQueue patient(loop, {.step = step, .turn = 1h});
+  ScrubQueue patient(loop, {.step = step, .work = 1h});
   dirty(0, 0);
   PageScrubber all(patient, *regions[0], {regions[0]->slot_range(0), regions[0]->slot_range(2)}, "w");
   dirty(0, 2);

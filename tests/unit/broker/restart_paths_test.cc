@@ -61,8 +61,8 @@ TEST_P(RestartPaths, RingsThatAWorkerHasNotTakenAreNotThoseOfTheNext) {
   begin();
   const int doorbell = fd_store.held("t/doorbell/0");
   const auto is_signalled = [&] {
-    pollfd doorbell{doorbell, POLLIN, 0};
-    return poll(&doorbell, 1, 0) == 1;
+    pollfd ring{doorbell, POLLIN, 0};
+    return poll(&ring, 1, 0) == 1;
   };
   kill(worker, SIGSTOP);
   vm->ring_peer(ring::peer_of_slot(0));

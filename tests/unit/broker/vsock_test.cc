@@ -124,21 +124,21 @@ class Doorbells {
 
 TEST(Vsock, NotifiesAnAcceptedProgramWhichThenRingsAndIsWoken) {
   Doorbells doorbells;
-  const Port program(bells.vsock());
+  const Port program(doorbells.vsock());
   EXPECT_TRUE(program.heard());
   ASSERT_TRUE(program.say(ring::doorbell_look));
-  EXPECT_TRUE(eventually([&] { return bells.looks == 1; }));
+  EXPECT_TRUE(eventually([&] { return doorbells.looks == 1; }));
   ASSERT_TRUE(program.say(2));
   EXPECT_TRUE(program.heard()) << "the worker may have rung before";
-  bells.interrupt(2);
+  doorbells.interrupt(2);
   EXPECT_TRUE(program.heard());
-  bells.interrupt(1);
+  doorbells.interrupt(1);
   EXPECT_EQ(program.woken(50), 0) << "of another's slot";
 }
 
 TEST(Vsock, APortOfVirtioSerialIsNotGreeted) {
   Doorbells doorbells;
-  const Port port(bells.ports());
+  const Port port(doorbells.ports());
   EXPECT_EQ(port.woken(50), 0);
   ASSERT_TRUE(port.say(0));
   EXPECT_TRUE(port.heard());
@@ -146,47 +146,47 @@ TEST(Vsock, APortOfVirtioSerialIsNotGreeted) {
 
 TEST(Vsock, WithItsConnectionAProcessEnds) {
   Doorbells doorbells;
-  Port first(bells.vsock()), second(bells.vsock()), third(bells.vsock()), port(bells.ports());
+  Port first(doorbells.vsock()), second(doorbells.vsock()), third(doorbells.vsock()), port(doorbells.ports());
   for (const Port* p : {&first, &second, &third}) ASSERT_TRUE(p->heard());
   const auto name = [](const Port& p, unsigned char slot) { return p.say(slot) && p.heard(); };
   ASSERT_TRUE(name(first, 0) && name(second, 1) && name(third, 2) && name(port, 3));
   ASSERT_TRUE(name(second, 0));  // the second program owns it now
-  bells.forget(2);               // its next holder has not named it yet
+  doorbells.forget(2);           // its next holder has not named it yet
   port.end(), third.end(), first.end();
-  EXPECT_TRUE(eventually([&] { return bells.connected() == 1; }));
-  EXPECT_EQ(bells.ended(), std::vector<std::uint32_t>());
+  EXPECT_TRUE(eventually([&] { return doorbells.connected() == 1; }));
+  EXPECT_EQ(doorbells.ended(), std::vector<std::uint32_t>());
   second.end();
-  EXPECT_TRUE(eventually([&] { return bells.ended() == std::vector<std::uint32_t>{0, 1}; }));
+  EXPECT_TRUE(eventually([&] { return doorbells.ended() == std::vector<std::uint32_t>{0, 1}; }));
 }
 
 TEST(Vsock, WhoHasAnotherCidIsRefused) {
   Doorbells doorbells;
   for (const std::int64_t cid : {1, 2, 6, -1}) {
     next_cid = cid;
-    EXPECT_TRUE(Port(bells.vsock()).ended()) << cid;
+    EXPECT_TRUE(Port(doorbells.vsock()).ended()) << cid;
   }
   EXPECT_EQ(asked, 4);
-  EXPECT_EQ(bells.connected(), 0u);
+  EXPECT_EQ(doorbells.connected(), 0u);
   next_cid = our_cid;
-  EXPECT_TRUE(Port(bells.vsock()).heard());
+  EXPECT_TRUE(Port(doorbells.vsock()).heard());
 }
 
 TEST(Vsock, MoreThanConnectionsAreRefusedOfBothKinds) {
   Doorbells doorbells([](auto& options) { options.connections = 2; });
-  const Port port(bells.ports()), program(bells.vsock());
+  const Port port(doorbells.ports()), program(doorbells.vsock());
   ASSERT_TRUE(program.heard() && port.say(0) && port.heard());
-  EXPECT_TRUE(Port(bells.vsock()).ended());
-  EXPECT_TRUE(Port(bells.ports()).ended());
+  EXPECT_TRUE(Port(doorbells.vsock()).ended());
+  EXPECT_TRUE(Port(doorbells.ports()).ended());
 }
 
 TEST(Vsock, WhoNamesNoSlotMakesRoom) {
   Doorbells doorbells([](auto& options) { options.vsock->patience = 2s; });  // time from connecting to naming the slot
-  const Port port(bells.ports());
-  const Port lost(bells.vsock());
+  const Port port(doorbells.ports());
+  const Port lost(doorbells.vsock());
   ASSERT_TRUE(lost.heard() && lost.say(1) && lost.heard());
-  const Port holds(bells.vsock());
+  const Port holds(doorbells.vsock());
   ASSERT_TRUE(holds.heard() && holds.say(1) && holds.heard());
-  const Port silent(bells.vsock()), rings(bells.vsock());
+  const Port silent(doorbells.vsock()), rings(doorbells.vsock());
   ASSERT_TRUE(silent.heard() && rings.heard() && rings.say(ring::doorbell_look));
   EXPECT_TRUE(silent.ended());
   EXPECT_TRUE(rings.ended());
@@ -194,8 +194,8 @@ TEST(Vsock, WhoNamesNoSlotMakesRoom) {
   EXPECT_EQ(holds.woken(), 0) << "it came before the others, and has a slot";
   ASSERT_TRUE(holds.say(1));
   EXPECT_TRUE(holds.heard());
-  EXPECT_EQ(bells.connected(), 2u) << "a port is QEMU's, and stays";
-  EXPECT_EQ(bells.ended(), std::vector<std::uint32_t>());
+  EXPECT_EQ(doorbells.connected(), 2u) << "a port is QEMU's, and stays";
+  EXPECT_EQ(doorbells.ended(), std::vector<std::uint32_t>());
 }
 
 // Attempts to bind a busy vsock port: on the thread of `made`'s event loop, or on the test's before the loop exists.
@@ -223,7 +223,7 @@ TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
   EXPECT_LE(tries_without_loop, 1) << "listen() waits for the port of vsock";
   made = &doorbells;
   const int from = tries, iterations_from = iterations;
-  const Port port(bells.ports());
+  const Port port(doorbells.ports());
   ASSERT_TRUE(port.say(3));
   EXPECT_TRUE(port.heard());
   EXPECT_TRUE(eventually([from] { return tries >= from + 3; }));
@@ -248,13 +248,13 @@ TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
     options.vsock->per_second = 50;
     options.vsock->burst = 10;
   });
-  const Port port(bells.ports());
+  const Port port(doorbells.ports());
   const auto begin = std::chrono::steady_clock::now();
   std::atomic<bool> over{false};
   std::vector<std::thread> flood;
   for (int k = 0; k < 2; ++k)
     flood.emplace_back([&] {
-      while (!over) knock(bells.vsock());
+      while (!over) knock(doorbells.vsock());
     });
   EXPECT_TRUE(eventually([&] {
     EXPECT_TRUE(port.say(0) && port.heard());
@@ -270,7 +270,7 @@ TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
 
 TEST(Vsock, ManyNamingsAreAnsweredByOneByte) {
   Doorbells doorbells;
-  const Port program(bells.vsock());
+  const Port program(doorbells.vsock());
   ASSERT_TRUE(program.heard());
   program.flood(std::string(4096, '\1'));
   EXPECT_LE(program.woken(), 4096 / 256 + 1);

@@ -107,9 +107,9 @@ TEST(SessionChannel, TracesWhileItIsOrderedTo) {
   channel.put(ids::hello, hello(ring::window_count)).put(ids::cuMemAlloc_v2, allocation());
   channel.put(ids::cuMemFree_v2, Payload::of(4711)).serve();
   ring::TraceEntry e{};
-  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
   EXPECT_EQ(e.call, ids::hello);
-  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
   EXPECT_EQ(e.call, ids::cuMemAlloc_v2);
   EXPECT_EQ(e.position, 2u);
   EXPECT_EQ(e.flags, ring::flag_wants_reply);
@@ -118,11 +118,11 @@ TEST(SessionChannel, TracesWhileItIsOrderedTo) {
   api::AllocateRecord asked;
   std::memcpy(&asked, e.payload, sizeof asked);
   EXPECT_EQ(asked.bytes, 64u);
-  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
   EXPECT_EQ(e.result, CUDA_ERROR_INVALID_VALUE);
-  ASSERT_EQ(reader.take(e), ring::DecodedRequest::Entry);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
   EXPECT_EQ(e.call, 0xffff) << "what breaks the protocol is seen as well";
-  EXPECT_EQ(reader.take(e), ring::DecodedRequest::Nothing);
+  EXPECT_EQ(reader.take(e), ring::Taken::Nothing);
 }
 
 TEST(SessionArena, MovesToItsWindowWithItsBytes) {

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "host/base/fd_message.h"
+
 namespace {
 
 using host::worker::MemoryMessage, host::worker::MemoryWord;
@@ -32,7 +34,7 @@ class Broker : private Sockets, public testing::Test {
   }
   ~Broker() override {
     hang_up();
-    bell_.join();
+    doorbell_.join();
     close(ends_[1]);
   }
   // The worker's next message.
@@ -205,6 +207,36 @@ TEST(LivenessPipe, AWorkerThatItsBrokerSignalsLooksWhileTheBrokerStalls) {
   life.found(POLLHUP);
   EXPECT_EQ(life.timeout_ms(), 5);
   close(ends[1]);
+}
+
+// The worker waits for the next broker anew after each one. A patience of 0 makes a worker that is alone give up at once.
+TEST(LivenessPipe, EachBrokerThatEndsIsWaitedForAnew) {
+  Sockets control;
+  int pipe[2];
+  ASSERT_EQ(pipe2(pipe, O_CLOEXEC), 0);
+  host::worker::LivenessPipe life(pipe[0], std::chrono::milliseconds(0));
+  for (int broker = 1; broker <= 3; ++broker) {
+    EXPECT_FALSE(life.is_over());
+    close(pipe[1]);
+    pollfd end = life.to_poll();
+    ASSERT_EQ(poll(&end, 1, -1), 1);
+    life.found(end.revents);
+    EXPECT_TRUE(life.is_over());
+    EXPECT_EQ(life.to_poll().fd, -1);
+
+    ASSERT_EQ(pipe2(pipe, O_CLOEXEC), 0);
+    MemoryMessage adoption{};
+    adoption.kind = host::worker::adopt_kind;
+    ASSERT_EQ(host::broker::send_with_fd(control.ends_[0], &adoption, sizeof adoption, pipe[0]), sizeof adoption);
+    close(pipe[0]);
+    MemoryMessage received{};
+    ASSERT_EQ(life.receive(control.ends_[1], received), sizeof received);
+    EXPECT_EQ(received.kind, host::worker::adopt_kind);
+    EXPECT_FALSE(life.is_alone());
+    EXPECT_EQ(life.timeout_ms(), -1);
+  }
+  close(pipe[1]);
+  for (const int socket : control.ends_) close(socket);
 }
 
 }  // namespace

@@ -39,14 +39,14 @@ TEST(BenchJson, ComesBackAsItWas) {
   const Report after = report_from_json(as_json(before), "x");
   EXPECT_EQ(after.setting.gpu, "Some GPU");
   EXPECT_EQ(after.setting.switches, before.setting.switches);
-  ASSERT_EQ(after.figures.size(), before.figures.size());
-  for (std::size_t k = 0; k < after.figures.size(); ++k) {
-    EXPECT_TRUE(after.figures[k].is(before.figures[k]));
-    EXPECT_EQ(after.figures[k].ratio(), before.figures[k].ratio());
-    EXPECT_EQ(after.figures[k].ivgpu->p99, before.figures[k].ivgpu->p99);
-    EXPECT_EQ(after.figures[k].ivgpu->each.size(), before.figures[k].ivgpu->each.size());
+  ASSERT_EQ(after.metrics.size(), before.metrics.size());
+  for (std::size_t k = 0; k < after.metrics.size(); ++k) {
+    EXPECT_TRUE(after.metrics[k].is(before.metrics[k]));
+    EXPECT_EQ(after.metrics[k].ratio(), before.metrics[k].ratio());
+    EXPECT_EQ(after.metrics[k].ivgpu->p99, before.metrics[k].ivgpu->p99);
+    EXPECT_EQ(after.metrics[k].ivgpu->each.size(), before.metrics[k].ivgpu->each.size());
   }
-  EXPECT_FALSE(after.figures[1].native);
+  EXPECT_FALSE(after.metrics[1].native);
 }
 
 TEST(BenchJson, HasThePercentiles) {
@@ -80,7 +80,7 @@ TEST(BenchJson, ThatLacksSomething) {
 // The run with every figure of ivgpu so much slower.
 Report slower(double factor) {
   Report report = some_report();
-  for (Figure& f : report.figures) {
+  for (Metric& f : report.metrics) {
     const double by = more_is_better(f.unit) ? 1 / factor : factor;
     f.ivgpu->p50 *= by;
   }
@@ -96,7 +96,7 @@ const Change& change_of(const Comparison& comparison, const std::string& label) 
 TEST(Against, ItselfNothingIsWorse) {
   const Comparison same = compare(some_report(), some_report(), 0);
   EXPECT_FALSE(same.worse());
-  EXPECT_EQ(same.changes.size(), some_report().figures.size());
+  EXPECT_EQ(same.changes.size(), some_report().metrics.size());
   EXPECT_TRUE(same.differences.empty());
 }
 
@@ -118,7 +118,7 @@ TEST(Against, TheMarginIsKept) {
 
 TEST(Against, AMachineThatIsSlowerAsAWholeIsNotWorse) {
   Report slow = slower(2);
-  for (Figure& f : slow.figures)
+  for (Metric& f : slow.metrics)
     if (f.native) f.native->p50 *= more_is_better(f.unit) ? 0.5 : 2;
   EXPECT_FALSE(compare(some_report(), slow, 0.01).worse());
 }
@@ -126,7 +126,7 @@ TEST(Against, AMachineThatIsSlowerAsAWholeIsNotWorse) {
 TEST(Against, ANothingOfAProcessorIsAsGoodAsAnother) {
   const auto with_idle = [](double percent) {
     Report report = some_report();
-    report.figures[1].ivgpu->p50 = percent;
+    report.metrics[1].ivgpu->p50 = percent;
     return report;
   };
   EXPECT_FALSE(compare(with_idle(0), with_idle(0.05), 0.2).worse());
@@ -136,7 +136,7 @@ TEST(Against, ANothingOfAProcessorIsAsGoodAsAnother) {
 TEST(Against, SomeNanosecondsAreNone) {
   const auto with_call = [](double microseconds) {
     Report report = some_report();
-    report.figures[0].ivgpu->p50 = microseconds;
+    report.metrics[0].ivgpu->p50 = microseconds;
     return report;
   };
   EXPECT_FALSE(compare(with_call(0.01), with_call(0.025), 0.2).worse());
@@ -145,7 +145,7 @@ TEST(Against, SomeNanosecondsAreNone) {
 
 TEST(Against, OnlyWhatBothHaveIsCompared) {
   Report other = some_report();
-  other.figures.erase(other.figures.begin(), other.figures.begin() + 3);
+  other.metrics.erase(other.metrics.begin(), other.metrics.begin() + 3);
   EXPECT_EQ(compare(some_report(), other, 0.2).changes.size(), 2U);
   EXPECT_TRUE(compare({some_setting(), {}, {}}, other, 0.2).changes.empty());
 }

@@ -74,7 +74,7 @@ TEST(Statistics, BinsOfSamplesThatAreAllTheSame) {
 }
 
 TEST(Histogram, ShowsBothSidesOverOneAxis) {
-  Figure figure{.group = "latency", .name = "launch_synchronize"};
+  Metric figure{.group = "latency", .name = "launch_synchronize"};
   figure.native = summary_of(std::vector<double>(20, 10.0), false);
   figure.ivgpu = summary_of(std::vector<double>(20, 100.0), false);
   const std::string text = histogram_text(figure, Letters::Plain);
@@ -85,13 +85,13 @@ TEST(Histogram, ShowsBothSidesOverOneAxis) {
 }
 
 TEST(Histogram, PlainLettersAreAscii) {
-  Figure figure{.group = "latency", .name = "x"};
+  Metric figure{.group = "latency", .name = "x"};
   figure.ivgpu = summary_of(one_to(500), false);
   for (const char c : histogram_text(figure, Letters::Plain)) EXPECT_LT(static_cast<unsigned char>(c), 0x80);
 }
 
 TEST(Histogram, OfAHandfulOfSamplesThereIsNone) {
-  Figure figure{.group = "latency", .name = "x"};
+  Metric figure{.group = "latency", .name = "x"};
   figure.native = summary_of({1, 2, 3}, false);
   EXPECT_EQ(histogram_text(figure, Letters::Plain), "");
 }

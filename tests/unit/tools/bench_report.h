@@ -23,18 +23,18 @@ inline Setting some_setting() {
 
 inline Report some_report() {
   Report report{some_setting(), {}, {"pinned_h2d, ivgpu: no pinned memory of 256 MiB"}};
-  report.figure({.group = "latency", .name = "launch_synchronize"}).native = summary_of({8, 10, 12}, false);
-  report.figures.back().ivgpu = summary_of({9, 12, 30}, false);
-  report.figure({.group = "latency", .name = "idle_host_processor", .unit = Unit::Percent}).ivgpu =
+  report.metric({.group = "latency", .name = "launch_synchronize"}).native = summary_of({8, 10, 12}, false);
+  report.metrics.back().ivgpu = summary_of({9, 12, 30}, false);
+  report.metric({.group = "latency", .name = "idle_host_processor", .unit = Unit::Percent}).ivgpu =
       summary_of({0}, false);
   for (const std::uint64_t bytes : {4096, 1 << 20}) {
-    Figure& copy =
-        report.figure({.group = "copy", .name = "pinned_h2d", .unit = Unit::GigabytesPerSecond, .bytes = bytes});
+    Metric& copy =
+        report.metric({.group = "copy", .name = "pinned_h2d", .unit = Unit::GigabytesPerSecond, .bytes = bytes});
     copy.native = summary_of({static_cast<double>(bytes) / 1000}, true);
     copy.ivgpu = summary_of({static_cast<double>(bytes) / 2000}, true);
   }
-  Figure& together =
-      report.figure({.group = "sessions", .name = "launch_synchronize", .unit = Unit::Microseconds, .sessions = 2});
+  Metric& together =
+      report.metric({.group = "sessions", .name = "launch_synchronize", .unit = Unit::Microseconds, .sessions = 2});
   together.native = summary_of({20, 22}, false);
   together.native->each = {{20, 20}, {22, 24}};
   together.ivgpu = summary_of({21, 23}, false);

@@ -127,9 +127,9 @@ int measure_and_show_share(const BenchOptions& options, const Install& install, 
   const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs : usual.pairs,
                            .seconds = options.round_s > 0 ? options.round_s : usual.seconds,
                            .alone = !options.no_alone};
-  show(share_head());
+  print(share_head());
   const auto shared =
-      measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { show(share_row(one)); });
+      measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { print(share_row(one)); });
   const std::string document = share_json(shared);
   json.write(document);
   json.finish();
@@ -146,13 +146,13 @@ Letters letters() {
 void show(const Report& report, Style style) {
   std::string text = setting_text(report.setting, style) + metrics_text(report, style);
   if (style == Style::Plain) text += histograms_text(report, letters());
-  show(text);
+  print(text);
 }
 
 int show_against(const Report& older, const Report& report, double margin, Style style) {
   const Comparison comparison = compare(older, report, margin);
   if (comparison.changes.empty()) throw Error(exit_code::usage, "the older run has no figure that this one measured");
-  show(comparison_text(comparison, margin, style));
+  print(comparison_text(comparison, margin, style));
   return comparison.worse() ? exit_worse : 0;
 }
 

@@ -10,7 +10,7 @@ namespace ivgpu {
 // which reports that itself.
 void report_unknown_log_level();
 
-// say() writes all of `text` to standard output; flush() flushes earlier prints. Both throw an Error if a write fails,
+// print() writes all of `text` to standard output; flush() flushes earlier prints. Both throw an Error if a write fails,
 // without text if the reader has closed the pipe, as in `ivgpu trace | head`.
 void print(const std::string& text);
 void flush(std::FILE* to);

@@ -47,7 +47,7 @@ std::string text_of(const top::View& view, const TopOptions& options) {
   return text + (options.once ? "" : "\n");
 }
 
-int print(const TopOptions& options) {
+int print_readings(const TopOptions& options) {
   Readings readings(options);
   do {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_s));
@@ -112,7 +112,7 @@ class Screen {
 
 int live_view(const TopOptions& options) {
   const bool on_screen = !options.once && !options.json && top::Terminal::usable();
-  return on_screen ? Screen(options).run() : print(options);
+  return on_screen ? Screen(options).run() : print_readings(options);
 }
 
 }  // namespace ivgpu
