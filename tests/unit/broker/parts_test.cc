@@ -378,8 +378,8 @@ TEST(SharedFds, AnEmptyDoorbellIsDrainedWithoutWaiting) {
   const std::uint64_t some = 3;
   ASSERT_EQ(write(doorbell.get(), &some, sizeof some), 8);
   doorbell.drain();
-  pollfd rung{doorbell.get(), POLLIN, 0};
-  EXPECT_EQ(poll(&rung, 1, 0), 0) << "its rings are taken";
+  pollfd ready{doorbell.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&ready, 1, 0), 0) << "its rings are taken";
 }
 
 TEST(SharedFds, APipesOwnOpeningKeepsItsFlags) {
