@@ -335,7 +335,7 @@ TEST_F(Restart, TheEndOfTheServiceIsTheEndOfItsWorkers) {
 
 // How long a worker outlives each broker is a test of LivenessPipe.
 TEST_F(Restart, ASecondBrokerIsOutlivedAsWell) {
-  begin("", "outlive_s = 600\n");
+  begin("", "outlive_s = 60\n");
   for (int brokers = 1; brokers <= 2; ++brokers) {
     end(SIGKILL);
     next();
