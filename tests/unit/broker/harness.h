@@ -106,7 +106,8 @@ inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return ru
 class Broker {
  public:
   // `before`: runs in the child before it becomes ivgpud. `library`: the driver; by default an empty file, since fake
-  // workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu].
+  // workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu]. Unless `keys` says otherwise, workers outlive the broker
+  // for as long as the configuration allows, on however busy a machine.
   explicit Broker(
       const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {},
       const std::string& library = "", const std::string& keys = "", const std::string& gpu_keys = "",
@@ -114,9 +115,10 @@ class Broker {
       : fake_(fake) {
     folder.write("libcuda.so.1", "");
     folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() + "\"\nlog_level = \"debug\"\nworker = \"" +
-                               worker + "\"\n" + keys + "\n[gpu]\nlibrary = \"" +
-                               (library.empty() ? folder / "libcuda.so.1" : library) + "\"\n" + gpu_keys +
-                               "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
+                               worker + "\"\n" + keys + (keys.find("outlive_s") == keys.npos ? "outlive_s = 60" : "") +
+                               "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
+                               "\"\n" + gpu_keys + "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" +
+                               vm_keys + "\n");
     start(before);
   }
   // Starts the next broker in the same folder. The last one has exited.

@@ -200,7 +200,7 @@ TEST_F(RestartSockets, OneOfAVmThatIsNotTakenOverIsServedAllTheSame) {
 }
 
 TEST_F(RestartSockets, TheEndOfTheServiceIsTheirEnd) {
-  begin("", "outlive_s = 60\n");
+  begin();
   end(SIGTERM);
   Client early(broker->socket_path());
   ASSERT_TRUE(early.connected);

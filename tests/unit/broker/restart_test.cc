@@ -326,7 +326,7 @@ TEST_F(Restart, WithoutABrokerAWorkerEndsAfterTheStatedTime) {
 }
 
 TEST_F(Restart, TheEndOfTheServiceIsTheEndOfItsWorkers) {
-  begin("", "outlive_s = 60\n");
+  begin();
   end(SIGTERM);
   fd_store.drop_all();
   EXPECT_TRUE(ends(worker));
@@ -335,7 +335,7 @@ TEST_F(Restart, TheEndOfTheServiceIsTheEndOfItsWorkers) {
 
 // How long a worker outlives each broker is a test of LivenessPipe.
 TEST_F(Restart, ASecondBrokerIsOutlivedAsWell) {
-  begin("", "outlive_s = 60\n");
+  begin();
   for (int brokers = 1; brokers <= 2; ++brokers) {
     end(SIGKILL);
     next();
@@ -361,7 +361,7 @@ TEST_F(Restart, SwitchedOffSessionsEndWithTheirBroker) {
 TEST_F(Restart, SwitchedOffMeanwhileWhatWasKeptEnds) {
   begin();
   end(SIGTERM);
-  broker->change_file("log_level", "outlive_s = 0\nlog_level");
+  broker->change_file("outlive_s = 60", "outlive_s = 0");
   next();
   expect_the_session_has_ended("");
   EXPECT_TRUE(eventually([&] { return fd_store.names().empty(); }));
