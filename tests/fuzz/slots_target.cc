@@ -30,6 +30,7 @@ struct Stage {
   struct Worker {
     std::uint32_t slot;
     std::function<void()> gets_ready, exits;
+    bool is_ready = false;
   };
   std::map<WorkerProcess*, Worker> workers;
   std::set<WorkerProcess*> asked_to_end;
@@ -97,8 +98,8 @@ std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const Worke
   for (const auto& [other, worker] : stage->workers)
     fuzz::require(worker.slot != slot, "slot %u has two workers", slot);
   WorkerProcess* const made = process.get();
-  const auto report_ready = [made, is_ready = false]() mutable {
-    if (!std::exchange(is_ready, true)) made->on_ready({.gpus = 1});
+  const auto report_ready = [made] {
+    if (!std::exchange(stage->workers[made].is_ready, true)) made->on_ready({.gpus = 1});
   };
   stage->workers[made] = {slot, report_ready, [made] { made->on_exit(); }};
   return process;
