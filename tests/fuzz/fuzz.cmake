@@ -15,11 +15,9 @@ endfunction()
 fuzz_count(ivgpu_abi ivgpu_session ivgpu_worker_start ivgpu_guest ivgpu_broker ivgpu_tools simgpu_image)
 # Of the simulated GPU's engine only the code that reads text is counted. The interpreter is hot, and other tests need
 # its speed.
-set(read_ptx ptx/body.cc ptx/declare.cc ptx/lexer.cc ptx/parser.cc ptx/types.cc vm/form.cc
-             vm/link.cc vm/link_kernels.cc vm/link_memory.cc vm/link_names.cc vm/lower.cc vm/lower_compare.cc
-             vm/lower_control.cc vm/lower_convert.cc vm/lower_memory.cc vm/lower_move.cc vm/lower_opcodes.cc
-             vm/lower_operands.cc vm/lower_special.cc vm/registers.cc)
-list(TRANSFORM read_ptx PREPEND ${CMAKE_SOURCE_DIR}/host/simgpu/)
+set(vm ${CMAKE_SOURCE_DIR}/host/simgpu/vm)
+file(GLOB read_ptx ${CMAKE_SOURCE_DIR}/host/simgpu/ptx/*.cc ${vm}/link/*.cc ${vm}/lower/*.cc)
+list(APPEND read_ptx ${vm}/form.cc ${vm}/registers.cc)
 set_property(SOURCE ${read_ptx} TARGET_DIRECTORY simgpu_engine
              APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
 
