@@ -7,9 +7,9 @@
 // a VM's workers is ivgpu_vm_workers_throttled_seconds_total. Hence a key ends with its unit.
 //
 // ```cpp
-// static_assert(ring::figures::calls.kind == ring::MetricKind::Counter);
-// std::string_view stem_of(const ring::Figure& figure) {  // of the metric's name
-//   return *figure.metric != '\0' ? figure.metric : figure.key;
+// static_assert(ring::metrics::calls.kind == ring::MetricKind::Counter);
+// std::string_view stem_of(const ring::Metric& metric) {  // of the metric's name
+//   return *metric.metric != '\0' ? metric.metric : metric.key;
 // }
 // ```
 #pragma once

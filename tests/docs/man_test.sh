@@ -68,7 +68,7 @@ same "ivgpu status --runtime-dir qemu" "qemu-config" "$(offers "$ivgpu" status -
 function=_ivgpu_plain
 same "ivgpud --" "$("$build/bin/ivgpud" --help | help_options)" "$(offers "$build/bin/ivgpud" --)"
 same "tools/test --" $'--all\n--executions\n--filter\n--fix\n--quick\n--seed\n--since' "$(offers tools/test --)"
-for script in bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball parts ptx-architectures test tidy; do
+for script in dev/bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball dev/parts dev/ptx-architectures test dev/tidy; do
   complete -p "tools/$script" >/dev/null || fail "tools/$script is not completed"
   [[ -x tools/$script ]] || fail "tools/$script is completed, but not there"
 done

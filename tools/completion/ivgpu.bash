@@ -66,7 +66,7 @@ _ivgpu_plain() {
 complete -F _ivgpu ivgpu
 complete -F _ivgpu_plain ivgpud
 # Other commands may share a script's name (test, demo), so scripts are completed by path only.
-for _ivgpu_script in bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball parts ptx-architectures test tidy; do
+for _ivgpu_script in dev/bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball dev/parts dev/ptx-architectures test dev/tidy; do
   complete -F _ivgpu_plain "tools/$_ivgpu_script" "./tools/$_ivgpu_script"
 done
 unset _ivgpu_script
