@@ -1,9 +1,10 @@
 // Exports the entry points of cuda.h that the simulated GPU does not serve, so that no program fails with an unresolved
-// symbol. Each returns NOT_SUPPORTED and may report its first call. cuGetProcAddress returns them too, as in the guest
-// library (docs/design/016-refusals-by-name.md): for a missing name the runtime reports "requires newer driver".
+// symbol. Each of these functions returns NOT_SUPPORTED, and reports its first call if IVGPU_SIM_WARN is set.
+// cuGetProcAddress returns these functions as well, as in the guest library (docs/design/016-refusals-by-name.md): for
+// a missing name the runtime reports "requires newer driver".
 //
-// The definitions are weak, so that a served call's definition replaces them. They lie in a section of their own, which
-// identifies them. This file must not include cuda.h's declarations.
+// The definitions are weak, so that the definition of a served call replaces them. A section of their own identifies
+// them. This file must not include the declarations of cuda.h.
 #include "host/simgpu/api/absent.h"
 
 #include <atomic>
@@ -13,7 +14,7 @@
 
 namespace simgpu {
 
-// The section's bounds, set by the linker.
+// The linker sets these bounds of the section.
 extern "C" {
 extern const char first_absent[] __asm__("__start_simgpu_absent") __attribute__((visibility("hidden")));
 extern const char behind_absent[] __asm__("__stop_simgpu_absent") __attribute__((visibility("hidden")));

@@ -3,7 +3,7 @@
 
 namespace simgpu {
 
-// True if the function refuses its call with NOT_SUPPORTED.
+// Returns true if the function refuses every call with NOT_SUPPORTED.
 bool is_absent(const void* function);
 
 }  // namespace simgpu

@@ -1,5 +1,5 @@
-// Exports the calls that the guest library refuses (host/simgpu/api/beyond.def). Each may report its first call, and
-// forwards to the function that serves it.
+// Exports the calls of host/simgpu/api/beyond.def, which the guest library refuses. Each exported function reports its
+// first call if IVGPU_SIM_WARN is set, and forwards every call to the function that serves it.
 //
 // An exported name is an ifunc, as in guest/shim/libcuda.cc, with the type that cuda.h declares.
 #pragma GCC visibility push(default)
@@ -34,11 +34,11 @@ struct Beyond<function, Symbol> {
 }  // namespace
 }  // namespace simgpu
 
-// The functions that serve the calls; host/simgpu/api/cuda_api.h gives them this name where they are defined.
+// Declares the functions that serve the calls. host/simgpu/api/cuda_api.h gives the definitions the same names.
 #define BEYOND(fn) extern "C" decltype(::fn) simgpu_##fn;
 #include "host/simgpu/api/beyond.def"
 
-// Resolvers run while the loader relocates, before any sanitizer is ready.
+// The loader runs resolvers during relocation, before the sanitizers' runtime is initialised.
 #define BEYOND(fn)                                                                                                  \
   namespace {                                                                                                       \
   struct Symbol_##fn {                                                                                              \

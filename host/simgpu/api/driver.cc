@@ -1,4 +1,4 @@
-// The only Driver, the conditions under which calls may use it, and the state of each thread.
+// The only Driver object, the conditions under which calls may use it, and the state of each thread.
 #include "host/simgpu/api/driver.h"
 
 #include <pthread.h>
@@ -19,7 +19,8 @@
 namespace simgpu {
 namespace {
 
-// The driver that calls may use. Null before cuInit, in a forked child and during exit; `absent` is then the reason.
+// The driver that calls may use. It is null before cuInit, in a forked child and during exit; `absent` then holds the
+// reason.
 constinit std::atomic<Driver*> live{nullptr};
 constinit std::atomic<CUresult> absent{CUDA_ERROR_NOT_INITIALIZED};
 constinit std::atomic<bool> forked{false};
@@ -38,19 +39,20 @@ void end_thread(void* state) {
   thread_state = nullptr;
 }
 
-// A child has none of the parent's threads and lock states, so it must not touch the driver.
+// fork() copies neither the parent's other threads nor a usable state of its locks, so a child must not touch the
+// driver.
 void in_forked_child() {
   live.store(nullptr, std::memory_order_relaxed);
   forked.store(true, std::memory_order_relaxed);
 }
 
-// From now on, calls that destroy objects return DEINITIALIZED, and work in flight ends with the process.
+// From this point on, calls that destroy objects return DEINITIALIZED. Work in flight ends with the process.
 void at_exit() {
   live.store(nullptr, std::memory_order_release);
   absent.store(CUDA_ERROR_DEINITIALIZED, std::memory_order_release);
 }
 
-// Removes the oldest whole lines until at most `most` bytes are left.
+// Removes the oldest lines, each whole, until at most `most` bytes are left.
 void keep_newest(std::string& text, std::size_t most) {
   if (text.size() <= most) return;
   const std::size_t lost = text.size() - most;
@@ -96,7 +98,7 @@ Driver::Driver(const Settings& settings)
     : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
   UsageFile* const usage = settings.usage;
   UsageEntry* const published = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
-  // One thread suffices to run all work in order; without a thread nothing would run.
+  // One thread can run all work in order, so only a schedule without any thread is an error.
   if (!schedule.start()) throw std::system_error(EAGAIN, std::generic_category());
   for (const std::uint32_t index : settings.visible) {
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory));

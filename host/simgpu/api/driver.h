@@ -1,4 +1,5 @@
-// The simulated driver's state, which cuInit creates and nothing destroys, and the wrappers of all exported calls.
+// The state of the simulated driver, and the wrappers of all exported calls. cuInit creates the state; nothing destroys
+// it.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -40,14 +41,14 @@ using PoolPlace = std::tuple<CUmemAllocationType, CUmemLocationType, int>;
 struct ThreadState {
   std::vector<std::shared_ptr<Context>> contexts;
   std::map<Context*, std::shared_ptr<Stream>> streams;
-  bool in_callback = false;  // in a host function of a stream, which must not call CUDA
+  bool in_callback = false;  // the thread runs a stream's host function, which must not call CUDA
   std::uint64_t id = 0;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 };
 
 class Driver {
  public:
-  // Null before cuInit, in a child forked after it, and during exit; `why` gets the reason.
+  // Returns null before cuInit, in a child forked after cuInit, and during exit; `why` receives the reason.
   static Driver* get(CUresult* why = nullptr);
   static CUresult initialise();
   static bool is_forked();  // the process is a child that was forked after cuInit
@@ -74,32 +75,32 @@ class Driver {
   HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode> graph_nodes;
   HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec> graph_execs;
   HandleTable<UserObject, CUuserObject, HandleKind::UserObject> user_objects;
-  std::recursive_mutex graph_mutex;  // for all graphs and captures (graph.h)
+  std::recursive_mutex graph_mutex;  // protects all graphs and captures (graph.h)
   std::vector<std::shared_ptr<Capture>> captures;
   std::atomic<std::size_t> captures_open{0};        // number of open captures
-  CallbackThread& callbacks = *new CallbackThread;  // never freed: its thread waits in it
+  CallbackThread& callbacks = *new CallbackThread;  // never freed: its thread waits inside it
   MemoryMap memory;
-  Schedule& schedule = *new Schedule;  // never freed, even if the rest cannot be created: its threads wait in it
+  Schedule& schedule = *new Schedule;  // never freed, even if creating the rest fails: its threads wait inside it
 
   VirtualMemory virtual_memory;
   ManagedAdvice managed_advice;
 
-  std::mutex places_mutex;  // for the pools of all locations except device memory
+  std::mutex places_mutex;  // protects the pools of all locations except device memory
   std::map<PoolPlace, PoolsOfPlace> pools_of_places;
 
   ThreadState& thread();
   bool in_callback() const;
-  Context* current();                         // may be inactive
-  std::shared_ptr<Context> current_shared();  // same as current()
-  Device* device(CUdevice ordinal);           // null: no such device
+  Context* current();                         // the context may be inactive
+  std::shared_ptr<Context> current_shared();  // the same context as current()
+  Device* device(CUdevice ordinal);           // null if there is no device of this number
   std::uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
 
-  // The error that all calls of the process return after a kernel failed; CUDA_SUCCESS before.
+  // The error that all calls of the process return after a kernel has failed; CUDA_SUCCESS if none has failed.
   CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
   void fail(const Fault& fault);
 
-  // Device printf text goes to stdout when the host waits, as CUDA documents. A context keeps as much text as its
-  // printf buffer holds.
+  // Device printf text goes to stdout when the host waits, as CUDA documents. A context keeps the newest text, up to
+  // the size of its printf buffer.
   void print(Context& context, std::string_view text);
   void flush_output();
 
@@ -112,12 +113,12 @@ class Driver {
   std::map<const Context*, std::string> output_;
 };
 
-// Thrown if a capture forbids a command; the call returns `code`.
+// Thrown if a capture forbids a command; the wrapper of the call returns `code`.
 struct CallRefused {
   CUresult code;
 };
 
-// Wraps a call that needs the driver but no context. Refuses it in a host function of a stream.
+// Wraps a call that needs the driver but no context. The wrapper refuses the call inside a host function of a stream.
 template <class F>
 CUresult with_driver(F&& call) noexcept {
   CUresult why;
@@ -133,7 +134,7 @@ CUresult with_driver(F&& call) noexcept {
   }
 }
 
-// Makes the call if the context has not failed or ended.
+// Makes the call only if the context has neither failed nor ended.
 template <class F>
 CUresult in_context(Driver& driver, Context& context, F&& call) {
   if (!context.active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -141,7 +142,7 @@ CUresult in_context(Driver& driver, Context& context, F&& call) {
   return call(driver, context);
 }
 
-// Wraps a call that needs a current context that has not failed or ended.
+// Wraps a call that needs a current context which has neither failed nor ended.
 template <class F>
 CUresult with_context(F&& call) noexcept {
   return with_driver([&](Driver& driver) {
@@ -150,8 +151,8 @@ CUresult with_context(F&& call) noexcept {
   });
 }
 
-// Wraps a call on an object: the object's context must be intact, whether current or not. Without an object, checks the
-// current context.
+// Wraps a call on an object, whose context must have neither failed nor ended but need not be current. If the handle is
+// null, the wrapper checks the current context instead.
 template <class Table, class Handle, class F>
 CUresult with_context_of(Table Driver::*table, Handle handle, F&& call) noexcept {
   if (handle == nullptr) return with_context(call);
@@ -163,12 +164,12 @@ CUresult with_context_of(Table Driver::*table, Handle handle, F&& call) noexcept
   });
 }
 
-// For calls with a missing argument: returns `code` after cuInit, even in a forked child.
+// For calls that lack a required argument: returns `code` if cuInit has run, even in a forked child.
 inline CUresult missing_once_initialised(CUresult code) noexcept {
   return Driver::is_forked() ? code : with_driver([&](Driver&) { return code; });
 }
 
-// For calls that free: no current context is allowed, an ended or failed one is an error.
+// For calls that free memory: succeeds without a current context, and fails if the current context has ended or failed.
 inline CUresult living_or_no_context() noexcept {
   const CUresult state = with_context([](Driver&, Context&) { return CUDA_SUCCESS; });
   return state == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : state;

@@ -138,7 +138,7 @@ CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuin
   return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
 }
 
-// Refused by every driver since CUDA 12, as cudaProfiler.h says.
+// Every driver since CUDA 12 refuses this call, as cudaProfiler.h documents.
 CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuProfilerStart() {
   return with_context([](Driver&, Context&) { return CUDA_SUCCESS; });

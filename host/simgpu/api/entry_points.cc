@@ -1,4 +1,4 @@
-// Turns the table of symbols.cc into the form that ring/abi/proc_address.h searches, once.
+// Converts the table of symbols.cc once into the form that ring/abi/proc_address.h searches.
 #include "host/simgpu/api/module/symbols.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace simgpu {
 
-// In symbols.cc.
+// symbols.cc defines this table.
 namespace served {
 struct Symbol {
   const char* name;

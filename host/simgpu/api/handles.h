@@ -1,8 +1,8 @@
 // Handles of the simulated driver: numbers that encode a kind, a slot and the slot's generation.
 //
-// Invariant: each number is issued once. A destroyed handle therefore differs from one that was never issued. A
-// destroyed handle gets the documented error. A handle that was never issued is a bug in the caller and aborts the
-// process. A handle is not a readable address.
+// Invariant: each number is issued once. A destroyed handle therefore differs from a number that was never issued. A
+// call on a destroyed handle returns the documented error. A call on a number that was never issued is a bug in the
+// caller and aborts the process. A handle is not a readable address.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ enum class HandleKind : std::uint8_t {
 };
 
 struct HandleBits {
-  static constexpr std::uint64_t tag = 0x51;  // no canonical address starts with it
+  static constexpr std::uint64_t tag = 0x51;  // no canonical address has this top byte
   std::uint32_t index = 0;                    // 24 bits
   std::uint32_t generation = 0;               // 24 bits
   HandleKind kind{};
@@ -53,13 +53,13 @@ struct HandleBits {
   }
 };
 
-// True if the bits of `handle` name this kind.
+// Returns true if the bits of `handle` encode this kind.
 inline bool is_kind(const void* handle, HandleKind kind) {
   const auto value = reinterpret_cast<std::uint64_t>(handle);
   return value >> 56 == HandleBits::tag && HandleBits::unpack(value).kind == kind;
 }
 
-// Prints one line on stderr and aborts.
+// Reports on stderr a handle that was never issued, and aborts the process.
 [[noreturn]] void never_issued(const void* handle, HandleKind expected);
 
 // The live objects of one kind. Thread-safe.
@@ -72,14 +72,14 @@ class HandleTable {
       free_.push_back(static_cast<std::uint32_t>(slots_.size()));
       slots_.push_back({});
     }
-    // First in, first out, so that a slot is reused as late as possible.
+    // Free slots are reused first in, first out, so that a slot is reused as late as possible.
     const std::uint32_t index = free_.front();
     free_.pop_front();
     slots_[index].object = std::move(object);
     return handle_at(index);
   }
 
-  // Null for NULL and for a destroyed object.
+  // Returns the object of a handle; null for NULL and for a destroyed object.
   std::shared_ptr<T> find(Handle handle) const {
     if (handle == nullptr) return nullptr;
     const std::shared_lock lock(mutex_);
@@ -119,7 +119,7 @@ class HandleTable {
     return reinterpret_cast<Handle>(bits.pack());
   }
 
-  // The slot if the handle is current; null if the handle is destroyed.
+  // Returns the slot of a live handle; null if the object is destroyed.
   const Slot* slot_of(Handle handle) const {
     const HandleBits bits = HandleBits::unpack(number(handle));
     if (!is_kind(handle, kind) || bits.index >= slots_.size() || bits.generation > slots_[bits.index].generation)

@@ -1,4 +1,4 @@
-// The log: standard error, and the callbacks of cuLogsRegisterCallback.
+// The log: messages go to standard error and to the callbacks of cuLogsRegisterCallback.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct Listener {
   void* data;
 };
 
-// Leaked: streams report until the process's end.
+// Never freed: streams report errors until the process ends.
 struct Listeners {
-  std::mutex mutex;  // held during the callbacks, so that none runs any more once it is unregistered
+  std::mutex mutex;  // held during the callbacks: after unregistering, no callback is running
   std::uint64_t last = 0;
   std::map<std::uint64_t, Listener> by_number;
 };
@@ -47,7 +47,7 @@ void log_error(const std::string& line) {
   Listeners& all = listeners();
   const std::lock_guard lock(all.mutex);
   for (const auto& [number, listener] : all.by_number) {
-    std::string message = line;  // a callback may write to it
+    std::string message = line;  // a copy, because a callback may modify its argument
     listener.function(listener.data, CU_LOG_LEVEL_ERROR, message.data(), message.size());
   }
 }
@@ -56,7 +56,7 @@ void log_error(const std::string& line) {
 
 using namespace simgpu;
 
-// Both calls work before cuInit. A handle is a number that is never reused.
+// These two calls work before cuInit. A handle is a number that is never reused.
 CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUlogsCallbackHandle* callback_out) {
   if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Listeners& all = listeners();
@@ -72,7 +72,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
   return all.by_number.erase(reinterpret_cast<std::uint64_t>(callback)) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The log is not stored: messages go to stderr and the callbacks only.
+// The log is not stored: messages go only to stderr and to the callbacks, so the iterator is always 0.
 CUresult cuLogsCurrent(CUlogIterator* iterator_out, unsigned) {
   if (iterator_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *iterator_out = 0;

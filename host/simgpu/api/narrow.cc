@@ -1,5 +1,6 @@
-// The table's NARROW lines: CUDA 3's forms, with addresses and sizes of 32 bits, by their newer forms (ring/abi/narrow.h).
-// In a context of the old cuCtxCreate a form whose newer form this library lacks refuses.
+// Calls of CUDA 3 with addresses and sizes of 32 bits: the NARROW lines of ring/api/driver.def. Each call forwards to
+// its newer version (ring/abi/narrow.h). In a context of the old cuCtxCreate, a call fails if this library does not
+// serve the newer version.
 //
 // An exported name is an ifunc, as in beyond.cc.
 #include "host/simgpu/api/cuda_api.h"
@@ -12,7 +13,7 @@
 namespace simgpu {
 namespace {
 
-// The version is looked at before a fault.
+// The context's API version is checked before a fault is reported.
 CUresult enter_old_context(bool needs_one) {
   return with_driver([&](Driver& driver) {
     const Context* context = driver.current();
@@ -22,7 +23,8 @@ CUresult enter_old_context(bool needs_one) {
   });
 }
 
-// F and Newer: the types that cuda.h gives the form and its newer form; `line`: its line in api::entry_points.
+// F is the type that cuda.h declares for the old call and Newer that of its newer version; `line` is the old call's
+// index in api::entry_points.
 template <class F, class Newer, std::size_t line>
 struct Narrow;
 template <class... P, class Newer, std::size_t line>
@@ -44,7 +46,7 @@ struct Narrow<CUresult(P...), Newer, line> {
 }  // namespace
 }  // namespace simgpu
 
-// Resolvers run while the loader relocates, before any sanitizer is ready.
+// The loader runs resolvers during relocation, before the sanitizers' runtime is initialised.
 #define CALL(...)
 #define CUSTOM(...)
 #define LOCAL(...)

@@ -1,7 +1,9 @@
-// The objects behind the simulated driver's handles. Plain data: the files of each subject define the calls.
+// The objects that the handles of the simulated driver refer to. They are plain data; the files of each subject define
+// the calls.
 //
-// Lifetime: shared pointers hold all objects, so work in flight keeps what it uses. Calls do not find an object whose
-// handle or context is gone. Locks: an object's mutex may be held when taking Schedule::order(), never the reverse.
+// Lifetime: all objects are held by shared pointers, so work in flight keeps the objects that it uses. Calls do not
+// find an object whose handle has been destroyed or whose context has ended. Locks: Schedule::order() may be locked
+// while an object's mutex is held, but never the reverse.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -35,7 +37,7 @@ struct TextureReference;
 struct SurfaceReference;
 class MemoryPool;
 
-// The pools of a location (pool_places.h).
+// The default and the current pool of a location (pool_places.h).
 struct PoolsOfPlace {
   CUmemoryPool standard = nullptr, current = nullptr;
 };
@@ -47,12 +49,13 @@ struct Device {
   AddressSpace space;
   Engine engine;
   TimeSlices time;
-  std::shared_ptr<Context> primary;  // this and the next two: set once, before the device is published
-  std::size_t context_memory = 0;    // bytes that each context takes
-  bool pageable = false;             // report that kernels reach all process memory
+  std::shared_ptr<Context> primary;  // like the next two members: set once, before the device is published
+  std::size_t context_memory = 0;    // bytes of device memory that each context occupies
+  bool pageable = false;             // the device reports that kernels can access all memory of the process
 
   std::recursive_mutex
-      mutex;  // for the members below; recursive, since ending a context runs runtime code that may call back
+      // protects the members below; recursive, since ending a context runs code of the runtime that may call the driver
+      mutex;
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
   PoolsOfPlace pools;
@@ -64,31 +67,32 @@ struct Context {
   Device& device;
   CUcontext handle = nullptr;
   std::uint64_t id = 0;
-  std::atomic<unsigned> api_version{3020};  // of the call that created it
+  std::atomic<unsigned> api_version{3020};  // version of the cuCtxCreate call that created the context
   bool is_primary = false;
-  std::atomic<bool> active{false};  // false: destroyed, or an unretained primary context
-  std::atomic<bool> ending{false};  // stop waits of its streams
-  std::size_t memory = 0;           // bytes that the context itself takes
+  std::atomic<bool> active{false};  // false: destroyed, or a primary context that is not retained
+  std::atomic<bool> ending{false};  // waits in the context's streams must stop
+  std::size_t memory = 0;           // bytes of device memory that the context itself occupies
 
-  std::mutex mutex;  // for the members below
+  std::mutex mutex;  // protects the members below
   unsigned flags = 0;
-  unsigned attached = 1;  // of a created context: cuCtxDetach calls until its end
+  unsigned attached = 1;  // for a created context: the number of cuCtxDetach calls that end it
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   std::array<std::size_t, CU_LIMIT_MAX> limits{};
-  bool prints = false, allocates = false;  // it launched a kernel that may call printf, or malloc
+  bool prints = false, allocates = false;  // a kernel was launched that may call printf, or malloc
 
-  std::unique_ptr<Heap> heap;  // exists while the context is active, like the next
+  std::unique_ptr<Heap> heap;  // exists while the context is active, like `print`
   std::function<void(std::string_view)> print;
 
-  // Under Schedule::order().
+  // Schedule::order() protects the members below.
   std::shared_ptr<Stream> legacy;
-  Ticket recorded;                               // the newest cuCtxRecordEvent
-  Ticket gate;                                   // all later work waits for it: cuCtxWaitEvent
-  std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; destroyed ones until their work is done
+  Ticket recorded;  // work of the newest cuCtxRecordEvent
+  Ticket gate;      // set by cuCtxWaitEvent: all later work waits for this ticket
+  // all streams except legacy; a destroyed stream stays until its work is done
+  std::vector<std::shared_ptr<Stream>> streams;
 };
 
-// Stream attributes besides flags and priority; they have no effect here.
+// Stream attributes other than flags and priority. They have no effect in the simulation.
 struct StreamAttributes {
   CUaccessPolicyWindow window{};
   std::uint32_t policy = ~0U;  // a CUsynchronizationPolicy; ~0: not set
@@ -98,18 +102,18 @@ struct StreamAttributes {
 
 struct Stream {
   std::shared_ptr<Context> context;
-  std::shared_ptr<GreenContext> green;  // the green context that owns it, if any
-  CUstream handle = nullptr;            // the special streams: 1 or 2
+  std::shared_ptr<GreenContext> green;  // the green context that owns the stream; null if none does
+  CUstream handle = nullptr;            // for the special streams: 1 or 2
   std::uint64_t id = 0;
   unsigned flags = 0;
   std::atomic<int> priority{0};
 
-  // Under Schedule::order().
+  // Schedule::order() protects these members.
   StreamAttributes attributes;
-  Ticket last;  // the newest work
+  Ticket last;  // the newest work of the stream
   bool destroyed = false;
 
-  std::shared_ptr<StreamCapture> captured;  // while the stream is captured; under Driver::graph_mutex
+  std::shared_ptr<StreamCapture> captured;  // set while the stream is captured; protected by Driver::graph_mutex
 };
 
 struct Event {
@@ -117,37 +121,41 @@ struct Event {
   CUevent handle = nullptr;
   unsigned flags = 0;
   std::mutex mutex;
-  Ticket record;  // of the newest cuEventRecord
+  Ticket record;  // work of the newest cuEventRecord
 
-  std::shared_ptr<EventCapture> captured;  // if that was in a captured stream; under Driver::graph_mutex
+  // set if the event was last recorded in a captured stream; protected by Driver::graph_mutex
+  std::shared_ptr<EventCapture> captured;
 };
 
-// Launch data and attributes of a kernel besides the engine's description; one per function of a module.
+// A kernel's attributes and old launch state, in addition to the engine's description. Each function of a module has
+// one object.
 struct LoadedFunction {
   const Function* code = nullptr;
-  CUfunction handle = nullptr;  // created at first use; under LoadedModule::mutex
+  CUfunction handle = nullptr;  // created at first use; protected by LoadedModule::mutex
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
-  std::array<std::atomic<int>, 3> cluster{};  // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, _HEIGHT, _DEPTH as set
+  // values set for CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, _HEIGHT, _DEPTH
+  std::array<std::atomic<int>, 3> cluster{};
   std::atomic<int> non_portable_clusters{0};
-  std::atomic<int> cluster_scheduling{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};  // a hint
+  std::atomic<int> cluster_scheduling{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};  // a hint without effect
   cuabi::OldLaunch old_launch;
 };
 
-// A module in a context: loaded there, or a library's part. Work in flight holds it.
+// A module in a context: either loaded there, or the part of a library. Work in flight holds a reference.
 struct LoadedModule {
   std::shared_ptr<Context> context;
   std::shared_ptr<Module> module;
   std::map<std::string_view, std::unique_ptr<LoadedFunction>> functions;  // constant once loaded
-  std::weak_ptr<LoadedLibrary> library;                                   // the library that it belongs to, if any
+  // the library of which this module is a part; empty if none
+  std::weak_ptr<LoadedLibrary> library;
   std::mutex mutex;
-  CUmodule handle = nullptr;  // of a library's part: created at first use; under mutex
-  // By variable, created at first use; under mutex.
+  CUmodule handle = nullptr;  // for a library's part: created at first use; protected by mutex
+  // References by variable. They are created at first use; mutex protects the two maps.
   std::map<const Global*, std::shared_ptr<TextureReference>> texture_references;
   std::map<const Global*, std::shared_ptr<SurfaceReference>> surface_references;
 };
 
-// A function's handle.
+// The function to which a handle refers.
 struct FunctionReference {
   std::shared_ptr<LoadedModule> module;
   LoadedFunction* function = nullptr;

@@ -1,5 +1,5 @@
-// The _ptsz forms of the calls: NULL is the calling thread's own stream. (The _ptds forms are in copy.cc and fill.cc,
-// with the calls that take no stream.)
+// The _ptsz variants of the calls, for which NULL stands for the per-thread stream. copy.cc and fill.cc define the
+// _ptds variants, whose calls take no stream.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/stream/streams.h"

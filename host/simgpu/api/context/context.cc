@@ -1,4 +1,5 @@
-// A context must end in this order: its work, the runtime's destructors, which may still make calls, handles, memory.
+// end_context() ends the parts of a context in this order: work in flight, destructors of the runtime (which may still
+// make calls), handles, memory.
 #include "host/simgpu/api/context/context.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr std::array<std::size_t, 9> default_limits = {
     64,       // L2 fetch granularity
     0,        // persisting L2
     device_shared_optin,
-    0,  // CIG
+    0,  // CIG: CUDA in graphics
 };
 
 template <class Table, class Belongs>
@@ -34,8 +35,8 @@ void remove_all(Table& table, Belongs belongs) {
     if (belongs(*object)) table.remove(object->handle);
 }
 
-// Streams and events of a created context stay known as a destroyed context's. A primary context may become active
-// again, without any.
+// The handles of a created context's streams and events remain known, and calls on them report a destroyed context. A
+// primary context may become active again, so its streams and events are removed.
 void drop_objects(Driver& driver, Context& context) {
   if (context.is_primary) {
     remove_all(driver.streams, [&](const Stream& s) { return s.context.get() == &context; });
@@ -45,7 +46,8 @@ void drop_objects(Driver& driver, Context& context) {
   drop_texture_objects(driver, context);
   drop_arrays(driver, context);
   for (const auto& module : driver.modules.all())
-    if (module->context.get() == &context) drop_module(driver, *module);  // a library's are gone already
+    // modules of libraries have already been dropped
+    if (module->context.get() == &context) drop_module(driver, *module);
 }
 
 }  // namespace
@@ -55,11 +57,12 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
   auto legacy = std::make_shared<Stream>();
   legacy->handle = CU_STREAM_LEGACY;
   legacy->id = driver.next_id();
-  legacy->context = std::shared_ptr<Context>(std::shared_ptr<Context>(), &context);  // its owner: no count
+  // non-owning: the context owns the stream
+  legacy->context = std::shared_ptr<Context>(std::shared_ptr<Context>(), &context);
   {
     const std::lock_guard lock(context.mutex);
     context.flags = context.is_primary ? flags | CU_CTX_MAP_HOST : flags;
-    // Core dumps on demand require core dumps after a fault, and only the latter flag is reported.
+    // Core dumps on request include core dumps after a fault, and cuCtxGetFlags reports only the flag of the latter.
     if ((flags & CU_CTX_USER_COREDUMP_ENABLE) != 0)
       context.flags = (context.flags & ~unsigned{CU_CTX_USER_COREDUMP_ENABLE}) | CU_CTX_COREDUMP_ENABLE;
     context.limits.fill(0);

@@ -1,4 +1,4 @@
-// Contexts by the calls of CUDA 2, which keep their names.
+// The context calls of CUDA 2, whose names have no version suffix.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/driver.h"

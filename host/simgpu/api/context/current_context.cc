@@ -35,13 +35,13 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice dev) {
   });
 }
 
-// No context can have a part of the multiprocessors by affinity.
+// The simulated GPU does not support execution affinity, which limits a context to some multiprocessors.
 CUresult check_affinity(const CUexecAffinityParam* params, int count) {
   if (count <= 0) return CUDA_SUCCESS;
   return params == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
-// There are no graphics contexts to share with.
+// The simulated GPU has no graphics contexts, so CUDA in graphics (CIG) is not supported.
 CUresult check_graphics(const CUctxCreateParams& params) {
   const bool known = params.cigParams->sharedDataType == CIG_DATA_TYPE_D3D12_COMMAND_QUEUE;
   return params.execAffinityParams != nullptr || known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -49,7 +49,7 @@ CUresult check_graphics(const CUctxCreateParams& params) {
 
 bool living(const Context& context) { return context.active.load(std::memory_order_acquire); }
 
-// Wraps calls that take a context; NULL means the current context.
+// Wraps a call that takes a context handle; NULL stands for the current context.
 template <class F>
 CUresult with_named(CUcontext handle, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -193,7 +193,7 @@ CUresult cuCtxSetFlags(unsigned flags) {
     const std::lock_guard device_lock(context.device.mutex);
     const std::lock_guard lock(context.mutex);
     context.flags = (context.flags & ~set) | (flags & set);
-    // What a device says of its primary context keeps its own schedule.
+    // The device's flags for its primary context keep their own scheduling policy.
     if (context.is_primary) {
       unsigned& given = context.device.primary_flags;
       given = (given & ~of_device) | (flags & of_device);
@@ -213,7 +213,7 @@ CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
 
 namespace {
 
-// The printf buffer and the heap keep their size from the first launch of a kernel that uses them.
+// The sizes of the printf buffer and of the heap are fixed once a kernel that uses them has been launched.
 CUresult set_if_unused(Context& context, CUlimit limit, std::size_t value, bool Context::*used) {
   const std::lock_guard lock(context.mutex);
   if (context.*used) return CUDA_ERROR_INVALID_VALUE;
@@ -252,7 +252,7 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
         break;
       case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: break;
       case CU_LIMIT_SHMEM_SIZE:
-      case CU_LIMIT_CIG_ENABLED: return CUDA_ERROR_NOT_PERMITTED;  // made with the context or never
+      case CU_LIMIT_CIG_ENABLED: return CUDA_ERROR_NOT_PERMITTED;  // can only be set when the context is created
       default: return CUDA_ERROR_UNSUPPORTED_LIMIT;
     }
     const std::lock_guard lock(context.mutex);
@@ -289,7 +289,7 @@ CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
   });
 }
 
-// The bank width is fixed, as on every GPU since Maxwell: accepted and without effect.
+// The bank width is fixed, as on every GPU since Maxwell: the call checks its argument and has no effect.
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context&) {
@@ -336,7 +336,7 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned flags) {
   });
 }
 
-// Detaches the current context. A primary context lives while retained, however often it is detached.
+// Detaches the current context. Detaching never ends a primary context: it lives until the program has released it.
 CUresult cuCtxDetach(CUcontext ctx) {
   bool last = false;
   const CUresult detached = with_driver([&](Driver& driver) {

@@ -36,7 +36,7 @@ CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context) {
 
 namespace {
 
-// Joins the parts, which may overlap. If they are not adjacent, only the count of the result is exact.
+// Joins the parts, which may overlap. If the parts are not adjacent, only the count of the result is exact.
 Multiprocessors joined(const ResourceDescription& description) {
   Multiprocessors all = description.parts.front();
   std::bitset<device_multiprocessors> in;
@@ -92,7 +92,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
   });
 }
 
-// Its streams stay known as a destroyed context's.
+// The handles of the green context's streams remain known, and calls on them report a destroyed context.
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
   return with_driver([&](Driver& driver) {
     const std::shared_ptr<GreenContext> green = driver.greens.find(hCtx);

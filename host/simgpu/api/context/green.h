@@ -1,8 +1,9 @@
-// Green contexts: some multiprocessors of a device, with streams of their own. All share the device's primary context,
-// including its memory and modules. Kernels run on any multiprocessor, but report the green context's in %smid.
+// Green contexts: some multiprocessors of a device, with streams of their own. All green contexts of a device share its
+// primary context, including memory and modules. The simulation does not confine kernels to these multiprocessors, but
+// %smid reports only numbers of the green context.
 //
-// A green context as a CUcontext is a pointer to the primary context whose owner is the green context. The owner of a
-// thread's current context therefore gives the name under which it was made current.
+// The CUcontext of a green context is a shared pointer to the primary context that is owned by the green context. The
+// owner of a thread's current context therefore shows whether the green or the primary context was made current.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -14,9 +15,9 @@ namespace simgpu {
 
 class Driver;
 
-// `split` names the call of cuDevSmResourceSplitByCount that made this part; 0: the whole device.
+// `split` is the id of the cuDevSmResourceSplitByCount call that produced this part; 0: the whole device.
 struct Multiprocessors {
-  int device = 0;  // index among the driver's
+  int device = 0;  // index among the driver's devices
   unsigned first = 0, count = 0;
   unsigned granularity = 0;
   std::uint64_t split = 0;
@@ -29,23 +30,23 @@ struct ResourceDescription {
 struct GreenContext {
   std::shared_ptr<Context> primary;
   CUgreenCtx handle = nullptr;
-  CUcontext name = nullptr;  // as a CUcontext; constant once made
+  CUcontext name = nullptr;  // its handle as a CUcontext; constant after creation
   std::uint64_t id = 0;
   Multiprocessors has;
   std::atomic<bool> ended{false};
-  Ticket gate;  // all later work in its streams waits for it; under Schedule::order()
+  Ticket gate;  // later work in its streams waits for this ticket; protected by Schedule::order()
 };
 
-// The green context through which a context was named; null for a plain context.
+// Returns the green context that owns the pointer `context`; null for a plain context.
 std::shared_ptr<GreenContext> green_of(Driver& driver, const std::shared_ptr<Context>& context);
 
-// The green context of a stream; special streams belong to the current context.
+// Returns the green context of a stream. The special streams (NULL, legacy, per-thread) belong to the current context.
 std::shared_ptr<GreenContext> green_of(Driver& driver, const Stream& stream);
 
-// The multiprocessors that a stream's kernels report.
+// Returns the multiprocessors whose numbers the kernels of a stream report in %smid.
 Multiprocessors multiprocessors_of(Driver& driver, const Stream& stream);
 
-// The handle under which a context was found.
+// Returns the handle through which the program refers to this context: the green or the primary context's.
 CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Calls on device resources: query, split and describe. The only resource type is multiprocessors.
+// Calls that query, split and describe device resources. Multiprocessors are the only type of resource.
 #include "host/simgpu/api/context/green_resources.h"
 
 #include <algorithm>
@@ -12,10 +12,11 @@
 namespace simgpu {
 namespace {
 
-// From compute capability 9.0 on, as cuda.h says; without co-scheduling finer parts are possible.
+// Smallest group of multiprocessors from compute capability 9.0 on, as cuda.h documents: 8, or 2 if the program gives
+// up co-scheduling.
 constexpr unsigned coscheduled = 8, alone = 2;
 
-// The driver's data in the reserved bytes.
+// The driver's private data in the reserved bytes of a CUdevResource.
 struct Hidden {
   std::uint32_t magic;
   Multiprocessors part;
@@ -34,11 +35,11 @@ CUresult answer(CUdevResource* out, CUdevResourceType type, const Multiprocessor
   return CUDA_SUCCESS;
 }
 
-// Flags that exclude each other. The driver ignores other flags.
+// These flags exclude each other. The driver ignores all other flags.
 constexpr unsigned excluding =
     CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 
-// The group size for a request, and the number of groups.
+// The group size and the number of groups that answer a request.
 struct Split {
   unsigned size = 0, groups = 0;
 };
@@ -92,7 +93,7 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevR
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
   if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one has no name here
+    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // NULL does not stand for the current context here
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
     if (context == nullptr) return error;
@@ -117,7 +118,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nbGroups, 
     const std::optional<Multiprocessors> all = multiprocessors_in(*input);
     if (!all) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     if (minCount > all->count || all->split != 0)
-      return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // a part is split in a context of its own
+      return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // a part can be split only through a green context
     const bool fine = (useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0;
     const unsigned granularity = fine ? alone : coscheduled;
     const Split split = split_of(*all, minCount, granularity);

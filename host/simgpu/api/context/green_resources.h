@@ -1,4 +1,4 @@
-// CUdevResource: a program's description of multiprocessors.
+// CUdevResource: the struct in which a program describes multiprocessors.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace simgpu {
 
 CUdevResource resource_of(const Multiprocessors& part);
 
-// Reads a resource that the program passes; nullopt if it is invalid.
+// Reads the multiprocessors from a CUdevResource that the program passes; nullopt if it is invalid.
 std::optional<Multiprocessors> multiprocessors_in(const CUdevResource& resource);
 
 // All multiprocessors of a device.

@@ -1,4 +1,4 @@
-// Calls on a device's primary context, whose handle stays the same for the life of the process.
+// Calls on a device's primary context, whose handle stays the same until the process ends.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/context/context.h"
@@ -48,7 +48,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
-// Keeps the reference count: programs that retained it must still release it.
+// A reset does not change the reference count: programs that retained the context must still release it.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
     if (device.primary->active.load()) end_context(driver, device.primary);

@@ -1,4 +1,4 @@
-// Calls that report support for atomics and for memory that other devices write, and settings of core dumps.
+// Calls that report support for atomics and for memory that other devices write, and calls for core dump settings.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using namespace simgpu;
 
 namespace {
 
-// Kernels run on the host's processors, whose atomics they use.
+// Returns the abilities for an operation. Kernels run on the host's processors and use the processors' atomics.
 unsigned with_the_host(CUatomicOperation operation) {
   constexpr unsigned both_sizes = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
   constexpr unsigned integer = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED | both_sizes;
@@ -60,7 +60,7 @@ CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomi
   });
 }
 
-// Devices cannot access each other.
+// Simulated devices cannot access each other, so no atomic operation between devices is supported.
 CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
                                           CUdevice srcDevice, CUdevice dstDevice) {
   return with_driver([&](Driver& driver) {
@@ -73,7 +73,7 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomic
   });
 }
 
-// No other device writes device memory, so there is nothing to flush.
+// No other device can write device memory, so the call only checks its arguments: there is nothing to flush.
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {
   return with_context([&](Driver&, Context&) {
     const bool known =
@@ -83,7 +83,7 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUf
   });
 }
 
-// CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0.
+// The device reports 0 for CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, so this call is refused.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, std::size_t size,
                                        CUmemRangeHandleType handleType, unsigned long long flags) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;

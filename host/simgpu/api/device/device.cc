@@ -21,7 +21,7 @@ CUresult with_device(CUdevice number, F&& call) {
   });
 }
 
-// Copies as much as fits, always terminated.
+// Copies as much of the text as fits, and always terminates the copy with a zero byte.
 CUresult copy_text(const char* text, char* out, int room) {
   if (out == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
   std::snprintf(out, static_cast<std::size_t>(room), "%s", text);

@@ -1,5 +1,5 @@
-// The simulated device's attributes: a modest GPU of compute capability 12.0, reduced to what the simulation supports.
-// Number 0 and numbers beyond the table give INVALID_VALUE, as in the real driver.
+// The attributes of the simulated device: a modest GPU of compute capability 12.0, without the features that the
+// simulation lacks. Attribute 0 and numbers beyond the table give INVALID_VALUE, as in NVIDIA's driver.
 #include "host/simgpu/api/device/device.h"
 
 namespace simgpu {

@@ -1,15 +1,15 @@
-// The limits of hints, as measured on an H200.
+// Limits of hints. They were measured on an H200.
 #include "host/simgpu/api/device/hints.h"
 
 namespace simgpu {
 namespace {
 
-bool is_share(float ratio) { return ratio >= 0 && ratio <= 1; }  // NaN is none
+bool is_share(float ratio) { return ratio >= 0 && ratio <= 1; }  // false for NaN
 
 }  // namespace
 
 bool is_window(const CUaccessPolicyWindow& window) {
-  // The driver rejects one property only: misses cannot persist. It accepts any other number.
+  // The driver accepts any number as a property, except that misses must not be PERSISTING.
   return window.num_bytes <= std::size_t{device_window} && is_share(window.hitRatio) &&
          window.missProp != CU_ACCESS_PROPERTY_PERSISTING;
 }

@@ -1,4 +1,4 @@
-// Rejects invalid values with one sentence; guesses none.
+// An invalid value is rejected with a line on stderr and never replaced by a default.
 #include "host/simgpu/api/device/settings.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::optional<std::size_t> size(std::string_view text) {
   return *value << shift;
 }
 
-// Returns false if the variable is set but no size.
+// Returns false if the variable is set to a value that is not a size.
 bool read_size(const char* variable, const char* text, std::size_t& into) {
   if (text == nullptr) return true;
   const auto bytes = size(text);
@@ -50,7 +50,7 @@ bool read_size(const char* variable, const char* text, std::size_t& into) {
   return bytes.has_value();
 }
 
-// Returns false if the variable is set but no valid address.
+// Returns false if the variable is set to a value that is not an address.
 bool read_address(const char* variable, const char* text, std::uint64_t& into) {
   if (text == nullptr) return true;
   const std::string_view digits = text;
@@ -69,7 +69,7 @@ UsageFile* usage_of_environment() {
   return path != nullptr ? map_usage_file(path) : nullptr;
 }
 
-// Selects from the first `count` devices those that are not lost, in CUDA_VISIBLE_DEVICES order.
+// Selects the devices that are not lost from the first `count` devices, in the order of CUDA_VISIBLE_DEVICES.
 CUresult choose_devices(std::uint32_t count, Settings& out) {
   std::vector<std::uint32_t> there;
   std::vector<cuabi::Uuid> uuids;
@@ -97,7 +97,8 @@ CUresult read_settings(Settings& out) {
       !read_size("IVGPU_SIM_CONTEXT_MEMORY", std::getenv("IVGPU_SIM_CONTEXT_MEMORY"), out.context_memory) ||
       !read_address("IVGPU_SIM_CHUNKS_BELOW", std::getenv("IVGPU_SIM_CHUNKS_BELOW"), out.chunks_below))
     return CUDA_ERROR_NO_DEVICE;
-  static UsageFile* const usage = usage_of_environment();  // once: a descriptor's number is another file's afterwards
+  // mapped once: later, the file descriptor's number may refer to another file
+  static UsageFile* const usage = usage_of_environment();
   out.usage = usage;
   out.launch_blocking = cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable));
   if (const char* text = std::getenv("IVGPU_SIM_HMM")) {
@@ -117,7 +118,7 @@ CUresult read_settings(Settings& out) {
     }
     count = static_cast<int>(*value);
   }
-  // Their order is by PCI address already.
+  // The devices are already in the order of their PCI addresses, so CUDA_DEVICE_ORDER is only checked.
   if (cuabi::device_order(std::getenv("CUDA_DEVICE_ORDER")) == cuabi::DeviceOrder::Invalid)
     return CUDA_ERROR_INVALID_DEVICE;
   return choose_devices(static_cast<std::uint32_t>(count), out);

@@ -9,8 +9,10 @@ namespace simgpu {
 namespace {
 
 constexpr std::int64_t us = 1000;
-constexpr std::int64_t lingers = 6 * us;        // keep the GPU after a kernel, as another may follow
-constexpr std::int64_t wants_for = 2'000 * us;  // a waiting process renews its request much sooner
+// a process keeps the GPU for this time after a kernel, as another kernel may follow
+constexpr std::int64_t lingers = 6 * us;
+// a request for the GPU expires after this time; a waiting process renews it much earlier
+constexpr std::int64_t wants_for = 2'000 * us;
 
 std::int64_t now_ns() {
   timespec t{};
@@ -42,7 +44,8 @@ bool TimeSlices::try_to_begin(std::int64_t now) {
   if (owner == self) {
     const bool over = now >= words_->slice_end.load(std::memory_order_relaxed);
     const bool wanted = now - words_->wanted_at.load(std::memory_order_relaxed) < wants_for;
-    if (over && wanted && running_.load(std::memory_order_relaxed) == 0) return false;  // until another process has run
+    // the process runs again only after another process has run
+    if (over && wanted && running_.load(std::memory_order_relaxed) == 0) return false;
     if (over) words_->slice_end.store(now + slice, std::memory_order_relaxed);
     words_->free_at.store(words_->slice_end.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return true;

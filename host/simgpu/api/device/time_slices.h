@@ -1,10 +1,10 @@
-// Simulates time slices of a GPU shared by several processes, for tests. Kernels of one process run at a time, with a
-// context switch between processes as in a real driver (docs/design/048-gpu-time.md). The shared fields lie in the
-// usage file (usage_file.h), whose creator sets the durations.
+// Simulates, for tests, the time slices of a GPU that several processes share. Kernels of only one process run at a
+// time, with a context switch between processes as in NVIDIA's driver (docs/design/048-gpu-time.md). The processes
+// share the state in the usage file (usage_file.h), whose creator sets the durations.
 //
-// A process keeps the GPU until it is idle for a moment, or its slice ends and another process waits. Slices end by
-// time, so a killed process blocks nothing. The end of a slice interrupts no kernel, so kernels of two processes may
-// overlap. A process that the broker switched off starts none.
+// A process keeps the GPU until it has been idle for a moment, or until its slice ends while another process waits.
+// Slices end by time, so a killed process blocks no other process. The end of a slice does not interrupt a kernel, so
+// kernels of two processes may overlap. If the broker switches a process off, the process starts no kernel.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace simgpu {
 
 class TimeSlices {
  public:
-  // Call before any kernel. If a switch takes no time, the process has the GPU to itself. While `off` is not 0, no
-  // kernel begins.
+  // Call this function before the first kernel. If the time of a context switch is 0, time slicing is off and kernels
+  // never wait for another process. While `off` is not 0, no kernel begins.
   void share(DeviceTime& words, const std::atomic<std::uint32_t>& off) { words_ = &words, off_ = &off; }
 
-  // True if a test has removed the GPU (usage_file.h).
+  // Returns true if a test has removed the GPU (usage_file.h).
   bool is_lost() const { return words_ != nullptr && words_->lost.load(std::memory_order_relaxed) != 0; }
 
-  // Enclose each kernel. begin() waits for the GPU. Thread-safe.
+  // Call begin() before and end() after each kernel. begin() waits for the GPU. Both are thread-safe.
   void begin() {
     if (words_ != nullptr) wait_for_gpu();
   }
@@ -38,7 +38,7 @@ class TimeSlices {
 
   DeviceTime* words_ = nullptr;
   const std::atomic<std::uint32_t>* off_ = nullptr;
-  std::atomic<int> running_{0};  // kernels of this process
+  std::atomic<int> running_{0};  // kernels of this process that are running
 };
 
 }  // namespace simgpu

@@ -1,10 +1,10 @@
-// The file through which processes share a simulated GPU; IVGPU_SIM_USAGE names it. Each process writes the memory that
-// it uses, and the broker reads that as it reads NVIDIA's library elsewhere (host/broker/gpu/gpu_usage.h). It also
-// holds the state of time slicing (time_slices.h). If the file marks the GPU lost, work fails and new processes do not
-// find the GPU. NVIDIA documents no behaviour for that case.
+// The file through which processes share a simulated GPU; IVGPU_SIM_USAGE names the file. Each process writes its
+// memory use into the file. The broker reads it there instead of from NVML (host/broker/gpu/gpu_usage.h). The file also
+// holds the state of time slicing (time_slices.h). If the file marks the GPU as lost, work fails and new processes do
+// not find the GPU. NVIDIA documents no behaviour for that case.
 //
-// For tests: the test creates the file as sizeof(UsageFile) zeros. Trust: each process that opens the file can write
-// all of it, so nothing may rely on its numbers for protection.
+// The file serves tests only: the test creates it as sizeof(UsageFile) zero bytes. Each process that opens the file can
+// write all of it, so no protection may rely on its numbers.
 #pragma once
 
 #include <fcntl.h>
@@ -23,18 +23,20 @@
 namespace simgpu {
 
 struct UsageEntry {
-  std::atomic<std::uint32_t> process;  // 0: free entry. Stays set after the process ends
+  std::atomic<std::uint32_t> process;  // process id; 0: the entry is free. The id remains after the process ends
   std::atomic<std::uint64_t> bytes[max_devices];
-  std::atomic<std::uint32_t> off[max_devices];  // set by the broker: no kernel of the process begins
+  std::atomic<std::uint32_t> off[max_devices];  // set by the broker: while not 0, no kernel of the process begins
 };
-// Times are in nanoseconds of CLOCK_MONOTONIC.
+// All times are in nanoseconds of CLOCK_MONOTONIC, except the two durations in microseconds.
 struct DeviceTime {
-  std::atomic<std::int64_t> change_us, slice_us;  // set by the test; change_us 0: no time slicing
-  std::atomic<std::uint32_t> owner;               // the process that owns the GPU
-  std::atomic<std::uint32_t> changes;             // number of switches
-  std::atomic<std::int64_t> slice_end, free_at;   // end of the owner's slice; when another process may take over
-  std::atomic<std::int64_t> wanted_at;            // when a process last waited for the GPU
-  std::atomic<std::uint32_t> lost;                // set by the test: the GPU is gone
+  // context switch and slice, set by the test; change_us 0: no time slicing
+  std::atomic<std::int64_t> change_us, slice_us;
+  std::atomic<std::uint32_t> owner;    // id of the process that has the GPU
+  std::atomic<std::uint32_t> changes;  // number of context switches
+  // end of the owner's slice; time from which another process may take the GPU
+  std::atomic<std::int64_t> slice_end, free_at;
+  std::atomic<std::int64_t> wanted_at;  // time when a process last waited for the GPU
+  std::atomic<std::uint32_t> lost;      // set by the test: the GPU is lost
 };
 struct UsageFile {
   static constexpr std::size_t most = 256;
@@ -42,7 +44,8 @@ struct UsageFile {
   DeviceTime time[max_devices];
 };
 
-// Maps the file for good; null if it does not exist. "fd:7" names a descriptor, which is closed.
+// Maps the file and never unmaps it; returns null if the file does not exist. A path "fd:7" stands for descriptor 7,
+// which this function closes.
 inline UsageFile* map_usage_file(const char* path) {
   const int file = std::strncmp(path, "fd:", 3) == 0 ? std::atoi(path + 3) : open(path, O_RDWR | O_CLOEXEC);
   if (file < 0) return nullptr;
@@ -54,7 +57,7 @@ inline UsageFile* map_usage_file(const char* path) {
   return at == MAP_FAILED ? nullptr : static_cast<UsageFile*>(at);
 }
 
-// The process's entry, existing or new; null if all entries are in use.
+// Returns the existing or a new entry of the process; null if all entries are in use.
 inline UsageEntry* entry_of(UsageFile& file, std::uint32_t process) {
   for (UsageEntry& entry : file.entry) {
     std::uint32_t seen = 0;

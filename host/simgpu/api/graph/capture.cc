@@ -1,4 +1,4 @@
-// Captures: nodes for work, refusals, and how a capture spreads over streams.
+// Captures: creates nodes for commands, refuses calls during a capture, and extends captures to other streams.
 #include "host/simgpu/api/graph/capture.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ CUresult refuse(Capture& capture, CUresult code) {
   return result;
 }
 
-// An open capture in a blocking stream of the context, or null.
+// Returns an open capture in a blocking stream of the context, or null.
 Capture* blocking_capture(Driver& driver, const Context& context) {
   for (const std::shared_ptr<Capture>& capture : driver.captures)
     for (const std::shared_ptr<Stream>& stream : capture->streams)

@@ -1,10 +1,10 @@
 // Stream capture: commands for a captured stream become nodes of a graph.
 //
-// A capture begins in one stream. Another stream joins by waiting for an event recorded in it. Each stream keeps the
-// nodes on which its next node depends. A call that cannot be captured, or that the capture mode prohibits, fails and
-// invalidates the capture (docs/design/021-prohibited-in-capture.md).
+// A capture begins in one stream. Another stream joins the capture by waiting for an event that was recorded in a
+// captured stream. Each stream keeps the nodes on which its next node depends. A call that cannot be captured, or that
+// the capture mode prohibits, fails and invalidates the capture (docs/design/021-prohibited-in-capture.md).
 //
-// Locks: under Driver::graph_mutex.
+// Driver::graph_mutex protects all state of captures.
 #pragma once
 
 #include "host/simgpu/api/graph/graph.h"
@@ -29,68 +29,69 @@ struct Capture {
   std::uint64_t thread = 0;  // ThreadState::id of the thread that began the capture
   bool invalid = false;
   bool ended = false;
-  std::vector<std::shared_ptr<Stream>> streams;  // the first is the origin
+  std::vector<std::shared_ptr<Stream>> streams;  // the first stream is the capture's origin
 };
 
-// The capture state of a stream.
+// The state of a captured stream.
 struct StreamCapture {
   std::shared_ptr<Capture> capture;
   CaptureTips tips;
-  // Storage behind the pointers that cuStreamGetCaptureInfo returned.
+  // cuStreamGetCaptureInfo returned pointers into these vectors.
   std::vector<CUgraphNode> given_nodes;
   std::vector<CUgraphEdgeData> given_edges;
 };
 
-// The nodes of an event that was last recorded in a captured stream.
+// The nodes on which a wait for this event depends, if the event was last recorded in a captured stream.
 struct EventCapture {
   std::shared_ptr<Capture> capture;
   CaptureTips tips;
 };
 
-// True if commands for the stream become nodes. Another thread may begin a capture right afterwards; the program did
-// not order the two calls in that case.
+// Returns true if commands for the stream become nodes. Another thread may begin a capture immediately afterwards: in
+// that case the program has not ordered the two calls.
 bool is_captured(Driver& driver, Stream& stream);
 
-// Adds a node to the captured stream's graph. `between` is the data of edges from kernel nodes.
+// Adds a node to the captured stream's graph. Edges from kernel nodes get the data `between`.
 CUresult capture_node(Driver& driver, Stream& stream, NodeWork work, const CUgraphEdgeData& between = {});
 
-// For commands that cannot become nodes. If the stream is captured, or is a legacy stream that would wait for a
-// captured stream, fails and invalidates the capture.
+// For commands that cannot become nodes: fails and invalidates the capture if the stream is captured, or if it is a
+// legacy stream that would wait for a captured stream.
 CUresult refuse_in_capture(Driver& driver, Stream& stream);
 
-// For kernel launches: fails if the stream's capture is invalid. A failed launch invalidates the capture.
+// For kernel launches: fails if the stream's capture is invalid. If a launch fails, the caller invalidates the capture.
 CUresult refuse_invalidated(Driver& driver, Stream& stream);
 void invalidate_capture(Driver& driver, Stream& stream);
 
-// Checks a call that a capture mode may prohibit (`unsafe` in ring/api/driver.def), before anything else.
+// Fails if a capture mode prohibits the call (`unsafe` in ring/api/driver.def). Call this function before every other
+// check.
 CUresult refuse_as_unsafe() noexcept;
-// For calls on a whole context (`whole_context` in ring/api/driver.def) or on a green context.
+// Fails during a capture, for calls on a whole context (`whole_context` in ring/api/driver.def) or a green context.
 CUresult refuse_in_capturing(Driver& driver, const Context& context, const GreenContext* green = nullptr);
-// For queries and waits of a stream.
+// Fails during a capture, for queries of a stream and waits for a stream.
 CUresult refuse_question(Driver& driver, Stream& stream);
-// For queries and waits of an event.
+// Fails if the event belongs to a capture, for queries of an event and waits for an event.
 CUresult refuse_event_question(Driver& driver, Event& event);
 
-// For a context that waits for an event.
+// Fails if the event belongs to a capture, for a context that waits for an event.
 CUresult refuse_captured(Driver& driver, Event& event);
 
 CUresult capture_record(Driver& driver, Stream& stream, const std::shared_ptr<Event>& event, bool external);
-// Handles a stream's wait for an event if either is captured; else returns false.
+// Handles a stream's wait for an event if the stream or the event is captured; else returns false.
 bool capture_wait(Driver& driver, const std::shared_ptr<Stream>& stream, const std::shared_ptr<Event>& event,
                   bool external, CUresult& result);
 
-// True if the context's legacy stream would wait for a captured stream.
+// Returns true if the context's legacy stream would wait for a captured stream.
 bool has_blocking_capture(Driver& driver, const Context& context);
 
 void join_tips(CaptureTips& tips, const CaptureTips& more);
 
-// Drop the captures of a destroyed stream or an ended context.
+// These functions drop the captures of a destroyed stream or of an ended context.
 void forget_stream(Driver& driver, Stream& stream);
 void forget_captures(Driver& driver, const Context& context);
 
-// Ends a capture; its streams execute commands again.
+// Ends a capture; its streams then execute commands again.
 void close_capture(Driver& driver, Capture& capture);
-// Same for a capture that yields no graph. Destroys the graph, even the graph of cuStreamBeginCaptureToGraph.
+// Ends a capture without yielding a graph. Destroys the graph, even one that cuStreamBeginCaptureToGraph received.
 void drop_capture(Driver& driver, Capture& capture);
 
 }  // namespace simgpu

@@ -9,7 +9,7 @@ using namespace simgpu;
 
 namespace {
 
-// Wraps a call on a stream, under the graph lock.
+// Wraps a call on a stream that needs the graph mutex.
 template <class F>
 CUresult with_capturable(CUstream handle, F&& call) {
   return with_context_of(handle, [&](Driver& driver, Context& context) {
@@ -75,7 +75,7 @@ CUresult begin_capture_to(CUstream handle, CUgraph graph_handle, const CUgraphNo
   });
 }
 
-// True if the origin depends on the newest nodes of all other streams.
+// Returns true if the origin's next node depends on the newest nodes of all other streams.
 bool is_joined(const Capture& capture) {
   std::unordered_set<const GraphNode*> reached;
   std::vector<const GraphNode*> open;
@@ -99,7 +99,7 @@ CUresult judge_end(Driver& driver, const Capture& capture) {
   return is_joined(capture) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
-// Ends the capture even if the wrong thread calls.
+// Ends the capture even if the wrong thread calls, in which case the call fails.
 CUresult end_capture(CUstream handle, CUgraph* out) {
   return with_capturable(handle, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
     if (out != nullptr) *out = nullptr;
@@ -130,7 +130,7 @@ CUresult status_of(Driver& driver, Stream& stream, CUstreamCaptureStatus* out) {
   return CUDA_SUCCESS;
 }
 
-// Output pointers of the query; null if the caller's form has no such parameter.
+// The output pointers of the query; a pointer is null if the caller's version of the call lacks the parameter.
 struct CaptureInfo {
   CUstreamCaptureStatus* status;
   cuuint64_t* id = nullptr;
@@ -181,7 +181,7 @@ CUresult update_dependencies(CUstream handle, const CUgraphNode* nodes, const CU
 
 }  // namespace
 
-// The first form has no mode. Its captures are relaxed, as on an H200.
+// The first version of this call has no mode parameter. On an H200 its captures have the relaxed mode.
 CUresult cuStreamBeginCapture(CUstream hStream) { return begin_capture(hStream, CU_STREAM_CAPTURE_MODE_RELAXED); }
 CUresult cuStreamBeginCapture_ptsz(CUstream hStream) { return cuStreamBeginCapture(own(hStream)); }
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) { return begin_capture(hStream, mode); }
@@ -251,7 +251,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode
   return update_dependencies(own(hStream), dependencies, dependencyData, numDependencies, flags);
 }
 
-// Accepts any number as a mode, as the driver does.
+// The driver accepts any number as a mode, so this call does as well.
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return with_driver([&](Driver& driver) {
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// The table of conditions. A condition lives as long as its graph.
+// The table of conditions. A condition exists as long as its graph.
 #include "host/simgpu/api/graph/condition.h"
 
 #include <map>
@@ -16,7 +16,7 @@ struct Conditions {
   CUgraphConditionalHandle next = 1;
 };
 Conditions& conditions() {
-  static Conditions& table = *new Conditions;  // kernels may ask while the process exits
+  static Conditions& table = *new Conditions;  // never freed: kernels may use it while the process exits
   return table;
 }
 

@@ -14,16 +14,16 @@ struct Condition {
   CUgraphConditionalHandle handle = 0;
   std::shared_ptr<Context> context;
   unsigned default_value = 0;
-  bool assigns_default = false;  // each launch starts with the default value
+  bool assigns_default = false;  // each launch resets the value to default_value
   bool has_node = false;
   std::atomic<unsigned> value{0};
 };
 
 std::shared_ptr<Condition> make_condition();
-// Null for an unknown handle.
+// Returns the condition of a handle; null for an unknown handle.
 std::shared_ptr<Condition> condition_of(CUgraphConditionalHandle handle);
 
-// Stores the values of cudaGraphSetConditional (Launch::set_condition).
+// Returns the function that stores the values of cudaGraphSetConditional (Launch::set_condition).
 const std::function<void(std::uint64_t, std::uint32_t)>& condition_setter();
 
 }  // namespace simgpu

@@ -9,7 +9,7 @@
 namespace simgpu {
 namespace {
 
-// The graphs inside a node.
+// Calls `call` with each graph that the node owns.
 template <class F>
 void each_inside(GraphNode& node, F&& call) {
   if (auto* child = std::get_if<ChildWork>(&node.work); child != nullptr) call(child->graph);

@@ -1,4 +1,4 @@
-// Creates nodes of any type from one struct.
+// Creates nodes of any type from a CUgraphNodeParams.
 #include "host/simgpu/api/graph/graph.h"
 
 #include <algorithm>
@@ -38,7 +38,8 @@ CUDA_MEMSET_NODE_PARAMS_v1 fill_params(const CUDA_MEMSET_NODE_PARAMS_v2& p) {
 CUresult make_child(Driver& driver, const CUDA_CHILD_GRAPH_NODE_PARAMS& params, ChildWork& out) {
   const std::shared_ptr<Graph> child = driver.graphs.find(params.graph);
   if (child == nullptr || child->moved) return CUDA_ERROR_INVALID_VALUE;
-  if (params.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {  // an unknown number, too, clones the graph
+  // every other number, even an unknown one, clones the graph
+  if (params.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     if (has_conditions(*child)) return CUDA_ERROR_NOT_SUPPORTED;
     out.graph = clone(driver, *child);
     return CUDA_SUCCESS;
@@ -57,7 +58,7 @@ CUresult make_event_work(Driver& driver, CUevent handle, NodeWork& out) {
   return CUDA_SUCCESS;
 }
 
-// The context that the parameters name, else the existing node's context.
+// Selects the context that the parameters name, or else the context of the existing node.
 CUresult context_for(Driver& driver, CUcontext named, const NodeWork& standing, std::shared_ptr<Context>& out) {
   if (named == nullptr) {
     if (const auto* copy = std::get_if<CopyWork>(&standing); copy != nullptr) out = copy->context;
@@ -136,8 +137,8 @@ bool has_condition(const Graph& graph, const Condition& wanted) {
   return false;
 }
 
-// Makes the body graphs. A condition may have one node in its graph and its nested graphs. As in the driver, nodes of
-// other graphs do not count.
+// Creates the body graphs. Within a graph and its nested graphs, only one node may use the condition. As in the driver,
+// nodes of other graphs do not count.
 CUresult make_conditional(Driver& driver, const Graph& graph, CUDA_CONDITIONAL_NODE_PARAMS& params,
                           ConditionalWork& out) {
   const bool known = params.type >= CU_GRAPH_COND_TYPE_IF && params.type <= CU_GRAPH_COND_TYPE_SWITCH;
@@ -160,7 +161,7 @@ CUresult make_conditional(Driver& driver, const Graph& graph, CUDA_CONDITIONAL_N
   return CUDA_SUCCESS;
 }
 
-// True if `graph` is `outer` or lies inside it, at any depth.
+// Returns true if `graph` is `outer` or is nested in it at any depth.
 bool is_in(const Graph& graph, const Graph* outer) {
   for (const Graph* at = &graph; at != nullptr; at = at->inside == nullptr ? nullptr : at->inside->graph)
     if (at == outer) return true;

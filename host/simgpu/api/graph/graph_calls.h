@@ -1,4 +1,4 @@
-// Converts between call parameters and NodeWork. Included by the files that define calls on nodes.
+// Conversions between the parameters of calls and NodeWork, for the files that define calls on nodes.
 #pragma once
 
 #include "host/simgpu/api/graph/graph.h"
@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// Adds a node; `make` reads its work from the call's parameters.
+// Adds a node. `make` creates the node's work from the parameters of the call.
 template <class F>
 CUresult add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies, const CUgraphEdgeData* data,
                   std::size_t count, F&& make) noexcept {
@@ -27,7 +27,7 @@ CUresult add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependenc
   });
 }
 
-// Kernel nodes (graph_kernel.cc). make_kernel_work keeps the attributes that `out` has.
+// Kernel nodes (graph_kernel.cc). make_kernel_work keeps the attributes that are already in `out`.
 CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& params);
 inline const CUDA_KERNEL_NODE_PARAMS_v2& widened(const CUDA_KERNEL_NODE_PARAMS_v2& params) { return params; }
 CUresult make_kernel_work(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& params, KernelWork& out);
@@ -37,7 +37,7 @@ void give_kernel(KernelWork& work, CUDA_KERNEL_NODE_PARAMS_v2& out);
 bool is_kernel_node_attribute(CUkernelNodeAttrID id);
 void set_attribute(KernelWork& work, const CUlaunchAttribute& attribute);
 
-// Copy and fill nodes (graph_nodes.cc). A NULL context means the current context.
+// Copy and fill nodes (graph_nodes.cc). A NULL context stands for the current context.
 CUresult make_copy_work(Driver& driver, const CUDA_MEMCPY3D& asked, const std::shared_ptr<Context>& context,
                         CopyWork& out);
 CUresult make_fill_work(Driver& driver, const CUDA_MEMSET_NODE_PARAMS_v1& asked,
@@ -46,10 +46,10 @@ CUresult check_fill_work(Driver& driver, const FillWork& work);
 Fill fill_of(const CUDA_MEMSET_NODE_PARAMS_v1& asked);
 CUresult find_node_context(Driver& driver, CUcontext handle, std::shared_ptr<Context>& out);
 
-// All node types except conditional nodes (graph_any_node.cc).
+// Creates the work of any node except a conditional node (graph_any_node.cc).
 CUresult make_any_work(Driver& driver, const CUgraphNodeParams& params, NodeWork& out);
 
-// Same for an existing node: keeps its context and attributes if the parameters give none.
+// Changes the work of an existing node. The node keeps its context and attributes if the parameters give none.
 CUresult change_work(Driver& driver, const CUgraphNodeParams& params, NodeWork& work);
 
 }  // namespace simgpu

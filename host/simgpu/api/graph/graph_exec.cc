@@ -1,4 +1,4 @@
-// Executable graphs: instantiate, launch, enable and disable nodes, destroy.
+// Executable graphs: calls that instantiate, launch and destroy them, and that enable and disable their nodes.
 #include "host/simgpu/api/graph/graph_exec.h"
 
 #include <cstring>
@@ -58,7 +58,7 @@ bool can_be_launched_by_devices(const NodeWork& work) {
          std::holds_alternative<FillWork>(work) || std::holds_alternative<ChildWork>(work);
 }
 
-// The first node that a conditional body must not contain, or null.
+// Returns the first node that must not be in the body of a conditional node, or null.
 GraphNode* forbidden_in_body(const Graph& graph, bool in_body) {
   for (const std::shared_ptr<GraphNode>& node : graph.nodes) {
     const auto* child = std::get_if<ChildWork>(&node->work);
@@ -75,7 +75,7 @@ GraphNode* forbidden_in_body(const Graph& graph, bool in_body) {
   return nullptr;
 }
 
-// A node of this graph or a nested graph with a cycle; null if there is none.
+// Returns a node of a graph that has a cycle, among this graph and its nested graphs; null if there is no cycle.
 GraphNode* node_of_cycle(const Graph& graph) {
   if (in_order(graph).size() != graph.nodes.size()) return graph.nodes.front().get();
   GraphNode* found = nullptr;
@@ -89,7 +89,7 @@ GraphNode* node_of_cycle(const Graph& graph) {
   return found;
 }
 
-// For device launch, host nodes count as another context.
+// Checks a graph before instantiation. For launches by the device, a host node counts as a node of another context.
 Objection look_at_graph(Driver& driver, const Graph& graph, std::uint64_t flags) {
   constexpr auto structure = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
   if (graph.moved) return {CUDA_ERROR_INVALID_VALUE, CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
@@ -131,14 +131,14 @@ CUresult instantiate_now(Driver& driver, CUgraphExec* out, Graph& graph, std::ui
   return CUDA_SUCCESS;
 }
 
-// Wraps a call that instantiates a graph; needs a current context.
+// Wraps a call that instantiates a graph, which needs a current context.
 template <class F>
 CUresult with_graph_in_context(CUgraph handle, F&& call) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context&) { return with_graph(handle, call); });
 }
 
-// The flag for uploads needs a stream and is refused here.
+// The calls that use this function take no stream, which an upload needs, so the upload flag is refused.
 CUresult instantiate(CUgraphExec* out, CUgraph handle, std::uint64_t flags) {
   return with_graph_in_context(handle, [&](Driver& driver, Graph& graph) {
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -147,7 +147,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, std::uint64_t flags) {
   });
 }
 
-// The forms before CUDA 12. They name no node, and the log is empty.
+// The calls of CUDA 11 and older. On failure they report no node and an empty log.
 CUresult instantiate_with_log(CUgraphExec* out, CUgraph handle, CUgraphNode* error_node, char* log,
                               std::size_t log_size) {
   return with_graph_in_context(handle, [&](Driver& driver, Graph& graph) {
@@ -159,7 +159,7 @@ CUresult instantiate_with_log(CUgraphExec* out, CUgraph handle, CUgraphNode* err
   });
 }
 
-// Assigns the conditions' default values when the launch begins, not when it is submitted.
+// Assigns the default values of the conditions when the launch begins executing, not when it is submitted.
 Ticket assign_defaults(Driver& driver, const Graph& graph, const Ticket& begin) {
   std::vector<std::shared_ptr<Condition>> conditions;
   each_node(graph, [&](const GraphNode& node) {
@@ -174,7 +174,8 @@ Ticket assign_defaults(Driver& driver, const Graph& graph, const Ticket& begin) 
   return driver.schedule.submit(assign, {begin}, Schedule::Who::Pool);
 }
 
-// A launch waits for the exec's previous launch, and holds the user objects until it is done.
+// Submits a launch, which waits for the previous launch of the same executable graph and holds the user objects until
+// it is done.
 Ticket put_launch(Driver& driver, Stream& stream, GraphExec& exec, const LaunchPlan& plan) {
   EventRecords records;
   const auto submit = [&](const Ticket& begin) {
@@ -254,7 +255,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
   });
 }
 
-// Launches in flight go on.
+// Destroying the executable graph does not affect launches in flight.
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_exec(hGraphExec, [&](Driver& driver, const GraphExec&) {
@@ -263,7 +264,7 @@ CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
   });
 }
 
-// Uploads nothing; it only takes its place in the stream.
+// Uploads nothing. The call is only ordered in the stream and after the previous launch.
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
   return with_exec_in_stream(hGraphExec, hStream, [](Driver& driver, Stream& stream, GraphExec& exec) {
     exec.last = post(driver, stream, {}, Run::UnlessFailed, {exec.last});
@@ -309,7 +310,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsign
   });
 }
 
-// There are no allocation nodes, so graphs hold no memory.
+// The simulation has no allocation nodes, so graphs own no memory to trim.
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
   return with_driver(
       [&](Driver& driver) { return driver.device(device) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS; });
@@ -326,7 +327,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr
   });
 }
 
-// A program may only reset the high-water marks.
+// A program may only reset the two high-water marks.
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void* value) {
   return with_driver([&](Driver& driver) {
     if (driver.device(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;

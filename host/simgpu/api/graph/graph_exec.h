@@ -1,4 +1,4 @@
-// Executable graphs: private clones of graphs, launched as work items of the schedule.
+// Executable graphs: private clones of graphs that are launched as work items of the schedule.
 #pragma once
 
 #include "host/simgpu/api/graph/graph.h"
@@ -17,8 +17,9 @@ struct GraphExec {
   CUgraphExec handle = nullptr;
   std::uint64_t flags = 0;
   std::shared_ptr<Graph> graph;
-  std::unordered_map<std::uint64_t, GraphNode*> by_original;  // nodes of all nested graphs
-  Ticket last;                                                // the newest launch; the next one waits for it
+  // original's id to the clone's node, including all nested graphs
+  std::unordered_map<std::uint64_t, GraphNode*> by_original;
+  Ticket last;  // the newest launch; the next launch waits for it
 };
 
 template <class F>
@@ -29,28 +30,28 @@ CUresult with_exec(CUgraphExec handle, F&& call) noexcept {
   });
 }
 
-// The executable graph's copy of a node; null if there is none or its type differs.
+// Returns the executable graph's copy of a node; null if there is no copy, or if its type differs.
 GraphNode* counterpart_of(Driver& driver, const GraphExec& exec, CUgraphNode original);
 
-// One launch as closures that own their parameters, so later changes of the graph do not affect it.
+// A launch as closures that own their parameters, so that later changes of the graph do not affect the launch.
 struct LaunchPlan {
   struct Piece {
     std::function<void()> work;
-    std::vector<std::size_t> after;            // indices into `pieces`
-    std::shared_ptr<const LaunchPlan> inside;  // a child graph; `work` is empty then
+    std::vector<std::size_t> after;            // the pieces to wait for, as indices into `pieces`
+    std::shared_ptr<const LaunchPlan> inside;  // the plan of a child graph; `work` is then empty
     std::shared_ptr<Event> records;
     Ticket awaits;
   };
   std::vector<Piece> pieces;  // in topological order
 };
 
-// Fails if a node's memory or context is gone.
+// Creates the plan of a launch. Fails if a node's memory or context no longer exists.
 CUresult make_plan(Driver& driver, const Graph& graph, std::shared_ptr<const LaunchPlan>& out);
 
-// The events of record nodes and the work items that record them.
+// The events of event record nodes, with the work items that record them.
 using EventRecords = std::vector<std::pair<std::shared_ptr<Event>, Ticket>>;
 
-// Submits all pieces after `begin`. The returned ticket is done when all pieces are.
+// Submits all pieces after `begin`. The returned ticket is done when all pieces are done.
 Ticket submit_plan(Driver& driver, const LaunchPlan& plan, const Ticket& begin, EventRecords& records);
 
 }  // namespace simgpu

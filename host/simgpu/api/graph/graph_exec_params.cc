@@ -1,4 +1,4 @@
-// Changes one node of an executable graph. Calls name it by the original node, which stays unchanged.
+// Calls that change one node of an executable graph. A call identifies the node by its original, which stays unchanged.
 #include "host/simgpu/api/graph/graph_calls.h"
 #include "host/simgpu/api/graph/graph_exec.h"
 #include "host/simgpu/api/graph/graph_update.h"
@@ -7,7 +7,7 @@ using namespace simgpu;
 
 namespace {
 
-// `make` turns a copy of the node's work into its new work.
+// Changes the node's work: `make` modifies a copy of the old work.
 template <class Work, class F>
 CUresult change_node(CUgraphExec handle, CUgraphNode original, F&& make) {
   return with_exec(handle, [&](Driver& driver, const GraphExec& exec) {
@@ -49,7 +49,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode h
   return change_kernel(hGraphExec, hNode, nodeParams);
 }
 
-// The driver changes copies of one row only.
+// Like the driver, this call changes only copies of a single row.
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D* copyParams,
                                         CUcontext ctx) {
   return change_node<CopyWork>(hGraphExec, hNode, [&](Driver& driver, CopyWork& work) {

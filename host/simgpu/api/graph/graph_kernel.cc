@@ -12,7 +12,8 @@
 namespace simgpu {
 namespace {
 
-// Makes a context current: resolve() looks a CUkernel up in the current context.
+// Makes a context current for the lifetime of this object, because resolve() looks up a CUkernel in the current
+// context.
 class CurrentFor {
  public:
   CurrentFor(Driver& driver, const std::shared_ptr<Context>& context) : contexts_(driver.thread().contexts) {
@@ -29,7 +30,8 @@ class CurrentFor {
 CUresult find_function(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& params, FunctionReference& out) {
   CUresult error = CUDA_SUCCESS;
   const CUfunction function =
-      params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);  // resolve() takes both
+      // resolve() accepts a CUfunction or a CUkernel
+      params.func != nullptr ? params.func : reinterpret_cast<CUfunction>(params.kern);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const CUcontext named = params.func != nullptr ? nullptr : params.ctx;
   const std::shared_ptr<Context> context = context_named(driver, named, &error);
@@ -64,7 +66,7 @@ CUresult make_kernel_work(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& para
   out.context = out.reference.module->context;
   if (!out.context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   out.function = params.func;
-  out.kernel = params.kern;  // beside a function, too: GetParams returns it, and the runtime goes by it
+  out.kernel = params.kern;  // stored even if there is a function: GetParams returns it, and the runtime reads it there
   out.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
   out.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
   out.dynamic_shared = params.sharedMemBytes;
@@ -73,7 +75,7 @@ CUresult make_kernel_work(Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& para
   LaunchRequest request = request_of(out);
   request.parameters = params.kernelParams;
   request.extra = params.extra;
-  out.parameters.clear();  // a short buffer leaves zeros behind
+  out.parameters.clear();  // bytes beyond the end of a short buffer are 0
   return pack_parameters(request, *out.reference.function->code, out.parameters);
 }
 
@@ -105,7 +107,7 @@ void give_kernel(KernelWork& work, CUDA_KERNEL_NODE_PARAMS_v2& out) {
 
 CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& params) {
   CUDA_KERNEL_NODE_PARAMS_v2 wide{};
-  std::memcpy(&wide, &params, sizeof params);  // its first members
+  std::memcpy(&wide, &params, sizeof params);  // v1 is a prefix of v2
   return wide;
 }
 
@@ -146,7 +148,7 @@ CUlaunchAttributeValue unset_value(CUkernelNodeAttrID id) {
   return value;
 }
 
-// For both forms of the struct: the older one is a prefix of the newer.
+// Serves both versions of the struct: the older is a prefix of the newer.
 template <class Params>
 CUresult set_kernel(CUgraphNode node, const Params* params) {
   return with_node_of<KernelWork>(node, [&](Driver& driver, GraphNode&, KernelWork& work) {

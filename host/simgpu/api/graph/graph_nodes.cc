@@ -1,4 +1,4 @@
-// Nodes that copy, fill, call the program, hold a graph, do nothing, or record and await events.
+// Calls for copy, fill, host, child graph, empty, event record and event wait nodes.
 #include "host/simgpu/api/graph/graph.h"
 
 #include "host/simgpu/api/context/context.h"
@@ -160,7 +160,7 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS
   });
 }
 
-// The node has a copy of the graph, which can be changed through its own handle.
+// The node owns a copy of the graph. The copy has a handle of its own, through which the program can change it.
 CUresult cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
                                   std::size_t numDependencies, CUgraph childGraph) {
   return add_node(phGraphNode, hGraph, dependencies, nullptr, numDependencies,

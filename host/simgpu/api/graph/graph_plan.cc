@@ -1,4 +1,4 @@
-// Turns the nodes of a graph into pieces of the schedule.
+// Turns the nodes of a graph into the pieces of a launch plan.
 #include "host/simgpu/api/graph/graph_exec.h"
 
 #include "host/simgpu/api/context/green_resources.h"
@@ -74,13 +74,13 @@ CUresult plan_work(Driver&, const EventRecord& work, Piece& piece) {
   return CUDA_SUCCESS;
 }
 
-// The index of the body for a value. No body runs if it is past the last one.
+// Returns the index of the body to run for a value. No body runs if the index is past the last body.
 std::size_t body_for(CUgraphConditionalNodeType type, unsigned value) {
   if (type == CU_GRAPH_COND_TYPE_SWITCH) return value;
   return value != 0 ? 0 : 1;
 }
 
-// The thread that evaluates the condition submits the body's pieces and waits for them.
+// The thread that evaluates the condition submits the pieces of the body and waits for them.
 CUresult plan_work(Driver& driver, const ConditionalWork& work, Piece& piece) {
   std::vector<std::shared_ptr<const LaunchPlan>> bodies;
   for (const std::shared_ptr<Graph>& body : work.bodies) {

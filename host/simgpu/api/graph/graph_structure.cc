@@ -7,7 +7,8 @@ using namespace simgpu;
 
 namespace {
 
-// CUDA's convention for lists: without an array, returns the count; else fills the array and its rest with NULL.
+// Returns a list by CUDA's convention: without an array, only the count; else fills the array and sets its rest to
+// NULL.
 template <class Handle>
 CUresult give_list(const std::vector<Handle>& list, Handle* out, std::size_t* count) {
   if (count == nullptr || (out != nullptr && *count == 0)) return CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +30,8 @@ CUresult give_nodes(Driver& driver, const std::vector<GraphNode*>& nodes, CUgrap
   return give_list(handles, out, count);
 }
 
-// Returns the endpoints of edges with their data. LOSSY_QUERY: there is data, but the caller passes no array for it.
+// Returns the endpoints of edges with their data. Returns LOSSY_QUERY if an edge has data and the caller passes no
+// array for it.
 CUresult give_edges(Driver& driver, const std::vector<Edge>& edges, CUgraphNode* nodes, CUgraphEdgeData* data,
                     std::size_t* count) {
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -66,7 +68,7 @@ CUresult edges_of(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
 
 using Pair = std::pair<GraphNode*, GraphNode*>;
 
-// Reads edges from two lists of nodes.
+// Reads edges from two lists of nodes: the edges' sources and their targets.
 CUresult read_pairs(Driver& driver, const Graph& graph, const CUgraphNode* from, const CUgraphNode* to,
                     std::size_t count, std::vector<Pair>& out) {
   if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -79,7 +81,7 @@ CUresult read_pairs(Driver& driver, const Graph& graph, const CUgraphNode* from,
   return CUDA_SUCCESS;
 }
 
-// Refuses edges that exist. Adds all edges or none. A cycle is found when the graph is instantiated.
+// Adds all edges or none. Refuses edges that already exist. Only instantiation detects cycles.
 CUresult add_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
                    std::size_t count) {
   return with_graph(handle, [&](Driver& driver, const Graph& graph) {
@@ -100,14 +102,14 @@ CUresult add_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* t
   });
 }
 
-// Null if there is no edge.
+// Returns the data of the edge between two nodes; null if there is no edge.
 const CUgraphEdgeData* edge_between(const GraphNode& from, const GraphNode& to) {
   const auto at =
       std::find_if(from.after.begin(), from.after.end(), [&](const Edge& edge) { return edge.node == &to; });
   return at == from.after.end() ? nullptr : &at->data;
 }
 
-// The driver ignores the data of the edges.
+// Removes edges. Like the driver, this function ignores the data of edges.
 CUresult remove_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
   return with_graph(handle, [&](Driver& driver, const Graph& graph) {
     std::vector<Pair> pairs;
@@ -131,7 +133,7 @@ CUresult cuGraphCreate(CUgraph* phGraph, unsigned flags) {
   });
 }
 
-// A child graph ends with its node.
+// A child graph is destroyed with its node and cannot be destroyed by this call.
 CUresult cuGraphDestroy(CUgraph hGraph) {
   return with_graph(hGraph, [&](Driver& driver, Graph& graph) {
     if (graph.inside != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -181,7 +183,7 @@ CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode* nodes, std::size_t* numNod
   });
 }
 
-// The newest root comes first.
+// Returns the newest root first.
 CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode* rootNodes, std::size_t* numRootNodes) {
   return with_graph(hGraph, [&](Driver& driver, const Graph& graph) {
     std::vector<GraphNode*> roots;

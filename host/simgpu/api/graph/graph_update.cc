@@ -1,4 +1,4 @@
-// cuGraphExecUpdate: pairs the nodes of two graphs, and checks each pair.
+// cuGraphExecUpdate: pairs the nodes of two graphs and checks whether each pair may be updated.
 #include "host/simgpu/api/graph/graph_update.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr auto fine = CU_GRAPH_EXEC_UPDATE_SUCCESS;
 constexpr auto topology = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
 constexpr auto parameters = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 
-// The device that holds the memory; null for host memory.
+// Returns the device that holds the memory; null for host memory.
 const Device* device_at(Driver& driver, CUmemorytype type, const void* host, CUdeviceptr device) {
   if (type == CU_MEMORYTYPE_ARRAY) return nullptr;
   const auto allocation = driver.memory.find(type == CU_MEMORYTYPE_HOST ? address_of(host) : device);
@@ -61,7 +61,8 @@ CUgraphExecUpdateResult judge(Driver&, const Work&, const Work&) {
   return fine;
 }
 
-// Pairs the nodes of two graphs: first the nodes without dependents, by age, then along the edges, by age.
+// Pairs the nodes of two graphs: starts with the nodes that have no dependents, oldest first, and follows their edges,
+// oldest first.
 class Pairing {
  public:
   UpdateResult find(const Graph& target, const Graph& source) {
@@ -107,7 +108,7 @@ class Pairing {
   std::unordered_map<const GraphNode*, GraphNode*> partner_, taken_;
 };
 
-// The pairs of graphs inside two nodes of one type.
+// Returns the pairs of graphs inside two nodes of the same type.
 std::vector<std::pair<Graph*, Graph*>> inside(const NodeWork& target, const NodeWork& source) {
   std::vector<std::pair<Graph*, Graph*>> out;
   if (const auto* child = std::get_if<ChildWork>(&target); child != nullptr)
@@ -118,7 +119,7 @@ std::vector<std::pair<Graph*, Graph*>> inside(const NodeWork& target, const Node
   return out;
 }
 
-// Collects the pairs of all nested graphs, or returns the first difference.
+// Collects the pairs of nodes and graphs at all depths, or returns the first difference.
 UpdateResult collect(Driver& driver, Graph& target, const Graph& source,
                      std::vector<std::pair<GraphNode*, GraphNode*>>& nodes,
                      std::vector<std::pair<Graph*, const Graph*>>& graphs) {
@@ -187,7 +188,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExe
   return update(hGraphExec, hGraph, resultInfo == nullptr ? unwanted : *resultInfo);
 }
 
-// The first form returns NOT_SUPPORTED if the graphs differ in size, since no single node is the cause.
+// The first version of this call returns NOT_SUPPORTED if the graphs differ in size, since no single node is the cause.
 CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
                            CUgraphExecUpdateResult* updateResult_out) {
   CUgraphExecUpdateResultInfo_v1 info{};

@@ -5,11 +5,11 @@
 
 namespace simgpu {
 
-// Checks a node's change by the rules of cuGraphExecUpdate.
+// Checks whether an update may change a node's work from `now` to `next`, by the rules of cuGraphExecUpdate.
 CUgraphExecUpdateResult judge_change(Driver& driver, const NodeWork& now, const NodeWork& next);
 
-// Gives each node of `target` the work of its counterpart in `source`, or changes nothing on failure. The result names
-// nodes of `source`.
+// The result of an update. A successful update gives each node of `target` the work of its counterpart in `source`; a
+// failed one changes nothing. `node` belongs to `source`.
 struct UpdateResult {
   CUgraphExecUpdateResult code = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   GraphNode* node = nullptr;

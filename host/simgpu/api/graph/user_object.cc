@@ -1,4 +1,4 @@
-// User objects and their references. The program's function runs on a thread of the pool, as a callback.
+// User objects and references to them. The program's function runs as a callback (stream/callback.h).
 #include "host/simgpu/api/graph/user_object.h"
 
 #include <climits>
@@ -96,7 +96,7 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
       object, count, [&](Driver&, const std::shared_ptr<UserObject>& kept) { return valid_if(kept->release(count)); });
 }
 
-// MOVE: the graph takes the caller's references.
+// With the flag MOVE, the graph takes over references of the caller.
 CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned count, unsigned flags) {
   return with_user_object(object, count, [&](Driver& driver, const std::shared_ptr<UserObject>& kept) {
     const std::shared_ptr<Graph> owner = driver.graphs.find(graph);
@@ -107,7 +107,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned co
   });
 }
 
-// A release of more references than the graph has succeeds, and does nothing.
+// As in the driver, releasing more references than the graph has succeeds and changes nothing.
 CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned count) {
   return with_user_object(object, count, [&](Driver& driver, const std::shared_ptr<UserObject>& kept) {
     const std::shared_ptr<Graph> owner = driver.graphs.find(graph);

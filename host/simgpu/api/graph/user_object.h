@@ -1,6 +1,6 @@
-// User objects: memory of the program that graphs keep, with a function that frees it. The program, each graph, each
-// executable graph and each launch in flight hold references. When the last reference ends, a thread of the schedule's
-// pool runs the function.
+// User objects: memory of the program that graphs keep alive, with a function that frees it. The program, graphs,
+// executable graphs and launches in flight hold references. After the last reference is released, the function runs as
+// a callback, on behalf of a thread of the schedule's pool.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -17,7 +17,7 @@ class UserObject {
   void set_handle(CUuserObject handle) { handle_ = handle; }  // call before another thread sees the object
 
   void retain(unsigned count);
-  // Returns false if fewer references are left.
+  // Returns false and releases nothing if fewer than `count` references are left.
   bool release(unsigned count);
 
  private:
@@ -28,7 +28,7 @@ class UserObject {
   unsigned count_;
 };
 
-// The references of one owner. A copy retains references of its own.
+// The references of one owner. A copy of this object retains references of its own.
 class UserReferences {
  public:
   UserReferences() = default;

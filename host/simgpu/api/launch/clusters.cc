@@ -1,4 +1,3 @@
-// See clusters.h.
 #include "host/simgpu/api/launch/clusters.h"
 
 #include <algorithm>
@@ -12,7 +11,8 @@ bool equal(const Dim3& a, const Dim3& b) { return a.x == b.x && a.y == b.y && a.
 
 bool fits(const Dim3& cluster, std::uint32_t most) {
   if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) return false;
-  if (cluster.x > most || cluster.y > most || cluster.z > most) return false;  // the product does not overflow
+  // checked first, so that the product cannot overflow
+  if (cluster.x > most || cluster.y > most || cluster.z > most) return false;
   return cluster.x * cluster.y * cluster.z <= most;
 }
 

@@ -1,4 +1,5 @@
-// The cluster size of a launch, from the launch's attribute, the kernel's directives and its attributes.
+// Determines the cluster size of a launch from the launch attribute, the kernel's directives and the kernel's
+// attributes.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -7,14 +8,14 @@
 
 namespace simgpu {
 
-// The size that the kernel's directive or attributes require; nullopt if a launch may choose.
+// Returns the size that the kernel's directive or attributes require; nullopt if the launch may choose.
 std::optional<Dim3> required_cluster(const LoadedFunction& function);
 
-// The largest number of blocks in a cluster of this kernel.
+// Returns the largest number of blocks that a cluster of this kernel may have.
 std::uint32_t largest_cluster(const LoadedFunction& function);
 
-// Sets `out` to the cluster size of a launch that requests `asked`; nullopt: no clusters. INVALID_CLUSTER_SIZE if the
-// kernel forbids the size.
+// Sets `out` to the cluster size of a launch that requests `asked`; nullopt means no clusters. Returns
+// INVALID_CLUSTER_SIZE if the kernel forbids the size.
 CUresult cluster_of(const LoadedFunction& function, const std::optional<Dim3>& asked, std::optional<Dim3>& out);
 
 }  // namespace simgpu

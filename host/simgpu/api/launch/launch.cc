@@ -1,4 +1,4 @@
-// Calls that launch kernels. Launches that the real driver rejects immediately are rejected before queueing.
+// Calls that launch kernels. A launch that NVIDIA's driver rejects in the call is rejected before it enters the queue.
 #include "host/simgpu/api/launch/launch.h"
 
 #include <cstring>
@@ -31,8 +31,8 @@ bool block_fits(const Dim3& block, const Function& code) {
   return block.x == code.required_block->x && block.y == code.required_block->y && block.z == code.required_block->z;
 }
 
-// Determines the cluster size. If the kernel's directives make the grid count clusters, also computes grid and block;
-// nvcc passes a block of one thread then.
+// Determines the cluster size. If the kernel's directives make the grid count clusters, this function also computes
+// grid and block: for such kernels nvcc passes a block of one thread.
 CUresult find_shape(LaunchRequest& request, const LoadedFunction& function) {
   const Function& code = *function.code;
   if (const CUresult error = cluster_of(function, request.cluster, request.cluster); error != CUDA_SUCCESS)
@@ -47,7 +47,7 @@ CUresult find_shape(LaunchRequest& request, const LoadedFunction& function) {
   return CUDA_SUCCESS;
 }
 
-// Checks that the grid consists of whole clusters and that one fits on the device.
+// Checks that the grid consists of whole clusters and that one cluster fits on the device.
 CUresult check_clusters(const LaunchRequest& request, std::uint64_t room) {
   if (!request.cluster) return CUDA_SUCCESS;
   const Dim3 &grid = request.grid, &cluster = *request.cluster;
@@ -66,7 +66,7 @@ CUresult check(const LaunchRequest& request, const LoadedFunction& function, uns
   return check_clusters(request, room);
 }
 
-// kernelParams: a pointer for each parameter.
+// Packs the parameters from kernelParams, which has a pointer for each parameter.
 CUresult pack_each(const Function& code, void** parameters, PackedParameters& out) {
   if (parameters == nullptr) return code.params.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < code.params.size(); ++i)
@@ -74,7 +74,8 @@ CUresult pack_each(const Function& code, void** parameters, PackedParameters& ou
   return CUDA_SUCCESS;
 }
 
-// extra: one packed buffer. As in the real driver, it may be short but not too long.
+// Packs the parameters from `extra`, which is one packed buffer. As in NVIDIA's driver, the buffer may be too short but
+// not too long.
 CUresult pack_buffer(void** extra, PackedParameters& out) {
   const void* buffer = nullptr;
   const std::size_t* size = nullptr;
@@ -92,7 +93,7 @@ CUresult pack_buffer(void** extra, PackedParameters& out) {
   return CUDA_SUCCESS;
 }
 
-// Looks up the events that the launch records. They must not have timing enabled.
+// Looks up the events that the launch records. Events with timing are refused.
 CUresult find_events(Driver& driver, const LaunchRequest& request, std::vector<std::shared_ptr<Event>>& found) {
   for (const CUevent handle : request.events) {
     found.push_back(driver.events.find(handle));
@@ -112,7 +113,7 @@ void record(Driver& driver, const std::vector<std::shared_ptr<Event>>& events, c
   }
 }
 
-// Records features that the context's kernels use, and returns their stack size.
+// Records which features the kernels of the context use, and returns the stack size.
 std::uint32_t note_use(Context& context, const Function& code) {
   const std::lock_guard lock(context.mutex);
   context.prints |= code.prints;
@@ -120,7 +121,7 @@ std::uint32_t note_use(Context& context, const Function& code) {
   return static_cast<std::uint32_t>(context.limits[CU_LIMIT_STACK_SIZE]);
 }
 
-// Adds an event for the launch to record. Only a captured launch records events outside its graph.
+// Adds an event that the launch records. The flag EXTERNAL is valid only for captured launches.
 CUresult add_event(LaunchRequest& request, CUevent event, int flags) {
   if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
   if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
@@ -170,8 +171,8 @@ std::function<void()> launch_work(Driver& driver, Context& context, const Launch
   };
 }
 
-// The attributes of cuLaunchKernelEx. Hints are taken as such; an attribute that would change the result and is not
-// served is refused.
+// Reads an attribute of cuLaunchKernelEx. Valid hints are ignored. An attribute that would change the result is refused
+// if the simulation does not support it.
 CUresult read_attribute(const CUlaunchAttribute& attribute, LaunchRequest& request) {
   const CUlaunchAttributeValue& value = attribute.value;
   const auto none = [](auto cluster) { return cluster.x == 0 && cluster.y == 0 && cluster.z == 0; };
@@ -209,7 +210,7 @@ CUresult read_attribute(const CUlaunchAttribute& attribute, LaunchRequest& reque
 
 namespace {
 
-// The node of a launch into a captured stream. Such a launch records no events.
+// Adds a node for a launch into a captured stream. A captured launch cannot record events.
 CUresult capture_launch(Driver& driver, Stream& stream, const LaunchRequest& request,
                         const FunctionReference& reference, PackedParameters parameters) {
   if (!request.events.empty()) return CUDA_ERROR_NOT_SUPPORTED;
@@ -318,7 +319,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUstream stream, CUfunction f, 
     if (const CUresult error = read_attribute(config->attrs[i], request); error != CUDA_SUCCESS) return error;
     request.attributes.push_back(config->attrs[i]);
   }
-  // A preferred cluster size needs a requested size as well.
+  // A launch with a preferred cluster size must also request a cluster size.
   if (request.prefers_clusters && !request.cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return launch(request);
 }

@@ -12,7 +12,7 @@
 
 namespace simgpu {
 
-// The parameter bytes in the layout that the kernel reads.
+// The parameter bytes, in the layout that the kernel expects.
 using PackedParameters = std::vector<std::byte>;
 
 // A launch as the program requested it.
@@ -24,22 +24,22 @@ struct LaunchRequest {
   void** parameters;
   void** extra;
   bool cooperative;
-  std::optional<Dim3> cluster = {};  // the requested size; check_launch replaces it by the actual size
+  std::optional<Dim3> cluster = {};  // the requested size; check_launch replaces it with the actual size
   bool prefers_clusters = false;
-  std::vector<CUevent> events = {};  // to record at the launch's end
+  std::vector<CUevent> events = {};  // the launch records these events when it ends
   std::vector<CUlaunchAttribute> attributes = {};
 };
 
-// Reads an attribute of cuLaunchKernelEx or a kernel node. Hints are only checked. Refuses unserved attributes that
-// would change the result.
+// Reads an attribute of cuLaunchKernelEx or of a kernel node. Hints are only checked. An attribute that would change
+// the result is refused if the simulation does not support it.
 CUresult read_attribute(const CUlaunchAttribute& attribute, LaunchRequest& request);
 
 CUresult pack_parameters(const LaunchRequest& request, const Function& code, PackedParameters& out);
 
-// Checks the launch as the driver does at the call.
+// Makes the checks that the driver makes within the launch call.
 CUresult check_launch(LaunchRequest& request, const LoadedFunction& function, unsigned multiprocessors);
 
-// The work of a launch that passed check_launch.
+// Returns the work of a launch that passed check_launch.
 std::function<void()> launch_work(Driver& driver, Context& context, const LaunchRequest& request,
                                   const FunctionReference& reference, const Multiprocessors& on,
                                   PackedParameters parameters);

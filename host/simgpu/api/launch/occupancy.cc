@@ -17,7 +17,8 @@ T round_up(T value, T step) {
 }  // namespace
 
 int resident_blocks(const LoadedFunction& function, std::uint64_t threads, std::size_t dynamic_shared) {
-  constexpr std::uint64_t register_step = 256, shared_step = 128;  // units of allocation
+  // units in which registers and shared memory are allocated
+  constexpr std::uint64_t register_step = 256, shared_step = 128;
   const Function& code = *function.code;
   if (threads > code.max_threads_per_block || dynamic_shared > static_cast<std::size_t>(function.max_dynamic_shared))
     return 0;
@@ -37,7 +38,7 @@ namespace {
 template <class F>
 CUresult with_function(CUfunction handle, bool has_room, F&& call) {
   return with_context([&](Driver& driver, Context&) {
-    if (!has_room) return CUDA_ERROR_INVALID_VALUE;  // looked at before the function
+    if (!has_room) return CUDA_ERROR_INVALID_VALUE;  // checked before the function handle, as in the driver
     CUresult error;
     const FunctionReference reference = resolve(driver, handle, &error);
     return reference.function == nullptr ? error : call(*reference.function);
@@ -64,7 +65,7 @@ struct BlockSize {
   int threads = 0, blocks = 0;
 };
 
-// The size, among multiples of a warp, that keeps the most threads resident; of several the largest.
+// Returns the block size, a multiple of a warp, that keeps the most threads resident; among equal sizes the largest.
 BlockSize best_block_size(const LoadedFunction& function, CUoccupancyB2DSize shared_of, std::size_t shared, int limit) {
   int most = static_cast<int>(function.code->max_threads_per_block);
   if (limit > 0) most = std::min(most, limit);
@@ -142,7 +143,7 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, c
   });
 }
 
-// A launch without clusters has none of them, and clusters of no blocks are none.
+// The result is 0 if the launch has no clusters, or if a cluster has no blocks.
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
   if (numClusters == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const bool readable = config->numAttrs == 0 || config->attrs != nullptr;

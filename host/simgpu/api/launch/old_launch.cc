@@ -1,4 +1,5 @@
-// The launch calls of CUDA 3: a function stores its block, shared memory and parameters until the launch.
+// The launch calls of CUDA 3: the function object stores block shape, shared memory size and parameters until the
+// launch.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/module/library.h"

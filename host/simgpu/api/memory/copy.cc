@@ -1,4 +1,4 @@
-// Copy calls. Synchronous forms use the legacy stream, their _ptds forms the thread's stream.
+// Copy calls. The synchronous calls use the legacy stream, and their _ptds variants the per-thread stream.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/context/context.h"
@@ -18,7 +18,7 @@ CUresult plain(CUstream stream, Address to, Address from, std::size_t size, Side
   });
 }
 
-// A side of CUDA_MEMCPY2D or CUDA_MEMCPY3D, which differ only in the third dimension.
+// One side of a CUDA_MEMCPY2D or CUDA_MEMCPY3D. The two structs differ only in the third dimension.
 struct Described {
   std::size_t x, y, z;
   CUmemorytype type;
@@ -28,7 +28,7 @@ struct Described {
   CUarray array = nullptr;
 };
 
-// The start of a described side in plain memory; false if it describes nothing that can be copied.
+// Computes the layout of a side in plain memory; returns false if the description is invalid.
 bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind) {
   switch (side.type) {
     case CU_MEMORYTYPE_HOST: kind = Side::Host; break;
@@ -39,7 +39,7 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   const Address base = side.type == CU_MEMORYTYPE_HOST ? address_of(side.host) : side.device;
   std::size_t row_end = 0, rows = 0, offset = 0;
   if (__builtin_add_overflow(side.x, shape.width, &row_end)) return false;
-  // A pitch or height of 0 means exactly the copied extent.
+  // A pitch or height of 0 means that the rows or slices are exactly as long as the copied extent.
   const std::size_t pitch = side.pitch == 0 ? row_end : side.pitch;
   const std::size_t height = side.height == 0 ? side.y + shape.height : side.height;
   if (pitch < row_end || (shape.depth > 1 && height < shape.height)) return false;
@@ -51,7 +51,7 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   return !__builtin_add_overflow(base, offset, &layout.start);
 }
 
-// Same for any kind of side; `keeps` holds an array's texels.
+// Computes the layout of a side in plain memory or in an array; `keeps` then owns the texels of the array.
 CUresult place(Driver& driver, const Described& side, const Shape& shape, Layout& layout, Side& kind,
                std::shared_ptr<void>& keeps) {
   if (side.type != CU_MEMORYTYPE_ARRAY)
@@ -110,7 +110,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D* c, CUstream stream, Wait wait) {
       {.width = c->WidthInBytes, .height = c->Height}, wait);
 }
 
-// Each level is an array of its own, so a level number is invalid here.
+// The simulation represents each mipmap level as an array of its own, so a level number is invalid.
 bool names_a_level(const CUDA_MEMCPY3D& c) {
   return (c.dstLOD != 0 && c.dstMemoryType == CU_MEMORYTYPE_ARRAY) ||
          (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
@@ -132,13 +132,13 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
   return described(stream, target_of(*c), source_of(*c), shape_of(*c), wait);
 }
 
-// The ordering of a copy between contexts: after its stream's work, or after and before all work of the current and
-// named contexts.
+// The order of a copy between contexts: after its stream's work only, or after all earlier and before all later work of
+// the current context and of the contexts that the call names.
 enum class InOrderWith { Stream, Contexts };
 
 using Contexts = std::vector<std::shared_ptr<Context>>;
 
-// Looks up the contexts (NULL: the current one); returns an error if one is invalid.
+// Looks up the contexts of the handles, where NULL stands for the current context; returns an error if one is invalid.
 CUresult named(Driver& driver, std::initializer_list<CUcontext> names, Contexts& contexts) {
   for (const CUcontext name : names) {
     CUresult error = CUDA_SUCCESS;
@@ -148,7 +148,7 @@ CUresult named(Driver& driver, std::initializer_list<CUcontext> names, Contexts&
   return CUDA_SUCCESS;
 }
 
-// For row copies: the contexts of the sides that use one.
+// Looks up the contexts of a row copy, for those sides that use a context.
 CUresult named(Driver& driver, const CUDA_MEMCPY3D_PEER& c, Contexts& contexts) {
   if (c.dstMemoryType == CU_MEMORYTYPE_DEVICE)
     if (const CUresult r = named(driver, {c.dstContext}, contexts); r != CUDA_SUCCESS) return r;

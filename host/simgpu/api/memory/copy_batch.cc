@@ -1,4 +1,5 @@
-// Batches of copies. All are checked before the first is queued. The CUDA 12 forms return the index of a rejected copy.
+// Batches of copies. All copies are checked before the first one is queued. The CUDA 12 versions of the calls return
+// the index of a rejected copy.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstdint>
@@ -14,27 +15,27 @@ using namespace simgpu;
 
 namespace {
 
-constexpr std::size_t no_copy = SIZE_MAX;  // the error is of the whole batch
+constexpr std::size_t no_copy = SIZE_MAX;  // index that stands for an error of the whole batch
 
 bool is_order(CUmemcpySrcAccessOrder order) {
   return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-// Reads a source early if it may be gone when the call returns.
+// If the source may be invalid after the call, the call must read it before returning.
 Wait wait_of(CUmemcpySrcAccessOrder order) {
   return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? Wait::Always : Wait::AsCudaSays;
 }
 
 bool is_hint(unsigned flags) { return (flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0; }
 
-// A copy of a batch, when its call may return, and its error.
+// A copy of a batch, the condition for the call to return, and an error.
 struct One {
   Copy copy;
   Wait wait = Wait::AsCudaSays;
   CUresult error = CUDA_SUCCESS;
 };
 
-// `describe(driver, i)` returns the i-th.
+// Submits a batch of `count` copies; `describe(driver, i)` returns copy number i.
 CUresult batch(std::size_t count, std::size_t* fail, CUstream stream, const std::function<bool()>& sound,
                const std::function<One(Driver&, std::size_t)>& describe) {
   std::size_t at = no_copy;
@@ -59,7 +60,7 @@ CUresult batch(std::size_t count, std::size_t* fail, CUstream stream, const std:
   return result;
 }
 
-// For a missing list, which is detected before the driver's state is checked.
+// Refuses a batch whose list is missing. This check precedes the check of the driver's state.
 CUresult refuse(std::size_t* fail) {
   if (fail != nullptr) *fail = no_copy;
   return CUDA_ERROR_INVALID_VALUE;
@@ -99,7 +100,7 @@ CUresult plain_batch(const Plain& p, std::size_t* fail, CUstream stream) {
 
 bool is_array(const CUmemcpy3DOperand& side) { return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY; }
 
-// The texel size of the copy's arrays in bytes; 1 without arrays, 0 if an array handle is invalid.
+// Returns the texel size in bytes of the arrays in the copy; 1 without arrays, 0 if an array handle is invalid.
 std::size_t element_of(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op) {
   std::size_t bytes = 1;
   for (const CUmemcpy3DOperand* side : {&op.src, &op.dst}) {
@@ -111,7 +112,7 @@ std::size_t element_of(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op) {
   return bytes;
 }
 
-// A side in plain memory. Its lengths are in elements.
+// Computes the layout of a side in plain memory, whose lengths count elements.
 bool layout_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::size_t element, Layout& layout) {
   const auto& side = operand.op.ptr;
   if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return false;
@@ -161,7 +162,7 @@ CUresult batch_3d(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* list, std::size_t* 
 
 }  // namespace
 
-// The forms of CUDA 13 take no 0 for a stream, not even where 0 is the thread's own.
+// The CUDA 13 versions of these calls reject stream 0, even if 0 stands for the per-thread stream.
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
                                CUmemcpyAttributes* attrs, std::size_t* attrsIdxs, std::size_t numAttrs,
                                CUstream hStream) {

@@ -24,8 +24,8 @@ CUresult fill(CUstream stream, CUdeviceptr to, std::size_t pitch, std::uint32_t 
 
 }  // namespace
 
-// Six forms for each width of the value: plain and by rows, and of each the legacy stream's, the thread's own and the
-// asynchronous one.
+// Defines six calls for each width of the value: linear and by rows, and for both the legacy stream's, the per-thread
+// stream's and the asynchronous version.
 #define FILLS(bits, Value)                                                                                  \
   CUresult cuMemsetD##bits##_v2(CUdeviceptr to, Value value, std::size_t count) {                           \
     return fill(CU_STREAM_LEGACY, to, 0, value, sizeof value, count, 1, Wait::Always);                      \

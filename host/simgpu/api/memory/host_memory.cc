@@ -1,4 +1,4 @@
-// Calls about host memory that devices reach. Its device address is its host address.
+// Calls for host memory that devices can access. The device address of a block is its host address.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <sys/mman.h>
@@ -29,10 +29,10 @@ void enter_host(Driver& driver, Context& context, MemoryKind kind, void* start, 
                         .device = &context.device,
                         .context = &context,
                         .flags = flags,
-                        .id = driver.next_id() | std::uint64_t{1} << 48});  // apart from the ids of device ranges
+                        .id = driver.next_id() | std::uint64_t{1} << 48});  // ids of device memory never have bit 48
 }
 
-// True if the memory can be registered.
+// Returns true if the memory can be registered.
 bool is_fit(const void* start, std::size_t size, bool read_only) {
   const ProcessMemory memory = process_memory(address_of(start), size);
   return memory.there && memory.readable && (memory.writable || read_only) && !memory.shared_file;
@@ -62,7 +62,7 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
       munmap(start, bytesize);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    // Every block is portable and mapped, but the driver reports the latter only.
+    // Every block is portable and mapped, but the driver reports only DEVICEMAP.
     enter_host(driver, context, MemoryKind::Host, start, bytesize,
                (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP);
     *pp = start;
@@ -86,7 +86,8 @@ CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
   return with_context([&](Driver& driver, Context& context) {
     constexpr unsigned served =
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
-    // CU_MEMHOSTREGISTER_IOMEMORY is for a device's memory, and none is mapped: the driver calls it invalid then.
+    // CU_MEMHOSTREGISTER_IOMEMORY registers memory of another device. The simulation never maps such memory, and the
+    // driver returns INVALID_VALUE for other memory.
     if (p == nullptr || bytesize == 0 || (Flags & ~served) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool read_only = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
     if (const auto there = driver.memory.find(address_of(p)); there && there->kind != MemoryKind::Registered)
@@ -94,7 +95,7 @@ CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
     if (driver.memory.overlaps(address_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (!is_fit(p, bytesize, read_only)) return CUDA_ERROR_INVALID_VALUE;
     if (!add_host(driver, p, bytesize, read_only)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    // The driver does not report that it may only be read.
+    // As in the driver, the reported flags do not contain READ_ONLY.
     enter_host(driver, context, MemoryKind::Registered, p, bytesize,
                (Flags & ~unsigned{CU_MEMHOSTREGISTER_READ_ONLY}) | CU_MEMHOSTREGISTER_DEVICEMAP);
     return CUDA_SUCCESS;

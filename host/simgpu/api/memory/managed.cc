@@ -1,5 +1,5 @@
-// Calls that allocate managed memory and set its location. Host and device share its pages, so nothing moves: advice is
-// checked and stored (managed_advice.h).
+// Calls that allocate managed memory and set its location. Host and device share the pages of managed memory, so no
+// data moves: advice is only checked and stored (managed_advice.h).
 #include "host/simgpu/api/memory/managed.h"
 
 #include "host/simgpu/api/graph/capture.h"
@@ -10,7 +10,7 @@
 namespace simgpu {
 namespace {
 
-// `no_device`: the error for a missing device.
+// Checks and stores advice. `no_device` is the error to return if the device does not exist.
 CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise advice, const CUmemLocation& place,
                 CUresult no_device) {
   if (place.type < CU_MEM_LOCATION_TYPE_DEVICE || place.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
@@ -22,7 +22,7 @@ CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise ad
     if (error != CUDA_SUCCESS) return error == CUDA_ERROR_INVALID_DEVICE ? no_device : error;
   }
   const bool node = place.type != CU_MEM_LOCATION_TYPE_DEVICE && place.type != CU_MEM_LOCATION_TYPE_HOST;
-  const CUmemLocation of_host{CU_MEM_LOCATION_TYPE_HOST, 0};  // where the driver keeps no node apart
+  const CUmemLocation of_host{CU_MEM_LOCATION_TYPE_HOST, 0};  // the driver stores the host in place of a NUMA node
   const auto change = [&](auto&& f) {
     driver.managed_advice.change(start, size, f);
     return CUDA_SUCCESS;
@@ -101,7 +101,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned fla
   });
 }
 
-// The CUDA 12.2 forms reject address 0 before they check the state; older forms check the state first.
+// The CUDA 12.2 versions reject address 0 before they check the state; the older versions check the state first.
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation location) {
   if (devPtr == 0) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
@@ -127,7 +127,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstD
   return prefetch(devPtr, count, place_of_number(dstDevice), 0, hStream);
 }
 
-// The stream has no effect, and no memory belongs to the NULL stream alone.
+// Attaching memory to a stream has no effect here. The NULL stream cannot own memory, so it is refused.
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t length, unsigned flags) {
   return with_context_of(hStream, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);

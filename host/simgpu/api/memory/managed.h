@@ -1,4 +1,4 @@
-// Managed memory as the calls describe it.
+// Helpers for calls on managed memory.
 #pragma once
 
 #include "host/simgpu/api/driver.h"
@@ -7,14 +7,15 @@
 
 namespace simgpu {
 
-// True if the whole range lies in one managed allocation or variable.
+// Returns true if the whole range lies in one managed allocation or variable.
 bool is_managed_range(Driver& driver, Address start, std::size_t size);
 
-// CUDA_SUCCESS if the location exists, else INVALID_DEVICE for a device and INVALID_VALUE for any other type.
+// Returns CUDA_SUCCESS if the location exists, else INVALID_DEVICE for a device and INVALID_VALUE for another type.
 CUresult judge_place(Driver& driver, const CUmemLocation& place);
 
-// The location for older calls' device number or CU_DEVICE_CPU.
+// Returns the location that older calls give as a device number or as CU_DEVICE_CPU.
 CUmemLocation place_of_number(CUdevice number);
-CUdevice number_of_place(const CUmemLocation& place);  // the inverse; CU_DEVICE_INVALID for none
+// inverse of place_of_number(); CU_DEVICE_INVALID if a location has no number
+CUdevice number_of_place(const CUmemLocation& place);
 
 }  // namespace simgpu

@@ -1,4 +1,3 @@
-// See managed_advice.h.
 #include "host/simgpu/api/memory/managed_advice.h"
 
 #include <algorithm>

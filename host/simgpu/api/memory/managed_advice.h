@@ -1,5 +1,5 @@
-// Advice and prefetch locations for parts of managed memory. They have no effect here, since host and device share the
-// pages; attribute queries return them.
+// Advice and prefetch locations for parts of managed memory. Host and device share the pages, so advice has no effect
+// in the simulation; attribute queries return it.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -15,7 +15,7 @@
 
 namespace simgpu {
 
-// Sorts the host after all devices.
+// Orders device numbers so that the host, CU_DEVICE_CPU, comes after all devices.
 struct HostLast {
   bool operator()(CUdevice a, CUdevice b) const { return static_cast<unsigned>(a) < static_cast<unsigned>(b); }
 };
@@ -23,15 +23,15 @@ struct HostLast {
 struct Advice {
   bool read_mostly = false;
   CUmemLocation preferred{CU_MEM_LOCATION_TYPE_INVALID, 0}, prefetched{CU_MEM_LOCATION_TYPE_INVALID, 0};
-  std::set<CUdevice, HostLast> accessed_by;  // the host is CU_DEVICE_CPU
+  std::set<CUdevice, HostLast> accessed_by;  // contains CU_DEVICE_CPU for the host
 };
 
-// Thread-safe. Ranges extend to whole pages.
+// The advice for all managed memory. Ranges are extended to whole pages. Thread-safe.
 class ManagedAdvice {
  public:
   void change(Address start, std::size_t size, const std::function<void(Advice&)>& change);
   void forget(Address start, std::size_t size);
-  // The advice of each part of the range; never empty.
+  // Returns the advice for each part of the range; the result is never empty.
   std::vector<Advice> of(Address start, std::size_t size) const;
 
  private:
@@ -41,11 +41,11 @@ class ManagedAdvice {
   };
   using Parts = std::map<Address, Part>;
 
-  // Requires the mutex.
+  // The caller holds the mutex.
   void split(Address at);
 
   mutable std::mutex mutex_;
-  Parts parts_;  // disjoint; memory outside has no advice
+  Parts parts_;  // disjoint ranges; memory outside them has no advice
 };
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Calls that query advice on managed memory. A range has an attribute if all its parts do.
+// Calls that query the advice for managed memory. A range has an attribute only if all its parts have it.
 #include "host/simgpu/api/memory/managed.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ bool same(const CUmemLocation& a, const CUmemLocation& b) {
   return a.type == b.type && (!numbered || a.id == b.id);
 }
 
-// The location that all parts share; none if they differ.
+// Returns the location that all parts have in common; type INVALID if the parts differ.
 CUmemLocation common(const Parts& parts, CUmemLocation Advice::*place) {
   const CUmemLocation& first = parts.front().*place;
   for (const Advice& part : parts)
@@ -30,7 +30,7 @@ CUresult put(void* data, std::size_t size, std::int32_t value) {
   return CUDA_SUCCESS;
 }
 
-// Writes as many device numbers as fit, then invalid ones.
+// Writes as many device numbers as fit, and fills the rest with CU_DEVICE_INVALID.
 CUresult put_accessors(void* data, std::size_t size, const Parts& parts) {
   if (size == 0 || size % sizeof(CUdevice) != 0) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUdevice> numbers;

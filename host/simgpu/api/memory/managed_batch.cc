@@ -1,4 +1,4 @@
-// Calls that advise or prefetch many managed ranges at once.
+// Calls that advise, prefetch or discard many managed ranges at once.
 #include "host/simgpu/api/memory/managed.h"
 
 #include "host/simgpu/api/stream/streams.h"
@@ -7,7 +7,7 @@ using namespace simgpu;
 
 namespace {
 
-// The ranges of a call, and the locations: the k-th applies from range first[k] on.
+// The ranges and locations of a call. Location k applies to the ranges from first[k] on.
 struct Batch {
   const CUdeviceptr* starts;
   const std::size_t* sizes;
@@ -46,7 +46,8 @@ void prefetch(Driver& driver, const Batch& batch) {
 
 enum class Prefetches : bool { No, Yes };
 
-// Discarded memory is undefined, so it may keep its content.
+// Runs a batch of prefetches or discards. A discarded range keeps its content, because CUDA leaves the content
+// undefined.
 CUresult run(const Batch& batch, Prefetches prefetches, unsigned long long flags, CUstream handle) {
   if (batch.starts == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context_of(handle, [&](Driver& driver, Context& context) {

@@ -90,7 +90,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t 
                             unsigned ElementSizeBytes) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver& driver, Context& context) {
-    constexpr std::size_t step = 512;  // the texture alignment, which a pitch of the real driver keeps, too
+    constexpr std::size_t step = 512;  // the texture alignment, to which NVIDIA's driver aligns a pitch as well
     const bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !element)
       return CUDA_ERROR_INVALID_VALUE;
@@ -106,7 +106,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t 
   });
 }
 
-// Waits for everything that may still use it, as the real one does.
+// Waits for all work that may use the memory, as NVIDIA's driver does.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (const CUresult r = living_or_no_context(); r != CUDA_SUCCESS) return r;
@@ -131,10 +131,10 @@ CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, std::size_t* psize, CUdeviceptr dptr) {
-  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // nothing is asked
+  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // the caller requests no result
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(dptr);
-    const auto range = allocation ? std::nullopt : range_of(driver, dptr);  // a module's variable
+    const auto range = allocation ? std::nullopt : range_of(driver, dptr);  // the range of a module's variable
     if (!allocation && (!range || range->leaving)) return CUDA_ERROR_NOT_FOUND;
     if (pbase != nullptr) *pbase = allocation ? allocation->start : range->start;
     if (psize != nullptr) *psize = allocation ? allocation->size : range->size;

@@ -1,4 +1,5 @@
-// Ranges do not overlap, so the one that starts last before an address is the only one that can hold it.
+// Allocations do not overlap. Therefore only the last allocation that starts at or below an address can contain the
+// address.
 #include "host/simgpu/api/memory/memory_map.h"
 
 namespace simgpu {

@@ -1,4 +1,4 @@
-// Maps addresses to all allocations of the driver, device and host.
+// A map from addresses to all allocations of the driver, on devices and on the host.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -21,12 +21,12 @@ struct Device;
 class MemoryPool;
 
 enum class MemoryKind : std::uint8_t {
-  Device,      // cuMemAlloc
-  Managed,     // cuMemAllocManaged or a managed variable; the host may access it
-  Pool,        // cuMemAllocAsync
-  Host,        // cuMemHostAlloc
-  Registered,  // cuMemHostRegister
-  Mapped,      // cuMemMap
+  Device,      // by cuMemAlloc
+  Managed,     // by cuMemAllocManaged or a managed variable; the host may access the memory
+  Pool,        // by cuMemAllocAsync
+  Host,        // by cuMemHostAlloc
+  Registered,  // by cuMemHostRegister
+  Mapped,      // by cuMemMap
 };
 
 struct Allocation {
@@ -36,20 +36,20 @@ struct Allocation {
   Device* device = nullptr;
   Context* context = nullptr;
   unsigned flags = 0;
-  std::uint64_t id = 0;                        // CU_POINTER_ATTRIBUTE_BUFFER_ID
-  std::shared_ptr<MemoryPool> pool = nullptr;  // Pool only
+  std::uint64_t id = 0;                        // value of CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::shared_ptr<MemoryPool> pool = nullptr;  // set only for kind Pool
   bool sync_memops = false;
-  bool is_variable = false;                  // a module's managed variable, which is freed with the module
-  std::pair<Address, std::size_t> around{};  // Mapped only: the reservation
+  bool is_variable = false;                  // a managed variable, which is freed with its module
+  std::pair<Address, std::size_t> around{};  // the reservation; set only for kind Mapped
 
   bool on_host() const { return kind == MemoryKind::Host || kind == MemoryKind::Registered; }
 };
 
-// Thread-safe.
+// All members are thread-safe.
 class MemoryMap {
  public:
   void insert(const Allocation& allocation);
-  // Removes and returns the allocation that starts here, if `wanted` accepts its kind.
+  // Removes and returns the allocation that starts at `start`, if `wanted` accepts its kind.
   template <class Wanted>
   std::optional<Allocation> take(Address start, Wanted wanted) {
     const std::lock_guard lock(mutex_);
@@ -62,7 +62,8 @@ class MemoryMap {
   std::optional<Allocation> find(Address inside) const;
   bool overlaps(Address start, std::size_t size) const;
   bool set_sync_memops(Address inside, bool value);
-  // Removes and returns all allocations that end with a context. Pool memory belongs to its pool.
+  // Removes and returns all allocations that end with the context. Pool memory is not among them: it belongs to its
+  // pool.
   std::vector<Allocation> take_all(const Context* context);
 
  private:

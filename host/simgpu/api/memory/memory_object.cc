@@ -1,4 +1,4 @@
-// Calls on memory objects, which have no address until mapped.
+// Calls on memory objects: physical memory that has no address until it is mapped.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -10,7 +10,8 @@ using namespace simgpu;
 
 namespace {
 
-// Checks a description of memory and finds the device that provides it; the first device provides host memory.
+// Checks a description of memory and selects the device that provides the memory. The first device provides host
+// memory.
 CUresult judge(Driver& driver, const CUmemAllocationProp& p, Device** out) {
   const auto& reserved = p.allocFlags.reserved;
   constexpr unsigned of_windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
@@ -19,7 +20,8 @@ CUresult judge(Driver& driver, const CUmemAllocationProp& p, Device** out) {
       p.allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
       std::any_of(std::begin(reserved), std::end(reserved), [](auto byte) { return byte != 0; }))
     return CUDA_ERROR_INVALID_VALUE;
-  if ((handles & CU_MEM_HANDLE_TYPE_FABRIC) != 0) return CUDA_ERROR_NOT_PERMITTED;  // no daemon that deals in them
+  // fabric handles need NVIDIA's IMEX daemon, which the simulation lacks
+  if ((handles & CU_MEM_HANDLE_TYPE_FABRIC) != 0) return CUDA_ERROR_NOT_PERMITTED;
   switch (p.location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
       *out = driver.device(p.location.id);
@@ -56,7 +58,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
   });
 }
 
-// The same granularity for all memory.
+// All types of memory have the same granularity.
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
   return with_driver([&](Driver&) {
@@ -73,7 +75,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmem
   });
 }
 
-// Memory cannot be shared with other processes.
+// The simulation does not support sharing memory with other processes.
 CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                       unsigned long long) {
   return with_driver([](Driver&) { return CUDA_ERROR_NOT_SUPPORTED; });

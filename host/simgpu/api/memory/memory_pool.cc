@@ -1,4 +1,4 @@
-// Allocates first-fit in chunks. A gap between allocations belongs to neither, so that overruns are detected.
+// The pool allocates first-fit in chunks. Between two allocations it leaves a gap, so that overruns are detected.
 #include "host/simgpu/api/memory/memory_pool.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace simgpu {
 namespace {
 
 constexpr std::size_t granule = 512, gap = 512;
-constexpr std::size_t least_chunk = std::size_t{32} << 20;  // the real driver reserves so much for the first byte
+constexpr std::size_t least_chunk = std::size_t{32} << 20;  // NVIDIA's driver reserves this much for the first byte
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
-// Chunks of all pools without allocations; if 0, a wait has nothing to trim.
+// The number of chunks without allocations in all pools; if 0, a wait of the host skips trimming.
 std::atomic<std::size_t> unused_chunks{0};
 
 }  // namespace
@@ -39,7 +39,7 @@ Address MemoryPool::allocate(std::size_t size, const std::shared_ptr<Stream>& st
   return start;
 }
 
-// Memory whose free is pending can be reused at once on the same stream, or on another stream after the free.
+// Reuses memory whose free has not executed: at once in the same stream, and after the free in another stream.
 Address MemoryPool::reuse(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after) {
   const auto fits = [&](const auto& l) { return l->size == size && !l->taken && l->ticket != nullptr; };
   auto found =
@@ -57,7 +57,7 @@ Address MemoryPool::reuse(std::size_t size, const std::shared_ptr<Stream>& strea
 Address MemoryPool::room_for(std::size_t size) {
   for (auto& [start, chunk] : chunks_)
     if (const Address room = room_in(chunk, size); room != 0) return room;
-  // A small device may lack space for a whole chunk.
+  // If a whole chunk does not fit on a small device, a chunk of the exact size may fit.
   if (!add_chunk(round_up(size, least_chunk)) && !add_chunk(round_up(size, granule))) return 0;
   for (auto& [start, chunk] : chunks_)
     if (const Address room = room_in(chunk, size); room != 0) return room;

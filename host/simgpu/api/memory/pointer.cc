@@ -1,4 +1,4 @@
-// Calls that look up an address.
+// Calls that query the attributes of an address.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstring>
@@ -11,7 +11,7 @@ using namespace simgpu;
 
 namespace {
 
-// What an address belongs to: an allocation, a module's variable, or nothing.
+// The object to which an address belongs: an allocation, a module's variable, or none.
 struct Place {
   Address address = 0;
   bool known = false;
@@ -53,12 +53,12 @@ bool is_managed(const Allocation& a) {
 }
 bool is_on_host(const Allocation& a) { return a.on_host() || (a.pool != nullptr && a.pool->on_host()); }
 
-// For a mapping, the reservation.
+// Returns the range of an allocation; for mapped memory, the range of the reservation.
 std::pair<Address, std::size_t> range_around(const Allocation& a) {
   return a.kind == MemoryKind::Mapped ? a.around : std::pair(a.start, a.size);
 }
 
-// The device memory obtained at once for this allocation and others.
+// Returns the device memory that the driver allocated at once for this allocation and possibly others.
 std::pair<Address, std::size_t> mapping_of(const Allocation& a) {
   return a.pool == nullptr ? std::pair(a.start, a.size) : a.pool->chunk_of(a.start);
 }
@@ -103,7 +103,7 @@ CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribut
   }
 }
 
-// The attribute's value for an unknown address or one without this attribute, in cuPointerGetAttributes only.
+// Writes the value that cuPointerGetAttributes gives for an address without this attribute or an unknown address.
 CUresult answer_nothing(const Place& place, CUpointer_attribute attribute, void* out) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:

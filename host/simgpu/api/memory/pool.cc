@@ -13,7 +13,7 @@ using namespace simgpu;
 
 namespace {
 
-// Calls do not find a destroyed pool.
+// Wraps a call on a pool. A destroyed pool is an invalid argument.
 template <class F>
 CUresult with_pool(CUmemoryPool handle, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -45,7 +45,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* poolProps) {
   });
 }
 
-// Existing allocations stay valid.
+// Allocations of a destroyed pool stay valid.
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
   return with_pool(handle, [&](Driver& driver, MemoryPool& pool) {
     if (pool.is_default) return CUDA_ERROR_INVALID_VALUE;
@@ -76,7 +76,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, vo
   });
 }
 
-// Devices cannot access each other's memory, so only the pool's own device has access, which cannot be revoked.
+// Simulated devices cannot access each other's memory. Only the pool's own device has access, and that access cannot be
+// revoked.
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
   return with_pool(handle, [&](Driver& driver, MemoryPool& pool) {
     if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;

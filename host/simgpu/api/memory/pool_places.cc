@@ -1,4 +1,4 @@
-// Calls on the pools of a location.
+// Calls on the default and the current memory pool of a location.
 #include "host/simgpu/api/memory/pool_places.h"
 
 #include "host/simgpu/api/driver.h"
@@ -11,7 +11,7 @@ bool is_own_place(const CUmemLocation& location, CUmemAllocationType type) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
 }
 
-// Only devices and NUMA nodes have numbers.
+// Only device and NUMA node locations have an id, so the ids of other locations are ignored.
 PoolPlace place_of(const CUmemLocation& location, CUmemAllocationType type) {
   const bool numbered = location.type == CU_MEM_LOCATION_TYPE_DEVICE || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
   return {type, location.type, numbered ? location.id : 0};
@@ -21,7 +21,8 @@ bool is_of_place(const MemoryPool& pool, const CUmemLocation& location, CUmemAll
   return place_of(pool.properties().location, pool.properties().allocType) == place_of(location, type);
 }
 
-// Calls `call` with the location's pools, created at first use; a device's own exist from the start.
+// Calls `call` with the pools of the location. First use creates these pools, except those of a device, which always
+// exist.
 template <class F>
 CUresult with_place(Driver& driver, const CUmemLocation& location, CUmemAllocationType type, F&& call) {
   if (is_own_place(location, type)) {

@@ -8,18 +8,18 @@ namespace simgpu {
 class Driver;
 class MemoryPool;
 
-// True if the location type is valid.
+// Returns true if the location type is valid.
 constexpr bool is_kind_of_place(CUmemLocationType type) {
   return type >= CU_MEM_LOCATION_TYPE_INVALID && type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
-// The device that provides a location's memory; null if there is none. The first device provides host memory.
+// Returns the device that provides the location's memory; null if there is none. The first device provides host memory.
 Device* device_of_place(Driver& driver, const CUmemLocation& location, CUmemAllocationType type);
 
-// The pool from which cuMemAllocAsync allocates.
+// Returns the pool from which cuMemAllocAsync allocates.
 CUmemoryPool current_pool(Device& device);
 
-// Forgets a destroyed pool: where it was current, the default pool becomes current.
+// Replaces a destroyed pool by the default pool at each location where it was the current pool.
 void forget_pool(Driver& driver, const MemoryPool& pool);
 
 }  // namespace simgpu

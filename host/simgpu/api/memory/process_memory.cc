@@ -1,4 +1,4 @@
-// A line of the list: first and last address, rights, offset, device, inode, path.
+// A line of /proc/self/maps has these fields: first and last address, rights, offset, device, inode, path.
 #include "host/simgpu/api/memory/process_memory.h"
 
 #include <cstdio>
@@ -34,11 +34,11 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
-// Whether a file system whose files lie in memory alone is mounted from this device. A line of this list ends, behind
-// " - ", with the file system's kind.
+// Returns true if this device number belongs to a mounted file system that keeps its files in memory only. In a line of
+// mountinfo, the type of the file system follows " - ".
 bool holds_memory(unsigned major, unsigned minor) {
   const File list(std::fopen("/proc/self/mountinfo", "re"));
-  char text[16384];  // two paths
+  char text[16384];  // a line contains two paths
   while (list != nullptr && std::fgets(text, sizeof text, list.get()) != nullptr) {
     unsigned its_major = 0, its_minor = 0;
     if (std::sscanf(text, "%*u %*u %u:%u", &its_major, &its_minor) != 2 || its_major != major || its_minor != minor)
@@ -51,7 +51,8 @@ bool holds_memory(unsigned major, unsigned minor) {
   return false;
 }
 
-// Shared memory without a name, and such as lies in memory alone, has a path, too.
+// Returns true if the line describes a mapping of a file on disk. Anonymous shared memory and files in memory also have
+// inodes and paths.
 bool is_file(const Line& line) {
   if (line.inode == 0) return false;
   for (const std::string_view memory : {"/dev/zero", "/dev/shm/", "/memfd:", "/SYSV"})
@@ -66,7 +67,7 @@ ProcessMemory process_memory(Address start, std::size_t size) {
   Address end = 0;
   const File list(std::fopen("/proc/self/maps", "re"));
   if (list == nullptr || __builtin_add_overflow(start, size, &end)) return {.there = false};
-  char text[8192];  // a path has 4096 bytes at most
+  char text[8192];  // a path has at most 4096 bytes
   while (start < end && std::fgets(text, sizeof text, list.get()) != nullptr) {
     Line line;
     if (!read(text, line) || line.end <= start) continue;

@@ -1,5 +1,5 @@
-// The call checks each side's range and kind. The work checks again when it executes, since memory may be freed in
-// between.
+// A copy call checks the range and the kind of memory of each side. Because memory may be freed in between, the work
+// checks again when it executes.
 #include "host/simgpu/api/memory/rows.h"
 
 #include <cstring>
@@ -14,8 +14,8 @@
 namespace simgpu {
 namespace {
 
-// Up to this size, an asynchronous copy from pageable memory takes a private copy and returns; beyond it waits. CUDA
-// allows both. The limit bounds the private copy.
+// Up to this size, an asynchronous copy from pageable memory makes a private copy of the source and returns; a larger
+// copy waits. CUDA allows both. The limit bounds the memory for private copies.
 constexpr std::size_t max_staged = 64 << 10;
 
 template <class F>
@@ -42,8 +42,8 @@ void fill_row(std::uint8_t* row, std::size_t width, std::uint32_t pattern, std::
   for (std::size_t i = 0; i < width; i += pattern_size) std::memcpy(row + i, &pattern, pattern_size);
 }
 
-// True for pool memory of another device than the current context's, which pools here do not share. Other memory can be
-// copied in any context.
+// Returns true for pool memory of a device other than the current context's. In the simulation, devices do not share
+// pools. All other memory can be copied in any context.
 bool is_another_devices_pool(Driver& driver, Address start) {
   const Context* const current = driver.current();
   const auto allocation = driver.memory.find(start);
@@ -56,19 +56,20 @@ Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side sid
   if (!span || layout.start == 0 || *span > UINT64_MAX - layout.start) return {};
   if (known(driver, layout.start, *span, to_write)) return {.valid = true, .pageable = false, .span = *span};
   if (side == Side::Device) return {};
-  // Beyond the end of something the driver knows, or mapped without access? Then it is no address of the program's own.
+  // If the driver knows the address, the range extends past the end of an allocation or the mapping has no access
+  // rights. Such memory is not pageable memory of the program.
   if (range_of(driver, layout.start) || driver.memory.find(layout.start)) return {};
   return {.valid = true, .pageable = true, .span = *span};
 }
 
-// Memory may be freed between the call and the work's execution.
+// Reports a fault if the memory was freed between the call and the execution of the work.
 bool still_there(Driver& driver, const Layout& layout, const Found& found) {
   if (found.pageable || reachable(driver, layout.start, found.span)) return true;
   driver.fail({.code = CUDA_ERROR_ILLEGAL_ADDRESS, .what = "a copy or fill reached memory that was freed meanwhile."});
   return false;
 }
 
-// A fill runs on the stream's device, which cannot access other devices' memory.
+// Returns true for memory of another device. A fill runs on the stream's device, which cannot access that memory.
 bool is_another_devices(const Allocation& allocation, const Context& context) {
   const bool on_a_device = allocation.kind == MemoryKind::Device || allocation.kind == MemoryKind::Pool;
   return on_a_device && allocation.device != nullptr && allocation.device != &context.device;
@@ -85,7 +86,7 @@ CUmemorytype memory_type_of(Side side) {
   return side == Side::Device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
 }
 
-// A copy of a range.
+// Describes a copy of a linear range.
 CUDA_MEMCPY3D description_of(const Copy& copy, Side to, Side from) {
   CUDA_MEMCPY3D out{};
   out.dstMemoryType = memory_type_of(to);
@@ -99,7 +100,7 @@ CUDA_MEMCPY3D description_of(const Copy& copy, Side to, Side from) {
   return out;
 }
 
-// Pageable memory is read and written when the node is run.
+// The node accesses pageable memory when it executes.
 CUresult capture_copy(Driver& driver, Stream& stream, const Copy& copy, Side to, Side from) {
   if (copy.asked == nullptr && (copy.shape.height != 1 || copy.shape.depth != 1)) return CUDA_ERROR_NOT_SUPPORTED;
   CopyWork work;
@@ -108,7 +109,7 @@ CUresult capture_copy(Driver& driver, Stream& stream, const Copy& copy, Side to,
   return error == CUDA_SUCCESS ? capture_node(driver, stream, work) : error;
 }
 
-// Instantiation checks the address.
+// The address is checked when the graph is instantiated.
 CUresult capture_fill(Driver& driver, Stream& stream, const Fill& fill) {
   if (fill.to.start % fill.pattern_size != 0) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMSET_NODE_PARAMS_v1 asked{.dst = fill.to.start,
@@ -197,7 +198,8 @@ CUresult prepare_fill(Driver& driver, Context& context, const Fill& fill, ReadyF
       fill_row(at(fill.to, y, z), fill.shape.width, fill.pattern, fill.pattern_size);
     });
   };
-  // The host may look at its own and at managed memory right after the call; device memory it cannot see without waiting.
+  // The host may read host memory and managed memory right after the call. It cannot read device memory without
+  // waiting.
   const auto range = range_of(driver, to.start);
   const bool managed = allocation && allocation->kind == MemoryKind::Managed;
   out.seen_by_host = managed || (range && range->kind == RangeKind::Host);

@@ -1,4 +1,4 @@
-// Memory that is allocated and freed in the order of a stream.
+// Calls that allocate and free memory in stream order.
 #include "host/simgpu/api/cuda_api.h"
 
 #include "host/simgpu/api/graph/capture.h"
@@ -11,7 +11,8 @@ using namespace simgpu;
 
 namespace {
 
-// There are no memory nodes. On a stream that is not captured the capture modes decide, as for cuMemAlloc.
+// Fails in a captured stream, since the simulation has no memory nodes. In another stream the capture modes decide, as
+// for cuMemAlloc.
 CUresult may_allocate(Driver& driver, Stream& stream) {
   if (is_captured(driver, stream)) return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult unsafe = refuse_as_unsafe();
@@ -42,7 +43,7 @@ CUresult allocate_from(CUdeviceptr* out, std::size_t size, CUmemoryPool handle, 
   });
 }
 
-// Memory of cuMemAlloc, which has no pool, can be freed so, too.
+// Frees memory in stream order. Memory of cuMemAlloc, which has no pool, can be freed in stream order as well.
 void free_in_stream(Driver& driver, const std::shared_ptr<Stream>& stream, const Allocation& allocation) {
   if (allocation.pool == nullptr) {
     allocation.device->space.set_leaving(allocation.start, true);

@@ -1,4 +1,4 @@
-// Calls about reserved addresses and what is mapped there.
+// Calls for reserved address ranges and for mappings in them.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <vector>
@@ -11,12 +11,12 @@ namespace {
 
 bool power_of_two(std::size_t value) { return (value & (value - 1)) == 0; }
 
-// The host reaches none of this memory.
+// Returns true for a location on the host. The host cannot access memory objects of the simulation.
 bool is_host(const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-// Null: it is no device.
+// Returns the device of a location; null if the location is not a device.
 Device* device_of(Driver& driver, const CUmemLocation& location) {
   return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? driver.device(location.id) : nullptr;
 }

@@ -1,4 +1,5 @@
-// The rules are the real driver's (docs/design/022-memory-asked-first.md): whole mappings only, and of whole objects.
+// The rules are those of NVIDIA's driver (docs/design/022-memory-asked-first.md): a mapping covers a whole object, and
+// only whole mappings can be unmapped.
 #include "host/simgpu/api/memory/virtual_memory.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace simgpu {
 namespace {
 
 constexpr Address no_address = Address{1} << 47;
-// The real driver obeys no hint for less.
+// NVIDIA's driver ignores the address hint of a smaller reservation.
 constexpr std::size_t least_hinted = std::size_t{64} << 20;
 
 bool beyond(Address start, std::size_t size) {
@@ -22,7 +23,7 @@ bool beyond(Address start, std::size_t size) {
   return __builtin_add_overflow(start, size, &end) || end > no_address;
 }
 
-// The entry whose key is the greatest that is not above `address`.
+// Returns the entry with the greatest key that is not above `address`; null if there is none.
 template <class Map>
 typename Map::value_type* at_or_below(Map& map, Address address) {
   const auto after = map.upper_bound(address);
@@ -86,7 +87,7 @@ void VirtualMemory::drop_if_unused(const Object& object) {
   objects_.erase(object.handle);
 }
 
-// A handle that is released is known as long as its object is mapped.
+// A released handle stays valid as long as its object is mapped.
 CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(mutex_);
   Object* object = find_object(handle);
@@ -142,7 +143,7 @@ CUresult VirtualMemory::map(Address start, std::size_t size, CUmemGenericAllocat
                          .size = size,
                          .kind = MemoryKind::Mapped,
                          .device = object->device,
-                         .id = driver_.next_id() | std::uint64_t{1} << 49,  // apart from the ids of other memory
+                         .id = driver_.next_id() | std::uint64_t{1} << 49,  // ids of other memory never have bit 49
                          .around = {reservation->first, reservation->second.size}});
   return CUDA_SUCCESS;
 }
@@ -155,7 +156,7 @@ void VirtualMemory::end_mapping(Address start, Mapping& mapping) {
   drop_if_unused(*mapping.object);
 }
 
-// Of several mappings, and again where there are none any more.
+// Unmaps any number of mappings. As in NVIDIA's driver, a range without mappings is no error.
 CUresult VirtualMemory::unmap(Address start, std::size_t size) {
   const std::lock_guard lock(mutex_);
   auto* reservation = reservation_of(start, size);

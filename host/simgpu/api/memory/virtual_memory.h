@@ -1,6 +1,7 @@
-// Virtual memory management: reserved addresses, memory objects, and mappings of objects at addresses.
+// Virtual memory management: reserved address ranges, memory objects, and mappings of objects to addresses.
 //
-// Independent of contexts. Thread-safe. Lock order: this lock before those of device ranges and of the memory map.
+// The state is independent of contexts. Thread-safe. Lock order: this object's mutex comes before the mutexes of device
+// ranges and of the memory map.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -24,7 +25,7 @@ class VirtualMemory {
   static constexpr std::size_t granularity = std::size_t{2} << 20;
   static bool whole(std::uint64_t size) { return size % granularity == 0; }
 
-  // Can hold `capacity` bytes of memory objects; devices count their own use.
+  // `capacity` limits the sum of all memory objects in bytes. Devices count their own use.
   VirtualMemory(Driver& driver, std::size_t capacity) : driver_(driver), physical_(capacity) {}
 
   CUresult reserve(Address* out, std::size_t size, std::size_t alignment, Address hint);
@@ -39,7 +40,7 @@ class VirtualMemory {
   CUresult map(Address start, std::size_t size, CUmemGenericAllocationHandle handle);
   CUresult unmap(Address start, std::size_t size);
   CUresult set_access(Address start, std::size_t size, Device& device, CUmemAccess_flags flags);
-  // A null device means the host.
+  // A null device stands for the host.
   CUresult access(unsigned long long* out, const Device* device, Address inside);
 
  private:
@@ -49,7 +50,7 @@ class VirtualMemory {
     std::size_t size = 0;
     CUmemAllocationProp properties{};
     Device* device = nullptr;
-    std::size_t handles = 1, mappings = 0;  // the object ends when both are 0
+    std::size_t handles = 1, mappings = 0;  // the object is destroyed when both counters are 0
   };
   struct Mapping {
     std::size_t size = 0;
@@ -62,7 +63,7 @@ class VirtualMemory {
     Mappings mappings;
   };
 
-  // Require the lock.
+  // The caller holds the mutex.
   Object* find_object(CUmemGenericAllocationHandle handle);
   void drop_if_unused(const Object& object);
   std::pair<const Address, Reservation>* reservation_of(Address start, std::size_t size);
@@ -75,10 +76,10 @@ class VirtualMemory {
   std::atomic<bool> limit_reported_{false};
   Reservations addresses_;
 
-  std::mutex mutex_;  // for the members below
+  std::mutex mutex_;  // protects the members below
   std::map<Address, Reservation> reservations_;
   std::map<CUmemGenericAllocationHandle, std::unique_ptr<Object>> objects_;
-  CUmemGenericAllocationHandle next_handle_ = 0x5100'0000'1000;  // large, like the real driver's
+  CUmemGenericAllocationHandle next_handle_ = 0x5100'0000'1000;  // starts at a large number, as in NVIDIA's driver
 };
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Calls about functions and kernels: names, parameters, attributes.
+// Calls for functions and kernels: names, parameters, attributes.
 #include "host/simgpu/api/device/device.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ using namespace simgpu;
 
 namespace {
 
-// A function's own context is the call's; a kernel in place of one has its function in the current context.
+// Wraps a call on a function, in the function's own context. A kernel handle stands for the kernel's function in the
+// current context.
 template <class F>
 CUresult with_function(CUfunction handle, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -34,7 +35,7 @@ CUresult with_kernel(CUkernel handle, F&& call) {
   });
 }
 
-// Width, height and depth are numbered one after the other.
+// The attributes for width, height and depth have consecutive numbers.
 unsigned axis_of(CUfunction_attribute attribute) {
   return static_cast<unsigned>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH);
 }
@@ -69,7 +70,8 @@ CUresult get_attribute(const LoadedFunction& function, CUfunction_attribute attr
   return CUDA_SUCCESS;
 }
 
-// CUDA_SUCCESS if an attribute may be set to a value. Whether a cluster's size is good is asked at the launch.
+// Returns CUDA_SUCCESS if the attribute may be set to this value. Only the launch checks whether a cluster size is
+// valid.
 CUresult check_attribute(const Function& code, CUfunction_attribute attribute, int value) {
   const auto within = [value](int least, int most) {
     return value >= least && value <= most ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -89,7 +91,8 @@ CUresult check_attribute(const Function& code, CUfunction_attribute attribute, i
   }
 }
 
-// A kernel's function wherever it is loaded: the description is the same everywhere. Null only without any context.
+// Returns the code of a kernel from any context that has loaded it, since the description is the same in all contexts.
+// Returns null only if there is no context.
 const Function* code_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, const std::string& name) {
   {
     const std::lock_guard lock(library->mutex);

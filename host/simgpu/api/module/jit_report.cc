@@ -19,7 +19,7 @@ JitReport::JitReport(const JitOptions& options) {
       case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: size_in(info_, value); break;
       case CU_JIT_ERROR_LOG_BUFFER: error_.buffer = static_cast<char*>(*value); break;
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: size_in(error_, value); break;
-      default: break;  // optimisation and the like: there is nothing to tune
+      default: break;  // optimisation and similar options have no effect
     }
   }
 }
@@ -32,7 +32,7 @@ void JitReport::write(const std::string& info, const std::string& error, Millise
   std::memcpy(wall_time_, &milliseconds, sizeof milliseconds);
 }
 
-// Terminated; the size option becomes the number of bytes written before the NUL.
+// Writes a terminated text. The size option receives the number of bytes written before the terminating zero byte.
 void JitReport::write(const Log& log, const std::string& text) {
   if (log.buffer == nullptr || log.room == 0) return;
   const std::size_t written = std::min(log.room - 1, text.size());

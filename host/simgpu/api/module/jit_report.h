@@ -1,4 +1,4 @@
-// The logs and the time that a program requests from a load or link by JIT options.
+// The logs and the duration that a program requests from a load or link through JIT options.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -15,18 +15,18 @@ struct JitOptions {
   void** values = nullptr;
 };
 
-// False if there are options, but no names or values.
+// Returns false if options exist but their names or values are missing.
 inline bool are_there(const JitOptions& options) {
   return options.count == 0 || (options.names != nullptr && options.values != nullptr);
 }
 
-// Writes to the program's buffers. They and the array of values must outlive this object.
+// Writes to the program's buffers. The buffers and the array of values must outlive this object.
 class JitReport {
  public:
   using Milliseconds = std::chrono::duration<float, std::milli>;
 
   explicit JitReport(const JitOptions& options);
-  // Writes as much of each text as fits, and the time. The size options become the written lengths.
+  // Writes the duration, and as much of each text as fits. The size options receive the written lengths.
   void write(const std::string& info, const std::string& error, Milliseconds took) const;
 
  private:

@@ -1,4 +1,4 @@
-// Calls about libraries.
+// Calls for libraries.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using LibraryPointer = std::shared_ptr<LoadedLibrary>;
 
-// Libraries belong to no context, so a kernel's failure does not touch them.
+// Wraps a call on a library. Libraries belong to no context, so they stay usable after a kernel has failed.
 template <class F>
 CUresult with_library(CUlibrary handle, F&& call) {
   return with_driver([&](Driver& driver) {
@@ -28,8 +28,8 @@ struct LibraryOptions {
   void** values;
 };
 
-// False if one of them is unknown. `stays`: the image may be used in its own place. (A flag's value is not looked at:
-// callers are seen that pass no values.)
+// Reads the options of a library; returns false if an option is unknown. `stays` is set if the library may keep a
+// pointer to the image instead of a copy. The values of flags are ignored, because some callers pass no values.
 bool read_options(const LibraryOptions& options, bool& stays) {
   if (options.count != 0 && options.keys == nullptr) return false;
   for (unsigned i = 0; i < options.count; ++i) {
@@ -41,7 +41,7 @@ bool read_options(const LibraryOptions& options, bool& stays) {
   return true;
 }
 
-// Needs no context: without one it is tried on the first device.
+// Loads a library. Without a current context, the first device loads the code to find errors.
 CUresult load(Driver& driver, CUlibrary* out, OwnedImage image, const JitOptions& options) {
   const Context* context = driver.current();
   Device& device = context == nullptr ? *driver.devices[0] : context->device;
@@ -68,7 +68,8 @@ CUkernel kernel_named(Driver& driver, const LibraryPointer& library, const std::
   return handle;
 }
 
-// The module to look a variable up in: the current context's part, or without one whichever there is.
+// Returns the module in which to look up a variable: the current context's part or, without a current context, any
+// part.
 std::shared_ptr<Module> any_module(Driver& driver, const LibraryPointer& library) {
   CUresult ignored;
   if (const auto part = part_of(driver, library, &ignored)) return part->module;
@@ -185,7 +186,8 @@ CUresult cuLibraryGetManaged(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary ha
   });
 }
 
-// A function that host and device call by one address needs CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, which is 0.
+// A function that host and device call at the same address requires CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS. The
+// device reports 0, so every symbol is an invalid value.
 CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary handle, const char* symbol) {
   if (fptr == nullptr || symbol == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
   return with_library(handle, [&](Driver&, const LibraryPointer&) { return CUDA_ERROR_INVALID_VALUE; });

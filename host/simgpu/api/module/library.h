@@ -1,4 +1,4 @@
-// Modules, libraries, kernels and functions: loading code into contexts and resolving handles.
+// Modules, libraries, kernels and functions: loads code into contexts and resolves handles.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -15,27 +15,28 @@
 
 namespace simgpu {
 
-// Kernel attributes that a program set on a library, for all contexts.
+// Kernel attributes that a program set through a library, for all contexts.
 using KernelSettings = std::map<CUfunction_attribute, int>;
 
-// Code without a context. Each context loads its own part at first use.
+// Code without a context. Each context loads its own part of the library at first use.
 struct LoadedLibrary {
   explicit LoadedLibrary(OwnedImage image_) : image(std::move(image_)) {}
 
   OwnedImage image;
   CUlibrary handle = nullptr;
-  std::vector<std::string> names;  // kernel names; constant once loaded
+  std::vector<std::string> names;  // names of kernels; constant once loaded
 
-  std::mutex mutex;  // for the members below
+  std::mutex mutex;  // protects the members below
   std::map<std::string, CUkernel, std::less<>> kernels;
   std::map<std::string, KernelSettings, std::less<>> settings;
   std::map<const Context*, std::shared_ptr<LoadedModule>> parts;
-  // Loaded before any context existed, to find errors. The first context on its device takes it over.
+  // A module that was loaded before any context existed, to find errors. The first context on its device takes the
+  // module over.
   std::shared_ptr<Module> first;
   Device* first_device = nullptr;
 };
 
-// Loads onto a device. The log goes to the options' buffers, and to the simulated GPU's log if there are none.
+// Loads code onto a device. The log goes to the buffers of the options or, without buffers, to the simulated GPU's log.
 std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* image, const JitOptions& options,
                                 CUresult* error);
 
@@ -43,28 +44,29 @@ std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* imag
 std::shared_ptr<LoadedModule> place_in(Driver& driver, const std::shared_ptr<Context>& context,
                                        std::shared_ptr<Module> module);
 
-// The library's part in the current context. Returns null and sets `error` on failure.
+// Returns the library's part in the current context. On failure, returns null and sets `error`.
 std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, CUresult* error);
 
-// The function of a CUfunction. A CUkernel resolves to its function in the current context. On failure the function is
-// null and `error` is set.
+// Returns the function of a CUfunction handle. A CUkernel resolves to its function in the current context. On failure,
+// the function is null and `error` is set.
 FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error);
 
-// The function's handle, created at first use.
+// Returns the function's handle, which is created at first use.
 CUfunction handle_of(Driver& driver, const std::shared_ptr<LoadedModule>& module, LoadedFunction& function);
 
-// Answers cuModuleGetGlobal and similar calls; null, a missing variable, gives no address and no size.
+// Writes the results of cuModuleGetGlobal and similar calls. If `global` is null, the variable does not exist: the call
+// fails and writes neither address nor size.
 CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* bytes);
 
-// Removes the handles of a module and its functions, and the entries of its managed variables.
+// Removes the handles of a module and of its functions, and the module's managed variables from the memory map.
 void drop_module(Driver& driver, LoadedModule& module);
 
-// Drops all library parts of an ended context.
+// Drops the parts of all libraries in an ended context.
 void forget_context(Driver& driver, const Context& context);
 
-// Sets a function's default attributes.
+// Sets a function's attributes to their defaults.
 void describe(LoadedFunction& function, const Function& code);
-// Sets a settable attribute to a checked value.
+// Sets an attribute to a value that has been checked.
 void set_attribute(LoadedFunction& function, CUfunction_attribute attribute, int value);
 
 }  // namespace simgpu

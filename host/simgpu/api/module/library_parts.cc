@@ -1,4 +1,4 @@
-// Loading, and the way from a handle that a program holds to the function that runs in the current context.
+// Loads code, and resolves a program's handle to the function that runs in the current context.
 #include "host/simgpu/api/device/device.h"
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/module/library.h"
@@ -12,7 +12,7 @@
 namespace simgpu {
 namespace {
 
-// "libcublasLt.so.13: " of an image that lies in a shared library; nothing of any other.
+// Returns a prefix such as "libcublasLt.so.13: " if the image lies in a shared library, else an empty text.
 std::string library_of(const void* image) {
   Dl_info found{};
   if (dladdr(image, &found) == 0 || found.dli_fname == nullptr) return {};
@@ -25,11 +25,11 @@ void report_load(const void* image, const JitReport& report, const Module::Loade
                  JitReport::Milliseconds took) {
   const bool failed = loaded.module == nullptr;
   report.write(failed ? std::string() : loaded.log, failed ? loaded.log : std::string(), took);
-  // A damaged image speaks for itself. A limit of the simulation must be reported to the program's author.
+  // The error code of a damaged image needs no explanation. A limit of the simulation does, so its text is logged.
   if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(library_of(image) + loaded.log);
 }
 
-// Managed variables are managed memory to every call that takes an address.
+// Adds managed variables to the memory map, so that every call that takes an address treats them as managed memory.
 void enter_managed_variables(Driver& driver, const LoadedModule& module) {
   for (const Global* global : module.module->globals()) {
     if (!global->managed || global->size == 0) continue;
@@ -38,7 +38,7 @@ void enter_managed_variables(Driver& driver, const LoadedModule& module) {
                           .kind = MemoryKind::Managed,
                           .device = &module.context->device,
                           .context = module.context.get(),
-                          .id = driver.next_id() | std::uint64_t{1} << 50,  // apart from the ids of other memory
+                          .id = driver.next_id() | std::uint64_t{1} << 50,  // ids of other memory never have bit 50
                           .is_variable = true});
   }
 }
@@ -111,8 +111,8 @@ std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<Load
 
 FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error) {
   *error = CUDA_ERROR_INVALID_HANDLE;
-  // The runtime takes any host pointer for a kernel and passes on pointers that it does not know, so here a made-up
-  // handle is a program's ordinary mistake.
+  // The runtime accepts any host pointer as a kernel and passes unknown pointers on. An unknown handle is therefore an
+  // ordinary error of the program here, and the process is not aborted.
   if (!is_kind(handle, HandleKind::Kernel) && !is_kind(handle, HandleKind::Function)) return {};
   if (!is_kind(handle, HandleKind::Kernel)) {
     const std::shared_ptr<FunctionReference> found = driver.functions.find(handle);

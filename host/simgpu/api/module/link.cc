@@ -1,4 +1,4 @@
-// Calls about the JIT linker.
+// Calls for the JIT linker.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <optional>
@@ -21,7 +21,7 @@ bool are_known(const JitOptions& options) {
   return true;
 }
 
-// What an input may not have: a link has one report, and one target.
+// Refuses options that are valid only for a whole link: a link has one report and one target.
 bool are_for_an_input(const JitOptions& options) {
   for (unsigned i = 0; i < options.count; ++i) {
     switch (options.names[i]) {
@@ -40,7 +40,7 @@ bool are_for_an_input(const JitOptions& options) {
 
 bool is_known(CUjitInputType type) { return type >= 0 && type < CU_JIT_NUM_INPUT_TYPES; }
 
-// A state belongs to no context: it has the target that it was made for.
+// Wraps a call on a link state. A link state belongs to no context: the device at its creation determines its target.
 template <class F>
 CUresult with_link(CUlinkState handle, F&& call) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -50,7 +50,7 @@ CUresult with_link(CUlinkState handle, F&& call) {
   });
 }
 
-// A step of the link. What it adds to the logs is there when the call returns.
+// Executes a step of the link. The step's additions to the logs are written before the call returns.
 template <class F>
 CUresult step(LinkState& state, F&& call) {
   const std::lock_guard lock(state.mutex);
@@ -76,7 +76,7 @@ CUresult cuLinkCreate_v2(unsigned numOptions, CUjit_option* options, void** opti
     const JitOptions jit{numOptions, options, optionValues};
     if (stateOut == nullptr || !are_there(jit) || !are_known(jit)) return CUDA_ERROR_INVALID_VALUE;
     const auto state = std::make_shared<LinkState>(jit);
-    state->report.write({}, {}, {});  // the logs are there from now on, and empty
+    state->report.write({}, {}, {});  // from this call on, the program's log buffers are valid and empty
     *stateOut = driver.links.insert(state);
     return CUDA_SUCCESS;
   });
@@ -104,7 +104,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
   });
 }
 
-// The image is the state's.
+// The link state owns the returned image.
 CUresult cuLinkComplete(CUlinkState state, void** cubinOut, std::size_t* sizeOut) {
   return with_link(state, [&](Driver&, LinkState& link) {
     if (cubinOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -122,7 +122,7 @@ CUresult cuLinkDestroy(CUlinkState state) {
       [&](Driver& driver) { return driver.links.remove(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS; });
 }
 
-// The forms of CUDA 5.5.
+// The versions of these calls from CUDA 5.5.
 CUresult cuLinkCreate(unsigned numOptions, CUjit_option* options, void** optionValues, CUlinkState* stateOut) {
   return cuLinkCreate_v2(numOptions, options, optionValues, stateOut);
 }

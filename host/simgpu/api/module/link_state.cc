@@ -53,7 +53,7 @@ bool LinkState::is_wanted(const Text& text) const {
          std::any_of(text.names.weak.begin(), text.names.weak.end(), missing);
 }
 
-// What one of them needs may be in another.
+// Adds library members until no undefined name is left that a member defines. Each added member may need others.
 CUresult LinkState::take_from_libraries() {
   for (;;) {
     const auto wanted =
@@ -82,7 +82,8 @@ CUresult LinkState::make_image() {
   if (result != CUDA_SUCCESS) return result;
   std::vector<std::string> texts;
   for (const Text& text : taken_) texts.push_back(text.ptx);
-  if (texts.empty()) texts.emplace_back(".version 9.0\n.target sm_75\n.address_size 64\n");  // an image of nothing
+  // a link without inputs yields an empty image
+  if (texts.empty()) texts.emplace_back(".version 9.0\n.target sm_75\n.address_size 64\n");
   if (texts.size() > max_linked) return fail(CUDA_ERROR_OUT_OF_MEMORY, "there are too many inputs");
   image = write_linked(texts);
   return CUDA_SUCCESS;

@@ -1,8 +1,8 @@
 // A pending link: the added texts and the resulting image.
 //
-// As in a linker, separate inputs are included whole, and library members only if needed. Duplicate definitions are
-// found when a text is added, missing ones at the end. After such an error the link stays failed: each later call
-// returns the same error and reports nothing.
+// As in a linker, separate inputs are linked as a whole, and members of libraries only if another text needs them.
+// Duplicate definitions are detected when a text is added, missing definitions at the end. After either error the link
+// stays failed: each later call returns the same error and adds nothing to the logs.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -19,24 +19,24 @@
 
 namespace simgpu {
 
-// Not thread-safe; callers hold `mutex`.
+// Not thread-safe: the caller holds `mutex`.
 struct LinkState {
   explicit LinkState(const JitOptions& options) : report(options) {}
 
-  // Adds the texts of an input. `name` is the program's name for it, or empty.
+  // Adds the texts of an input. `name` is the name that the program gives the input, or empty.
   CUresult add(CUjitInputType type, const ImageTexts& texts, std::string name);
-  // Builds `image`. Call it once; nothing can be added afterwards.
+  // Builds `image`. Call this function once. Afterwards, no input can be added.
   CUresult complete();
 
   std::mutex mutex;
   const JitReport report;
-  std::string info, error;  // the logs from the beginning
+  std::string info, error;  // the logs since the link's creation
   JitReport::Milliseconds took{0};
-  std::vector<std::byte> image;  // empty: not complete
+  std::vector<std::byte> image;  // empty until complete() has succeeded
 
  private:
   struct Text {
-    std::string input;  // its name
+    std::string input;  // name of the input that contains the text
     std::string ptx;
     Relocatable names;
   };
@@ -47,12 +47,12 @@ struct LinkState {
   CUresult make_image();
   CUresult fail(CUresult code, const std::string& why);
 
-  std::vector<Text> taken_, offered_;           // offered: unneeded library texts
+  std::vector<Text> taken_, offered_;           // taken: to be linked; offered: library texts that no other text needs
   std::map<std::string, std::string> defined_;  // name, and the input that defines it
   std::set<std::string> weak_;
   std::map<std::string, std::string> needed_;  // name, and the first input that uses it
   unsigned inputs_ = 0;
-  bool closed_ = false;  // complete() was called
+  bool closed_ = false;  // complete() has been called
   CUresult failed_ = CUDA_SUCCESS;
 };
 

@@ -1,4 +1,4 @@
-// Calls about modules.
+// Calls for modules.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstdlib>
@@ -54,7 +54,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
   });
 }
 
-// Kernels of it that still run keep it in memory.
+// Kernels of the module that still run keep the module in memory.
 CUresult cuModuleUnload(CUmodule hmod) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (hmod == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });

@@ -1,4 +1,4 @@
-// The texture and surface references of a module by name.
+// Looks up the texture and surface references of a module by name.
 #pragma once
 
 #include <mutex>
@@ -9,7 +9,7 @@
 
 namespace simgpu {
 
-// A module's variable of a given name, the references issued for it, and the table of their handles.
+// A module's variable, the references that were created for the module's variables, and the table of reference handles.
 template <class Reference, class Table>
 struct NamedReferences {
   const Global* variable;
@@ -23,7 +23,8 @@ NamedReferences<Reference, Table> named_references(const Global* variable,
   return {variable, known, handles};
 }
 
-// Each reference of a module has one handle, which ends with the module. `named` returns NamedReferences.
+// Returns the reference of a module's variable. A reference has one handle, which becomes invalid with the module.
+// `named` returns NamedReferences.
 template <class Handle, class Named>
 CUresult find_reference(CUmodule handle, Handle* out, const char* name, Named named) {
   if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });

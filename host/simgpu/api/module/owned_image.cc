@@ -1,4 +1,4 @@
-// Copies an image as deep as its own pointers go.
+// Copies an image together with the parts to which the image has pointers.
 #include "host/simgpu/api/module/owned_image.h"
 
 #include <elf.h>
@@ -8,7 +8,7 @@
 
 namespace simgpu {
 
-// Through a stream's buffer: iterators over a folder's would throw.
+// Reads through the stream's buffer: reading a folder through stream iterators would throw.
 std::optional<std::string> bytes_of_file(const char* path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
@@ -35,7 +35,7 @@ OwnedImage::OwnedImage(const void* image, bool stays) {
   }
 }
 
-// A copy; if the image's own length makes no sense, just its first bytes, which are then refused again.
+// Copies the image. If the length in the image is invalid, copies only its first bytes, which the loader then rejects.
 const void* OwnedImage::keep(const void* image) {
   const auto* bytes = static_cast<const char*>(image);
   std::size_t size = cuabi::image_size(image);
@@ -59,7 +59,7 @@ std::optional<OwnedImage> OwnedImage::from_file(const char* path, bool* found) {
   bytes.push_back('\0');
   bool whole = true;
   switch (cuabi::image_kind(bytes.data())) {
-    case cuabi::ImageKind::Wrapper: whole = false; break;  // its pointers mean nothing in a file
+    case cuabi::ImageKind::Wrapper: whole = false; break;  // a wrapper's pointers are meaningless in a file
     case cuabi::ImageKind::Container:
       whole = size >= sizeof(cuabi::ContainerHeader) && cuabi::image_size(bytes.data()) <= size;
       break;

@@ -1,4 +1,4 @@
-// An image that outlives its call, as a library's, which each context loads again.
+// An image that outlives the call that passed it. A library needs such an image, because each context loads it again.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace simgpu {
 
-// The bytes of a file; nullopt if it cannot be opened. A file without content, such as a folder, gives no bytes.
+// Returns the bytes of a file; nullopt if the file cannot be opened. A folder or an empty file yields no bytes.
 std::optional<std::string> bytes_of_file(const char* path);
 
 class OwnedImage {
  public:
-  // `stays`: the program promises not to change it, so a pointer suffices.
+  // `stays`: the program promises not to change the image, so storing a pointer suffices.
   OwnedImage(const void* image, bool stays);
-  // Reads a file; nullopt if it ends before the image does.
+  // Reads a file; returns nullopt if the file ends before the image does.
   static std::optional<OwnedImage> from_file(const char* path, bool* found);
   OwnedImage(OwnedImage&&) = default;
   OwnedImage& operator=(OwnedImage&&) = default;

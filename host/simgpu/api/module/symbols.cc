@@ -1,8 +1,8 @@
-// The address of each call, whether it is served or refused by absent.cc. Nothing here may bring cuda.h's declarations of
-// the calls in; hence the table of another file.
+// The address of each call, whether the simulation serves it or absent.cc refuses it. This file declares the calls
+// without cuda.h, so it must not include a header that includes cuda.h. entry_points.cc converts the table.
 //
-// The declarations are protected, not default, or another libcuda in the process could lend its symbols; and not
-// hidden, which would take the definitions' export away.
+// The declarations have protected visibility. With default visibility, another libcuda in the process could preempt the
+// symbols. With hidden visibility, the definitions would not be exported.
 namespace simgpu::served {
 
 extern "C" {

@@ -10,13 +10,13 @@
 
 namespace simgpu {
 
-// Includes unserved calls, whose functions refuse (absent.cc).
+// Returns all entry points, including those of absent.cc, which refuse every call.
 std::span<const cuabi::ProcEntry> entry_points();
 
-// The address of an exported symbol such as "cuMemAlloc_v2"; null if this library lacks it.
+// Returns the address of an exported symbol such as "cuMemAlloc_v2"; null if this library lacks the symbol.
 void (*function_of(std::string_view symbol))();
 
 }  // namespace simgpu
 
-// For tests: true if the library serves this call. All calls are exported, served or not.
+// For tests: returns true if the library serves this call. Calls that are not served are exported as well.
 extern "C" __attribute__((visibility("default"))) bool ivgpu_sim_serves(const char* symbol);

@@ -1,12 +1,12 @@
-// Functions of the program that the driver calls: host functions of streams and graphs, and destructors of user
-// objects. One thread per process runs them, as in the real driver.
+// Calls functions of the program: host functions of streams and graphs, and destructors of user objects. One thread per
+// process runs them, as in NVIDIA's driver.
 #pragma once
 
 #include "host/simgpu/api/driver.h"
 
 namespace simgpu {
 
-// Refuses driver calls while the program's function runs, as the real driver does.
+// Runs a function of the program. Driver calls within the function are refused, as in NVIDIA's driver.
 template <class F>
 void run_callback(Driver& driver, F&& function) {
   driver.callbacks.run([&] {

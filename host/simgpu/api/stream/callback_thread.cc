@@ -1,4 +1,4 @@
-// The thread starts with the first call and never ends, as the driver itself.
+// The thread starts at the first call and, like the driver, never ends.
 #include "host/simgpu/api/stream/callback_thread.h"
 
 #include <thread>

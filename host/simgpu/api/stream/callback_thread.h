@@ -1,4 +1,4 @@
-// The process's only thread for the program's functions (callback.h), which runs them one at a time.
+// The process's only thread for functions of the program (callback.h). The thread runs one function at a time.
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +10,7 @@ namespace simgpu {
 
 class CallbackThread {
  public:
-  // Returns when the function has returned. Runs calls of several threads in order.
+  // Runs the function on the callback thread and waits for its end. Calls by several threads run in order of arrival.
   void run(const std::function<void()>& function);
 
  private:

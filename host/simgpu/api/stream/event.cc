@@ -1,4 +1,4 @@
-// Calls about events.
+// Calls for events.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <chrono>
@@ -114,7 +114,7 @@ CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) 
 
 CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
   return with_driver([&](Driver& driver) {
-    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one must be named, too
+    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // NULL does not stand for the current context here
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
     if (context == nullptr) return error;
@@ -129,10 +129,11 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
   });
 }
 
-// Holds for streams that do not exist yet as well: hence a gate of the context, and no work in each of its streams.
+// The wait also applies to streams that do not exist yet. Therefore the context stores the event as its gate, instead
+// of adding a wait to each stream.
 CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
   return with_driver([&](Driver& driver) {
-    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one must be named, too
+    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // NULL does not stand for the current context here
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
     if (context == nullptr) return error;

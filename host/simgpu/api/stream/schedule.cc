@@ -1,4 +1,5 @@
-// One lock for the whole graph: a piece of work takes it twice, and a kernel takes far longer than either.
+// One mutex protects the whole dependency graph. Each work item locks the mutex only twice, and a kernel takes far
+// longer.
 #include "host/simgpu/api/stream/schedule.h"
 
 #include <pthread.h>
@@ -11,7 +12,7 @@
 namespace simgpu {
 namespace {
 
-// Pool threads block signals, which are meant for the program's threads.
+// Blocks all signals while a pool thread is created, so that signals reach only the program's threads.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -57,8 +58,8 @@ Ticket Schedule::submit(std::function<void()> run, const std::vector<Ticket>& af
   return work;
 }
 
-// Removes one dependency of `work`. The lock is held on entry and return, but released while waking or starting a
-// thread, which would contend for it.
+// Removes one dependency of `work`. The lock is held on entry and on return. It is released while a thread is woken or
+// started, because that thread would contend for it.
 void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
   if (--work->blockers_ != 0) return;
   if (work->by_submitter_) {
@@ -76,13 +77,13 @@ void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
   lock.lock();
 }
 
-// Requires the lock.
+// The caller holds the mutex.
 void Schedule::hand_over(const Ticket& work) {
   work->queued_ = work;
   if (!ready_.push(work.get())) more_.push_back(work.get());
 }
 
-// Call after decrementing the balance: an item is then available.
+// Takes an item from the queue. Call this function after decrementing the balance: an item is then available.
 Ticket Schedule::take() {
   Work* work = nullptr;
   while (!ready_.pop(work)) {
@@ -118,7 +119,8 @@ bool Schedule::start() {
 
 void Schedule::start_thread() {
   if (make_thread()) return;
-  // The system refuses another thread; existing threads will run the item. Without any thread nothing can run.
+  // The system refused another thread, so existing threads will run the item. Without any thread the item could not
+  // run.
   const std::lock_guard lock(mutex_);
   if (--threads_ == 0) throw std::bad_alloc();
 }
@@ -134,7 +136,7 @@ void Schedule::thread_main() {
 
 void Schedule::run_and_finish(const Ticket& work) {
   if (work->run_) work->run_();
-  work->run_ = nullptr;  // its captures may hold objects that should go now
+  work->run_ = nullptr;  // frees the objects that the closure holds
   std::unique_lock lock(mutex_);
   work->finished_ = Work::Clock::now();
   work->done_.store(true, std::memory_order_release);

@@ -1,18 +1,18 @@
 // Orders work as a graph in which each work item follows its dependencies. A stream is a chain of work items.
 //
-// A pool of threads runs work without unfinished dependencies. It grows while all its threads are busy, since work may
-// block: on a stream's wait for a memory value, or in a callback. An item for which its submitter waits runs on the
-// submitter's thread.
+// A pool of threads runs items without unfinished dependencies. Items may block, in a stream's wait for a memory value
+// or in a callback, so the pool grows while all its threads are busy. If the submitter waits for its item anyway, the
+// submitter's thread runs the item.
 //
-// A lock-free queue passes ready work to the pool (docs/design/017-lockfree-between-threads.md). `balance_` is the
-// number of queued items minus the number of threads that want one. An item added to a negative balance wakes a
-// sleeping thread; otherwise it starts a thread. A thread that decrements a positive balance finds an item. Each item
-// therefore gets one thread. The semaphore keeps a wake-up that precedes the sleep. The balance's acquire and release
-// order nothing else; the queue orders the items' contents. tests/unit/simgpu/schedule_test.cc covers it, also with
-// ThreadSanitizer.
+// A lock-free queue passes ready items to the pool (docs/design/017-lockfree-between-threads.md). `balance_` is the
+// number of queued items minus the number of threads that want an item. Adding an item to a negative balance wakes a
+// sleeping thread; otherwise it starts a thread. A thread that decrements a positive balance finds an item. Therefore
+// each item gets exactly one thread. The semaphore keeps a wake-up that precedes the sleep. The acquire and release
+// operations on the balance order only the balance; the queue orders the contents of items.
+// tests/unit/simgpu/schedule_test.cc tests the algorithm, also under ThreadSanitizer.
 //
 // Invariant: an item depends only on items submitted earlier, so the graph has no cycle. Thread-safe. The schedule
-// calls no function with its lock held.
+// never calls a function while it holds its lock.
 #pragma once
 
 #include <semaphore.h>
@@ -36,16 +36,16 @@ class Work {
  public:
   using Clock = std::chrono::steady_clock;
   bool done() const { return done_.load(std::memory_order_acquire); }
-  Clock::time_point finished() const { return finished_; }  // when done()
+  Clock::time_point finished() const { return finished_; }  // valid once done() is true
 
  private:
   friend class Schedule;
   std::function<void()> run_;
   std::vector<std::shared_ptr<Work>> followers_;
-  std::size_t blockers_ = 1;  // unfinished dependencies, plus one until submission
+  std::size_t blockers_ = 1;  // number of unfinished dependencies, plus one until submission
   bool by_submitter_ = false;
   std::atomic<bool> done_{false};
-  std::shared_ptr<Work> queued_;  // itself, while queued
+  std::shared_ptr<Work> queued_;  // owns this item while it is queued
   Clock::time_point finished_;
 };
 
@@ -53,25 +53,25 @@ using Ticket = std::shared_ptr<Work>;
 
 class Schedule {
  public:
-  // `room`: how many items the queue holds; more go into a list.
+  // `room` is the capacity of the queue in items; a list holds further items.
   explicit Schedule(std::size_t room = 1024) : ready_(room) { sem_init(&wakes_, 0, 0); }
   ~Schedule() { sem_destroy(&wakes_); }
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  // Starts the pool's first thread. Returns false if the system refuses it.
+  // Starts the pool's first thread. Returns false if the system refuses to create a thread.
   bool start();
 
   enum class Who { Pool, Submitter };
-  // `after` may hold nulls and finished work. Other work may depend on the returned ticket. With Who::Submitter, the
-  // caller must call run_here next.
+  // Submits work that follows `after`, which may contain null and finished items. Other work may depend on the returned
+  // ticket. With Who::Submitter, the caller must call run_here() next.
   Ticket submit(std::function<void()> run, const std::vector<Ticket>& after, Who who);
-  // Runs the caller's own work when its dependencies are done, and returns afterwards.
+  // Waits for the dependencies of the caller's own work, runs the work and returns.
   void run_here(const Ticket& work);
   void wait(const Ticket& work);
 
-  // Held while a caller collects dependencies and submits, so that submissions follow the order of the host's calls.
-  // Never held while waiting.
+  // A caller holds this mutex while it collects dependencies and submits, so that submissions follow the order of the
+  // host's calls. No thread holds the mutex while it waits.
   std::mutex& order() { return order_; }
 
  private:
@@ -84,12 +84,12 @@ class Schedule {
   void thread_main();
 
   std::mutex order_;
-  std::mutex mutex_;  // taken after order_
+  std::mutex mutex_;  // locked after order_
   std::condition_variable work_done_;
   std::size_t threads_ = 0;
 
   boost::lockfree::queue<Work*, boost::lockfree::fixed_sized<true>> ready_;
-  std::deque<Work*> more_;  // under mutex_: work that did not fit into the queue
+  std::deque<Work*> more_;  // items that did not fit into the queue; protected by mutex_
   std::atomic<std::ptrdiff_t> balance_{0};
   sem_t wakes_;
 };

@@ -1,4 +1,4 @@
-// Calls about streams, and the host's functions in them.
+// Calls for streams, and for host functions in streams.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ using namespace simgpu;
 
 namespace {
 
-// `call` gets the stream that `handle` names.
+// Wraps a call on a stream; `call` receives the stream of the handle.
 template <class F>
 CUresult with_stream(CUstream handle, F&& call) {
   return with_context_of(handle, [&](Driver& driver, Context& context) {
@@ -36,7 +36,7 @@ CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned flags, int prio
 
 CUresult cuStreamCreate(CUstream* phStream, unsigned Flags) { return cuStreamCreateWithPriority(phStream, Flags, 0); }
 
-// Work in it goes on.
+// Destroying a stream does not affect its work in flight.
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   if (hStream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (hStream == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
@@ -116,7 +116,7 @@ CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
   });
 }
 
-// Of a green context's stream, that one's name.
+// For a stream of a green context, this call returns the green context's handle.
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver& driver, Stream& stream) {
@@ -126,7 +126,7 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   });
 }
 
-// A thread has no stream of its own in a green context, cuda.h says.
+// As cuda.h documents, the per-thread stream never belongs to a green context.
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   if (pCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver& driver, Stream& stream) {
@@ -156,7 +156,8 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
 
 namespace {
 
-// Unlike a host function it runs after a failure, too, and gets its error. It gets the stream as the program named it.
+// Unlike a host function, a callback also runs after a failure, and receives the error. The callback receives the
+// stream handle that the program passed.
 CUresult add_callback(CUstream stream_handle, CUstream named, CUstreamCallback callback, void* data, unsigned flags) {
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(stream_handle, [&](Driver& driver, Stream& stream) {

@@ -1,4 +1,4 @@
-// Attributes of streams. What they ask for is speed, so a stream only remembers them.
+// Attributes of streams. They only affect performance, so the simulation stores them without effect.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ CUresult with_stream(CUstream handle, F&& call) {
   });
 }
 
-// What a stream's attributes may be, as cuda.h says which are valid for streams. An H200 refuses the one about NVLink.
+// Checks and sets an attribute. cuda.h documents which attributes are valid for streams. Like an H200, this function
+// refuses the attribute for NVLink.
 CUresult set(Stream& stream, CUstreamAttrID attribute, const CUstreamAttrValue& value) {
   StreamAttributes& now = stream.attributes;
   const auto take = [](auto& member, const auto& from, bool valid) {
@@ -49,7 +50,8 @@ CUresult get(const Stream& stream, CUstreamAttrID attribute, CUstreamAttrValue& 
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: value.accessPolicyWindow = now.window; break;
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      std::memcpy(&value.syncPolicy, &now.policy, sizeof now.policy);  // no policy has no name
+      // copied as bytes, since the enumeration has no constant for "not set"
+      std::memcpy(&value.syncPolicy, &now.policy, sizeof now.policy);
       break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: value.priority = stream.priority; break;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: value.memSyncDomainMap = now.domains; break;

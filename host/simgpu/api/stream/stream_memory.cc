@@ -1,4 +1,4 @@
-// Streams that write a word in memory, or wait for one.
+// Stream commands that write a word in memory or wait for a word.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool usable(Driver& driver, CUdeviceptr address) {
   return address % sizeof(Word) == 0 && reachable(driver, address, sizeof(Word));
 }
 
-// As usable, to a call of the host.
+// Returns true if a host call may use the word at this address.
 template <class Word>
 bool known_word(Driver& driver, CUdeviceptr address) {
   return usable<Word>(driver, address) && known(driver, address, sizeof(Word));
@@ -40,8 +40,8 @@ bool satisfied(Word seen, Word value, unsigned comparison) {
   }
 }
 
-// Polls, at first without pause and then ever more rarely, until the word is right or can never be: hundreds of streams
-// that wait for ever must not take a processor.
+// Polls the word until the comparison holds or can never hold. After some rounds without pause, the pauses grow:
+// hundreds of streams that wait forever must not occupy a processor.
 template <class Word>
 void wait_for_word(Driver& driver, const Context& context, CUdeviceptr address, Word value, unsigned comparison) {
   constexpr int eager_rounds = 200;
@@ -93,7 +93,7 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, Word value, unsigned f
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // there are no such nodes
+    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // the simulation has no such graph nodes
     if (const CUresult r = check_word<Word>(driver, address, check_wait_flags(flags)); r != CUDA_SUCCESS) return r;
     post_wait<Word>(driver, context, *stream, address, value, flags);
     return CUDA_SUCCESS;
@@ -105,7 +105,7 @@ CUresult write_value(CUstream handle, CUdeviceptr address, Word value, unsigned 
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // there are no such nodes
+    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // the simulation has no such graph nodes
     const CUresult sound = check_flags(flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
     if (const CUresult r = check_word<Word>(driver, address, sound); r != CUDA_SUCCESS) return r;
     post_write<Word>(driver, *stream, address, value);
@@ -119,7 +119,7 @@ CUresult check(Driver& driver, const CUstreamBatchMemOpParams& op) {
   const auto& wait = op.waitValue;
   const auto& write = op.writeValue;
   const CUresult wait_flags = check_wait_flags(wait.flags);
-  const CUresult write_flags = check_flags(write.flags, 0);  // other than a single write's
+  const CUresult write_flags = check_flags(write.flags, 0);  // a batch accepts other flags than a single write
   switch (static_cast<unsigned>(op.operation)) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32: return check_word<cuuint32_t>(driver, wait.address, wait_flags);
     case CU_STREAM_MEM_OP_WAIT_VALUE_64: return check_word<cuuint64_t>(driver, wait.address, wait_flags);
@@ -131,7 +131,8 @@ CUresult check(Driver& driver, const CUstreamBatchMemOpParams& op) {
   }
 }
 
-// A barrier is nothing to do: what a stream does is seen by all that comes later there.
+// Submits one operation of a batch. A barrier needs no action: all effects of earlier work in the stream are visible to
+// later work.
 void post_one(Driver& driver, const Context& context, Stream& stream, const CUstreamBatchMemOpParams& op) {
   const auto& wait = op.waitValue;
   const auto& write = op.writeValue;
@@ -148,7 +149,7 @@ void post_one(Driver& driver, const Context& context, Stream& stream, const CUst
 
 }  // namespace
 
-// The forms before CUDA 11.7 are absent here: the driver refuses them as well.
+// The versions of these calls before CUDA 11.7 are not defined, because the driver refuses them as well.
 #define WORD_CALL(name, Word, function)                                                 \
   CUresult name(CUstream stream, CUdeviceptr addr, Word value, unsigned flags) {        \
     return function<Word>(stream, addr, value, flags);                                  \
@@ -167,7 +168,7 @@ CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMem
     constexpr unsigned most = 255;
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // there are no such nodes
+    if (is_captured(driver, *stream)) return CUDA_ERROR_NOT_SUPPORTED;  // the simulation has no such graph nodes
     if (count > most || (count != 0 && paramArray == nullptr) || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; ++i)
       if (const CUresult error = check(driver, paramArray[i]); error != CUDA_SUCCESS) return error;

@@ -1,4 +1,4 @@
-// The order between streams: the rules of the legacy stream are in predecessors().
+// The order between streams. predecessors() implements the rules of the legacy stream.
 #include "host/simgpu/api/stream/streams.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ bool is_legacy(const Stream& stream) { return stream.handle == CU_STREAM_LEGACY;
 
 thread_local std::uint64_t commands = 0;
 
-// The work that new work of the stream must wait for. Requires Schedule::order().
+// Returns the work that new work of the stream must wait for. The caller holds Schedule::order().
 std::vector<Ticket> predecessors(Stream& stream) {
   Context& context = *stream.context;
   std::vector<Ticket> out{stream.last, context.gate};
@@ -28,14 +28,14 @@ std::vector<Ticket> predecessors(Stream& stream) {
   return out;
 }
 
-// Drops destroyed idle streams. Requires Schedule::order().
+// Drops destroyed streams without unfinished work. The caller holds Schedule::order().
 void drop_finished(Context& context) {
   std::erase_if(context.streams, [](const std::shared_ptr<Stream>& stream) {
     return stream->destroyed && (stream->last == nullptr || stream->last->done());
   });
 }
 
-// Requires Schedule::order().
+// The caller holds Schedule::order().
 Ticket append_in_order(Driver& driver, Stream& stream, std::function<void()> work, const std::vector<Ticket>& after,
                        Schedule::Who who) {
   drop_finished(*stream.context);
@@ -51,7 +51,7 @@ Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const 
   return append_in_order(driver, stream, std::move(work), after, who);
 }
 
-// Commands that a capture turns into nodes do not get here.
+// Throws if a capture forbids the command. Commands that a capture turns into nodes do not reach this function.
 void may_put(Driver& driver, Stream& stream) {
   if (const CUresult error = refuse_in_capture(driver, stream); error != CUDA_SUCCESS) throw CallRefused{error};
 }
@@ -63,7 +63,7 @@ Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run ru
   return append(driver, stream, guarded(driver, *stream.context, std::move(work), run), after, who);
 }
 
-// Requires Schedule::order().
+// The caller holds Schedule::order().
 std::vector<Ticket> all_of(Context& context) {
   std::vector<Ticket> out{context.recorded};
   if (context.legacy != nullptr) out.push_back(context.legacy->last);

@@ -1,5 +1,5 @@
-// Puts work into streams, which are chains of work. Work of the legacy stream follows all earlier work of the context's
-// blocking streams and precedes all their later work.
+// Submits work to streams, which are chains of work. Work of the legacy stream follows all earlier work of the
+// context's blocking streams and precedes all their later work.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -13,14 +13,14 @@
 
 namespace simgpu {
 
-// Work that must run even after a failed kernel, such as error callbacks and frees.
+// Always is for work that must run even after a failed kernel, such as error callbacks and frees.
 enum class Run { UnlessFailed, Always };
 
-// NULL and CU_STREAM_LEGACY are the context's legacy stream, CU_STREAM_PER_THREAD the calling thread's. Returns null
-// for a destroyed stream or one of another context.
+// Returns the stream of a handle. NULL and CU_STREAM_LEGACY stand for the context's legacy stream, CU_STREAM_PER_THREAD
+// for the calling thread's stream. Returns null for a destroyed stream or a stream of another context.
 std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle);
 
-// with_context_of for streams; special streams belong to the current context.
+// Wraps a call on a stream like the general with_context_of. The special streams belong to the current context.
 template <class F>
 CUresult with_context_of(CUstream handle, F&& call) noexcept {
   const bool special = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
@@ -33,42 +33,42 @@ CUresult with_context_of(CUstream handle, F&& call) noexcept {
   });
 }
 
-// Enqueues work that waits for `after` in addition to the stream's order.
+// Submits work that follows the stream's earlier work and `after`.
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
 
-// Wraps work so that it is skipped if the GPU is lost or a kernel failed, unless `run` is Always.
+// Wraps work so that the work is skipped if the GPU is lost or a kernel has failed, unless `run` is Always.
 std::function<void()> guarded(Driver& driver, const Context& context, std::function<void()> work, Run run);
 
-// Enqueues several work items as one command. `submit` gets the item that precedes all of them and returns an item that
-// follows all of them.
+// Submits several work items as one command. `submit` receives the item that precedes all of them, and returns an item
+// that follows all of them.
 Ticket post_pieces(Driver& driver, Stream& stream, const std::vector<Ticket>& after,
                    const std::function<Ticket(const Ticket& begin)>& submit);
 
-// Makes later work of the stream wait for `until` as well. This orders streams and is no command.
+// Makes later work of the stream wait for `until` as well. This function adds no command to the stream.
 void come_after(Driver& driver, Stream& stream, const Ticket& until);
 
-// Runs in stream order on the calling thread, which waits for the end.
+// Runs work in stream order on the calling thread, and waits for its end.
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 
-// The number of commands that the calling thread enqueued. Exported for tests (tests/contract/): the contract includes
-// which calls enqueue commands, and no API call shows that.
+// Returns the number of commands that the calling thread has submitted. Exported for tests (tests/contract/): the
+// contract includes which calls submit commands, and no API call reports that.
 extern "C" __attribute__((visibility("default"))) std::uint64_t ivgpu_sim_commands();
 
-// The work that must end before the stream is idle.
+// Returns the work that must be done before the stream or the context is idle.
 std::vector<Ticket> pending(Driver& driver, Stream& stream);
 std::vector<Ticket> pending(Driver& driver, Context& context);
 
-// A work item that is done when all present work of the context is.
+// Returns a work item that is done when all work submitted so far to the context is done.
 Ticket record_all(Driver& driver, Context& context);
 
 Ticket record_all(Driver& driver, GreenContext& green);
 
-// Makes the context's later work wait for `until` as well.
+// Make all later work of the context wait for `until` as well.
 void hold_back(Driver& driver, Context& context, const Ticket& until);
 void hold_back(Driver& driver, GreenContext& green, const Ticket& until);
 
-// Waits for all work, flushes device printf, and returns the error of a failed kernel.
+// Waits for the work, prints the output of device printf, and returns the error of a failed kernel.
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
 
 inline constexpr int greatest_stream_priority = -5;
@@ -76,7 +76,7 @@ inline constexpr int greatest_stream_priority = -5;
 std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Context>& context, unsigned flags,
                                     int priority);
 
-// The stream for the _ptsz and _ptds forms, in which NULL is the thread's own stream.
+// Returns the stream for the _ptsz and _ptds variants of calls, for which NULL stands for the per-thread stream.
 inline CUstream own(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
 }  // namespace simgpu

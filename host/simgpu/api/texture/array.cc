@@ -1,4 +1,4 @@
-// Calls about arrays.
+// Calls for arrays.
 #include "host/simgpu/api/texture/array.h"
 
 #include "host/simgpu/api/graph/capture.h"
@@ -63,7 +63,8 @@ using namespace simgpu;
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* d) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (pHandle == nullptr || d == nullptr) return refuse_in_context();
-  return create(pHandle, {.Width = static_cast<std::uint32_t>(d->Width),  // the driver takes 32 bits of each
+  // the driver ignores the upper 32 bits of width and height
+  return create(pHandle, {.Width = static_cast<std::uint32_t>(d->Width),
                           .Height = static_cast<std::uint32_t>(d->Height),
                           .Depth = 0,
                           .Format = d->Format,
@@ -94,7 +95,8 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle)
   });
 }
 
-// Waits for everything that may still use it, as the real one does. A level stays: it goes with its owner.
+// Waits for all work that may use the array, as NVIDIA's driver does. A level cannot be destroyed by this call: it is
+// destroyed with its mipmapped array.
 CUresult cuArrayDestroy(CUarray handle) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (handle == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_HANDLE);
@@ -105,7 +107,7 @@ CUresult cuArrayDestroy(CUarray handle) {
   });
 }
 
-// No array here is sparse, has its memory mapped later, or has several planes.
+// The simulation has no sparse arrays, no arrays with deferred mapping, and no arrays with several planes.
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_array(handle, [](Driver&, Context&, const Array&) { return CUDA_ERROR_INVALID_VALUE; });

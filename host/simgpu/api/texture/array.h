@@ -1,7 +1,8 @@
-// Arrays and mipmapped arrays of the simulated driver: memory of texels with a geometry.
+// Arrays and mipmapped arrays of the simulated driver: memory for texels with a geometry.
 //
-// The texels are an allocation of the device's space, so an array counts as memory and a copy that goes astray is found.
-// What uses the texels (an array, a level, a texture object, a copy in flight) shares them, and the last one frees them.
+// The texels are an allocation in the device's address space, so an array counts as used memory, and copies outside the
+// array are detected. An array, a level, a texture object and a copy in flight share ownership of the texels; the last
+// owner frees them.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -14,46 +15,46 @@
 
 namespace simgpu {
 
-// What a description says, in the words of textures.
+// The geometry, format and sizes that an array description specifies, in terms of the texture unit.
 struct ArrayShape {
   Geometry geometry = Geometry::D2;
   TexelFormat format;
   unsigned texel_bytes = 0;
-  std::vector<Level> levels;  // without texels: each level's pitches, and its place in `starts`
+  std::vector<Level> levels;  // pitches of each level, without its texels; `starts` has each level's offset
   std::vector<std::size_t> starts;
-  std::size_t bytes = 0;  // of all levels
+  std::size_t bytes = 0;  // size of all levels together
 };
 
-// The shape of a description with at most `levels` levels. CUDA_SUCCESS, or what is wrong with it.
+// Computes the shape of a description with at most `levels` levels. Returns an error if the description is invalid.
 CUresult shape_of(const Device& device, const CUDA_ARRAY3D_DESCRIPTOR& description, unsigned levels, ArrayShape& out);
 
-// What is common to both kinds.
+// The data that arrays and mipmapped arrays have in common.
 struct Texels {
   std::shared_ptr<Context> context;
   CUDA_ARRAY3D_DESCRIPTOR description{};
-  Image image;  // `image.keeps` goes when the context ends
+  Image image;  // `image.keeps` is released when the context ends
 };
 
 struct Array : Texels {
   CUarray handle = nullptr;
-  bool is_level = false;  // of a mipmapped array, with which it goes
+  bool is_level = false;  // a level of a mipmapped array, which is destroyed with that array
   const Level& level() const { return image.levels.front(); }
 };
 
 struct MipmappedArray : Texels {
   CUmipmappedArray handle = nullptr;
   std::mutex mutex;
-  std::vector<CUarray> levels;  // handles of levels, made when first asked for; under mutex
+  std::vector<CUarray> levels;  // handles of levels, created at first use; protected by mutex
 };
 
-// Makes the texels for a description.
+// Allocates the texels of a description.
 CUresult make_texels(Driver& driver, Context& context, const CUDA_ARRAY3D_DESCRIPTOR& description, unsigned levels,
                      Texels& out);
 
-// A level's description, by that of its mipmapped array.
+// Returns the description of a level of the mipmapped array with the given description.
 CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& description, unsigned level);
 
-// A call that takes an array, whose context must be in working order. No array is a mistake in any state.
+// Wraps a call on an array, whose context must have neither failed nor ended. NULL is an error in any state.
 template <class F>
 CUresult with_array(CUarray handle, F&& call) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -72,7 +73,8 @@ CUresult with_mipmapped_array(CUmipmappedArray handle, F&& call) {
   });
 }
 
-// The arrays of a context that ends. Those of a created one stay known as such of a destroyed context, without memory.
+// Drops the arrays of a context that ends. The handles of a created context's arrays stay known without memory, and
+// calls on them report a destroyed context.
 void drop_arrays(Driver& driver, const Context& context);
 
 }  // namespace simgpu

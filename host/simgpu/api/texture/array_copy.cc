@@ -1,4 +1,4 @@
-// Copies of a row of an array, named by an offset in bytes. (Those of several rows are in copy.cc.)
+// Copies within one row of an array, which start at an offset in bytes. copy.cc copies several rows.
 #include "host/simgpu/api/texture/array_copy.h"
 
 #include "host/simgpu/api/memory/memory.h"
@@ -10,7 +10,7 @@ namespace {
 
 bool within(std::size_t offset, std::size_t size, std::size_t all) { return size <= all && offset <= all - size; }
 
-// One side of a copy of a row: plain memory, or an array and an offset.
+// One side of a copy of a row: plain memory, or an offset in an array.
 struct RowSide {
   Address memory = 0;
   Side kind = Side::Device;

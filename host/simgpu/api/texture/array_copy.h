@@ -1,4 +1,4 @@
-// A copy's side that is an array: rows and slices of bytes. A copy may begin and end within a texel.
+// Arrays as sides of copies: rows and slices of bytes. A copy may begin and end within a texel.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -10,12 +10,13 @@
 
 namespace simgpu {
 
-// Where a copy begins in an array: bytes, rows, slices or layers.
+// The offset in an array at which a copy begins: bytes, rows, and slices or layers.
 struct ArrayOffset {
   std::size_t x = 0, y = 0, z = 0;
 };
 
-// Places the shape in the array, whose texels `keeps` keeps. CUDA_SUCCESS, or what is wrong with it.
+// Computes the layout of the shape in the array; `keeps` then owns the texels. Returns an error if the shape does not
+// fit.
 CUresult place_in_array(Driver& driver, CUarray handle, const ArrayOffset& offset, const Shape& shape, Layout& layout,
                         std::shared_ptr<void>& keeps);
 

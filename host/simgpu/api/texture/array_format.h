@@ -1,5 +1,5 @@
-// The formats of arrays. Block compression is known as such and is not served. Video is no format of textures: an H200
-// refuses it, too.
+// The formats of arrays. Block-compressed formats are recognised but not supported. Like an H200, the simulation
+// refuses video formats for textures.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -10,7 +10,7 @@ enum class FormatKind { Unknown, Plain, Blocks };
 
 struct FormatInfo {
   FormatKind kind = FormatKind::Unknown;
-  unsigned channels = 0;  // of a format that names their number; else 0, and the description says it
+  unsigned channels = 0;  // number of channels that the format implies; 0: the array description gives the number
 };
 
 constexpr FormatInfo info_of(CUarray_format format) {
@@ -42,7 +42,7 @@ constexpr FormatInfo info_of(CUarray_format format) {
   return {blocks ? FormatKind::Blocks : FormatKind::Unknown, 0};
 }
 
-// CUDA_SUCCESS if texels of this format and number of channels can be made.
+// Returns CUDA_SUCCESS if the simulation supports texels of this format and number of channels.
 constexpr CUresult check_format(CUarray_format format, unsigned channels) {
   const FormatInfo info = info_of(format);
   if (info.kind == FormatKind::Unknown) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,5 @@
-// From an array's description to its shape: the geometry, the limits of the device, and where each level's texels lie.
+// Computes the shape of an array from its description: the geometry, the limits of the device, and the offset of each
+// level.
 #include <algorithm>
 #include <bit>
 #include <initializer_list>
@@ -13,15 +14,16 @@ namespace {
 
 using Description = CUDA_ARRAY3D_DESCRIPTOR;
 
-// An H200 takes bit 31, which has no name, and keeps it. It refuses attachments and depths, which graphics alone have.
+// An H200 accepts and returns bit 31, which has no name in cuda.h. It refuses the flags for colour attachments and
+// depth textures, which only graphics APIs use.
 constexpr unsigned nameless_flag = 1U << 31;
 constexpr unsigned known_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                                  CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
                                  CUDA_ARRAY3D_VIDEO_ENCODE_DECODE | nameless_flag;
-// The device's attributes say that it has neither.
+// The attributes of the device report that it supports neither feature.
 constexpr unsigned refused_flags = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
-// A row's start, which keeps vectors of four floats aligned; and a level's.
+// Alignment in bytes of rows and of levels. 32 keeps vectors of four floats aligned.
 constexpr std::size_t row_step = 32, level_step = 512;
 
 std::size_t round_up(std::size_t size, std::size_t step) { return (size + step - 1) / step * step; }
@@ -44,7 +46,7 @@ std::optional<Geometry> geometry_of(const Description& d) {
   return d.Depth == 0 ? Geometry::D2 : Geometry::D3;
 }
 
-// A device's limit for each dimension; 0 where the dimension has none of its own.
+// The device attributes that limit the dimensions; 0 if a dimension has no attribute of its own.
 struct Limits {
   CUdevice_attribute width{}, height{}, depth{};
 };
@@ -107,14 +109,14 @@ unsigned levels_at_most(const Description& d, Geometry geometry) {
   return static_cast<unsigned>(std::bit_width(longest));
 }
 
-// Adds a level behind those that are there; false when the sizes overflow.
+// Adds a level after the existing levels; returns false if the size overflows.
 bool add_level(const Description& d, ArrayShape& shape) {
   Level level;
   level.width = static_cast<std::uint32_t>(d.Width);
   level.height = static_cast<std::uint32_t>(std::max<std::size_t>(d.Height, 1));
   level.depth = static_cast<std::uint32_t>(std::max<std::size_t>(d.Depth, 1));
   level.row_pitch = round_up(d.Width * shape.texel_bytes, row_step);
-  level.slice_pitch = level.row_pitch * level.height;  // the limits keep this far from an overflow
+  level.slice_pitch = level.row_pitch * level.height;  // cannot overflow within the device's limits
   const std::size_t start = round_up(shape.bytes, level_step);
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(level.slice_pitch, level.depth, &bytes) ||

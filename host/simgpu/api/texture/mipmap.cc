@@ -1,4 +1,5 @@
-// Calls about mipmapped arrays. A level is an array of its own, made when it is first asked for; it goes with its owner.
+// Calls for mipmapped arrays. A level is an array of its own that is created at first use and destroyed with its
+// mipmapped array.
 #include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/stream/streams.h"
 #include "host/simgpu/api/texture/array.h"
@@ -44,7 +45,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray handle,
   });
 }
 
-// Waits for everything that may still use it, as the real one does.
+// Waits for all work that may use the mipmapped array, as NVIDIA's driver does.
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   if (handle == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_HANDLE);
@@ -58,7 +59,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   });
 }
 
-// None here is sparse or has its memory mapped later.
+// The simulation has no sparse mipmapped arrays and none with deferred mapping.
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_mipmapped_array(handle, [](Driver&, Context&, const auto&) { return CUDA_ERROR_INVALID_VALUE; });

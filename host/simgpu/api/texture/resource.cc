@@ -15,8 +15,8 @@ std::size_t limit(const Context& context, CUdevice_attribute attribute) {
   return static_cast<std::size_t>(device_attribute(context.device, attribute).value_or(0));
 }
 
-// The image of plain memory, which may be of no texels. What lies there is looked up at each access of a kernel, so
-// nothing is kept, and the memory may be any.
+// Creates the image of plain memory, which may have any size and address. The image does not own the memory: each
+// access of a kernel looks the memory up.
 CUresult image_of_memory(Geometry geometry, TexelFormat format, CUdeviceptr start, Level level, Image& out) {
   out.geometry = geometry;
   out.format = format;
@@ -56,7 +56,7 @@ CUresult image_of_rows(const Context& context, const CUDA_RESOURCE_DESC& resourc
   return image_of_memory(Geometry::D2, format, rows.devPtr, level, out);
 }
 
-// The bytes of a block that a view names; 0: it names none.
+// Returns the bytes per block of a view's block-compressed format; 0 for other formats.
 unsigned block_bytes(CUresourceViewFormat format) {
   switch (format) {
     case CU_RES_VIEW_FORMAT_UNSIGNED_BC1:
@@ -66,13 +66,14 @@ unsigned block_bytes(CUresourceViewFormat format) {
   }
 }
 
-// The format that a view names; 0 channels for none, and for block compression, which is not served.
+// Returns the format of a view. The result has 0 channels if the view has no format or a block-compressed one, which is
+// not supported.
 TexelFormat format_of_view(CUresourceViewFormat format) {
   if (format < CU_RES_VIEW_FORMAT_UINT_1X8 || format > CU_RES_VIEW_FORMAT_FLOAT_4X32) return {.channels = 0};
   constexpr CUarray_format formats[] = {
       CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,  CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
       CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32, CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
-  // In the order of the enumeration, each with 1, 2 and 4 channels.
+  // The enumeration lists the formats in the order of this array, and for each format 1, 2 and 4 channels.
   const unsigned place = static_cast<unsigned>(format) - CU_RES_VIEW_FORMAT_UINT_1X8;
   return {.format = formats[place / 3], .channels = 1U << place % 3};
 }
@@ -83,7 +84,7 @@ bool is_layered(Geometry geometry) {
 
 bool is_cube(Geometry geometry) { return geometry == Geometry::Cube || geometry == Geometry::CubeLayered; }
 
-// A view's size is that of the whole, as the array's description has it: 0 of a dimension that is not there.
+// Returns true if the view has the size of the whole array. As in an array description, a missing dimension has size 0.
 bool shows_all_of(const CUDA_RESOURCE_VIEW_DESC& view, const Level& level, Geometry geometry) {
   const bool flat = geometry == Geometry::D1 || geometry == Geometry::D1Layered;
   const bool deep = geometry == Geometry::D3 || is_layered(geometry) || is_cube(geometry);
@@ -91,7 +92,8 @@ bool shows_all_of(const CUDA_RESOURCE_VIEW_DESC& view, const Level& level, Geome
          view.depth == (deep ? level.depth : 0);
 }
 
-// Whether a view may show the parts from `first` to `last` of `count`. An H200 takes a last one that is one too many.
+// Returns true if a view may show the parts from `first` to `last` of `count`. An H200 accepts a `last` that exceeds
+// the last part by one.
 bool are_parts(unsigned first, unsigned last, std::size_t count) { return first <= last && last <= count; }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What a texture or surface object is made of: resource descriptors, and the descriptors of the objects that exist.
+// Resource descriptors, from which texture and surface objects are created, and the descriptors of the existing
+// objects.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -17,13 +18,13 @@ class Driver;
 struct Context;
 struct Device;
 
-// The image that a resource descriptor describes. CUDA_SUCCESS, or what is wrong with it.
+// Computes the image that a resource descriptor describes. Returns an error if the descriptor is invalid.
 CUresult image_of(Driver& driver, Context& context, const CUDA_RESOURCE_DESC& resource, Image& out);
 
-// Changes the image, of an array or a mipmapped array, to what a view of it shows.
+// Changes the image of an array or mipmapped array to the part and format that a view selects.
 CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& view, bool is_mipmapped, Image& image);
 
-// An object's number goes to kernels; this is what the calls that ask about it give back.
+// The data of an object that calls can query. Kernels receive only the object's number.
 struct TextureObjectRecord {
   std::shared_ptr<Context> context;
   CUDA_RESOURCE_DESC resource{};
@@ -32,13 +33,13 @@ struct TextureObjectRecord {
   bool is_surface = false;
 };
 
-// The living objects of all devices, by device and number. Threads: any.
+// The existing objects of all devices, by device and number. Thread-safe.
 class TextureObjectRecords {
  public:
   void insert(const Device* device, std::uint64_t number, TextureObjectRecord record);
   std::optional<TextureObjectRecord> find(const Device* device, std::uint64_t number, bool is_surface) const;
   bool remove(const Device* device, std::uint64_t number, bool is_surface);
-  // The numbers of a context's objects, which are no longer in here.
+  // Removes all objects of the context, and returns them with their numbers.
   std::map<std::uint64_t, TextureObjectRecord> take_all(const Context* context);
 
  private:
@@ -49,7 +50,7 @@ class TextureObjectRecords {
 
 TextureTable& textures_of(Device& device);
 
-// The objects of a context that ends.
+// Drops the texture and surface objects of a context that ends.
 void drop_texture_objects(Driver& driver, Context& context);
 
 }  // namespace simgpu

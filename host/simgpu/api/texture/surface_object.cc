@@ -1,4 +1,4 @@
-// Calls about surface objects: numbers by which kernels read and write one array, or one level of a mipmapped array.
+// Calls for surface objects: numbers through which kernels read and write an array or a level of a mipmapped array.
 #include "host/simgpu/api/stream/streams.h"
 #include "host/simgpu/api/texture/array.h"
 #include "host/simgpu/api/texture/resource.h"
@@ -25,8 +25,8 @@ CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC*
 
 CUresult cuSurfObjectDestroy(CUsurfObject number) {
   return with_context([&](Driver& driver, Context& context) {
-    if (!driver.texture_objects.remove(&context.device, number, true)) return CUDA_SUCCESS;  // it is gone
-    const CUresult fault = wait_for(driver, pending(driver, context));  // kernels that hold the number
+    if (!driver.texture_objects.remove(&context.device, number, true)) return CUDA_SUCCESS;  // already destroyed
+    const CUresult fault = wait_for(driver, pending(driver, context));  // kernels in flight may use the number
     textures_of(context.device).remove_surface(number);
     return fault;
   });

@@ -1,4 +1,4 @@
-// Surface references of modules, and what kernels see of references of both kinds.
+// Surface references of modules, and the numbers through which kernels access texture and surface references.
 #include <cstring>
 #include <utility>
 
@@ -26,7 +26,7 @@ void ShownNumber::remove(std::uint64_t number) {
 }
 
 CUresult ShownNumber::show(Driver& driver, Context& context, std::uint64_t number) {
-  const std::shared_ptr<LoadedModule> module = module_.lock();  // its memory stays
+  const std::shared_ptr<LoadedModule> module = module_.lock();  // keeps the memory of the variable
   const CUresult fault = module == nullptr ? CUDA_ERROR_INVALID_HANDLE : wait_for(driver, pending(driver, context));
   if (fault != CUDA_SUCCESS) {
     if (number != 0) remove(number);

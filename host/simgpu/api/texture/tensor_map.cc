@@ -1,6 +1,7 @@
-// Tensor maps: descriptions of tensors in memory, for the copy engine of newer GPUs. Making one is a pure function of its
-// arguments, held against the rules that an H200 has: packed values and the swizzles of their kind are for newer GPUs. The
-// 128 bytes are this library's own: no kernel here reads them (CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED is 0).
+// Tensor maps: descriptions of tensors in memory for the copy engine of newer GPUs. Encoding a map is a pure function
+// of the arguments. The checks follow the rules of an H200, which refuses packed values and their swizzle modes. The
+// 128 bytes have a private format, because no kernel of the simulation reads them
+// (CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED is 0).
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
@@ -16,15 +17,15 @@ namespace {
 
 constexpr std::uint32_t most_dimensions = 5;
 
-// What all kinds of maps have; the form of its bytes, too.
+// The fields that all kinds of maps have in common. A map consists of these bytes.
 struct Description {
   std::uint32_t rank;
   std::uint64_t address;
   std::uint8_t type, interleave, swizzle, promotion, fill;
-  std::uint32_t dimensions[most_dimensions];   // less one, since 2^32 is one of them
-  std::uint32_t strides[most_dimensions - 1];  // in 16 bytes
+  std::uint32_t dimensions[most_dimensions];   // size minus 1, since a size may be 2^32
+  std::uint32_t strides[most_dimensions - 1];  // in units of 16 bytes
   std::uint8_t steps[most_dimensions];
-  std::int16_t box[6];  // a tile's size, or the corners of a box of pixels
+  std::int16_t box[6];  // size of a tile, or corners of a box of pixels
   std::uint32_t channels, pixels;
 };
 static_assert(sizeof(Description) <= sizeof(CUtensorMap));
@@ -47,7 +48,7 @@ bool is_floating(CUtensorMapDataType type) {
   return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
 }
 
-// Of so many values.
+// Returns the size of this number of values in bytes.
 std::uint64_t bytes_of(CUtensorMapDataType type, std::uint64_t values) {
   switch (type) {
     case CU_TENSOR_MAP_DATA_TYPE_UINT8: return values;
@@ -76,7 +77,7 @@ bool are_enums(const Tensor& t) {
 
 bool is_aligned(const void* pointer, std::uintptr_t to) { return reinterpret_cast<std::uintptr_t>(pointer) % to == 0; }
 
-// What address and strides are multiples of.
+// Returns the required alignment of addresses and strides in bytes.
 std::uint64_t granularity(CUtensorMapInterleave interleave) {
   return interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
 }
@@ -94,7 +95,7 @@ bool are_steps(const Tensor& t) {
   return std::all_of(t.steps, t.steps + t.rank, [](cuuint32_t step) { return step >= 1 && step <= 8; });
 }
 
-// The innermost dimension of a box, against the span in which its bytes are swizzled.
+// Checks that the innermost dimension of a box fits into the span within which its bytes are swizzled.
 bool fits_swizzle(const Tensor& t, std::uint64_t inner) {
   if (t.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return true;
   const std::uint64_t bytes = bytes_of(t.type, inner);
@@ -138,26 +139,26 @@ CUresult write(CUtensorMap* map, const Description& d) {
   return CUDA_SUCCESS;
 }
 
-// The corners of a box of pixels in as many dimensions as the map's rank leaves for them.
+// Checks the corners of a box of pixels. The number of corner dimensions follows from the map's rank.
 bool are_corners(const Tensor& t, std::span<const int> lower, std::span<const int> upper) {
   constexpr int most[] = {32768, 128, 16};
   const int bound = most[lower.size() - 1];
   const auto inside = [bound](int corner) { return corner >= -bound && corner < bound; };
   for (std::size_t i = 0; i < lower.size(); ++i) {
     if (!inside(lower[i]) || !inside(upper[i])) return false;
-    // {D, H, W} are the dimensions 3, 2, 1 of the tensor.
+    // The corners {D, H, W} belong to dimensions 3, 2 and 1 of the tensor.
     const auto size = static_cast<std::int64_t>(t.dimensions[lower.size() - i]);
     if (size + upper[i] - lower[i] < 0) return false;
   }
   return true;
 }
 
-// A box is copied to shared memory as a whole, so it must fit there.
+// Checks the size of a box. A whole box is copied to shared memory, so the box must fit there.
 bool is_box(const Context& context, CUtensorMapDataType type, std::span<const cuuint32_t> box) {
   std::uint64_t values = 1;
   for (const cuuint32_t n : box) {
     if (!between(n, 1U, 256U)) return false;
-    values *= n;  // five of them have 40 bits at most
+    values *= n;  // the product of five factors has at most 40 bits
   }
   const auto room = device_attribute(context.device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   return bytes_of(type, values) <= static_cast<std::uint64_t>(room.value_or(0));
@@ -233,11 +234,11 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType
   return with_context([&](Driver&, Context&) {
     const bool known_mode = between(mode, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
     if (!is_tensor(tensor, 3) || !known_mode) return CUDA_ERROR_INVALID_VALUE;
-    return encode_pixels(tensor,
-                         {.lower = {&pixelBoxLowerCornerWidth, 1},
-                          .upper = {&pixelBoxUpperCornerWidth, 1},
-                          .channels = channelsPerPixel,
-                          .pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? pixelsPerColumn : 1});  // else ignored
+    return encode_pixels(tensor, {.lower = {&pixelBoxLowerCornerWidth, 1},
+                                  .upper = {&pixelBoxUpperCornerWidth, 1},
+                                  .channels = channelsPerPixel,
+                                  // ignored otherwise
+                                  .pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? pixelsPerColumn : 1});
   });
 }
 

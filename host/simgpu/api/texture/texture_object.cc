@@ -1,4 +1,5 @@
-// Calls about texture objects. An object is a number that kernels hold, so it is a device's, and a context's.
+// Calls for texture objects. Kernels hold an object as a number, so an object belongs to a device as well as to a
+// context.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -13,7 +14,7 @@ using namespace simgpu;
 
 namespace {
 
-// An H200 takes two flags more, which have no name.
+// An H200 accepts two more flags, which have no name in cuda.h.
 constexpr unsigned nameless_flags = 0x0c;
 constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                                  CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP | nameless_flags;
@@ -21,14 +22,15 @@ constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_CO
 bool known(CUfilter_mode mode) { return mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR; }
 bool known(CUaddress_mode mode) { return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER; }
 
-// As an object tells of it: one that reads integers has no border colour, although its kernels see it.
+// Returns the descriptor that queries report. For an object that reads integers, queries report no border colour,
+// although kernels use it.
 CUDA_TEXTURE_DESC kept(const CUDA_TEXTURE_DESC& given) {
   CUDA_TEXTURE_DESC d = given;
   if ((d.flags & CU_TRSF_READ_AS_INTEGER) != 0) std::fill(std::begin(d.borderColor), std::end(d.borderColor), 0.0F);
   return d;
 }
 
-// The third address mode matters to what has three dimensions.
+// Converts a descriptor to a sampler. Only an object with three dimensions needs a valid third address mode.
 CUresult sampler_of(const CUDA_TEXTURE_DESC& d, Geometry geometry, Sampler& out) {
   const bool third = geometry != Geometry::D3 || known(d.addressMode[2]);
   const bool modes = known(d.addressMode[0]) && known(d.addressMode[1]) && third;
@@ -55,7 +57,7 @@ bool on_array(const CUDA_RESOURCE_DESC& d) {
   return d.resType == CU_RESOURCE_TYPE_ARRAY || d.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
 }
 
-// What a descriptor of each kind allows beside the other.
+// Checks that the sampler's descriptor and the resource's descriptor may be combined.
 bool go_together(const Texture& texture) {
   const bool is_cube = texture.image.geometry == Geometry::Cube || texture.image.geometry == Geometry::CubeLayered;
   return !texture.sampler.seamless_cube || is_cube;
@@ -83,7 +85,7 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
     if (!go_together(texture)) return CUDA_ERROR_INVALID_VALUE;
     TextureObjectRecord record{
         .context = driver.current_shared(), .resource = *pResDesc, .texture = sampling, .view = {}};
-    if (pResViewDesc != nullptr && on_array(*pResDesc)) {  // of memory a view changes nothing
+    if (pResViewDesc != nullptr && on_array(*pResDesc)) {  // a view of plain memory has no effect
       const bool is_mipmapped = pResDesc->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
       if (const CUresult r = apply_view(*pResViewDesc, is_mipmapped, texture.image); r != CUDA_SUCCESS) return r;
     }
@@ -97,8 +99,8 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
 
 CUresult cuTexObjectDestroy(CUtexObject number) {
   return with_context([&](Driver& driver, Context& context) {
-    if (!driver.texture_objects.remove(&context.device, number, false)) return CUDA_SUCCESS;  // it is gone
-    const CUresult fault = wait_for(driver, pending(driver, context));  // kernels that hold the number
+    if (!driver.texture_objects.remove(&context.device, number, false)) return CUDA_SUCCESS;  // already destroyed
+    const CUresult fault = wait_for(driver, pending(driver, context));  // kernels in flight may use the number
     textures_of(context.device).remove_texture(number);
     return fault;
   });

@@ -1,5 +1,6 @@
-// Texture references, which CUDA 12 removed from its compilers: a module written as PTX may have them, and a program may
-// create some, which no kernel reads. What the driver does not check here it judges when kernels read.
+// Texture references. The compilers of CUDA 12 no longer support them, but a module written in PTX may contain them. A
+// program may also create references, which no kernel can read. The driver checks some settings only when a kernel
+// reads, and so does the simulation.
 #include <cstring>
 #include <optional>
 
@@ -27,7 +28,8 @@ std::size_t limit(const Context& context, CUdevice_attribute attribute) {
   return static_cast<std::size_t>(device_attribute(context.device, attribute).value_or(1));
 }
 
-// Memory that does not fit into a texture, or has no format, cannot be read.
+// Returns the image of a reference; nullopt if the memory does not fit into a texture or has no format, so that kernels
+// cannot read it.
 std::optional<Image> image_of(const Context& context, const TextureReference& reference) {
   const TextureReference::Bound& bound = reference.bound;
   if (!bound.image.levels.empty()) return bound.image;
@@ -73,7 +75,7 @@ Sampler sampler_of(const TextureReference& reference) {
   return sampler;
 }
 
-// Shows kernels what the reference has become.
+// Makes the current state of the reference visible to kernels.
 CUresult show(Driver& driver, Context& context, TextureReference& reference) {
   if (!reference.shown.is_modules()) return CUDA_SUCCESS;
   std::uint64_t number = 0;
@@ -86,7 +88,7 @@ CUresult show(Driver& driver, Context& context, TextureReference& reference) {
   return reference.shown.show(driver, context, number);
 }
 
-// A call that changes the reference.
+// Wraps a call that changes the reference.
 template <class F>
 CUresult change_reference(CUtexref handle, F&& change) {
   return with_reference(handle, [&](Driver& driver, Context& context, TextureReference& reference) {
@@ -95,7 +97,7 @@ CUresult change_reference(CUtexref handle, F&& change) {
   });
 }
 
-// Sets or gives one member.
+// Returns or sets one member of the reference.
 template <class T, class U>
 CUresult give(CUtexref handle, T* out, U TextureReference::*member) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
@@ -129,7 +131,7 @@ CUresult cuTexRefCreate(CUtexref* out) {
   });
 }
 
-// A module's goes with its module.
+// A module's reference cannot be destroyed by this call: it is destroyed with its module.
 CUresult cuTexRefDestroy(CUtexref handle) {
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
     if (reference.shown.is_modules()) return CUDA_ERROR_INVALID_HANDLE;
@@ -157,8 +159,8 @@ CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array_handl
   });
 }
 
-// An address that is not aligned is bound from the last aligned one on, if the caller takes the difference. What lies there
-// is seen when a kernel reads it.
+// If the caller accepts an offset, an unaligned address is bound from the preceding aligned address on. The memory is
+// checked when a kernel reads.
 CUresult cuTexRefSetAddress_v2(std::size_t* ByteOffset, CUtexref handle, CUdeviceptr dptr, std::size_t bytes) {
   return change_reference(handle, [&](Driver&, Context& context, TextureReference& reference) {
     const std::size_t offset = dptr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
@@ -234,7 +236,8 @@ CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
   });
 }
 
-// A flag without a name, 4, is kept. All bits at once are refused; where the border lies was not asked.
+// The driver accepts flag 4, which has no name in cuda.h, and refuses all bits at once. The exact limit was not
+// measured.
 CUresult cuTexRefSetFlags(CUtexref handle, unsigned flags) {
   return set(handle, flags <= 0xff, &TextureReference::flags, flags);
 }
@@ -317,7 +320,8 @@ CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
   });
 }
 
-// CUDA 3's parameters: no texture is one any more, not even by the only unit that cuda.h names.
+// A parameter call of CUDA 3. The driver no longer accepts a texture as a parameter, even for the only texture unit
+// that cuda.h defines.
 CUresult cuParamSetTexRef(CUfunction function, int, CUtexref handle) {
   if (function == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference&) {

@@ -1,5 +1,6 @@
-// Texture and surface references: what a program has set. A module's is shown to kernels as the number of a texture or
-// surface in the module's variable; one that a program has created is shown to none.
+// Texture and surface references: the settings that a program made. For a reference of a module, the module's variable
+// holds the number of a texture or surface, through which kernels access it. Kernels cannot access a reference that the
+// program created.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -16,7 +17,7 @@
 
 namespace simgpu {
 
-// A module's variable, and the number that kernels find there.
+// A module's variable with the number that kernels read from it.
 class ShownNumber {
  public:
   explicit ShownNumber(bool is_surface) : is_surface_(is_surface) {}
@@ -24,10 +25,11 @@ class ShownNumber {
   ShownNumber& operator=(const ShownNumber&) = delete;
   ~ShownNumber();
 
-  // Precondition: nobody else has the reference yet.
+  // Call this function before another thread can access the reference.
   void belong_to(const std::shared_ptr<LoadedModule>& module, const Global& variable);
   bool is_modules() const { return variable_ != 0; }
-  // Puts another number there, once the kernels that may use the present one are done. It belongs to this object.
+  // Writes another number to the variable, after the kernels that may use the present number are done. This object owns
+  // the number.
   CUresult show(Driver& driver, Context& context, std::uint64_t number);
 
  private:
@@ -35,25 +37,25 @@ class ShownNumber {
 
   const bool is_surface_;
   std::weak_ptr<LoadedModule> module_;
-  TextureTable* table_ = nullptr;  // the device's, which lives as long as the process
+  TextureTable* table_ = nullptr;  // the device's table, which is never freed
   Address variable_ = 0;
-  std::uint64_t number_ = 0;  // 0: nothing
+  std::uint64_t number_ = 0;  // 0: no texture or surface
 };
 
 struct TextureReference {
-  // An array, a mipmapped array, memory, or nothing.
+  // The resource bound to the reference: an array, a mipmapped array, plain memory, or none.
   struct Bound {
     CUarray array = nullptr;
     CUmipmappedArray mipmapped_array = nullptr;
-    Image image = {};  // of an array
+    Image image = {};  // image of the array
     CUdeviceptr address = 0;
-    std::size_t bytes = 0;                         // of memory in one row
-    std::size_t width = 0, height = 0, pitch = 0;  // of rows
+    std::size_t bytes = 0;                         // size of linear memory
+    std::size_t width = 0, height = 0, pitch = 0;  // size of rows with a pitch
   };
 
   std::shared_ptr<Context> context;
   CUtexref handle = nullptr;
-  std::mutex mutex;  // for the members below
+  std::mutex mutex;  // protects the members below
   ShownNumber shown{false};
   Bound bound;
   TexelFormat format{.format = CU_AD_FORMAT_FLOAT, .channels = 1};
@@ -73,7 +75,7 @@ struct TextureReference {
 struct SurfaceReference {
   std::shared_ptr<Context> context;
   CUsurfref handle = nullptr;
-  std::mutex mutex;  // for the members below
+  std::mutex mutex;  // protects the members below
   ShownNumber shown{true};
   CUarray array = nullptr;
 };
