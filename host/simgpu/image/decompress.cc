@@ -1,4 +1,4 @@
-// Both formats give or bound the size of the result, so nothing is allocated on the entry's word alone.
+// Both formats state or bound the size of the result, so an entry's claim alone never determines an allocation.
 #include "host/simgpu/image/decompress.h"
 
 #include <lz4.h>
@@ -9,7 +9,7 @@
 namespace simgpu {
 
 std::optional<std::string> unpack_zstd(std::span<const std::byte> payload, std::uint64_t plain_size) {
-  // The frame gives its content's size too; an allocation is made only if both agree.
+  // The frame also states the size of its content. Memory is allocated only if both sizes are equal.
   if (plain_size > max_text_size || ZSTD_getFrameContentSize(payload.data(), payload.size()) != plain_size)
     return std::nullopt;
   std::string text(plain_size, '\0');
@@ -19,7 +19,7 @@ std::optional<std::string> unpack_zstd(std::span<const std::byte> payload, std::
 }
 
 std::optional<std::string> unpack_lz4(std::span<const std::byte> payload, std::uint64_t plain_size) {
-  constexpr std::uint64_t best_ratio = 255;  // of the format: a length byte of 255 stands for as many bytes
+  constexpr std::uint64_t best_ratio = 255;  // a property of the format: a length byte of 255 stands for 255 bytes
   if (plain_size > max_text_size || payload.size() > std::numeric_limits<int>::max()) return std::nullopt;
   if (plain_size / best_ratio > payload.size()) return std::nullopt;
   std::string text(plain_size, '\0');

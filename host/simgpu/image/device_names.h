@@ -1,4 +1,4 @@
-// Names and common properties of the simulated devices, for the driver and for code that does not load it.
+// Names and common properties of the simulated devices, for the driver and for code that does not load the driver.
 #pragma once
 
 #include <array>
@@ -7,17 +7,17 @@
 
 namespace simgpu {
 
-inline constexpr int max_devices = 8;  // limit of IVGPU_SIM_DEVICES
+inline constexpr int max_devices = 8;  // limit for IVGPU_SIM_DEVICES
 inline constexpr const char* device_name = "ivgpu simulated GPU";
-inline constexpr int driver_version = 13000;  // as cuDriverGetVersion
-inline constexpr unsigned device_sm = 120;    // the compute capability, times ten
+inline constexpr int driver_version = 13000;  // the version that cuDriverGetVersion reports
+inline constexpr unsigned device_sm = 120;    // compute capability times ten
 
-// "ivgpu-sim", zeros, then the index + 1.
+// The UUID consists of "ivgpu-sim", zeros, and the index plus 1.
 inline std::array<unsigned char, 16> device_uuid_bytes(int index) {
   return {'i', 'v', 'g', 'p', 'u', '-', 's', 'i', 'm', 0, 0, 0, 0, 0, 0, static_cast<unsigned char>(index + 1)};
 }
 
-// "GPU-69766770-752d-7369-6d00-000000000001"
+// Example: "GPU-69766770-752d-7369-6d00-000000000001".
 inline std::string device_uuid_text(int index) {
   const auto bytes = device_uuid_bytes(index);
   std::string out = "GPU-";

@@ -1,4 +1,5 @@
-// Walks the forms of image.h from the outside in. Each level takes its own span and hands on a smaller one.
+// Parses the forms that image.h lists from the outside in. Each level reads only its own span, and passes a smaller
+// span to the next level.
 #include "host/simgpu/image/image.h"
 
 #include <elf.h>
@@ -16,7 +17,7 @@
 namespace simgpu {
 namespace {
 
-// Who can do something about it: a program's author, but no user of NVIDIA's libraries.
+// Only the author of a program can follow this advice. A user of NVIDIA's libraries cannot.
 constexpr const char* no_ptx_hint =
     "the simulated GPU runs PTX and no machine code. Build a program of your own with PTX, for example by -gencode "
     "arch=compute_75,code=compute_75. A library that ships machine code alone, as cuBLAS, cuFFT and cuDNN do, needs a "
@@ -27,7 +28,7 @@ struct Entry {
   std::span<const std::byte> payload;
 };
 
-// Takes the first entry off `rest`; nothing when it does not lie within.
+// Removes the first entry from `rest`; returns nullopt if the entry does not lie within `rest`.
 std::optional<Entry> take_entry(std::span<const std::byte>& rest) {
   Entry entry;
   if (rest.size() < sizeof entry.header) return std::nullopt;
@@ -59,7 +60,7 @@ ImageTexts refused(CUresult code, std::string why) { return {.code = code, .ptx 
 
 ImageTexts read_text(const char* text);
 
-// "cubin sm_90, cubin sm_100a": the entries that were there, for the log.
+// Appends an entry to a list for the log, such as "cubin sm_90, cubin sm_100a".
 void name_entry(std::string& list, const cuabi::EntryHeader& header) {
   if (!list.empty()) list += ", ";
   switch (header.kind) {
@@ -73,7 +74,7 @@ void name_entry(std::string& list, const cuabi::EntryHeader& header) {
   if ((header.flags & cuabi::entry_family) != 0) list += 'f';
 }
 
-// The target of a wrapper: a container, or an image that has no pointers of its own, so this ends.
+// Reads the image to which a wrapper points. This image must not be another wrapper, so the recursion ends.
 ImageTexts read_pointed(const void* image) {
   if (image == nullptr || cuabi::image_kind(image) == cuabi::ImageKind::Wrapper)
     return refused(CUDA_ERROR_INVALID_IMAGE, "the fat binary's wrapper points to no image");
@@ -84,8 +85,8 @@ ImageTexts read_wrapper(const void* image) {
   cuabi::ImageWrapper wrapper;
   std::memcpy(&wrapper, image, sizeof wrapper);
   if (wrapper.version != 2 || wrapper.more == nullptr) return read_pointed(wrapper.data);
-  // The linked container holds no PTX; the parts before linking do. One without any (libcudadevrt's is for newer GPUs)
-  // is passed over: if something in it is needed, linking will report the missing name.
+  // The linked container holds no PTX, but the parts from before linking do. A part without PTX for this device is
+  // skipped, as libcudadevrt's is for newer GPUs. If the program needs such a part, linking reports the missing name.
   ImageTexts all;
   for (const void* const* part = wrapper.more; *part != nullptr; ++part) {
     ImageTexts one = read_pointed(*part);
@@ -108,7 +109,7 @@ ImageTexts read_elf(const void* image) {
   return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, std::string("the image is a cubin; ") + no_ptx_hint);
 }
 
-// Past blanks and comments, without going beyond the terminating NUL.
+// Skips blanks and comments, without reading beyond the terminating NUL.
 const char* skip_blanks(const char* text) {
   for (;;) {
     if (std::isspace(static_cast<unsigned char>(*text)) != 0) {

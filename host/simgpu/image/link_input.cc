@@ -1,4 +1,4 @@
-// See link_input.h. A library is an archive of objects; an object's sections hold containers, one behind the other.
+// A library is an archive of objects. An object has sections that hold fat binary containers, one after another.
 #include "host/simgpu/image/link_input.h"
 
 #include <ar.h>
@@ -37,8 +37,8 @@ ImageTexts read_ptx(Bytes data) {
   return {.code = CUDA_SUCCESS, .ptx = {std::move(text)}, .log = {}};
 }
 
-// Adds the texts of one image. What holds nothing that runs here is passed over: if something in it is needed, linking
-// will report the missing name. False: damaged.
+// Adds the texts of one image; returns false if the image is damaged. An image without code for this device is skipped:
+// if the program needs such an image, linking reports the missing name.
 bool add(ImageTexts& all, ImageTexts one) {
   if (one.code != CUDA_SUCCESS && one.code != CUDA_ERROR_NO_BINARY_FOR_GPU) {
     all = std::move(one);
@@ -79,7 +79,7 @@ std::optional<Bytes> section_at(Bytes object, const Elf64_Ehdr& header, unsigned
   return part(object, section.sh_offset, section.sh_size);
 }
 
-// False: damaged.
+// Returns false if the object is damaged.
 bool add_object(ImageTexts& all, Bytes object) {
   const auto no_object = [&] { return all = refused(CUDA_ERROR_UNKNOWN, "no object file"), false; };
   Elf64_Ehdr header;
@@ -97,7 +97,7 @@ bool add_object(ImageTexts& all, Bytes object) {
   return true;
 }
 
-// Its symbol table, its table of long names, and host code without device code are passed over.
+// Skips members without device code: the symbol table, the table of long names, and objects with host code only.
 bool add_member(ImageTexts& all, Bytes member) {
   std::uint32_t magic = 0;
   if (!read(member, 0, magic) || magic != cuabi::elf_magic) return true;
@@ -122,7 +122,7 @@ bool add_library(ImageTexts& all, Bytes library) {
     const std::optional<Bytes> member = size ? part(library, at + sizeof header, *size) : std::nullopt;
     if (!member) return no_library();
     if (!add_member(all, *member)) return false;
-    at += sizeof header + *size + *size % 2;  // members begin at even places
+    at += sizeof header + *size + *size % 2;  // members begin at even offsets
   }
   return true;
 }
@@ -133,10 +133,10 @@ ImageTexts of_parts(bool (*add_all)(ImageTexts&, Bytes), Bytes data) {
   return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, all.log.empty() ? "there is no device code in it" : all.log);
 }
 
-// A text is taken for one, too.
+// Reads a fat binary. As in the driver, a PTX text is accepted as well.
 ImageTexts read_fat_binary(Bytes data) {
   switch (cuabi::image_kind(data)) {
-    // The form that programs hold in their memory, so the pointer in it may be followed as in a module's load.
+    // A wrapper is a form that programs have in memory. As in a module load, its pointer may be followed.
     case cuabi::ImageKind::Wrapper:
       if (data.size() < sizeof(cuabi::ImageWrapper)) break;
       return read_image(data.data());

@@ -1,7 +1,7 @@
 // Extracts the PTX texts from a linker input: text, fat binaries, and host objects and libraries that contain fat
 // binaries.
 //
-// Trust: as in image.h, but linker calls pass a length, and nothing beyond is read.
+// Trust: as in image.h, except that linker calls pass a length. Nothing beyond that length is read.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// `type` is a known type. LTO-IR and NVVM contain no PTX, so they give no texts.
+// The caller has checked that `type` is a known type. LTO-IR and NVVM contain no PTX, so they yield no texts.
 ImageTexts read_link_input(CUjitInputType type, std::span<const std::byte> data);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// See linked.h. An ELF header, the texts, and the table of sections that says where each text lies.
+// A linked image consists of an ELF header, the texts, and a section table with the offset of each text.
 #include "host/simgpu/image/linked.h"
 
 #include <elf.h>
@@ -10,7 +10,7 @@
 namespace simgpu {
 namespace {
 
-// In e_ident from EI_ABIVERSION on. Its last character is the version of this form.
+// The magic word occupies e_ident from EI_ABIVERSION on. Its last character is the version of the format.
 constexpr char magic[] = {'i', 'v', 's', 'i', 'm', 'p', 't', '1'};
 static_assert(EI_ABIVERSION + sizeof magic == EI_NIDENT);
 
@@ -69,7 +69,8 @@ bool is_linked(const void* elf) {
 
 ImageTexts read_linked(const void* elf) {
   const auto* const bytes = static_cast<const std::byte*>(elf);
-  if (cuabi::image_size(elf) == 0) return damaged();  // so the table, and each section, lies within it
+  // a valid size means that the table and each section lie within the image
+  if (cuabi::image_size(elf) == 0) return damaged();
   Elf64_Ehdr header;
   std::memcpy(&header, elf, sizeof header);
   ImageTexts texts;

@@ -1,8 +1,8 @@
 // The output of the simulated GPU's linker: several PTX texts in one image.
 //
-// The format is our own. It is an ELF file like a real driver's, so that existing code finds its type and end. Its
-// machine is none, and a magic word fills the unused identification bytes. Each section after the empty first one is a
-// PTX text with its NUL.
+// The format is private. It is an ELF file like the output of NVIDIA's linker, so that existing code finds its type and
+// its end. The machine is EM_NONE, and a magic word fills the unused identification bytes. Each section after the empty
+// first one holds a PTX text with its terminating NUL.
 //
 // Trust: a linked image that a program passes back is as untrusted as any other image.
 #pragma once
@@ -16,11 +16,12 @@
 
 namespace simgpu {
 
-inline constexpr std::size_t max_linked = 0xfeff;  // texts; limited by an ELF header's count
+// number of texts; the section count in an ELF header sets this limit
+inline constexpr std::size_t max_linked = 0xfeff;
 
 std::vector<std::byte> write_linked(std::span<const std::string> texts);
 
-// Decides by the ELF header.
+// Returns true if the ELF header is that of a linked image.
 bool is_linked(const void* elf);
 ImageTexts read_linked(const void* elf);
 

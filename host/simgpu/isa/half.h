@@ -1,11 +1,11 @@
-// Converts halves (f16) and brain floats (bf16) to doubles, and rounds doubles to them.
+// Converts halves (f16) and brain floats (bf16) to doubles, and rounds doubles to halves and brain floats.
 #pragma once
 
 #include "host/simgpu/isa/scalar.h"
 
 namespace simgpu::SIMGPU_ISA {
 
-// A 16-bit format: the widths of its exponent and fraction.
+// A 16-bit format: the number of fraction bits and the exponent's bias.
 struct Half {
   static constexpr int fraction = 10;
   static constexpr int bias = 15;
@@ -29,7 +29,7 @@ SIMGPU_INLINE f64 widen(u16 bits) {
   return as<f64>(sign | static_cast<u64>(exponent - F::bias + 1023) << 52 | rest << (52 - F::fraction));
 }
 
-// Rounds a double by `round`: 0 nearest even, 1 down, 2 up, 3 toward zero.
+// Rounds a double as `round` selects: 0 to nearest even, 1 down, 2 up, 3 toward zero.
 template <class F>
 SIMGPU_INLINE u16 narrow(f64 value, u32 round) {
   constexpr int exponents = (1 << (15 - F::fraction)) - 1;
@@ -56,7 +56,7 @@ SIMGPU_INLINE u16 narrow(f64 value, u32 round) {
                   : round == 2 ? sign == 0 && lost != 0
                                : false;
   kept += up;
-  // Adding the kept bits lets a normal number's leading one carry into the exponent.
+  // The sum lets the leading one of a normal number carry into the exponent.
   const s64 field = exponent < least ? 0 : exponent + F::bias - 1;
   u64 result = (static_cast<u64>(field) << F::fraction) + kept;
   if (result >= infinity) {

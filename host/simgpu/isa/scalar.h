@@ -1,5 +1,5 @@
-// Scalar types of the handlers. Compiled per instruction set in its own namespace (SIMGPU_ISA), so the linker never
-// uses a function for a newer processor on an older one.
+// Scalar types of the handlers. The handlers are compiled once per instruction set, in a namespace of their own
+// (SIMGPU_ISA), so that the linker never uses a function for a newer processor on an older one.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #error "SIMGPU_ISA names the namespace of this instruction set"
 #endif
 
-#if defined(SIMGPU_SMALL)  // see CMakeLists.txt
+#if defined(SIMGPU_SMALL)  // host/simgpu/CMakeLists.txt explains this macro
 #define SIMGPU_INLINE static inline
 #else
 #define SIMGPU_INLINE [[gnu::always_inline]] static inline

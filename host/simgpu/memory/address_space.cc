@@ -1,5 +1,5 @@
-// Device memory: one reservation of address space, allocations committed in it, and the host ranges pinned for the
-// device. Between two allocations lies a gap that belongs to neither, so that an overrun by one element is found.
+// Device memory: one reservation of address space, allocations committed in the reservation, and host ranges pinned for
+// the device. The gap between two allocations belongs to neither, so that an overrun by one element is detected.
 #include "host/simgpu/memory/address_space.h"
 
 #include <sys/mman.h>
@@ -12,10 +12,10 @@ namespace simgpu {
 namespace {
 
 constexpr Address wanted_address = 0x7ee0'0000'0000;
-constexpr std::size_t granule = 512;  // as the real driver: small allocations are aligned to it and charged in it
-constexpr std::size_t gap = 512;      // never part of an allocation
+constexpr std::size_t granule = 512;  // as in NVIDIA's driver: the alignment and the unit of size of small allocations
+constexpr std::size_t gap = 512;      // bytes between allocations
 constexpr std::size_t page = 4096;
-constexpr std::size_t large = std::size_t{2} << 20;  // from here on allocations begin on a 2 MiB page
+constexpr std::size_t large = std::size_t{2} << 20;  // allocations of at least this size are aligned to 2 MiB
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) & ~(to - 1); }
 
@@ -29,7 +29,7 @@ Address reserve(std::size_t size) {
   return reinterpret_cast<Address>(at);
 }
 
-// True if an access may reach from the first into the second.
+// Returns true if one access may span both ranges.
 bool are_one(const Range& first, const Range& second) {
   return first.kind == RangeKind::Mapped && second.kind == RangeKind::Mapped &&
          first.start + first.size == second.start && first.read_only == second.read_only;
@@ -37,7 +37,7 @@ bool are_one(const Range& first, const Range& second) {
 
 }  // namespace
 
-// Twice the capacity, so that gaps and fragments do not eat into the device's memory.
+// The reservation has twice the capacity, so that gaps and fragmentation do not reduce the usable device memory.
 AddressSpace::Impl::Impl(std::size_t bytes) : capacity(bytes), reserved_size_(2 * bytes + 16 * large) {
   reserved_ = reserve(reserved_size_);
   const Address first = round_up(reserved_, large);
@@ -49,7 +49,7 @@ AddressSpace::Impl::~Impl() { ::munmap(as_pointer(reserved_), reserved_size_); }
 
 void AddressSpace::Impl::changed() {
   snapshot_.reset();
-  generation.fetch_add(1, std::memory_order_release);  // A
+  generation.fetch_add(1, std::memory_order_release);  // A in address_space.h
 }
 
 Address AddressSpace::Impl::take_of_chunks(std::size_t size) {
@@ -60,7 +60,7 @@ Address AddressSpace::Impl::take_of_chunks(std::size_t size) {
   return start;
 }
 
-// Room in the reservation, charged. 0 when there is not enough.
+// Allocates and charges space in the reservation; returns 0 if there is too little.
 Address AddressSpace::Impl::take(std::size_t size) {
   if (chunks_) return take_of_chunks(size);
   const std::size_t charged = round_up(size, granule);
@@ -111,7 +111,7 @@ bool AddressSpace::Impl::charge(std::size_t size) {
   return true;
 }
 
-// Pages that lie wholly in a hole lose their contents and their memory; they stay mapped (see the head of the header).
+// Pages that lie wholly in a hole lose their contents and their memory. They stay mapped, as address_space.h explains.
 void AddressSpace::Impl::give_back(Address start, Address end) {
   const Address from = round_up(start, page);
   const Address to = end & ~(page - 1);
@@ -148,7 +148,7 @@ void AddressSpace::Impl::put_back(Address start, std::size_t size) {
     }
   }
   holes_[from] = to - from;
-  // The hole's old parts were given back before; one page on each side may have become whole only now.
+  // Older parts of the hole were released before. Only one page on each side may have become free as a whole just now.
   give_back(std::max(from, (start & ~(page - 1))), std::min(to, round_up(start + charged + gap, page)));
 }
 
@@ -192,7 +192,7 @@ bool AddressSpace::Impl::set_leaving(Address start, bool leaving) {
   if (found == ranges_.end()) return false;
   found->second.leaving = leaving;
   if (!leaving) found->second.id = next_id_++;
-  return true;  // an access finds what it has found before: no snapshot changes
+  return true;  // accesses are not affected, so the snapshot stays valid
 }
 
 const Range* AddressSpace::Impl::find_locked(Address inside) const {
@@ -223,7 +223,8 @@ bool AddressSpace::Impl::check(Address start, std::size_t size, bool to_write) {
   return false;
 }
 
-// Built when first asked for after a change: a program that allocates in a loop does not pay for every step.
+// Builds a snapshot at the first use after a change, so that a program that allocates in a loop does not pay for a
+// snapshot per allocation.
 std::shared_ptr<const RangeList> AddressSpace::Impl::snapshot() {
   const std::scoped_lock lock(mutex_);
   if (!snapshot_) {

@@ -1,9 +1,9 @@
 // Internals of AddressSpace (host/simgpu/engine.h) for the interpreter: a snapshot of the live ranges that worker
 // threads search without a lock. Private to host/simgpu.
 //
-// Ordering. A: a writer increments `generation` after changing the ranges, under the mutex. A reader that loads the new
-// number (A, acquire) and then takes a snapshot sees that change. A running kernel may use an older snapshot. Device
-// pages stay mapped after a free, so a stray access finds memory.
+// Memory order A: a writer changes the ranges and then increments `generation`, both under the mutex. A reader that
+// loads the new number with acquire order and then takes a snapshot sees the change. A running kernel may use an older
+// snapshot. Device pages stay mapped after a free, so a stray access of such a kernel still reaches mapped memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,8 @@
 
 namespace simgpu {
 
-using RangeList = std::vector<Range>;  // sorted by start, disjoint; adjacent mappings with the same rights are one
+// sorted by start and disjoint; adjacent mappings with the same rights are joined
+using RangeList = std::vector<Range>;
 
 struct AddressSpace::Impl {
   explicit Impl(std::size_t capacity);
@@ -27,7 +28,8 @@ struct AddressSpace::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  // Allocations get addresses like the real driver's, below `address`. Call before the first allocation.
+  // Allocations get addresses below `address`, as NVIDIA's driver would choose them. Call this function before the
+  // first allocation.
   void place_chunks_below(Address address) { chunks_.emplace(address); }
   Address allocate(std::size_t size);
   bool free(Address start);
@@ -48,12 +50,12 @@ struct AddressSpace::Impl {
 
   std::size_t capacity = 0;
   std::atomic<std::size_t> used{0};
-  std::atomic<std::uint64_t>* published = nullptr;  // set before the first use; may lie in shared memory
+  std::atomic<std::uint64_t>* published = nullptr;  // set before the first use; may be in shared memory
   std::atomic<std::uint64_t> generation{1};
   TextureTable textures;
 
  private:
-  // Require the mutex.
+  // The caller holds the mutex.
   void changed();
   void give_back(Address start, Address end);
   Address take(std::size_t size);
@@ -64,15 +66,15 @@ struct AddressSpace::Impl {
 
   Address reserved_ = 0;
   std::size_t reserved_size_ = 0;
-  std::mutex mutex_;  // for the members below
+  std::mutex mutex_;  // protects the members below
   std::map<Address, Range> ranges_;
-  std::map<Address, std::size_t> holes_;  // free parts of the reservation
-  std::optional<Chunks> chunks_;          // replaces the reservation
+  std::map<Address, std::size_t> holes_;  // free parts of the reservation: start to size
+  std::optional<Chunks> chunks_;          // used instead of the reservation if it has a value
   std::shared_ptr<const RangeList> snapshot_;
   std::uint64_t next_id_ = 1;
 };
 
-// The range of `list` that holds `inside`, or null.
+// Returns the range of `list` that contains `inside`, or null.
 const Range* find_in(const RangeList& list, Address inside);
 
 }  // namespace simgpu

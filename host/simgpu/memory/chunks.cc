@@ -12,7 +12,7 @@ constexpr std::size_t step = 512;
 constexpr std::size_t least_large = std::size_t{1} << 20;
 constexpr std::size_t block = std::size_t{2} << 20;
 constexpr std::size_t chunk = std::size_t{32} << 20;
-constexpr std::size_t window = std::size_t{256} << 30;  // that is searched for room
+constexpr std::size_t window = std::size_t{256} << 30;  // size of the address range that is searched for free space
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) & ~(to - 1); }
 

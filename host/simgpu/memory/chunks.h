@@ -1,9 +1,9 @@
-// Device memory at addresses that the real driver (580.159.04) would choose. Pieces below 1 MiB come first-fit from
-// blocks of 2 MiB; larger ones are multiples of 2 MiB from chunks of 32 MiB. A new chunk lies as high as the process's
-// mappings allow. Private to host/simgpu.
+// Device memory at the addresses that NVIDIA's driver (580.159.04) would choose. Allocations below 1 MiB come first-fit
+// from blocks of 2 MiB. Larger allocations are multiples of 2 MiB in chunks of 32 MiB. A new chunk has the highest
+// address that the process's mappings allow. Private to host/simgpu.
 //
 // Chunks are never unmapped, since a running kernel may still use freed memory.
-// Not thread-safe; the caller serialises calls.
+// Not thread-safe: the caller serialises calls.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace simgpu {
 
 class Chunks {
  public:
-  // `below` is a multiple of 2 MiB; all chunks lie below it.
+  // `below` is a multiple of 2 MiB. All chunks have lower addresses.
   explicit Chunks(Address below) : below_(below) {}
   ~Chunks();
   Chunks(const Chunks&) = delete;

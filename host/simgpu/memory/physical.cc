@@ -1,4 +1,3 @@
-// See physical.h.
 #include "host/simgpu/memory/physical.h"
 
 #include <sys/mman.h>
@@ -11,7 +10,7 @@ namespace simgpu {
 
 namespace {
 
-// A file may not grow beyond RLIMIT_FSIZE: trying so ends the process by SIGXFSZ.
+// Returns false if RLIMIT_FSIZE forbids a file of this size. Exceeding the limit would end the process by SIGXFSZ.
 bool may_have(std::size_t size) {
   rlimit limit{};
   return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur);
@@ -40,7 +39,8 @@ std::optional<std::uint64_t> PhysicalMemory::take(std::size_t size) {
   return std::nullopt;
 }
 
-// The pages go back by way of a mapping: a jail allows that and no call that takes the file.
+// Frees pages of the file through a temporary mapping, because a worker's jail allows madvise() but no call that frees
+// pages through the file descriptor.
 void PhysicalMemory::give_back(std::uint64_t offset, std::size_t size) {
   void* pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_, static_cast<off_t>(offset));
   if (pages != MAP_FAILED) {

@@ -1,7 +1,7 @@
-// Device memory without addresses, which may be mapped several times. Private to host/simgpu.
+// Device memory without addresses, which can be mapped several times. Private to host/simgpu.
 //
-// One sparse anonymous file of the full size. The driver creates it at start, since a worker's jail forbids creating
-// files later. Thread-safe.
+// The memory is one sparse anonymous file of the full size. The driver creates the file at start, since a worker's jail
+// forbids creating files later. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ class PhysicalMemory {
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
-  // False if RLIMIT_FSIZE forbids a file of this size; then there is no memory.
+  // Returns false if RLIMIT_FSIZE forbids a file of this size. In that case there is no memory.
   bool is_allowed() const { return allowed_; }
 
-  // Returns an offset in the file, or nullopt if there is not enough. The bytes are zero.
+  // Returns an offset in the file, or nullopt if too little memory is left. The bytes at the offset are zero.
   std::optional<std::uint64_t> take(std::size_t size);
   void give_back(std::uint64_t offset, std::size_t size);
-  // `at` lies in a reservation of the caller.
+  // `at` must lie in a reservation of the caller.
   bool map(Address at, std::uint64_t offset, std::size_t size);
 
  private:

@@ -1,4 +1,3 @@
-// See reservations.h.
 #include "host/simgpu/memory/reservations.h"
 
 #include <sys/mman.h>
@@ -8,7 +7,7 @@
 namespace simgpu {
 namespace {
 
-constexpr Address last = 0x7ee0'0000'0000;  // the devices' memory begins there
+constexpr Address last = 0x7ee0'0000'0000;  // end of the search, where the devices' memory begins
 constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 Address round_up(Address value, std::size_t to) { return (value + to - 1) & ~(Address{to} - 1); }
@@ -19,11 +18,12 @@ bool reserve_at(Address start, std::size_t size) {
   void* at = mmap(pointer(start), size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
   if (at == MAP_FAILED) return false;
   if (at == pointer(start)) return true;
-  munmap(at, size);  // an old kernel takes the address for a hint
+  munmap(at, size);  // a kernel older than Linux 4.17 treats the address as a hint only
   return false;
 }
 
-// Anywhere. What is cut off for the alignment goes back at once: nothing was there.
+// Reserves a range at any address. The parts that are cut off for the alignment are unmapped at once, since they were
+// never used.
 Address reserve_anywhere(std::size_t size, std::size_t align) {
   std::size_t with_room = 0;
   if (__builtin_add_overflow(size, align, &with_room)) return 0;

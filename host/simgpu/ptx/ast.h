@@ -1,6 +1,6 @@
-// The syntax tree of a PTX module. Registers and a function's own variables are resolved by scope. The tree points into
-// the text, which must outlive it. The lowering resolves other names (module variables, functions, labels), because
-// several texts may be linked.
+// The syntax tree of a PTX module. The parser resolves registers and a function's own variables by scope. The tree
+// points into the text, which must outlive it. The lowering resolves all other names (module variables, functions,
+// labels), because several texts may be linked.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ namespace simgpu::ptx {
 
 enum class Linkage : std::uint8_t { Static, Visible, Extern, Weak };
 
-// A position in an initialiser that holds a symbol's address.
+// An offset in an initialiser at which the linker writes a symbol's address.
 struct Relocation {
   std::size_t offset = 0;
   unsigned size = 8;
   std::string_view symbol;
   std::int64_t addend = 0;
-  bool generic = false;  // generic(symbol): the generic address
+  bool generic = false;  // for generic(symbol): the symbol's generic address
 };
 
-// The kind of a module variable that is a reference.
+// Whether a module variable is a texture or surface reference.
 enum class ReferenceKind : std::uint8_t { None, Texture, Surface };
 
 struct Variable {
@@ -37,30 +37,32 @@ struct Variable {
   Linkage linkage = Linkage::Static;
   Type type = Type::None;
   unsigned align = 1;
-  std::size_t size = 0;  // bytes; 0 with `unsized`
-  bool unsized = false;  // name[]: the launch gives its length
+  std::size_t size = 0;  // bytes; 0 if `unsized`
+  bool unsized = false;  // for name[]: the launch gives the length
   bool managed = false;
-  ReferenceKind reference = ReferenceKind::None;  // kind of object whose number the variable holds
-  std::vector<std::uint8_t> bytes;                // the initialiser, at most `size` long; the rest is zero
+  ReferenceKind reference = ReferenceKind::None;  // kind of the object whose number the variable holds
+  // the initialiser, of at most `size` bytes; the rest of the variable is zero
+  std::vector<std::uint8_t> bytes;
   std::vector<Relocation> relocations;
 };
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    Register,  // index
-    Special,   // name: %tid.x
-    Integer,   // value
-    Float32,   // value: bits
-    Float64,   // value: bits
-    Local,     // index of a variable of the function, with `value` as its offset
-    Symbol,    // name, with `value` as its offset
-    Address,   // parts[0]: base (Register, Local, Symbol or Integer); value: offset; further parts: textures
-    List,      // {a, b} or (a, b): parts
-    Pair,      // a|b: parts
-    Sink,      // _
+    Register,  // members: index
+    Special,   // member: name, such as %tid.x
+    Integer,   // member: value
+    Float32,   // member: value, the bits
+    Float64,   // member: value, the bits
+    Local,     // members: index of a variable of the function; value, an offset
+    Symbol,    // members: name; value, an offset
+    // members: parts[0], the base (Register, Local, Symbol or Integer); value, an offset; further parts for textures
+    Address,
+    List,  // {a, b} or (a, b); member: parts
+    Pair,  // a|b; member: parts
+    Sink,  // the discarded result _
   };
   Kind kind = Kind::Sink;
-  bool negated = false;  // !p
+  bool negated = false;  // for !p
   std::uint32_t index = 0;
   std::int64_t value = 0;
   std::string_view name;
@@ -74,10 +76,10 @@ struct Guard {
 
 struct Instruction {
   unsigned line = 0;
-  std::uint32_t scope = 0;  // for labels
+  std::uint32_t scope = 0;  // used to look up labels
   std::optional<Guard> guard;
-  std::string_view opcode;                 // add
-  std::vector<std::string_view> suffixes;  // rn, f32
+  std::string_view opcode;                 // for example add
+  std::vector<std::string_view> suffixes;  // for example rn, f32
   std::vector<Operand> operands;
 };
 
@@ -94,29 +96,29 @@ struct Function {
   bool has_body = false;
   bool no_return = false;
   Prototype signature;
-  std::optional<std::array<std::uint32_t, 3>> max_block;       // .maxntid
-  std::optional<std::array<std::uint32_t, 3>> required_block;  // .reqntid
-  std::optional<std::array<std::uint32_t, 3>> cluster;         // .reqnctapercluster
-  std::uint32_t max_cluster = 0;                               // .maxclusterrank; 0: the device's bound
-  std::uint32_t max_registers = 0;                             // .maxnreg; 0: the device's bound
-  bool explicit_cluster = false;                               // .explicitcluster
-  bool grid_of_clusters = false;                               // .blocksareclusters
+  std::optional<std::array<std::uint32_t, 3>> max_block;       // from .maxntid
+  std::optional<std::array<std::uint32_t, 3>> required_block;  // from .reqntid
+  std::optional<std::array<std::uint32_t, 3>> cluster;         // from .reqnctapercluster
+  std::uint32_t max_cluster = 0;                               // from .maxclusterrank; 0: the device's limit
+  std::uint32_t max_registers = 0;                             // from .maxnreg; 0: the device's limit
+  bool explicit_cluster = false;                               // from .explicitcluster
+  bool grid_of_clusters = false;                               // from .blocksareclusters
 
-  std::vector<Type> registers;      // by index
-  std::vector<Variable> variables;  // parameters (returns first), then the body's variables
+  std::vector<Type> registers;      // types by register index
+  std::vector<Variable> variables;  // parameters (results first), then the body's variables
   std::vector<Instruction> body;
-  std::vector<std::uint32_t> scopes;                         // parent of each scope; the first is its own parent
+  std::vector<std::uint32_t> scopes;                         // parent of each scope; the first scope is its own parent
   using Place = std::pair<std::uint32_t, std::string_view>;  // scope and name
-  std::map<Place, std::uint32_t> labels;                     // index of the following instruction
+  std::map<Place, std::uint32_t> labels;                     // index of the instruction that follows the label
   std::map<Place, Prototype> prototypes;
   std::map<Place, std::vector<std::string_view>> branch_targets;
 };
 
 struct Module {
-  unsigned version = 0;  // 90 for .version 9.0
-  unsigned target = 0;   // 75 for sm_75
+  unsigned version = 0;  // 90 for `.version 9.0`
+  unsigned target = 0;   // 75 for `.target sm_75`
   std::vector<Variable> variables;
-  std::deque<Function> functions;  // declarations and definitions in text order
+  std::deque<Function> functions;  // declarations and definitions, in the order of the text
   std::vector<std::pair<std::string_view, std::string_view>> aliases;
 };
 

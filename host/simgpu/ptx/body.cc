@@ -1,5 +1,5 @@
-// See body.h. Names are looked up from the innermost block outwards: inline assembly declares the same register name in
-// many blocks of one function.
+// Parses the body of a function. Names are looked up from the innermost block outwards, because inline assembly
+// declares the same register name in many blocks of one function.
 #include "host/simgpu/ptx/body.h"
 
 #include <cctype>
@@ -11,11 +11,12 @@
 namespace simgpu::ptx {
 namespace {
 
-constexpr std::size_t max_depth = 64;             // of blocks and of brackets in operands
-constexpr std::size_t max_registers = 1'000'000;  // the largest kernel seen has about 20 000
-constexpr std::size_t max_parts = 256;  // of one list: a kernel may have thousands of bytes of parameters, not of names
+constexpr std::size_t max_depth = 64;             // limit for nested blocks, and for nested brackets in operands
+constexpr std::size_t max_registers = 1'000'000;  // limit per function; the largest kernel seen has about 20 000
+// limit for one list: parameters may have thousands of bytes, but a list has few names
+constexpr std::size_t max_parts = 256;
 
-struct Family {  // .reg .b32 %r<100>;
+struct Family {  // for example .reg .b32 %r<100>;
   Type type = Type::None;
   std::uint64_t count = 0;
 };
@@ -48,7 +49,8 @@ class Body {
     scopes_.emplace_back().id = id;
   }
 
-  // A label, or nothing at all, at the end of a body falls off it: that is a return.
+  // Returns true if a label follows the last instruction, or if the body is empty: the body then needs a return at its
+  // end.
   bool labels_pending() const {
     if (function_.body.empty()) return true;
     for (const auto& label : function_.labels) {
@@ -203,7 +205,7 @@ class Body {
     return literal();
   }
 
-  // (a, b) of a call, not (1+2).
+  // Distinguishes the list (a, b) of a call from an expression such as (1+2).
   bool starts_list() const {
     const Token& after = cursor_.peek(1);
     return after.is(')') || after.is('{') || after.kind == Token::Kind::Name || cursor_.peek(2).is(',') ||
@@ -282,7 +284,8 @@ class Body {
     return operand;
   }
 
-  // %tid.x: the component is part of the name; the text is one piece, so the view is widened over the dot.
+  // In %tid.x the component is part of the name. Both tokens are adjacent in the text, so the view is extended over the
+  // dot.
   Operand special(Operand operand) {
     operand.kind = Operand::Kind::Special;
     const Token& after = cursor_.peek();
@@ -302,7 +305,7 @@ class Body {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
       if (const auto found = scope->registers.find(name); found != scope->registers.end()) return found->second;
       if (!numbered) continue;
-      // The prefix may itself end in digits (%r1<3> declares %r10 to %r12), so every split is tried.
+      // The prefix itself may end in digits (%r1<3> declares %r10 to %r12), so every split of the name is tried.
       const auto family = find_family(*scope, name, digits);
       if (family) return scope->registers[name] = new_register(*family);
     }

@@ -1,4 +1,4 @@
-// Parses a function's body: scoped declarations, labels, instructions. Throws Error.
+// Parses the body of a function: scoped declarations, labels, instructions. Throws Error.
 #pragma once
 
 #include "host/simgpu/ptx/ast.h"
@@ -6,7 +6,8 @@
 
 namespace simgpu::ptx {
 
-// The cursor is at the opening brace. `function` has its signature; fills registers, variables, body and labels.
+// The cursor must be at the opening brace, and `function` must have its signature. The call fills registers, variables,
+// body and labels.
 void parse_body(Cursor& cursor, Function& function);
 
 }  // namespace simgpu::ptx

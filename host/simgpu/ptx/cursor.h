@@ -1,4 +1,4 @@
-// A position in a list of tokens, with helpers for the parser. Never advances past the End token.
+// A position in a list of tokens, with helpers for the parser. The position never moves past the End token.
 #pragma once
 
 #include <string>
@@ -45,7 +45,7 @@ class Cursor {
     if (peek().kind != Token::Kind::Integer) fail("a number is missing before '" + shown() + "'");
     return next().value;
   }
-  // Directives such as .loc end with their line.
+  // Skips to the next line, for directives such as .loc that end with their line.
   void skip_line() {
     const unsigned line = peek().line;
     while (!at_end() && peek().line == line) ++at_;
@@ -54,7 +54,7 @@ class Cursor {
     while (!at_end() && !next().is(mark)) {
     }
   }
-  // Skips from an opening brace or parenthesis past its closing counterpart.
+  // Skips from an opening brace or parenthesis past the matching closing one.
   void skip_balanced(char open, char close) {
     expect(open);
     for (unsigned depth = 1; depth != 0;) {

@@ -1,4 +1,3 @@
-// See declare.h.
 #include "host/simgpu/ptx/declare.h"
 
 #include <algorithm>
@@ -8,8 +7,8 @@
 namespace simgpu::ptx {
 namespace {
 
-constexpr unsigned max_depth = 32;                          // of brackets; nvcc nests none
-constexpr std::uint64_t max_size = std::uint64_t{1} << 36;  // 64 GiB: more than any device's memory of one variable
+constexpr unsigned max_depth = 32;                          // limit for nested brackets; nvcc nests none
+constexpr std::uint64_t max_size = std::uint64_t{1} << 36;  // 64 GiB, more than any device has memory for one variable
 constexpr std::uint64_t max_initialised = std::uint64_t{1} << 28;
 
 std::int64_t parse_sum(Cursor& cursor, unsigned depth);
@@ -52,7 +51,7 @@ std::int64_t parse_sum(Cursor& cursor, unsigned depth) {
   }
 }
 
-// Fills a variable's bytes from the elements of a (nested) initialiser.
+// Fills a variable's bytes from the elements of an initialiser, which may be nested.
 class Initialiser {
  public:
   Initialiser(Cursor& cursor, Variable& variable) : cursor_(cursor), variable_(variable) {}
@@ -82,7 +81,8 @@ class Initialiser {
     put(static_cast<std::uint64_t>(negative ? -value : value));
   }
 
-  // A literal's bits in the variable's own format: 0d.. may initialise an .f32, and decimals are doubles.
+  // Returns a literal's bits in the variable's format. An .f32 may be initialised by a double (0d...), and decimal
+  // literals are doubles.
   std::uint64_t float_bits(bool negative) {
     const Token& token = cursor_.next();
     double value = token.kind == Token::Kind::Float64
@@ -134,7 +134,7 @@ void parse_bounds(Cursor& cursor, Variable& variable) {
       cursor.fail("an array is too large");
     }
     variable.size *= static_cast<std::uint64_t>(bound);
-    variable.unsized |= bound == 0;  // which is the same
+    variable.unsized |= bound == 0;  // PTX treats a bound of 0 like a missing bound
     cursor.expect(']');
   }
 }

@@ -1,4 +1,3 @@
-// See lexer.h.
 #include "host/simgpu/ptx/lexer.h"
 
 #include <bit>
@@ -8,7 +7,8 @@
 namespace simgpu::ptx {
 namespace {
 
-// 64 MiB: libcudadevrt's PTX, the largest seen, has less than one; a token takes about ten times its text.
+// 64 MiB. The largest PTX text seen, in libcudadevrt, has less than 1 MiB. Tokens take about ten times the memory of
+// the text.
 constexpr std::size_t max_text = std::size_t{64} << 20;
 
 bool is_name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%'; }

@@ -1,4 +1,4 @@
-// See parser.h: the module level. Declarations are in declare.cc, bodies in body.cc.
+// Parses a module. declare.cc parses declarations, and body.cc parses function bodies.
 #include "host/simgpu/ptx/parser.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Parser {
     target();
   }
 
-  // 9.0 is lexed as one number.
+  // Parses a version. The lexer yields 9.0 as one number.
   void version() {
     const Token& token = cursor_.peek();
     const std::string_view text = token.text;
@@ -128,7 +128,8 @@ class Parser {
     parse_body(cursor_, function);
   }
 
-  // .unified names a function across devices; there is one address for all of them here.
+  // The attribute .unified gives a function one address on all devices. In the simulation every function has one
+  // address.
   void function_attributes() {
     while (cursor_.accept_dotted("attribute")) skip_attribute(cursor_, {"unified"});
   }
@@ -160,7 +161,7 @@ class Parser {
     }
   }
 
-  // Directives that tell a compiler how to allocate registers. No result and no error of a launch depends on them.
+  // Skips directives that influence only register allocation. They affect neither results nor errors of a launch.
   void skip_hint(std::string_view word) {
     static constexpr std::string_view hints[] = {"minnctapersm", "maxnctapersm", "abi_preserve",
                                                  "abi_preserve_control"};
@@ -170,7 +171,7 @@ class Parser {
     count();
   }
 
-  // ptxas refuses the same combinations.
+  // Refuses the combinations of directives that ptxas refuses.
   void check_clusters(const Function& function) {
     if (function.cluster && function.max_cluster != 0) {
       cursor_.fail(".maxclusterrank and .reqnctapercluster exclude each other");

@@ -1,5 +1,5 @@
-// Parses a PTX text into a tree. Throws Error for invalid PTX. Never reads outside the text, and limits each recursion,
-// count and size that a text can request.
+// Parses a PTX text into a tree. Throws Error for invalid PTX. The parser never reads outside the text, and limits the
+// depth, count and size of everything that a text can request.
 #pragma once
 
 #include <string_view>

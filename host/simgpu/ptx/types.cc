@@ -1,4 +1,3 @@
-// The table behind types.h.
 #include "host/simgpu/ptx/types.h"
 
 #include <algorithm>

@@ -34,23 +34,24 @@ enum class Type : std::uint8_t {
   F64,
   F32x2,
   Tf32,    // a 32-bit float with reduced precision
-  E4m3x2,  // a pair of 8-bit floats
+  E4m3x2,  // a pair of 8-bit floats, as is E5m2x2
   E5m2x2,
 };
 
 enum class Space : std::uint8_t { Generic, Global, Shared, Local, Const, Param, Register };
 
-// Type::None if `name`, without its dot, is no type.
+// `name` is written without its dot. Returns Type::None if `name` is not a type.
 Type type_of(std::string_view name);
 std::string_view name_of(Type type);
-// Bytes in memory; 0 for None and Pred.
+// Returns the size in memory in bytes; 0 for None and Pred.
 unsigned size_of(Type type);
 bool is_signed(Type type);
 bool is_float(Type type);
-bool is_half(Type type);       // a 16-bit float
-bool is_half_pair(Type type);  // two 16-bit floats in a register
+bool is_half(Type type);       // true for a 16-bit float
+bool is_half_pair(Type type);  // true for two 16-bit floats in one register
 
-// An error in a text with its line. Stays within the engine: Module::load turns it into a log line.
+// An error in a text, with its line. This exception never leaves the engine: Module::load turns it into a line of the
+// log.
 class Error : public std::runtime_error {
  public:
   Error(unsigned line, const std::string& what) : std::runtime_error(what), line_(line) {}

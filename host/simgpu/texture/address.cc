@@ -1,4 +1,4 @@
-// See address.h. The rules are those of "Texture Fetching" in the CUDA C++ Programming Guide.
+// Implements the rules of "Texture Fetching" in the CUDA C++ Programming Guide.
 #include "host/simgpu/texture/address.h"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace simgpu {
 namespace {
 
-// Coordinates are held to this many texels beyond either end, which is outside of every texture.
+// Coordinates are clamped to this number of texels on both sides, which is outside of every texture.
 constexpr double far = 1 << 24;
 
 CUaddress_mode effective(const AxisRule& rule) {
@@ -32,7 +32,8 @@ std::int32_t index_in(std::int64_t index, std::int64_t size, CUaddress_mode mode
   }
 }
 
-// In texels. A periodic coordinate is brought into its first period before it is scaled, so that it keeps its bits.
+// Scales a coordinate to texels. A periodic coordinate is first reduced to its first period, so that scaling loses no
+// bits.
 double scaled(float coordinate, double size, bool normalized, CUaddress_mode mode) {
   double place = coordinate;
   if (std::isnan(place)) return 0;
@@ -57,7 +58,7 @@ Taps taps_of(float coordinate, std::uint32_t size, const AxisRule& rule, std::in
     const auto index = static_cast<std::int64_t>(std::floor(place)) + offset;
     return {{held(index), held(index)}, 0};
   }
-  // Texel i has its middle at i + 1/2.
+  // The centre of texel i has the coordinate i + 1/2.
   const auto fixed = static_cast<std::int64_t>(std::floor((place - 0.5) * whole_weight + 0.5));
   const std::int64_t first = (fixed >> 8) + offset;
   return {{held(first), held(first + 1)}, static_cast<std::uint32_t>(fixed & 255)};

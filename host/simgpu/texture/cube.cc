@@ -1,4 +1,3 @@
-// See cube.h.
 #include "host/simgpu/texture/cube.h"
 
 #include <algorithm>
@@ -7,7 +6,7 @@
 namespace simgpu {
 namespace {
 
-// s, t and m of each face: the axis and its sign. From the CUDA C++ Programming Guide's table of cube maps.
+// The axis and the sign of s, t and m for each face, from the table of cube maps in the CUDA C++ Programming Guide.
 struct Axis {
   unsigned axis;
   float sign;
@@ -30,7 +29,7 @@ Direction direction_of(unsigned face, const FaceVector& vector) {
   return direction;
 }
 
-// The centre of a texel, from -1 to 1 across the face.
+// Returns the coordinate of a texel's centre, which is between -1 and 1 within the face.
 float centre(std::int32_t index, std::int32_t size) {
   return static_cast<float>(2 * index + 1 - size) / static_cast<float>(size);
 }
@@ -52,11 +51,11 @@ FaceVector seen_from(unsigned face, const Direction& direction) {
   return {along(faces[face].s, direction), along(faces[face].t, direction), along(faces[face].m, direction)};
 }
 
-// The centre of the place beyond the edge, seen from the middle of the cube, meets the neighbour within the texel that
-// touches the edge there: the projection moves it by less than half a texel.
+// A texel position beyond the edge is projected from the centre of the cube onto the neighbouring face. The projection
+// moves the position by less than half a texel, so the result is the texel that touches the edge there.
 CubeTexel beyond_edge(const CubeTexel& texel, std::int32_t size) {
   const Direction direction = direction_of(texel.face, {centre(texel.x, size), centre(texel.y, size), 1});
-  // Not face_of: at a size of 1 and elsewhere the direction may lie on the edge of a third face.
+  // face_of() is not used here: the direction may lie on the edge of a third face, for example at size 1.
   const bool over_x = texel.x < 0 || texel.x >= size;
   const unsigned axis = over_x ? faces[texel.face].s.axis : faces[texel.face].t.axis;
   const unsigned face = 2 * axis + (direction[axis] < 0 ? 1 : 0);

@@ -1,4 +1,3 @@
-// See sampler.h.
 #include "host/simgpu/texture/sampler.h"
 
 #include <algorithm>
@@ -24,7 +23,7 @@ unsigned dimensions(Geometry geometry) {
   }
 }
 
-// The slice of a level in which the coordinates across it count.
+// Returns the slice, layer or face of a level in which the other coordinates apply.
 std::uint32_t slice_of(Geometry geometry, const Level& level, std::uint32_t layer, unsigned face) {
   switch (geometry) {
     case Geometry::D1Layered:
@@ -38,7 +37,7 @@ std::uint32_t slice_of(Geometry geometry, const Level& level, std::uint32_t laye
   }
 }
 
-// A level of a texture, and how its texels are read.
+// Reads texels of one level of a texture.
 class Reader {
  public:
   Reader(const Texture& texture, std::size_t level, Reach* reach)
@@ -46,7 +45,7 @@ class Reader {
     bytes_ = texel_bytes(texture.image.format);
   }
 
-  // With x, y or z no_texel, the border.
+  // Returns the border colour if x, y or z is no_texel.
   Color color(std::int32_t x, std::int32_t y, std::int32_t z) const {
     if (x == no_texel || y == no_texel || z == no_texel) return border();
     return read_floats(texture_.image.format, at(x, y, z), texture_.sampler.srgb);
@@ -68,14 +67,15 @@ class Reader {
     return inside ? level.texels + offset : leave();
   }
   const std::byte* leave() const {
-    static constexpr std::array<std::byte, 16> zeros{};  // of the longest texel
+    static constexpr std::array<std::byte, 16> zeros{};  // as long as the longest texel
     reach_->left = true;
     return zeros.data();
   }
   unsigned channels() const { return bytes_ / std::max(1U, channel_bytes()); }
   unsigned channel_bytes() const { return layout_of(texture_.image.format.format).bytes; }
 
-  // A border has the channels that the format has, no more, and is the fraction next to it that the format has.
+  // Returns the border colour, restricted to the channels of the format and rounded to the nearest value of a
+  // normalised format.
   Color border() const {
     const Layout layout = layout_of(texture_.image.format.format);
     Color color{};
@@ -85,7 +85,8 @@ class Reader {
     }
     return color;
   }
-  // What sRGB encodes is not rounded, since its fractions lie elsewhere.
+  // Returns the nearest value that the format can represent. sRGB values are not rounded, since their encoding is not
+  // linear.
   float fraction_next_to(float given, const Layout& layout) const {
     const float held = std::clamp(given, layout.kind == ChannelKind::Signed ? -1.0F : 0.0F, 1.0F);
     const bool plain = layout.kind == ChannelKind::Signed || layout.kind == ChannelKind::Unsigned;
@@ -93,7 +94,8 @@ class Reader {
     const float most = greatest(layout);
     return std::nearbyint(held * most) / most;
   }
-  // Of integers: the descriptor's floats are the bits of words, and nothing to shorter integers.
+  // Returns the border colour for integer reads. The floats of the descriptor are the bits of 32-bit integers; the
+  // border of shorter integers is 0.
   ChannelBits border_bits() const {
     ChannelBits bits{};
     if (channel_bytes() != sizeof(float)) return bits;
@@ -110,12 +112,12 @@ AxisRule rule_of(const Texture& texture, unsigned axis, bool linear) {
   return {texture.sampler.address[axis], texture.sampler.normalized, linear, false};
 }
 
-// The texels around a point: of each axis the one or two that count.
+// The texels around a point that contribute to a sample: one or two per axis.
 struct Footprint {
   std::array<Taps, 3> taps{};
-  unsigned axes = 0;        // that are filtered
-  std::uint32_t slice = 0;  // where z is none of them
-  bool seamless = false;    // indices may leave a cube's face
+  unsigned axes = 0;        // number of filtered axes
+  std::uint32_t slice = 0;  // slice to read if z is not a filtered axis
+  bool seamless = false;    // indices may lie outside a face of the cube
   unsigned face = 0;
 };
 
@@ -144,8 +146,8 @@ Footprint footprint(const Texture& texture, const Level& level, const SamplePoin
   for (unsigned k = 0; k < print.axes; ++k) {
     print.taps[k] = taps_of(point.at[k], sizes[k], rule_of(texture, k, linear), point.offset[k]);
   }
-  // A line is filtered as a picture of one row at its edge: where the second address mode is the border, half of that.
-  // Lines in layers are not.
+  // An H200 filters a one-dimensional texture like an image of one row, sampled at the row's edge. If the second
+  // address mode is the border, half of the weight is therefore the border's. Layered textures have no such rule.
   if (linear && point.geometry == Geometry::D1 && texture.sampler.address[1] == CU_TR_ADDRESS_MODE_BORDER) {
     print.axes = 2;
     print.taps[1] = taps_of(0, 1, rule_of(texture, 1, linear), 0);
@@ -153,10 +155,10 @@ Footprint footprint(const Texture& texture, const Level& level, const SamplePoin
   return print;
 }
 
-// A tap of a cube's face may lie beyond an edge.
+// The position of a tap. For a face of a cube it may lie beyond an edge.
 struct Place {
   std::int32_t x, y, z;
-  bool corner = false;  // beyond two edges: no texel
+  bool corner = false;  // beyond two edges, where no texel exists
 };
 
 Place place_of(const Footprint& print, const Level& level, unsigned x, unsigned y, unsigned z) {
@@ -180,7 +182,8 @@ bool of_own_face(const Footprint& print, const Place& place) {
   return place.z == static_cast<std::int32_t>(print.slice);
 }
 
-// At a corner of a cube three faces meet: the fourth texel is the mean of the others.
+// Three faces meet at a corner of a cube, so the fourth texel of a sample does not exist. Its colour is the mean of the
+// other three.
 Color corner_color(const Reader& reader, const Footprint& print) {
   Color mean{};
   for (unsigned k = 0; k < 4; ++k) {
@@ -192,8 +195,8 @@ Color corner_color(const Reader& reader, const Footprint& print) {
   return mean;
 }
 
-// Of the weight that a corner's missing texel has, the part that a texel beside it gets: a third in whole steps of the
-// weights. The face's own texel gets the rest.
+// Returns the part of the missing corner texel's weight that one of the other texels gets. It is a third, rounded down
+// to a multiple of 1/256; the texel of the face itself gets the remainder.
 double share_of_corner(const Footprint& print, const Place& place, double missing) {
   const double third = std::floor(missing * whole_weight / 3) / whole_weight;
   return of_own_face(print, place) ? missing - 2 * third : third;
@@ -201,7 +204,7 @@ double share_of_corner(const Footprint& print, const Place& place, double missin
 
 ChannelBits corner_bits(const Reader& reader, const Footprint& print) {
   if (reader.floats) return std::bit_cast<ChannelBits>(corner_color(reader, print));
-  // Integers have no mean: the texel of the face itself stands for it.
+  // Integers are not averaged: the texel of the face itself replaces the missing texel.
   for (unsigned k = 0;; ++k) {
     const Place place = place_of(print, reader.level, k & 1, k >> 1, 0);
     if (!place.corner && of_own_face(print, place)) {
@@ -230,13 +233,13 @@ double weight_of_missing(const Reader& reader, const Footprint& print) {
   return 0;
 }
 
-// A sum that is no number is this one.
+// Converts a sum to float. Every NaN becomes the GPU's canonical NaN.
 float single_of(double sum) {
   constexpr std::uint32_t no_number = 0x7fff'ffff;
   return std::isnan(sum) ? std::bit_cast<float>(no_number) : static_cast<float>(sum);
 }
 
-// A texel of no weight does not count, be it infinite or no number.
+// Computes the weighted sum. A texel with weight 0 is skipped, so that infinities and NaNs in it have no effect.
 Color filtered(const Reader& reader, const Footprint& print) {
   const double missing = weight_of_missing(reader, print);
   std::array<double, 4> sum{};
@@ -272,7 +275,7 @@ Color level_color(const Texture& texture, const SamplePoint& point, std::size_t 
 
 float length(const std::array<float, 3>& vector) { return std::hypot(vector[0], vector[1], vector[2]); }
 
-// A change of the direction as a change of the place on its face, in texels.
+// Converts a change of the direction to a change of the position in its face, in texels.
 std::array<float, 3> across_face(const Direction& at, const Direction& change, float size) {
   const unsigned face = face_of(at);
   const FaceVector place = seen_from(face, at);
@@ -311,7 +314,7 @@ LevelTaps levels_of(const Texture& texture, std::optional<float> level) {
 }
 
 ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level, Reach* reach) {
-  // Linear memory is not filtered and has no levels.
+  // Textures in linear memory are neither filtered nor mipmapped.
   if (texture.image.geometry == Geometry::Linear) {
     const float x = std::floor(point.at[0]);
     const bool inside = x >= 0 && x < static_cast<float>(texture.image.levels.front().width);
@@ -336,7 +339,8 @@ ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t 
   if (point.geometry == Geometry::D1 && !is_linear) return {};
   const Reader reader(texture, static_cast<std::size_t>(level), reach);
   const std::uint32_t sizes[3] = {reader.level.width, reader.level.height, reader.level.depth};
-  const Level& largest = texture.image.levels.front();  // what lies outside of it is 0, of a smaller one its edge
+  // outside level 0 the result is 0; outside a smaller level, clamped
+  const Level& largest = texture.image.levels.front();
   const std::uint32_t whole[3] = {largest.width, largest.height, largest.depth};
   std::array<std::int32_t, 3> at{0, 0,
                                  static_cast<std::int32_t>(slice_of(point.geometry, reader.level, point.layer, 0))};

@@ -1,4 +1,3 @@
-// See surface.h.
 #include "host/simgpu/texture/surface.h"
 
 #include <algorithm>
@@ -6,7 +5,7 @@
 namespace simgpu {
 namespace {
 
-// Brings an index to one of 0 to `count` - 1. False: it lies outside, and the access is not to be clamped.
+// Clamps an index to 0 to `count` - 1 if `bounds` says so. Returns false if the index stays outside.
 bool hold(std::int64_t& index, std::int64_t count, Bounds bounds) {
   if (index >= 0 && index < count) return true;
   if (bounds != Bounds::Clamp || count <= 0) return false;
@@ -29,7 +28,7 @@ SurfacePlace surface_place(const Surface& surface, const SurfacePoint& point, un
   const bool flat = point.geometry == Geometry::D1 || point.geometry == Geometry::D1Layered;
   std::int64_t y = flat ? 0 : point.at[1];
   std::int64_t z = layered ? std::int64_t{point.layer} : point.geometry == Geometry::D3 ? std::int64_t{point.at[2]} : 0;
-  // Accesses of one size begin at its multiples: that many fit into a row.
+  // The accesses of one size begin at multiples of that size, so a row contains row / bytes of them.
   std::int64_t number = x < 0 ? -1 : x / bytes;
   if (!hold(number, row / bytes, bounds) || !hold(y, level.height, bounds) || !hold(z, level.depth, bounds)) {
     return {bounds == Bounds::Zero ? SurfacePlace::Kind::Nothing : SurfacePlace::Kind::Trapped, nullptr};

@@ -1,4 +1,4 @@
-// Computes the memory that a surface instruction accesses. Pure functions.
+// Computes the memory location that a surface instruction accesses. Pure functions.
 #pragma once
 
 #include <array>
@@ -7,11 +7,11 @@
 
 namespace simgpu {
 
-enum class Bounds : std::uint8_t { Trap, Clamp, Zero };  // behaviour outside the surface
+enum class Bounds : std::uint8_t { Trap, Clamp, Zero };  // effect of an access outside the surface
 
 struct SurfacePoint {
-  Geometry geometry = Geometry::D2;  // of the instruction, no cube: faces are layers
-  std::array<std::int32_t, 3> at{};  // x in bytes, or in texels for a formatted access
+  Geometry geometry = Geometry::D2;  // geometry of the instruction, never a cube: cube faces are layers
+  std::array<std::int32_t, 3> at{};  // x is in bytes, or in texels for a formatted access
   std::uint32_t layer = 0;
   bool formatted = false;
 };
@@ -19,10 +19,10 @@ struct SurfacePoint {
 struct SurfacePlace {
   enum class Kind : std::uint8_t { Inside, Nothing, Trapped, Misaligned };
   Kind kind = Kind::Trapped;
-  std::byte* memory = nullptr;  // Inside
+  std::byte* memory = nullptr;  // set only for kind Inside
 };
 
-// `bytes` is the access size, a power of two; a texel's size for a formatted access.
+// `bytes` is the size of the access, a power of two; for a formatted access, the size of a texel.
 SurfacePlace surface_place(const Surface& surface, const SurfacePoint& point, unsigned bytes, Bounds bounds);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// The table of texture and surface objects. See texture.h.
+// The table of texture and surface objects.
 #include <utility>
 
 #include "host/simgpu/texture/texture.h"
@@ -6,16 +6,16 @@
 namespace simgpu {
 namespace {
 
-// The bits of a number that name its slot. The hardware's table has as many entries.
+// The lower bits of a number that encode its slot. The table of an H200 has equally many entries.
 constexpr unsigned slot_bits = 20;
 constexpr std::uint64_t slot_mask = (std::uint64_t{1} << slot_bits) - 1;
 constexpr std::uint64_t one_use = std::uint64_t{1} << slot_bits;
-// The table is never shorter: an H200 reads zeros by the number 1000 that nobody has given out, and fails by 74565.
+// The minimum length of the table. On an H200 the unused number 1000 reads as zeros, and 74565 is an error.
 constexpr std::uint64_t least_entries = 1024;
 
 }  // namespace
 
-// The slot behind a number is one less than its lower bits, so that the first number is 1.
+// The slot is the lower bits minus one, so that the first number is 1.
 const TextureObject* TextureList::find(std::uint64_t number) const {
   const std::uint64_t slot = (number & slot_mask) - 1;
   if (slot >= objects_.size() || objects_[slot].number != number) return nullptr;
@@ -38,7 +38,7 @@ bool TextureList::has_entry(std::uint64_t number) const {
 
 void TextureTable::changed() {
   list_.reset();
-  generation_.fetch_add(1, std::memory_order_release);  // A
+  generation_.fetch_add(1, std::memory_order_release);  // A in texture.h
 }
 
 std::uint64_t TextureTable::insert(Texture texture) {
@@ -67,8 +67,8 @@ std::uint64_t TextureTable::insert(TextureObject object) {
   return slot.number;
 }
 
-// An empty slot has the number that it will give out next. The object's memory may go with it, so its last owner here
-// lets go of it outside the lock.
+// An empty slot holds the number that it will issue next. The removed object is destroyed outside the lock, because its
+// memory may be freed with it.
 bool TextureTable::remove(std::uint64_t number, bool is_texture) {
   TextureObject removed;
   const std::scoped_lock lock(mutex_);

@@ -1,4 +1,3 @@
-// See texel.h.
 #include "host/simgpu/texture/texel.h"
 
 #include <algorithm>
@@ -42,7 +41,7 @@ float read_float(const Layout& layout, const std::byte* at) {
   switch (layout.kind) {
     case ChannelKind::Unsigned: return static_cast<float>(word) / greatest(layout);
     case ChannelKind::Signed:
-      // Clamp the minimum, so that both extremes map to ±1.
+      // SNORM: the minimum is clamped, so that both extremes map to ±1.
       return std::max(static_cast<float>(sign_extended(word, layout.bytes)) / greatest(layout), -1.0F);
     default: return layout.bytes == 2 ? half_to_float(static_cast<std::uint16_t>(word)) : std::bit_cast<float>(word);
   }
@@ -56,12 +55,12 @@ Color read_packed(const std::byte* texel) {
   return color;
 }
 
-// IEC 61966-2-1.
+// The transfer function of IEC 61966-2-1.
 float linear_of_srgb(float value) {
   return value <= 0.04045F ? value / 12.92F : std::pow((value + 0.055F) / 1.055F, 2.4F);
 }
 
-// NaN is 0, as in the conversion of floats to integers.
+// NaN becomes 0, as in the conversion of floats to integers.
 std::uint32_t normalised_bits(float value, float greatest, bool negative_too) {
   if (std::isnan(value)) return 0;
   const float held = std::clamp(value, negative_too ? -1.0F : 0.0F, 1.0F);

@@ -1,12 +1,12 @@
 // Texture and surface objects as kernels use them: texel memory, sampling parameters, and the table of object numbers.
 // The driver (arrays, descriptors, cuTexObjectCreate) fills the table; the interpreter reads it.
-// AddressSpace::textures() is the device's table.
+// AddressSpace::textures() is the table of a device.
 //
 // Kernels read zeros from an Image without levels.
 //
-// Preconditions of an Image, ensured by its creator: each level lies wholly in memory that `keeps` owns. If `keeps` is
-// null, the level lies in AddressSpace memory, and each access is checked against the live ranges. texel_bytes() of the
-// format is not 0.
+// Preconditions of an Image, which its creator ensures: each level lies wholly in memory that `keeps` owns. If `keeps`
+// is null, the level lies in AddressSpace memory, and each access is checked against the live ranges. texel_bytes() of
+// the format is not 0.
 #pragma once
 
 #include <cuda.h>
@@ -20,15 +20,15 @@
 
 namespace simgpu {
 
-// Linear: `width` texels of linear memory in a row. D2 includes pitch memory.
+// Linear: one row of `width` texels in linear memory. D2 includes pitch memory.
 enum class Geometry : std::uint8_t { Linear, D1, D2, D3, D1Layered, D2Layered, Cube, CubeLayered };
 
-struct TexelFormat {  // after a resource view
+struct TexelFormat {  // the format after applying a resource view
   CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT8;
-  unsigned channels = 1;  // 1, 2 or 4; equals the format's own count if it has one (UNORM_INT8X4)
+  unsigned channels = 1;  // 1, 2 or 4; the format's own number if it implies one (UNORM_INT8X4)
 };
 
-// The bytes of a texel; 0 for unserved formats (block compression, video).
+// Returns the bytes of a texel; 0 for formats that are not supported (block compression, video).
 unsigned texel_bytes(TexelFormat format);
 bool is_signed_format(CUarray_format format);
 
@@ -44,9 +44,9 @@ struct Level {
 struct Image {
   Geometry geometry = Geometry::D2;
   TexelFormat format;
-  std::vector<Level> levels;  // several only for a mipmapped array; the view's first level first
+  std::vector<Level> levels;  // only a mipmapped array has several; the first level of the view comes first
   std::shared_ptr<void> keeps;
-  bool gather = false;  // made with CUDA_ARRAY3D_TEXTURE_GATHER; no effect on kernels
+  bool gather = false;  // created with CUDA_ARRAY3D_TEXTURE_GATHER; no effect on kernels
 };
 
 struct Sampler {
@@ -61,7 +61,7 @@ struct Sampler {
   float level_bias = 0;
   float min_level = 0;
   float max_level = 0;
-  unsigned max_anisotropy = 0;  // stored but unused: sampling is isotropic
+  unsigned max_anisotropy = 0;  // stored without effect: sampling is isotropic
   float border[4] = {0, 0, 0, 0};
 };
 
@@ -70,7 +70,7 @@ struct Texture {
   Sampler sampler;
 };
 struct Surface {
-  Image image;  // one level at most
+  Image image;  // has at most one level
 };
 
 // A table entry: a texture or a surface.
@@ -80,26 +80,26 @@ struct TextureObject {
   std::shared_ptr<const Surface> surface;
 };
 
-// A snapshot of a table. While it exists, its objects keep their memory.
+// A snapshot of the table. The objects keep their memory while the snapshot exists.
 class TextureList {
  public:
-  const Texture* texture(std::uint64_t number) const;  // null: no such texture
+  const Texture* texture(std::uint64_t number) const;  // null: no texture has this number
   const Surface* surface(std::uint64_t number) const;
-  // True if the table has a slot for the number, even an empty one: for 0, or a destroyed object's number.
+  // Returns true if the table has a slot for the number, even an empty slot: for 0, or for a destroyed object's number.
   bool has_entry(std::uint64_t number) const;
 
  private:
   friend class TextureTable;
   const TextureObject* find(std::uint64_t number) const;
-  std::vector<TextureObject> objects_;  // by slot
+  std::vector<TextureObject> objects_;  // indexed by slot
 };
 
-// The objects by number. Numbers are never 0 or reused: the upper bits count the uses of the slot. Thread-safe. A
-// running kernel may use a destroyed object, which lives until the kernel's worker refreshes its snapshot or ends its
-// time slice.
+// The texture and surface objects of a device by number. Numbers are never 0 and never reused: the upper bits count the
+// uses of the slot. Thread-safe. A running kernel may use a destroyed object. Such an object exists until the kernel's
+// worker refreshes its snapshot or ends its time slice.
 //
-// Ordering. A: a writer increments `generation` after changing the objects, under the mutex. A reader that loads the
-// new number (A, acquire) and then takes a list sees that change.
+// Memory order A: a writer changes the objects and then increments `generation`, both under the mutex. A reader that
+// loads the new number with acquire order and then takes a list sees the change.
 class TextureTable {
  public:
   TextureTable() = default;
@@ -108,13 +108,13 @@ class TextureTable {
 
   std::uint64_t insert(Texture texture);
   std::uint64_t insert(Surface surface);
-  bool remove_texture(std::uint64_t number);  // false: no such texture
+  bool remove_texture(std::uint64_t number);  // false: no texture has this number
   bool remove_surface(std::uint64_t number);
-  std::shared_ptr<const Texture> texture(std::uint64_t number) const;  // null: no such texture
+  std::shared_ptr<const Texture> texture(std::uint64_t number) const;  // null: no texture has this number
   std::shared_ptr<const Surface> surface(std::uint64_t number) const;
 
-  // For the interpreter's workers.
-  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }  // A
+  // These two functions are for the interpreter's workers.
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }  // memory order A
   std::shared_ptr<const TextureList> list() const;
 
  private:
@@ -123,10 +123,10 @@ class TextureTable {
   void changed();
 
   std::atomic<std::uint64_t> generation_{1};
-  mutable std::mutex mutex_;  // for the members below
+  mutable std::mutex mutex_;  // protects the members below
   TextureList current_;
   std::vector<std::uint32_t> free_slots_;
-  mutable std::shared_ptr<const TextureList> list_;  // copy of current_, made at the first use after a change
+  mutable std::shared_ptr<const TextureList> list_;  // a copy of current_, created at the first use after a change
 };
 
 }  // namespace simgpu

@@ -1,4 +1,3 @@
-// See access.h.
 #include "host/simgpu/vm/access.h"
 
 #include <algorithm>
@@ -41,7 +40,7 @@ const SpaceView* space_at(const Ctx& c, std::uint64_t address, std::uint64_t& of
   return nullptr;
 }
 
-// A range that is not in the worker's list may have come since: device malloc, or another thread of the program.
+// The worker's list may be out of date: device malloc or another thread of the program may have added a range.
 const Range* find_range(Ctx& c, std::uint64_t address) {
   const Range* range = find_in(*c.worker->ranges, address);
   if (range != nullptr || !refresh_ranges(*c.worker)) return range;
@@ -87,7 +86,7 @@ const Ins* misaligned_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t 
 }
 
 bool refresh_ranges(Worker& worker) {
-  const std::uint64_t generation = worker.space->generation.load(std::memory_order_acquire);  // A of address_space.h
+  const std::uint64_t generation = worker.space->generation.load(std::memory_order_acquire);  // A in address_space.h
   if (generation == worker.generation) return false;
   worker.generation = generation;
   worker.ranges = worker.space->snapshot();
@@ -153,7 +152,7 @@ std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uin
 
 std::uint64_t resolve_one_to_write(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
   const std::uint64_t host = resolve_one(c, lane, address, bytes);
-  if (host != address) return host;  // nowhere, or not in a range of the device
+  if (host != address) return host;  // invalid, or not in a range of the device
   return find_range(c, address)->read_only ? 0 : host;
 }
 

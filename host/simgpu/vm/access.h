@@ -1,5 +1,5 @@
-// Resolves addresses to host memory, lane by lane: the complete, slow path behind the fast ones in ops/memory.cc. Each
-// device access goes through here or is checked against a window from here.
+// Resolves addresses to host memory for each lane. This is the complete, slow path behind the fast paths of
+// ops/memory.cc. Each access to device memory is resolved here, or is checked against a window that was computed here.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace simgpu {
 
-// Host addresses for `bytes` at addresses[l] (generic or global) of the masked lanes. Returns false after recording a
-// fault. Stores the last lane's range in the instruction's window.
+// Computes the host addresses for `bytes` at addresses[l] (generic or global) of the masked lanes. Returns false after
+// recording a fault. Stores the range of the last lane in the instruction's window.
 bool resolve_global(Ctx& c, const Ins* i, const std::uint64_t* addresses, std::uint32_t bytes, std::uint64_t* host);
-// Same for offsets into the instruction's space.
+// Computes the host addresses for offsets into the instruction's state space.
 bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::uint32_t bytes, std::uint64_t* host);
 
-// One address of one lane, for host functions; 0 if it is invalid (no fault is recorded).
+// Resolves one address of one lane, for host functions. Returns 0 if the address is invalid, and records no fault.
 std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes);
 
-// How many of the bytes, from the first on, lie in global memory; they may span adjacent ranges.
+// Returns how many of the bytes, from the first on, are in global memory. They may span adjacent ranges.
 std::uint64_t bytes_held(Ctx& c, std::uint64_t address, std::uint64_t bytes);
 
 // Records a fault of the instruction at `lane` and returns Ctx::stop.
 const Ins* raise_fault(Ctx& c, const Ins* i, CUresult code, unsigned lane, const std::string& what);
-// Same, for an access outside all allocations and for a misaligned access.
+// Record a fault for an access outside all allocations, and for a misaligned access.
 const Ins* illegal_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes);
 const Ins* misaligned_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes);
 

@@ -1,9 +1,9 @@
 // Barriers in shared memory (mbarrier) and asynchronous copies (cp.async). A copy completes within its instruction, so
-// no lane ever waits for one. See control.h.
+// no lane ever waits for a copy.
 //
-// An mbarrier is one word: pending arrivals in bits 0 to 19, the next phase's expected ones in 20 to 39, outstanding
-// bytes (plus 2^20) in 40 to 61, the phase's parity in 63. A cluster runs on one thread, so nothing else writes it
-// meanwhile. An arrival's token is the word before it.
+// An mbarrier is one 64-bit word: bits 0 to 19 hold the pending arrivals, bits 20 to 39 the expected arrivals of the
+// next phase, bits 40 to 61 the outstanding bytes plus 2^20, and bit 63 the parity of the phase. A cluster runs on one
+// thread, so no other thread writes the word at the same time. The token of an arrival is the word before the arrival.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -35,7 +35,7 @@ std::uint64_t packed(const Mbarrier& b) {
          (static_cast<std::uint64_t>(b.bytes + bytes_bias) & 0x3f'ffff) << 40 | std::uint64_t{b.phase} << 63;
 }
 
-// A phase ends when no arrival and no byte is outstanding.
+// Ends the phase if neither arrivals nor bytes are outstanding.
 void settle(Mbarrier& b) {
   if (b.pending != 0 || b.bytes != 0) return;
   b.phase = !b.phase;
@@ -67,7 +67,7 @@ bool arrive(Mbarrier& b, std::uint64_t count, bool drop) {
   return true;
 }
 
-// False when more arrive than the barrier waits for.
+// Returns false if more threads arrive than the barrier expects.
 bool change(Mbarrier& b, MbarrierStep step, std::uint32_t value) {
   switch (step) {
     case MbarrierStep::Init: b = {value, value, 0, false}; return true;
@@ -101,7 +101,8 @@ const Ins* mbarrier_step(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// Ins::b: the token, or the parity of the phase in question. A lane that asks in a loop is left soon.
+// Ins::b holds the token or the phase's parity. The high fuel cost makes the warp switch soon from a lane that polls in
+// a loop.
 template <bool parity>
 const Ins* mbarrier_test(Ctx& c, const Ins* i) {
   ++c.sync_uses;
@@ -131,7 +132,7 @@ const Ins* nowhere(Ctx& c, const Ins* i, unsigned lane) {
   return raise_fault(c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane, "an asynchronous copy leaves its memory");
 }
 
-// Copies Ins::imm bytes from b to a: the first c come from b, the rest is zero.
+// Copies Ins::imm bytes from b to a. The first c bytes come from b, the rest is zero.
 const Ins* copy(Ctx& c, const Ins* i) {
   const auto size = static_cast<std::uint32_t>(i->imm);
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
@@ -152,7 +153,7 @@ const Ins* copy(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// Copies Ins::c bytes, a multiple of 16, from b to a. Ins::e, unless flag_no_result: the mbarrier to notify.
+// Copies Ins::c bytes, a multiple of 16, from b to a. Unless flag_no_result is set, Ins::e is the mbarrier to notify.
 const Ins* bulk_copy(Ctx& c, const Ins* i) {
   constexpr std::uint32_t piece = 16;
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {

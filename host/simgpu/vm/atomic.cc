@@ -1,5 +1,5 @@
-// Atomic read-modify-write, lane after lane. Blocks run on several threads and the host reads the same memory, so every
-// one is an atomic of the processor; shared memory is served by the same code. See control.h.
+// Atomic read-modify-write instructions, one lane after another. Blocks run on several threads and the host accesses
+// the same memory, so each instruction is an atomic of the processor. Shared memory uses the same code.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -31,7 +31,7 @@ T flush(T value) {
   return value;
 }
 
-// Adding singles in global memory flushes subnormals, in shared memory it does not.
+// Adding floats in global memory flushes subnormals to zero; adding floats in shared memory does not.
 struct Add {
   template <class T>
   static T run(T old, T b, T, bool shared) {
@@ -43,7 +43,7 @@ struct Add {
     }
   }
 };
-// Pairs are added in halves, each by itself and rounded once.
+// The halves of a pair are added separately, and each sum is rounded once.
 template <class F, unsigned halves>
 struct AddHalves {
   template <class T>
@@ -124,7 +124,7 @@ T exchange(std::uint64_t host, T b, T c, bool shared) {
   }
 }
 
-// The processor has these in one instruction.
+// The processor has an instruction for these additions.
 template <>
 std::uint32_t exchange<Add, std::uint32_t>(std::uint64_t host, std::uint32_t b, std::uint32_t, bool) {
   return __atomic_fetch_add(reinterpret_cast<std::uint32_t*>(host), b, __ATOMIC_SEQ_CST);
@@ -134,7 +134,7 @@ std::uint64_t exchange<Add, std::uint64_t>(std::uint64_t host, std::uint64_t b, 
   return __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(host), b, __ATOMIC_SEQ_CST);
 }
 
-// The place of each lane's cell, on the device and here; false after a fault.
+// The device address and the host address of each lane's operand. find() returns false after a fault.
 struct Cells {
   std::uint64_t addresses[warp_size];
   std::uint64_t host[warp_size];
@@ -172,13 +172,13 @@ struct [[gnu::may_alias]] Wide {
   bool operator==(const Wide&) const = default;
 };
 
-// The instruction itself: a library's function in its place would be free to take a lock, which the host's threads and
-// other processes would not.
+// Inline assembly, because a library function could use a lock, which the host's threads and other processes would not
+// take.
 template <bool swap>
 Wide exchange_wide(std::uint64_t host, Wide b, Wide c) {
   Wide& cell = *reinterpret_cast<Wide*>(host);
   Wide old;
-  if (host % 16 != 0) {  // a lane's own memory: no other lane looks
+  if (host % 16 != 0) {  // private memory of a lane, which no other lane accesses
     old = cell;
     if (!swap || old == b) cell = swap ? c : b;
     return old;
@@ -197,7 +197,7 @@ template <bool swap>
 const Ins* update_wide(Ctx& c, const Ins* i) {
   Cells cells;
   if (!cells.find(c, i, sizeof(Wide))) return c.stop;
-  std::uint64_t* part[6];  // the halves of b, c, d
+  std::uint64_t* part[6];  // the halves of b, c and d
   for (unsigned k = 0; k < 6; ++k) part[k] = lanes<std::uint64_t>(c, c.code->extra[i->index + k]);
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
@@ -210,8 +210,8 @@ const Ins* update_wide(Ctx& c, const Ins* i) {
 
 // ---- many at once
 
-// Ins::c bytes, a multiple of sixteen, of shared memory at b are combined into those at a, element by element. Ins::e,
-// unless flag_no_result: the mbarrier that hears of it.
+// Combines Ins::c bytes (a multiple of 16) of shared memory at b into the memory at a, element by element. Unless
+// flag_no_result is set, Ins::e is the mbarrier to notify.
 template <class Op, class T>
 const Ins* reduce_bulk(Ctx& c, const Ins* i) {
   constexpr std::uint32_t piece = 16;

@@ -1,4 +1,4 @@
-// A block of threads: its memory, its barriers, its warps. See state.h.
+// A block of threads: its memory, its barriers and its warps.
 #include <algorithm>
 #include <bit>
 
@@ -40,7 +40,7 @@ std::uint64_t multiprocessor_of(const Block& block) {
   return launch.first_multiprocessor + block.number % count;
 }
 
-// Value of a special register that is the same for all lanes of a warp.
+// Returns the value of a special register that is equal for all lanes of a warp.
 std::uint64_t uniform_value(const Block& block, const Warp& warp, Special which) {
   const Grid& grid = *block.grid;
   switch (which) {
@@ -82,8 +82,8 @@ std::uint64_t uniform_value(const Block& block, const Warp& warp, Special which)
   }
 }
 
-// The thread's index along one axis, counted up from the warp's first thread: a block of many small warps does not
-// divide.
+// Computes the thread index along one axis by counting up from the warp's first thread. This avoids divisions in blocks
+// of many small warps.
 void fill_index(const Block& block, const Warp& warp, const SpecialPlace& place, std::byte* registers) {
   const Dim3& size = block.grid->launch.block;
   const std::uint32_t first = warp.index * warp_size;
@@ -137,7 +137,8 @@ void begin_warp(Block& block, Warp& warp, std::uint32_t index) {
   fill_specials(block, warp, *grid.code, warp.root.registers);
 }
 
-// A barrier that counts threads counts whole warps: an arrived warp's exited and missing lanes count as well.
+// Returns true if a barrier is complete. A barrier with a thread count counts whole warps: for an arrived warp, exited
+// and missing lanes count as well.
 bool complete(const Block& block, const Barrier& barrier) {
   if (barrier.arrived == 0) return false;
   if (barrier.expected == 0) return barrier.arrived >= block.alive;
@@ -149,7 +150,7 @@ bool complete(const Block& block, const Barrier& barrier) {
   return count >= barrier.expected;
 }
 
-// The result of bar.red goes to every lane that waited.
+// Writes the result of bar.red to every lane that waited.
 void write_result(const Path& path, const Ins* i, const Barrier& barrier) {
   if (i->count < 2) return;
   std::byte* const place = path.frame->registers + i->d;

@@ -1,4 +1,4 @@
-// A cluster of blocks: its barrier, its shared memory, and its warps' slices on one worker thread. See state.h.
+// A cluster of blocks: its barrier, its shared memory, and the slices of its warps on one worker thread.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -10,19 +10,19 @@
 namespace simgpu {
 namespace {
 
-// The time slice of a cluster on its worker: measured by the clock while it computes, by its warps' slices while they
-// wait.
+// The time slice of a cluster on its worker. While the cluster computes, the clock limits the slice; while its warps
+// wait, a number of warp slices does.
 constexpr std::uint64_t visit = 2'000'000 * ticks_per_nanosecond;
 constexpr unsigned waiting_slices = 8;
 
-// Where the number counts along x first, then y, then z.
+// Converts a number to a position. Numbers count along x first, then along y, then along z.
 Dim3 unrolled(std::uint64_t number, const Dim3& size) {
   return {static_cast<std::uint32_t>(number % size.x), static_cast<std::uint32_t>(number / size.x % size.y),
           static_cast<std::uint32_t>(number / size.x / size.y)};
 }
 
-// True if all live threads of the cluster have arrived. Compares lanes, not counts, since a thread may arrive and then
-// exit.
+// Returns true if all live threads of the cluster have arrived. The function compares lanes instead of counts, since a
+// thread may arrive and then exit.
 bool complete(const Cluster& cluster) {
   if (cluster.arrived == 0) return false;
   for (const Block& block : cluster.blocks) {
@@ -56,7 +56,7 @@ void record_deadlock(Cluster& cluster) {
   grid.stopped.store(true, std::memory_order_relaxed);
 }
 
-// The warps of all blocks, one after the other.
+// Returns the next warp, cycling through the warps of all blocks.
 std::pair<Block&, Warp&> next_warp(Cluster& cluster) {
   Block& block = cluster.blocks[cluster.next_block];
   Warp& warp = block.warps[block.next_warp];
@@ -80,7 +80,7 @@ const Ins* leave(Ctx& c, const Ins* i, Event event) {
   return c.stop;
 }
 
-// Lanes arrive, go on, and wait later.
+// Records the arrival of the lanes, which continue and wait in a later instruction.
 const Ins* arrive(Ctx& c, const Ins* i) {
   c.block->cluster->arrived += static_cast<std::uint32_t>(std::popcount(c.mask));
   c.block->barriers[named_barriers].lanes[c.warp->index] |= c.mask;
@@ -89,8 +89,8 @@ const Ins* arrive(Ctx& c, const Ins* i) {
   return c.stop;
 }
 
-// The barrier clears its arrivals when all lanes have arrived: a lane that is not recorded need not wait. Lanes of one
-// path may have arrived for different phases; those of the completed phase continue.
+// When all lanes have arrived, the barrier clears its arrivals; a lane without a recorded arrival therefore need not
+// wait. Lanes of one path may have arrived for different phases: the lanes of the completed phase continue.
 const Ins* wait(Ctx& c, const Ins* i) {
   const std::uint32_t waiting = c.block->barriers[named_barriers].lanes[c.warp->index] & c.mask;
   if (waiting == 0) return i + 1;
@@ -106,7 +106,7 @@ const Ins* wait(Ctx& c, const Ins* i) {
   return c.stop;
 }
 
-// Ins::a: addresses or offsets, Ins::b: ranks. The block's own rank gives the plain address.
+// Ins::a holds addresses or offsets, Ins::b ranks. For the block's own rank the result is the plain address.
 template <class T>
 const Ins* map_address(Ctx& c, const Ins* i) {
   constexpr T rank_bits = T{most_rank_code} << rank_shift;
@@ -115,7 +115,7 @@ const Ins* map_address(Ctx& c, const Ins* i) {
   T* d = lanes<T>(c, i->d);
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
-    // A nonexistent rank gives an invalid address.
+    // A rank that does not exist yields an invalid address.
     const std::uint32_t code = rank[l] == c.block->rank ? 0 : std::min(rank[l], most_rank_code - 1) + 1;
     d[l] = (address[l] & ~rank_bits) | T{code} << rank_shift;
   }
@@ -191,7 +191,7 @@ Outcome run_cluster(Worker& worker, Cluster& cluster) {
   const std::size_t warps = cluster.blocks.size() * cluster.blocks.front().warps.size();
   const std::uint64_t end = device_clock() + visit;
   unsigned waited = 0;
-  std::size_t idle = 0;  // warps in a row that had nothing to run
+  std::size_t idle = 0;  // consecutive warps that had no path to run
   while (cluster.alive != 0) {
     if (grid.stopped.load(std::memory_order_relaxed)) return Outcome::Done;
     const auto [block, warp] = next_warp(cluster);

@@ -1,9 +1,9 @@
-// A lowered function: instructions that refer to their handlers and to their operands' places. The lowering writes it;
-// afterwards it is immutable and read by all worker threads.
+// A lowered function: instructions that refer to their handlers and to the places of their operands. The lowering
+// creates it. Afterwards it is immutable, and all worker threads read it.
 //
 // A *place* locates the 32 lanes of a register or constant. It is a byte offset into the frame's registers, or with
 // `constant_place` into the function's constants. Lanes of 16, 32 and 64 bits are contiguous; a predicate is a 32-bit
-// word with a bit per lane.
+// word with one bit per lane.
 #pragma once
 
 #include <array>
@@ -31,21 +31,21 @@ inline constexpr Place constant_place = 0x8000'0000;
 // Executes an instruction for the lanes of the current path. Returns the next instruction or Ctx::stop.
 using Handler = const Ins* (*)(Ctx&, const Ins*);
 
-// `full` may write all lanes; it runs only while all live lanes of the warp run together. `masked` writes only the
-// lanes of Ctx::mask.
+// `full` may write all lanes, and is called only while all live lanes of the warp run together. `masked` writes only
+// the lanes of Ctx::mask.
 struct Handlers {
   Handler full = nullptr;
   Handler masked = nullptr;
   explicit operator bool() const { return full != nullptr; }
 };
 
-// Ins::flags
+// Bits of Ins::flags.
 enum Flag : std::uint32_t {
-  round_mask = 3,        // nearest, down, up, toward zero: the encoding of MXCSR
+  round_mask = 3,        // rounding mode: nearest, down, up, toward zero, as MXCSR encodes it
   flag_ftz = 1U << 2,    // subnormal inputs and results become zero
   flag_sat = 1U << 3,    // the result is clamped to [0, 1]
   flag_frame = 1U << 4,  // the address is relative to the frame's local memory
-  flag_sync = 1U << 5,   // volatile, atomic...: an access that a spinning lane may use
+  flag_sync = 1U << 5,   // volatile, atomic and similar: lanes may poll in a loop with this access
   flag_negated = 1U << 6,
   flag_carry_in = 1U << 7,
   flag_carry_out = 1U << 8,
@@ -62,10 +62,10 @@ struct Ins {
   Place guard = 0;
   std::int64_t imm = 0;
   std::uint32_t flags = 0;
-  std::uint32_t index = 0;   // target, call site, first extra place...
-  std::uint32_t window = 0;  // memory instructions: the cached range that it uses
-  std::uint16_t count = 1;   // elements of a vector access; kind of a barrier, shuffle, vote
-  std::uint16_t space = 0;   // memory instructions: see Ctx::spaces
+  std::uint32_t index = 0;   // branch target, call site, or first extra place
+  std::uint32_t window = 0;  // memory instructions: index of the cached range
+  std::uint16_t count = 1;   // elements of a vector access; variant of a barrier, shuffle or vote
+  std::uint16_t space = 0;   // memory instructions: index into Ctx::spaces
 };
 static_assert(sizeof(Ins) == 64);
 
@@ -119,7 +119,7 @@ enum class Special : std::uint8_t {
   Clock64,
   GlobalTimer,
   GlobalTimerLow,
-  GlobalTimerHigh,  // this and the following: computed when read
+  GlobalTimerHigh,  // computed when read, like all following registers
 };
 
 struct SpecialPlace {
@@ -134,8 +134,8 @@ struct Piece {  // a parameter or result in local memory
 };
 
 struct CallSite {
-  const Code* callee = nullptr;  // null: Ins::a holds the function's address
-  std::vector<Piece> args;       // in the caller's frame
+  const Code* callee = nullptr;  // null: Ins::a holds the address of the function
+  std::vector<Piece> args;       // in the frame of the caller
   std::vector<Piece> results;
 };
 
@@ -147,28 +147,29 @@ struct alignas(64) Lanes64 {
 };
 
 struct Code {
-  std::uint64_t id = 0;  // unique in the process: a worker's cached windows are keyed by it
+  std::uint64_t id = 0;  // unique in the process: key of a worker's cached windows
   std::string name;
   bool entry = false;
   std::vector<Ins> body;
   std::vector<std::uint32_t> lines;  // source line of each instruction
   std::vector<Place> extra;          // operands of vector accesses
   std::vector<CallSite> calls;
-  std::vector<std::vector<std::uint32_t>> tables;  // targets of brx.idx
+  std::vector<std::vector<std::uint32_t>> tables;  // branch targets of brx.idx
   std::vector<Lanes64> constants;
-  std::vector<SpecialPlace> specials;  // written when a frame is created
-  // A frame's registers by lane size: predicates, 16, 32, 64 bits; each group is aligned to a cache line.
+  std::vector<SpecialPlace> specials;  // registers that are written when a frame is created
+  // The registers of a frame in groups by lane size: predicates, 16, 32, 64 bits. Each group is aligned to a cache
+  // line.
   std::array<std::uint32_t, 5> parts{};  // start of each group; the last entry is the total size
   std::uint32_t windows = 0;
-  std::uint32_t local_bytes = 0;  // of one thread's frame, without callees
-  std::uint32_t stack_bytes = 0;  // of one thread, with all known callees
-  bool takes_stack = false;       // uses alloca or otherwise changes the stack
-  bool open_stack = false;        // the stack size is unknown before it runs
+  std::uint32_t local_bytes = 0;  // bytes of one thread's frame, without callees
+  std::uint32_t stack_bytes = 0;  // bytes of one thread's stack, including all known callees
+  bool takes_stack = false;       // the function uses alloca or changes the stack in another way
+  bool open_stack = false;        // the stack size is unknown until the function runs
   std::uint32_t static_shared = 0;
-  std::uint32_t live_registers = 0;  // 32-bit registers a compiler would need
-  std::vector<Piece> params;         // .func: in its frame
+  std::uint32_t live_registers = 0;  // estimate of the 32-bit registers that a compiler would use
+  std::vector<Piece> params;         // parameters of a .func, in its frame
   std::vector<Piece> results;
-  std::uint32_t param_bytes = 0;                        // .entry
+  std::uint32_t param_bytes = 0;                        // size of the parameters of an .entry
   const std::vector<const Code*>* functions = nullptr;  // all functions of the module, by index
 
   std::uint32_t frame_bytes() const { return parts[4]; }

@@ -1,4 +1,3 @@
-// See control.h.
 #include "host/simgpu/vm/control.h"
 
 #include <bit>
@@ -35,8 +34,8 @@ T* lanes(Ctx& c, Place place) {
   return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// Moves all lanes of the path to `target`. Backward branches use fuel. While paths alternate, a path that branches back
-// may pass a waiting one, so the path is selected again.
+// Moves all lanes of the path to `target`. Backward branches consume fuel. While paths alternate, a path that branches
+// back may jump to a point behind a waiting path, so the scheduler selects a path again.
 const Ins* go(Ctx& c, const Ins* i, std::uint32_t target) {
   const Ins* const to = c.code->body.data() + target;
   if (to > i) return to;
@@ -147,7 +146,7 @@ const Ins* enter_function(Ctx& c, const Ins* i, const Code& callee, const CallSi
   return leave(c, 0, --c.fuel < 0 ? Event::Slice : Event::Moved);
 }
 
-// Lanes that call different functions part here.
+// If the lanes call different functions, the path is split.
 const Ins* call_indirect(Ctx& c, const Ins* i, const CallSite& site) {
   const std::uint64_t* addresses = lanes<std::uint64_t>(c, i->a);
   const auto lane = static_cast<unsigned>(std::countr_zero(c.mask));
@@ -244,7 +243,8 @@ const Ins* barrier(Ctx& c, const Ins* i) {
   return c.stop;
 }
 
-// Accesses of a lane are plain loads and stores of the processor: only a store before a load may be seen out of order.
+// A lane's accesses are plain loads and stores of the processor. The processor may only reorder a store with a later
+// load, which mfence prevents.
 const Ins* fence(Ctx&, const Ins* i) {
   asm volatile("mfence" ::: "memory");
   return i + 1;

@@ -1,8 +1,9 @@
-// The engine: grids in execution and the threads that run their blocks.
+// The engine: grids in execution, and the threads that run their blocks.
 //
 // The launching thread works on its own grid. Helper threads alternate between grids every few milliseconds, so that
-// streams share the machine. At the end of its slice a cluster is set aside for a new or waiting one, up to a device's
-// number of resident clusters. Blocks that wait for each other therefore make progress.
+// streams share the processors. At the end of its time slice, a cluster may be suspended in favour of a new or a
+// waiting cluster. The number of started clusters is limited to those that a device could hold at once. Blocks that
+// wait for each other therefore make progress.
 //
 // Lock order: Engine::Impl::mutex before Grid::mutex.
 #include <xmmintrin.h>
@@ -22,8 +23,8 @@ namespace simgpu {
 namespace {
 
 constexpr std::uint64_t helper_turn = 2'000'000 * ticks_per_nanosecond;
-constexpr std::size_t spare_clusters = 2;    // cached by a worker for the next grid
-constexpr std::size_t workspace_size = 256;  // of a cooperative grid: its size and its barrier
+constexpr std::size_t spare_clusters = 2;    // a worker caches this many clusters for the next grid
+constexpr std::size_t workspace_size = 256;  // bytes for a cooperative grid's size and barrier
 constexpr std::uint64_t max_resident_bytes = std::uint64_t{1} << 30;
 
 std::uint64_t blocks_of(const Dim3& grid) { return std::uint64_t{grid.x} * grid.y * grid.z; }
@@ -33,7 +34,7 @@ bool divides(const Dim3& part, const Dim3& whole) {
          whole.z % part.z == 0;
 }
 
-// The number of clusters resident at once on a device with this many multiprocessors.
+// Returns the number of clusters that a device with this many multiprocessors holds at once.
 std::uint64_t resident_clusters(const Grid& grid) {
   if (grid.launch.cooperative) return grid.total;
   const std::uint64_t threads = std::max(1U, grid.threads);
@@ -43,7 +44,7 @@ std::uint64_t resident_clusters(const Grid& grid) {
   return std::max<std::uint64_t>(1, std::min(hardware, max_resident_bytes / bytes) / blocks_of(grid.cluster));
 }
 
-// Restores the caller's floating-point mode, which the interpreter changes.
+// Saves the caller's floating-point mode, which the interpreter changes, and restores it.
 class ModeGuard {
  public:
   explicit ModeGuard(Worker& worker) : saved_(_mm_getcsr()) { worker.ctx.csr = saved_; }
@@ -72,7 +73,7 @@ struct Engine::Impl {
     try {
       for (; missing != 0; --missing) threads.emplace_back([this] { help(); });
     } catch (const std::system_error&) {
-      // The threads that launch do all that is left.
+      // If the system refuses helper threads, the launching threads do all the work.
     }
   }
 
@@ -106,7 +107,8 @@ struct Engine::Impl {
     workers.push_back(std::move(worker));
   }
 
-  // A cluster to run, or null: a new one while the grid may start more, else the longest waiting.
+  // Returns a cluster to run, or null: a new cluster while the grid may start more, else the one that has waited
+  // longest.
   std::unique_ptr<Cluster> take_cluster(Worker& worker, Grid& grid, bool prefer_waiting) {
     {
       const std::scoped_lock lock(grid.mutex);
@@ -137,7 +139,7 @@ struct Engine::Impl {
     return cluster;
   }
 
-  // If the host has no memory left, the grid fails and the process continues.
+  // If the host has too little memory, the grid fails and the process continues.
   static void out_of_memory(Grid& grid) {
     const std::scoped_lock lock(grid.mutex);
     if (!grid.fault) {
@@ -155,11 +157,11 @@ struct Engine::Impl {
     worker.textures.reset();
   }
 
-  // Works on the grid until nothing is left or the time slice ends.
+  // Works on the grid until no cluster is left, or if `limited` until the time slice ends.
   void work_on(Worker& worker, Grid& grid, bool limited) {
     const ModeGuard mode(worker);
     const std::uint64_t end = device_clock() + helper_turn;
-    bool paused = false;  // clusters wait: take up an old one before the next new one
+    bool paused = false;  // clusters are waiting, so continue one before starting the next
     while (!grid.stopped.load(std::memory_order_relaxed)) {
       std::unique_ptr<Cluster> cluster = paused || grid.started.load(std::memory_order_relaxed) >= grid.total
                                              ? take_cluster(worker, grid, paused)
@@ -196,7 +198,7 @@ struct Engine::Impl {
       lock.unlock();
       serve(*worker, *grid, true);
       {
-        // The last access to the grid: its launcher may continue as soon as the lock is released.
+        // This is the last access to the grid: its launcher may continue as soon as the lock is released.
         const std::scoped_lock grid_lock(grid->mutex);
         --grid->helpers;
         grid->done.notify_all();
@@ -205,7 +207,7 @@ struct Engine::Impl {
     }
   }
 
-  // The first grid with work, which moves to the end of the queue.
+  // Returns the first grid that has work, and moves it to the end of the queue.
   Grid* next_grid() {
     for (auto at = grids.begin(); at != grids.end(); ++at) {
       if (!has_work(**at)) continue;
@@ -235,7 +237,7 @@ struct Engine::Impl {
     if (shared) wake.notify_all();
     finish(*worker, grid);
     if (shared) {
-      // A helper may have found the grid once more before it leaves the row.
+      // A helper may have taken the grid again before the grid is removed from the queue.
       {
         const std::scoped_lock lock(mutex);
         grids.remove(&grid);
@@ -251,13 +253,13 @@ struct Engine::Impl {
   Heap heap;
   std::atomic<std::uint64_t> next_grid_id{1};
 
-  std::mutex mutex;  // for the members below
+  std::mutex mutex;  // protects the members below
   std::condition_variable wake;
   std::list<Grid*> grids;
   std::vector<std::unique_ptr<Worker>> workers;
   bool closing = false;
   std::vector<std::thread> threads;
-  unsigned missing = 0;  // constant once made
+  unsigned missing = 0;  // constant after construction
 };
 
 Engine::Engine(AddressSpace& space, unsigned workers, std::function<void(std::string_view)> print)

@@ -1,4 +1,3 @@
-// See form.h.
 #include "host/simgpu/vm/form.h"
 
 #include <string>
@@ -16,14 +15,14 @@ const std::unordered_map<std::string_view, Word>& words() {
   return map;
 }
 
-// Spellings with an address space's refinement or a cache's hint; the refinement makes no difference here.
+// Maps a suffix with a sub-space or a cache hint to its plain word. Neither changes the result in the simulation.
 std::string_view plain(std::string_view suffix) {
   if (suffix == "L1" || suffix == "L2") return "cache hint";
   const std::size_t colon = suffix.find("::");
   if (colon == std::string_view::npos) return suffix;
   const std::string_view head = suffix.substr(0, colon);
   if (head == "L1" || head == "L2") return "cache hint";
-  return head;  // shared::cluster, too: the address says which block's memory it is
+  return head;  // also for shared::cluster: the address determines the block
 }
 
 }  // namespace

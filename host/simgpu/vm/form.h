@@ -1,5 +1,5 @@
-// The parsed suffixes of an opcode: types in order, all others as words. `add.rn.ftz.f32` has the type f32 and the
-// words rn and ftz.
+// The parsed suffixes of an opcode: types in order, and all other suffixes as words. For example, `add.rn.ftz.f32` has
+// the type f32 and the words rn and ftz.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// name in C++, spelling in PTX
+// Each entry has the name of the enumerator and the spelling in PTX.
 // clang-format off
 #define SIMGPU_WORDS(X)                                                                                                \
   X(rn, "rn") X(rz, "rz") X(rm, "rm") X(rp, "rp") X(rni, "rni") X(rzi, "rzi") X(rmi, "rmi") X(rpi, "rpi")              \
@@ -71,11 +71,11 @@ struct Form {
   ptx::Type type(unsigned i = 0) const { return i < type_count ? types[i] : ptx::Type::None; }
 };
 
-// Word::none if the spelling is unknown.
+// Returns Word::none if the spelling is unknown.
 Word word_of(std::string_view spelling);
-// Throws ptx::Error for a suffix that is neither a type nor a word.
+// Throws ptx::Error for a suffix that is neither a type nor a known word.
 Form form_of(const ptx::Instruction& instruction);
-// "add.rn.f32", for error messages.
+// Returns a text such as "add.rn.f32" for error messages.
 std::string shown(const ptx::Instruction& instruction);
 
 }  // namespace simgpu

@@ -1,5 +1,5 @@
-// See format.h. Every conversion goes through the C library with a specification that was taken apart and put together
-// anew, so that nothing of the program's text reaches it unchecked: no %n, no *, no length it does not mean.
+// Each conversion specification is parsed and written anew before it reaches the C library. Therefore no unchecked text
+// of the program reaches the library: neither %n nor * nor a wrong length modifier.
 #include "host/simgpu/vm/format.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace simgpu {
 namespace {
 
-constexpr std::size_t max_piece = 4096;  // of one conversion: a width beyond this is cut
+constexpr std::size_t max_piece = 4096;  // limit for one conversion; larger widths are reduced to it
 
 class Formatter {
  public:
@@ -41,7 +41,7 @@ class Formatter {
     return value;
   }
 
-  // A number or a star; cut so that the C library cannot be made to write gigabytes.
+  // Reads a number or a star. The value is limited, so that the C library cannot be made to write gigabytes.
   std::string number() {
     long value = 0;
     if (at_ < text_.size() && text_[at_] == '*') {

@@ -1,4 +1,3 @@
-// See heap.h.
 #include "host/simgpu/vm/heap.h"
 
 namespace simgpu {

@@ -1,4 +1,4 @@
-// Device malloc: a heap in device memory, shared by a context's kernels and created at first use.
+// The heap for device malloc. It is device memory that all kernels of a context share, and is created at first use.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@ namespace simgpu {
 
 class Heap {
  public:
-  static constexpr std::uint64_t default_size = std::uint64_t{8} << 20;  // the driver's default
+  static constexpr std::uint64_t default_size = std::uint64_t{8} << 20;  // the default of NVIDIA's driver
 
   explicit Heap(AddressSpace& space) : space_(space) {}
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  std::uint64_t allocate(std::uint64_t size);  // 0 if there is no space
+  std::uint64_t allocate(std::uint64_t size);  // 0 if too little space is left
   bool free(std::uint64_t address);            // freeing 0 does nothing, as in the C standard
   void set_size(std::uint64_t size);           // call before the heap is created
 
  private:
   AddressSpace& space_;
-  std::mutex mutex_;  // for the members below
+  std::mutex mutex_;  // protects the members below
   std::uint64_t size_ = default_size;
   Address base_ = 0;
   std::map<std::uint64_t, std::uint64_t> holes_;  // start to size

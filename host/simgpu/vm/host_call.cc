@@ -1,5 +1,5 @@
-// Functions that device code calls and a driver supplies: vprintf, __assertfail, malloc, free,
-// cudaGraphSetConditional. Arguments and results are pieces of the caller's local memory, as of any call.
+// Functions that the driver provides to device code: vprintf, __assertfail, malloc, free, cudaGraphSetConditional. As
+// in any call, arguments and results are in the caller's local memory.
 #include <bit>
 #include <cstring>
 
@@ -11,7 +11,7 @@
 namespace simgpu {
 namespace {
 
-constexpr std::size_t max_string = 65536;  // of a %s or a format: the rest is cut
+constexpr std::size_t max_string = 65536;  // limit for a format or a %s argument; longer strings are truncated
 
 std::byte* lane_memory(Ctx& c, unsigned lane, const Piece& piece) {
   const SpaceView& local = c.spaces[space_local];

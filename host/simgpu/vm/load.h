@@ -1,4 +1,4 @@
-// Loads a module from PTX texts without an image, for Module::load and tests.
+// Loads a module from PTX texts that are not in an image, for Module::load and for tests.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace simgpu {
 
-// Links several texts together, like the objects of a program built with -rdc.
+// Links several texts, like the objects of a program built with -rdc.
 Module::Loaded load_ptx(std::span<const std::string> texts, AddressSpace& space);
 
 }  // namespace simgpu

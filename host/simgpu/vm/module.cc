@@ -1,4 +1,4 @@
-// Module: an image's PTX texts linked into a program whose variables lie in device memory.
+// Module: the PTX texts of an image, linked into a program whose variables are in device memory.
 #include <algorithm>
 #include <unordered_map>
 

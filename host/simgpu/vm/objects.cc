@@ -1,4 +1,3 @@
-// See objects.h.
 #include "host/simgpu/vm/objects.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@ namespace {
 
 const TextureList& current_list(Worker& worker) {
   const TextureTable& table = worker.space->textures;
-  const std::uint64_t generation = table.generation();  // A of texture.h
+  const std::uint64_t generation = table.generation();  // memory order A in texture.h
   if (!worker.textures || generation != worker.texture_generation) {
     worker.texture_generation = generation;
     worker.textures = table.list();
@@ -28,8 +27,8 @@ std::uint64_t bytes_of(const Level& level, TexelFormat format) {
 
 constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
 
-// The bytes that each level has in memory of the device, or `all`. Arrays keep their memory; linear and pitch memory is
-// the program's: it may be gone, and may end before the texture does.
+// Returns the bytes that each level has in device memory, or `all`. Arrays own their memory. Linear and pitch memory
+// belongs to the program, which may have freed it; it may also be smaller than the texture.
 std::uint64_t memory_there(Ctx& c, const Image& image) {
   std::uint64_t there = all;
   if (image.keeps) return there;

@@ -1,5 +1,5 @@
-// Looks up texture and surface objects for a running kernel in the worker's snapshot, which it refreshes after changes.
-// Checks texels in device memory.
+// Looks up texture and surface objects for a running kernel in the worker's snapshot, and refreshes the snapshot after
+// changes. Also checks that texels are in device memory.
 #pragma once
 
 #include <string>
@@ -10,25 +10,26 @@
 
 namespace simgpu {
 
-// Per instruction: lanes mostly use one object, so it and its memory are looked up once.
+// The lookup state of one instruction. Most lanes use the same object, so the object and its memory are looked up only
+// once.
 class Objects {
  public:
   Objects(Ctx& c, const Ins* i);
 
-  // Returns null after recording a fault. An entry without an object of this kind gives an empty object.
+  // Return null after recording a fault. A table entry without an object of the requested kind yields an empty object.
   const Texture* texture(std::uint64_t number, unsigned lane);
   const Surface* surface(std::uint64_t number, unsigned lane);
 
-  // The reach of the texture found last. Null: its memory is complete.
+  // Returns the reach of the texture found last; null: the texture's memory is complete.
   Reach* reach() { return is_whole_ ? nullptr : &reach_; }
-  // True if a read of that texture left its memory; records a fault.
+  // Returns true, and records a fault, if a read of the texture found last was outside its memory.
   bool left_memory(unsigned lane);
 
   bool is_texture(std::uint64_t number) const { return list_.texture(number) != nullptr; }
   bool is_surface(std::uint64_t number) const { return list_.surface(number) != nullptr; }
 
  private:
-  // `found`, or an empty object. Null if the number is beyond the table's end.
+  // Returns `found`, or an empty object if it is null; null if the number is beyond the end of the table.
   template <class T>
   const T* known(const T* found, std::uint64_t number, unsigned lane, const char* kind);
 

@@ -1,6 +1,6 @@
-// See registers.h: liveness over basic blocks, one interval for each register, places dealt out in the order of the
-// intervals' beginnings. Lanes of a warp may stand at different places of the function, but each lane sees the order of
-// its own path only.
+// Assigns registers by liveness over basic blocks. Each register has one live interval, and places are assigned in the
+// order in which intervals begin. The lanes of a warp may be at different points of the function, but each lane
+// executes its own path in order.
 #include "host/simgpu/vm/registers.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace simgpu {
 namespace {
 
-// Above this many bits of liveness a function's registers are not shared: such functions do not come from a compiler.
+// Above this number of liveness bits, registers share no places: no compiler produces such large functions.
 constexpr std::size_t max_bits = std::size_t{1} << 31;
 
 struct BasicBlock {
@@ -116,7 +116,8 @@ class Liveness {
     }
   }
 
-  // A register that is alive where a block begins or ends is alive in the whole of that part.
+  // Extends the interval of each register to the begin of every block that it is live into, and to the end of every
+  // block that it is live out of.
   void flow() {
     const std::size_t count = intervals_.size();
     if (blocks_.size() * count > max_bits) {
@@ -167,7 +168,7 @@ class Liveness {
 unsigned part_of(const VirtualRegister& reg) { return reg.size == 0 ? 0 : reg.size == 2 ? 1 : reg.size == 4 ? 2 : 3; }
 constexpr std::uint32_t bytes_of_part[4] = {4, 64, 128, 256};
 
-// Deals out numbers within each part; returns how many each needs.
+// Assigns numbers to registers within each size group, and returns how many numbers each group needs.
 class Dealer {
  public:
   Dealer(const std::vector<VirtualRegister>& registers, const std::vector<Interval>& intervals)
@@ -181,8 +182,8 @@ class Dealer {
     }
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return begin(a) < begin(b); });
     for (const std::uint32_t reg : order) {
-      // A register whose last use is the instruction that writes another may not share with it: handlers read some
-      // operands after they began to write.
+      // A register may not share a place with a register that is written by its last use: some handlers read operands
+      // after they have begun to write.
       while (!active_.empty() && end(active_.front()) < begin(reg)) {
         const std::uint32_t gone = active_.front();
         std::pop_heap(active_.begin(), active_.end(), later);

@@ -1,7 +1,7 @@
-// Operations between the lanes of a warp: shuffles, votes, matches, reductions and the warp's barrier. See control.h.
+// Operations between the lanes of a warp: shuffles, votes, matches, reductions and the warp barrier.
 //
-// Each names the lanes that take part. Lanes that come while others are still elsewhere wait as a path of their own at
-// the same instruction; the last to come takes them along and all perform the operation together.
+// An instruction names the lanes that take part. Lanes that arrive before others wait at the instruction as a path of
+// their own. The last lanes to arrive take over these paths, and all lanes execute the operation together.
 #include "host/simgpu/vm/rendezvous.h"
 
 #include <bit>
@@ -32,7 +32,7 @@ void for_lanes(std::uint32_t mask, F f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<unsigned>(std::countr_zero(mask)));
 }
 
-// Lanes of the path whose partners are all here.
+// Returns the lanes of the path whose partners have all arrived.
 std::uint32_t complete_lanes(Ctx& c, const Ins* i) {
   const std::uint32_t* members = lanes<std::uint32_t>(c, i->e);
   std::uint32_t complete = 0;
@@ -42,7 +42,8 @@ std::uint32_t complete_lanes(Ctx& c, const Ins* i) {
   return complete;
 }
 
-// Takes in paths that wait at the same instruction, in the same call or in the same call made apart.
+// Takes over paths that wait at the same instruction in the same call, or in a call that different paths made
+// separately.
 bool take_waiting(Ctx& c, std::uint32_t pc) {
   bool taken = false;
   Warp& warp = *c.warp;
@@ -64,7 +65,8 @@ const Ins* wait_here(Ctx& c, std::uint32_t pc) {
   return c.stop;
 }
 
-// True if the operation may be performed for all lanes of the path; else the path has been parked, split or widened.
+// Returns true if the operation can be executed for all lanes of the path. Otherwise the path has been suspended, split
+// or extended.
 bool gathered(Ctx& c, const Ins* i) {
   const std::uint32_t complete = complete_lanes(c, i);
   if (complete == c.mask || c.forced) return true;
@@ -131,7 +133,7 @@ const Ins* shuffle(Ctx& c, const Ins* i) {
 
 // ---- vote, match, reduction -----------------------------------------------------------------------------------------
 
-// Lanes with the same member mask form a group; tiles of a warp vote side by side in one instruction.
+// Lanes with the same member mask form a group. Several groups of a warp may vote in one instruction.
 template <class F>
 void for_groups(Ctx& c, const Ins* i, F f) {
   const std::uint32_t* members = lanes<std::uint32_t>(c, i->e);
@@ -235,7 +237,7 @@ const Ins* active_mask(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// Lanes may meet at different instructions of this kind, as on the device. Those that come last set the others free.
+// As on a device, lanes may meet at different instructions of this kind. The lanes that arrive last release the others.
 const Ins* warp_barrier(Ctx& c, const Ins* i) {
   if (c.forced) return i + 1;
   Warp& warp = *c.warp;

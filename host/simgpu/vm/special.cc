@@ -1,4 +1,4 @@
-// Handlers of special registers that change while a lane runs, and of addresses within a frame. See control.h.
+// Handlers for special registers whose values change while a lane runs, and for addresses within a frame.
 #include <chrono>
 
 #include "host/simgpu/vm/control.h"
@@ -28,7 +28,8 @@ void put(Ctx& c, const Ins* i, std::uint64_t value) {
   }
 }
 
-// A lane that reads the clock in a loop waits for time to pass: it is left as soon as one that waits for another lane.
+// A lane that reads the clock in a loop waits for time to pass. The high fuel cost makes the warp switch soon to other
+// lanes.
 template <class T>
 const Ins* read_special(Ctx& c, const Ins* i) {
   c.fuel -= 16;

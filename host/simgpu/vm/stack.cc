@@ -1,5 +1,6 @@
-// Room that a function takes on its threads' stacks while it runs: alloca, stacksave, stackrestore. See control.h and
-// Warp::stack_tops. Lanes take different amounts, frames are alike for all: so the two grow towards each other.
+// Memory that a function allocates on the stacks of its threads: alloca, stacksave, stackrestore. Lanes allocate
+// different amounts, but all lanes of a call have the same frame. Therefore frames and allocations grow towards each
+// other (Warp::stack_tops).
 #include <bit>
 
 #include "host/simgpu/vm/access.h"
@@ -20,7 +21,7 @@ const Ins* used_up(Ctx& c, const Ins* i, unsigned lane) {
                      "the stack of " + std::to_string(c.spaces[space_local].size) + " bytes is used up");
 }
 
-// Ins::imm: the alignment, a power of two.
+// Ins::imm is the alignment, a power of two.
 const Ins* take(Ctx& c, const Ins* i) {
   const std::uint64_t* sizes = lanes(c, i->a);
   std::uint64_t* d = lanes(c, i->d);

@@ -1,5 +1,5 @@
-// Surface instructions, lane after lane. Blocks run on several threads, so a reduction is an atomic of the processor.
-// See texture.h.
+// Surface instructions, one lane after another. Blocks run on several threads, so a reduction is an atomic of the
+// processor.
 #include <cstring>
 
 #include "host/simgpu/texture/texel.h"
@@ -23,7 +23,7 @@ T get(Ctx& c, Place place, unsigned lane) {
   return value;
 }
 
-// An access of one lane.
+// The access of one lane.
 struct Access {
   Ctx& c;
   const SurfaceForm& form;
@@ -43,7 +43,7 @@ struct Access {
   }
 };
 
-// A null `memory` gives zeros.
+// If `memory` is null, the result is zeros.
 void load(const Access& access, const std::byte* memory) {
   const SurfaceForm& form = access.form;
   for (unsigned k = 0; k < form.count; ++k) {

@@ -1,4 +1,4 @@
-// The choice of the instruction set whose table is used. See table.h.
+// Selects the instruction set whose table is used.
 #include "host/simgpu/vm/table.h"
 
 #include <cstdlib>
@@ -8,7 +8,7 @@ namespace simgpu {
 namespace {
 
 #ifndef SIMGPU_BASE_ONLY
-// The best table of this processor, up to `wanted`.
+// Returns the best table that this processor supports, but none better than `wanted`.
 const Table* choose_newer(std::string_view wanted) {
   __builtin_cpu_init();
   const bool has_v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

@@ -1,9 +1,9 @@
-// The opcode table. A row is a mnemonic with its allowed types and words and its handlers. An opcode with a row is
-// lowered operand by operand; memory, control and calls have functions in lower_*.cc instead. To add a scalar opcode,
-// add a row.
+// The opcode table. A row has a mnemonic, the allowed types and words, and the handlers. An opcode with a row is
+// lowered operand by operand. Memory, control and call instructions have functions in lower_*.cc instead. To add a
+// scalar opcode, add a row.
 //
-// Rows lie beside the handlers in ops/, which are compiled for several instruction sets. table() is the processor's
-// best, or the one that IVGPU_SIMGPU_ISA names (base, v3, v4).
+// The rows are next to the handlers in ops/, which are compiled for several instruction sets. table() returns the best
+// table for the processor, or the one that IVGPU_SIMGPU_ISA names (base, v3, v4).
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace simgpu {
 
 struct Row {
   const char* name;
-  // A letter per operand: d destination and t source of the first type, D and T the same at twice the width. u and U:
-  // source and destination of 32 bits; p and P: source and destination predicate. i: constant; k: carry flag (not
-  // written).
+  // One letter per operand. d and t are a destination and a source of the first type, D and T the same with twice the
+  // width. u and U are a source and a destination of 32 bits, p and P a source and a destination predicate. i is a
+  // constant, and k the carry flag, which the text of the instruction does not contain.
   const char* signature;
   const char* types;  // allowed first types, separated by blanks
   const char* words;  // allowed words
@@ -29,17 +29,17 @@ struct Rows {
   const Row* end = nullptr;
 };
 
-// Handlers that the lowering selects by kind, not by mnemonic. Null: no such form.
+// Handlers that the lowering selects by kind instead of by mnemonic. Null means that the variant does not exist.
 struct Table {
-  Rows rows[11];  // one per file of ops/, in any order, since no form has two rows
+  Rows rows[11];  // one per file of ops/; the order is irrelevant, since no variant has two rows
   Handlers (*convert)(ptx::Type to, ptx::Type from, const Form& form);
-  Handlers (*byte_pair)(ptx::Type to);                        // two floats to 8-bit floats
-  Handlers (*cut)(const Form& form);                          // a float to the 19 bits of tf32
-  Handlers (*move)(unsigned size);                            // lanes of `size` bytes
-  Handlers (*resize)(unsigned to, unsigned from, bool sign);  // between register sizes
+  Handlers (*byte_pair)(ptx::Type to);                        // converts two floats to two 8-bit floats
+  Handlers (*cut)(const Form& form);                          // converts a float to the 19 bits of tf32
+  Handlers (*move)(unsigned size);                            // moves lanes of `size` bytes
+  Handlers (*resize)(unsigned to, unsigned from, bool sign);  // converts between register sizes
   Handlers (*compare)(Word comparison, ptx::Type type);
   Handlers (*select)(unsigned size);
-  Handlers (*predicate)(Word operation);  // and, or, xor; none: not
+  Handlers (*predicate)(Word operation);  // and, or, xor; Word::none: not
   Handlers (*load)(ptx::Type memory, unsigned lane_size, bool windowed, unsigned address_size);
   Handlers (*store)(ptx::Type memory, unsigned lane_size, bool windowed, unsigned address_size);
   Handlers (*load_param)(ptx::Type memory, unsigned lane_size);

@@ -1,4 +1,4 @@
-// Texture instructions, lane after lane. See texture.h.
+// Texture instructions, one lane after another.
 #include "host/simgpu/vm/texture.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ T* lanes(Ctx& c, Place place) {
   return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// The operands of an instruction by their number.
+// Accesses the operands of an instruction by their number.
 class Operands {
  public:
   Operands(Ctx& c, const Ins* i) : c_(c), first_(c.code->extra.data() + i->index) {}

@@ -1,4 +1,4 @@
-// What kernels ask about texture and surface objects (txq, suq, istypep), lane after lane. See texture.h.
+// The queries of kernels for texture and surface objects (txq, suq, istypep), one lane after another.
 #include <bit>
 
 #include "host/simgpu/vm/objects.h"
@@ -13,7 +13,7 @@ T* lanes(Ctx& c, Place place) {
   return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// Slices, or layers. What has neither has no depth.
+// Returns the number of slices or layers; 0 if the image has neither.
 std::uint32_t depth_of(const Image& image, const Level& level) {
   switch (image.geometry) {
     case Geometry::D3:
@@ -24,7 +24,7 @@ std::uint32_t depth_of(const Image& image, const Level& level) {
   }
 }
 
-// A level that the image lacks has no size.
+// The sizes of a level that the image lacks are 0.
 std::uint32_t answer_of(const Image& image, Query query, std::uint32_t number) {
   if (number >= image.levels.size()) return 0;
   const Level& level = image.levels[number];

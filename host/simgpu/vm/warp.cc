@@ -1,4 +1,4 @@
-// The paths of a warp: which runs next, how far, and how they meet again. See state.h.
+// The paths of a warp: selects the path to run, runs it for a limited time, and merges paths.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -8,10 +8,10 @@
 namespace simgpu {
 namespace {
 
-// Backward branches until other warps get their turn. An instruction through which lanes may wait for each other costs
-// 64 of them (ops/memory.cc, ops/atomic.cc), so that a loop that waits is left soon.
+// The number of backward branches after which another warp runs. An instruction through which lanes may wait for each
+// other costs 64 branches (ops/memory.cc, ops/atomic.cc), so that the warp soon switches from a loop that waits.
 constexpr std::int64_t slice_fuel = 4096;
-// Slices after which parted lanes take turns even though none seems to wait for another.
+// Diverged lanes alternate after this number of slices, even if no lane appears to wait for another.
 constexpr std::uint32_t patience = 16;
 
 bool runs_before(const Path& a, const Path& b) {
@@ -30,7 +30,8 @@ Path* choose(Warp& warp) {
   return best;
 }
 
-// The place ahead at which another path of the same frame stands: reaching it, the two become one.
+// Returns the next instruction at which another path of the same frame waits: when this path reaches it, the two paths
+// merge.
 const Ins* limit_of(const Warp& warp, const Path& path) {
   const std::vector<Ins>& body = path.frame->code->body;
   std::size_t limit = body.size();
@@ -56,7 +57,8 @@ void enter(Worker& worker, Warp& warp, Path& path) {
   if (c.code != &code) {
     c.code = &code;
     c.windows = windows_of(worker, code);
-    c.base[1] = const_cast<std::byte*>(code.constants.data()->bytes);  // never written: no destination is a constant
+    // never written, since no destination is a constant
+    c.base[1] = const_cast<std::byte*>(code.constants.data()->bytes);
   }
   c.base[0] = path.frame->registers;
   c.local_base = path.frame->local_base;

@@ -1,4 +1,4 @@
-// See program.h: texts parsed, held against the versions that are served, and made one program step by step.
+// Parses texts, checks their versions, and links them into a program step by step.
 #include "host/simgpu/vm/link/link.h"
 
 #include "host/simgpu/ptx/parser.h"
@@ -6,7 +6,7 @@
 namespace simgpu {
 namespace {
 
-constexpr unsigned newest_version = 99;  // of the PTX language: all of 9
+constexpr unsigned newest_version = 99;  // PTX language version times ten: all versions 9.x
 constexpr unsigned newest_target = 120;
 
 void check_version(const ptx::Module& module) {

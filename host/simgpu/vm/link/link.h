@@ -1,4 +1,4 @@
-// The linker's steps in order, internal to link*.cc. Each needs the steps before it and throws ptx::Error and
+// The linker's steps in their order. Internal to link*.cc. A step requires the previous steps, and throws ptx::Error or
 // LoadFailure.
 #pragma once
 
@@ -6,17 +6,17 @@
 
 namespace simgpu {
 
-inline constexpr std::uint32_t max_local = 512 * 1024;  // per thread, as on the device
+inline constexpr std::uint32_t max_local = 512 * 1024;  // bytes per thread, as on a device
 
 // link_names.cc: creates symbols and plans for all definitions, and resolves names.
 void define_names(Program& program);
 
 // link_memory.cc: lays out frames, parameters and variables, and writes initial values. The program owns the memory
-// once allocated, even if a later step fails.
+// once it is allocated, even if a later step fails.
 void plan_functions(Unit& unit);
 void place_memory(Program& program, AddressSpace& space);
 
-// link_kernels.cc: sums each kernel's requirements over its callees. Functions must be lowered.
+// link_kernels.cc: adds up the requirements of each kernel and its callees. All functions must have been lowered.
 void describe_kernels(Program& program);
 
 }  // namespace simgpu

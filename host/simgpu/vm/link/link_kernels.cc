@@ -1,5 +1,5 @@
-// A kernel with everything that it calls: the stack and shared memory that it needs, and the description that a launch
-// reads. See link.h.
+// Computes the stack and shared memory that a kernel needs together with its callees, and the description that a launch
+// reads.
 #include <algorithm>
 
 #include "host/simgpu/vm/link/link.h"
@@ -7,8 +7,8 @@
 namespace simgpu {
 namespace {
 
-// For functions that call themselves, are called through an address or take room by alloca: how deep is not known
-// beforehand.
+// Stack bytes for functions that call themselves, that are called through an address, or that use alloca: the depth of
+// their stack is not known before they run.
 constexpr std::uint32_t unknown_stack = 32768;
 
 class Kernels {
@@ -31,7 +31,7 @@ class Kernels {
  private:
   struct Need {
     std::uint32_t stack = 0;
-    bool unknown = false;  // recursion or calls through addresses
+    bool unknown = false;  // the kernel has recursion or calls through addresses
     bool shared = false;
     bool prints = false;
     bool allocates = false;
@@ -52,7 +52,8 @@ class Kernels {
     });
   }
 
-  // Bounded by the number of functions: one that is already on the way is recursion.
+  // The recursion depth is bounded by the number of functions, because a function that is already being visited counts
+  // as recursion.
   Need need_of(const Plan& plan) {
     if (const auto known = needs_.find(plan.code); known != needs_.end()) return known->second;
     Need need;
@@ -75,7 +76,8 @@ class Kernels {
     return needs_[plan.code] = need;
   }
 
-  // A compiler spills what a block of the size that it is told of has no room for. 0 threads: it is told of none.
+  // Estimates a kernel's registers. A compiler spills registers to fit a block of the declared size. 0 threads: no size
+  // is declared.
   static int registers_of(const Code& code, std::uint32_t threads) {
     constexpr std::uint32_t of_a_processor = 65536, least = 16, most = 255, step = 8;
     const std::uint32_t alive = std::clamp((code.live_registers + 2 * step - 1) / step * step, least, most);

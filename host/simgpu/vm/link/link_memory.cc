@@ -1,5 +1,5 @@
-// The places of a program's variables (device memory, shared memory, frames, parameters), and their initial values. See
-// link.h.
+// Assigns addresses to the variables of a program (device memory, shared memory, frames, parameters) and writes their
+// initial values.
 #include <cstring>
 
 #include "host/simgpu/vm/link/link.h"
@@ -52,8 +52,8 @@ class Places {
     if (size >> 40 != 0) throw LoadFailure{CUDA_ERROR_OUT_OF_MEMORY, "the module's variables are too large"};
   }
 
-  // Variables within functions that are not in a frame. Shared ones of a .func must lie at the same place for every
-  // kernel.
+  // Places variables that are declared in a function but are not part of its frame. A shared variable of a .func must
+  // have the same offset in every kernel.
   void place_inner(Plan& plan, std::uint64_t& size) {
     for (Symbol& symbol : plan.variables) {
       if (symbol.space == ptx::Space::Global || symbol.space == ptx::Space::Const) place_absolute(symbol, size);

@@ -1,5 +1,4 @@
-// Names across the texts of a program: which text defines a name, and where a name that is only declared leads. See
-// link.h.
+// Resolves names across the texts of a program: finds the text that defines a name which another text only declares.
 #include "host/simgpu/vm/link/link.h"
 #include "host/simgpu/vm/windows.h"
 
@@ -27,8 +26,8 @@ class Names {
     }
   }
 
-  // Names that a text only declares: from another text, or from the driver. A name without a definition is an error
-  // only where it is used.
+  // Resolves the names that a text only declares. Another text or the driver must define them. A missing definition is
+  // an error only if the name is used.
   void resolve(Unit& unit) {
     for (const ptx::Variable& variable : unit.module.variables) {
       if (!resolve_name(unit, variable.name) && program_.alone) leave_to_others(unit, variable);
@@ -40,7 +39,7 @@ class Names {
       const auto found = unit.names.find(target);
       if (found != unit.names.end()) unit.names[alias] = found->second;
     }
-    // Of several weak definitions, or a weak and a strong one, all texts use the same.
+    // If a name has several weak definitions, or a weak and a strong one, all texts use the same definition.
     for (auto& [name, symbol] : unit.names) {
       const auto found = global_.find(name);
       if (found != global_.end() && linkage_of(*symbol) != ptx::Linkage::Static) symbol = found->second.symbol;
@@ -98,7 +97,7 @@ class Names {
     if (!unit.names.emplace(function.name, &added).second) {
       throw ptx::Error(function.line, "'" + std::string(function.name) + "' is defined twice");
     }
-    // A kernel of internal linkage is still found by its name.
+    // A kernel can be looked up by name even if its linkage is internal.
     publish(function.name, function.linkage, function.line, added);
     Plan& plan = unit.plans.emplace_back();
     plan.function = &function;
@@ -110,7 +109,7 @@ class Names {
     return symbol.kind == Symbol::Kind::Function ? symbol.function->linkage : symbol.variable->linkage;
   }
 
-  // False: no text here defines it, and the driver does not supply it.
+  // Returns false if neither a text of the program nor the driver defines the name.
   bool resolve_name(Unit& unit, std::string_view name) {
     if (unit.names.count(name) != 0) return true;
     if (const auto found = global_.find(name); found != global_.end()) {

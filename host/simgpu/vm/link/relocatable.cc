@@ -1,4 +1,4 @@
-// See relocatable.h: the steps of a program's linking that need neither the other texts nor device memory.
+// Runs the steps of linking that need neither the other texts nor device memory.
 #include "host/simgpu/vm/link/relocatable.h"
 
 #include <set>
@@ -22,7 +22,7 @@ void list_definitions(Relocatable& text, const Unit& unit) {
   }
 }
 
-// Names in initial values lead to other texts as those in code do.
+// Lists the symbols of other texts that initial values refer to.
 void list_relocations(std::set<std::string>& needed, const Unit& unit, const ptx::Variable& variable) {
   for (const ptx::Relocation& relocation : variable.relocations) {
     const auto found = unit.names.find(relocation.symbol);

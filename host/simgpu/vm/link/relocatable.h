@@ -1,5 +1,5 @@
-// A PTX text before linking: the names that it defines and needs. The driver's linker calls
-// (host/simgpu/api/module/link.cc) use it.
+// A PTX text before linking: the names that the text defines and needs. The linker calls of the driver use it
+// (host/simgpu/api/module/link.cc).
 #pragma once
 
 #include <cuda.h>
@@ -11,14 +11,14 @@ namespace simgpu {
 
 struct Relocatable {
   CUresult code = CUDA_SUCCESS;
-  std::string log;  // why it failed: "line 12: ..."
+  std::string log;  // reason of the failure: "line 12: ..."
 
   std::vector<std::string> defined;  // visible to other texts
-  std::vector<std::string> weak;     // same, but duplicate definitions are allowed
-  std::vector<std::string> needed;   // used here and defined elsewhere, without duplicates
+  std::vector<std::string> weak;     // visible to other texts, and duplicate definitions are allowed
+  std::vector<std::string> needed;   // names that the text uses and another text must define, without duplicates
 };
 
-// Compiles the text, so it finds all errors except link errors. Needs no device.
+// Compiles the text to find all its errors except link errors. The function needs no device.
 Relocatable examine(const std::string& text);
 
 }  // namespace simgpu

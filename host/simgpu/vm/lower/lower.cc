@@ -1,5 +1,5 @@
-// The frame of the lowering: a function's body instruction by instruction, guards, branch targets, and the emission of
-// the interpreter's instructions. See lower.h.
+// The framework of the lowering: processes the body of a function instruction by instruction, resolves guards and
+// branch targets, and emits instructions for the interpreter.
 #include "host/simgpu/vm/lower/lower.h"
 
 #include <atomic>
@@ -72,8 +72,8 @@ void Lowering::one_instruction(const ptx::Instruction& instruction) {
 }
 
 void Lowering::patch_targets() {
-  // Branches over a guarded instruction at the very end lead to a return that the body has, because a label or a guard
-  // there makes the parser add one.
+  // A branch past a guarded last instruction has a valid target: if a label or a guard ends the body, the parser adds a
+  // return.
   for (const Patch& patch : patches_) {
     if (patch.target >= starts_.size()) throw ptx::Error(function_.line, "a label stands behind the last instruction");
     ins(patch.ins).index = starts_[patch.target];

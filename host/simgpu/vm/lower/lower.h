@@ -1,5 +1,5 @@
-// Lowers the body of a PTX function to interpreter instructions. Internal to lower*.cc, each of which lowers a family
-// of opcodes with the operations below.
+// Lowers the body of a PTX function to instructions of the interpreter. Internal to lower*.cc: each of these files
+// lowers a family of opcodes, with the operations declared below.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@
 
 namespace simgpu {
 
-// A source operand: a register, or equal bits for all lanes.
+// A source operand: a register, or a constant with the same bits for all lanes.
 struct Value {
   bool constant = false;
-  std::uint8_t size = 4;  // bytes of a lane; 0: a predicate
+  std::uint8_t size = 4;  // bytes per lane; 0: a predicate
   std::uint32_t reg = 0;
   std::uint64_t bits = 0;
 };
@@ -48,7 +48,7 @@ class Lowering {
   void allow(const char* words) const;
 
   // ---- emission
-  std::uint32_t emit(Handlers handlers);  // fails as not served if the handlers are null
+  std::uint32_t emit(Handlers handlers);  // fails as not supported if the handlers are null
   Ins& ins(std::uint32_t at) { return code_.body[at]; }
   void read(std::uint32_t at, Field field, const Value& value);
   void write(std::uint32_t at, Field field, std::uint32_t reg, bool partial = false);
@@ -65,7 +65,7 @@ class Lowering {
   Value source(const ptx::Operand& operand, ptx::Type type);
   Value source_bits(const ptx::Operand& operand, unsigned size, ptx::Type type);
   Value literal(const ptx::Operand& operand, unsigned size, ptx::Type type) const;
-  Value predicate(const ptx::Operand& operand);  // with its negation applied
+  Value predicate(const ptx::Operand& operand);  // the operand with its negation applied
   Value any_register(const ptx::Operand& operand);
   std::uint32_t destination(const ptx::Operand& operand, unsigned size);
   Value resized(const Value& value, unsigned size, bool sign);
@@ -74,7 +74,7 @@ class Lowering {
   Value address_of(const Symbol& symbol, std::int64_t offset, unsigned size);
   const Symbol& symbol_of(const ptx::Operand& operand) const;
   std::uint32_t find_label(std::string_view name) const;
-  // Finds a label or prototype, innermost scope first.
+  // Looks up a label or prototype, starting with the innermost scope.
   template <class Map>
   const typename Map::mapped_type* find_scoped(const Map& map, std::string_view name) const {
     for (std::uint32_t scope = in().scope;; scope = function_.scopes[scope]) {
@@ -86,7 +86,7 @@ class Lowering {
 
   // ---- families
   void generic();
-  void by_row();  // fails as not served if no row matches
+  void by_row();  // fails as not supported if no row of the opcode table matches
   bool try_row(const Row& row);
   void with_row(const Row& row, Handlers handlers);
   std::uint32_t mode_flags() const;
@@ -239,18 +239,19 @@ class Lowering {
 
   const ptx::Instruction* in_ = nullptr;
   Form form_;
-  bool control_ = false;     // the instruction cannot be guarded; branch around it
-  bool guard_used_ = false;  // the instruction handles its guard itself
+  bool control_ = false;     // the instruction cannot be guarded, so its guard becomes a branch around it
+  bool guard_used_ = false;  // the instruction evaluates its guard itself
   std::vector<VirtualRegister> registers_;
   std::vector<Reference> references_;
   std::map<std::pair<std::uint64_t, unsigned>, Place> constants_;
   std::map<Special, std::uint32_t> fixed_specials_;
-  std::map<std::uint32_t, std::array<std::uint32_t, 2>> halves_;  // halves of 128-bit registers
+  // the two registers that hold a 128-bit register's halves
+  std::map<std::uint32_t, std::array<std::uint32_t, 2>> halves_;
   std::uint32_t carry_ = ~0U;
-  std::vector<std::uint32_t> starts_;  // first instruction of each PTX instruction
+  std::vector<std::uint32_t> starts_;  // index of the first instruction emitted for each PTX instruction
   struct Patch {
     std::uint32_t ins;
-    std::uint32_t target;  // PTX instruction
+    std::uint32_t target;  // index of a PTX instruction
   };
   std::vector<Patch> patches_;
 };

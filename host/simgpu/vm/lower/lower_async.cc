@@ -1,4 +1,4 @@
-// Barriers in shared memory, asynchronous copies, and addresses within a cluster. See lower.h.
+// Lowers barriers in shared memory, asynchronous copies, and addresses within a cluster.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower/lower.h"
 #include "host/simgpu/vm/rights.h"
@@ -10,7 +10,7 @@ using ptx::Space;
 using ptx::Type;
 using Kind = ptx::Operand::Kind;
 
-// The generic address of a place in global or shared memory, its offset added.
+// Returns the generic address of an operand in global or shared memory, including the operand's offset.
 Value Lowering::generic_address(const ptx::Operand& operand, Space space) {
   const Target at = target(operand, space);
   if (at.windowed && at.space != space_shared) not_served();
@@ -42,7 +42,7 @@ void Lowering::mbarrier() {
   mbarrier_step(MbarrierStep::Expect, space, 0);
 }
 
-// `first`: how many operands stand before the address.
+// `first` is the number of operands before the address.
 void Lowering::mbarrier_step(MbarrierStep step, Space space, std::size_t first) {
   expect_operands(first + 1, first + 2);
   const Value address = generic_address(operand(first), space);
@@ -62,7 +62,7 @@ void Lowering::mbarrier_step(MbarrierStep step, Space space, std::size_t first) 
   }
 }
 
-// try_wait may wait a while before it answers; here it answers at once.
+// PTX allows try_wait to wait before it returns. In the simulation it returns at once.
 void Lowering::mbarrier_test(Space space) {
   expect_operands(3, 4);
   const bool parity = form_.has(Word::parity);
@@ -84,7 +84,8 @@ void Lowering::cp() {
   if (form_.has(Word::prefetch)) return form_.has(Word::bulk) ? expect_operands(2, 3) : not_served();
   if (form_.has(Word::commit_group) || form_.has(Word::wait_group) || form_.has(Word::wait_all)) return;
   if (form_.has(Word::bulk)) return bulk_copy();
-  // An arrival when earlier copies are done: they are. Without .noinc the barrier also waits for one more: no change.
+  // The instruction arrives at the barrier when earlier copies are done, and copies are always done here. Without
+  // .noinc, it also raises the expected arrivals by one, which cancels the arrival.
   if (form_.has(Word::mbarrier)) {
     if (!form_.has(Word::noinc)) return expect_operands(1, 1);
     return mbarrier_step(MbarrierStep::Arrive, form_.has(Word::shared) ? Space::Shared : Space::Generic, 0);
@@ -103,7 +104,7 @@ void Lowering::cp() {
   read(at, Field::C, given);
 }
 
-// The fourth operand: the number of bytes of the source that count, or a predicate for none.
+// The fourth operand is the number of source bytes to copy, or a predicate that skips the source.
 Value Lowering::copied_bytes(std::uint64_t size) {
   const Value all = constant_value(size, 4);
   if (in().operands.size() < 4) return all;
@@ -121,7 +122,8 @@ void Lowering::bulk_copy() {
   add_bulk_operands(bulk_copy_handler(), outwards);
 }
 
-// Shared memory is reduced into that of another block or into global memory, never the other way.
+// Bulk reductions go from shared memory to shared memory of another block or to global memory, never in the other
+// direction.
 void Lowering::bulk_reduction() {
   const bool outwards = form_.has(Word::bulk_group);
   if (!form_.has(Word::bulk) || !form_.has(Word::shared) || outwards == form_.has(Word::mbarrier)) not_served();
@@ -129,10 +131,10 @@ void Lowering::bulk_reduction() {
   add_bulk_operands(bulk_reduction_handler(atomic_operation(), form_.type()), outwards);
 }
 
-// To global memory a copy completes a group, which has no operand; else it completes bytes at an mbarrier.
+// A copy to global memory completes a group, which is not an operand. Any other copy completes bytes at an mbarrier.
 void Lowering::add_bulk_operands(Handlers handlers, bool outwards) {
   if (in().operands.size() < (outwards ? 3U : 4U)) expect_operands(outwards ? 3 : 4, 5);
-  const bool inside = !form_.has(Word::global);  // from shared memory to shared memory
+  const bool inside = !form_.has(Word::global);  // both operands are in shared memory
   const Value into = generic_address(operand(0), outwards ? Space::Global : Space::Shared);
   const Value from = generic_address(operand(1), outwards || inside ? Space::Shared : Space::Global);
   const Value size = source_bits(operand(2), 4, Type::U32);
@@ -192,8 +194,8 @@ void Lowering::red_async() {
 
 // ---- clusters -------------------------------------------------------------------------------------------------------
 
-// The same place in another block of the cluster. Offsets in shared memory and generic addresses hold the rank in the
-// same bits.
+// Computes the address of the same variable in another block of the cluster. Offsets in shared memory and generic
+// addresses hold the rank in the same bits.
 void Lowering::mapa() {
   expect_operands(3, 3);
   const unsigned size = ptx::size_of(form_.type());

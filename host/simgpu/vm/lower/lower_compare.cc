@@ -1,4 +1,4 @@
-// Comparisons, selection by their results, and logic of predicates. See lower.h.
+// Lowers comparisons, selections by predicates, and logic of predicates.
 #include <bit>
 
 #include "host/simgpu/vm/lower/lower.h"
@@ -45,7 +45,7 @@ Value Lowering::half_of(const Value& pair, bool upper) {
   return resized(shifted, 2, false);
 }
 
-// The lower halves' predicate and the upper's.
+// Returns the predicate of the lower halves and that of the upper halves.
 std::array<Value, 2> Lowering::compared_pairs(Word word, Type type, std::size_t first) {
   const Type part = type == Type::F16x2 ? Type::F16 : Type::Bf16;
   const Value a = source(operand(first), type);
@@ -54,7 +54,7 @@ std::array<Value, 2> Lowering::compared_pairs(Word word, Type type, std::size_t 
   return {low, compared_values(word, part, half_of(a, true), half_of(b, true))};
 }
 
-// .and/.or/.xor with a third operand.
+// Applies .and, .or or .xor with the third operand, if the instruction has one of them.
 Value Lowering::combined(const Value& bits, std::size_t third) {
   for (const Word word : {Word::and_, Word::or_, Word::xor_}) {
     if (form_.has(word)) return emit_temp(0, table_.predicate(word), {bits, predicate(operand(third))});
@@ -98,7 +98,7 @@ void Lowering::setp() {
 
 namespace {
 
-// The value that `set` writes for true: one in a float's format, all ones in an integer's.
+// Returns the bits that `set` writes for true: 1.0 for a float type, all ones for an integer type.
 std::uint64_t truth(Type type) {
   switch (type) {
     case Type::F32: return std::bit_cast<std::uint32_t>(1.0F);
@@ -125,7 +125,7 @@ void Lowering::set() {
           {constant_value(truth(to), size), constant_value(0, size), bits});
 }
 
-// Each half's answer stands in its half, for every type of the result.
+// The result of each half is written to the same half, for every result type.
 void Lowering::set_pair() {
   const std::array<Value, 2> bits = compared_pairs(comparison(), form_.type(1), 1);
   const Type to = form_.type(0);
@@ -161,7 +161,7 @@ void Lowering::slct() {
   emit_to(destination(operand(0), size), table_.select(size), {a, b, p});
 }
 
-// Logic of predicates; of numbers it has rows.
+// Lowers logic of predicates. Logic of integers has rows in the opcode table.
 void Lowering::logic() {
   const bool unary = in().opcode == "not";
   if (form_.type() != Type::Pred) return by_row();

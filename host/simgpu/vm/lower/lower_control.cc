@@ -1,4 +1,4 @@
-// Branches, calls, barriers and the operations between lanes. See lower.h.
+// Lowers branches, calls, barriers and operations between lanes.
 #include "host/simgpu/vm/lower/lower.h"
 
 namespace simgpu {
@@ -33,7 +33,7 @@ void Lowering::brx() {
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
-// Arguments and results are variables of the parameter space in the caller's frame.
+// Arguments and results are variables of the param space in the caller's frame.
 std::vector<Piece> Lowering::pieces(const ptx::Operand& list, bool results) {
   std::vector<Piece> all;
   for (const ptx::Operand& part : list.parts) {
@@ -126,7 +126,8 @@ void Lowering::barrier() {
                                                                 : 4)
                                      : static_cast<std::uint16_t>(form_.has(Word::arrive));
   const std::size_t first = reduces ? 1 : 0;
-  const std::size_t last = in().operands.size() - (reduces ? 1 : 0);  // one past the barrier's number and its count
+  // index of the operand after the barrier's number and thread count
+  const std::size_t last = in().operands.size() - (reduces ? 1 : 0);
   expect_operands(first + 1 + (reduces ? 1 : 0), first + 2 + (reduces ? 1 : 0));
   const Value id = source_bits(operand(first), 4, Type::U32);
   const bool counted = last - first == 2;

@@ -1,4 +1,4 @@
-// Conversions between types. See lower.h.
+// Lowers conversions between types.
 #include <algorithm>
 
 #include "host/simgpu/vm/lower/lower.h"
@@ -14,7 +14,7 @@ unsigned carrier(Type type) { return std::max(2U, ptx::size_of(type)); }
 
 }  // namespace
 
-// The source as a register of its own type's size; bytes extended to sixteen bits.
+// Returns the source in a register of the type's size. 8-bit values are extended to 16 bits.
 Value Lowering::natural(const Value& value, Type type) {
   const Value fitted = resized(value, carrier(type), ptx::is_signed(type));
   if (ptx::size_of(type) != 1) return fitted;
@@ -22,7 +22,7 @@ Value Lowering::natural(const Value& value, Type type) {
   return emit_temp(2, table_.convert(Type::B8, extension, form_), {fitted});
 }
 
-// Into the destination, whose register may be wider than the type.
+// Writes the value to the destination, whose register may be wider than the type.
 void Lowering::put_converted(const Value& value, Type type) {
   const Value target = any_register(operand(0));
   if (target.size < value.size) fail("register " + std::string(operand(0).name) + " is too narrow for " + shown(in()));
@@ -31,15 +31,15 @@ void Lowering::put_converted(const Value& value, Type type) {
   emit_to(target.reg, handlers, {value});
 }
 
-// Between halves and anything but floats of 32 and 64 bits there is a step: doubles hold every half and every integer
-// that can become one.
+// Conversions between halves and other types, except f32 and f64, have an intermediate step: a double holds every half
+// exactly, and every integer that a half can represent.
 Value Lowering::through_double(const Value& value, Type from) {
   Form form;
   form.words.set(static_cast<std::size_t>(Word::rn));
   return emit_temp(8, table_.convert(Type::F64, from, form), {value});
 }
 
-// cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
+// In cvt.rn.f16x2.f32 d, a, b the value a becomes the upper half.
 void Lowering::cvt_pair() {
   if (form_.type(1) != Type::F32) return cvt_bytes();
   expect_operands(3, 3);
@@ -55,7 +55,7 @@ void Lowering::cvt_pair() {
   emit_to(destination(operand(0), 4), row("or", Type::B32), {high, wide[1]});
 }
 
-// Pairs of floats of eight bits: from and to pairs of halves, and from two singles as above.
+// Converts pairs of 8-bit floats from and to pairs of halves, and from two singles.
 void Lowering::cvt_bytes() {
   const Type to = form_.type(0);
   const Type from = form_.type(1);
@@ -105,7 +105,7 @@ void Lowering::cvt() {
   }
   const Value target = any_register(operand(0));
   if (ptx::is_half(from) && !ptx::is_float(to)) {
-    // A NaN's result follows the rule for singles.
+    // The conversion goes through singles, so that a NaN has the result that the rule for singles gives.
     value = emit_temp(4, table_.convert(Type::F32, from, Form{}), {value});
     from = Type::F32;
   } else if (ptx::is_half(from) && ptx::is_half(to)) {

@@ -1,5 +1,5 @@
-// Instructions that a whole warp executes on matrices in its registers: mma, wmma, ldmatrix, stmatrix, movmatrix. See
-// lower.h.
+// Lowers instructions that a whole warp executes on matrices in its registers: mma, wmma, ldmatrix, stmatrix,
+// movmatrix.
 #include "host/simgpu/vm/lower/lower.h"
 #include "host/simgpu/vm/matrix/matrix_forms.h"
 
@@ -22,14 +22,14 @@ Space space_of(Suffixes& suffixes, bool global) {
   return global && suffixes.take("global") ? Space::Global : Space::Generic;
 }
 
-// False when the suffixes name no bits to count, or both or neither way of combining them.
+// Returns false if the suffixes lack popc, or do not select exactly one of `and` and `xor`.
 bool take_operation(Suffixes& suffixes, std::uint8_t& options) {
   const bool both = suffixes.take("and");
   if (both) options |= matrix::product_of_and;
   return suffixes.take("popc") && both != suffixes.take("xor");
 }
 
-// The rounding's number in Ins::flags.
+// Returns the rounding mode as Ins::flags encodes it.
 std::uint8_t take_rounding(Suffixes& suffixes) {
   if (suffixes.take("rm")) return 1;
   if (suffixes.take("rp")) return 2;
@@ -37,7 +37,7 @@ std::uint8_t take_rounding(Suffixes& suffixes) {
   return 0;
 }
 
-// The suffixes of a product behind its opcode; false when they make none.
+// Reads the suffixes of a product; returns false if they are not valid together.
 bool take_product(Suffixes& suffixes, ProductKind kind, Product& product) {
   const std::vector<Element>& types = suffixes.types;
   if (suffixes.shape == matrix::no_shape || suffixes.columns.size() != 2) return false;

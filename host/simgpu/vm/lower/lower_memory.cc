@@ -1,4 +1,4 @@
-// Loads, stores and atomics: the parts of an address, and its space. See lower.h.
+// Lowers loads, stores and atomics: separates the parts of an address and determines its state space.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower/lower.h"
 #include "host/simgpu/vm/rights.h"
@@ -31,7 +31,7 @@ Lowering::Target Lowering::register_target(const Value& base, std::int64_t offse
   }
   if (base.size != 4 && base.size != 8) fail("an address needs a register of 32 or 64 bits");
   target.windowed = true;
-  // The parameters of a .func lie in its frame.
+  // The parameters of a .func are in its frame, which is local memory.
   const bool local = space == Space::Local || (space == Space::Param && !function_.entry);
   target.space = space == Space::Shared ? space_shared : local ? space_local : space_param;
   return target;
@@ -84,7 +84,7 @@ void Lowering::access_flags(std::uint32_t at, const Target& target, unsigned cou
   if (!target.windowed) ins.window = code_.windows++;
 }
 
-// 128 bits are loaded and stored as two words of 64, in one access as every vector of that size.
+// 128 bits are loaded and stored as a vector of two 64-bit words, in one access like every vector of that size.
 Type Lowering::element_type() const {
   if (form_.type() != Type::B128) return form_.type();
   if (vector_count() != 1) not_served();
@@ -135,7 +135,7 @@ std::vector<Value> Lowering::stored_values(Type type) {
 }
 
 void Lowering::ld() {
-  if (in().operands.size() < 2) expect_operands(2, 2);  // a cache policy may follow and changes nothing
+  if (in().operands.size() < 2) expect_operands(2, 2);  // a cache policy may follow; it has no effect
   const Type type = element_type();
   const Target from = target(operand(1), form_space());
   const std::vector<std::uint32_t> registers = loaded_registers(type);
@@ -189,7 +189,8 @@ Word Lowering::atomic_operation() const {
   return operation;
 }
 
-// Atomics take generic addresses only: those of shared memory are moved into its window. A vector is as many atomics.
+// Atomic handlers take only generic addresses, so addresses of shared memory are converted. A vector becomes several
+// atomics.
 void Lowering::atomic(bool result) {
   if (form_.has(Word::async) || form_.has(Word::mbarrier)) not_served();
   const Word operation = atomic_operation();
@@ -234,7 +235,7 @@ void Lowering::one_atomic(Word operation, const Value& address, const ptx::Opera
 
 void Lowering::nothing() {}
 
-// A policy is opaque, and every access with one is an access without: there is no cache to manage.
+// The simulation has no cache, so every policy has the same opaque value, and accesses ignore it.
 void Lowering::createpolicy() {
   constexpr std::uint64_t policy = 1;
   if (form_.type() != Type::B64) not_served();
@@ -252,9 +253,9 @@ void Lowering::createpolicy() {
   emit_to(d, table_.move(8), {constant_value(policy, 8)});
 }
 
-// Hints about a line of the cache. `discard` leaves the memory undefined, so it may stay as it is.
+// Hints for a cache line have no effect. `discard` leaves the memory undefined, so the memory may keep its contents.
 void Lowering::cache_line() {
-  constexpr std::int64_t line = 128;  // the only size that PTX has
+  constexpr std::int64_t line = 128;  // the only size in bytes that PTX allows
   expect_operands(2, 2);
   target(operand(0), form_space());
   if (operand(1).kind != Kind::Integer || operand(1).value != line) fail("the size of a cache line is 128");

@@ -1,4 +1,4 @@
-// Moves between registers, registers packed and taken apart, and generic addresses. See lower.h.
+// Lowers moves between registers, packing and unpacking of registers, and conversions of generic addresses.
 #include <algorithm>
 
 #include "host/simgpu/vm/lower/lower.h"
@@ -21,7 +21,7 @@ void Lowering::mov() {
   emit_to(destination(operand(0), size), table_.move(size == 1 ? 2 : size), {value});
 }
 
-// mov.b64 %rd, {%r1, %r2}: the first part is the lowest.
+// In mov.b64 %rd, {%r1, %r2} the first element becomes the lowest bits.
 void Lowering::pack() {
   const unsigned size = ptx::size_of(form_.type());
   const auto& parts = operand(1).parts;
@@ -84,7 +84,7 @@ void Lowering::cvta() {
   if (form_.type() != Type::U64) not_served();
   const Value value = source(operand(1), Type::U64);
   const std::uint32_t d = destination(operand(0), 8);
-  // A parameter of a .func lies in local memory, and its address was taken there.
+  // A parameter of a .func is in local memory, so its address is a local address.
   const bool local_param = form_.has(Word::param) && !function_.entry;
   const std::uint64_t window = local_param ? local_window : window_of(form_);
   if (window == 0) return emit_to(d, table_.move(8), {value});
@@ -101,7 +101,7 @@ void Lowering::isspacep() {
     return emit_to(d, table_.compare(Word::lt, Type::U64), {value, constant_value(shared_window, 8)});
   }
   const Value offset = emit_temp(8, row("sub", Type::U64), {value, constant_value(window, 8)});
-  // .shared alone is the block's own.
+  // .shared without ::cluster stands for the shared memory of the own block.
   const std::vector<std::string_view>& suffixes = in().suffixes;
   const bool own =
       form_.has(Word::shared) && std::find(suffixes.begin(), suffixes.end(), "shared::cluster") == suffixes.end();

@@ -1,5 +1,4 @@
-// The choice of how an opcode is lowered: by a function of its own, or by the row of the table that describes it. See
-// lower.h.
+// Selects how an opcode is lowered: by a function of its own, or by the row of the opcode table that describes it.
 #include <cstring>
 
 #include "host/simgpu/vm/lower/lower.h"

@@ -1,4 +1,4 @@
-// The operands of an instruction: sources, literals, predicates, destinations, symbols and labels. See lower.h.
+// The operands of an instruction: sources, literals, predicates, destinations, symbols and labels.
 #include <bit>
 
 #include "host/simgpu/vm/lower/lower.h"

@@ -1,4 +1,4 @@
-// Special registers by their names: the position of a thread in its grid, sizes, masks, clocks. See lower.h.
+// Maps the names of special registers to their values: the position of a thread in its grid, sizes, masks, clocks.
 #include <algorithm>
 
 #include "host/simgpu/vm/lower/lower.h"
@@ -80,7 +80,7 @@ Value Lowering::fixed_special(Special which, bool wide) {
 }
 
 Value Lowering::special(std::string_view name, unsigned size) {
-  // The only one that is a predicate.
+  // This is the only special register that is a predicate.
   if (name == "%is_explicit_cluster") {
     if (size != 0) fail("'%is_explicit_cluster' is a predicate");
     return compared_values(Word::ne, ptx::Type::U32, fixed_special(Special::IsExplicitCluster, false),

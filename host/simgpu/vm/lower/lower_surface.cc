@@ -1,4 +1,4 @@
-// Surface instructions: suld, sust and sured. See lower.h and texture.h.
+// Lowers the surface instructions suld, sust and sured.
 #include "host/simgpu/vm/lower/lower.h"
 
 namespace simgpu {
@@ -6,14 +6,14 @@ namespace simgpu {
 using ptx::Type;
 using Kind = ptx::Operand::Kind;
 
-// Every form says what an access outside does.
+// Returns the effect of an access outside the surface. Every instruction must have exactly one such suffix.
 Bounds Lowering::bounds() const {
   const bool trap = form_.has(Word::trap), clamp = form_.has(Word::clamp), zero = form_.has(Word::zero);
   if (trap + clamp + zero != 1) not_served();
   return trap ? Bounds::Trap : clamp ? Bounds::Clamp : Bounds::Zero;
 }
 
-// `values`: a list, or one value.
+// `values` is a list or a single value.
 void Lowering::surface(SurfaceForm form, std::size_t address, const ptx::Operand& values) {
   form.geometry = geometry();
   form.bounds = bounds();
@@ -68,7 +68,7 @@ void Lowering::sust() {
   surface(form, 0, operand(1));
 }
 
-// The formatted ones take their type's sign from the surface.
+// For a formatted reduction, the format of the surface determines whether values are signed.
 void Lowering::sured() {
   static constexpr std::pair<Word, SurfaceStep> steps[] = {{Word::add, SurfaceStep::Add},
                                                            {Word::min, SurfaceStep::Min},

@@ -1,4 +1,4 @@
-// Texture instructions: the forms of tex and tld4, and queries. See lower.h and texture.h.
+// Lowers the texture instructions tex and tld4, and queries.
 #include <algorithm>
 #include <initializer_list>
 
@@ -48,7 +48,8 @@ Geometry Lowering::geometry() const {
   return found->second;
 }
 
-// The number of a texture or surface object. A reference's lies in its variable.
+// Returns the number of a texture or surface object. The number of a texture or surface reference is read from its
+// variable.
 Value Lowering::object_of(const ptx::Operand& operand) {
   if (operand.kind == Kind::Symbol || operand.kind == Kind::Local) return number_in(symbol_of(operand), operand.name);
   const Value value = any_register(operand);
@@ -69,7 +70,8 @@ Value Lowering::number_in(const Symbol& symbol, std::string_view name) {
   return reg_value(number);
 }
 
-// Vectors have 1, 2 or 4 elements; one element may stand without braces. `count` of them matter, from `first` on.
+// Reads a vector of 1, 2 or 4 elements, of which `count` elements from `first` on are used. A single element may lack
+// braces.
 std::vector<Value> Lowering::vector_of(const ptx::Operand& operand, Type type, unsigned first, unsigned count) {
   if (operand.kind != Kind::List && first + count == 1) return {source(operand, type)};
   const std::size_t size = operand.parts.size();
@@ -81,7 +83,7 @@ std::vector<Value> Lowering::vector_of(const ptx::Operand& operand, Type type, u
   return values;
 }
 
-// [object, {layer, x, y, z}] as the object, three coordinates and the layer.
+// Splits [object, {layer, x, y, z}] into the object, three coordinates and the layer.
 std::vector<Value> Lowering::coordinates(const ptx::Operand& address, Type type) {
   if (address.kind != Kind::Address) fail("the object of opcode " + shown(in()) + " is missing");
   if (address.parts.size() == 3) fail("samplers apart from their textures are not served");
@@ -110,7 +112,7 @@ void Lowering::tex() {
   if (form_.type_count != 2 || (!form.numbered && form_.type(1) != Type::F32)) not_served();
   if (form.numbered && is_cube(form.geometry)) not_served();
   const Type type = form_.type(1);
-  std::vector<Value> level;  // and gradients
+  std::vector<Value> level;  // the level, or the gradients
   std::size_t next = 2;
   if (form_.has(Word::level)) {
     form.level = TextureForm::Level::Given;
@@ -147,8 +149,9 @@ void Lowering::tld4() {
   texture(form, {constant_value(0, 4)}, 2);
 }
 
-// What tex and tld4 have in common. `next` is the number of the operand behind those that the form asks for: offsets
-// may stand there. A depth to compare with may follow; no texture object here has depths.
+// Lowers the common part of tex and tld4. `next` is the number of the operand after the required ones, where offsets
+// may follow. A depth to compare with may follow as well; it has no effect, because no texture object of the simulation
+// has depths.
 void Lowering::texture(const TextureForm& asked, std::vector<Value> level, std::size_t next) {
   TextureForm form = asked;
   const Type type = form_.type();
@@ -175,7 +178,7 @@ void Lowering::texture(const TextureForm& asked, std::vector<Value> level, std::
   texture_results(at, form.result);
 }
 
-// {a, b, c, d} or {a, b, c, d}|p: all memory is resident, so p is true.
+// The destination is {a, b, c, d} or {a, b, c, d}|p. All memory is resident, so p is always true.
 void Lowering::texture_results(std::uint32_t at, TextureForm::Result result) {
   const bool paired = operand(0).kind == Kind::Pair;
   const ptx::Operand& into = paired ? operand(0).parts[0] : operand(0);
@@ -192,8 +195,9 @@ void Lowering::texture_results(std::uint32_t at, TextureForm::Result result) {
 
 // ---- queries
 
-// A device patches the answers to all questions but those for sizes into the code, from the reference that the code names.
-// An object is none, so the driver that would patch fails, of textures and of surfaces with a code of its own.
+// For all queries except sizes, a device's driver writes the result into the code, taken from the texture or surface
+// reference that the code names. A texture object is not a reference, so loading such code fails, with different error
+// codes for textures and surfaces.
 void Lowering::txq() {
   query(texture_query_handler(), CUDA_ERROR_NOT_FOUND,
         {Word::channel_data_type, Word::channel_order, Word::normalized_coords, Word::force_unnormalized_coords,
@@ -232,7 +236,7 @@ void Lowering::query(Handlers handlers, CUresult of_references, std::initializer
   code_.body.back().count = static_cast<std::uint16_t>(*asked);
 }
 
-// A sampler is part of its texture: no number names one.
+// A sampler is part of its texture object, so no number refers to a sampler alone.
 void Lowering::istypep() {
   expect_operands(2, 2);
   if (form_.type_count != 0 || form_.words.count() != 1) not_served();

@@ -1,5 +1,5 @@
-// Registers of 128 bits, which PTX moves, loads, stores and swaps and never computes with: each is two of 64 bits, the
-// lower first. See lower.h.
+// Lowers instructions on 128-bit registers, which PTX only moves, loads, stores and exchanges. Each of these registers
+// becomes two 64-bit registers, the lower half first.
 #include "host/simgpu/vm/control.h"
 #include "host/simgpu/vm/lower/lower.h"
 #include "host/simgpu/vm/rights.h"
@@ -23,7 +23,7 @@ std::array<std::uint32_t, 2> Lowering::halves(const ptx::Operand& operand) {
   return found->second;
 }
 
-// From one register to another, or from and to two of 64 bits.
+// Moves one 128-bit register to another, or from or to two 64-bit registers.
 void Lowering::mov_wide() {
   const ptx::Operand& to = operand(0);
   const ptx::Operand& from = operand(1);
@@ -41,7 +41,7 @@ void Lowering::mov_wide() {
   }
 }
 
-// The extra places: the two halves of b, of c and of the old value.
+// The extra places are the two halves of b, of c and of the old value.
 void Lowering::atomic_wide(Word operation, const Value& address, bool result) {
   const bool swap = operation == Word::cas;
   if (!result || (!swap && operation != Word::exch) || vector_count() != 1) not_served();

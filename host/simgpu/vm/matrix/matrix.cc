@@ -1,5 +1,5 @@
-// See matrix.h: PTX's tables of fragments as sums of steps. With one exception all of them are one scheme: four lanes
-// share a line, eight lines lie below each other, and what is left of the matrix follows in more registers.
+// PTX's tables of matrix fragments, expressed as sums of steps. All tables except one have the same scheme: four lanes
+// share a line (a row or column), eight lines are below each other, and further registers hold the rest of the matrix.
 #include "host/simgpu/vm/matrix/matrix.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ constexpr Named elements[] = {
     {Element::S32, "s32", 32},
 };
 
-// `lines` lines of `length` elements: a lane has `run` elements of a line in a row, then those of the eighth line below,
-// then those four runs further on.
+// Returns the layout of `lines` lines of `length` elements. A lane has `run` consecutive elements of a line, then the
+// elements of the line eight below, and then those four runs further along the line.
 Layout spread(unsigned lines, unsigned length, unsigned run) {
   Layout layout;
   layout.rows = static_cast<std::uint16_t>(lines);
@@ -41,12 +41,12 @@ Layout spread(unsigned lines, unsigned length, unsigned run) {
   return layout;
 }
 
-// The exception is mma.m8n8k4 of halves: four products, each of eight lanes. Those of the matrices A and C lie below
-// each other here, those of B side by side.
+// The exception is mma.m8n8k4 of halves: four products of eight lanes each. Here the four matrices A, and the four
+// matrices C, are stacked vertically; the four matrices B are placed side by side.
 struct Quads {
-  Layout a[2];  // by rows, by columns
+  Layout a[2];  // row-major; column-major
   Layout b[2];
-  Layout c[2];  // of halves, of singles
+  Layout c[2];  // halves; singles
 };
 constexpr Quads quads{{{32, 4, 4, 16, {{{1, 0}, {2, 0}, {8, 0}, {16, 0}, {4, 0}}}, {{{0, 1}, {0, 2}}}},
                        {32, 4, 4, 16, {{{0, 1}, {0, 2}, {8, 0}, {16, 0}, {4, 0}}}, {{{1, 0}, {2, 0}}}}},
@@ -71,7 +71,8 @@ Layout fragment(const Shape& shape, Role role, unsigned bits, unsigned unit) {
   return layout;
 }
 
-// wmma's fragments of halves have sixteen elements whatever the shape: those of the matrix more than once.
+// wmma fragments of halves always have sixteen elements. If the matrix has fewer per lane, its elements occur more than
+// once.
 Layout copied(Layout layout, Role role, Element element) {
   if (role != Role::Accumulator && element == Element::F16) layout.elements = 16;
   return layout;

@@ -1,5 +1,5 @@
-// Matrices whose elements are spread over the registers of a warp: shapes, element types and element positions. The
-// lowering counts registers with it, and the handlers of matrix_*.cc move elements.
+// Matrices whose elements are distributed over the registers of a warp: shapes, element types and element positions.
+// The lowering uses this to count registers, and the handlers of matrix_*.cc to move elements.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 namespace simgpu::matrix {
 
 enum class Element : std::uint8_t { None, F16, Bf16, Tf32, F32, F64, E4m3, E5m2, S8, U8, S4, U4, B1, S32 };
-// Element::None if the name is no matrix element type.
+// Returns Element::None if the name is not an element type of matrices.
 Element element_of(std::string_view name);
 unsigned bits_of(Element element);
 
-// A product of m rows, n columns and k-element sums.
+// A product with m rows, n columns and sums of k elements.
 struct Shape {
   std::string_view name;
   std::uint16_t m = 0, n = 0, k = 0;
@@ -32,7 +32,7 @@ std::uint8_t shape_of(std::string_view name);
 
 enum class Role : std::uint8_t { A, B, Accumulator };
 
-// Element e of lane l lies at the sum of the steps for the set bits of l and e.
+// A displacement in a matrix. Element e of lane l is at the sum of the steps for the bits set in l and in e.
 struct Step {
   std::uint16_t row = 0;
   std::uint16_t column = 0;
@@ -40,12 +40,12 @@ struct Step {
 struct Layout {
   std::uint16_t rows = 0;
   std::uint16_t columns = 0;
-  std::uint16_t elements = 0;  // of a lane
-  std::uint8_t unit = 32;      // bits of an element
+  std::uint16_t elements = 0;  // elements per lane
+  std::uint8_t unit = 32;      // bits per element
   std::array<Step, 5> lane{};
   std::array<Step, 7> element{};
 
-  // Elements per register, which has 64 bits for 64-bit elements, else 32.
+  // Returns the number of elements per register. A register has 64 bits for 64-bit elements, else 32.
   unsigned packed() const { return unit >= 32 ? 1 : 32U / unit; }
   unsigned registers() const { return elements / packed(); }
   Step of_lane(unsigned l) const { return sum(lane, l); }
@@ -66,40 +66,41 @@ struct Layout {
 
 Layout transposed(Layout layout);
 
-// Parameters of a product's handler, encoded in Ins::imm.
+// The parameters of a product's handler, which Ins::imm encodes.
 struct Product {
   std::uint8_t shape = 0;
   Element a = Element::None, b = Element::None, c = Element::None, d = Element::None;
   std::uint8_t options = 0;
-  std::uint8_t round = 0;  // as in Ins::flags
+  std::uint8_t round = 0;  // rounding mode as in Ins::flags
   std::uint8_t zero = 0;
 };
 enum ProductOption : std::uint8_t {
   product_saturates = 1,   // integer sums saturate
-  product_of_and = 2,      // one-bit products use and, else exclusive or
+  product_of_and = 2,      // one-bit products use AND, else exclusive OR
   product_of_wmma = 4,     // fragments in wmma layout
-  product_a_columns = 8,   // .col of A
-  product_b_columns = 16,  // .col of B
+  product_a_columns = 8,   // .col layout of A
+  product_b_columns = 16,  // .col layout of B
 };
 static_assert(sizeof(Product) == sizeof(Ins::imm));
 
-// Layouts of a product's operands. One-bit elements are grouped by 32.
+// Returns the layout of a product's operand. One-bit elements are grouped by 32.
 Layout layout_of(const Product& product, Role role, Element element);
 
-// A wmma matrix transfer between memory and registers, encoded in Ins::imm. Elements below 8 bits move per register.
+// The parameters of a wmma transfer between memory and registers, which Ins::imm encodes. Elements below 8 bits are
+// moved in whole registers.
 struct Transfer {
   std::uint8_t shape = 0;
   Role role = Role::A;
   Element element = Element::None;
-  bool columns = false;  // column-major memory, else row-major
+  bool columns = false;  // true: column-major memory; false: row-major
   std::array<std::uint8_t, 4> zero{};
 };
 static_assert(sizeof(Transfer) == sizeof(Ins::imm));
 Layout layout_of(const Transfer& transfer);
-// Elements of this type per unit of the layout.
+// Returns the number of elements of this type per unit of the layout.
 unsigned elements_in_unit(Element element);
 
-// The 8x8 matrix of 16-bit elements of ldmatrix, stmatrix and movmatrix.
+// Returns the layout of the 8x8 matrix of 16-bit elements that ldmatrix, stmatrix and movmatrix use.
 Layout tile_layout(bool transposed);
 
 template <class T>
@@ -107,13 +108,14 @@ std::int64_t as_immediate(const T& value) {
   return std::bit_cast<std::int64_t>(value);
 }
 
-// matrix_product.cc: the registers of d, a, b, c in the extra places from Ins::index on; Ins::e all lanes, imm Product
+// matrix_product.cc: the extra places from Ins::index on are the registers of d, a, b and c. Ins::e: all lanes; imm: a
+// Product.
 Handlers product_handler(Element multiplicand);
-// matrix_memory.cc: registers in the extra places from Ins::index on; Ins::e all lanes
-Handlers load_handler();            // Ins::a address, b stride in elements, imm Transfer
-Handlers store_handler();           // the same
-Handlers tiles_load_handler();      // Ins::a a row's address, count tiles, imm 1: transposed
-Handlers tiles_store_handler();     // the same
-Handlers tile_transpose_handler();  // Ins::a, d
+// matrix_memory.cc: the extra places from Ins::index on are the registers. Ins::e: all lanes.
+Handlers load_handler();            // Ins::a: address; b: stride in elements; imm: a Transfer
+Handlers store_handler();           // operands as for load_handler()
+Handlers tiles_load_handler();      // Ins::a: address of a row; count: tiles; imm 1: transposed
+Handlers tiles_store_handler();     // operands as for tiles_load_handler()
+Handlers tile_transpose_handler();  // Ins::a: source; d: destination
 
 }  // namespace simgpu::matrix

@@ -1,4 +1,4 @@
-// See matrix_forms.h. The tables hold what ptxas 13.0 takes for sm_90.
+// The tables list the combinations that ptxas 13.0 accepts for sm_90.
 #include "host/simgpu/vm/matrix/matrix_forms.h"
 
 #include <algorithm>
@@ -8,13 +8,13 @@ namespace {
 
 constexpr std::uint8_t any_layout = product_a_columns | product_b_columns;
 
-// Shapes, types of multiplicands and of d and c as words in a row; what may be said beside.
+// One row of the table of products. Shapes, types of multiplicands, and pairs of types for d and c are lists of words.
 struct Row {
   ProductKind kind;
   std::string_view shapes;
   std::string_view multiplicands;
-  std::string_view sums;  // d.c
-  std::uint8_t options;   // of these, and for `any_layout` those of layouts
+  std::string_view sums;  // pairs "d.c"
+  std::uint8_t options;   // allowed options; any_layout allows all layouts
   bool rounds;
 };
 constexpr std::string_view wmma_shapes = "m16n16k16 m8n32k16 m32n8k16";
@@ -39,7 +39,7 @@ constexpr Row rows[] = {
     {ProductKind::Wmma, "m8n8k128", "b1", "s32.s32", product_of_and, false},
 };
 
-// True if `found` holds of one of the words.
+// Returns true if `found` is true for one of the words.
 template <class F>
 bool any_word(std::string_view words, F found) {
   while (!words.empty()) {
@@ -65,7 +65,7 @@ bool has_sum(const Row& row, Element d, Element c) {
   });
 }
 
-// Of the layouts, rows of a and columns of b are there always.
+// Returns true if the row allows the product's options. Row-major A and column-major B are always allowed.
 bool has_options(const Row& row, const Product& product) {
   const std::uint8_t free = row.options | product_of_wmma | product_b_columns;
   const bool other_b = (product.options & product_b_columns) == 0;

@@ -1,5 +1,5 @@
-// Parses the suffixes of matrix instructions and checks their combinations. They are no Form, since the order of types
-// and layouts matters.
+// Parses the suffixes of matrix instructions and checks their combinations. Form cannot represent these suffixes, since
+// the order of types and layouts matters.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace simgpu::matrix {
 
-// True for opcodes whose suffixes are parsed here.
+// Returns true for opcodes whose suffixes are parsed here.
 bool has_own_suffixes(std::string_view opcode);
 
 class Suffixes {
@@ -18,9 +18,9 @@ class Suffixes {
 
   std::uint8_t shape = no_shape;
   std::vector<Element> types;
-  std::vector<bool> columns;  // .col, for each layout
+  std::vector<bool> columns;  // one entry per layout suffix; true: .col
 
-  // True if the suffix is present; marks it as read.
+  // Returns true if the suffix is present, and marks it as read.
   bool take(std::string_view word);
   bool all_read() const { return words_.empty(); }
 
@@ -29,9 +29,10 @@ class Suffixes {
 };
 
 enum class ProductKind : std::uint8_t { Mma, Wmma };
-// True if the product exists. mma has more shapes; wmma has more layouts, but equal multiplicand types only.
+// Returns true if the product exists. mma has more shapes; wmma has more layouts, but requires equal types of
+// multiplicands.
 bool has_product(ProductKind kind, const Product& product);
-// Same for a wmma operand in memory.
+// Returns true if the wmma operand in memory exists.
 bool has_transfer(const Transfer& transfer);
 
 }  // namespace simgpu::matrix

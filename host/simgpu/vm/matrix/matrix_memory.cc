@@ -1,5 +1,5 @@
-// Matrices between memory and registers, and across registers: wmma.load, wmma.store, ldmatrix, stmatrix, movmatrix.
-// See matrix.h.
+// Moves matrices between memory and registers, and between registers: wmma.load, wmma.store, ldmatrix, stmatrix,
+// movmatrix.
 #include <algorithm>
 #include <cstring>
 
@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t most_elements = 512;
 
-// Where each line of a matrix, a row or a column, begins in the processor's memory.
+// The host address at which each line of a matrix begins. A line is a row or a column.
 struct Lines {
   std::array<std::uint64_t, warp_size> start{};
   unsigned count = 0;
-  std::uint32_t bytes = 0;  // of a line
+  std::uint32_t bytes = 0;  // bytes per line
 };
 
-// PTX wants the same address and stride of all lanes.
+// Returns true if all lanes have the same address and stride, as PTX requires.
 bool lanes_agree(Ctx& c, const Ins* i) {
   const std::uint64_t* address = lanes_of<std::uint64_t>(c, i->a);
   const std::uint32_t* stride = lanes_of<std::uint32_t>(c, i->b);
@@ -35,8 +35,8 @@ bool lanes_agree(Ctx& c, const Ins* i) {
   return true;
 }
 
-// A line begins at a multiple of four bytes, or of an element if that is larger. False after a fault. The rows of the
-// layout are the lines.
+// Computes the address of each line; returns false after a fault. A line must be aligned to four bytes, or to the
+// element size if that is larger. The rows of the layout are the lines.
 template <bool loads>
 bool find_lines(Ctx& c, const Ins* i, const Transfer& transfer, const Layout& layout, Lines& lines) {
   if (!lanes_agree(c, i)) return false;
@@ -56,7 +56,7 @@ bool find_lines(Ctx& c, const Ins* i, const Transfer& transfer, const Layout& la
   return true;
 }
 
-// `Unit`: an element. `Word`: a register.
+// `Unit` is the type of an element, `Word` that of a register.
 template <class Unit, class Word>
 void load_units(Ctx& c, const Place* places, const Layout& layout, const Lines& lines) {
   Unit matrix[most_elements];
@@ -108,7 +108,7 @@ constexpr unsigned tile_lines = 8;
 constexpr std::uint32_t line_bytes = 16;
 using Tile = std::array<std::uint16_t, tile_lines * tile_lines>;
 
-// Lane l has the address of line l % 8 of tile l / 8. False after a fault.
+// Resolves the addresses of the tiles; returns false after a fault. Lane l has the address of line l % 8 of tile l / 8.
 bool find_tiles(Ctx& c, const Ins* i, std::array<std::uint64_t, warp_size>& host) {
   const std::uint64_t* addresses = lanes_of<std::uint64_t>(c, i->a);
   for (unsigned l = 0; l < tile_lines * i->count; ++l) {

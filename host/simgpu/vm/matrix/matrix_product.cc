@@ -1,8 +1,9 @@
-// mma and wmma.mma: d = a * b + c. See matrix.h.
+// Executes mma and wmma.mma: d = a * b + c.
 //
-// PTX leaves open in which order a sum of floats is taken and how it is rounded. Here each product is exact, and is
-// added to a single: c first, then the products in the order of k, each sum rounded to the nearest single. A result of
-// halves is rounded once more, at the end. For doubles each step is a fused multiply-add in the order of k.
+// PTX does not define the order in which floats are added, nor the rounding. In the simulation each product is exact.
+// The sum starts with c, adds the products in the order of k, and is rounded to the nearest single after each addition.
+// A result in halves is rounded once more at the end. For doubles, each addition is a fused multiply-add in the order
+// of k.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,10 +16,10 @@
 namespace simgpu::matrix {
 namespace {
 
-constexpr std::size_t most_multiplicands = 1024;  // of one matrix: m16n8k64
+constexpr std::size_t most_multiplicands = 1024;  // elements of the largest matrix, that of m16n8k64
 constexpr std::size_t most_sums = 256;
 
-// A product's operands: their layouts, and the places of their registers.
+// The operands of a product: their layouts and the places of their registers.
 struct Operands {
   Product product;
   Layout d, a, b, c;
@@ -39,14 +40,14 @@ struct Operands {
         places_of_c(places_of_b + b.registers()) {}
 };
 
-// sums[...] = step(sums[...], a, b) for each k in its order. A row of sums at a time, so that the innermost loop runs over
-// neighbours and has a fixed length.
+// Computes sums[...] = step(sums[...], a, b) in the order of k. The loop processes one row of sums at a time, so that
+// the innermost loop accesses adjacent elements and has a fixed length.
 template <unsigned n, class S, class T, class Step>
 void multiply_rows(const Operands& o, S* sums, const T* a, const T* b, Step step) {
   const unsigned m = shapes[o.product.shape].m;
   const unsigned inner = o.a.columns;
   for (unsigned row = 0; row < o.a.rows; ++row) {
-    const T* const right = b + row / m * n;  // the columns of the product that this row belongs to
+    const T* const right = b + row / m * n;  // the columns of the product to which this row belongs
     S line[n];
     std::copy_n(sums + row * n, n, line);
     for (unsigned k = 0; k < inner; ++k) {
@@ -71,7 +72,7 @@ void multiply(const Operands& o, S* sums, const T* a, const T* b, Step step) {
 
 float as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// e4m3 has no infinities: its largest exponent is one like any other but for the NaN.
+// e4m3 has no infinities: its largest exponent is an ordinary one, except for the NaN.
 double widen_e4m3(std::uint32_t bits) {
   const std::uint32_t fraction = bits & 7;
   const int exponent = static_cast<int>(bits >> 3 & 15);
@@ -89,7 +90,7 @@ void gather_floats(Ctx& c, const Place* places, const Layout& layout, Element el
     case Element::Bf16: return with([](std::uint32_t w) { return double{as_float(w << 16)}; });
     case Element::Tf32: return with([](std::uint32_t w) { return double{as_float(w & ~0x1fffU)}; });
     case Element::E4m3: return with([](std::uint32_t w) { return widen_e4m3(w); });
-    case Element::E5m2:  // the upper byte of a half
+    case Element::E5m2:  // an e5m2 value is the upper byte of a half
       return with(
           [](std::uint32_t w) { return isa_base::widen<isa_base::Half>(static_cast<std::uint16_t>((w & 0xff) << 8)); });
     default: return with([](std::uint32_t w) { return double{as_float(w)}; });
@@ -150,7 +151,7 @@ void gather_integers(Ctx& c, const Place* places, const Layout& layout, Element 
                         [spare](std::uint32_t w) { return static_cast<std::int32_t>(w << spare) >> spare; });
 }
 
-// Sums have room for all that can come: 64 products of 4 bits, 32 of 8.
+// A 64-bit sum cannot overflow: it adds at most 64 products of 4-bit values or 32 products of 8-bit values.
 void finish_integers(Ctx& c, const Operands& o, const std::int64_t* sums) {
   using Limits = std::numeric_limits<std::int32_t>;
   const bool saturates = (o.product.options & product_saturates) != 0;
@@ -180,7 +181,7 @@ const Ins* multiply_integers(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// An element of a or b is 32 single bits of its line.
+// An element of a or b is a group of 32 single bits of its line.
 const Ins* multiply_bits(Ctx& c, const Ins* i) {
   if (!whole_warp(c, i)) return c.stop;
   const Operands o(c, i);

@@ -1,4 +1,4 @@
-// Moves a matrix between a warp's registers and a row-major buffer, for the handlers of matrix_*.cc.
+// Moves a matrix between the registers of a warp and a row-major buffer, for the handlers of matrix_*.cc.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ T* lanes_of(Ctx& c, Place place) {
   return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// Offsets of a layout's elements in a row-major matrix: element e of lane l is at lane[l] + element[e].
+// The offsets of a layout's elements in a row-major matrix. Element e of lane l has the offset lane[l] + element[e].
 struct Offsets {
   std::array<std::uint32_t, warp_size> lane;
   std::array<std::uint32_t, 128> element;
@@ -25,7 +25,8 @@ struct Offsets {
   }
 };
 
-// Reads the registers at `places`: matrix[...] = decode(bits) for each element. `Word`: a register.
+// Reads the registers at `places` and sets matrix[...] = decode(bits) for each element. `Word` is the type of a
+// register.
 template <class Word, class T, class Decode>
 void gather(Ctx& c, const Place* places, const Layout& layout, T* matrix, Decode decode) {
   const Offsets offsets(layout);
@@ -41,7 +42,7 @@ void gather(Ctx& c, const Place* places, const Layout& layout, T* matrix, Decode
   }
 }
 
-// Writes the registers: bits = encode(matrix[...]).
+// Writes the registers: for each element, bits = encode(matrix[...]).
 template <class Word, class T, class Encode>
 void scatter(Ctx& c, const Place* places, const Layout& layout, const T* matrix, Encode encode) {
   const Offsets offsets(layout);

@@ -1,5 +1,6 @@
-// The approximate float functions, computed in doubles with short series. They stay well within PTX's error bounds: ex2
-// 2 ulp, lg2 2^-22, sin and cos 2^-20.5 near zero, tanh 2^-11. Without branches and tables, they vectorise.
+// The approximate float functions, computed in doubles with short series. The errors are well within PTX's bounds: ex2
+// 2 ulp, lg2 2^-22, sin and cos 2^-20.5 near zero, tanh 2^-11. The functions have neither branches nor tables, so
+// compilers can vectorise them.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -7,9 +8,9 @@
 namespace simgpu::SIMGPU_ISA {
 
 inline constexpr f64 to_integer =
-    6755399441055744.0;  // 1.5 * 2^52: adding it puts the nearest integer into the low bits
+    6755399441055744.0;  // 1.5 * 2^52: adding this moves the nearest integer into the low bits
 
-// 2^x for |x| <= 200, by 2^n * 2^f with |f| <= 1/2.
+// Computes 2^x for |x| <= 200 as 2^n * 2^f with |f| <= 1/2.
 SIMGPU_INLINE f64 exp2_double(f64 x) {
   const f64 shifted = x + to_integer;
   const f64 f = x - (shifted - to_integer);
@@ -38,13 +39,13 @@ struct Log2 {
   static f32 run(f32 a) {
     const f64 x = static_cast<f64>(a);
     const u64 bits = as<u64>(x);
-    // The exponent such that the rest lies in [sqrt(1/2), sqrt(2)), biased to stay positive.
+    // The exponent is chosen such that the remaining factor lies in [sqrt(1/2), sqrt(2)). The bias keeps it positive.
     const u64 biased = (bits - 0x3fe6'a09e'667f'3bcd + (u64{1024} << 52)) >> 52;
     const f64 exponent = as<f64>(u64{0x4330'0000'0000'0000} | biased) - (4503599627370496.0 + 1024.0);
     const f64 m = as<f64>(bits - (biased << 52) + (u64{1024} << 52));
     const f64 t = (m - 1.0) / (m + 1.0);
     const f64 s = t * t;
-    f64 p = 0.2623081892525388;  // 2 / (11 ln 2), then 2 / (9 ln 2)...
+    f64 p = 0.2623081892525388;  // coefficients 2 / (11 ln 2), 2 / (9 ln 2), and so on
     p = p * s + 0.3205988979753252;
     p = p * s + 0.4121985831111324;
     p = p * s + 0.5770780163555853;
@@ -56,7 +57,8 @@ struct Log2 {
   }
 };
 
-// sin(r + quarter * pi/2) for |r| <= pi/4. Finite arguments beyond 1e9, where PTX promises no bound, count as zero.
+// Computes sin(r + quarter * pi/2) for |r| <= pi/4. Finite arguments beyond 1e9 count as zero, since PTX gives no error
+// bound there.
 SIMGPU_INLINE f32 sine(f32 a, u64 quarter) {
   const f64 given = static_cast<f64>(a);
   const f64 x = (given > 1e9 || given < -1e9) && given - given == 0.0 ? 0.0 : given;

@@ -1,4 +1,4 @@
-// The bytes of words: permuted, multiplied and summed up, and their distances. See callback_slots.h and vm/table.h.
+// Operations on the bytes of words: permutation, dot products, sums of distances. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 
@@ -17,7 +17,7 @@ struct Prmt {
                           pick_byte(a, b, c >> 8 & 15) << 16 | pick_byte(a, b, c >> 12 & 15) << 24);
   }
 };
-// The special modes are a table of selectors, by the two low bits of c.
+// The special modes are a table of selectors. The two low bits of c select a column.
 constexpr u16 prmt_modes[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
                                   {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
                                   {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
@@ -45,7 +45,7 @@ struct Dot4 {
     return static_cast<D>(c);
   }
 };
-template <bool sign_a, bool sign_b, unsigned first>  // of the two bytes of b
+template <bool sign_a, bool sign_b, unsigned first>  // first: the first of the two bytes of b
 struct Dot2 {
   template <class D>
   static D run(u32 a, u32 b, u32 c) {
@@ -58,7 +58,7 @@ using Dot2Low = Dot2<sign_a, sign_b, 0>;
 template <bool sign_a, bool sign_b>
 using Dot2High = Dot2<sign_a, sign_b, 2>;
 
-// The distance of bytes from bytes, each by itself or summed up and added.
+// The distances between the bytes of two words, either separately or summed up and added to a third operand.
 template <bool sign, bool sum>
 struct ByteDistance {
   template <class D>

@@ -1,11 +1,11 @@
-// Integer arithmetic of many words: the operations that take or leave a carry. See callback_slots.h and vm/table.h.
+// Multi-word integer arithmetic: the operations that read or write a carry. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// The carry flag is a predicate that belongs to the frame: Ins::e.
+// The carry flag is a predicate in the frame, at Ins::e.
 template <class T, bool subtract, bool in, bool out>
 SIMGPU_INLINE void carry_loop(Ctx& c, const Ins* i, const T* a, const T* b, T* r) {
   const u32 carry = in ? predicate(c, i->e) : 0;

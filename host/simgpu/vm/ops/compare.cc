@@ -1,4 +1,4 @@
-// Comparison of integers and floats into predicates. See callback_slots.h and vm/table.h.
+// Compares integers and floats, and writes predicates. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"

@@ -1,5 +1,5 @@
-// cvt between integers and floats of 32 and 64 bits. Integers of eight bits travel in registers of sixteen. Conversions
-// between integers without saturation are mere resizing and are put together by the lowering.
+// cvt between integers and floats of 32 and 64 bits. 8-bit integers are held in 16-bit registers. The lowering
+// implements conversions between integers without saturation by resizing registers.
 #include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
@@ -27,7 +27,7 @@ constexpr T lowest = std::is_signed_v<T> ? static_cast<T>(BitsOf<T>{1} << (8 * s
 template <class T>
 constexpr T highest = static_cast<T>(~lowest<T>);
 
-// Integers to integers, clamped to the range of To.
+// Converts integers to integers, clamped to the range of To.
 template <class To, class From>
 struct Clamp {
   template <class D>
@@ -43,7 +43,7 @@ struct Clamp {
 };
 
 template <class To>
-struct Narrow {  // the low eight bits, extended within their register
+struct Narrow {  // keeps the low eight bits and extends them within the register
   template <class D>
   static D run(Carrier<To> a) {
     return static_cast<D>(static_cast<To>(a));
@@ -71,8 +71,8 @@ SIMGPU_INLINE T to_integral(T a) {
   }
 }
 
-// Out of range is clamped; NaN is 0, but the lowest bit pattern with only the top bit where a double or 64 bits are
-// involved.
+// Converts a float to an integer. Values out of range are clamped. NaN becomes 0; if the source or the result has 64
+// bits, NaN becomes the value with only the top bit set.
 template <class To, class From, Integral mode>
 struct ToInteger {
   static constexpr BitsOf<To> nan = sizeof(From) == 8 || sizeof(To) == 8
@@ -80,7 +80,7 @@ struct ToInteger {
                                         : BitsOf<To>{0};
   template <class D>
   static D run(From a) {
-    // The bound above is a power of two and exact; the one below is -bound or zero.
+    // The upper bound is a power of two, so it is exact. The lower bound is -bound or zero.
     constexpr u64 half = static_cast<u64>(highest<To>) / 2 + 1;
     constexpr From bound = static_cast<From>(half) * From{2};
     constexpr From below = std::is_signed_v<To> ? -bound : From{0};
@@ -119,8 +119,9 @@ struct ToFloat {
   template <class D, class A>
   static D run(A a) {
     D r = static_cast<D>(a);
-    // Compilers build a 64-bit unsigned conversion from a difference, and x - x rounded down is -0. They believe that
-    // it never is, and leave out the correction unless the value is hidden from them.
+    // Compilers implement the 64-bit unsigned conversion with a difference. When rounding down, x - x is -0, but
+    // compilers assume that the result is never -0 and would remove this correction. The empty asm statement hides the
+    // value from them.
     if constexpr (std::is_unsigned_v<A> && sizeof(A) == 8) {
       asm("" : "+x"(r));
       r = r < D{0} || r > D{0} ? r : D{0};
@@ -136,7 +137,7 @@ struct Round {
     return ToFloat<sat>::template run<D>(to_integral<mode>(a));
   }
 };
-// The processor flushes results of arithmetic, not copies.
+// The processor flushes subnormal results of arithmetic, but not of copies.
 template <bool sat>
 struct Copy {
   template <class D>
@@ -223,7 +224,8 @@ Handlers float_from(ptx::Type from, const Form& form) {
 
 }  // namespace
 
-// With the byte types B8 as `to` and U8 or S8 as `from`: extension within sixteen bits.
+// Returns the handler of a conversion. With B8 as `to` and U8 or S8 as `from`, the handler extends the byte within 16
+// bits.
 Handlers pick_convert(ptx::Type to, ptx::Type from, const Form& form) {
   if (const Handlers half = pick_half_convert(to, from)) return half;
   switch (to) {

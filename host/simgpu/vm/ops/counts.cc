@@ -1,4 +1,4 @@
-// The number of set bits in a word, and their places. See callback_slots.h and vm/table.h.
+// Counts the set bits of a word and finds their positions. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 
@@ -29,7 +29,7 @@ struct Bfind {
   }
 };
 
-struct Fns {  // the n-th set bit from a place on
+struct Fns {  // finds the n-th set bit from a position on
   template <class D>
   static D run(u32 mask, u32 base, s32 offset) {
     if (base > 31) return static_cast<D>(-1);

@@ -1,14 +1,14 @@
-// Quotients and remainders of integers. See callback_slots.h and vm/table.h.
+// Quotients and remainders of integers. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// Division by zero has no defined value; these give all ones and the dividend. Quotients of 32 bits are taken in
-// doubles, which vectorise: the quotient's distance from the next integer is at least 1/b and its rounding error is far
-// below that in every rounding mode, so that cutting off the fraction gives the exact result. Adding 1.5 * 2^52 leaves
-// the integer in the low bits.
+// PTX does not define division by zero; here the quotient is all ones and the remainder is the dividend. 32-bit
+// quotients are computed in doubles, which vectorise. Truncation yields the exact result: a quotient that is not an
+// integer differs from the next integer by at least 1/b, and the rounding error is far smaller in every rounding mode.
+// Adding 1.5 * 2^52 moves the integer into the low bits.
 constexpr f64 integer_shift = 6755399441055744.0;
 
 template <class D>

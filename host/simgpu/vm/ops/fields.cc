@@ -1,11 +1,11 @@
-// Bit fields: taken out, put in, masks of them, and their sign extended. See callback_slots.h and vm/table.h.
+// Bit fields: extraction, insertion, masks and sign extension. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// Both fields of a bit-field's description are bytes; bits beyond the width are sign or zero.
+// Only the low bytes of position b and length c count. Result bits beyond the field are the sign or zero.
 struct Bfe {
   template <class D>
   static D run(D a, u32 b, u32 c) {

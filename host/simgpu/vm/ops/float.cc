@@ -1,8 +1,9 @@
-// Arithmetic of single and double precision: rows and one-lane functions. See callback_slots.h and vm/table.h.
+// Single and double precision arithmetic: the table rows and the functions for one lane. See ops/lanes.h and
+// vm/table.h.
 //
-// A NaN that arithmetic of singles produces is always 0x7fffffff, as on the device; doubles keep what the processor
-// gives, which is the device's rule too (0xfff8000000000000 for an invalid operation, else the operand's payload, made
-// quiet).
+// As on a device, arithmetic of singles always yields the NaN 0x7fffffff. Doubles keep the NaN that the processor
+// yields, which is also the device's rule: 0xfff8000000000000 for an invalid operation, else the operand's payload as a
+// quiet NaN.
 #include <limits>
 
 #include "host/simgpu/vm/mode.h"
@@ -21,7 +22,7 @@ SIMGPU_INLINE void saturate(T* r) {
   SIMGPU_LANES r[l] = r[l] > T{0} ? (r[l] < T{1} ? r[l] : T{1}) : T{0};
 }
 
-// Op::run(a...) over floats of type T, in the instruction's mode.
+// Applies Op::run(a...) to floats of type T, in the floating-point mode of the instruction.
 template <class Op, class T, unsigned sources>
 struct FloatMap {
   SIMGPU_INLINE void loop(Ctx& c, const Ins* i, T* r) {
@@ -80,7 +81,7 @@ struct Div {
     return a / b;
   }
 };
-// a * (1/b), where the reciprocal of a very large b is flushed to zero.
+// Computes a * (1/b), where the reciprocal of a very large b is flushed to zero.
 struct DivApprox {
   static f32 run(f32 a, f32 b) {
     const f32 size = __builtin_fabsf(b);
@@ -103,8 +104,8 @@ struct Rsqrt {
   static f32 run(f32 a) { return 1.0F / __builtin_sqrtf(a); }
   static f64 run(f64 a) { return 1.0 / __builtin_sqrt(a); }
 };
-// Only the upper words of argument and result count, and subnormals on either side are zero. A NaN that has its payload
-// in the lower word alone is an infinity, as it is for an H200.
+// Only the upper words of argument and result are used, and subnormals on both sides are zero. As on an H200, a NaN
+// with a payload only in the lower word becomes an infinity.
 SIMGPU_INLINE f64 upper(f64 a) {
   const u64 bits = as<u64>(a);
   const bool tiny = (bits & 0x7ff0'0000'0000'0000) == 0;
@@ -132,13 +133,14 @@ struct MinMax {
     if (ftz) b = flushed(b);
     const BitsOf<T> x = as<BitsOf<T>>(a);
     const BitsOf<T> y = as<BitsOf<T>>(b);
-    const T equal = as<T>(static_cast<BitsOf<T>>(minimum ? x | y : x & y));  // zeros differ in sign only
+    // zeros of different sign compare equal, so the sign is chosen here
+    const T equal = as<T>(static_cast<BitsOf<T>>(minimum ? x | y : x & y));
     const T picked = a == b ? equal : (minimum ? a < b : a > b) ? a : b;
     if (nan) return a != a ? a : b != b ? b : picked;
     return a != a ? b : b != b ? a : picked;
   }
 };
-// The extreme of the sizes, with the product's sign.
+// Returns the extreme of the magnitudes, with the sign of the product.
 template <bool minimum, bool nan, bool ftz>
 struct ExtremeSize {
   template <class T>
@@ -165,7 +167,7 @@ struct Neg {
     return as<T>(static_cast<BitsOf<T>>(as<BitsOf<T>>(a) ^ (BitsOf<T>{1} << (8 * sizeof(T) - 1))));
   }
 };
-struct CopySign {  // the sign of a, the rest of b, of any kind
+struct CopySign {  // the sign of a and the other bits of b; both may be NaN
   template <class T>
   static T run(T a, T b) {
     constexpr BitsOf<T> sign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
@@ -178,7 +180,7 @@ struct Approx {
   static f32 run(f32 a) { return Op::run(a); }
 };
 
-// Two singles in a word of 64 bits: twice as many lanes.
+// Operates on two singles in a 64-bit word, as if there were twice as many lanes.
 template <class Op, unsigned sources>
 struct PairMap {
   template <bool masked>

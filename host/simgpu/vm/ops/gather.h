@@ -1,4 +1,4 @@
-// Moves lane values between registers and checked memory: by lane, by vector word, or a whole row of lanes.
+// Moves the values of lanes between registers and checked memory: by lane, by vector word, or for a whole row of lanes.
 #pragma once
 
 #include "host/simgpu/vm/ops/lane_access.h"

@@ -1,5 +1,5 @@
-// Arithmetic of halves (f16) and brain floats (bf16), alone and in pairs, carried out in wider formats and rounded
-// once. Their bits travel in integer registers of 16 and 32 bits. See callback_slots.h and vm/table.h.
+// Arithmetic of halves (f16) and brain floats (bf16), single and in pairs. Results are computed in wider formats and
+// rounded once. Operands are held in integer registers of 16 and 32 bits. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/isa/half.h"
 #include "host/simgpu/vm/mode.h"
 #include "host/simgpu/vm/ops/approx.h"
@@ -25,8 +25,7 @@ struct Sub {
 struct Mul {
   static f64 run(f64 a, f64 b, f64) { return a * b; }
 };
-// The product is exact. A sum that is not is made odd, so that the rounding that follows sees that something is
-// missing.
+// The product is exact. An inexact sum is rounded to odd, so that the later rounding to the half is correct.
 struct Fma {
   static f64 run(f64 a, f64 b, f64 c) {
     const f64 product = a * b;
@@ -148,7 +147,7 @@ Handlers pick_min_max(const Form& form) {
   return form.has(Word::nan) ? pick_half<MinMaxNan<minimum>, 2>(form) : pick_half<MinMax<minimum>, 2>(form);
 }
 
-// Without a flush the sign of a NaN changes like any other's.
+// Without ftz, the sign of a NaN is changed like the sign of any other value.
 template <class Op, class Flushing>
 Handlers pick_sign(const Form& form) {
   if (form.has(Word::ftz)) return pick_half<Flushing, 1>(form);
@@ -219,7 +218,8 @@ Handlers widen_to(ptx::Type to) {
 
 // ---- floats of eight bits, in pairs, and of nineteen ----------------------------------------------------------------
 
-// Without infinities where `infinity` is nan; the largest finite number stands for larger ones.
+// `infinity` is the code of infinity, or of NaN if the format has no infinity. Larger values become `largest`, the
+// largest finite number.
 struct E4m3 {
   static constexpr int fraction = 3;
   static constexpr int bias = 7;
@@ -233,7 +233,7 @@ struct E5m2 {
   static constexpr u32 infinity = 0x7c;
 };
 
-// To nearest, by the processor's rounding to integers in units of the last place.
+// Rounds to the nearest code: the value is scaled to units of the last place and rounded to an integer.
 template <class F>
 SIMGPU_INLINE u32 narrow_byte(f64 value, u32 flags) {
   if (value != value) return 0x7f;
@@ -261,7 +261,7 @@ SIMGPU_INLINE u16 widen_byte(u32 code) {
 }
 
 template <class F>
-struct BytesFromSingles {  // a becomes the upper
+struct BytesFromSingles {  // a becomes the upper byte
   template <bool masked>
   static const Ins* run(Ctx& c, const Ins* i) {
     set_mode(c, 0);
@@ -310,7 +310,7 @@ struct HalvesFromBytes {
   }
 };
 
-// Thirteen bits of a single fall away: ties away from zero, to even, or all cut off.
+// Removes 13 bits of a single's fraction: ties are rounded away from zero or to even, or all bits are cut off.
 enum class Cut { away, even, zero };
 template <Cut cut>
 struct CutSingle {

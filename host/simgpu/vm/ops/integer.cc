@@ -1,5 +1,4 @@
-// Sums, differences, extremes and signs of integers, and the same for pairs of sixteen bits. See callback_slots.h and
-// vm/table.h.
+// Sums, differences, extremes and signs of integers, and of pairs of 16-bit integers. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 
@@ -39,7 +38,7 @@ struct Relu {
     return Max::run<D>(Op::template run<D>(a, b), 0);
   }
 };
-// Two lanes of 16 bits in one of 32.
+// Applies Op to both 16-bit halves of a 32-bit lane.
 template <class Op, class T>
 struct Pair {
   template <class D>
@@ -84,7 +83,7 @@ Handlers pick_pair(const Form& form) {
   return form.type() == ptx::Type::S16x2 ? both<Map2<Pair<Op, s16>, u32, u32, u32>>()
                                          : both<Map2<Pair<Op, u16>, u32, u32, u32>>();
 }
-// The larger or smaller of two, or zero.
+// Returns the larger or smaller of two values; with .relu, a negative result becomes zero.
 template <class Op>
 Handlers pick_extreme(const Form& form) {
   const bool relu = form.has(Word::relu);

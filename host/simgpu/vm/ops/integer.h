@@ -1,4 +1,5 @@
-// Helpers for integer arithmetic: wider and narrower types, per-lane sums and products, and handler selection by type.
+// Helpers for integer arithmetic: wider and narrower types, sums and products of one lane, and selection of handlers by
+// type.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -34,7 +35,7 @@ struct WiderOf<s64> {
 template <class T>
 using Wider = typename WiderOf<T>::type;
 
-// An unsigned type of at least 32 bits, for wrapping arithmetic.
+// An unsigned type of at least 32 bits, for arithmetic that wraps around.
 template <class T>
 using Work = std::conditional_t<sizeof(T) <= 4, u32, u64>;
 
@@ -92,7 +93,7 @@ Handlers pick3(const Form& form) {
   });
 }
 
-// One handler per size, for operations that ignore the sign.
+// Selects a handler by size, for operations that ignore the sign.
 template <class Op>
 Handlers pick2_size(const Form& form) {
   return by_size(ptx::size_of(form.type()), [](auto tag) {

@@ -1,4 +1,4 @@
-// Accesses a lane's memory as a single word, even if other blocks access it concurrently.
+// Accesses the memory of a lane as one word, even if other blocks access the memory at the same time.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -14,8 +14,9 @@
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// Races between blocks are the program's, and must not be undefined behaviour here. A lane's access is therefore a
-// relaxed atomic, the same instruction. Rows of lanes are copied whole unless a race detector runs.
+// Data races between blocks are the program's own, but must not be undefined behaviour of the simulator. A lane's
+// access is therefore a relaxed atomic, which compiles to the same instruction. Rows of lanes are copied as a whole
+// unless a race detector is active.
 #ifdef SIMGPU_LANEWISE
 constexpr bool in_pieces = true;
 #else
@@ -31,8 +32,9 @@ SIMGPU_INLINE void put(u64 host, M value) {
   __atomic_store_n(reinterpret_cast<M*>(host), value, __ATOMIC_RELAXED);
 }
 
-// On a GPU a lane's vector of up to 16 bytes is one access. Programs rely on that: CUB's look-back writes a value and
-// its state together. It is therefore moved as one word, except under a race detector, which knows no 16-byte atomics.
+// On a GPU, a lane's vector of up to 16 bytes is one access. Programs rely on that: CUB's look-back writes a value and
+// its state together. Therefore a vector is moved as one word, except under a race detector, which does not support
+// 16-byte atomics.
 template <unsigned bytes>
 struct WordOf;
 template <>
@@ -49,7 +51,8 @@ struct WordOf<8> {
 };
 template <>
 struct WordOf<16> {
-  using Type = long long __attribute__((vector_size(16), may_alias));  // aligned: one instruction, and atomic with AVX
+  // an aligned access is one instruction, which is atomic on processors with AVX
+  using Type = long long __attribute__((vector_size(16), may_alias));
 };
 
 template <unsigned bytes>
@@ -57,7 +60,7 @@ SIMGPU_INLINE typename WordOf<bytes>::Type get_word(u64 host) {
   using Word = typename WordOf<bytes>::Type;
   if constexpr (bytes == 16) {
     if (host % 16 == 0) return *reinterpret_cast<const volatile Word*>(host);
-    return Word{get<long long>(host), get<long long>(host + 8)};  // a lane's private memory, which no other lane reads
+    return Word{get<long long>(host), get<long long>(host + 8)};  // private memory of a lane, which no other lane reads
   } else {
     return get<Word>(host);
   }

@@ -1,6 +1,6 @@
-// The loops over 32 lanes of all handlers in ops/. Compiled per instruction set in its own namespace (SIMGPU_ISA), so
-// that no function for a newer processor is linked into an older one's path. For that reason nothing here uses standard
-// templates that may be emitted out of line.
+// The loops over 32 lanes for all handlers in ops/. They are compiled once per instruction set, in a namespace of their
+// own (SIMGPU_ISA), so that the linker never uses a function for a newer processor on an older one. For the same reason
+// this file uses no standard templates that the compiler may emit out of line.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/table.h"
 
-// Lanes are independent: registers never overlap partially, and a lane is read before it is written.
+// The lanes are independent: registers never overlap partially, and each lane is read before it is written.
 #if defined(__clang__)
 #define SIMGPU_LANES _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < warp_size; ++l)
 #else
@@ -30,7 +30,7 @@ SIMGPU_INLINE u32& predicate(Ctx& c, Place place) {
   return *reinterpret_cast<u32*>(c.base[place >> 31] + (place & ~constant_place));
 }
 
-// Writes only the masked lanes.
+// Writes the results of the masked lanes only.
 template <class T>
 SIMGPU_INLINE void blend(Ctx& c, T* d, const T* r) {
   using B = BitsOf<T>;
@@ -47,7 +47,7 @@ SIMGPU_INLINE void put_predicate(Ctx& c, Place place, u32 bits, bool masked) {
   word = masked ? (word & ~c.mask) | (bits & c.mask) : bits;
 }
 
-// Op::run(const Ins*, a...) -> D, lane by lane.
+// Applies Op::run(const Ins*, a...) -> D to each lane.
 template <class Op, class D, class A>
 struct Map1 {
   template <bool masked>
@@ -112,7 +112,7 @@ struct Tag {
   using type = T;
 };
 
-// Calls f(Tag<T>()) with the C++ type of a PTX integer type; other types have no handler.
+// Calls f(Tag<T>()) with the C++ type of a PTX integer type. Other types have no handler.
 template <class F>
 SIMGPU_INLINE Handlers by_integer(ptx::Type type, F f) {
   switch (type) {
@@ -129,7 +129,7 @@ SIMGPU_INLINE Handlers by_integer(ptx::Type type, F f) {
   }
 }
 
-// Same by size, ignoring the sign.
+// Calls f(Tag<T>()) with the unsigned type of this size in bytes.
 template <class F>
 SIMGPU_INLINE Handlers by_size(unsigned size, F f) {
   switch (size) {

@@ -1,4 +1,4 @@
-// Logic of numbers, bit by bit, and of predicates. See callback_slots.h and vm/table.h.
+// Bitwise logic of integers, and logic of predicates. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 
@@ -36,7 +36,7 @@ struct Cnot {
   }
 };
 
-// The table's bit for inputs abc is bit abc of the constant.
+// For the input bits a, b and c, the result is bit number abc of the constant.
 struct Lop3 {
   template <bool masked>
   static const Ins* run(Ctx& c, const Ins* i) {

@@ -1,5 +1,5 @@
-// Loads and stores. The common cases (all 32 lanes, one range, in a row or all alike) are checked and served by loops
-// that vectorise; everything else goes through access.h lane by lane.
+// Loads and stores. Vectorised loops check and execute the common cases: all 32 lanes in one range, at consecutive or
+// equal addresses. All other cases go lane by lane through access.h.
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/ops/gather.h"
 #include "host/simgpu/vm/ops/lanes.h"
@@ -22,7 +22,7 @@ struct Pattern {
   u64 first = 0;
 };
 
-// A difference with the sign bit set shows an address below or above the window.
+// The sign bit of a difference is set if an address is below or above the window.
 SIMGPU_INLINE Pattern look_global(const u64* a, u64 offset, Window w, u32 element, u32 bytes) {
   u64 outside = 0;
   u64 low = 0;
@@ -197,7 +197,7 @@ struct StoreOffset {
   }
 };
 
-// A kernel's parameter at an offset that the lowering has checked: one value for all lanes.
+// Loads a kernel parameter, which is equal for all lanes. The lowering has checked its offset.
 template <class M, class S>
 struct LoadParam {
   template <bool masked>
@@ -230,7 +230,7 @@ Handlers access(bool windowed, unsigned address_size) {
   }
 }
 
-// Registers may be wider than the value in memory, never narrower.
+// A register may be wider than the value in memory, but never narrower.
 template <class M, bool store>
 Handlers by_lane(unsigned lane_size, bool windowed, unsigned address_size) {
   if constexpr (sizeof(M) <= 2) {

@@ -1,4 +1,4 @@
-// Moves of registers and predicates, changes of a register's size, and selection by a predicate. See callback_slots.h and
+// Moves of registers and predicates, changes of register size, and selection by a predicate. See ops/lanes.h and
 // vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
@@ -27,7 +27,7 @@ struct Resize {
   }
 };
 
-// Ins::c is the predicate.
+// Ins::c holds the predicate.
 template <class T>
 struct Select {
   template <bool masked>

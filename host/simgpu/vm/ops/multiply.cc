@@ -1,4 +1,5 @@
-// Products of integers: low half, high half, whole, and of 24 bits, with or without a sum. See callback_slots.h and vm/table.h.
+// Products of integers: low half, high half, wide, and 24-bit, with or without an addend. See ops/lanes.h and
+// vm/table.h.
 #include "host/simgpu/vm/ops/integer.h"
 #include "host/simgpu/vm/ops/parts.h"
 

@@ -1,4 +1,4 @@
-// The rows that each file of ops/ adds to its instruction set's table.
+// The rows that the files of ops/ add to the table of their instruction set.
 #pragma once
 
 #include "host/simgpu/vm/table.h"

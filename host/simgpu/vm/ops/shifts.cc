@@ -1,4 +1,4 @@
-// Shifts, funnel shifts of two words, and the reversal of a word. See callback_slots.h and vm/table.h.
+// Shifts, funnel shifts of two words, and bit reversal. See ops/lanes.h and vm/table.h.
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
 

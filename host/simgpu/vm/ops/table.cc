@@ -1,4 +1,4 @@
-// The table of one instruction set, put together from the files beside this one.
+// The table of one instruction set, composed of the rows in the other files of this folder.
 #include "host/simgpu/vm/ops/parts.h"
 
 namespace simgpu::SIMGPU_ISA {
