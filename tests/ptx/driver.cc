@@ -1,4 +1,3 @@
-// See driver.h.
 #include "tests/ptx/driver.h"
 
 #include <dlfcn.h>

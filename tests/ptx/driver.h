@@ -1,4 +1,5 @@
-// A libcuda loaded by path, as far as the forms need one: kernels from PTX text, run on rows of values.
+// A libcuda that is loaded by path, with the operations that the forms need: running kernels from PTX text on rows of
+// values.
 #pragma once
 
 #include <cuda.h>
@@ -21,21 +22,22 @@ struct Loaded {
   CUmodule module = nullptr;
 };
 
-// The bytes of every kernel's fourth parameter.
+// The bytes that every kernel receives as its fourth parameter.
 const std::array<unsigned char, 32>& extra_parameter();
 
 class Driver {
  public:
-  // Ends the process with a sentence when there is no such driver or no device.
+  // Ends the process with a message if the path has no usable driver or the driver has no device.
   explicit Driver(const std::string& path);
 
-  const std::string& name() const { return name_; }  // of the device
+  const std::string& name() const { return name_; }  // name of the device
   unsigned capability() const { return capability_; }
   bool simulated() const { return name_.find("simulated") != std::string::npos; }
 
   Loaded load(const std::string& text);
   void unload(CUmodule module);
-  // Empty and `why` set when the kernel did not run. After a fault of a kernel the process can ask this driver no more.
+  // Returns an empty list and sets `why` if the kernel did not run. After a fault of a kernel, this process cannot use
+  // the driver any more.
   std::vector<Result> run(CUmodule module, const std::string& kernel, const std::vector<Row>& rows, std::string& why);
   bool faulted() const { return faulted_; }
 

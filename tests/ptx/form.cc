@@ -1,4 +1,4 @@
-// See form.h: the values to try, and how results that PTX does not define to the bit are held against their bounds.
+// Generates the values to try, and accepts results within the error bound where PTX does not define every bit.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
@@ -27,7 +27,7 @@ std::vector<Bits> integer_edges(int size, bool few) {
 
 std::vector<Bits> float_edges(const Format& format, bool few) {
   const Bits one = static_cast<Bits>(format.most) << format.fraction();
-  const Bits unit = Bits{1} << format.fraction();  // of the exponent: the least normal number
+  const Bits unit = Bits{1} << format.fraction();  // one exponent step, which is also the smallest normal number
   const Bits infinity = format.infinity();
   const Bits sign = format.sign();
   const Bits third = one - 2 * unit + unit / 3;

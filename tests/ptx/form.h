@@ -1,10 +1,11 @@
-// A form: one PTX instruction as it is spelled, values to try it on, and what it must give by a calculation of the
-// test's own. Forms are written down in forms_*.cc, a row each; run.cc tries them on a driver.
+// A form: the text of one PTX instruction, values to try it on, and the results that the test's own calculation
+// expects. forms_*.cc contain the forms, one per row; run.cc runs them on a driver.
 //
-// A form's text reads %a, %b, %c and writes %d, and %e if it has a second result. It may use %p1 to %p4, %h1 to %h8,
-// %r1 to %r8, %rd1 to %rd8, %f1 to %f8, %q1 to %q8 (doubles); %in, where the thread's row lies as eight words of eight
-// bytes (the three inputs first, aligned to 64); %mem, 64 zeroed bytes of the thread's own in global memory; and `tile`, 64 bytes of
-// shared memory for each thread, the thread's own at %tile. Blocks have 128 threads.
+// The text of a form reads %a, %b, %c and writes %d, and %e if it has a second result. It may use the registers %p1 to
+// %p4, %h1 to %h8, %r1 to %r8, %rd1 to %rd8, %f1 to %f8, and %q1 to %q8 (doubles). %in is the address of the thread's
+// row: eight words of eight bytes, aligned to 64, with the three inputs first. %mem is the address of 64 zeroed bytes
+// of the thread in global memory. `tile` is shared memory with 64 bytes per thread, and %tile the address of the
+// thread's own part. Blocks have 128 threads.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ namespace ptx_forms {
 
 struct Row {
   std::array<Bits, 3> in{};
-  std::array<Bits, 5> more{};  // behind them in memory: nothing loads them but a form's own text
+  std::array<Bits, 5> more{};  // follow the inputs in memory; only the text of a form may load them
 };
 struct Result {
   Bits d = 0;
@@ -32,24 +33,25 @@ struct Result {
 
 inline constexpr unsigned warp = 32;
 
-// What the form must give a lane, from the rows of its warp.
+// Returns the expected result of a lane, from the rows of its warp.
 using Reference = std::function<Result(const Row* rows, unsigned lane)>;
-// Whether what it gives is as good: null where PTX defines every bit.
+// Returns true if a result that differs from the expected one is acceptable; null if PTX defines every bit.
 using Accept = std::function<bool(Result wanted, Result got, const Row& row)>;
 
 struct Form {
-  std::string name;  // as the table of forms has it
+  std::string name;  // as in the table of forms
   std::string text;
-  std::string declarations;          // before the kernel
-  std::string result, second;        // types of the registers %d and %e; second may be empty
-  std::vector<std::string> sources;  // of %a...
+  std::string declarations;          // placed before the kernel
+  std::string result, second;        // types of the registers %d and %e; empty if there is no second result
+  std::vector<std::string> sources;  // types of %a, %b, %c
   std::vector<Row> rows;
   Reference reference;
   Accept accept;
-  unsigned target = 75;  // least compute capability, times ten
-  // Odd lanes of odd warps execute the text in a branch of their own. The text has no labels and exchanges no values.
+  unsigned target = 75;  // smallest compute capability times ten
+  // Odd lanes of odd warps execute the text in a separate branch. Such a text must have neither labels nor exchanges
+  // between lanes.
   bool diverges = false;
-  bool in_clusters = false;  // of one block each
+  bool in_clusters = false;  // the kernel is launched in clusters of one block
 };
 using Forms = std::vector<Form>;
 
@@ -83,7 +85,7 @@ using s16 = std::int16_t;
 using s32 = std::int32_t;
 using s64 = std::int64_t;
 
-// Floats travel as their bits.
+// Floats are passed as their bits.
 template <class Carrier, int which>
 struct FloatBits {
   Carrier bits = 0;
@@ -146,7 +148,7 @@ T value_of(Bits bits) {
   }
 }
 
-// ---- values at which instructions go wrong, and some between
+// ---- edge values of the types, and some values between them
 
 std::vector<Bits> integer_edges(int size, bool few);
 std::vector<Bits> float_edges(const Format& format, bool few);
@@ -168,7 +170,7 @@ Bits random_bits() {
   return bits_of(value_of<T>(next_random()));
 }
 
-// Every combination of edges, and random ones.
+// Returns all combinations of the edge values, and random rows.
 std::vector<Row> combinations(const std::vector<std::vector<Bits>>& values);
 template <class... A>
 std::vector<Row> rows_of() {
@@ -185,7 +187,7 @@ std::vector<Row> rows_of() {
 
 // ---- rows of the table
 
-// Adds a form with the given text: R(A...) by `reference`, a function of their values.
+// Adds a form with the given text. `reference` is a function R(A...) that computes the expected result from the inputs.
 template <class R, class... A, class F>
 Form& add_text(Forms& forms, std::string name, std::string text, F reference, Accept accept = nullptr) {
   Form form;
@@ -204,7 +206,7 @@ Form& add_text(Forms& forms, std::string name, std::string text, F reference, Ac
   return forms.emplace_back(std::move(form));
 }
 
-// The text is the opcode with its operands in order.
+// Adds a form whose text is the opcode, followed by its operands in order.
 template <class R, class... A, class F>
 Form& add_op(Forms& forms, const std::string& opcode, F reference, Accept accept = nullptr) {
   static constexpr const char* operands[] = {"", " %d, %a;", " %d, %a, %b;", " %d, %a, %b, %c;"};
@@ -213,7 +215,7 @@ Form& add_op(Forms& forms, const std::string& opcode, F reference, Accept accept
   return form;
 }
 
-// A predicate, as 1 or 0.
+// Adds a form whose result is a predicate, written as 1 or 0.
 template <class... A, class F>
 Form& add_test(Forms& forms, const std::string& opcode, F reference) {
   static constexpr const char* operands[] = {"", " %p1, %a;", " %p1, %a, %b;", " %p1, %a, %b, %c;"};
@@ -223,12 +225,12 @@ Form& add_test(Forms& forms, const std::string& opcode, F reference) {
   return form;
 }
 
-// ---- what is as good
+// ---- results that are accepted
 
-// A NaN is as good as any other.
+// Accepts any NaN if a NaN is expected.
 Accept any_nan(const Format& format);
-// Where subnormals are flushed, a result that rounds up to the least normal number may count as one: PTX does not say
-// whether it is looked at before rounding or after. For each part of a word of `size` bits.
+// If subnormals are flushed, also accepts zero for a result that rounds up to the smallest normal number: PTX does not
+// say whether a result is flushed before or after rounding. The rule applies to each part of a word of `size` bits.
 Accept flushed_least(const Format& format, int size);
 
 inline float as_float(Bits bits) {

@@ -1,10 +1,12 @@
-// Barriers in shared memory, asynchronous copies, vectors of atomics, and what programs for clusters of one block say.
+// Forms of barriers in shared memory, asynchronous copies, atomics on vectors, and instructions for clusters of one
+// block.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
 namespace {
 
-// The thread's tile holds an mbarrier of its own; text between its beginning and its end.
+// Adds a form in which the thread's tile holds an mbarrier of its own. The text runs between the init and the inval of
+// the mbarrier.
 Form& alone(Forms& forms, const std::string& name, unsigned count, const std::string& text, u32 wanted,
             unsigned target) {
   Form& form = add_text<u32, u32>(forms, name,
@@ -16,7 +18,7 @@ Form& alone(Forms& forms, const std::string& name, unsigned count, const std::st
   return form;
 }
 
-// Appends to %d whether the phase of a token (or of a parity) is over.
+// Appends one bit to %d: whether the phase of a token (or of a parity) is complete.
 std::string asked(const std::string& opcode, const std::string& what) {
   return opcode + ".shared.b64 %p1, [%tile], " + what + "; selp.u32 %r1, 1, 0, %p1; mad.lo.u32 %d, %d, 2, %r1;\n";
 }
@@ -43,7 +45,7 @@ void phases(Forms& forms) {
         arrive + "mbarrier.pending_count.b64 %d, %rd1;\n" + arrive + "mbarrier.pending_count.b64 %r2, %rd1;\n" +
             "mad.lo.u32 %d, %d, 16, %r2;",
         0x76, 80);
-  // Bytes that are to come hold a phase open.
+  // A phase does not complete while expected bytes are outstanding.
   const std::string expect = "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%tile], 48;\n";
   const std::string complete = "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%tile], ";
   alone(forms, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64", 1,
@@ -52,14 +54,15 @@ void phases(Forms& forms) {
       forms, "mbarrier.arrive.expect_tx.shared::cta.b64", 1,
       "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 %rd1, [%tile], 16;\n" + token + complete + "16;\n" + token,
       0b01, 90);
-  // By a generic address.
+  // These forms use a generic address.
   alone(forms, "mbarrier.arrive.b64", 1,
         "cvt.u64.u32 %rd2, %tile; cvta.shared.u64 %rd2, %rd2; mbarrier.arrive.b64 %rd1, [%rd2];\n"
         "mbarrier.test_wait.b64 %p1, [%rd2], %rd1; selp.u32 %d, 1, 0, %p1;",
         1, 80);
 }
 
-// All threads of the block meet at one mbarrier; each then reads what the one at the other end wrote.
+// All threads of the block synchronise at one mbarrier. Each thread then reads the value that its counterpart at the
+// other end of the block has written.
 void meetings(Forms& forms) {
   const std::string before =
       "mov.u32 %r1, %tid.x; sub.u32 %r2, 127, %r1; mov.u32 %r3, tile; mad.lo.u32 %r2, %r2, 64, %r3;\n"
@@ -147,7 +150,7 @@ void bulk(Forms& forms) {
       .target = 90;
 }
 
-// Bytes that one instruction brings to the mbarrier at %tile: before it, and until they are there.
+// Text before an instruction that completes `bytes` at the mbarrier in %tile; the text after it waits for these bytes.
 std::string expecting(unsigned bytes) {
   return "mbarrier.init.shared.b64 [%tile], 1;\nfence.mbarrier_init.release.cluster;\n"
          "mbarrier.arrive.expect_tx.shared::cta.b64 %rd1, [%tile], " +
@@ -155,8 +158,9 @@ std::string expecting(unsigned bytes) {
 }
 const std::string until_there = "AGAIN:\nmbarrier.try_wait.shared.b64 %p1, [%tile], %rd1;\n@!%p1 bra AGAIN;\n";
 
-// In clusters of one block: an H200 gives CUDA_ERROR_ILLEGAL_INSTRUCTION to a kernel without clusters that stores or
-// reduces into a cluster's shared memory, its own block's too (driver 580.159.04, 2026-11-29).
+// These forms run in clusters of one block. An H200 reports CUDA_ERROR_ILLEGAL_INSTRUCTION for a kernel without
+// clusters that stores or reduces into shared memory of the cluster, even of its own block (driver 580.159.04,
+// 2026-11-29).
 void remote_stores(Forms& forms) {
   const std::string completes = ".shared::cluster.mbarrier::complete_tx::bytes";
   const auto of_a_cluster = [](Form& form) { form.target = 90, form.in_clusters = true; };
@@ -188,7 +192,8 @@ void remote_stores(Forms& forms) {
   reduce(".xor.b32", [](u32 a, u32 b) { return a ^ b; });
 }
 
-// Sixteen bytes at once. Of words the second is looked at, of longs too; the others hold what may not be mixed in.
+// Reductions of sixteen bytes. The forms check the second element of words and longs; the other elements hold values
+// that must not mix with it.
 void bulk_reductions(Forms& forms) {
   const auto inside = [&](const std::string& rest, auto reference) {
     const std::string opcode = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes" + rest;
@@ -220,9 +225,9 @@ void bulk_reductions(Forms& forms) {
   outwards(".or.b64", [](u64 a, u64 b) { return a | b; });
 }
 
-// ---- the rest
+// ---- cache policies and vectors
 
-// Policies of the cache are hints: every access with one is the access without.
+// Cache policies are hints: an access with a policy has the same result as the access without it.
 void policies(Forms& forms) {
   const auto add = [&](const std::string& name, const std::string& text) {
     add_text<u32, u32>(forms, name, text, [](u32 a) { return a; }).target = 80;
@@ -248,7 +253,7 @@ void policies(Forms& forms) {
       "and.b64 %rd1, %in, -128; applypriority.global.L2::evict_normal [%rd1], 128;\nld.global.u32 %d, [%in];");
 }
 
-// Each element by itself: the second result is the last element's new value.
+// Each element of a vector is updated separately. The second result is the new value of the last element.
 void vectors(Forms& forms) {
   const auto sum = [](Bits a, Bits b) {
     return flushed(add(flushed(a, single), flushed(b, single), single, Round::Nearest), single);

@@ -1,5 +1,5 @@
-// Atomics and reductions in memory: each operation and type, each space, order and scope. Each thread has a word of its
-// own; what happens when many meet at one is tested at the end.
+// Forms of atomics and reductions in memory: each operation, type, space, order and scope. Each thread has a word of
+// its own; the last forms test many threads that update the same word.
 #include <algorithm>
 
 #include "tests/ptx/form.h"
@@ -8,7 +8,7 @@
 namespace ptx_forms {
 namespace {
 
-// What a word becomes, from its old value and one or two operands.
+// Computes the new value of a word from its old value and one or two operands.
 template <class T>
 using Update = std::function<T(T old, T b, T c)>;
 
@@ -69,13 +69,13 @@ template <class T>
 void swap(Forms& forms, const std::string& type) {
   const std::size_t first = forms.size();
   operation<T>(forms, ".cas" + type, true, [](T a, T b, T c) { return a == b ? c : a; });
-  // Half of the rows agree.
+  // In half of the rows, the compared values are equal.
   for (std::size_t k = first; k < forms.size(); ++k) {
     for (std::size_t r = 0; r < forms[k].rows.size(); r += 2) forms[k].rows[r].in[1] = forms[k].rows[r].in[0];
   }
 }
 
-// Global memory's adder flushes subnormals of singles, shared memory's does not.
+// The adder of global memory flushes subnormal singles; the adder of shared memory does not.
 void floats(Forms& forms) {
   for (const Place& place : places) {
     const bool flushes = std::string(place.address) == "%mem";
@@ -113,7 +113,7 @@ void halves(Forms& forms, unsigned target) {
       [](T a, T b, T) { return value_of<T>(add_halves<T>(a.bits, b.bits)); }, target);
 }
 
-// Order and scope change nothing that one thread could see.
+// Order and scope have no effect that a single thread could observe.
 void ordered(Forms& forms) {
   for (const std::string order : {"", ".relaxed", ".acquire", ".release", ".acq_rel"}) {
     for (const std::string scope : {"", ".cta", ".gpu", ".sys", ".cluster"}) {
@@ -133,20 +133,20 @@ void ordered(Forms& forms) {
       }
     }
   }
-  // As cooperative groups write it.
+  // Cooperative groups use this spelling.
   for (const Place& place : places) {
     one<u32>(
         forms, "", ".or.acq_rel.cta.b32", place, false, [](u32 a, u32 b, u32) { return a | b; }, 75);
     one<u32>(
         forms, "", ".and.release.cta.b32", place, false, [](u32 a, u32 b, u32) { return a & b; }, 75);
   }
-  // A reduction gives nothing that could be acquired.
+  // A reduction returns no value, so it has no acquire variant.
   std::erase_if(forms, [](const Form& form) {
     return form.name.starts_with("red") && form.name.find(".acq") != std::string::npos;
   });
 }
 
-// All 32 lanes of a warp add to the first lane's word: the sum is right whoever came first.
+// All 32 lanes of a warp add to the word of the first lane. The sum is independent of their order.
 void contended(Forms& forms) {
   for (const std::string space : {".global", ".shared"}) {
     const bool shared = space == ".shared";

@@ -1,4 +1,4 @@
-// Logic, shifts, bit fields, permutations: bit by bit.
+// Forms of bitwise logic, shifts, bit fields and permutations.
 #include <bit>
 
 #include "tests/ptx/form.h"
@@ -21,7 +21,7 @@ bool bit(T value, u32 k) {
   return (static_cast<u64>(static_cast<std::make_unsigned_t<T>>(value)) >> k & 1) != 0;
 }
 
-// Adds rows with amounts around the width.
+// Adds rows whose shift amounts are close to the width of the type.
 template <class T>
 void add_amounts(Form& form) {
   for (const Bits value : integer_edges(width<T>, false)) {
@@ -43,7 +43,7 @@ void logic(Forms& forms) {
                                    [](T a, u32 b) { return b >= width<T> ? T{0} : static_cast<T>(a >> b); }));
 }
 
-// The sign fills what comes in from above.
+// A right shift of a signed number fills with the sign.
 template <class T>
 void shifts(Forms& forms) {
   add_amounts<T>(add_op<T, T, u32>(forms, typed<T>("shr"), [](T a, u32 b) {
@@ -96,8 +96,9 @@ void find(Forms& forms) {
   }
 }
 
-// Positions and lengths are bytes of their operands, PTX says. An H200 reads bytes only where the field is of 32 bits;
-// for 64 it takes the whole operands. There the rows have nothing above the byte.
+// PTX defines that positions and lengths are the lowest bytes of their operands. An H200 follows this only for 32-bit
+// fields, and uses the whole operands for 64-bit fields. Therefore the rows for 64 bits have zeros above the lowest
+// byte.
 template <class T>
 void extract(Forms& forms) {
   Form& form = add_op<T, T, u32, u32>(forms, typed<T>("bfe"), [](T a, u32 b, u32 c) {
@@ -141,8 +142,8 @@ void insert(Forms& forms) {
                                          {3, above + 4}}) {
     const std::string text = "mov.u32 %r1, " + std::to_string(position) + "; mov.u32 %r2, " + std::to_string(length) +
                              "; " + sized<T>("bfi") + " %d, %a, %b, %r1, %r2;";
-    // Seen on an H200 on 2026-11-22: 32 bits from position 7 on leave b as it is. PTX's text has no such exception, and
-    // none of the other rows is one.
+    // On an H200 (2026-11-22), inserting 32 bits at position 7 leaves b unchanged. PTX's text has no such exception,
+    // and no other row is an exception.
     const Accept unchanged = [](Result, Result got, const Row& row) { return got.d == row.in[1]; };
     const bool excepted = position == 7 && length == 32;
     add_text<T, T, T>(
@@ -190,7 +191,7 @@ u32 byte_of(u32 a, u32 b, u32 selector) {
   return (selector & 8) == 0 ? byte : byte >= 0x80 ? 0xff : 0;
 }
 
-// For each mode the byte that goes to place k, as PTX's table tells it.
+// Returns the byte that each mode selects for byte k of the result, by PTX's table.
 u32 selector(const std::string& mode, u32 c, u32 k) {
   const u32 n = c & 3;
   if (mode == "f4e") return n + k;
@@ -275,7 +276,7 @@ void bit_forms(Forms& forms) {
   permutations(forms);
   tables(forms);
   finders(forms);
-  // Predicates: the three operands' lowest bits.
+  // The predicates are the lowest bits of the three operands.
   const auto predicates = [&](const std::string& opcode, auto f) {
     add_text<u32, u32, u32>(
         forms, opcode + ".pred",

@@ -1,4 +1,5 @@
-// Comparison and selection: each comparison of each type, joined with a further predicate, ordered and unordered.
+// Forms of comparison and selection: each comparison of each type, combined with a further predicate, ordered and
+// unordered.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
@@ -13,7 +14,7 @@ Order order(T a, T b) {
   } else {
     const Format& format = format_of<T>();
     if (is_nan(a.bits, format) || is_nan(b.bits, format)) return Order::None;
-    // As integers that rise with the number.
+    // Maps the bits to integers that have the same order as the numbers.
     const auto key = [&](Bits bits) {
       const s64 size = static_cast<s64>(bits & (format.sign() - 1));
       return (bits & format.sign()) != 0 ? -size : size;
@@ -69,7 +70,7 @@ void setp(Forms& forms, const Comparison& comparison, const std::string& type) {
   }
 }
 
-// With a third predicate, and with the opposite as a second result.
+// Adds forms with a third predicate, and forms with the complement as a second result.
 template <class T>
 void joined(Forms& forms, const Comparison& comparison, const std::string& type) {
   const auto join = [](const std::string& how, bool x, bool y) {
@@ -170,7 +171,7 @@ void compare_forms(Forms& forms) {
   for (const std::string type : {"b64", "u64", "s64"}) move<u64>(forms, type);
   move<f32>(forms, "f32");
   move<f64>(forms, "f64");
-  // Words packed and unpacked: the first is the lowest.
+  // Packing and unpacking of words: the first element has the lowest bits.
   add_text<u64, u32, u32>(forms, "mov.b64", "mov.b64 %d, {%a, %b};", [](u32 a, u32 b) { return u64{b} << 32 | a; });
   add_text<u32, u64>(forms, "mov.b64", "mov.b64 {%r1, %d}, %a;", [](u64 a) { return static_cast<u32>(a >> 32); });
   add_text<u32, u64>(forms, "mov.b64", "mov.b64 {%d, _}, %a;", [](u64 a) { return static_cast<u32>(a); });

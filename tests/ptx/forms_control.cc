@@ -1,4 +1,4 @@
-// Branches, calls, barriers, fences, addresses and special registers.
+// Forms of branches, calls, barriers, fences, address conversions and special registers.
 #include <bit>
 
 #include "tests/ptx/form.h"
@@ -20,12 +20,12 @@ void branches(Forms& forms) {
                      [](u32 a) { return (a & 3) == 0   ? 100U
                                         : (a & 3) == 2 ? 102U
                                                        : 101U; });
-  // A guard on any instruction.
+  // Any instruction may have a guard.
   add_text<u32, u32, u32>(forms, "add.s32",
                           "setp.lt.u32 %p1, %a, %b; mov.u32 %d, %a;\n@%p1 add.s32 %d, %d, 3;\n"
                           "@!%p1 sub.s32 %d, %d, 3;",
                           [](u32 a, u32 b) { return a < b ? a + 3 : a - 3; });
-  // Whatever the family of instructions: where its guard is false, the destination stays.
+  // For every family of instructions, a false guard leaves the destination unchanged.
   const auto stays = [&](const std::string& opcode, const std::string& operands, u32 otherwise) {
     add_text<u32, u32, u32>(
         forms, opcode,
@@ -88,7 +88,7 @@ void calls(Forms& forms) {
   const auto with = [](std::string text, const std::string& what) { return text.replace(text.find('@'), 1, what); };
   add("call.uni", with(direct, "call.uni"), [](u32 a) { return 2 * a; });
   add("call", with(direct, "call"), [](u32 a) { return 2 * a; });
-  // Lanes of a warp call different functions.
+  // The lanes of a warp call different functions.
   add("call",
       "{ .reg .b64 %target;\nKIND: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
       "and.b32 %r1, %a, 1; mov.u64 %rd1, table; mad.wide.u32 %rd1, %r1, 8, %rd1; ld.global.u64 %target, [%rd1];\n"
@@ -105,7 +105,7 @@ void calls(Forms& forms) {
       [](u32 a) { return a; });
 }
 
-// Thread t reads what the thread at the other end of the block wrote.
+// Thread t reads the value that its counterpart at the other end of the block has written.
 void barriers(Forms& forms) {
   const std::string other =
       "mov.u32 %r1, %tid.x; sub.u32 %r2, 127, %r1; mov.u32 %r3, tile; mad.lo.u32 %r2, %r2, 64, %r3;\n"
@@ -137,7 +137,7 @@ void counted_barriers(Forms& forms) {
     Form& form = add_text<u32, u32>(forms, opcode, text, [](u32) { return 0U; });
     form.rows.assign(384, Row{});
     for (std::size_t k = 0; k < form.rows.size(); ++k) form.rows[k].in[0] = k < 128 ? 1 : k < 256 ? 0 : k % 3 == 0;
-    // The third block's threads 256 to 383: multiples of three.
+    // In the third block, threads 256 to 383, the predicate is true for the multiples of three.
     form.reference = [result](const Row* rows, unsigned lane) {
       const bool mixed = rows[0].in[0] + rows[1].in[0] + rows[2].in[0] == 1;
       (void)lane;
@@ -156,7 +156,7 @@ void counted_barriers(Forms& forms) {
   add("barrier.cta.red.or.pred", false, [](u32 c) { return Bits{c != 0}; });
 }
 
-// A fence changes nothing that one thread could see; it has to be taken.
+// A fence has no effect that a single thread could observe. These forms only check that it is accepted.
 void fences(Forms& forms) {
   const auto add = [&](const std::string& opcode, unsigned target) {
     add_text<u32, u32>(forms, opcode, "st.global.u32 [%mem], %a;\n" + opcode + ";\nld.global.u32 %d, [%mem];",
@@ -253,7 +253,7 @@ void specials(Forms& forms) {
   for (const char* const zero : {"%cluster_ctaid.x", "%cluster_ctarank"})
     add(
         zero, [](u32, u32) { return 0; }, 90);
-  // Time passes, and does not go back.
+  // The second reading of a clock is later than the first.
   for (const std::string clock : {"%clock64", "%globaltimer"}) {
     add_text<u32, u32>(forms, "mov.u64",
                        "mov.u64 %rd1, " + clock + "; nanosleep.u32 5000; mov.u64 %rd2, " + clock +

@@ -1,4 +1,4 @@
-// cvt between all types, in every rounding and with every limit.
+// Forms of cvt between all types, with every rounding mode and every saturation.
 #include <limits>
 #include <utility>
 
@@ -20,7 +20,7 @@ std::string name() {
   return std::string(".") + type_name<T>();
 }
 
-// Bytes travel in registers of sixteen bits, extended as their type says.
+// Bytes are held in 16-bit registers, extended by the sign of their type.
 template <class T>
 using Carrier = std::conditional_t<sizeof(T) == 1, std::conditional_t<std::is_signed_v<T>, s16, u16>, T>;
 
@@ -33,11 +33,11 @@ T limited(__int128 value) {
 
 template <class To, class From>
 void between_integers(Forms& forms) {
-  // The register's upper half is not the byte's.
+  // The upper half of the register must not influence the byte.
   add_op<Carrier<To>, Carrier<From>>(forms, "cvt" + name<To>() + name<From>(), [](Carrier<From> a) {
     return static_cast<Carrier<To>>(static_cast<To>(static_cast<From>(a)));
   });
-  // Where every value fits there is nothing to limit, and no such form.
+  // If the target type holds all values of the source type, PTX has no saturating form.
   if (std::in_range<To>(std::numeric_limits<From>::max()) && std::in_range<To>(std::numeric_limits<From>::min())) {
     return;
   }
@@ -58,13 +58,13 @@ void integers_to(Forms& forms) {
   between_integers<To, s64>(forms);
 }
 
-// A NaN becomes zero, but only the top bit where a double or 64 bits are involved.
+// A NaN becomes zero. If the source or the target has 64 bits, only the top bit is set.
 template <class To, class From>
 Bits nan_as_integer() {
   return sizeof(From) == 8 || sizeof(To) == 8 ? Bits{1} << (8 * sizeof(To) - 1) : 0;
 }
 
-// Adds rows around the limits of all integer types.
+// Adds rows near the limits of all integer types.
 void add_limits(Form& form, const Format& format) {
   const Bits half_one = static_cast<Bits>(format.most - 1) << format.fraction();
   for (const int power : {7, 8, 15, 16, 31, 32, 63, 64}) {
@@ -146,15 +146,15 @@ Bits clamped(Bits bits, const Format& format) {
 Bits rectified(Bits bits, const Format& format) {
   return is_nan(bits, format) || (bits & format.sign()) == 0 ? bits : 0;
 }
-// PTX has one NaN for results narrower than a double. An H200 keeps to it from singles and halves; from doubles and
-// bf16 it keeps the argument's sign and upper bits.
+// PTX has one canonical NaN for results narrower than a double. An H200 follows this for conversions from singles and
+// halves; for conversions from doubles and bf16 it keeps the sign and upper bits of the argument.
 template <class To, class From>
 Accept nan_rule() {
   const bool any = std::is_same_v<To, f64> || std::is_same_v<From, f64> || std::is_same_v<From, bf16>;
   return any ? any_nan(format_of<To>()) : nullptr;
 }
 
-// Adds the midpoints between neighbours of the narrower format, and the values next to each midpoint.
+// Adds the midpoints between adjacent numbers of the narrower format, and the values next to each midpoint.
 void add_ties(Form& form, const Format& from, const Format& to) {
   const Bits half_one = static_cast<Bits>(from.most - 1) << from.fraction();
   const auto halved = [&](Bits size) {
@@ -247,7 +247,7 @@ void brains(Forms& forms) {
   }
 }
 
-// Two singles become a pair; the first is the upper half.
+// Two singles are converted to a pair. The first single becomes the upper half.
 template <class Pair>
 void pairs(Forms& forms) {
   const Format& to = format_of<Pair>();
@@ -267,16 +267,17 @@ void pairs(Forms& forms) {
   }
 }
 
-// ---- floats of eight bits, and of nineteen in a word
+// ---- 8-bit floats, and tf32 in a word
 
 inline constexpr Format e4m3{8, 4, -6, 8};
 inline constexpr Format e5m2{8, 3, -14, 15};
 
-// The largest finite number stands for all that is larger. e4m3 has numbers where others have infinities.
+// Larger values become the largest finite number. e4m3 uses the code of infinity for ordinary numbers.
 Bits to_byte(f32 a, const Format& format) {
   const Bits largest = format.precision == e4m3.precision ? 0x7e : 0x7b;
   if (is_nan(a.bits, single)) return 0x7f;
-  const Format wide{16, format.precision, format.least, 127};  // more exponents than needed: it does not overflow
+  // the exponent range is wide enough that no value overflows
+  const Format wide{16, format.precision, format.least, 127};
   const Bits sign = (a.bits >> 24) & 0x80;
   const Bits size = converted(a.bits & 0x7fff'ffff, single, wide, Round::Nearest);
   return sign | std::min(size, largest);
@@ -312,8 +313,7 @@ void bytes(Forms& forms, const Format& format, const std::string& type) {
   }
 }
 
-// The lower thirteen bits have no meaning. An H200 gives .rna of a NaN that has no bit above them as it stands: an
-// infinity.
+// The lower thirteen bits are undefined. If a NaN has bits only there, .rna on an H200 yields an infinity.
 void shortened(Forms& forms) {
   const Format tf32{32, 11, -126, 127};
   const auto add = [&](const std::string& words, Round round, bool relu, unsigned target) {
@@ -326,7 +326,7 @@ void shortened(Forms& forms) {
         forms, "cvt" + words + ".tf32.f32",
         [=](f32 a) {
           if (is_nan(a.bits, single)) return 0x7fff'ffffU;
-          // The format's bits stand at the top of a single's.
+          // The bits of tf32 are the upper bits of a single.
           const Format wide{19, tf32.precision, tf32.least, tf32.most};
           const Bits result = converted(a.bits, single, wide, round) << 13;
           return static_cast<u32>(relu && (result >> 31) != 0 ? 0 : result);
@@ -341,7 +341,7 @@ void shortened(Forms& forms) {
   }
 }
 
-// Into a wider register the result is extended, and out of one the lower bits are taken.
+// A result in a wider register is extended. From a wider register, only the lower bits are used.
 void registers(Forms& forms) {
   add_text<u32, u32>(forms, "cvt.u8.u32", "cvt.u8.u32 %d, %a;", [](u32 a) { return a & 0xff; });
   add_text<s32, u32>(forms, "cvt.s8.u32", "cvt.s8.u32 %d, %a;", [](u32 a) { return s32{static_cast<s8>(a)}; });

@@ -1,5 +1,5 @@
-// Arithmetic of singles and doubles in every rounding mode, with and without subnormals, clamped and not; and the
-// functions with an error bound.
+// Forms of single and double precision arithmetic in every rounding mode, with and without flushing and saturation, and
+// of the functions with an error bound.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
@@ -11,7 +11,7 @@ struct Mode {
 };
 constexpr Mode modes[] = {{".rn", Round::Nearest}, {".rz", Round::Zero}, {".rm", Round::Down}, {".rp", Round::Up}};
 
-// What PTX's modifiers do to operands and result.
+// The effect of PTX's modifiers on operands and result.
 struct Modifiers {
   bool ftz = false;
   bool sat = false;
@@ -26,7 +26,7 @@ Bits clamped(Bits bits) {
   return bits > one ? one : bits;
 }
 
-// Doubles give whatever NaN they like, singles the canonical one.
+// Double precision may yield any NaN, single precision yields the canonical NaN.
 template <class T>
 Accept nan_rule() {
   return std::is_same_v<T, f64> ? any_nan(twice) : nullptr;
@@ -91,7 +91,7 @@ void quotients(Forms& forms, const Mode& mode) {
   }
 }
 
-// -0 is less than +0, and a NaN loses against a number.
+// -0 is less than +0. If one operand is a NaN, the result is the other operand unless `nan` is set.
 template <class T>
 Bits smaller(Bits a, Bits b, bool larger, bool nan) {
   const Format& format = format_of<T>();
@@ -122,7 +122,7 @@ void extremes(Forms& forms) {
   }
 }
 
-// The extreme of the sizes, with the product's sign.
+// The result is the extreme of the magnitudes, with the sign of the product.
 void extreme_sizes(Forms& forms) {
   for (const bool larger : {false, true}) {
     for (const bool nan : {false, true}) {
@@ -165,12 +165,12 @@ void tests(Forms& forms) {
   test("infinite", [=](Bits a) { return a == format.infinity(); });
   test("number", [=](Bits a) { return a <= format.infinity(); });
   test("notanumber", [=](Bits a) { return a > format.infinity(); });
-  // Zero is normal: PTX does not tell, an H200 has it so.
+  // On an H200 zero is normal. PTX does not define this.
   test("normal", [=](Bits a) { return a == 0 || (a < format.infinity() && a >= Bits{1} << format.fraction()); });
   test("subnormal", [=](Bits a) { return a != 0 && a < Bits{1} << format.fraction(); });
 }
 
-// Two singles in a word, each by itself; from compute capability 10.0 on.
+// Each single of a pair is computed separately. The forms need compute capability 10.0.
 void pairs(Forms& forms, const Mode& mode) {
   const Round round = mode.round;
   for (const bool ftz : {false, true}) {
@@ -195,7 +195,7 @@ void pairs(Forms& forms, const Mode& mode) {
   }
 }
 
-// Each instruction sets its own rounding and flushing.
+// Each instruction uses its own rounding mode and flushing, whatever the previous instruction used.
 void mode_changes(Forms& forms) {
   const auto sum = [](Round round, bool ftz) {
     return modified<f32>({ftz, false}, [=](Bits a, Bits b) { return add(a, b, single, round); });
@@ -228,7 +228,7 @@ void float_forms(Forms& forms) {
   for (const Mode& mode : modes) pairs(forms, mode);
 }
 
-// ---- with an error bound
+// ---- functions with an error bound
 
 namespace {
 
@@ -237,12 +237,12 @@ using Function = std::function<long double(long double)>;
 struct Bound {
   long double relative = 0;
   long double absolute = 0;
-  long double least = 0;  // the bounds hold for arguments of this size...
+  long double least = 0;  // smallest magnitude of arguments to which the bounds apply
   long double most = std::numeric_limits<long double>::infinity();
 };
 
-// Results for zeros and infinities must agree to the bit, the others must lie within the bound around the exact value.
-// Where a result is subnormal the unit of the last place is the least number.
+// Results for zeros and infinities must be equal in every bit. All other results must be within the bound around the
+// exact value. For subnormal results, the unit in the last place is the smallest subnormal number.
 Accept near(Function f, std::vector<Bound> bounds, bool ftz) {
   return [=](Result wanted, Result got, const Row& row) {
     if (any_nan(single)(wanted, got, row)) return true;
@@ -273,7 +273,7 @@ void approximate(Forms& forms, const std::string& opcode, const Function& f, con
     return f32{static_cast<u32>(ftz ? flushed(from_float(value), single) : from_float(value))};
   };
   Form& form = add_op<f32, f32>(forms, opcode, reference, near(f, bounds, ftz));
-  // Where the function does something: between 2^-20 and 2^8, both signs.
+  // Adds arguments between 2^-20 and 2^8 of both signs, the range in which the function is not constant.
   for (int k = 0; k < 2000; ++k) {
     const Bits random = next_random();
     form.rows.push_back({{(random & 0x807f'ffff) | (127 - 20 + (random >> 40) % 28) << 23, 0, 0}});
@@ -303,7 +303,8 @@ bool in_full_range(Bits b) {
   return size >= 0x1p-126F && size <= 0x1p126F;
 }
 
-// Two units in the last place, where the divisor is neither tiny nor huge; a huge one gives zero, or NaN of infinity.
+// Accepts an error of two units in the last place if the divisor is neither tiny nor huge. A huge divisor yields zero,
+// or NaN for an infinite dividend.
 Accept near_quotient(bool full, bool ftz) {
   return [=](Result wanted, Result got, const Row& row) {
     if (any_nan(single)(wanted, got, row)) return true;
@@ -314,7 +315,7 @@ Accept near_quotient(bool full, bool ftz) {
     if (!full && huge) {
       return std::isinf(as_float(a)) ? is_nan(got.d, single) : (got.d & 0x7fff'ffff) == 0;
     }
-    if (!full && !in_full_range(b)) return divisor != 0 && !std::isinf(divisor);  // no bound is told
+    if (!full && !in_full_range(b)) return divisor != 0 && !std::isinf(divisor);  // PTX gives no bound here
     const long double exact = static_cast<long double>(as_float(a)) / static_cast<long double>(divisor);
     const long double given = static_cast<long double>(as_float(got.d));
     if (std::isinf(given) && std::abs(exact) < 0x1.fffffap127L) return false;
@@ -333,8 +334,8 @@ void quotient(Forms& forms, const std::string& opcode, bool full, bool ftz) {
       near_quotient(full, ftz));
 }
 
-// Only the upper words of argument and result: the seed of a Newton iteration. Whether the argument is a NaN, the upper
-// word alone decides.
+// These instructions give the seed of a Newton iteration. They use only the upper words of argument and result, so the
+// upper word alone determines whether the argument is a NaN.
 void seeds(Forms& forms) {
   const auto seed = [](bool root) {
     return [root](f64 a) {

@@ -1,4 +1,5 @@
-// Arithmetic of halves and brain floats, alone and in pairs, each rounded once from the exact result.
+// Forms of arithmetic on halves and brain floats, single and in pairs. Each result is rounded once from the exact
+// value.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
@@ -25,7 +26,7 @@ Bits finish(Bits bits, const Modifiers& m, const Format& format) {
   return m.relu && negative && !is_nan(bits, format) ? 0 : bits;
 }
 
-// f on each half of the operands, or on the whole of a lone one.
+// Applies f to each half of the operands, or to the whole operand if it is a single half.
 template <class T, class F>
 auto halves(const Modifiers& m, F f) {
   return [m, f](auto... values) {
@@ -80,7 +81,7 @@ void fused(Forms& forms, const Modifiers& m) {
       forms, std::string("fma.rn") + m.suffix + "." + type_name<T>(),
       halves<T>(m, [=](Bits a, Bits b, Bits c) { return multiply_add(a, b, c, format, Round::Nearest); }), rule<T>(m));
   form.target = m.relu ? std::max(80U, target_of<T>(80)) : target_of<T>(80);
-  // Products that lie between two numbers, and addends far too small to be seen but for that.
+  // Adds rows whose product lies halfway between two numbers. The addend is so small that it only decides the rounding.
   const Bits one = static_cast<Bits>(format.most) << format.fraction();
   const Bits pair = is_pair<T> ? 0x1'0001 : 1;
   for (Bits k = 0; k < 300; ++k) {
@@ -127,7 +128,7 @@ void extremes(Forms& forms, const Modifiers& m) {
   }
 }
 
-// A pair is as good when each half that should be a NaN is one.
+// For each half of a pair, accepts any NaN if a NaN is expected.
 template <class T>
 Accept nan_in_halves() {
   return [](Result wanted, Result got, const Row&) {

@@ -1,4 +1,4 @@
-// Integer arithmetic: every type, with what wraps, saturates, or has no defined value.
+// Forms of integer arithmetic for every type, including values that wrap, saturate or have no defined result.
 #include <algorithm>
 #include <limits>
 
@@ -18,7 +18,7 @@ T saturated(Signed value) {
   return static_cast<T>(std::clamp(value, low, high));
 }
 
-// The product's halves; the whole of a 64-bit one fits 128 bits.
+// Returns the product in twice the width; the product of 64-bit numbers needs 128 bits.
 template <class T>
 Double<T> product(T a, T b) {
   return static_cast<Double<T>>(a) * static_cast<Double<T>>(b);
@@ -33,7 +33,7 @@ std::string named(const std::string& opcode) {
   return opcode + "." + type_name<T>();
 }
 
-// A quotient by zero has no defined value.
+// Accepts any result of a division by zero, which PTX does not define.
 template <class T>
 Accept unless_divided_by_zero() {
   return [](Result wanted, Result got, const Row& row) { return wanted == got || value_of<T>(row.in[1]) == 0; };
@@ -54,7 +54,7 @@ void basic(Forms& forms) {
                      [](T a, T b, T c) { return static_cast<T>((a < b ? Signed{b} - a : Signed{a} - b) + Signed{c}); });
   add_op<T, T, T>(forms, named<T>("min"), [](T a, T b) { return std::min(a, b); });
   add_op<T, T, T>(forms, named<T>("max"), [](T a, T b) { return std::max(a, b); });
-  // The quotient of the least number by -1 does not fit and wraps.
+  // The quotient of the smallest number and -1 does not fit and wraps around.
   add_op<T, T, T>(
       forms, named<T>("div"), [](T a, T b) { return b == 0 ? T{0} : static_cast<T>(Signed{a} / b); },
       unless_divided_by_zero<T>());
@@ -107,7 +107,7 @@ void saturating(Forms& forms) {
   });
 }
 
-// Halves of 16 bits side by side, each by itself; from compute capability 9.0 on.
+// Applies f to both 16-bit halves of a word separately. The forms need compute capability 9.0.
 template <class Lane, class F>
 u32 pairwise(u32 a, u32 b, F f) {
   const u32 low = static_cast<u16>(f(static_cast<Lane>(a), static_cast<Lane>(b)));
@@ -160,7 +160,7 @@ void dot_products(Forms& forms) {
   }
 }
 
-// The distance of bytes from bytes: each by itself, or all added to the third operand.
+// The distances of the bytes of two words, either separately or all added to the third operand.
 template <class T>
 void distances(Forms& forms) {
   const std::string type = type_name<T>();
@@ -211,7 +211,8 @@ void integer_forms(Forms& forms) {
 
 namespace {
 
-// Two words, low and high, through a chain: what the whole of twice the width gives.
+// Computes with two words, low and high, through the carry flag. The expected result is that of a type with twice the
+// width.
 template <class T>
 void chains(Forms& forms, const std::string& type) {
   constexpr int size = 8 * sizeof(T);
@@ -220,7 +221,7 @@ void chains(Forms& forms, const std::string& type) {
     for (std::size_t at = text.find('@'); at != std::string::npos; at = text.find('@', at)) text.replace(at, 1, type);
     return text;
   };
-  // b and c are the addends' low words, a the high word of both; %d is the high word of the result.
+  // b and c are the low words of the operands, and a is the high word of both. %d is the high word of the result.
   add_text<T, T, T, T>(forms, "addc." + type, named("add.cc.@ %d, %b, %c; addc.@ %d, %a, %a;"),
                        [=](T a, T b, T c) { return static_cast<T>((joined(a, b) + joined(a, c)) >> size); });
   add_text<T, T, T, T>(forms, "subc." + type, named("sub.cc.@ %d, %b, %c; subc.@ %d, %a, 1;"),

@@ -1,4 +1,4 @@
-// Loads and stores: each space, order, scope, cache hint, type and vector length that the scalar part of PTX has.
+// Forms of loads and stores: each space, order, scope, cache hint, type and vector length of the scalar part of PTX.
 #include "tests/ptx/driver.h"
 #include "tests/ptx/form.h"
 
@@ -48,14 +48,14 @@ std::string reg(const Type& type, unsigned number) {
   return kind + std::to_string(number + 1);
 }
 
-// "{%r1, %r2}", or the one register.
+// Returns a list such as "{%r1, %r2}", or a single register.
 std::string registers(const Type& type, unsigned count) {
   std::string text = reg(type, 0);
   for (unsigned k = 1; k < count; ++k) text += ", " + reg(type, k);
   return count == 1 ? text : "{" + text + "}";
 }
 
-// The elements weighed and summed, so that none can stand for another.
+// Sums up the elements with different weights, so that exchanged elements change the sum.
 std::string sum_text(const Type& type, unsigned count) {
   std::string text = "mov.u64 %d, 0;\n";
   for (unsigned k = 0; k < count; ++k) {
@@ -74,7 +74,7 @@ std::string opcode(const std::string& head, const std::string& words, const Type
   return head + words + (count == 1 ? "" : ".v" + std::to_string(count)) + "." + type.name;
 }
 
-// Where a space's bytes are, and the text that puts the inputs there.
+// An address in a space, and the text that writes the inputs there.
 struct Space {
   const char* address;
   const char* prepare;
@@ -85,7 +85,7 @@ constexpr Space in_shared{"%tile",
 constexpr Space in_local{"stack",
                          ".local .align 16 .b8 stack[64];\nst.local.b64 [stack], %a; st.local.b64 [stack+8], %b; "
                          "st.local.b64 [stack+16], %c;\n"};
-// Generic addresses of the shared tile.
+// This space uses generic addresses of the shared tile.
 constexpr Space in_window{"%rd7",
                           "st.shared.b64 [%tile], %a; st.shared.b64 [%tile+8], %b; st.shared.b64 [%tile+16], %c;\n"
                           "cvt.u64.u32 %rd7, %tile; cvta.shared.u64 %rd7, %rd7;\n"};
@@ -104,7 +104,7 @@ Form& load(Forms& forms, const std::string& words, const Type& type, unsigned co
   return form;
 }
 
-// The first two words of memory after a store; the rest of them is zero.
+// The result is the first two words of memory after a store. The other words must stay zero.
 Form& store(Forms& forms, const std::string& words, const Type& type, unsigned count, const std::string& space,
             const std::string& address) {
   const std::string name = opcode("st", words, type, count);
@@ -156,7 +156,7 @@ void stores(Forms& forms, const std::string& words, const std::string& space, co
   }
 }
 
-// Order and scope, on a few types.
+// Adds the orders and scopes for a few types.
 void ordered(Forms& forms) {
   constexpr Type few[] = {{"u32", 4}, {"b64", 8}, {"f32", 4, false, true}, {"u8", 1}};
   for (const Type& type : few) {
@@ -196,7 +196,7 @@ void hints(Forms& forms) {
   load(forms, ".global.ca.L2::256B", word, 1, in_global).target = 80;
 }
 
-// Constant memory holds 1000, 1007, 1014...
+// Constant memory contains 1000, 1007, 1014 and so on.
 void constants(Forms& forms) {
   std::string table = ".const .align 8 .b32 table[64] = {";
   for (unsigned k = 0; k < 64; ++k) table += (k == 0 ? "" : ", ") + std::to_string(1000 + 7 * k);
@@ -214,7 +214,7 @@ void constants(Forms& forms) {
   }).declarations = table;
 }
 
-// The kernel's fourth parameter is a block of known bytes.
+// The fourth parameter of the kernel is a block of known bytes.
 void parameters(Forms& forms) {
   for (const Type& type : types) {
     for (unsigned count = 1; count <= 4 && count * type.size <= 16; count *= 2) {

@@ -1,5 +1,6 @@
-// mma.sync: each shape with each of its types. A lane's row holds its registers: a from word 0, b from 4, c from 6 on.
-// For doubles all three lie in a row as singles, which are made doubles of 53 bits.
+// Forms of mma.sync: each shape with each of its types. A lane's row holds its registers: those of a begin at word 0,
+// those of b at word 4, those of c at word 6. For doubles, the row holds a, b and c one after another as singles, which
+// the text converts to doubles with 53 significant bits.
 #include <map>
 
 #include "tests/ptx/matrix.h"
@@ -11,7 +12,7 @@ struct Place {
   int row = 0;
   int column = 0;
 };
-// The place of element i of a lane's fragment, as PTX's pages of fragments put it.
+// Returns the row and column of element i in a lane's fragment, as the PTX documentation defines it.
 using Fragment = Place (*)(int lane, int i);
 
 int group(int lane) { return lane >> 2; }
@@ -22,7 +23,7 @@ struct Fragments {
   Fragment b;
 };
 
-// By shape and bits of an element.
+// The fragments by shape and by bits of an element.
 const std::map<std::pair<std::string, int>, Fragments>& fragments() {
   static const std::map<std::pair<std::string, int>, Fragments> map = {
       {{"m8n8k4", 64},
@@ -145,7 +146,7 @@ struct Shape {
   int m, n, k;
 };
 
-// Doubles and tf32 are spread alike where both are.
+// If a shape has both doubles and tf32, the two types have the same layout.
 const Fragments& fragments_of(const Shape& shape, int bits) {
   const auto found = fragments().find({shape.name, bits});
   return found != fragments().end() ? found->second : fragments().at({shape.name, 32});
@@ -155,16 +156,16 @@ struct Case {
   Shape shape;
   std::string layouts;
   Rule rule;
-  int part = 0;  // which of the results are looked at
+  int part = 0;  // the part of the results to check
   int elements_of_sum() const { return shape.m * shape.n / static_cast<int>(warp); }
 };
 
 constexpr unsigned first_b = 4;
 constexpr unsigned first_c = 6;
 
-// ---- what a lane holds
+// ---- contents of a lane's registers
 
-// Doubles have a word each, one behind the other.
+// Each double has a word of its own, in order.
 unsigned first_word(const Case& test, char matrix) {
   if (test.rule.a.sort != Sort::Double) return matrix == 'a' ? 0 : matrix == 'b' ? first_b : first_c;
   const int a = test.shape.m * test.shape.k / 32;
@@ -207,7 +208,7 @@ Reference reference_of(const Case& test) {
       }
       results.push_back(dot(test.rule, row, column, element_of_lane(test, rows[lane], 'c', r)));
     }
-    // 128 bits of them, from the part on.
+    // The result is 128 bits of the sums, starting at the selected part.
     Result result;
     const int bits = test.rule.d.bits;
     const std::size_t skipped = static_cast<std::size_t>(test.part * 128 / bits);

@@ -1,10 +1,10 @@
-// Room that a thread takes on its stack while it runs, and gives back.
+// Forms of alloca, stacksave and stackrestore, which allocate and free memory on a thread's stack.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
 namespace {
 
-// Pieces of different sizes and alignments, which must not touch each other.
+// Allocations of different sizes and alignments must not overlap.
 void pieces(Forms& forms) {
   add_text<u32, u32>(
       forms, "alloca.u64",
@@ -16,7 +16,7 @@ void pieces(Forms& forms) {
       "ld.local.u32 %r2, [%rd5+-4]; and.b64 %rd7, %rd2, 31; and.b64 %rd8, %rd3, 7; or.b64 %rd7, %rd7, %rd8;\n"
       "cvt.u32.u64 %r3, %rd7; add.u32 %d, %r2, %r3;",
       [](u32 a) { return a; });
-  // As nvcc writes it.
+  // nvcc emits this sequence.
   add_text<u32, u32>(forms, "alloca.u64",
                      "alloca.u64 %rd1, 16, 16; cvta.local.u64 %rd1, %rd1; cvta.to.local.u64 %rd2, %rd1;\n"
                      "st.local.u32 [%rd2+8], %a; ld.u32 %d, [%rd1+8];",
@@ -33,7 +33,8 @@ ld.local.u32 %r2, [%rd2]; ld.local.u32 %r3, [%rd3+-4]; add.u32 %r2, %r2, %r3; st
 }
 )";
 
-// What a function has taken is free when it returns: five hundred times 96 bytes are more than a stack.
+// The memory that a function has allocated is freed when the function returns: five hundred times 96 bytes would exceed
+// the stack.
 void returns(Forms& forms) {
   add_text<u32, u32>(forms, "alloca.u64",
                      "mov.u32 %d, 0; mov.u32 %r1, 500; alloca.u64 %rd1, 8; st.local.u32 [%rd1], %a;\n"
@@ -45,7 +46,7 @@ void returns(Forms& forms) {
       .declarations = functions;
 }
 
-// And so is what was taken after a stacksave; what was taken before it stays.
+// stackrestore frees the memory that was allocated after the stacksave, and keeps the memory that was allocated before.
 void saves(Forms& forms) {
   const std::string text =
       "mov.u32 %r1, 500; alloca.u64 %rd1, 8; st.local.u32 [%rd1], %a;\nNEXT:\nstacksave.u64 %rd2;\n"

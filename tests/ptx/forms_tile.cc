@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix and movmatrix: matrices of 8 by 8 halves; and mma.m8n8k4, whose fragments are unlike all others. A
-// lane's row holds sixteen words.
+// Forms of ldmatrix, stmatrix and movmatrix, which use matrices of 8 by 8 halves, and of mma.m8n8k4, whose fragments
+// differ from all others. A lane's row holds sixteen words.
 #include "tests/ptx/matrix.h"
 
 namespace ptx_forms {
@@ -43,7 +43,7 @@ u32 half_of(const Row& row, unsigned number) { return word_of(row, number / 2) >
 
 // ---- ldmatrix
 
-// The row that lane l names: sixteen bytes of another lane's 64.
+// Lane l gives the address of a row: sixteen bytes among the 64 bytes of another lane.
 unsigned lane_named(unsigned l) { return (5 * l + 3) % warp; }
 unsigned half_named(unsigned l) { return l / 2 % 4 * 8; }
 constexpr const char* name_row =
@@ -67,7 +67,7 @@ void loads(Forms& forms, unsigned count, bool transposed, const std::string& spa
       for (unsigned i = 0; i < 2; ++i) {
         const unsigned line = transposed ? lane % 4 * 2 + i : lane / 4;
         const unsigned along = transposed ? lane / 4 : lane % 4 * 2 + i;
-        const unsigned from = 8 * k + line;  // the lane that names the row
+        const unsigned from = 8 * k + line;  // the lane that gives the address of the row
         w[k] |= half_of(rows[lane_named(from)], half_named(from) + along) << 16 * i;
       }
     }
@@ -115,7 +115,7 @@ void moves(Forms& forms) {
       });
 }
 
-// ---- mma.m8n8k4 of halves: four products, of the lanes whose numbers agree in bits 2 and 3
+// ---- mma.m8n8k4 of halves: four products; the lanes of a product have equal bits 2 and 3
 
 struct Quad {
   bool a_columns = false;
@@ -133,13 +133,13 @@ Bits element_at(const Row& row, unsigned first, int i, const ElementType& type) 
   return word_of(row, first + static_cast<unsigned>(i / packed)) >> (i % packed * type.bits) & type.mask();
 }
 
-// The place of a lane's sum i, which differs between singles and halves.
+// Returns the row and column of a lane's sum i. They differ between singles and halves.
 std::pair<int, int> sum_at(int lane, int i, int bits) {
   if (bits == 16) return {lane % 4 + upper(lane), i};
   return {(lane & 1) + (i & 2) + upper(lane), (i & 4) + (lane & 2) + (i & 1)};
 }
 
-// Element (row, column) of c.
+// Returns element (row, column) of c.
 Bits sum_before(const Quad& quad, const Row* rows, int first_lane, int row, int column) {
   for (const int lane : {0, 1, 2, 3, 16, 17, 18, 19}) {
     for (int i = 0; i < 8; ++i) {

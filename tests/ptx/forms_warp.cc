@@ -1,10 +1,10 @@
-// Operations between the lanes of a warp: what each lane gets follows from the rows of all 32.
+// Forms of operations between the lanes of a warp. The result of a lane depends on the rows of all 32 lanes.
 #include "tests/ptx/form.h"
 
 namespace ptx_forms {
 namespace {
 
-// Rows whose values repeat, so that lanes match.
+// Returns rows whose values repeat, so that several lanes match.
 std::vector<Row> repeating(std::size_t count, Bits kinds) {
   std::vector<Row> rows(count);
   for (Row& row : rows) {
@@ -76,7 +76,7 @@ void shuffles(Forms& forms) {
 
 // ---- votes, matches, reductions
 
-// The lanes that take part with one: all, or its half of the warp.
+// The lanes that take part together: the whole warp or half of it.
 struct Group {
   const char* prepare;
   bool halves;
@@ -183,7 +183,7 @@ void reductions(Forms& forms, const Group& group) {
   reduction<u32>(forms, group, "xor.b32", [](u32 a, u32 b) { return a ^ b; });
 }
 
-// ---- who is here
+// ---- active lanes
 
 void presence(Forms& forms) {
   const std::vector<Row> rows = repeating(512, 2);
@@ -193,7 +193,7 @@ void presence(Forms& forms) {
     for_lanes(~u32{0}, [&](unsigned k) { bits |= u32{((all[k].in[0] & 0xffff'ffff) != 0) == value} << k; });
     return bits;
   };
-  // Lanes of one value only: who are they?
+  // Only the lanes with one value execute activemask, so the mask must contain exactly these lanes.
   lanes<u32>(forms, "activemask.b32", parted + "@%p1 activemask.b32 %d;", rows, [=](const Row* all, unsigned lane) {
     const bool here = (all[lane].in[0] & 0xffff'ffff) != 0;
     return Result{here ? taken(all, true) : 0, 0};
@@ -208,7 +208,7 @@ void presence(Forms& forms) {
       "elect.sync %e|%p1, 0xffffff00; selp.u32 %d, 1, 0, %p1;\nSKIP:";
   forms.back().second = "b32";
   forms.back().target = 90;
-  // Lanes that parted meet, and see what the others wrote.
+  // Diverged lanes synchronise, and each lane reads the value that another lane has written.
   lanes<u32>(forms, "bar.warp.sync",
              "mov.u32 %r1, %laneid; xor.b32 %r2, %r1, 1; sub.s32 %r3, %r2, %r1; mad.lo.s32 %r4, %r3, 64, %tile;\n" +
                  parted +

@@ -1,4 +1,4 @@
-// Registers of 128 bits: moves, loads and stores, and the two atomics that take them.
+// Forms of 128-bit registers: moves, loads, stores, and the two atomics that support 128 bits.
 #include "tests/ptx/driver.h"
 #include "tests/ptx/form.h"
 #include "tests/ptx/places.h"
@@ -8,7 +8,8 @@ namespace {
 
 using Words = std::function<Result(u64 a, u64 b, u64 c)>;
 
-// Two results of 64 bits, from three inputs of 64. Halves that agree are as telling as halves that do not.
+// Adds a form with two 64-bit results and three 64-bit inputs. Rows with equal halves are as useful as rows with
+// different halves, so 512 of the combinations suffice.
 void add_wide(Forms& forms, const std::string& name, const std::string& text, unsigned target, const Words& words) {
   Form& form = add_text<u64, u64, u64, u64>(forms, name, "{\n.reg .b128 %w<4>;\n" + text + "\n}",
                                             [](u64 a, u64, u64) { return a; });
@@ -85,7 +86,7 @@ void loads_and_stores(Forms& forms) {
   add_wide(forms, "ld.param.b128", "ld.param.b128 %w1, [extra+16]; mov.b128 {%d, %e}, %w1;", 75, known);
 }
 
-// What was there, and what is there then.
+// The results are the old and the new contents of the memory.
 void one_atomic(Forms& forms, const std::string& name, const Place& place, const std::string& operands,
                 const Words& then) {
   const std::string before = put(place, "%a, %b") + "mov.b128 %w1, {%c, %a};\n";
@@ -95,7 +96,7 @@ void one_atomic(Forms& forms, const std::string& name, const Place& place, const
 }
 
 void atomics(Forms& forms) {
-  // Compared with what is there but for the lowest bits of either half.
+  // The compared value equals the memory except for the lowest bits of both halves.
   const std::string near =
       "and.b64 %rd1, %c, 1; xor.b64 %rd1, %rd1, %a; and.b64 %rd2, %c, 2; xor.b64 %rd2, %rd2, %b;\n"
       "mov.b128 %w2, {%rd1, %rd2};\n";

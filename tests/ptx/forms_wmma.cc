@@ -1,5 +1,6 @@
-// wmma: matrices from memory, their product, and back. The 32 rows of a warp lie one behind the other in global memory,
-// 2048 bytes: A, behind it B, and C if there is room. Layouts in memory, strides and spaces change from form to form.
+// Forms of wmma: load matrices from memory, multiply them and store the result. The 32 rows of a warp are 2048
+// consecutive bytes of global memory: A, then B, and C if there is space left. The forms vary layouts in memory,
+// strides and spaces.
 #include "tests/ptx/matrix.h"
 
 namespace ptx_forms {
@@ -7,17 +8,17 @@ namespace {
 
 constexpr std::size_t rows_of_form = 128;
 constexpr int bytes_of_warp = 2048;
-constexpr int bytes_looked_at = 512;  // sixteen of each lane
+constexpr int bytes_looked_at = 512;  // sixteen bytes per lane
 constexpr const char* spaces[] = {".shared", ".global", "", ".shared::cta"};
-constexpr const char* bases[] = {"%r3", "%rd3", "%rd4", "%r3"};  // of what they hold
+constexpr const char* bases[] = {"%r3", "%rd3", "%rd4", "%r3"};  // base addresses in these spaces
 
-// A matrix in memory. A line, which is a row or a column, begins `stride` elements behind the one before it.
+// A matrix in memory. A line is a row or a column, and begins `stride` elements after the previous line.
 struct Stored {
   ElementType type;
   int rows = 0;
   int columns = 0;
   bool by_columns = false;
-  int padding = 1;  // stride is so many lengths of a line
+  int padding = 1;  // stride in units of the line length
   int offset = 0;   // bytes
 
   int lines() const { return by_columns ? columns : rows; }
@@ -79,9 +80,9 @@ constexpr Bits two_of(const ElementType& type) {
   return static_cast<Bits>(type.format.most + 1) << type.format.fraction();
 }
 
-// ---- what must come of it
+// ---- expected results
 
-// The sixteen bytes of D that a lane looks at; `sum` gives an element.
+// Returns the sixteen bytes of D that a lane checks. `sum` computes an element.
 template <class F>
 Result looked_at(const Stored& d, int part, unsigned lane, F sum) {
   Result result;
@@ -145,7 +146,7 @@ std::string transfer_name(const std::string& what, const Stored& matrix, const S
   return "wmma." + what + ".sync.aligned." + matrix.layout() + "." + shape.name + space + "." + matrix.type.name;
 }
 
-// The stride is left away where it is the least, in half of the cases.
+// In half of the cases, the text omits a stride that has the default value.
 std::string stride_of(const Stored& matrix, bool shown) {
   return matrix.padding > 1 || shown ? ", " + std::to_string(matrix.stride()) : "";
 }
@@ -186,7 +187,7 @@ std::string product_name(const Case& test, const std::string& before, const std:
 struct Wanted {
   Shape shape{};
   Rule rule;
-  std::string before, after;  // of the opcode
+  std::string before, after;  // parts of the opcode's text
   Values values = Values::Small;
   unsigned target = 75;
 };
@@ -248,7 +249,7 @@ void add_case(Forms& forms, const Wanted& wanted, const Case& test) {
   forms.push_back(std::move(form));
 }
 
-// With each layout of A and B that there is.
+// Adds the product with each valid layout of A and B.
 void add_products(Forms& forms, const Wanted& wanted, bool any_layout) {
   static unsigned number = 0;
   for (const bool a_columns : {false, true}) {
@@ -313,7 +314,7 @@ void integers(Forms& forms) {
   add_products(forms, wanted, false);
 }
 
-// C from memory and back as D, in another layout.
+// Loads C and stores it as D, in another layout.
 void transfers(Forms& forms, const Shape& shape, const std::string& type, unsigned target) {
   for (unsigned number = 0; number < 16; ++number) {
     Case test;

@@ -1,7 +1,8 @@
-// Loads what nvcc made of the kernels beside this file, for each of its architectures: everything it emits is served.
+// Loads the output of nvcc for the kernels in kernels/, for each architecture. The test fails if nvcc emits an
+// instruction that the driver does not support.
 //
 // usage: ptx_load LIBRARY FILE.ptx...
-// Exit codes: 0 all could be loaded, 1 one could not, 2 there is no driver or the command line is wrong.
+// Exit codes: 0 all files could be loaded, 1 a file could not be loaded, 2 no driver or wrong command line.
 #include <fstream>
 #include <iostream>
 #include <sstream>

@@ -1,4 +1,3 @@
-// See matrix.h.
 #include "tests/ptx/matrix.h"
 
 #include <bit>
@@ -13,7 +12,7 @@ constexpr Format e5m2{8, 3, -14, 15};
 ElementType floats(const char* name, const Format& format) { return {name, format.size, Sort::Float, format}; }
 ElementType integers(const char* name, int bits) { return {name, bits, Sort::Integer, {}, name[0] == 's'}; }
 
-// Its largest exponent is like any other.
+// e4m3 uses its largest exponent for ordinary numbers.
 Number number_of(const ElementType& type, Bits bits) {
   if (type.infinities) return parts(bits, type.format);
   Number number;
@@ -55,7 +54,7 @@ Bits float_sum(const Rule& rule, const std::vector<Bits>& row, const std::vector
   const Format& format = rule.d.format;
   if (nan || (infinite[0] && infinite[1])) return canonical_nan(format);
   if (infinite[0] || infinite[1]) return format.infinity() | (infinite[1] ? format.sign() : 0);
-  // A sum that cancels is a positive zero. One of negative zeros alone is held against a distance only.
+  // A sum that cancels is +0. Sums of negative zeros only are compared by distance, not by bits.
   return sum.zero() ? 0 : sum.round(format, Round::Nearest);
 }
 
@@ -91,7 +90,7 @@ Bits any_value(const ElementType& type) {
   if (type.sort == Sort::Integer || type.sort == Sort::Bit) return random & type.mask();
   const Bits field = static_cast<Bits>(type.format.most) - (random >> 55 & 3);
   const Bits fraction = random & ((Bits{1} << type.format.fraction()) - 1);
-  // A single that stands for 19 bits has no others; those of C may as well be short.
+  // A single that holds a tf32 value has only 19 significant bits. Elements of C get the same restriction.
   const Bits kept = type.format.size == 32 ? fraction & ~Bits{0x1fff} : fraction;
   return (random >> 54 & 1 ? type.format.sign() : 0) | field << type.format.fraction() | kept;
 }
@@ -106,9 +105,9 @@ Bits edge_value(const ElementType& type) {
   }
   if (choice % 24 != 0) return small_value(type);
   const Bits sign = choice >> 8 & 1 ? type.format.sign() : 0;
-  // A NaN that stays one where only the upper bits count, as for tf32.
+  // The NaN has a bit among the upper bits, so that it stays a NaN in tf32, which drops the lower bits.
   const Bits nan = type.infinities ? type.format.infinity() | Bits{1} << (type.format.fraction() - 1) : 0x7f;
-  const Bits least = type.name == "tf32" ? Bits{1} << 13 : 1;  // the bits below do not count
+  const Bits least = type.name == "tf32" ? Bits{1} << 13 : 1;  // tf32 ignores the lower bits
   const Bits edges[] = {0, least, Bits{1} << type.format.fraction(), type.infinities ? type.format.infinity() : nan,
                         nan};
   return edges[(choice >> 9) % 5] | sign;
@@ -166,7 +165,7 @@ Accept within(const ElementType& type, double distance) {
         const Bits b = g >> shift & type.mask();
         if (a == b) continue;
         if (is_nan(a, type.format) && is_nan(b, type.format)) continue;
-        // Also false where one is NaN or infinite.
+        // The comparison also fails if either value is NaN or infinite.
         if (!(std::fabs(double_of(type, a) - double_of(type, b)) <= distance)) return false;
       }
     }
@@ -175,7 +174,7 @@ Accept within(const ElementType& type, double distance) {
 }
 
 double distance_of_sums(const Rule& rule, int count) {
-  const bool bytes = rule.a.bits == 8;  // PTX promises nothing; devices keep 13 bits behind the point
+  const bool bytes = rule.a.bits == 8;  // PTX gives no bound for 8-bit floats; devices keep 13 fraction bits
   const double unit = rule.d.format.size == 16 ? 0x1p-10 : bytes ? 0x1p-13 : 0x1p-23;
   return unit * 2 * (count + 1) * (4 * count + 4);
 }

@@ -1,5 +1,5 @@
-// Elements of matrices, as forms_mma.cc and forms_wmma.cc fill them with values and compute with them: the test's own
-// arithmetic, exact throughout.
+// Elements of matrices for forms_mma.cc and forms_wmma.cc: generates values and computes products. This arithmetic is
+// the test's own and exact.
 #pragma once
 
 #include <string>
@@ -15,37 +15,37 @@ struct ElementType {
   std::string name;
   int bits = 0;
   Sort sort = Sort::Float;
-  Format format{};         // of floats
-  bool is_signed = false;  // of integers
-  bool infinities = true;  // e4m3 has none
+  Format format{};         // for floats
+  bool is_signed = false;  // for integers
+  bool infinities = true;  // false for e4m3, which has none
   Bits mask() const { return bits == 64 ? ~Bits{0} : (Bits{1} << bits) - 1; }
 };
 const ElementType& element_type(const std::string& name);
 
-// Small: integers of which every product and sum is exact in any order. Any: from 1/8 to 2 for floats, all bits for
-// integers. Edges: infinities, NaN, zeros and subnormals among small ones; for integers the ends of the range.
+// Small: integers whose products and sums are exact in any order. Any: floats from 1/8 to 2, or integers with random
+// bits. Edges: infinities, NaN, zeros and subnormals mixed with small values, or the limits of the integer type.
 enum class Values { Small, Any, Edges };
 Bits random_element(const ElementType& type, Values values);
 
 struct Rule {
   ElementType a, b, c, d;
   bool saturates = false;
-  bool both = false;  // of single bits: and, not exclusive or
+  bool both = false;  // for single bits: AND, else exclusive OR
   Round round = Round::Nearest;
 };
-// c and the products of a row of A and a column of B: floats exactly and rounded once, doubles by fused multiply-adds
-// in their order.
+// Returns c plus the products of a row of A and a column of B. Floats are summed exactly and rounded once. Doubles are
+// summed by fused multiply-adds in order.
 Bits dot(const Rule& rule, const std::vector<Bits>& row, const std::vector<Bits>& column, Bits c);
 
-// Floats of the type, as many as fit, each no further than `distance` from the one that is wanted.
+// Accepts floats of the type if each differs from the expected float by at most `distance`.
 Accept within(const ElementType& type, double distance);
-// How far a sum of `count` products, none above 4, may be from the exact one. Each step may lose a unit in the last
-// place of the largest sum that there can be, and the unit is that of the precision that PTX promises.
+// Returns the largest error of a sum of `count` products that are at most 4. Each step may lose one unit in the last
+// place of the largest possible sum, in the precision that PTX guarantees.
 double distance_of_sums(const Rule& rule, int count);
 
 // ---- rows of a form
 
-inline constexpr unsigned words_of_row = 16;  // of 32 bits
+inline constexpr unsigned words_of_row = 16;  // words of 32 bits
 u32 word_of(const Row& row, unsigned number);
 void set_word(Row& row, unsigned number, u32 word);
 

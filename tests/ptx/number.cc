@@ -1,4 +1,3 @@
-// See number.h.
 #include "tests/ptx/number.h"
 
 #include <bit>
@@ -107,13 +106,14 @@ Bits Exact::round(const Format& format, Round mode) const {
   const Bits sign = negative_ ? format.sign() : 0;
   const int leading = top();
   if (leading < 0) return sign;
-  int exponent = leading + lowest;  // of the leading bit
+  int exponent = leading + lowest;  // exponent of the leading bit
   if (exponent < format.least) exponent = format.least;
-  const int unit = exponent - format.fraction() - lowest;  // the last bit that is kept
+  const int unit = exponent - format.fraction() - lowest;  // position of the last bit that is kept
   Bits kept = 0;
   for (int k = unit + format.fraction(); k >= unit; --k) kept = kept << 1 | static_cast<Bits>(bit(k));
   if (away_from_zero(mode, negative_, (kept & 1) != 0, bit(unit - 1), any_below(unit - 1))) ++kept;
-  // A carry out of the significand is the next exponent's, and out of a subnormal the first normal number.
+  // A carry out of the significand increments the exponent. A carry out of a subnormal yields the smallest normal
+  // number.
   const Bits field = static_cast<Bits>(exponent - format.least);
   const Bits size = (field << format.fraction()) + kept;
   if (size < format.infinity()) return sign | size;
@@ -124,7 +124,7 @@ Bits Exact::round(const Format& format, Round mode) const {
 
 namespace {
 
-// The sign of a sum that is exactly zero.
+// Returns the signed zero for a sum that is exactly zero.
 Bits zero_sum(bool a, bool b, const Format& format, Round mode) {
   const bool negative = a == b ? a : mode == Round::Down;
   return negative ? format.sign() : 0;
@@ -181,7 +181,8 @@ Bits divide(Bits a, Bits b, const Format& format, Round mode) {
   if (y.kind == Kind::Infinite) return zero;
   if (y.zero()) return x.zero() ? canonical_nan(format) : infinity_of(negative, format);
   if (x.zero()) return zero;
-  // Both with their leading one at bit 63: the quotient has 64 bits or 65, and a bit below tells of a remainder.
+  // Both significands are shifted so that the leading one is bit 63. The quotient then has 64 or 65 bits, and an
+  // additional lowest bit is set if there is a remainder.
   const int up_x = std::countl_zero(x.significand);
   const int up_y = std::countl_zero(y.significand);
   const Wide dividend = Wide{x.significand << up_x} << 64;
@@ -200,7 +201,8 @@ Bits square_root(Bits a, const Format& format, Round mode) {
   if (x.kind == Kind::Infinite) return a;
   int up = std::countl_zero(x.significand);
   if ((x.exponent - up) % 2 != 0) --up;
-  const Wide square = Wide{x.significand << up} << 62;  // an even number of places
+  // shifted by an even number of bits, so that the root's exponent is an integer
+  const Wide square = Wide{x.significand << up} << 62;
   Wide root = 0;
   for (int k = 63; k >= 0; --k) {
     const Wide next = root | Wide{1} << k;
@@ -225,7 +227,7 @@ Bits from_integer(bool negative, Bits magnitude, const Format& to, Round mode) {
 
 namespace {
 
-// The magnitude rounded to an integer, at most 2^127.
+// Returns the magnitude rounded to an integer, limited to 2^127.
 Wide rounded(const Number& x, Round mode) {
   if (x.exponent >= 0) return x.exponent > 64 ? Wide{1} << 126 : Wide{x.significand} << x.exponent;
   const int down = -x.exponent;

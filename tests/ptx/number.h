@@ -1,5 +1,6 @@
-// Floating-point numbers of any format as exact fixed-point numbers, and the one rounding back: the arithmetic that the
-// forms' references are made of. Slow, and owes nothing to a processor's own arithmetic or to the simulated GPU's.
+// Floating-point numbers of any format as exact fixed-point numbers, and one rounding back to a format. The references
+// of the forms use this arithmetic. It is slow, and independent of the processor's floating-point unit and of the
+// simulated GPU.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@ namespace ptx_forms {
 using Bits = std::uint64_t;
 using Wide = unsigned __int128;
 
-// A binary interchange format: significant bits with the leading one, and the exponents of normal numbers.
+// A binary interchange format: the number of bits, the significant bits including the leading one, and the exponent
+// range of normal numbers.
 struct Format {
   int size;
   int precision;
@@ -25,11 +27,11 @@ inline constexpr Format brain{16, 8, -126, 127};
 inline constexpr Format single{32, 24, -126, 127};
 inline constexpr Format twice{64, 53, -1022, 1023};
 
-enum class Round { Nearest, Zero, Down, Up, Away };  // Away: to nearest, ties away from zero
+enum class Round { Nearest, Zero, Down, Up, Away };  // Away: to nearest, with ties away from zero
 
 enum class Kind { Finite, Infinite, Nan };
 
-// A number of a format, taken apart: (-1)^negative * significand * 2^exponent.
+// The parts of a number: (-1)^negative * significand * 2^exponent.
 struct Number {
   Kind kind = Kind::Finite;
   bool negative = false;
@@ -40,13 +42,13 @@ struct Number {
 Number parts(Bits bits, const Format& format);
 bool is_nan(Bits bits, const Format& format);
 bool is_subnormal(Bits bits, const Format& format);
-// Subnormals become zero and keep their sign.
+// Replaces subnormals by zeros of the same sign.
 Bits flushed(Bits bits, const Format& format);
 
-// The canonical NaN of singles and narrower formats, which is also a NaN of doubles' upper word.
+// Returns the canonical NaN of singles and narrower formats. For doubles, its bits are the upper word of a NaN.
 Bits canonical_nan(const Format& format);
 
-// A sum of products, exact: wide enough for two doubles multiplied and a third added.
+// An exact sum of products. It is wide enough for the product of two doubles plus a third double.
 class Exact {
  public:
   Exact() = default;
@@ -56,12 +58,13 @@ class Exact {
   Exact operator+(const Exact& other) const;
   bool zero() const;
   bool negative() const { return negative_; }
-  // Rounded; overflow becomes infinity or the largest number as the mode says. Zero keeps its sign.
+  // Rounds the sum. On overflow the result is infinity or the largest number, as the mode requires. Zero keeps its
+  // sign.
   Bits round(const Format& format, Round mode) const;
 
  private:
   static constexpr int words = 72;
-  static constexpr int lowest = -2240;  // exponent of bit 0
+  static constexpr int lowest = -2240;  // exponent of bit 0 of the sum
 
   bool bit(int k) const { return k >= 0 && (word_[k / 64] >> (k % 64) & 1) != 0; }
   int top() const;
@@ -77,12 +80,12 @@ Bits multiply(Bits a, Bits b, const Format& format, Round mode);
 Bits multiply_add(Bits a, Bits b, Bits c, const Format& format, Round mode);
 Bits divide(Bits a, Bits b, const Format& format, Round mode);
 Bits square_root(Bits a, const Format& format, Round mode);
-// Between formats.
+// Converts between formats.
 Bits converted(Bits a, const Format& from, const Format& to, Round mode);
 Bits from_integer(bool negative, Bits magnitude, const Format& to, Round mode);
-// To an integer in its own format, as cvt.rni and its like.
+// Rounds to an integer in the same format, as cvt.rni and similar instructions do.
 Bits integral(Bits a, const Format& format, Round mode);
-// To an integer of `size` bits, clamped; NaN is the caller's business.
+// Converts to an integer of `size` bits, clamped to the integer's range. The caller handles NaN.
 Bits to_integer(Bits a, const Format& format, Round mode, int size, bool is_signed);
 
 inline Bits negated(Bits a, const Format& format) { return a ^ format.sign(); }

@@ -1,4 +1,5 @@
-// Where a form's operand in memory may lie, and how its address is written: by name of the space, and generic.
+// The spaces in which a memory operand of a form may lie, with the text of its address: in the named space, and
+// generic.
 #pragma once
 
 namespace ptx_forms {

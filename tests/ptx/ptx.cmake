@@ -1,5 +1,5 @@
-# Every form of PTX's scalar part and of its matrices against a calculation of the test's own. The program asks any
-# libcuda; tools/gpu-check lets it ask the simulated GPU and a real one and compares.
+# Compares every form of PTX's scalar and matrix instructions with the test's own calculation. The program runs on any
+# libcuda; tools/gpu-check runs it on the simulated GPU and on NVIDIA's driver, and compares the results.
 add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/form.cc
@@ -24,12 +24,12 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
 set_target_properties(ptx_forms PROPERTIES IVGPU_MERGE OFF)
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
-# The references compute exactly, millions of times.
+# The references do exact arithmetic millions of times, so they are always optimised.
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_LIST_DIR}/number.cc
                             ${CMAKE_CURRENT_LIST_DIR}/run.cc PROPERTIES COMPILE_OPTIONS "${IVGPU_OPTIMISED}")
 
-# For each instruction set that the interpreter is built for. A processor that lacks one takes the next lower; with a
-# sanitizer there is one only.
+# One test per instruction set that the interpreter is built for. If the processor lacks an instruction set, the
+# interpreter uses the next lower one. With a sanitizer, there is only one instruction set.
 set(isas base v3 v4)
 if(IVGPU_SANITIZE OR IVGPU_MERGE_RUN)
   set(isas base)
@@ -40,7 +40,8 @@ foreach(isa ${isas})
   set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS "unit;thorough" ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
 endforeach()
 
-# What nvcc emits, in both spellings that it has and for the newest that the simulated GPU may be given.
+# Compiles the kernels with nvcc, in both PTX spellings that it emits and for the newest target that the simulated GPU
+# accepts.
 if(NOT IVGPU_SANITIZE)
   set(kernels ${CMAKE_CURRENT_BINARY_DIR}/ptx_kernels)
   file(MAKE_DIRECTORY ${kernels})

@@ -1,12 +1,12 @@
-// Tries every form on a driver, the simulated GPU's or a real one, and holds what it gives against the forms' own
-// calculation; with two drivers, one against the other as well. Checks that every form that the table of forms names is
-// there, that forms which need an object can be loaded, and that what the simulated GPU does not serve is refused with
-// line and opcode.
+// Runs every form on a driver (the simulated GPU's or NVIDIA's), and compares the results with the forms' own
+// calculation. With two drivers, also compares their results with each other. Also checks that every entry of the table
+// of forms has a form, that forms which need an object can be loaded, and that the simulated GPU refuses unsupported
+// forms with line and opcode.
 //
 // usage: ptx_forms [--cuda PATH]... [--table CSV] [--only WORD] [--without WORD] [--write FOLDER]
-// WORD: a part of forms' names.
-// --write: no driver is asked; the forms' texts are written into files, for an assembler to look at.
-// Exit codes: 0 all agree, 1 something does not, 2 there is no driver or the command line is wrong.
+// WORD: a part of the names of forms.
+// --write: runs no form, but writes the texts of the forms into files, for example for an assembler.
+// Exit codes: 0 all results agree, 1 a check failed, 2 no driver or wrong command line.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -28,15 +28,15 @@ struct Line {
   const char* name;
   const char* text;
 };
-// Opcodes that need a texture or surface object, which this program does not make: they can be loaded. That they do what
-// they should is tried by tests/unit/simgpu/texture_test.cc and simgpu_surface_test.cc.
+// Opcodes that need a texture or surface object, which this program does not create. They are only loaded.
+// tests/unit/simgpu/texture_test.cc and surface_test.cc check their results.
 constexpr Line with_objects[] = {
     {"tex.1d.v4.f32.s32", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];"},
     {"tex.1d.v4.s32.s32", "tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}];"},
     {"tex.2d.v4.f32.f32", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}];"},
     {"sust.b.2d.b32.trap", "sust.b.2d.b32.trap [%rd1, {%r1, %r2}], {%r3};"},
 };
-// Opcodes that the simulated GPU does not have.
+// Opcodes that the simulated GPU does not support.
 constexpr Line refused[] = {
     {"tex.2dms.v4.f32.s32", "tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2, %r3, %r3}];"},
     {"tex.2d.v4.f32.f32", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}], %f7;"},
@@ -59,7 +59,8 @@ std::string store_lines(const std::string& type, char name, std::size_t offset) 
   return "mov.b32 %narrow, " + source + ";\ncvt.u64.u32 %wide, %narrow;\nst.global.b64 " + place;
 }
 
-// The simulated GPU has two handlers for an instruction: one for a whole warp, one for a part of it.
+// Puts the text into both sides of a branch, because the simulated GPU has two handlers for an instruction: one for a
+// whole warp, one for a part of a warp.
 std::string diverging(const std::string& text) {
   return "and.b32 %u, %thread, 33; setp.eq.u32 %odd, %u, 33;\n@%odd bra ODD;\n" + text + "\nbra JOIN;\nODD:\n" + text +
          "\nJOIN:\n";
@@ -102,7 +103,7 @@ std::string shown(const Row& row, std::size_t sources) {
   return text;
 }
 
-// What one driver gave for every form; empty where it did not run.
+// The results of one driver for every form; empty for forms that did not run.
 using Answers = std::vector<std::vector<Result>>;
 
 class Session {
@@ -147,7 +148,8 @@ class Session {
     std::cout << "FAIL " << what << "\n";
   }
 
-  // One module for many kernels; where it cannot be loaded, one for each, which tells whose fault it is.
+  // One module contains many kernels. If the module cannot be loaded, each kernel gets a module of its own, so that the
+  // failing form is known.
   void run_batch(const std::vector<std::size_t>& batch) {
     if (batch.empty() || driver_.faulted()) return;
     std::string text = header(forms_[batch[0]].target);
@@ -231,7 +233,8 @@ class Session {
   std::size_t rows_ = 0;
 };
 
-// Bit for bit where the form says so. Elsewhere each has been held against its bound already.
+// Compares the results of two drivers for the forms that define every bit. Other results were already compared with
+// their error bounds.
 unsigned compare(const std::vector<Form>& forms, const Answers& a, const Answers& b) {
   unsigned different = 0;
   unsigned loose = 0;
@@ -248,7 +251,8 @@ unsigned compare(const std::vector<Form>& forms, const Answers& a, const Answers
   return different;
 }
 
-// Whether the text holds the opcode as a word: a row that only bears the form's name tries something else.
+// Returns true if the text contains the opcode as a whole word. A row that has the form's name but not the opcode tests
+// something else.
 bool holds_opcode(const std::string& text, const std::string& opcode) {
   for (std::size_t at = text.find(opcode); at != std::string::npos; at = text.find(opcode, at + 1)) {
     const std::size_t end = at + opcode.size();
@@ -258,10 +262,10 @@ bool holds_opcode(const std::string& text, const std::string& opcode) {
   return false;
 }
 
-// How many forms the table has. They were counted in compilers' output once; one that is lost here would not be missed.
+// The number of forms in the table, as counted once in the output of compilers. This constant detects lost entries.
 constexpr unsigned forms_of_the_table = 219;
 
-// Every form of the table has a row here that holds it. The table: base opcode, form.
+// Checks that every entry of the table has a form with its opcode. The table has two columns: base opcode and form.
 unsigned check_table(const std::string& path, const std::vector<Form>& forms) {
   std::set<std::string> known;
   for (const Form& form : forms)

@@ -1,4 +1,5 @@
-// The functions and intrinsics of singles, doubles, halves, brain floats and floats of eight bits. See integers.cu.
+// Uses each function and intrinsic for singles, doubles, halves, brain floats and 8-bit floats. integers.cu explains
+// how these kernels are tested.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>

@@ -1,5 +1,6 @@
-// The integer and conversion intrinsics of CUDA's headers, a use of each: compiled for every architecture and loaded,
-// so that an opcode that nvcc emits and the simulated GPU lacks is found. What the opcodes do is tested elsewhere.
+// Uses each integer and conversion intrinsic of CUDA's headers. The kernels are compiled for every architecture and
+// loaded, but not run. The test finds opcodes that nvcc emits and the simulated GPU does not support; other tests check
+// the results of opcodes.
 #define USE(expression) out[next++] = static_cast<long long>(expression)
 
 __device__ void bits(long long* out, int x, unsigned y, long long z) {
@@ -24,7 +25,7 @@ __device__ void products(long long* out, int x, unsigned y, long long z) {
   USE(wide / 7), USE(wide >> 71);
 }
 
-// Two and four numbers in a word.
+// Operations on two and four numbers in a word.
 __device__ void vectors(long long* out, unsigned x, unsigned y) {
   int next = 0;
   USE(__vadd2(x, y)), USE(__vsub4(x, y)), USE(__vneg2(x)), USE(__vabs4(x)), USE(__vnegss4(x)), USE(__vabsss2(x));

@@ -1,5 +1,4 @@
-// What nvcc makes of nvcuda::wmma, in the types and shapes that the virtual architecture has. Nobody runs it: it must
-// load.
+// Uses nvcuda::wmma with the types and shapes of the virtual architecture. The kernels are only loaded, never run.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <mma.h>

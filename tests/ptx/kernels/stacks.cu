@@ -1,5 +1,5 @@
-// Room on the stack whose size is told when the kernel runs, and objects of 16 bytes that change in one piece. See
-// integers.cu.
+// Uses stack memory whose size is known only at run time, and atomics on objects of 16 bytes. integers.cu explains how
+// these kernels are tested.
 struct __align__(16) Pair {
   unsigned long long low, high;
 };

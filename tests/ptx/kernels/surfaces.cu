@@ -1,4 +1,5 @@
-// Surface functions of CUDA C++ in each geometry, element type and boundary mode. See integers.cu.
+// Uses the surface functions of CUDA C++ for each geometry, element type and boundary mode. integers.cu explains how
+// these kernels are tested.
 #include <cuda_runtime.h>
 
 struct Place {
@@ -35,7 +36,7 @@ __device__ void modes(void* memory, cudaSurfaceObject_t s, const Place& p) {
   flat<T, cudaBoundaryModeZero>(out, s, p), deep<T, cudaBoundaryModeZero>(out, s, p);
 }
 
-// What CUDA C++ has no function for.
+// These instructions have no function in CUDA C++.
 __device__ void in_assembly(unsigned* out, cudaSurfaceObject_t s, cudaTextureObject_t t, const Place& p) {
   asm volatile("sust.p.2d.v4.b32.trap [%0, {%1, %2}], {%1, %2, %1, %2};" ::"l"(s), "r"(p.x), "r"(p.y));
   asm volatile("sured.b.add.2d.u32.clamp [%0, {%1, %2}], %1;" ::"l"(s), "r"(p.x), "r"(p.y));

@@ -1,4 +1,5 @@
-// Texture functions of CUDA C++ in each geometry and element type. See integers.cu.
+// Uses the texture functions of CUDA C++ for each geometry and element type. integers.cu explains how these kernels are
+// tested.
 #include <cuda_runtime.h>
 
 #define USE(expression) out[next++] = (expression)

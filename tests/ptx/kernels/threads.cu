@@ -1,5 +1,5 @@
-// What threads do with each other: atomics of C and of C++, cooperative groups, votes, barriers, fences, calls through
-// pointers, what a device prints, allocates and asserts. See integers.cu.
+// Uses the interactions between threads: C and C++ atomics, cooperative groups, votes, barriers, fences, calls through
+// pointers, and device printf, malloc and assert. integers.cu explains how these kernels are tested.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
