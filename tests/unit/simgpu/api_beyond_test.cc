@@ -1,5 +1,5 @@
-// What the simulated GPU serves and the guest library refuses: that host/simgpu/api/beyond.def has all of it, that
-// there is nothing of the other kind, and that a program is told of each such call once.
+// Tests the calls that the simulated GPU serves and the guest library refuses: host/simgpu/api/beyond.def lists exactly
+// these calls, and a program's first use of each call is reported once.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ void* exported(std::string_view symbol) {
   return dlsym(library, std::string(symbol).c_str());
 }
 
-// The library exports every name; some of its functions only refuse.
+// The library exports every name, including functions that always refuse.
 bool serves(std::string_view symbol) {
   static const auto ask = reinterpret_cast<bool (*)(const char*)>(exported("ivgpu_sim_serves"));
   return ask(std::string(symbol).c_str());
@@ -35,7 +35,7 @@ bool serves(std::string_view symbol) {
 
 TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServesAndNoOther) {
   for (const api::EntryPoint& e : api::entry_points) {
-    // What is local is the guest library's own code, which may refuse all the same.
+    // The guest library implements LOCAL calls itself and may refuse them, so the comparison skips these calls.
     if (served_by_guest(e) && e.line != api::Line::Local) {
       EXPECT_FALSE(beyond.contains(e.name)) << e.name << " is served by the guest library";
     }
@@ -46,7 +46,8 @@ TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServesAndNoOther) {
   for (const std::string_view symbol : beyond) EXPECT_TRUE(serves(symbol)) << symbol;
 }
 
-// The other way round: what `ivgpu run` serves, `ivgpu sim` serves, too. (A variant of what is refused is refused.)
+// The converse: `ivgpu sim` serves every call that `ivgpu run` serves. If a call is refused, its variants are refused
+// as well.
 TEST(Beyond, TheGuestLibraryServesNothingThatTheSimulatedGpuDoesNot) {
   for (const api::EntryPoint& e : api::entry_points) {
     if (served_by_guest(e) && !beyond.contains(e.of)) {
@@ -55,8 +56,8 @@ TEST(Beyond, TheGuestLibraryServesNothingThatTheSimulatedGpuDoesNot) {
   }
 }
 
-// Standard error of a child that calls `symbol` twice, with nothing. Some calls do not survive that; what was said
-// before counts all the same.
+// Returns the standard error of a child that calls `symbol` twice with zeros as arguments. Some calls crash; the
+// messages before the crash still count.
 std::string said_by(std::string_view symbol, const char* warn) {
   const auto call_twice = [&] {
     if (warn != nullptr) setenv("IVGPU_SIM_WARN", warn, 1);
@@ -68,7 +69,7 @@ std::string said_by(std::string_view symbol, const char* warn) {
   return output_of_child(call_twice).errors;
 }
 
-// Some of these calls go on to others of them: a program has made one call, so it is told of one.
+// Some of these calls use other calls of the list. The program has made one call, so one call is reported.
 TEST(Beyond, EachIsReportedOnceWhereThatIsWanted) {
   unsetenv("IVGPU_SIM_WARN");
   for (const std::string_view symbol : beyond) {
@@ -85,7 +86,8 @@ TEST(Beyond, EachIsReportedOnceWhereThatIsWanted) {
     EXPECT_EQ(said_by(symbol, "1").find("is served here"), std::string::npos) << symbol;
 }
 
-// No program dies of a name that is missing. (In a child, since whether calls are reported is found out at the first.)
+// No program fails because a name is missing. The calls are made in a child, because the setting for reports is read at
+// the first call.
 TEST(Beyond, EveryNameIsExportedAndWhatIsNotServedIsRefused) {
   std::size_t refused = 0;
   for (const api::EntryPoint& e : api::entry_points) {
@@ -110,7 +112,8 @@ TEST(Beyond, ACallThatNeitherServesIsReportedOnce) {
   EXPECT_EQ(said_by(symbol, nullptr), "");
 }
 
-// The runtime answers "requires newer driver" for each name that it does not get, and nothing is reported.
+// If cuGetProcAddress does not find a name, the runtime reports "requires newer driver". The lookup itself is not
+// reported.
 TEST(Beyond, CuGetProcAddressGivesCallsThatNeitherServes) {
   const auto find = reinterpret_cast<decltype(&cuGetProcAddress)>(exported("cuGetProcAddress_v2"));
   for (const char* name : {"cuGraphAddMemAllocNode", "cuGraphAddBatchMemOpNode", "cuIpcGetMemHandle",
@@ -126,11 +129,12 @@ TEST(Beyond, CuGetProcAddressGivesCallsThatNeitherServes) {
   }
 }
 
-// ... and each goes on to what serves it: with nothing, before cuInit, most are answered at once.
+// Each call of the list reaches the function that serves it. With zeros as arguments and before cuInit, most calls
+// return at once.
 TEST(Beyond, EachIsServed) {
   for (const std::string_view symbol : beyond) {
     const auto is_answered = [&] {
-      // No call has more parameters than these zeros.
+      // No call has more parameters than there are zeros here.
       using Any = std::uint64_t;
       const auto call =
           reinterpret_cast<int (*)(Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any)>(exported(symbol));

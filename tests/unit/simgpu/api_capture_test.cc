@@ -1,4 +1,5 @@
-// Stream capture on the simulated GPU: nodes, and the calls that invalidate a capture, with their codes.
+// Tests stream capture on the simulated GPU: the captured nodes, and the calls that invalidate a capture, with their
+// error codes.
 #include <dlfcn.h>
 
 #include <functional>
@@ -54,7 +55,7 @@ class Capture : public GraphTest {
     EXPECT_EQ(graph, nullptr);
     return result;
   }
-  // The call returns this code and invalidates a capture of stream_.
+  // Checks that the call returns this code and invalidates a capture of stream_.
   void expect_end(CUresult code, const std::function<CUresult()>& call,
                   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
     begin(stream_, mode);
@@ -63,7 +64,7 @@ class Capture : public GraphTest {
     EXPECT_EQ(failed_end(stream_), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     EXPECT_EQ(status(stream_), CU_STREAM_CAPTURE_STATUS_NONE);
   }
-  // The call returns this code and the capture goes on.
+  // Checks that the call returns this code and that the capture stays valid.
   void expect_no_end(CUresult code, const std::function<CUresult()>& call,
                      CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
     begin(stream_, mode);
@@ -91,7 +92,7 @@ class Capture : public GraphTest {
 
 using Types = std::vector<CUgraphNodeType>;
 
-// ---- what is captured ----------------------------------------------------------------------------------------------
+// ---- captured work -------------------------------------------------------------------------------------------------
 
 TEST_F(Capture, WorkIsDoneAtEachLaunchAndNotBefore) {
   begin(stream_);
@@ -338,7 +339,7 @@ TEST_F(Capture, AKernelMayBeginBeforeTheOneBeforeItEnds) {
   OK(cuGraphDestroy(graph));
 }
 
-// ---- what ends it --------------------------------------------------------------------------------------------------
+// ---- calls that invalidate a capture -------------------------------------------------------------------------------
 
 TEST_F(Capture, BeginAndEndReturnTheDriversErrors) {
   EXPECT_EQ(cuStreamBeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -465,7 +466,7 @@ TEST_F(Capture, TheNullStreamDoesNotWaitForABlockingStream) {
 
 // ---- prohibited calls ----------------------------------------------------------------------------------------------
 
-// Unsafe calls that refuse a null event or pool before they look at captures.
+// Calls that are unsafe in a capture but check for a null event or pool first.
 const std::set<std::string_view> asked_by_name{"cuEventQuery", "cuEventSynchronize", "cuMemAllocFromPoolAsync"};
 
 int call_with_nothing(std::string_view symbol) {
@@ -495,7 +496,8 @@ TEST_F(Capture, EveryUnsafeCallOfTheTableEndsIt) {
   expect_end(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, [&] { return cuGraphInstantiate(&exec, graph_, 0); });
 }
 
-// By the mode of the capture, the mode of the calling thread, and whether it is the capturing one.
+// The result depends on the mode of the capture, on the mode of the calling thread, and on whether that thread began
+// the capture.
 TEST_F(Capture, TheModesDecideWhoMayDoUnsafeThings) {
   constexpr auto global = CU_STREAM_CAPTURE_MODE_GLOBAL, local = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                  relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;

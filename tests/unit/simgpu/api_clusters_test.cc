@@ -1,4 +1,4 @@
-// Clusters through the driver's calls: who decides their size, and which sizes are refused.
+// Tests clusters through the driver calls: the choice of the cluster size, and the sizes that are refused.
 #include <string>
 #include <vector>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-// out[block] = the block's rank, and 100 times the number of blocks of its cluster.
+// Each block writes out[block] = rank of the block + 100 * number of blocks in its cluster.
 constexpr char body[] = R"(
 {
   .reg .u32 %r<5>;
@@ -95,7 +95,7 @@ TEST_F(Clusters, AKernelHasTheSizeOfItsDirective) {
   EXPECT_EQ(launch_in("of_two", 4), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(launch_in("of_two", 1, 2), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   EXPECT_EQ(launch("of_two", 3), CUDA_ERROR_INVALID_CLUSTER_SIZE);
-  expect_clusters_of(1, 0);  // nothing has run
+  expect_clusters_of(1, 0);  // no block has run
 }
 
 TEST_F(Clusters, ALaunchChoosesTheSizeOfOthers) {
@@ -132,7 +132,7 @@ TEST_F(Clusters, TheLargestSizeIsTheDirectivesOrTheDevices) {
 }
 
 TEST_F(Clusters, AGridOfClustersCountsThem) {
-  OK(launch("grid_of_clusters", 3));  // one thread: the directive says 32
+  OK(launch("grid_of_clusters", 3));  // a block of one thread here: the directive says 32
   expect_clusters_of(2, 6);
   OK(launch("grid_of_clusters", 3, 32));
   expect_clusters_of(2, 6);
@@ -165,7 +165,7 @@ TEST_F(Clusters, OccupancyCountsClusters) {
   CUlaunchConfig config{};
   config.gridDimX = blocks;
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.blockDimX = 1024;  // one block on each of the sixteen multiprocessors
+  config.blockDimX = 1024;  // one block fits on each of the sixteen multiprocessors
   config.attrs = &attribute;
   int count = -1;
   OK(cuOccupancyMaxActiveClusters(&count, function("plain"), &config));
@@ -183,7 +183,7 @@ TEST_F(Clusters, OccupancyCountsClusters) {
   EXPECT_EQ(count, 4);
 }
 
-// A block of another size than .reqntid, and one that is larger than .maxntid.
+// Refuses a block of another size than .reqntid, and a block that is larger than .maxntid.
 TEST_F(Clusters, BlocksObeyTheirDirectives) {
   const std::string bounded = ".version 9.0\n.target sm_90\n.address_size 64\n" +  //
                               kernel("exact", ".reqntid 16, 2") + kernel("bounded", ".maxntid 16, 2");

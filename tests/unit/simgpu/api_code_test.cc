@@ -1,4 +1,4 @@
-// Modules, libraries and launches of the simulated GPU.
+// Tests modules, libraries and launches of the simulated GPU.
 #include <unistd.h>
 
 #include <atomic>
@@ -57,7 +57,7 @@ class Code : public InContext {
     EXPECT_EQ(cuMemFree(out_), CUDA_SUCCESS);
     InContext::TearDown();
   }
-  // What `fill` with this bias must have left in the first `filled` words.
+  // Checks the words that the kernel `fill` has written with this bias; only the first `filled` words may have changed.
   void expect_filled(unsigned bias, unsigned filled) {
     std::vector<unsigned> words(count_);
     OK(cuMemcpyDtoH(words.data(), out_, count_ * 4));
@@ -118,7 +118,7 @@ TEST_F(Code, parameters_may_come_packed) {
   std::size_t size = sizeof packed;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
   OK(cuLaunchKernel(fill, 4, 1, 1, 64, 1, 1, 0, nullptr, nullptr, extra));
-  packed.count = 0;  // was taken at the call
+  packed.count = 0;  // the launch has already read the parameters
   expect_filled(7, 100);
   OK(cuModuleUnload(module));
 }
@@ -210,14 +210,14 @@ TEST_F(Code, occupancy_is_bounded_by_each_resource) {
     EXPECT_EQ(cuOccupancyMaxActiveBlocksPerMultiprocessor(&result, function, threads, shared), CUDA_SUCCESS);
     return result;
   };
-  EXPECT_EQ(blocks(1024, 0), 1);  // 1536 threads
+  EXPECT_EQ(blocks(1024, 0), 1);  // limited by 1536 threads
   EXPECT_EQ(blocks(512, 0), 3);
-  EXPECT_EQ(blocks(32, 0), 24);        // 24 blocks
-  EXPECT_EQ(blocks(32, 24 << 10), 4);  // 100 KiB of shared memory, of which each block holds one back
+  EXPECT_EQ(blocks(32, 0), 24);        // limited by 24 blocks
+  EXPECT_EQ(blocks(32, 24 << 10), 4);  // limited by 100 KiB of shared memory, of which a block reserves 1 KiB
   EXPECT_EQ(blocks(32, 49152), 2);
   int grid = 0, block = 0;
   OK(cuOccupancyMaxPotentialBlockSize(&grid, &block, function, nullptr, 0, 0));
-  EXPECT_EQ(block, 768);  // the largest that fills a multiprocessor's 1536 threads
+  EXPECT_EQ(block, 768);  // the largest size of which a multiple fills the 1536 threads of a multiprocessor
   EXPECT_EQ(grid, 2 * 16);
   std::size_t shared = 0;
   OK(cuOccupancyAvailableDynamicSMemPerBlock(&shared, function, 2, 128));
@@ -254,12 +254,13 @@ TEST_F(Code, files_are_read_as_far_as_they_go) {
 
 TEST_F(Code, a_pointer_that_is_no_function_is_an_invalid_handle) {
   int here = 0, value = 0;
-  const auto function = reinterpret_cast<CUfunction>(&here);  // what cudaLaunchKernel passes on for an unknown kernel
+  // cudaLaunchKernel passes this pointer on if it does not know the kernel
+  const auto function = reinterpret_cast<CUfunction>(&here);
   EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// Last in this file, in a process of its own: a fault stays for the life of a process.
+// This test runs in a process of its own, because a fault persists until the process ends.
 TEST(CodeFault, work_behind_a_fault_is_dropped_and_callbacks_are_told) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto in_child = [] {
@@ -281,7 +282,8 @@ TEST(CodeFault, work_behind_a_fault_is_dropped_and_callbacks_are_told) {
     unsigned count = 1;
     void* parameters[] = {&nowhere, &bias, &count};
     const auto address = reinterpret_cast<CUdeviceptr>(word);
-    cuStreamWaitValue32(nullptr, address + 8, 1, CU_STREAM_WAIT_VALUE_EQ);  // until all that follows is queued
+    // blocks the stream until all of the following work is queued
+    cuStreamWaitValue32(nullptr, address + 8, 1, CU_STREAM_WAIT_VALUE_EQ);
     cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
     cuStreamWriteValue32(nullptr, address, 1, 0);
     cuLaunchHostFunc(

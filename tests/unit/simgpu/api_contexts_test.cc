@@ -1,4 +1,4 @@
-// Contexts and memory of the simulated GPU: what ends with a context and what does not.
+// Tests contexts and memory of the simulated GPU: which objects end with a context.
 #include <cstring>
 #include <thread>
 #include <tuple>
@@ -10,7 +10,7 @@ namespace {
 
 using Destructor = void (*)(CUcontext, void*, void*);
 
-// The runtime's own way to keep something at a context.
+// The export table through which the runtime attaches data to a context.
 struct ContextStorage {
   CUresult (*put)(CUcontext, void*, void*, Destructor);
   CUresult (*remove)(CUcontext, void*);
@@ -77,7 +77,7 @@ TEST_F(Contexts, the_last_release_ends_the_primary_context) {
   EXPECT_EQ(destroyed.size(), 1U);
   EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  OK(cuDevicePrimaryCtxRetain(&again, 0));  // for TearDown
+  OK(cuDevicePrimaryCtxRetain(&again, 0));  // TearDown releases it
 }
 
 TEST_F(Contexts, handles_of_streams_and_events_belong_to_their_context) {
@@ -88,14 +88,14 @@ TEST_F(Contexts, handles_of_streams_and_events_belong_to_their_context) {
   CUcontext other = nullptr;
   OK(cuCtxCreate(&other, nullptr, 0, 0));
   EXPECT_EQ(cuEventRecord(event, nullptr), CUDA_ERROR_INVALID_HANDLE);
-  OK(cuEventRecord(event, stream));  // both are of one context, be it another than the current one
+  OK(cuEventRecord(event, stream));  // event and stream have the same context, which need not be the current one
   OK(cuMemsetD8Async(0, 0, 0, stream));
   OK(cuCtxDestroy(other));
   CUcontext current = nullptr;
   OK(cuCtxGetCurrent(&current));
   EXPECT_EQ(current, context_);
   EXPECT_EQ(cuCtxDestroy(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  OK(cuCtxPushCurrent(other));  // as the real driver, which refuses what is done in it
+  OK(cuCtxPushCurrent(other));  // as in NVIDIA's driver, which refuses calls in that context
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   OK(cuCtxPopCurrent(&other));
   OK(cuEventDestroy(event));
@@ -109,7 +109,7 @@ TEST_F(Contexts, a_wait_in_a_stream_does_not_outlive_its_context) {
   OK(cuMemHostAlloc(&word, 4, 0));
   *static_cast<int*>(word) = 0;
   OK(cuStreamWaitValue32(nullptr, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_EQ));
-  OK(cuCtxDestroy(other));  // would hang if it did
+  OK(cuCtxDestroy(other));  // would hang if it waited for the blocked stream
 }
 
 TEST_F(Contexts, threads_have_their_own_stacks) {
@@ -138,7 +138,7 @@ TEST_F(Contexts, memory_is_reached_from_both_sides) {
   CUdeviceptr device = 0;
   OK(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
   OK(cuMemHostGetDevicePointer(&device, pinned, 0));
-  OK(cuMemsetD32(device, 9, 4));  // returns when it is done: the host may look
+  OK(cuMemsetD32(device, 9, 4));  // returns after the fill, so that the host may read the memory
   EXPECT_EQ(static_cast<unsigned*>(pinned)[3], 9U);
   OK(cuMemFreeHost(pinned));
   EXPECT_EQ(cuMemsetD32(device, 9, 4), CUDA_ERROR_INVALID_VALUE);
@@ -149,7 +149,7 @@ TEST_F(Contexts, copies_by_rows) {
   CUdeviceptr device = 0;
   OK(cuMemAlloc(&device, pitch * rows));
   OK(cuMemsetD8(device, 0xee, pitch * rows));
-  const char text[] = "abcdefghijkl";  // 3 rows of 4
+  const char text[] = "abcdefghijkl";  // 3 rows of 4 bytes
   CUDA_MEMCPY2D copy;
   std::memset(&copy, 0, sizeof copy);
   copy.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -170,7 +170,7 @@ TEST_F(Contexts, copies_by_rows) {
   EXPECT_EQ(std::memcmp(back + 3 * pitch + 2, "jkl", 3), 0);
   EXPECT_EQ(back[pitch + 1], 0xee);
   EXPECT_EQ(back[pitch + 5], 0xee);
-  copy.Height = 4;  // the fourth row would begin behind the end
+  copy.Height = 4;  // the fourth row would begin past the end
   EXPECT_EQ(cuMemcpy2D(&copy), CUDA_ERROR_INVALID_VALUE);
   OK(cuMemFree(device));
 }

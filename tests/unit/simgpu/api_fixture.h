@@ -1,4 +1,5 @@
-// For tests of the simulated GPU's driver calls: the primary context, current, and readable failures.
+// A fixture for tests of the simulated GPU's driver calls: makes the primary context current, and prints readable
+// failures.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +13,7 @@ inline const char* code_name(CUresult code) {
   return name == nullptr ? "a code without a name" : name;
 }
 
-// In place of the number, which says little.
+// Prints the name of the code instead of its number.
 inline void PrintTo(CUresult code, std::ostream* out) { *out << code_name(code); }
 
 #define OK(call) ASSERT_EQ((call), CUDA_SUCCESS)

@@ -1,4 +1,5 @@
-// For tests of graphs: kernels, words of pinned memory that kernels and the host share, and notes of what ran.
+// A fixture for tests of graphs: kernels, words of pinned memory that kernels and the host share, and a log of the host
+// functions that ran.
 #pragma once
 
 #include <atomic>
@@ -79,7 +80,7 @@ class GraphTest : public InContext {
   CUdeviceptr word_at(std::size_t i) const { return reinterpret_cast<CUdeviceptr>(word_ + i); }
   CUdeviceptr device_at(std::size_t i) const { return device_ + i * sizeof *word_; }
 
-  // Blocks the stream until let_go().
+  // Blocks the stream until let_go() is called.
   void hold(CUstream stream) { OK(cuStreamWaitValue32(stream, word_at(words - 1), 1, CU_STREAM_WAIT_VALUE_EQ)); }
   void let_go() { std::atomic_ref(word_[words - 1]).store(1); }
 
@@ -88,7 +89,7 @@ class GraphTest : public InContext {
     return kept_.back().get();
   }
 
-  // A kernel of one thread with an address and a value.
+  // The parameters of a kernel of one thread that takes an address and a value.
   struct Kernel {
     CUDA_KERNEL_NODE_PARAMS params{};
     CUdeviceptr at;
@@ -177,7 +178,7 @@ class GraphTest : public InContext {
     return count;
   }
 
-  std::uint32_t* word_ = nullptr;  // pinned
+  std::uint32_t* word_ = nullptr;  // pinned memory
   CUdeviceptr device_ = 0;
   CUstream stream_ = nullptr, other_ = nullptr;
   CUmodule module_ = nullptr;

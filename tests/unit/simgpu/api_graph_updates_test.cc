@@ -1,4 +1,4 @@
-// Executable graphs of the simulated GPU that are changed as a whole, user objects, and conditional nodes.
+// Tests updates of whole executable graphs, user objects, and conditional nodes on the simulated GPU.
 #include <chrono>
 #include <functional>
 
@@ -41,7 +41,7 @@ TEST_F(GraphUpdates, TakesTheParametersOfAGraphOfTheSameShape) {
   add_fill(graph_, {add_note(graph_, {a}, 1)}, device_at(1), 1, 1);
   exec_ = instantiate(graph_);
   run(exec_);
-  CUgraphNode b = add_kernel(next_, {}, multiply_, device_at(0), 30);  // another function
+  CUgraphNode b = add_kernel(next_, {}, multiply_, device_at(0), 30);  // a kernel with another function
   add_fill(next_, {add_note(next_, {b}, 2)}, device_at(1), 2, 4);
   CUgraphExecUpdateResultInfo info{};
   info.result = CU_GRAPH_EXEC_UPDATE_ERROR;
@@ -52,7 +52,7 @@ TEST_F(GraphUpdates, TakesTheParametersOfAGraphOfTheSameShape) {
   EXPECT_EQ(on_device(0), 30U);
   EXPECT_EQ(on_device(4), 2U);
   EXPECT_EQ(notes_.entries(), (Numbers{1, 2}));
-  const Kernel seven(add_, device_at(0), 7);  // the first graph's nodes still name the executable one's
+  const Kernel seven(add_, device_at(0), 7);  // nodes of the first graph still identify nodes of the executable graph
   OK(cuGraphExecKernelNodeSetParams(exec_, a, &seven.params));
   run(exec_);
   EXPECT_EQ(on_device(0), 37U);
@@ -62,7 +62,7 @@ TEST_F(GraphUpdates, ReportTheDifference) {
   CUgraphNode a = add_kernel(graph_, {}, add_, device_at(0), 1), b = add_kernel(graph_, {}, add_, device_at(1), 1);
   add_empty(graph_, {a, b});
   exec_ = instantiate(graph_);
-  expect_refused(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);  // another number of nodes
+  expect_refused(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, nullptr);  // the number of nodes differs
   CUgraphNode c = add_kernel(next_, {}, add_, device_at(0), 1), d = add_note(next_, {}, 1);
   CUgraphNode end = add_empty(next_, {c});
   CUgraphExecUpdateResultInfo info{};
@@ -105,7 +105,7 @@ class UserObjects : public GraphTest {
               CUDA_SUCCESS);
     return object;
   }
-  // Destructors run on a thread of the driver's.
+  // Destructors run on a thread of the driver.
   void wait_for_notes(std::size_t count) {
     while (notes_.entries().size() < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -1,4 +1,4 @@
-// Graphs of the simulated GPU that are built by hand: their structure, their nodes, and what launches do.
+// Tests graphs of the simulated GPU that are built by explicit calls: their structure, their nodes, and their launches.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -180,7 +180,7 @@ TEST_F(Graphs, KernelNodesOwnTheirParameters) {
   params.blockDimX = 0;
   EXPECT_EQ(cuGraphKernelNodeSetParams(node, &params), CUDA_ERROR_INVALID_VALUE);
   params.blockDimX = 1;
-  OK(cuGraphKernelNodeSetParams(node, &params));  // with its own arrays
+  OK(cuGraphKernelNodeSetParams(node, &params));  // the node's parameters are set from its own arrays
   run_once(graph_);
   EXPECT_EQ(on_device(3), 7U);
   CUDA_HOST_NODE_PARAMS host{};
@@ -327,7 +327,7 @@ TEST_F(Graphs, NodesOfAllKindsRunInOrder) {
   run(exec);
   EXPECT_EQ(pageable[1], 42U);
   EXPECT_EQ(on_device(1), 77U);
-  pageable[0] = 30;  // read at each launch
+  pageable[0] = 30;  // the node reads this word at each launch
   run(exec);
   EXPECT_EQ(pageable[1], 62U);
   EXPECT_EQ(notes_.entries(), (Numbers{1, 2, 1, 2}));
@@ -349,7 +349,7 @@ TEST_F(Graphs, ALaunchKeepsTheOrderOfItsStream) {
   hold(stream_);
   OK(cuLaunchHostFunc(stream_, write_note, note(1)));
   OK(cuGraphLaunch(exec, stream_));
-  OK(cuGraphExecDestroy(exec));  // in flight: it goes on
+  OK(cuGraphExecDestroy(exec));  // the launch is in flight and continues
   OK(cuLaunchHostFunc(stream_, write_note, note(3)));
   EXPECT_EQ(cuStreamQuery(stream_), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(notes_.entries(), Numbers());

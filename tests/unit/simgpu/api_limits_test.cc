@@ -1,5 +1,5 @@
-// The limits of a context: what the printf buffer, the heap of device malloc and the stack hold, and until when they may
-// be set.
+// Tests the limits of a context: the sizes of the printf buffer, the heap of device malloc and the stack, and until
+// when these sizes may be set.
 #include <unistd.h>
 
 #include <cstdio>
@@ -105,7 +105,7 @@ DONE:
 .visible .entry empty() { ret; }
 )";
 
-// In a context of its own each, since some limits can be set once.
+// Each test has a context of its own, because some limits can be set only once.
 class Limits : public testing::Test {
  protected:
   void SetUp() override {
@@ -126,7 +126,7 @@ class Limits : public testing::Test {
     EXPECT_EQ(cuMemcpyDtoH(&value, out_, 4), CUDA_SUCCESS);
     return value;
   }
-  // What the kernel prints `count` numbers.
+  // Returns the text of a kernel that prints `count` numbers.
   std::string printed(unsigned count) {
     std::fflush(stdout);
     std::FILE* const file = std::tmpfile();
@@ -182,7 +182,7 @@ TEST_F(Limits, ALargerHeapGivesMore) {
 TEST_F(Limits, EachContextHasAHeapOfItsOwn) {
   unsigned most = 1000;
   launch("take_all", {&out_, &most});
-  EXPECT_EQ(result(), 128U);  // 8 MiB
+  EXPECT_EQ(result(), 128U);  // 8 MiB in total
   CUcontext other = nullptr;
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -218,7 +218,7 @@ TEST_F(Limits, BufferAndHeapAreSetBeforeTheFirstKernelThatUsesThem) {
 }
 
 TEST_F(Limits, AKernelMayRecurseAsFarAsTheStackReaches) {
-  unsigned n = 100;  // a kilobyte each
+  unsigned n = 100;  // each level of the recursion needs 1 KiB
   OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 128 << 10));
   launch("recurse", {&out_, &n});
   EXPECT_EQ(result(), 100U);

@@ -1,10 +1,10 @@
-// What the simulated GPU tells whoever registers for its log.
+// Tests the messages that the simulated GPU sends to callbacks registered for its log.
 #include <string>
 #include <vector>
 
 #include "tests/unit/simgpu/api_fixture.h"
 
-extern "C" const void* machine_code();  // simgpu_cubin_library.cc
+extern "C" const void* machine_code();  // defined in cubin_library.cc
 
 namespace {
 
@@ -27,7 +27,7 @@ constexpr char no_ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visib
 struct Heard {
   std::vector<std::string> lines;
   CUcontext context = nullptr;
-  CUresult seen = CUDA_ERROR_UNKNOWN;  // what a call in that context returned while the callback ran
+  CUresult seen = CUDA_ERROR_UNKNOWN;  // result of a call in that context while the callback ran
 };
 
 void hear(void* data, CUlogLevel level, char* message, std::size_t length) {
@@ -37,7 +37,7 @@ void hear(void* data, CUlogLevel level, char* message, std::size_t length) {
 
 void hear_and_ask(void* data, CUlogLevel level, char* message, std::size_t length) {
   hear(data, level, message, length);
-  message[0] = '?';  // the others' words stay
+  message[0] = '?';  // the other callbacks receive their own copies
   Heard& heard = *static_cast<Heard*>(data);
   std::size_t all = 0;
   EXPECT_EQ(cuCtxSetCurrent(heard.context), CUDA_SUCCESS);
@@ -62,7 +62,7 @@ TEST_F(Log, tells_why_an_image_does_not_load) {
   EXPECT_EQ(heard.lines.size(), 1u) << "nobody listens any more";
 }
 
-// Its user cannot build it anew.
+// The user of a library cannot rebuild it, so the message names the library.
 TEST_F(Log, names_the_library_whose_code_it_cannot_run) {
   Heard heard;
   CUlogsCallbackHandle handle = nullptr;

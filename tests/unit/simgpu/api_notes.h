@@ -1,10 +1,9 @@
-// For tests of the simulated GPU: which host functions ran, in order.
 #pragma once
 
 #include <mutex>
 #include <vector>
 
-// The host functions that ran, in order.
+// The host functions that ran, in order, for tests of the simulated GPU.
 class Notes {
  public:
   void add(int entry) {

@@ -1,5 +1,5 @@
-// The simulated GPU's driver and the process it is in: initialisation, fork, exit, made-up handles, settings. Each case
-// runs in a process of its own.
+// Tests the simulated GPU's driver as a part of its process: initialisation, fork, exit, handles that were never
+// issued, settings. Each test case runs in a process of its own.
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@
 
 namespace {
 
-// Runs `body` in a fresh process, which has the driver's exit handlers: this process never initialises the driver.
+// Runs `body` in a fresh process that executes the driver's exit handlers. The test process itself never initialises
+// the driver.
 ChildOutput run(const std::function<int()>& body) {
   return output_of_child([&]() -> int { std::exit(body()); });
 }
@@ -41,7 +42,7 @@ TEST(Process, nothing_works_before_initialisation_but_what_says_so) {
   EXPECT_EQ(ended.code, 0);
 }
 
-// A user of its own, so that the limit counts this process alone; as it is where the test's user is not root.
+// Changes to a user of its own if the test runs as root, so that the limit counts only this process.
 void become_somebody() {
   if (geteuid() == 0) (void)setuid(60000 + static_cast<uid_t>(getpid()) % 5000);
 }
@@ -66,7 +67,7 @@ TEST(Process, one_thread_is_enough) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become a user whose threads are known";
   const ChildOutput ended = run([] {
     become_somebody();
-    if (!limit_to(RLIMIT_NPROC, 2)) return 2;  // this one and another
+    if (!limit_to(RLIMIT_NPROC, 2)) return 2;  // this thread and one more
     if (start() == nullptr) return 3;
     CUdeviceptr memory = 0;
     CUstream streams[4] = {};
@@ -82,7 +83,7 @@ TEST(Process, one_thread_is_enough) {
   EXPECT_EQ(ended.code, 0) << ended.errors;
 }
 
-// Virtual memory is a file; all else works without one.
+// Virtual memory needs a file. All other calls work without one.
 TEST(Process, a_limit_of_files_size_leaves_everything_but_virtual_memory) {
   const ChildOutput ended = run([] {
     if (!limit_to(RLIMIT_FSIZE, 0)) return 2;
@@ -105,7 +106,7 @@ TEST(Process, a_child_forked_after_initialisation_is_refused_everything_and_exit
     CUstream stream = nullptr;
     cuStreamCreate(&stream, 0);
     cuLaunchHostFunc(
-        stream, [](void*) {}, nullptr);  // there are threads
+        stream, [](void*) {}, nullptr);  // makes the driver start its threads
     const pid_t child = fork();
     if (child == 0) {
       int count = 0;
@@ -119,7 +120,7 @@ TEST(Process, a_child_forked_after_initialisation_is_refused_everything_and_exit
       std::exit(refused ? 7 : 8);
     }
     if (wait_for_child(child) != 7) return 1;
-    return cuStreamSynchronize(stream) == CUDA_SUCCESS ? 0 : 2;  // the parent goes on
+    return cuStreamSynchronize(stream) == CUDA_SUCCESS ? 0 : 2;  // the parent can still use the driver
   });
   EXPECT_EQ(ended.code, 0) << ended.errors;
 }
@@ -160,13 +161,13 @@ TEST(Process, made_up_handles_end_the_process_with_one_line) {
       {"library", [] { cuLibraryUnload(reinterpret_cast<CUlibrary>(0x1234)); }},
       {"memory pool", [] { cuMemPoolTrimTo(reinterpret_cast<CUmemoryPool>(0x1234), 0); }},
       {"event",
-       [] {  // a handle, but a stream's
+       [] {  // a valid handle of a stream
          CUstream stream = nullptr;
          cuStreamCreate(&stream, 0);
          cuEventQuery(reinterpret_cast<CUevent>(stream));
        }},
       {"stream",
-       [] {  // the number that comes next
+       [] {  // the number that the next stream would get
          CUstream stream = nullptr;
          cuStreamCreate(&stream, 0);
          cuStreamQuery(reinterpret_cast<CUstream>(reinterpret_cast<std::uintptr_t>(stream) + 1));
@@ -257,7 +258,7 @@ TEST(Process, entry_points_are_those_that_the_library_has) {
       return cuGetProcAddress_v2(name, &function, version, flags, &status);
     };
     if (find("cuMemAlloc", 13000, 0) != CUDA_SUCCESS || function != reinterpret_cast<void*>(&cuMemAlloc_v2)) return 1;
-    if (find("cuMemAlloc", 2000, 0) != CUDA_SUCCESS || function == nullptr) return 2;  // the 32-bit form
+    if (find("cuMemAlloc", 2000, 0) != CUDA_SUCCESS || function == nullptr) return 2;  // the 32-bit version of the call
     if (function == reinterpret_cast<void*>(&cuMemAlloc_v2)) return 8;
     if (find("cuNoSuchCall", 13000, 0) != CUDA_SUCCESS || function != nullptr) return 3;
     if (status != CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) return 4;
@@ -318,7 +319,7 @@ TEST(Process, devices_are_told_apart) {
   EXPECT_EQ(ended.code, 0);
 }
 
-// The process that runs the tests must stay without a driver, or a fork would carry it along.
+// The process that runs the tests must not initialise a driver, because forked children would inherit its state.
 TEST(Process, closing_the_library_does_not_unload_it) {
   const ChildOutput ended = run([] {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,7 +1,7 @@
-// The runtime's calls on the simulated GPU, beyond what tests/programs uses: constant and managed variables, printf,
-// pitched and asynchronous memory, launches with attributes, cooperative launches, occupancy, reset. Built in several
-// ways (static and shared runtime, relocatable device code, a default stream for each thread); each must end with 0 and
-// print the same lines.
+// Tests calls of the CUDA runtime on the simulated GPU that tests/programs does not cover: constant and managed
+// variables, printf, pitched and asynchronous memory, launches with attributes, cooperative launches, occupancy, reset.
+// The program is built in several ways (static and shared runtime, relocatable device code, per-thread default
+// streams). Each build must exit with 0 and print the same lines.
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
@@ -222,7 +222,7 @@ void reset() {
     CHECK(cudaMalloc(&data, 400));
     scale<<<4, 32>>>(data, 100);
     CHECK(cudaMemcpy(&value, data + 99, 4, cudaMemcpyDeviceToHost));
-    EXPECT(value == 99 * 4 + 1000);  // the constants are new, too
+    EXPECT(value == 99 * 4 + 1000);  // the constants have been reset as well
   }
   std::printf("reset\n");
 }

@@ -1,5 +1,5 @@
-// Streams of the simulated GPU: what waits for what. A stream is held by a word in pinned memory that it waits for, so
-// no test depends on how fast anything is.
+// Tests the order of work in streams of the simulated GPU. The tests block a stream with a wait for a word in pinned
+// memory, so no test depends on the speed of the machine.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -99,7 +99,7 @@ TEST_F(Streams, each_thread_has_a_stream_of_its_own) {
   }).join();
   EXPECT_NE(here, there);
   EXPECT_EQ(log_.entries(), Entries({2}));
-  note(nullptr, 3);  // the legacy stream waits for them: they are blocking streams
+  note(nullptr, 3);  // the legacy stream waits for both streams, because they are blocking streams
   EXPECT_EQ(cuStreamQuery(nullptr), CUDA_ERROR_NOT_READY);
   let_go();
   OK(cuCtxSynchronize());
@@ -114,10 +114,10 @@ TEST_F(Streams, an_event_orders_streams_by_what_was_recorded_when_the_wait_was_a
   OK(cuEventRecord(event, blocking_));
   OK(cuStreamWaitEvent(free_, event, 0));
   note(free_, 2);
-  OK(cuEventRecord(event, other_));  // recorded anew: the wait above keeps to the first
+  OK(cuEventRecord(event, other_));  // recorded again: the earlier wait still refers to the first record
   OK(cuEventSynchronize(event));
   EXPECT_EQ(cuStreamQuery(free_), CUDA_ERROR_NOT_READY);
-  OK(cuEventDestroy(event));  // destroyed with a wait pending: the wait stays
+  OK(cuEventDestroy(event));  // destroying the event keeps the pending wait
   let_go();
   OK(cuStreamSynchronize(free_));
   EXPECT_EQ(log_.entries(), Entries({1, 2}));
@@ -247,8 +247,8 @@ TEST_F(Streams, stream_ordered_memory_is_freed_in_its_turn) {
   EXPECT_EQ(after, before);
 }
 
-// Many threads, each with work in its own stream ordered against the others' by events: a counter that is only right
-// when nothing overtakes.
+// Many threads have streams of their own, whose work is ordered by events. The counter is correct only if no work
+// overtakes other work.
 TEST_F(Streams, threads_hand_work_on) {
   constexpr int threads = 4, rounds = 200;
   struct Chain {

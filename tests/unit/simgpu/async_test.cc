@@ -1,5 +1,5 @@
-// What is wrong with barriers in shared memory and asynchronous copies: each mistake is a fault with its code, or is
-// refused when the module is loaded. What they do when used well is in tests/ptx/.
+// Tests invalid uses of barriers in shared memory and of asynchronous copies. Each is either a fault with the
+// documented code or refused when the module is loaded. tests/ptx/ tests valid uses.
 #include "tests/unit/simgpu/fixture.h"
 
 namespace simgpu {
@@ -47,7 +47,7 @@ TEST_F(Async, CopiesStayInTheirMemory) {
   EXPECT_EQ(after("cp.async.ca.shared.global [tile], [%rd1+1048576], 4;").code, CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(after("cp.async.ca.shared.global [tile+2], [%rd1], 4;").code, CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(after("cp.async.cg.shared.global [tile], [%rd1+8], 16;").code, CUDA_ERROR_MISALIGNED_ADDRESS);
-  // Nothing is read where nothing counts.
+  // If no source byte counts, the copy reads no memory.
   EXPECT_FALSE(after("cp.async.ca.shared.global [tile], [%rd1+1048576], 4, 0;"));
 }
 
@@ -108,7 +108,7 @@ TEST_F(Async, StoresWithAnMbarrierStayInTheirMemory) {
   EXPECT_EQ(after(init + store + "[tile+16], {%r1, %r1}, [tile+64];").code, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Hints about the cache change nothing, whatever they name, and are refused where PTX has no such form.
+// Cache hints have no effect for any address. Spellings that PTX does not define are refused.
 TEST_F(Async, PoliciesOfTheCacheAreHints) {
   EXPECT_FALSE(after("createpolicy.cvt.L2.b64 %rd2, %rd1;"));
   EXPECT_FALSE(after("discard.global.L2 [%rd1], 128; applypriority.L2::evict_normal [%rd1], 128;"));

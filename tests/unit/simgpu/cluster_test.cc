@@ -1,5 +1,5 @@
-// Blocks of a cluster: their barrier, their shared memory, and what is wrong with the addresses of it. What a good program
-// does with clusters is in tests/programs/clusters.cu.
+// Tests blocks of a cluster: their barrier, their shared memory, and invalid addresses of shared memory.
+// tests/programs/clusters.cu tests valid programs.
 #include "tests/unit/simgpu/fixture.h"
 
 namespace simgpu {
@@ -16,7 +16,7 @@ std::string kernel(const std::string& body) {
 
 class Clustered : public Device {
  protected:
-  // The kernel's memory afterwards: a word for each thread of the grid.
+  // Runs a kernel and returns its memory: one word per thread of the grid.
   std::vector<unsigned> words(const std::string& body, std::uint32_t blocks, std::uint32_t cluster,
                               std::uint32_t threads = 64) {
     auto* const memory = room<unsigned>(std::size_t{blocks} * threads);
@@ -49,7 +49,7 @@ TEST_F(Clustered, EachBlockReadsItsNeighbours) {
   EXPECT_EQ(words(body, 4, 2, 1), (std::vector<unsigned>{41, 40, 43, 42}));
 }
 
-// By generic addresses, and by atomics of all blocks on the first one's memory.
+// The blocks use generic addresses, and all blocks update the memory of the first block by atomics.
 TEST_F(Clustered, GenericAddressesAndAtomicsReachTheOtherBlocks) {
   const std::string body = std::string("st.shared.u32 [%r1], 0;\n") + meet +
                            "cvt.u64.u32 %rd3, %r1; cvta.shared.u64 %rd3, %rd3; mapa.u64 %rd4, %rd3, 0; "
@@ -67,15 +67,15 @@ TEST_F(Clustered, RanksAndWindowsAreReported) {
       "selp.u32 %r10, 1, 0, %p1; selp.u32 %r11, 10, 0, %p2; selp.u32 %r12, 100, 0, %p3;\n"
       "mad.lo.u32 %r13, %r8, 10000, %r10; mad.lo.u32 %r13, %r9, 1000, %r13; add.u32 %r13, %r13, %r11; "
       "add.u32 %r13, %r13, %r12; st.global.u32 [%rd2], %r13;";
-  // Of block 1 the address is its own.
+  // For block 1, the mapped address is its own memory.
   EXPECT_EQ(words(body, 2, 2, 1), (std::vector<unsigned>{10001, 11111}));
 }
 
-// Lanes that arrive and are gone do not stand for lanes that have not arrived.
+// Lanes that arrived and exited must not count for lanes that have not arrived.
 TEST_F(Clustered, ThreadsThatExitAfterTheyArrivedCountOnce) {
   const std::string body =
       "setp.eq.u32 %p1, %r3, 0; setp.lt.u32 %p2, %r2, 32;\n"
-      // Half of block 0 arrives and exits at once; the other half works first and then arrives.
+      // Half of block 0 arrives and exits immediately. The other half computes for a while and then arrives.
       "not.pred %p3, %p1; @%p3 bra READ;\n"
       "@!%p2 bra WORK;\nbarrier.cluster.arrive;\nexit;\n"
       "WORK:\nmov.u32 %r7, 20000;\nAGAIN:\nsub.u32 %r7, %r7, 1; setp.ne.u32 %p4, %r7, 0; @%p4 bra AGAIN;\n"
@@ -88,7 +88,7 @@ TEST_F(Clustered, ThreadsThatExitAfterTheyArrivedCountOnce) {
   EXPECT_EQ(std::vector<unsigned>(got.begin() + 64, got.end()), std::vector<unsigned>(64, 9));
 }
 
-// Lanes of one warp that are in different rounds stand at the same instruction.
+// Lanes of one warp may be in different phases of the barrier at the same instruction.
 TEST_F(Clustered, LanesOfAWarpMayBeARoundApart) {
   const std::string body =
       "mov.u32 %r7, 0;\nNEXT:\nbarrier.cluster.arrive;\n"
@@ -126,7 +126,7 @@ TEST_F(Clustered, ABarrierThatABlockDoesNotReachIsADeadlock) {
 }
 
 TEST_F(Clustered, StoresReductionsAndCopiesCompleteAtAnotherBlocksBarrier) {
-  // Block 0 sends to block 1: a store, a reduction and a bulk reduction.
+  // Block 0 sends data to block 1 by a store, a reduction and a bulk reduction.
   const std::string body =
       std::string(
           "setp.eq.u32 %p1, %r3, 1; st.shared.v4.u32 [%r1+16], {1, 2, 3, 4};\n"

@@ -1,4 +1,4 @@
-// Cube maps: the choice of a face and the place on it, and filtering over the faces' edges.
+// Tests cube maps: the selection of a face and of the position in it, and filtering across edges of faces.
 #include "host/simgpu/texture/cube.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace simgpu {
 namespace {
 
-// The table of the CUDA C++ Programming Guide, line by line.
+// These are the rows of the table in the CUDA C++ Programming Guide.
 TEST(Cube, FacesAndTheirAxes) {
   struct Case {
     Direction direction;
@@ -38,7 +38,8 @@ TEST(Cube, OfEqualComponentsZComesFirst) {
   EXPECT_EQ(face_of({-1, 0, 0}), 1u);
 }
 
-// The neighbour over an edge is another face, it is as close to the edge, and its own way over that edge leads back.
+// A step over an edge leads to another face, to a texel at the edge. A step back over the same edge leads to the
+// original texel.
 TEST(Cube, StepsOverEdgesLeadBack) {
   for (const std::int32_t size : {1, 2, 3, 8, 64}) {
     for (unsigned face = 0; face < 6; ++face) {
@@ -64,7 +65,7 @@ TEST(Cube, StepsOverEdgesLeadBack) {
 
 constexpr std::uint32_t side = 16;
 
-// What a direction is worth: the sum of its unit vector's parts, each by its own weight.
+// A smooth function of the direction: a weighted sum of the components of the unit vector.
 float worth(const Direction& d) { return (d[0] + 2 * d[1] + 3 * d[2]) / std::hypot(d[0], d[1], d[2]); }
 
 Direction texel_direction(unsigned face, std::uint32_t x, std::uint32_t y) {
@@ -103,8 +104,8 @@ TEST(Cube, EveryTexelIsFoundInItsDirection) {
   }
 }
 
-// A step of a texel changes the worth by about sqrt(14) / 8 at most; interpolation is far closer than half of that, over
-// edges too.
+// A step of one texel changes the function by at most about sqrt(14) / 8. Interpolation must be far more precise than
+// half of that, also across edges.
 TEST(Cube, SeamlessFilteringFollowsASmoothField) {
   const Texture texture = smooth_cube(true, CU_TR_FILTER_MODE_LINEAR);
   std::mt19937 random(test_seed(2));
@@ -115,7 +116,7 @@ TEST(Cube, SeamlessFilteringFollowsASmoothField) {
   }
 }
 
-// Directions to both sides of an edge give nearly the same.
+// Directions on both sides of an edge must have nearly equal results.
 TEST(Cube, SeamlessFilteringHasNoSeam) {
   const Texture seamless = smooth_cube(true, CU_TR_FILTER_MODE_LINEAR);
   const Texture clamped = smooth_cube(false, CU_TR_FILTER_MODE_LINEAR);
@@ -139,8 +140,9 @@ TEST(Cube, ACornerIsThatOfThreeFaces) {
   for (unsigned face = 0; face < 6; ++face) texels[face] = static_cast<float>(1 << face);
   Texture texture = texture_of(floats_of(Geometry::Cube, {1, 1, 6}, texels), CU_TR_FILTER_MODE_LINEAR, true);
   texture.sampler.seamless_cube = true;
-  // Faces +x, +y, +z hold 1, 4, 16: a quarter of each, and of the fourth quarter a third in whole steps of 1/256. The step
-  // that is left goes to the own face. This is what an H200 answered.
+  // Faces +x, +y, +z hold 1, 4 and 16. Each face has a weight of one quarter. The fourth quarter is divided among the
+  // three faces in steps of 1/256, and the remaining step goes to the face that the direction hits. An H200 gave these
+  // results.
   EXPECT_EQ(look(texture, {1, 1, 1}), (85 * 1 + 85 * 4 + 86 * 16) / 256.0F);
   EXPECT_EQ(look(texture, {-1, -1, -1}), (85 * 2 + 85 * 8 + 86 * 32) / 256.0F);
 }

@@ -1,5 +1,5 @@
-// A shared library that ships machine code alone, as NVIDIA's do. By a function: the linker would copy a variable into
-// the program that names it.
+// A shared library that contains only machine code, like NVIDIA's libraries. A function returns the address of the
+// code: if a program used a variable, the linker would copy that variable into the program.
 extern "C" __attribute__((visibility("hidden"))) const char machine_code_bytes[];
 
 asm(".pushsection .rodata\n"

@@ -1,4 +1,4 @@
-// What the tests of the simulated GPU's engine share: a small device, modules from PTX text, launches from lists of
+// A fixture for tests of the simulated GPU's engine: a small device, modules from PTX text, launches with lists of
 // values.
 #pragma once
 
@@ -26,7 +26,7 @@ class Device : public ::testing::Test {
     return std::move(loaded.module);
   }
 
-  // Device memory that holds `values`; freed with the device.
+  // Returns device memory that holds `values`. The memory is freed with the device.
   template <class T>
   T* upload(const std::vector<T>& values) {
     const Address address = space.allocate(std::max<std::size_t>(1, values.size() * sizeof(T)));

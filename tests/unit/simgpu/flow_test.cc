@@ -1,4 +1,4 @@
-// Where lanes go: branches, loops, barriers, calls, and what lanes of a warp do together.
+// Tests the control flow of lanes: branches, loops, barriers, calls, and operations between lanes of a warp.
 #include <bit>
 
 #include "tests/unit/simgpu/fixture.h"
@@ -9,13 +9,13 @@ namespace {
 constexpr const char* head = ".version 9.0\n.target sm_90\n.address_size 64\n";
 constexpr const char* registers =
     ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<99>; .reg .b64 %rd<99>; .reg .f32 %f<9>;\n";
-// %r90: the thread's index in the block, %rd90: out[that index]
+// %r90 is the thread's index in the block, %rd90 the address of out[%r90].
 constexpr const char* prologue =
     "mov.u32 %r90, %tid.x; ld.param.u64 %rd91, [out]; mad.wide.u32 %rd90, %r90, 4, %rd91;\n";
 
 class Flow : public Device {
  protected:
-  // A kernel of one array; its body ends by itself.
+  // Runs a kernel with one array as its parameter, and returns the array. The body must end with ret or exit.
   std::vector<std::uint32_t> run_body(const std::string& body, std::uint32_t threads, std::uint32_t blocks = 1,
                                       const std::string& before = "") {
     const auto module = load(std::string(head) + before + ".visible .entry k(.param .u64 out)\n{\n" + registers +
@@ -102,7 +102,8 @@ TEST_F(Flow, GuardsStopSingleInstructions) {
 }
 
 TEST_F(Flow, GuardedInstructionsOfSeveralSteps) {
-  // A conversion between registers of different size and a setp with two results are more than one step inside.
+  // The simulation executes two steps for a conversion between registers of different sizes, and for a setp with two
+  // results.
   const auto out = run_body(R"(
     setp.lt.u32 %p1, %r90, 10;
     mov.u32 %r1, 0x1ff; mov.u64 %rd1, 5; mov.u32 %r2, 3;
@@ -197,7 +198,7 @@ TEST_F(Flow, LanesOfAWarpMeetAtDifferentBarrierInstructions) {
 }
 
 TEST_F(Flow, NumberedBarriersWithProducersAndConsumers) {
-  // Warps 0 and 1 produce and go on; warps 2 and 3 wait for them at barrier 3.
+  // Warps 0 and 1 produce data and continue; warps 2 and 3 wait for the data at barrier 3.
   const auto out = run_body(R"(
     .shared .u32 data[64];
     mov.u32 %r1, data;
@@ -248,9 +249,9 @@ TEST_F(Flow, ABarrierNobodyCanCompleteIsAFault) {
   EXPECT_EQ(fault.code, CUDA_ERROR_LAUNCH_TIMEOUT) << fault.what;
 }
 
-// ---- lanes together -------------------------------------------------------------------------------------------------
+// ---- operations between lanes ---------------------------------------------------------------------------------------
 
-// The rule of the PTX document, written out.
+// Computes a shuffle as the PTX documentation defines it.
 struct Shuffled {
   std::uint32_t value;
   bool inside;
@@ -296,7 +297,7 @@ TEST_F(Flow, ShufflesFollowTheirRule) {
 }
 
 TEST_F(Flow, LanesThatComeApartWaitForEachOtherAtAShuffle) {
-  // Lanes reach the shuffle by loops of different length and at different times.
+  // The lanes reach the shuffle after loops of different lengths, at different times.
   const auto out = run_body(R"(
     mov.u32 %r1, 0;
   LOOP:
@@ -329,7 +330,8 @@ TEST_F(Flow, TwoShufflesInTwoBranches) {
 }
 
 TEST_F(Flow, WarpBarrierBetweenBranchesMakesWritesSeen) {
-  // Lane 0 writes before its barrier, lane 5 reads after another one: the same meeting at two instructions.
+  // Lane 0 writes before its barrier, and lane 5 reads after another barrier instruction. Both instructions form one
+  // synchronisation.
   const auto out = run_body(R"(
     .shared .u32 box;
     setp.eq.u32 %p1, %r90, 0;
@@ -427,7 +429,8 @@ TEST_F(Flow, WarpSynchronousCodeWithoutBarriersRunsInLockstep) {
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
 TEST_F(Flow, ShufflesInFunctionsCalledApart) {
-  // Both halves call the same function from the same place, but come to it apart; the shuffle in it needs all.
+  // Both halves of the warp call the same function from the same instruction, but at different times. The shuffle in
+  // the function needs all lanes.
   const char* function = R"(
 .func (.param .b32 result) swapped(.param .b32 value)
 {
@@ -578,7 +581,7 @@ TEST_F(Flow, TheClockRunsWhileALaneWaits) {
 }
 
 TEST_F(Flow, BlocksThatWaitForOtherBlocksMakeProgress) {
-  // Block 0 waits until the last of 100 blocks has come.
+  // Block 0 waits until the last of 100 blocks has arrived.
   const auto module = load(std::string(head) + R"(
 .visible .entry k(.param .u64 out)
 {

@@ -1,4 +1,5 @@
-// host/simgpu/image/: what is found to run in fat binaries that nvcc made at build time, and in damaged ones.
+// Tests host/simgpu/image/: the PTX texts found in fat binaries that nvcc made at build time, and in damaged fat
+// binaries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ std::span<const std::byte> bytes(const std::vector<char>& data) {
   return {reinterpret_cast<const std::byte*>(data.data()), data.size()};
 }
 
-// A file of PTX has no terminating NUL.
+// Appends a terminating NUL, which a PTX file lacks.
 std::vector<char> with_nul(std::vector<char> data) {
   data.push_back('\0');
   return data;
@@ -52,10 +53,10 @@ TEST(ImageTextsOf, plain_ptx) {
 }
 
 TEST(ImageTextsOf, the_newest_ptx_that_is_not_too_new_and_no_exact_target) {
-  const simgpu::ImageTexts several = simgpu::read_image(file("several.fatbin").data());  // 75, 90, 121
+  const simgpu::ImageTexts several = simgpu::read_image(file("several.fatbin").data());  // has 75, 90 and 121
   ASSERT_EQ(several.code, CUDA_SUCCESS) << several.log;
   EXPECT_NE(several.ptx.at(0).find(".target sm_90"), std::string::npos);
-  const simgpu::ImageTexts exact = simgpu::read_image(file("exact.fatbin").data());  // 120a
+  const simgpu::ImageTexts exact = simgpu::read_image(file("exact.fatbin").data());  // has only 120a
   EXPECT_EQ(exact.code, CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_NE(exact.log.find("compute_120a"), std::string::npos) << exact.log;
 }
@@ -65,7 +66,7 @@ TEST(ImageTextsOf, nothing_but_cubins) {
     const simgpu::ImageTexts texts = simgpu::read_image(file(name).data());
     EXPECT_EQ(texts.code, CUDA_ERROR_NO_BINARY_FOR_GPU) << name;
     EXPECT_NE(texts.log.find("-gencode arch=compute_75,code=compute_75"), std::string::npos) << texts.log;
-    // No user of NVIDIA's libraries can build these.
+    // Users cannot rebuild NVIDIA's libraries, so the log gives no build advice.
     EXPECT_NE(texts.log.find("as cuBLAS, cuFFT and cuDNN do, needs a real GPU"), std::string::npos) << texts.log;
   }
 }
@@ -103,8 +104,8 @@ TEST(ImageTextsOf, garbage) {
   EXPECT_EQ(simgpu::read_image(elf.data()).code, CUDA_ERROR_INVALID_IMAGE);
 }
 
-// Every cut and every flipped bit of the headers gives an answer; the sanitizers see to it that nothing is read
-// outside.
+// Tries every truncation and every flipped bit of the headers. Each call must return; the sanitizers detect reads
+// outside of the data.
 TEST(ImageTextsOf, damaged_containers) {
   for (const char* name : {"default.fatbin", "speed.fatbin"}) {
     const std::vector<char> whole = file(name);

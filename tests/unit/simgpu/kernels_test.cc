@@ -1,5 +1,5 @@
-// Kernels that nvcc compiled for three architectures (both spellings that it emits), run by the engine and held against
-// the CPU. The files are made at build time from kernels/simgpu_basic.cu.
+// Runs kernels that nvcc compiled for three architectures (in both PTX spellings that nvcc emits), and compares their
+// results with the processor's. The build compiles them from kernels/simgpu_basic.cu.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -24,7 +24,7 @@ class Kernels : public Device, public ::testing::WithParamInterface<const char*>
   std::unique_ptr<Module> module_ = load(ptx_for(GetParam()));
   const Module& module() { return *module_; }
 
-  // Deterministic and different everywhere.
+  // Returns deterministic values that differ from each other.
   static std::vector<float> floats(std::size_t count) {
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>((i * 7919) % 1009) / 64.0F;

@@ -1,5 +1,5 @@
-// host/simgpu/image/: what the simulated GPU's linker is given, in files as nvcc makes them, and the images that it
-// makes; and both damaged.
+// Tests host/simgpu/image/: the linker's input files as nvcc makes them, the linker's output images, and damaged
+// versions of both.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ std::string file(const std::string& name) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// In memory that ends with the data, so that a sanitizer sees a read behind it.
+// Reads from memory that ends with the data, so that a sanitizer detects a read past the end.
 ImageTexts read(CUjitInputType type, const std::string& data) {
   const auto bytes = std::make_unique<std::byte[]>(data.size());
   std::memcpy(bytes.get(), data.data(), data.size());
@@ -67,7 +67,7 @@ TEST(LinkInputs, one_form_is_not_taken_for_another) {
       }
 }
 
-// Every cut gives an answer; the sanitizers see to it that nothing is read outside.
+// Tries every truncation. Each call must return; the sanitizers detect reads outside of the data.
 TEST(LinkInputs, cut_and_damaged) {
   for (const auto& [name, type] :
        {std::pair("default.fatbin", CU_JIT_INPUT_FATBINARY), std::pair("relocatable.o", CU_JIT_INPUT_OBJECT),
@@ -104,13 +104,13 @@ TEST(LinkedImages, damaged_ones_are_refused) {
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::vector<std::byte> image = whole;
     image[at] = ~image[at];
-    // As the simulated GPU's callers do: an image that reaches beyond its bytes is not handed on.
+    // The simulated GPU's callers check the size in the same way, and never pass on an image that exceeds its bytes.
     if (cuabi::image_size(std::span<const std::byte>(image)) == 0) continue;
     const ImageTexts texts = simgpu::read_image(image.data());
     EXPECT_TRUE(texts.code == CUDA_SUCCESS || texts.ptx.empty()) << at;
   }
   std::vector<std::byte> no_nul = whole;
-  no_nul[sizeof(std::uint64_t) * 8 + 13] = std::byte{'!'};  // the first text's NUL
+  no_nul[sizeof(std::uint64_t) * 8 + 13] = std::byte{'!'};  // replaces the first text's terminating NUL
   EXPECT_EQ(simgpu::read_image(no_nul.data()).code, CUDA_ERROR_INVALID_IMAGE);
   EXPECT_EQ(simgpu::read_image(simgpu::write_linked({}).data()).code, CUDA_ERROR_INVALID_IMAGE) << "of no texts";
 }

@@ -1,5 +1,5 @@
-// Instructions on matrices: which are refused, and what happens where PTX leaves it undefined. What they compute is in
-// tests/ptx/forms_mma.cc, forms_wmma.cc and forms_tile.cc.
+// Tests instructions on matrices: invalid instructions are refused, and undefined cases behave as documented here.
+// tests/ptx/forms_mma.cc, forms_wmma.cc and forms_tile.cc test the results.
 #include <bit>
 
 #include "tests/unit/simgpu/fixture.h"
@@ -11,7 +11,8 @@ constexpr const char* head = ".version 9.0\n.target sm_90\n.address_size 64\n";
 constexpr const char* registers =
     ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<99>; .reg .b64 %rd<99>; .reg .f32 %f<99>; .reg .f64 %q<9>;\n"
     ".shared .align 128 .b8 tile[4096];\n";
-// %r90: the thread's index in the block, %rd90: out[that index], %rd91: out. Fragments begin as ones.
+// %r90 is the thread's index in the block, %rd90 the address of out[%r90], %rd91 the address of out. All elements of
+// the fragments are 1.
 constexpr const char* prologue =
     "mov.u32 %r90, %tid.x; ld.param.u64 %rd91, [out]; mad.wide.u32 %rd90, %r90, 4, %rd91;\n"
     "mov.b32 %r1, 0x3c003c00; mov.b32 %r2, %r1; mov.b32 %r3, %r1; mov.b32 %r4, %r1; mov.b32 %r5, %r1; mov.b32 %r6, "
@@ -34,7 +35,7 @@ class Matrix : public Device {
     if (results != nullptr) results->assign(out, out + 1024);
     return fault;
   }
-  // The line that the load gives; empty where it does not fail.
+  // Returns the line of the log for a module that cannot be loaded; empty if it can be loaded.
   std::string refusal(const std::string& instruction) {
     const std::string all = text(instruction + "\nret;");
     const Module::Loaded loaded = load_ptx(std::span(&all, 1), space);
@@ -48,7 +49,7 @@ class Matrix : public Device {
   }
 };
 
-// ---- what is refused
+// ---- refused instructions
 
 TEST_F(Matrix, SparseAndNewerMatricesAreRefusedByName) {
   expect_refused(
@@ -112,7 +113,7 @@ TEST_F(Matrix, TheNumberAndSizeOfRegistersIsChecked) {
             std::string::npos);
 }
 
-// ---- a warp that is whole, and one that is not
+// ---- complete and incomplete warps
 
 TEST_F(Matrix, EachWarpHasAMatrixOfItsOwn) {
   std::vector<float> out;
@@ -162,7 +163,7 @@ TEST_F(Matrix, LanesThatTakeAnotherWayFault) {
   const Fault waits = run_body(barrier + ones + "bar.sync 0;\nEND:\n" + put, 32);
   EXPECT_EQ(waits.code, CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_NE(waits.what.find("some wait elsewhere"), std::string::npos) << waits.what;
-  // Two instructions that are the same are still two.
+  // Two equal instructions at different addresses do not synchronise with each other.
   const Fault two = run_body(
       std::string("setp.lt.u32 %p1, %r90, 16; @%p1 bra OTHER;\n") + ones + "bra END;\nOTHER:\n" + ones + "END:\n" + put,
       32);
@@ -196,7 +197,7 @@ TEST_F(Matrix, LinesThatAreMisalignedFault) {
 }
 
 TEST_F(Matrix, LinesThatLeaveTheirMemoryFault) {
-  // 4096 bytes: sixteen lines of sixteen bytes fit up to a stride of 272.
+  // The memory has 4096 bytes: sixteen lines of sixteen bytes fit up to a stride of 272.
   EXPECT_FALSE(run_body(std::string(load_bytes) + "[%rd91], 272;\nret;", 32));
   const Fault fault = run_body(std::string(load_bytes) + "[%rd91], 276;\nret;", 32);
   EXPECT_EQ(fault.code, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -231,13 +232,13 @@ TEST_F(Matrix, TilesLieInSharedMemoryAtMultiplesOfSixteen) {
   const Fault outside = run_body("ldmatrix.sync.aligned.m8n8.x1.b16 {%r1}, [%rd91];\nret;", 32);
   EXPECT_EQ(outside.code, CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_NE(outside.what.find("does not lie in shared memory"), std::string::npos) << outside.what;
-  // Lanes beyond those of the tiles need no address.
+  // Lanes that give no row's address may hold an invalid address.
   EXPECT_FALSE(run_body(row + "setp.ge.u32 %p1, %r90, 8; selp.b32 %r10, 0x7ffffff3, %r10, %p1;\n"
                               "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r10];\nret;",
                         32));
 }
 
-// ---- what is open in PTX and settled here
+// ---- results that PTX leaves undefined
 
 TEST_F(Matrix, BitsBelowATf32DoNotCount) {
   std::vector<float> out;
@@ -251,7 +252,8 @@ TEST_F(Matrix, BitsBelowATf32DoNotCount) {
 }
 
 TEST_F(Matrix, SumsAreRoundedStepByStepFromCOn) {
-  // 2^24, then four ones: each is lost, though together they would count. Exact products of the rest are not.
+  // The sum is 2^24 plus four ones. Each addition of 1 is lost in rounding, although all four together would change the
+  // sum. The products themselves are exact.
   std::vector<float> out;
   const Fault fault = run_body(
       "mov.b32 %r1, 0x3f800000; mov.b32 %r2, %r1; mov.b32 %r5, %r1; mov.f32 %f1, 0f4B800000;\n"
@@ -263,7 +265,7 @@ TEST_F(Matrix, SumsAreRoundedStepByStepFromCOn) {
 }
 
 TEST_F(Matrix, AModeOfTheInstructionBeforeIsNotKept) {
-  // Rounding and flushing of ordinary arithmetic do not reach the sums.
+  // Rounding mode and flushing of ordinary arithmetic must not affect the sums.
   std::vector<float> out;
   const Fault fault = run_body(
       "add.rm.ftz.f32 %f9, %f1, %f1;\n"

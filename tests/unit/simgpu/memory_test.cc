@@ -1,5 +1,5 @@
-// Memory of the simulated device: its address space, what kernels may reach and what they get when they reach
-// elsewhere, spaces and windows, atomics, printing.
+// Tests memory of the simulated device: its address space, valid and invalid accesses of kernels, state spaces and
+// windows, atomics, printf.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -209,7 +209,7 @@ TEST_F(Memory, LanesSpreadOverSeveralAllocations) {
   const std::uint64_t q = words(64);
   std::iota(at(p), at(p) + 64, 0U);
   std::iota(at(q), at(q) + 64, 1000U);
-  // Odd lanes read from one, even lanes from the other, and write the other way round.
+  // Odd lanes read from one buffer and even lanes from the other, and both write to the buffer that they do not read.
   ASSERT_FALSE(go(R"(
     and.b32 %r1, %r90, 1; setp.eq.u32 %p1, %r1, 1; selp.b64 %rd1, %rd90, %rd91, %p1; selp.b64 %rd2, %rd91, %rd90, %p1;
     mad.wide.u32 %rd3, %r90, 4, %rd1; ld.global.u32 %r2, [%rd3];
@@ -239,9 +239,9 @@ TEST_F(Memory, EveryWidthExtendsByItsSign) {
   for (std::size_t k = 0; k < 10; ++k) EXPECT_EQ(at(q)[k], wanted[k]) << k;
 }
 
-#ifndef IVGPU_UNDER_TSAN  // it knows no atomic access of 16 bytes (host/simgpu/vm/ops/lane_access.h)
-// A GPU writes and reads a lane's 16 bytes at once, and programs count on it: CUB's look-back writes a value and its
-// state together. One block writes pairs of equal numbers, the other counts those that are not.
+#ifndef IVGPU_UNDER_TSAN  // ThreadSanitizer does not support 16-byte atomics (host/simgpu/vm/ops/lane_access.h)
+// A GPU reads and writes 16 bytes of a lane in one access, and programs rely on that: CUB's look-back writes a value
+// and its state together. One block writes pairs of equal numbers, the other counts unequal pairs.
 TEST_F(Memory, AVectorOfSixteenBytesIsOneAccess) {
   const auto module = load(std::string(head) + R"(
     .visible .entry pairs(.param .u64 at, .param .u64 torn) {)" +
@@ -418,7 +418,7 @@ TEST_F(Memory, AttributesOfAFunction) {
   EXPECT_EQ(module->functions().size(), 2u);
 }
 
-// Two hundred registers that live together, in a block of the size that the function is made for.
+// The function has two hundred registers that are live at the same time, and declares its block size.
 TEST_F(Memory, AFunctionTakesNoMoreRegistersThanItsBlocksHave) {
   std::string body = "ld.param.u64 %rd1, [out];\n";
   for (int k = 0; k < 200; ++k)

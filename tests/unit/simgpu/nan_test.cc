@@ -1,4 +1,5 @@
-// The bits of NaNs that doubles give, which PTX leaves open. tests/ptx/ checks all other results of arithmetic.
+// Tests the bits of NaNs in double precision, which PTX does not define. tests/ptx/ tests all other results of
+// arithmetic.
 #include "tests/unit/simgpu/fixture.h"
 
 namespace simgpu {
@@ -6,7 +7,7 @@ namespace {
 
 class Nans : public Device {
  protected:
-  // The result of an instruction that reads %a and %b and writes %d.
+  // Returns the result of an instruction that reads %a and %b and writes %d.
   std::uint64_t result(const std::string& text, std::uint64_t a, std::uint64_t b = 0) {
     const auto module = load(R"(.version 9.0
 .target sm_90

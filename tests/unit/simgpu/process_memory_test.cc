@@ -1,4 +1,5 @@
-// What the simulated GPU takes for a file: memory in a tmpfs is none, wherever that is mounted.
+// Tests which memory the simulated GPU treats as a file mapping: memory in a tmpfs must not count, whatever its mount
+// point.
 #include "host/simgpu/api/memory/process_memory.h"
 
 #include <fcntl.h>
@@ -34,7 +35,7 @@ std::string folder() {
 
 enum Outcome { Memory, File, NotAllowed };
 
-// In a process whose mounts are its own.
+// Runs in a process with its own mount namespace.
 Outcome in_own_tmpfs(const std::string& at) {
   if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
       mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||

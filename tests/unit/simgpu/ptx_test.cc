@@ -1,5 +1,5 @@
-// The reader of PTX text: what it accepts in all its spellings, and that whatever else comes is refused with a line and
-// a sentence. Nothing here runs a kernel.
+// Tests the PTX parser: it accepts all spellings, and refuses all other texts with a line number and a message. No test
+// runs a kernel.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -24,7 +24,7 @@ Module::Loaded load_text(const std::string& text) {
   return load_ptx(std::span(&text, 1), space);
 }
 
-// ---- the tree -------------------------------------------------------------------------------------------------------
+// ---- the syntax tree ------------------------------------------------------------------------------------------------
 
 TEST(Ptx, HeaderAndTargets) {
   EXPECT_EQ(ptx::parse(".version 7.8\n.target sm_75, debug\n").version, 78u);
@@ -102,7 +102,7 @@ END: })");
 }
 
 TEST(Ptx, EveryOpcodeThatACompilerWasSeenToEmitLoads) {
-  // By group, in the spellings of both generations of the compiler.
+  // The lines are grouped by instruction, in the spellings of both generations of the compiler.
   const char* const lines[] = {
       "abs.f32 %f1, %f2; abs.f64 %fd1, %fd2; abs.s32 %r1, %r2;",
       "add.f32 %f1, %f2, 0f3F800000; add.rn.f64 %fd1, %fd2, %fd3; add.s64 %rd1, %rd2, -8; add.u64 %rd1, %rd2, 1;",
@@ -229,7 +229,7 @@ TEST(Ptx, MalformedTextsAreRefusedWithTheirLine) {
   }
 }
 
-// Directives that change what a launch does or answers are kept; hints are passed over; all else is refused.
+// Directives that affect a launch or a query are stored. Hints are skipped. All other directives are refused.
 TEST(Ptx, EachDirectiveOfAFunctionIsKeptOrAHintOrRefused) {
   const auto with = [](const std::string& directives) { return head + ".entry k()\n" + directives + "\n{ ret; }\n"; };
   const ptx::Module module =
@@ -270,7 +270,7 @@ TEST(Ptx, AttributesOfFunctionsAndVariablesAreKnownOrRefused) {
   }
 }
 
-// A compiler keeps to .maxnreg, and cuFuncGetAttribute tells what it uses.
+// A compiler obeys .maxnreg, and cuFuncGetAttribute reports the number of registers.
 TEST(Ptx, AKernelHasNoMoreRegistersThanItsDirectiveAllows) {
   std::string body;
   for (int k = 0; k < 60; ++k)
@@ -301,7 +301,8 @@ TEST(Ptx, NestingIsBounded) {
   EXPECT_EQ(load_text(head + ".global .u32 a[4] = " + open).code, CUDA_ERROR_INVALID_PTX);
 }
 
-// A fixed sequence of damages: bytes changed, pieces dropped or doubled. Any answer is right; a crash or a hang is not.
+// A fixed sequence of damages: changed bytes, removed and duplicated parts. Any result is valid except a crash or a
+// hang.
 TEST(Ptx, DamagedTextsNeverCrash) {
   const std::string whole = head + R"(.extern .shared .align 16 .b8 dynamic[];
 .global .align 8 .u64 table[2] = {generic(value), value+4};

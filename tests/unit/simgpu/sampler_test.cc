@@ -1,5 +1,5 @@
-// The rules by which textures are read, against values worked out by hand and formulas of the test's own. Where a
-// formula is not exact, the test says how far it may be off.
+// Tests the rules of texture reads against precomputed values and the test's own formulas. If a formula is not exact,
+// the test states its error bound.
 #include "host/simgpu/texture/sampler.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(Sampler, AddressModesOfPoints) {
     CUaddress_mode mode;
     float x, value;
   };
-  // N = 4: texel i covers [i/4, (i+1)/4).
+  // For N = 4, texel i covers [i/4, (i+1)/4).
   const Case cases[] = {{wrap, 0.3F, 20},    {wrap, 1.3F, 20},    {wrap, -0.1F, 80},   {wrap, -1.9F, 10},
                         {wrap, 1e8F, 10},    {mirror, 0.3F, 20},  {mirror, 1.1F, 80},  {mirror, 1.9F, 10},
                         {mirror, -0.1F, 10}, {mirror, -0.9F, 80}, {mirror, 2.3F, 20},  {clamp, 1.1F, 80},
@@ -68,7 +68,8 @@ TEST(Sampler, WrapAndMirrorHoldForNormalizedCoordinatesOnly) {
 
 TEST(Sampler, LinearBlendsBetweenMiddles) {
   const Texture texture = row({10, 20, 40, 80}, linear_mode, false, clamp);
-  // Texel i's middle is at i + 1/2: 1.25 lies three quarters of the way from the first to the second.
+  // The centre of texel i is at i + 1/2. Therefore 1.25 is three quarters of the way from the first to the second
+  // centre.
   const std::pair<float, float> wanted[] = {{0.5F, 10},  {1, 15},     {1.25F, 17.5F}, {2.5F, 40},
                                             {3.25F, 70}, {0.25F, 10}, {3.75F, 80},    {100, 80}};
   for (const auto& [x, value] : wanted) EXPECT_EQ(at(texture, Geometry::D1, x), value) << x;
@@ -89,7 +90,8 @@ TEST(Sampler, AddressModesOfLinearFiltering) {
     CUaddress_mode mode;
     float x, value;
   };
-  // At x = 0 both neighbours of the edge count by half. With a border, half of all comes from beyond the only row.
+  // At x = 0 both texels next to the edge have a weight of one half. With a border, half of the weight comes from
+  // outside of the only row.
   const Case cases[] = {{wrap, 0, 45},  {wrap, 1, 45},      {mirror, 0, 10}, {mirror, 1, 80},
                         {clamp, 0, 10}, {border, 0, 77.5F}, {border, 1, 95}, {wrap, 0.9375F, 62.5F}};
   for (const Case& one : cases) {
@@ -99,7 +101,7 @@ TEST(Sampler, AddressModesOfLinearFiltering) {
   }
 }
 
-// A plane a x + b y + c z is its own linear interpolation, but for the weights' steps of 1/256.
+// Linear interpolation reproduces a plane a x + b y + c z, up to the weights' steps of 1/256.
 TEST(Sampler, PlanesStayPlanesInEveryDimension) {
   constexpr std::uint32_t n = 8;
   std::vector<float> texels;
@@ -197,7 +199,7 @@ TEST(Sampler, GatherTakesFourTexelsFromTheLowerLeft) {
   EXPECT_EQ(four(3, 3, 2), (std::array{28.0F, 28.0F, 28.0F, 28.0F}));
 }
 
-// What lies between rows and slices would be a large negative number.
+// The bytes between rows and slices would be read as a large negative number.
 TEST(Sampler, ATexelBeyondItsReachIsNotRead) {
   const Texture texture = texture_of(floats_of(Geometry::Linear, {4}, {1, 2, 3, 4}));
   const auto read = [&](std::int32_t x, std::uint64_t bytes) {
@@ -306,9 +308,9 @@ TEST(Levels, FollowTheLargerGradient) {
   EXPECT_EQ(level({0.25F, 0, 0}, {0, 0, 0}), 0);  // one texel of four
   EXPECT_EQ(level({0.25F, 0, 0}, {0, 0.5F, 0}), 1);
   EXPECT_EQ(level({1, 0, 0}, {0, 0.5F, 0}), 2);
-  EXPECT_NEAR(level({0.75F, 1, 0}, {0, 0, 0}), std::log2(5.0F), 1e-6F);  // 3 and 4 texels
+  EXPECT_NEAR(level({0.75F, 1, 0}, {0, 0, 0}), std::log2(5.0F), 1e-6F);  // gradients of 3 and 4 texels
   EXPECT_EQ(level({0, 0, 9}, {0, 0, 9}), -INFINITY);
-  // On a cube's face of four texels a step of a quarter of the distance is half a texel.
+  // On a cube face of four texels, a step of a quarter of the distance is half a texel.
   const SamplePoint ahead{Geometry::Cube, {0, 0, 2}, 0, {}};
   EXPECT_EQ(level_of_gradient(texture, ahead, {0.5F, 0, 0}, {0, 0, 0}), -1);
   EXPECT_EQ(level_of_gradient(texture, ahead, {0, 0, 5}, {0, 4, 0}), 2);
@@ -335,7 +337,7 @@ TEST(Formats, IntegersUpToSixteenBitsBecomeFractions) {
   EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SIGNED_INT16, 2, {-32768, -32767}), floats(-1, -1, 0, 0));
   EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNORM_INT8X2, 2, {255, 51}, true), floats(1, 0.2F, 0, 0));
   EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SNORM_INT16X1, 1, {-32768}, true), floats(-1, 0, 0, 0));
-  // 10 bits each and 2: 1023, 0, 341 and 1.
+  // Three channels of 10 bits and one of 2: 1023, 0, 341 and 1.
   EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNORM_INT_101010_2, 4, {0xff, 0x03, 0x50, 0x55}),
             floats(1, 0, 341 / 1023.0F, 1 / 3.0F));
 }
@@ -361,7 +363,7 @@ TEST(Formats, FloatsAreTakenAsTheyAre) {
   EXPECT_EQ(read_one<float>(CU_AD_FORMAT_FLOAT, 1, {2}, true), floats(2, 0, 0, 0));
 }
 
-// The curve in doubles; a single's power may be off by a few units in the last place.
+// The transfer function in doubles. A power in single precision may differ by a few units in the last place.
 TEST(Formats, SrgbDecodesColoursAndNotAlpha) {
   for (int value = 0; value < 256; ++value) {
     const auto byte = static_cast<std::uint8_t>(value);

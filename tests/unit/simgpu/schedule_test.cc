@@ -1,4 +1,5 @@
-// The simulated GPU's schedule: work runs after what it depends on, each piece once, and none is left lying.
+// Tests the simulated GPU's schedule: each work item runs exactly once, after its dependencies, and no item is left
+// over.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -14,12 +15,12 @@
 namespace simgpu {
 namespace {
 
-// Its threads wait for ever.
+// The schedule is never freed, because its threads wait forever.
 Schedule& make_schedule(std::size_t room) { return *new Schedule(room); }
 
 class ScheduleOf : public testing::TestWithParam<std::size_t> {};
 
-// Chains from several threads at once, as streams are. The counters are no atomics: the schedule alone orders them.
+// Several threads submit chains, like streams. The counters are not atomic, so only the schedule orders the accesses.
 TEST_P(ScheduleOf, ChainsAreInOrderAndComplete) {
   Schedule& schedule = make_schedule(GetParam());
   constexpr int length = 300;
@@ -43,7 +44,7 @@ TEST_P(ScheduleOf, ChainsAreInOrderAndComplete) {
   EXPECT_EQ(wrong, 0);
 }
 
-// One piece at a time, so that the pool's thread falls asleep just when the next one comes.
+// The test submits one item at a time, so that the pool's thread falls asleep when the next item arrives.
 TEST_P(ScheduleOf, NoWakeUpIsLost) {
   Schedule& schedule = make_schedule(GetParam());
   int ran = 0;
@@ -51,7 +52,7 @@ TEST_P(ScheduleOf, NoWakeUpIsLost) {
   EXPECT_EQ(ran, 5000);
 }
 
-// Pieces that wait for each other: each needs a thread of its own.
+// The items wait for each other, so each item needs a thread of its own.
 TEST_P(ScheduleOf, ThePoolGrowsWhileEveryThreadIsBusy) {
   Schedule& schedule = make_schedule(GetParam());
   for (int round = 0; round < 3; ++round) {
@@ -63,7 +64,7 @@ TEST_P(ScheduleOf, ThePoolGrowsWhileEveryThreadIsBusy) {
   }
 }
 
-// What one piece holds up is let go all at once: more than the smallest queue has room for.
+// One item blocks many others, which become ready at once: more than the smallest queue can hold.
 TEST_P(ScheduleOf, ManyBecomeReadyAtOnce) {
   Schedule& schedule = make_schedule(GetParam());
   std::latch go(1);
@@ -83,7 +84,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Threads that have nothing to do wait without the processor.
+// Threads without work must sleep and use no processor time.
 TEST_P(ScheduleOf, AnIdlePoolSleeps) {
   Schedule& schedule = make_schedule(GetParam());
   std::latch all(4);

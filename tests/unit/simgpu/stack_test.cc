@@ -1,5 +1,5 @@
-// Room on a thread's stack that is taken while it runs, and cells of 128 bits: what goes wrong, and what many threads
-// do at once. That each instruction does what it should is tried by tests/ptx/.
+// Tests invalid uses of stack memory that a thread allocates at run time, and 128-bit words that many threads update at
+// once. tests/ptx/ tests the results of these instructions.
 #include "tests/unit/simgpu/fixture.h"
 
 namespace simgpu {
@@ -31,7 +31,7 @@ TEST_F(Stack, MoreThanThereIsIsAFault) {
     const Fault fault = fault_of(std::string("mov.u64 %rd1, ") + size + "; alloca.u64 %rd2, %rd1, 8;");
     EXPECT_EQ(fault.code, CUDA_ERROR_HARDWARE_STACK_ERROR) << size << fault.what;
   }
-  // The one place of that alignment is the frame's.
+  // The frame occupies the only address with that alignment.
   EXPECT_EQ(fault_of(".local .b8 own[16]; st.local.b8 [own], 1; alloca.u64 %rd2, 16, 8388608;").code,
             CUDA_ERROR_HARDWARE_STACK_ERROR);
 }
@@ -103,7 +103,8 @@ TEST_F(Stack, ACellOf128BitsLiesOn16AndInMemory) {
   EXPECT_EQ(fault_of("mov.u64 %rd1, 16; atom.exch.b128 %w1, [%rd1], %w2;").code, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Threads of many blocks count both halves up together: neither is lost, and they never differ.
+// Threads of many blocks increment both halves of a word together. No increment may be lost, and the halves must stay
+// equal.
 TEST_F(Stack, BothHalvesOfACellChangeTogether) {
   const auto module = load(kernel(R"(
     ld.relaxed.gpu.global.b128 %w1, [%rd90];

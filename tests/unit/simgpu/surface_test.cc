@@ -1,5 +1,5 @@
-// Surface instructions: where they reach, every form of loads, stores and reductions, what goes wrong, and what is
-// refused.
+// Tests surface instructions: the accessed addresses, every variant of loads, stores and reductions, faults, and
+// refused instructions.
 #include "host/simgpu/texture/surface.h"
 
 #include "host/simgpu/vm/texture.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Kind = SurfacePlace::Kind;
 
-// A surface whose memory a test looks at.
+// A surface whose memory the test inspects.
 template <class T>
 struct Sheet {
   Sheet(Geometry geometry, TexelFormat format, Size size, std::vector<T> texels)
@@ -71,7 +71,7 @@ TEST(SurfacePlaces, ClampTakesTheNearestAndZeroNone) {
   EXPECT_EQ(find(402, 0, 4, Bounds::Trap).kind, Kind::Misaligned);
 }
 
-// The layer counts from 0 up: -1 is a very high one.
+// Layers are unsigned, so -1 is a very high layer.
 TEST(SurfacePlaces, LayersAreHeldToTheLast) {
   Sheet<std::uint32_t> sheet = words(Geometry::D2Layered, {4, 3, 2});
   const SurfacePlace place =
@@ -100,7 +100,7 @@ TEST_F(Surfaces, LoadsOfEachGeometry) {
   EXPECT_EQ(loaded("suld.b.a2d.b32.trap {%r20}, [%rd1, {%r2, %r0, %r1, %r1}];", insert(Geometry::D2Layered, {4, 4, 4}),
                    row_of(8, 1, 2)),
             138u);
-  // A cube's faces are layers.
+  // The faces of a cube are layers.
   EXPECT_EQ(loaded("suld.b.a2d.b32.trap {%r20}, [%rd1, {%r2, %r0, %r1, %r1}];", insert(Geometry::Cube, {2, 2, 6}),
                    row_of(4, 1, 5)),
             123u);
@@ -233,7 +233,7 @@ TEST_F(Surfaces, ReductionsOfEachKind) {
              {{8, one.value}});
     EXPECT_EQ(sheet.at(2), one.wanted) << one.opcode;
   }
-  // A formatted one counts in texels and takes the surface's sign.
+  // A formatted reduction uses coordinates in texels and the sign of the surface's format.
   for (const bool is_signed : {false, true}) {
     Sheet<std::uint32_t> sheet = words(Geometry::D2, {4, 4});
     sheet.surface.image.format.format = is_signed ? CU_AD_FORMAT_SIGNED_INT32 : CU_AD_FORMAT_UNSIGNED_INT32;
@@ -276,7 +276,7 @@ TEST_F(Surfaces, Queries) {
   EXPECT_EQ(loaded("suq.depth.b32 %r20, [%rd1];", layers, Row{}), 2u);
 }
 
-// An H200's driver cannot load such code: only a reference has these answers.
+// An H200's driver cannot load such code, because only surface references support these queries.
 TEST_F(Surfaces, OnlySizesCanBeAskedOfAnObject) {
   for (const char* name : {"channel_data_type", "channel_order", "array_size", "memory_layout"}) {
     const std::string source = kernel(std::string("suq.") + name + ".b32 %r20, [%rd1];");

@@ -1,4 +1,4 @@
-// What the tests of textures share: images of texels that a test gives by value.
+// A fixture for tests of textures: images whose texels a test gives by value.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ struct Size {
   std::uint32_t width = 1, height = 1, depth = 1;
 };
 
-// Rows and slices are longer than their texels: what reads past a row finds 0xee.
+// Rows and slices have padding of 0xee, so that a read past a row is detected.
 template <class T>
 Image image_of(Geometry geometry, TexelFormat format, Size size, const std::vector<T>& channels) {
   constexpr std::size_t spare = 16;
@@ -42,7 +42,7 @@ inline Image floats_of(Geometry geometry, Size size, const std::vector<float>& t
   return image_of(geometry, one_float, size, texels);
 }
 
-// A further level of the same format.
+// Adds a further level of the same format.
 inline void add_level(Image& image, const Image& level) {
   image.levels.push_back(level.levels.front());
   image.keeps = std::make_shared<std::vector<std::shared_ptr<void>>>(

@@ -1,4 +1,4 @@
-// Kernels of one texture or surface instruction, run on rows of words.
+// Runs kernels with one texture or surface instruction on rows of words.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@ Row row_of(T... values) {
   return {word(values)...};
 }
 
-// The instruction's text finds the object in %rd1; a thread's row, as bits, in %r0 to %r11 and %f0 to %f11; the row's
-// first words in pairs in %rd10 and %rd11. It writes %r20 to %r27, or %h0 to %h3, which follow %r20 as they are.
+// The text of the instruction may use the object in %rd1; the words of the thread's row as bits in %r0 to %r11 and as
+// floats in %f0 to %f11; and the row's first words, in pairs, in %rd10 and %rd11. The text writes %r20 to %r27, or %h0
+// to %h3, which are stored after %r20 to %r27.
 class TextureKernel : public Device {
  protected:
   TextureTable& table() { return space.textures(); }
@@ -40,7 +41,7 @@ class TextureKernel : public Device {
     }
     source += " mov.b64 %rd10, {%r0, %r1}; mov.b64 %rd11, {%r2, %r3};\n";
     for (int k = 20; k < 28; ++k) source += "mov.u32 %r" + std::to_string(k) + ", 0; ";
-    source += "\n" + text + "\n";  // line 11
+    source += "\n" + text + "\n";  // line 11 of the PTX text
     for (int k = 0; k < 8; ++k) {
       source += "st.u32 [%rd2+" + std::to_string(4 * k) + "], %r" + std::to_string(20 + k) + "; ";
     }
@@ -62,7 +63,7 @@ class TextureKernel : public Device {
     EXPECT_FALSE(fault) << text << ": " << fault.what;
     return answers;
   }
-  // Of one thread, its first four words as floats.
+  // Runs one thread and returns the first four words as floats.
   std::array<float, 4> colors(const std::string& text, std::uint64_t object, const Row& row) {
     const Answer answer = run_rows(text, object, {row}).at(0);
     return {as_float(answer[0]), as_float(answer[1]), as_float(answer[2]), as_float(answer[3])};

@@ -1,4 +1,4 @@
-// The table of texture and surface objects: numbers, and what happens when many use it at once.
+// Tests the table of texture and surface objects: the numbers, and concurrent use by many threads.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,5 @@
-// Texture instructions: every form against textures that lie in the device's table, what goes wrong, and what is
-// refused. The rules of sampling are tried in sampler_test.cc.
+// Tests texture instructions: every variant on textures in the device's table, faults, and refused instructions.
+// sampler_test.cc tests the rules of sampling.
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -15,7 +15,7 @@ constexpr CUfilter_mode point_mode = CU_TR_FILTER_MODE_POINT;
 
 class Textures : public TextureKernel {
  protected:
-  // Texel (x, y, z) of `channels` floats: 100 z + 10 y + x, and a thousand more for each channel.
+  // Channel c of texel (x, y, z) has the value 100 z + 10 y + x + 1000 c.
   static Image numbered(Geometry geometry, Size size, unsigned channels = 1) {
     std::vector<float> texels;
     for (std::uint32_t z = 0; z < size.depth; ++z) {
@@ -210,7 +210,7 @@ TEST_F(Textures, Queries) {
   EXPECT_EQ(run_rows("txq.depth.b32 %r20, [%rd1];", volume, {Row{}})[0][0], 5u);
 }
 
-// An H200's driver cannot load such code: only a reference has these answers.
+// An H200's driver cannot load such code, because only texture references support these queries.
 TEST_F(Textures, OnlySizesCanBeAskedOfAnObject) {
   for (const char* name : {"channel_data_type", "channel_order", "normalized_coords", "array_size", "num_mipmap_levels",
                            "num_samples", "force_unnormalized_coords", "filter_mode", "addr_mode_0", "addr_mode_2"}) {
@@ -237,7 +237,7 @@ TEST_F(Textures, WhatANumberNames) {
   EXPECT_EQ(named(~std::uint64_t{0}), 0u);
 }
 
-// ---- what goes wrong
+// ---- faults
 
 TEST_F(Textures, AnEntryWithoutATextureReadsAsNothing) {
   const std::uint64_t texture = insert(numbered(Geometry::Linear, {4}));
@@ -245,7 +245,7 @@ TEST_F(Textures, AnEntryWithoutATextureReadsAsNothing) {
   const std::string fetch_one = text("tex.1d.v4.f32.s32", "{%r0}];");
   EXPECT_EQ(first(fetch_one, texture, row_of(2)), 2);
   EXPECT_TRUE(table().remove_texture(texture));
-  insert(numbered(Geometry::Linear, {4}));  // in the same place of the table
+  insert(numbered(Geometry::Linear, {4}));  // uses the same slot of the table
   const std::uint64_t none = insert(Image{}), never_given_out = 1000;
   for (const std::uint64_t number :
        {texture, surface, none, never_given_out, std::uint64_t{0}, std::uint64_t{0x7ee0'0000'0000}}) {
@@ -281,7 +281,7 @@ TEST_F(Textures, LanesMayNameDifferentObjects) {
   EXPECT_NE(fault.what.find("thread (7,0,0)"), std::string::npos) << fault.what;
 }
 
-// An H200's driver makes a texture that is longer than its memory, and a read beyond the memory ends the kernel.
+// An H200's driver accepts a texture that is longer than its memory. A read past the end of the memory is a fault.
 TEST_F(Textures, MemoryOfTheProgramIsHeldAgainstItsAllocations) {
   constexpr std::int32_t texels = 1 << 14;
   constexpr std::size_t bytes = texels * sizeof(float);
@@ -304,20 +304,21 @@ TEST_F(Textures, MemoryOfTheProgramIsHeldAgainstItsAllocations) {
   EXPECT_NE(beyond.what.find("thread (1,0,0): a read of texture object " + std::to_string(longer)), std::string::npos)
       << beyond.what;
   EXPECT_TRUE(space.free(memory));
-  for (const std::uint64_t object : {good, longer}) {  // the kernel's own memory may lie where its start was
+  // the kernel's own memory may have replaced the start of the freed memory
+  for (const std::uint64_t object : {good, longer}) {
     EXPECT_EQ(fault_of(line, object, {row_of(texels - 1)}).code, CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(run_rows("txq.width.b32 %r20, [%rd1];", object, {Row{}})[0][0], object == good ? 1U << 14 : 100U << 14)
         << "a size needs no memory";
   }
 }
 
-// Each texel that a read takes has to lie in the memory, by whatever form.
+// Each texel that an instruction reads must lie in the memory, for every variant of the instruction.
 TEST_F(Textures, RowsMayEndBeyondTheirMemory) {
   Image image;
   image.geometry = Geometry::D2;
   image.format = one_float;
   const Address memory = space.allocate(4096);
-  image.levels = {{reinterpret_cast<std::byte*>(memory), 16, 100, 1, 512, 51200}};  // 8 rows have memory
+  image.levels = {{reinterpret_cast<std::byte*>(memory), 16, 100, 1, 512, 51200}};  // only 8 rows have memory
   for (unsigned y = 0; y < 8; ++y) reinterpret_cast<float*>(memory)[128 * y] = static_cast<float>(y);
   const std::uint64_t point = insert(image), linear = insert(image, linear_mode);
   const std::pair<std::string, std::uint64_t> reads[] = {{text("tex.2d.v4.f32.s32", "{%r4, %r0}];"), point},
@@ -332,7 +333,7 @@ TEST_F(Textures, RowsMayEndBeyondTheirMemory) {
   }
 }
 
-// An instruction's geometry may not be the texture's: what it reads lies in the texture's memory all the same.
+// If the geometry of the instruction differs from the texture's, reads must stay within the texture's memory.
 TEST_F(Textures, AnotherGeometryStaysInside) {
   const std::string lines[] = {text("tex.1d.v4.f32.s32", "{%r0}];"),
                                text("tex.3d.v4.f32.f32", "{%f4, %f4, %f4, %f4}];"),
@@ -386,8 +387,8 @@ TEST_F(Textures, NothingIsKeptAfterAKernel) {
 
 TEST_F(Textures, WhatIsNotServedIsRefusedWithItsLine) {
   for (const std::string& line : {text("tex.2d.v4.f32.f32", "{%f0, %f1}], %f2;"),         // a depth to compare with
-                                  text("tex.2d.v4.f32.f32", "%rd4, {%f0, %f1}];"),        // a sampler apart
-                                  text("tex.2dms.v4.f32.s32", "{%r0, %r1, %r2, %r2}];"),  // several samples a texel
+                                  text("tex.2d.v4.f32.f32", "%rd4, {%f0, %f1}];"),        // a separate sampler
+                                  text("tex.2dms.v4.f32.s32", "{%r0, %r1, %r2, %r2}];"),  // several samples per texel
                                   text("tex.cube.v4.f32.s32", "{%r0, %r1, %r2, %r2}];"),
                                   text("tex.2d.v4.f32.f32", "{%f0}];"),
                                   text("tex.2d.v4.f32.f32", "%f0];"),

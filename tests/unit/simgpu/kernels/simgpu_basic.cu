@@ -1,5 +1,5 @@
-// Kernels as a compiler emits them, for tests of the simulated GPU's engine. Each is checked against the CPU in
-// kernels_test.cc.
+// Kernels compiled by nvcc, for tests of the simulated GPU's engine. kernels_test.cc compares their results with the
+// processor's.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 
@@ -34,7 +34,7 @@ extern "C" __global__ void matrix_mul(float* c, const float* a, const float* b, 
   c[row * width_b + column] = sum;
 }
 
-// Sum of a block by shared memory and shuffles, of the grid by an atomic.
+// Sums up a block by shared memory and shuffles, and the grid by an atomic.
 extern "C" __global__ void reduce_sum(const int* in, int n, unsigned long long* out) {
   extern __shared__ int partial[];
   int sum = 0;
@@ -119,7 +119,7 @@ extern "C" __global__ void heap(int* out) {
   free(memory);
 }
 
-// Lanes of one warp take a lock one after the other.
+// The lanes of one warp acquire a lock one after another.
 extern "C" __global__ void spin_lock(int* lock, int* value, int rounds) {
   for (int k = 0; k < rounds; ++k) {
     bool done = false;
@@ -134,7 +134,7 @@ extern "C" __global__ void spin_lock(int* lock, int* value, int rounds) {
   }
 }
 
-// A lane waits for what a later lane of its own warp writes.
+// A lane waits for a value that a later lane of the same warp writes.
 extern "C" __global__ void lane_waits(volatile int* flag, int* out) {
   if (threadIdx.x == 0) {
     while (*flag == 0) {
