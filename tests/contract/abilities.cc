@@ -1,4 +1,5 @@
-// Devices' abilities with atomics and with memory that others write; core dumps; the profiler; queries of CUDA 3.
+// Cases for the devices' support of atomics and of memory that other devices write; core dumps; the profiler; queries
+// of CUDA 3.
 #include <unistd.h>
 
 #include "tests/contract/suite.h"
@@ -98,7 +99,7 @@ GROUP(profiler_settings, InContext) {
   show("cuProfilerStop", CU(cuProfilerStop)());
 }
 
-// Queries one setting with a buffer of 2048 bytes.
+// Queries a setting with a buffer of 2048 bytes.
 void show_setting(const std::string& what, int which, std::size_t room) {
   char value[2048];
   std::size_t size = 77;
@@ -173,7 +174,7 @@ GROUP(coredumps_of_no_context, Initialized) {
   show("set", CU(cuCoredumpSetAttribute)(CU_COREDUMP_LIGHTWEIGHT, &flag, &one));
 }
 
-// Last, since a later failure may write a dump.
+// This group must be the last, since a failure after it may write a core dump.
 GROUP(coredumps_wanted, Loaded) {
   bool on = true;
   std::size_t one = 1;

@@ -11,7 +11,7 @@ std::string trimmed(const std::string& text) {
   return from == std::string::npos ? "" : text.substr(from, to - from + 1);
 }
 
-// "case: ANSWER"; an answer has no colon.
+// Parses a line "case: ANSWER". An answer contains no colon.
 Line parse_line(const std::string& line) {
   const std::size_t colon = line.rfind(": ");
   return colon == std::string::npos ? Line{line, ""} : Line{line.substr(0, colon), line.substr(colon + 2)};
@@ -22,7 +22,7 @@ const std::string* find(const std::vector<Line>& lines, const std::string& name)
   return at == lines.end() ? nullptr : &at->answer;
 }
 
-// The answer accepted instead of the golden one; null: none.
+// Returns the expectation whose answer is accepted instead of the golden one; null if there is none.
 const Expectation* expected(const std::vector<Expectation>& expectations, const std::string& name) {
   const auto at =
       std::find_if(expectations.begin(), expectations.end(), [&](const Expectation& e) { return e.name == name; });

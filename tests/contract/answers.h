@@ -1,8 +1,10 @@
-// Answers as text: those of a run, those of the real driver (the golden data), and the expectations, which list where a
-// backend may differ and why. Formats:
+// Answers as text: the answers of a run, the answers of NVIDIA's driver (the golden data), and the expectations, which
+// list where a backend may differ and why. Formats:
 //
-//   answers       # group            expectations   group: case | backend | answer | reason
-//                 case: ANSWER               group: * | backend | - | reason: the group is not asked of the backend
+// answers          # group                  expectations  group: case | backend | answer | reason
+//                  case: ANSWER                           group: *    | backend | -      | reason
+//
+// An expectation for "group: *" excludes the whole group for the backend.
 //
 // Lines that begin with "##" are comments.
 #pragma once
@@ -18,9 +20,9 @@ struct Line {
 };
 using Answers = std::map<std::string, std::vector<Line>>;  // by group
 
-// The golden answer of a case that no real driver has answered yet.
+// The golden answer of a case that has not yet run on NVIDIA's driver.
 inline constexpr const char* unread = "?";
-// The golden answer of a case in which the real driver crashes. Any answer of ours is accepted.
+// The golden answer of a case in which NVIDIA's driver crashes. Any answer of ours is accepted.
 inline constexpr const char* crashes = "crashes";
 
 std::vector<Line> parse_lines(const std::string& text);
@@ -28,16 +30,16 @@ Answers parse_answers(const std::string& text);
 std::string to_text(const Answers& answers);
 
 struct Expectation {
-  std::string name, backend, answer, reason;  // name: "group: case"
+  std::string name, backend, answer, reason;  // the name has the form "group: case"
 };
-// `complaints` receives each malformed line, and each without a reason.
+// `complaints` receives each malformed line, and each line without a reason.
 std::vector<Expectation> parse_expectations(const std::string& text, std::vector<std::string>& complaints);
 
-// The expectation that excludes the group for the backend; null if the backend runs it.
+// Returns the expectation that excludes the group for the backend; null if the backend runs the group.
 const Expectation* unasked(const std::string& group, const std::vector<Expectation>& expectations);
 
-// A message for each deviation: an unexpected answer, an expected difference that is absent, a case without a golden
-// answer, and a golden answer without a case.
+// Returns a message for each deviation: an unexpected answer, an expected difference that is absent, a case without a
+// golden answer, and a golden answer without a case.
 std::vector<std::string> compare(const std::string& group, const std::vector<Line>& answers,
                                  const std::vector<Line>& golden, const std::vector<Expectation>& expectations);
 

@@ -1,10 +1,10 @@
-// Arrays: their descriptions, geometries and limits.
+// Cases for arrays: their descriptions, geometries and limits.
 #include "tests/contract/arrays.h"
 
 namespace contract {
 namespace {
 
-// Creates an array, shows whether its own description equals the given one, and destroys it.
+// Creates an array, shows whether the array reports the given description, and destroys the array.
 void show_created(const std::string& what, const CUDA_ARRAY3D_DESCRIPTOR& description) {
   CUarray array = nullptr;
   const CUresult created = CU(cuArray3DCreate_v2)(&array, &description);
@@ -160,7 +160,7 @@ GROUP(array_questions, InContext) {
   show("cuArrayGetPlane null", CU(cuArrayGetPlane)(nullptr, array, 0));
 }
 
-// The width depends on the device, so only its presence is shown.
+// The width depends on the device, so the case shows only whether there is one.
 GROUP(linear_texture_width, InContext) {
   std::size_t width = 0;
   const auto ask = CU(cuDeviceGetTexture1DLinearMaxWidth);
@@ -184,7 +184,7 @@ GROUP(arrays_without_context, Initialized) {
   show("cuArrayDestroy null", CU(cuArrayDestroy)(nullptr));
 }
 
-// Freed arrays return their memory: makes more in sum than fit at once.
+// Freed arrays return their memory: the group creates more arrays in total than fit at the same time.
 GROUP(arrays_again_and_again, InContext) {
   long long made = 0;
   for (int i = 0; i < 64; ++i) {
@@ -194,7 +194,7 @@ GROUP(arrays_again_and_again, InContext) {
   show("arrays of 1 GiB, one after the other", made);
 }
 
-// Block and video formats: a driver that serves them has its own sizes.
+// Block and video formats. A driver that supports them reports its own sizes.
 GROUP(array_formats_of_blocks, InContext) {
   show_created("BC1", described(64, 64, 0, 0, CU_AD_FORMAT_BC1_UNORM, 4));
   show_created("BC4", described(64, 64, 0, 0, CU_AD_FORMAT_BC4_UNORM, 1));

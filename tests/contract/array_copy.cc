@@ -1,4 +1,4 @@
-// Copies from, to and between arrays.
+// Cases for copies from, to and between arrays.
 #include <vector>
 
 #include "tests/contract/arrays.h"
@@ -6,7 +6,7 @@
 namespace contract {
 namespace {
 
-constexpr std::size_t row = 256;  // of 64 texels
+constexpr std::size_t row = 256;  // bytes of 64 texels
 
 long long sum_of(const void* bytes, std::size_t size) {
   const auto* at = static_cast<const unsigned char*>(bytes);
@@ -27,7 +27,7 @@ void size(CUDA_MEMCPY3D& c, std::size_t width, std::size_t height, std::size_t d
   c.WidthInBytes = width, c.Height = height, c.Depth = depth;
 }
 
-// Fills an array of this size from `bytes`, in rows without gaps.
+// Fills an array of this size from `bytes`, whose rows have no gaps.
 CUresult fill(CUarray array, const void* bytes, std::size_t width, std::size_t height, std::size_t depth) {
   auto c = nothing();
   from_host(c, bytes, width, height);
@@ -128,7 +128,7 @@ GROUP(array_row_errors, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// The documentation covers arrays of one dimension only.
+// CUDA's documentation covers only one-dimensional arrays.
 GROUP(array_rows_of_two_dimensions, InContext) {
   const CUarray array = make_array(described(64, 4));
   const auto bytes = pattern<4 * row>();
@@ -233,7 +233,7 @@ GROUP(array_copies_3d, InContext) {
   show_round("layered cube", described(4, 4, 12, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED));
 }
 
-// Texels of each size: 1 to 16 bytes.
+// Copies texels of each size from 1 to 16 bytes.
 GROUP(array_copies_of_formats, InContext) {
   static const auto bytes = pattern<4096>();
   for (const unsigned channels : {1U, 2U, 4U})

@@ -1,4 +1,4 @@
-// Shared helpers of cases about arrays, textures and surfaces.
+// Helpers that cases for arrays, textures and surfaces share.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ inline CUDA_RESOURCE_DESC resource_of(CUmipmappedArray array) {
   return resource;
 }
 
-// Bytes that differ between neighbours, rows and slices.
+// Returns bytes that differ between neighbours, rows and slices.
 template <std::size_t bytes>
 std::array<unsigned char, bytes> pattern() {
   std::array<unsigned char, bytes> out;

@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 std::string chosen_gpu = SIMULATED_GPU, chosen_worker = WORKER;
 
-// An ivgpud with one VM in its own folder. tools/gpu-check runs eight at once, but only one at a time may use a real
-// GPU.
+// An ivgpud with one VM, in a folder of its own. tools/gpu-check runs eight tests at once, but only one test at a time
+// may use a real GPU.
 class Broker {
  public:
   Broker() {
@@ -46,9 +46,9 @@ class Broker {
   bool ready() const { return ready_; }
   std::string socket() const { return (folder_ / "t.sock").string(); }
   std::string log() const { return text_of("log"); }
-  // What went wrong at its end; "" if nothing.
+  // Ends the broker. Returns a description of what went wrong at its end; "" if nothing did.
   std::string end() const {
-    if (process_ <= 0 || !ready_) return {};  // already reported
+    if (process_ <= 0 || !ready_) return {};  // the failure was already reported
     return oracle::Workers().end_broker(process_, [this] { return text_of("last-status"); });
   }
 

@@ -1,4 +1,4 @@
-// The suite's backends: the simulated GPU, loopback and the real driver.
+// The backends of the suite: the simulated GPU, loopback and NVIDIA's driver.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 namespace contract {
 
 struct Backend {
-  const char* name;  // as the expectations name it
-  // A backend's library and its environment. library() starts a broker if needed. `error`: why the library is
-  // unavailable, or "".
+  const char* name;  // the name that the expectations use
+  // The library of a backend and its environment. library() starts a broker if the backend needs one. `error` is the
+  // reason why the library is unavailable, or "".
   struct Library {
     std::string path;
     std::vector<std::pair<std::string, std::string>> environment;
@@ -22,14 +22,15 @@ struct Backend {
 
 extern const Backend simulated, loopback, real;
 
-// The libcuda.so.1 of this machine's GPU driver, or empty.
+// Returns the path of the libcuda.so.1 of this machine's GPU driver, or an empty path.
 std::string real_library();
-// Sets the libcuda that loopback's worker drives: "sim" or "auto", as in ivgpud's configuration, or a library's path.
+// Sets the libcuda that the worker of loopback uses: "sim" or "auto", as in ivgpud's configuration, or a library's
+// path.
 void set_gpu(const std::string& gpu);
-// Sets the worker program, in place of the one that was built.
+// Replaces the worker program of the build by another program.
 void set_worker(const std::string& program);
-// Ends the broker, if one was started. False, with the reason on standard output, if it or a worker did not end in
-// order.
+// Ends the broker if one was started. If the broker or a worker did not end properly, prints the reason on standard
+// output and returns false.
 bool end_broker();
 
 }  // namespace contract

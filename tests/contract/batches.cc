@@ -1,4 +1,4 @@
-// Batches: of memory operations, and of copies.
+// Cases for batches of memory operations and for batches of copies.
 #include "tests/contract/batches.h"
 
 namespace contract {
@@ -181,7 +181,7 @@ GROUP(batches_of_rows, InContext) {
   show_guarded("null", [&] { return CU(cuMemcpy3DBatchAsync_v2)(1, nullptr, 0, c.stream); });
 }
 
-// Between contexts of one device.
+// Copies between contexts of the same device.
 GROUP(peer_copies_async, InContext) {
   const CUcontext here = current_context();
   const auto copy = CU(cuMemcpyPeerAsync);

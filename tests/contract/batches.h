@@ -1,4 +1,4 @@
-// Shared helpers of cases about batches.
+// Helpers that cases for batches share.
 #pragma once
 
 #include "tests/contract/contexts.h"
@@ -31,7 +31,7 @@ inline CUmemcpyAttributes in_stream_order() {
   return attributes;
 }
 
-// Two copies between two halves; a case changes one parameter.
+// A batch of two copies between two halves of memory. A case changes one parameter.
 struct Copies {
   CUstream stream = nullptr;
   CUdeviceptr a = 0;

@@ -1,5 +1,5 @@
-// Batches with several effects: words of 64 bits, streams ordered by batches, copies with arrays and with the host, and
-// the effects of a refused batch.
+// Cases for batches with several effects: 64-bit words, streams ordered by batches, copies with arrays and with the
+// host, and the effects of a refused batch.
 #include "tests/contract/arrays.h"
 #include "tests/contract/batches.h"
 
@@ -73,7 +73,7 @@ GROUP(batches_of_words_flags, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// The calls for single words before CUDA 11.7.
+// The calls for single words in their versions before CUDA 11.7.
 GROUP(words_before_11_7, InContext) {
   CUdeviceptr a = 0;
   CU(cuMemAlloc_v2)(&a, 64);
@@ -87,7 +87,7 @@ GROUP(words_before_11_7, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// The effects of a batch with a refused copy, and which copy the forms of CUDA 12 report.
+// Shows the effects of a batch with a refused copy, and which copy the CUDA 12 versions of the call report.
 GROUP(batches_that_are_refused, InContext) {
   Copies c;
   std::size_t fail = 77;
@@ -128,7 +128,7 @@ GROUP(batches_that_are_refused, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// Sources that the driver must read before the call returns, and copies that depend on each other.
+// Copies whose sources the driver must read before the call returns, and copies that depend on each other.
 GROUP(batches_and_access_orders, InContext) {
   Copies c;
   void* pinned = nullptr;
@@ -173,7 +173,7 @@ CUmemcpy3DOperand in_array(CUarray array, std::size_t x = 0, std::size_t y = 0) 
   return side;
 }
 
-// On an array's side, lengths are in texels.
+// For a side that is an array, lengths count texels.
 GROUP(batches_of_rows_with_arrays, InContext) {
   Copies c;
   const CUarray array = make_array(described(8, 4)), other = make_array(described(8, 4));

@@ -1,4 +1,4 @@
-// Host functions and callbacks in streams: arguments, order, and the effect of a fault.
+// Cases for host functions and callbacks in streams: arguments, order, and the effect of a fault.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -66,7 +66,7 @@ GROUP(host_functions_of_dead_streams, Loaded) {
   });
 }
 
-// Pinned words, and their values as a host function read them.
+// Pinned words, and the values that a host function has read from them.
 struct Seen {
   volatile unsigned* words = nullptr;
   unsigned seen = 0;
@@ -148,7 +148,7 @@ GROUP(host_function_holds, InContext) {
   show_flag("those of two streams run in one thread", first == second);
 }
 
-// The arguments of a stream callback.
+// The arguments that a stream callback has received.
 struct Given {
   Counter calls = 0;
   CUstream stream = nullptr;
@@ -193,7 +193,7 @@ GROUP(stream_callbacks, InContext) {
   show_flag("it is given the thread's stream", given.stream == CU_STREAM_PER_THREAD);
 }
 
-// Calls queued behind a kernel that fails later; the stream is blocked until all are queued.
+// Callbacks are queued behind a kernel that fails later. The stream is blocked until all of them are queued.
 GROUP(callbacks_behind_a_fault, InContext) {
   GraphWork work;
   Gate gate;
@@ -228,7 +228,7 @@ GROUP(callbacks_behind_a_fault, InContext) {
   show("calls of the host function, in the end", function);
 }
 
-// ---- what tells the program ----------------------------------------------------------------------------------------
+// ---- callbacks for the log -----------------------------------------------------------------------------------------
 
 Counter logged = 0;
 void count_log(void*, CUlogLevel, char*, std::size_t) { ++logged; }

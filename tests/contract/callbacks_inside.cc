@@ -1,10 +1,11 @@
-// Calls while a host function runs. Calls inside one are excluded, since many hang the real driver.
+// Cases for calls while a host function runs. Calls within a host function are excluded, since many of them hang
+// NVIDIA's driver.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// A running host function does not restrict other threads.
+// A running host function does not restrict the calls of other threads.
 GROUP(calls_beside_a_host_function, InContext) {
   GraphWork work;
   Gate gate;

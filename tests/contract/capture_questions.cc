@@ -1,4 +1,4 @@
-// Queries about a capture when no stream is captured.
+// Cases for queries about captures when no stream is captured.
 #include "tests/contract/suite.h"
 
 namespace contract {

@@ -1,4 +1,4 @@
-// The life of a capture: begin, fork, queries, end.
+// Cases for the life of a capture: begin, fork, queries, end.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -115,7 +115,7 @@ GROUP(capture_ends, InContext) {
   show("the word", word_at(work.a));
 }
 
-// Threads that launch into a captured stream, and a thread that exits with an open capture.
+// Threads that launch into a captured stream, and a thread that exits while its capture is open.
 GROUP(capture_and_threads, InContext) {
   GraphWork work;
   for (const CUstreamCaptureMode mode : capture_modes) {
@@ -210,7 +210,7 @@ GROUP(capture_of_a_captured_stream, InContext) {
   show("synchronize, then", CU(cuEventSynchronize)(work.event));
 }
 
-// ---- questions -----------------------------------------------------------------------------------------------------
+// ---- queries -------------------------------------------------------------------------------------------------------
 
 void show_info(const std::string& what, CUstream stream) {
   auto status = odd<CUstreamCaptureStatus>(9);

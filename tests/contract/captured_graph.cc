@@ -1,4 +1,5 @@
-// An open capture's graph: its dependencies, captures into an existing graph, and graphs inside a capture.
+// Cases for the graph of an open capture: its dependencies, captures into an existing graph, and graphs within a
+// capture.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -6,7 +7,7 @@ namespace {
 
 struct OpenCapture {
   CUgraph graph = nullptr;
-  std::vector<CUgraphNode> last;  // what the next work depends on
+  std::vector<CUgraphNode> last;  // the nodes on which the next node depends
 };
 OpenCapture open_capture(CUstream stream) {
   OpenCapture out;
@@ -146,7 +147,7 @@ GROUP(graphs_in_a_capture, InContext) {
   show_end("the open graph", work.stream);
 }
 
-// Like NCCL: gives an object to the graph of an open capture.
+// Like NCCL, the group gives a user object to the graph of an open capture.
 GROUP(capture_keeps_an_object, InContext) {
   GraphWork work;
   Counter count = 0;

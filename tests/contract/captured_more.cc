@@ -1,10 +1,11 @@
-// The calls allowed during a capture: by the capturing thread and by another, in each mode, and on the NULL stream.
+// Cases for the calls that are allowed during a capture: by the capturing thread and by another thread, in each mode,
+// and on the NULL stream.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// The objects that the calls name. work.stream is captured; `captured_event` was recorded in it.
+// The objects that the calls use. work.stream is captured, and `captured_event` was recorded in it.
 struct Beside {
   GraphWork work;
   CUevent done = nullptr, captured_event = nullptr, spare_event = nullptr;
@@ -37,7 +38,7 @@ struct Beside {
     CU(cuCtxSynchronize)();
     make_spares();
   }
-  // Replaces the objects that the last call ended.
+  // Replaces the objects that the previous call has destroyed.
   void make_spares() {
     CU(cuEventCreate)(&spare_event, 0);
     CU(cuStreamCreate)(&spare_stream, CU_STREAM_NON_BLOCKING);
@@ -108,7 +109,7 @@ const BesideCall calls_beside[] = {
     ASK("cuDeviceGraphMemTrim", cuDeviceGraphMemTrim, device),
 };
 
-// Calls that a capture in a blocking stream affects, and the graph calls in that state.
+// Calls that are affected by a capture in a blocking stream, and the graph calls in that state.
 const BesideCall calls_on_the_null_stream[] = {
     ASK("a launch", cuLaunchKernel, b.work.empty, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
     ASK("a launch, legacy", cuLaunchKernel, b.work.empty, 1, 1, 1, 1, 1, 1, 0, CU_STREAM_LEGACY, nullptr, nullptr),
@@ -139,7 +140,7 @@ const BesideCall calls_on_the_null_stream[] = {
 };
 #undef ASK
 
-// Makes each call in its own capture; shows the result and the capture's state.
+// Makes each call in a capture of its own, and shows the result and the state of the capture.
 template <class Calls, class By>
 void ask_beside(const Calls& calls, CUstreamCaptureMode mode, unsigned flags, By by) {
   Beside b;

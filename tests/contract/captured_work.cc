@@ -1,4 +1,4 @@
-// How a capture records the work in its stream, and what runs when the graph is launched.
+// Cases for the nodes that a capture records for work in its stream, and for the execution of the graph.
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -9,7 +9,7 @@
 namespace contract {
 namespace {
 
-// The types of the graph's nodes, sorted: "0 2" is a kernel and a fill.
+// Returns the sorted types of the graph's nodes: "0 2" is a kernel and a fill.
 std::string types_in(CUgraph graph) {
   CUgraphNode nodes[16] = {};
   std::size_t count = std::size(nodes);
@@ -110,7 +110,7 @@ GROUP(captured_fills, InContext) {
   show("beside the rows", word_at(work.a + 36));
 }
 
-// A driver captures a fill of any address, and checks it only at instantiation.
+// A driver captures a fill of any address, and checks the address only when the graph is instantiated.
 GROUP(captured_fills_of_nothing, InContext) {
   GraphWork work;
   CUdeviceptr freed = 0;

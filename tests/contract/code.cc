@@ -1,4 +1,4 @@
-// Modules: loadable images, and lookups in them.
+// Cases for modules: images that can be loaded, and lookups of names.
 #include "tests/contract/suite.h"
 
 namespace contract {

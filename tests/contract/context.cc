@@ -1,4 +1,4 @@
-// Primary contexts, the stack of current ones, limits; contexts of a program's own.
+// Cases for primary contexts, for the stack of current contexts, for limits, and for created contexts.
 #include "tests/contract/suite.h"
 
 #include <thread>
@@ -156,7 +156,7 @@ GROUP(primary_context_flags, Initialized) {
   show("cuDevicePrimaryCtxRetain null, device 99", CU(cuDevicePrimaryCtxRetain)(nullptr, 99));
 }
 
-// The last user releases the primary context while it is current here.
+// The last user releases the primary context while this thread still has it as its current context.
 GROUP(released_context, InContext) {
   CUdeviceptr a = 0, b = 0;
   CUdevice of = 9;
@@ -181,7 +181,7 @@ GROUP(released_context, InContext) {
   show("cuMemFree", CU(cuMemFree_v2)(b));
 }
 
-// Each form of the call: refused arguments, then a success.
+// Calls each version of cuCtxCreate with invalid arguments and then with valid ones.
 GROUP(create_context_forms, Initialized) {
   CUcontext made = nullptr;
   show("cuCtxCreate_v2 null", CU(cuCtxCreate_v2)(nullptr, 0, device));
@@ -248,7 +248,7 @@ GROUP(context_questions, InContext) {
   show("cuCtxSetCacheConfig -1", CU(cuCtxSetCacheConfig)(odd<CUfunc_cache>(-1)));
 }
 
-// Each limit: whether it can be read, and set to its current value.
+// Shows for each limit whether it can be read, and whether it can be set to its current value.
 GROUP(limits, InContext) {
   for (int i = 0; i < CU_LIMIT_MAX; ++i) {
     const auto limit = odd<CUlimit>(i);

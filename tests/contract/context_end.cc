@@ -1,4 +1,5 @@
-// The end of a created context: the current context afterwards, and the results of calls where it was current.
+// Cases for the end of a created context: the current context afterwards, and the results of calls in threads where it
+// was current.
 #include "tests/contract/contexts.h"
 
 #include <thread>
@@ -6,7 +7,7 @@
 namespace contract {
 namespace {
 
-// Results of calls while a destroyed context is still current in the thread.
+// Shows the results of calls while a destroyed context is still current in the thread.
 void show_calls_in(const std::string& state, CUcontext dead) {
   CUdevice of = 9;
   unsigned number = 9;
@@ -157,7 +158,8 @@ GROUP(destroyed_elsewhere_then_set, Initialized) {
   show_guarded("cuCtxSynchronize in it", [] { return CU(cuCtxSynchronize)(); });
 }
 
-// A destroyed context is current in another thread, which sets it again, or a new context has its address.
+// A destroyed context is current in another thread, which makes it current again; and a new context may get the same
+// address.
 GROUP(destroyed_then_made_again, Initialized) {
   const CUcontext a = make_context();
   CUcontext b = nullptr;

@@ -1,4 +1,4 @@
-// Contexts through CUDA 2's calls, whose names are unchanged.
+// Cases for the context calls of CUDA 2, whose names have no version suffix.
 #include "tests/contract/suite.h"
 
 namespace contract {

@@ -1,4 +1,5 @@
-// Settings of each created context: flags, limits, configurations; and calls that name a context.
+// Cases for the settings of a created context (flags, limits, configurations), and for calls that take a context
+// handle.
 #include "tests/contract/contexts.h"
 
 namespace contract {
@@ -105,7 +106,7 @@ GROUP(configurations, Initialized) {
   CU(cuCtxDestroy_v2)(b);
 }
 
-// Calls that name a context while another is current, and while none is.
+// Calls that take a context handle while another context is current, and while no context is current.
 GROUP(named_contexts, Initialized) {
   const CUcontext a = make_context(), b = make_context();
   CUdevice of = 9;
@@ -127,7 +128,7 @@ GROUP(named_contexts, Initialized) {
   show("cuCtxEnablePeerAccess with none current", CU(cuCtxEnablePeerAccess)(a, 0));
 }
 
-// Events for all of a context's work.
+// Events that record all work of a context, and waits of all work of a context for an event.
 GROUP(context_events, InContext) {
   const CUcontext primary = current_context();
   Objects of_primary;

@@ -1,4 +1,4 @@
-// Helpers for the groups about contexts that a program creates.
+// Helpers that cases for created contexts share.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace contract {
 
-// Makes a context and leaves it current.
+// Creates a context and leaves it current.
 CUcontext make_context(unsigned flags = 0);
 
-// One object of each kind, made in the current context.
+// One object of each kind, created in the current context.
 struct Objects {
   Objects();
 
@@ -18,12 +18,12 @@ struct Objects {
   CUmodule module = nullptr;
   CUfunction store = nullptr, empty = nullptr;
   CUstream stream = nullptr;
-  CUevent event = nullptr, timed = nullptr;  // both are recorded
-  CUdeviceptr memory = 0, global = 0;        // 64 bytes of value 7; the module's `answer`
+  CUevent event = nullptr, timed = nullptr;  // both events are recorded
+  CUdeviceptr memory = 0, global = 0;        // 64 bytes of value 7; the address of the module's variable `answer`
   void* pinned = nullptr;
 };
 
-// Two contexts with objects; b is current.
+// Two contexts with objects. Context b is current.
 struct Two {
   Two();
 
@@ -33,9 +33,9 @@ struct Two {
 
 CUresult launch(CUfunction function, CUstream stream, CUdeviceptr out = 0, unsigned value = 1);
 
-// The 32 bits at the address, or 0 if they cannot be read.
+// Returns the 32 bits at the address, or 0 if they cannot be read.
 unsigned word_at(CUdeviceptr address);
-// The same for pinned memory; 0 if it is null.
+// Returns the 32 bits at a pinned address, or 0 if the address is null.
 long long word_of(const void* pinned);
 
 }  // namespace contract

@@ -1,4 +1,5 @@
-// Created contexts beside the primary one and beside other threads' ones, at work when they end, and after a fault.
+// Cases for created contexts next to the primary context and next to contexts of other threads, for contexts that end
+// while work is running, and for contexts after a fault.
 #include "tests/contract/contexts.h"
 
 #include <thread>
@@ -7,7 +8,7 @@
 namespace contract {
 namespace {
 
-// Stores 1 to `out` after some tens of milliseconds.
+// The kernel stores 1 to `out` after some tens of milliseconds.
 constexpr char slow_ptx[] = R"(
 .version 7.0
 .target sm_70
@@ -82,7 +83,7 @@ GROUP(created_is_no_primary, Initialized) {
   show_flag("the created one is current", current_context() == a);
 }
 
-// ---- threads, work, faults, many -------------------------------------------------------------------------------------
+// ---- threads, work, faults, many contexts ----------------------------------------------------------------------------
 
 GROUP(contexts_of_two_threads, Initialized) {
   const CUcontext a = make_context();
@@ -102,7 +103,7 @@ GROUP(contexts_of_two_threads, Initialized) {
   show("cuCtxDestroy of the ended thread's", CU(cuCtxDestroy_v2)(b));
 }
 
-// One thread's default streams in two contexts.
+// The default streams of one thread in two contexts.
 GROUP(default_streams_of_two, Initialized) {
   const Two two;
   unsigned long long of_b = 0, of_a = 0, legacy_b = 0, legacy_a = 0;
@@ -122,7 +123,8 @@ GROUP(default_streams_of_two, Initialized) {
 }
 
 GROUP(destroy_waits_for_work, InContext) {
-  const Objects of_primary;  // its pinned memory must outlive the context that uses it
+  // created in the primary context, so that its pinned memory outlives the context that uses it
+  const Objects of_primary;
   CUmodule module = nullptr;
   const CUcontext a = make_context();
   CUstream stream = nullptr;
@@ -202,7 +204,7 @@ GROUP(bad_address_in_one_of_two, Initialized) {
   show_end_of_a_fault(two);
 }
 
-// Destroys the failed context before any other call.
+// Destroys the failed context before making any other call.
 GROUP(fault_then_destroy, Initialized) {
   const Two two;
   CU(cuCtxSetCurrent)(two.a);

@@ -1,4 +1,5 @@
-// Several contexts at once: using one's objects while another is current, and libraries in both.
+// Cases for several contexts at the same time: objects of one context are used while another is current, and libraries
+// are used in both.
 #include "tests/contract/contexts.h"
 
 namespace contract {
@@ -152,7 +153,7 @@ GROUP(module_of_another, Initialized) {
   show("cuModuleUnload with none current", CU(cuModuleUnload)(two.in_b->module));
 }
 
-// A library belongs to no context; objects derived from it do.
+// A library belongs to no context, but the objects derived from the library do.
 GROUP(library_in_two, Initialized) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -174,7 +175,7 @@ GROUP(library_in_two, Initialized) {
   show_flag("modules differ", module_a != module_b);
   show_flag("globals differ", global_a != global_b);
   CU(cuMemsetD32_v2)(global_a, 5, 1);
-  show("the other", word_at(global_b));  // the one's: a fill in another context is not waited for by a copy in this one
+  show("the other", word_at(global_b));  // a copy in this context does not wait for a fill in another context
   show("launch of the kernel", launch(reinterpret_cast<CUfunction>(kernel), nullptr, global_b, 6));
   show("launch of the other's function", launch(in_a, nullptr, global_a, 6));
   show("cuCtxSynchronize", CU(cuCtxSynchronize)());

@@ -1,4 +1,4 @@
-# The contract suite: our libraries' answers against the real driver's. A ctest per backend.
+# The contract suite compares the answers of our libraries with those of NVIDIA's driver. Each backend has a ctest.
 set(contract ${CMAKE_CURRENT_LIST_DIR})
 if(TARGET simgpu)
   add_executable(contract_test
@@ -80,7 +80,7 @@ if(TARGET simgpu)
 
   add_test(NAME contract.simulated COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:contract_test> --gtest_filter=Simulated/*:Table.*:Answers.*)
   set(contract_tests contract.simulated)
-  # A sanitizer's run-time cannot run in the jail, nor enter a program without one through a library.
+  # The runtime of a sanitizer cannot run in the jail, and a library cannot load it into a program that lacks it.
   if(NOT IVGPU_SANITIZE)
     add_test(NAME contract.loopback COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:contract_test> --gtest_filter=Loopback*)
     list(APPEND contract_tests contract.loopback)

@@ -1,6 +1,6 @@
-// The contract: every group of cases on every backend, held against what the real driver answered.
+// Runs every group of cases on every backend, and compares the answers with those of NVIDIA's driver.
 //
-//   contract_test --gpu auto --record FOLDER    also writes what each backend answered to FOLDER/<backend>.txt
+// contract_test --gpu auto --record FOLDER also writes the answers of each backend to FOLDER/<backend>.txt
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ const Answers& golden() {
   return answers;
 }
 
-// The deviations allowed for `backend`. Loopback inherits those of the simulated GPU behind it.
+// Returns the deviations that are allowed for `backend`. Loopback inherits the deviations of the simulated GPU that its
+// worker uses.
 std::vector<Expectation> expectations_of(const Backend& backend, std::vector<std::string>& complaints) {
   std::vector<Expectation> mine;
   for (Expectation& e : parse_expectations(read_file(EXPECTATIONS), complaints)) {
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Loopback, Contract, testing::ValuesIn(all_of(loopback))
 INSTANTIATE_TEST_SUITE_P(Real, Contract,
                          testing::ValuesIn(real_library().empty() ? std::vector<Asked>{} : all_of(real)), group_name);
 
-// The kind of handle of each parameter type; null if it is no handle.
+// The kind of handle of each parameter type; null if the type is not a handle.
 template <class P>
 constexpr const char* handle_kind = nullptr;
 template <>
@@ -129,7 +130,7 @@ constexpr const char* handle_kind<CUdevResourceDesc> = "resource description";
 
 struct TakenHandles {
   const char* call;
-  std::array<const char*, 16> kinds;  // of its parameters; null if it is no handle
+  std::array<const char*, 16> kinds;  // kinds of the parameters' handles; null if a parameter is not a handle
 };
 template <class... P>
 constexpr TakenHandles handles_of(const char* call, CUresult (*)(P...)) {
@@ -140,14 +141,14 @@ constexpr TakenHandles taken_handles[] = {
 #define CALL(id, fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
 #define CUSTOM(id, fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
 #define LOCAL(fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
-#define NARROW(...)  // the newer form looks at the handle
+#define NARROW(...)  // the newer version of the call checks the handle
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
 };
 
-// The cases required for a handle of this kind. Destroyed contexts have golden answers (contexts_together.cc), and no
-// call destroys a description.
+// Checks that the required cases exist for a handle of this kind. Two cases are not required: destroyed contexts have
+// golden answers (contexts_together.cc), and no call destroys a resource description.
 void expect_wrong_handles(const std::string& call, const std::string& kind, const std::set<std::string>& asked) {
   for (const std::string how : {"destroyed", "another kind's", "never issued"}) {
     if (how == "destroyed" && (kind == "context" || kind == "resource description")) continue;
@@ -182,7 +183,7 @@ TEST(Loopback, RefusesWrongHandles) {
   }
 }
 
-// The table's served calls.
+// Returns the calls of ring/api/driver.def that are served.
 std::set<std::string> served() {
   std::set<std::string> names;
   for (const api::EntryPoint& e : api::entry_points)
@@ -207,8 +208,8 @@ TEST(Table, EachExpectationHasAReasonAndABackend) {
   for (const std::string& c : complaints) ADD_FAILURE() << c;
 }
 
-// On the simulated GPU, which serves all calls: those that some case made succeed, and those that some case made fail,
-// even with null arguments (everything.cc).
+// The calls that succeeded in some case, and the calls that failed in some case, on the simulated GPU, which serves all
+// calls. Cases with null arguments also count (everything.cc).
 struct Seen {
   std::set<std::string> succeeded, failed, submitted;
 };
@@ -228,9 +229,9 @@ Seen seen_of_the_simulated() {
   return seen;
 }
 
-// Calls that cannot succeed on the simulated GPU: there is one device and thus no peer, no memory below 4 GiB, and no
-// sparse, late-mapped or planar array; it lacks functions of host and device and memory descriptors; or every driver
-// refuses them.
+// Calls that cannot succeed on the simulated GPU. It has only one device and therefore no peer, no memory below 4 GiB,
+// and no sparse, deferred-mapping or planar arrays. It supports neither unified functions nor memory descriptors. Every
+// driver refuses the remaining calls.
 const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuCtxDisablePeerAccess",
                                                    "cuDeviceGetP2PAttribute",
@@ -249,7 +250,7 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuProfilerInitialize",
                                                    "cuTexRefGetAddress"};
 
-// 32-bit forms whose newer form is not served.
+// Returns the 32-bit versions of calls whose newer version is not served.
 std::set<std::string> forms_of_what_is_not_served() {
   std::set<std::string> absent, forms;
   for (const api::EntryPoint& e : api::entry_points)
@@ -274,7 +275,7 @@ TEST(Table, EachServedCallHasAGoodCaseAndABadOne) {
   }
 }
 
-// The word `submits` of a line, on which GPU scheduling depends.
+// Checks the keyword `submits` of ring/api/driver.def, on which GPU scheduling depends.
 TEST(Table, TheCallsThatGiveTheGpuACommandHaveTheWord) {
   const Seen seen = seen_of_the_simulated();
   for (const api::EntryPoint& e : api::entry_points) {
@@ -294,7 +295,8 @@ std::string no_line(const std::string& name, const std::string& group) {
          ": ?\" until a real driver has been asked, and stands where the table has the call";
 }
 
-// Before cuInit, without and with a context, after a reset, a fault and a fork: see everything.cc.
+// The states are: before cuInit, with and without a context, after a reset, after a fault, and after a fork
+// (everything.cc).
 TEST(Table, EachServedCallIsAskedInEachStateOfAProcess) {
   const std::set<std::string> left_out = calls_that_change_the_state();
   std::size_t states = 0;

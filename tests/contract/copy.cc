@@ -1,4 +1,4 @@
-// Copies and fills.
+// Cases for copies and fills.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -87,7 +87,7 @@ GROUP(fills, InContext) {
   CU(cuMemFree_v2)(a);
 }
 
-// Host memory as the device's side and device memory as the host's: CUDA decides by the address.
+// Host memory is passed as the device's side and device memory as the host's side: CUDA decides by the address.
 GROUP(copies_of_pinned_memory, InContext) {
   CUdeviceptr a = 0;
   void *p = nullptr, *q = nullptr;
@@ -281,7 +281,7 @@ GROUP(fills_of_words, InContext) {
   show("cuMemsetD8 beyond the end", CU(cuMemsetD8_v2)(a, 1, std::size_t{64} << 20));
 }
 
-// Last in their processes, since a driver may not survive these.
+// Each of these groups is the last in its process, since a driver may not survive it.
 GROUP(copy_from_device_as_host, InContext) {
   CUdeviceptr a = 0;
   CU(cuMemAlloc_v2)(&a, 4096);

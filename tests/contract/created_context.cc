@@ -1,4 +1,5 @@
-// Created contexts: their creation, which one is current afterwards, and each one's own state.
+// Cases for created contexts: their creation, the current context afterwards, and the state that belongs to one
+// context.
 #include "tests/contract/contexts.h"
 
 namespace contract {

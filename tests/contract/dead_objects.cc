@@ -1,11 +1,11 @@
-// Objects that end with a created context, and calls with their handles. A driver may use such a handle as a pointer,
-// so each case has its own process.
+// Cases for objects that end with a created context, and for calls with their handles. A driver may use a destroyed
+// handle as a pointer, so each case runs in a process of its own.
 #include "tests/contract/contexts.h"
 
 namespace contract {
 namespace {
 
-// A process with a live current context and its objects, and the objects of a destroyed one.
+// A process with a current context and its objects, and with the objects of a destroyed context.
 struct Ended {
   Ended() {
     CU(cuInit)(0);
@@ -136,7 +136,8 @@ GROUP(dead_function, Loaded) {
   });
 }
 
-// The same with no current context, as in a program that destroys in the wrong order.
+// Uses the objects of a destroyed context while no context is current, as a program does that destroys its objects in
+// the wrong order.
 GROUP(dead_objects_without_context, Loaded) {
   const auto ask = [](const std::string& what, const std::function<CUresult(const Objects& dead)>& call) {
     ask_dead(what, [&](const Objects& dead, const Objects&) {

@@ -1,4 +1,4 @@
-// Devices: ordinals, names, identifiers, attributes, peers.
+// Cases for devices: ordinals, names, identifiers, attributes, peers.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -41,7 +41,7 @@ GROUP(device_identity, Initialized) {
   show_flag("at least one", count >= 1);
   show("cuDeviceGetName", CU(cuDeviceGetName)(text, sizeof text, device));
   show_flag("it has a name", text[0] != '\0');
-  // The real driver takes a length of 0 as unlimited, and fills all available memory with zeros.
+  // NVIDIA's driver treats a length of 0 as unlimited, and fills all available memory with zeros.
   show_guarded("cuDeviceGetName length 0", [&] { return CU(cuDeviceGetName)(fenced(64), 0, device); });
   show("cuDeviceGetName length 4", CU(cuDeviceGetName)(text, 4, device));
   show("characters of it", static_cast<long long>(std::strlen(text)));

@@ -1,4 +1,4 @@
-// Events.
+// Cases for events.
 #include "tests/contract/suite.h"
 
 namespace contract {

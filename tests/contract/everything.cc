@@ -1,5 +1,5 @@
-// Every served call of the table with null pointers and zeros, in each state of a process: shows in which order a
-// driver checks state and arguments. New calls of the table are included automatically.
+// Makes every served call of ring/api/driver.def with null pointers and zeros, in each state of a process. The answers
+// show in which order a driver checks state and arguments. New calls of the table are included automatically.
 #include <string_view>
 
 #include "tests/contract/suite.h"
@@ -7,7 +7,7 @@
 namespace contract {
 namespace {
 
-// Even with null arguments, these change the state that the next call must meet.
+// Even with null arguments, these calls change the state that the next call must find.
 constexpr std::string_view left_out[] = {
     "cuInit",          "cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2",
     "cuCtxSetCurrent", "cuCtxPopCurrent_v2"};
@@ -53,7 +53,7 @@ GROUP(nothing_after_fork, InContext) {
   show("the parent goes on", CU(cuCtxSynchronize)());
 }
 
-// The calls excluded above. In this state each is refused and changes nothing.
+// Makes the calls that are excluded above. In this state they are refused and change nothing.
 void call_what_changes_the_state() {
   CUcontext context = nullptr;
   show("cuCtxSetCurrent", CU(cuCtxSetCurrent)(nullptr));
@@ -73,7 +73,7 @@ GROUP(changes_after_fork, InContext) {
   show("the parent goes on", CU(cuCtxSynchronize)());
 }
 
-// A process that forks before its first CUDA call: both processes start fresh.
+// A process forks before its first CUDA call, so both processes start without a driver state.
 GROUP(fork_before_init, Loaded) {
   in_a_child([] {
     int count = 0;

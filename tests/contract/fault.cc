@@ -1,10 +1,10 @@
-// A context after a fault: calls that still work, and calls that report it. Every later call fails.
+// Cases for a context after a fault: calls that still work, and calls that report the fault. All other calls fail.
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// A context ended by a kernel's store to address 16, and earlier objects of it.
+// A context that ended by a kernel's store to address 16, and objects that were created before the fault.
 struct Failed {
   CUmodule module = nullptr;
   CUfunction store = nullptr;
@@ -132,7 +132,7 @@ GROUP(after_a_fault, InContext) {
   failed.contexts();
 }
 
-// The errors after a kernel's `trap` and after a misaligned store.
+// Shows the errors after a kernel's `trap` and after a misaligned store.
 GROUP(after_a_trap, InContext) {
   CUmodule module = nullptr;
   CUfunction stop = nullptr;

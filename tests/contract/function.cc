@@ -1,4 +1,4 @@
-// Functions: their attributes and occupancy.
+// Cases for functions: their attributes and occupancy.
 #include "tests/contract/suite.h"
 
 namespace contract {

@@ -1,4 +1,4 @@
-// Graphs: their nodes, dependencies and copies.
+// Cases for graphs: their nodes, dependencies and copies.
 #include <algorithm>
 
 #include "tests/contract/graphs.h"
@@ -36,7 +36,7 @@ GROUP(graphs_without_a_context, Initialized) {
   show("cuGraphDestroy", CU(cuGraphDestroy)(graph));
 }
 
-// A diamond: one node, two after it, one after both; and a separate node.
+// A diamond of four nodes: the top node, two nodes after it, and one node after both; plus a separate node.
 struct Diamond {
   CUgraph graph = make_graph();
   CUgraphNode top = add_empty(graph), left = add_empty(graph, {top}), right = add_empty(graph, {top}),
@@ -92,8 +92,8 @@ GROUP(dead_graphs, Loaded) {
   });
 }
 
-// A list from the driver, with no buffer, an exact one, a larger and a smaller one. `filled` shows how many of the
-// buffer's 16 entries are null, and how many are unchanged.
+// Shows a list from the driver without a buffer, with an exact buffer, with a larger and with a smaller one. `filled`
+// shows how many of the 16 entries of the buffer are null, and how many are unchanged.
 template <class Ask>
 void show_list(const std::string& what, Ask ask) {
   constexpr std::size_t places = 16;

@@ -1,4 +1,4 @@
-// Nodes through the calls for any kind, and conditional nodes.
+// Cases for the calls that create nodes of any type, and for conditional nodes.
 #include "tests/contract/graphs.h"
 
 namespace contract {
@@ -119,7 +119,7 @@ GROUP(any_nodes, InContext) {
   show_guarded("nothing", [&] { return add(&node, graph, nullptr, nullptr, 0, nullptr); });
 }
 
-// A graph of one conditional node whose body stores a word, run with the handle's default.
+// Runs a graph with one conditional node, whose body stores a word, with the default value of the handle.
 void show_conditional(const std::string& what, GraphWork& work, CUgraphConditionalNodeType type, unsigned size,
                       unsigned value, unsigned flags) {
   work.clear();

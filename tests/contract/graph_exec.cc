@@ -1,10 +1,10 @@
-// Executable graphs: instantiation, launches and changes.
+// Cases for executable graphs: instantiation, launches and changes.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// A graph of two kernels in a row, a copy, a fill and a host node. The second kernel stores to the third word.
+// A graph with a sequence of two kernels, a copy, a fill and a host node. The second kernel stores to the third word.
 struct Row {
   GraphWork& work;
   CUgraph graph = make_graph();
@@ -106,7 +106,7 @@ GROUP(graph_launches, InContext) {
   show("destroy the exec while it runs", CU(cuGraphExecDestroy)(exec));
   show("wait", CU(cuCtxSynchronize)());
   show("calls", row.count);
-  // Two launches of one executable do not overlap, even in two streams.
+  // Two launches of the same executable graph do not overlap, even in two streams.
   Gate gate;
   Counter order = 0;
   CUgraph held = make_graph();

@@ -1,10 +1,10 @@
-// Kinds of nodes: adding, querying and changing them.
+// Cases for adding, querying and changing nodes of each type.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// Adds by `add(node, graph, dependencies, count)` with valid and invalid graphs and dependencies. Returns a valid node.
+// Calls `add(node, graph, dependencies, count)` with valid and invalid graphs and dependencies. Returns a valid node.
 template <class Add>
 CUgraphNode show_adding(const std::string& what, CUgraph graph, Add add) {
   CUgraphNode node = nullptr, made = nullptr, before = add_empty(graph);

@@ -1,4 +1,5 @@
-// Nodes for graphs, events, words, memory and conditions; and the calls for any kind.
+// Cases for nodes of child graphs, events, memory operations, memory allocation and conditions, and for the calls that
+// create nodes of any type.
 #include "tests/contract/batches.h"
 #include "tests/contract/graphs.h"
 
@@ -187,7 +188,7 @@ GROUP(memory_nodes, InContext) {
   show("reserved in the end", static_cast<long long>(used));
 }
 
-// Without allocation nodes, graphs hold no memory.
+// The simulation has no allocation nodes, so graphs own no memory.
 GROUP(graph_memory_attributes, InContext) {
   for (const auto& [name, attribute] : {std::pair{"used", CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT},
                                         {"used at most", CU_GRAPH_MEM_ATTR_USED_MEM_HIGH},

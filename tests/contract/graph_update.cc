@@ -1,10 +1,10 @@
-// cuGraphExecUpdate, and objects retained by graphs.
+// Cases for cuGraphExecUpdate, and for user objects that graphs retain.
 #include "tests/contract/graphs.h"
 
 namespace contract {
 namespace {
 
-// A kernel, a fill and a host node in a row.
+// A graph with a sequence of a kernel, a fill and a host node.
 struct Three {
   CUgraph graph = make_graph();
   StoreParameters parameters;
@@ -158,7 +158,7 @@ GROUP(graph_updates_of_copies, InContext) {
   update("of rows", rows);
 }
 
-// ---- objects -------------------------------------------------------------------------------------------------------
+// ---- user objects --------------------------------------------------------------------------------------------------
 
 GROUP(user_objects, InContext) {
   Counter count = 0;

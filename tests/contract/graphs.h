@@ -1,4 +1,4 @@
-// Shared helpers of cases about callbacks, captures and graphs.
+// Helpers that cases for callbacks, captures and graphs share.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace contract {
 
-// Makes the first device's primary context current, for a process that has not used the driver.
+// Makes the first device's primary context current, in a process that has not used the driver.
 inline void enter_context() {
   CUcontext context = nullptr;
   CU(cuInit)(0);
@@ -17,7 +17,7 @@ inline void enter_context() {
   CU(cuCtxSetCurrent)(context);
 }
 
-// show_alone() with the primary context current.
+// Calls show_alone() with the primary context current.
 template <class F>
 void show_alone_in_context(const std::string& what, const F& call) {
   show_alone(what, [&] {
@@ -26,7 +26,7 @@ void show_alone_in_context(const std::string& what, const F& call) {
   });
 }
 
-// The call's result in another thread with the same context.
+// Returns the result of the call in another thread with the same current context.
 template <class F>
 CUresult in_a_thread(const F& call) {
   const CUcontext context = current_context();
@@ -38,11 +38,11 @@ CUresult in_a_thread(const F& call) {
   return code;
 }
 
-// A host function that counts its calls, and the counter that is its data.
+// A host function that counts its calls. Its data is the counter.
 using Counter = std::atomic<int>;
 inline void count_call(void* counter) { ++*static_cast<Counter*>(counter); }
 
-// Waits at most two seconds for the count `wanted`. Returns the count.
+// Waits until the count is `wanted`, but at most two seconds. Returns the count.
 inline int settled(const Counter& count, int wanted) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (count < wanted && std::chrono::steady_clock::now() < end)
@@ -50,7 +50,7 @@ inline int settled(const Counter& count, int wanted) {
   return count;
 }
 
-// A host function that blocks its stream until the gate opens, at most five seconds.
+// A host function that blocks its stream until the gate opens, but at most five seconds.
 struct Gate {
   std::atomic<bool> open = false, entered = false;
 
@@ -69,7 +69,7 @@ struct Gate {
   }
 };
 
-// A pointer that no call has returned.
+// Returns a pointer that no call ever returns.
 template <class Handle>
 Handle untouched() {
   static char place;
@@ -87,13 +87,13 @@ struct StoreParameters {
   StoreParameters& operator=(const StoreParameters&) = delete;
 };
 
-// Objects that captures and nodes name. The streams are non-blocking.
+// The objects that captures and nodes use. The streams are non-blocking.
 struct GraphWork {
   CUmodule module = nullptr;
   CUfunction empty = nullptr, store = nullptr;
   CUstream stream = nullptr, other = nullptr;
   CUevent event = nullptr, second = nullptr;
-  CUdeviceptr a = 0;  // 64 bytes of 0
+  CUdeviceptr a = 0;  // 64 zero bytes
   CUcontext context = nullptr;
 
   GraphWork() {
@@ -164,7 +164,7 @@ inline CUDA_MEMCPY3D copy_of(CUdeviceptr to, const void* from, std::size_t bytes
   return out;
 }
 
-// `words` words of `value`.
+// Returns the parameters of a fill of `words` words with `value`.
 inline CUDA_MEMSET_NODE_PARAMS fill_of(CUdeviceptr to, unsigned value, std::size_t words = 1) {
   CUDA_MEMSET_NODE_PARAMS out;
   std::memset(&out, 0, sizeof out);
@@ -203,9 +203,9 @@ inline CUgraphExec instantiated(CUgraph graph) {
   return exec;
 }
 
-// ---- questions -----------------------------------------------------------------------------------------------------
+// ---- queries -------------------------------------------------------------------------------------------------------
 
-// -1 if the driver does not say.
+// Returns the number of nodes, or -1 if the call fails.
 inline long long nodes_in(CUgraph graph) {
   std::size_t count = 0;
   return CU(cuGraphGetNodes)(graph, nullptr, &count) == CUDA_SUCCESS ? static_cast<long long>(count) : -1;
@@ -221,7 +221,7 @@ inline CUstreamCaptureStatus capture_of(CUstream stream) {
   return status;
 }
 
-// Ends the capture; shows the result, whether there is a graph, and its contents.
+// Ends the capture, and shows the result, whether there is a graph, and the contents of the graph.
 inline CUgraph show_end(const std::string& what, CUstream stream) {
   auto graph = untouched<CUgraph>();
   const CUresult code = CU(cuStreamEndCapture)(stream, &graph);
@@ -235,7 +235,7 @@ inline CUgraph show_end(const std::string& what, CUstream stream) {
   return graph;
 }
 
-// Launches the graph once and waits.
+// Launches the graph once and waits for its end.
 inline CUresult run_once(CUgraph graph, CUstream stream) {
   CUgraphExec exec = nullptr;
   if (const CUresult code = CU(cuGraphInstantiateWithFlags)(&exec, graph, 0); code != CUDA_SUCCESS) return code;

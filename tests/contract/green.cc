@@ -1,5 +1,5 @@
-// Green contexts and their resources. The number of multiprocessors depends on the device, so only relations between
-// numbers are shown.
+// Cases for green contexts and their resources. The number of multiprocessors depends on the device, so the cases show
+// only relations between numbers.
 #include <thread>
 
 #include "tests/contract/suite.h"
@@ -19,7 +19,7 @@ CUdevResource all_of_device() {
   return all;
 }
 
-// A green context of the smallest possible part.
+// Creates a green context with the smallest possible part of the device.
 CUgreenCtx make_green() {
   CUdevResource all = all_of_device(), part = zeros(), rest = zeros();
   unsigned groups = 1;
@@ -124,7 +124,7 @@ GROUP(resources_described, InContext) {
   show("a part and all", describe(&description, others, 2));
 }
 
-// One process per case, since a driver may not survive it.
+// Each case has a process of its own, since a driver may not survive it.
 GROUP(resources_of_none_described, InContext) {
   CUdevResource all = all_of_device();
   CUdevResourceDesc description = nullptr;
@@ -174,7 +174,7 @@ GROUP(resources_counted, InContext) {
   show("in steps of", parts[0].sm.smCoscheduledAlignment);
 }
 
-// A resource's public members are read-only; shows the effect of changed ones.
+// The public members of a resource are read-only. The group shows the effect of changing them.
 GROUP(resources_written_to, InContext) {
   CUdevResource all = all_of_device(), part = zeros(), has = zeros();
   CUdevResourceDesc description = nullptr;
@@ -194,7 +194,7 @@ GROUP(resources_written_to, InContext) {
   show_flag("as it was", has.sm.smCount == count);
 }
 
-// A resource with only its type, and one with bytes that no driver has written.
+// A resource in which only the type is set, and a resource whose bytes no driver has written.
 GROUP(resources_made_up, InContext) {
   CUdevResource made_up = zeros(), part = zeros();
   unsigned groups = 1;
@@ -244,7 +244,7 @@ GROUP(green_context_of_a_part, InContext) {
   show("with less alignment", CU(cuDevSmResourceSplitByCount)(&part, &groups, &has, nullptr, 1, 1));
 }
 
-// Made current by its handle as a context.
+// The green context is made current through its handle as a context.
 GROUP(green_context_current, InContext) {
   const CUgreenCtx green = make_green();
   const CUcontext primary = current_context();
@@ -338,7 +338,7 @@ GROUP(green_questions_of_streams, InContext) {
   show("null", CU(cuStreamGetGreenCtx)(stream, nullptr));
 }
 
-// The owner of objects made while a green context is current.
+// Shows to which context objects belong that are created while a green context is current.
 GROUP(green_context_owns, InContext) {
   const CUgreenCtx green = make_green();
   const CUcontext primary = current_context();
@@ -455,7 +455,7 @@ GROUP(green_context_and_a_threads_stream, InContext) {
   show("cuStreamQuery", CU(cuStreamQuery)(CU_STREAM_PER_THREAD));
 }
 
-// cuda.h allows it to be current in one thread at a time.
+// cuda.h allows a green context to be current in only one thread at a time.
 GROUP(green_context_in_two_threads, InContext) {
   const CUgreenCtx green = make_green();
   CUcontext context = nullptr;
@@ -471,7 +471,7 @@ GROUP(green_context_in_two_threads, InContext) {
   show("cuCtxSynchronize in the first", CU(cuCtxSynchronize)());
 }
 
-// A destroyed green context that is still current.
+// A green context is destroyed while it is current.
 GROUP(green_context_gone, InContext) {
   const CUgreenCtx green = make_green();
   CUcontext context = nullptr;
@@ -503,7 +503,7 @@ GROUP(green_of_no_description, InContext) {
                [&] { return CU(cuGreenCtxCreate)(&green, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM); });
 }
 
-// Streams of a destroyed green context.
+// Streams of a green context are used after the green context was destroyed.
 GROUP(green_streams_left_over, InContext) {
   const CUgreenCtx green = make_green();
   CUstream stream = nullptr;

@@ -1,16 +1,17 @@
-// Invalid handles: destroyed ones, and ones that no call ever returned.
+// Cases for invalid handles: destroyed handles, handles of another kind, and handles that no call ever returned.
 //
-// The real driver uses a handle as a pointer, so a program with a wrong one may crash; the simulated GPU crashes on
-// purpose. So these cases have no golden answers. Only our guest library runs them: it knows the live handles, and
-// returns CUDA_ERROR_INVALID_HANDLE. For contexts it returns CUDA_ERROR_INVALID_CONTEXT, and for destroying one
-// CUDA_ERROR_CONTEXT_IS_DESTROYED, as the real driver does.
+// NVIDIA's driver uses a handle as a pointer, so a program with an invalid handle may crash; the simulated GPU aborts
+// such a program deliberately. Therefore these cases have no golden answers. Only our guest library runs them: it knows
+// the live handles, and returns CUDA_ERROR_INVALID_HANDLE. For contexts the guest library returns
+// CUDA_ERROR_INVALID_CONTEXT, and for destroying a context CUDA_ERROR_CONTEXT_IS_DESTROYED, as NVIDIA's driver does.
 #include "tests/contract/handles.h"
 
 #include "tests/contract/arrays.h"
 #include "tests/contract/batches.h"
 #include "tests/contract/graphs.h"
 
-// A case's name has the handle's state and the call's name; a test compares these with the table.
+// The name of a case contains the handle's state and the call's name. A test compares these names with
+// ring/api/driver.def.
 #define ASK(what, call, ...) show(kind + " " what ", " #call, CU(call)(__VA_ARGS__))
 
 namespace contract {
@@ -87,7 +88,7 @@ void with_stream_of_questions(const std::string& kind, CUstream s) {
   ASK("stream", cuStreamGetGreenCtx, s, &green);
 }
 
-// Copies of rows, and copies whose direction the pointers decide.
+// Copies of rows, and copies whose direction follows from the pointers.
 void with_stream_of_copies(const std::string& kind, CUstream s) {
   CUdeviceptr a = 0;
   char host[64] = "";
@@ -556,7 +557,7 @@ void destroyed() {
   CUgreenCtx green = nullptr;
   CU(cuGreenCtxCreate)(&green, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM);
   CU(cuGreenCtxDestroy)(green);
-  with_green_context("destroyed", green, nullptr);  // no call ends a description
+  with_green_context("destroyed", green, nullptr);  // null: no call destroys a resource description
 }
 
 void of_another_kind() {

@@ -1,4 +1,4 @@
-// A group that only the guest library runs; handles.cc says why.
+// Defines a group that only the guest library runs, for the reason given in handles.cc.
 #pragma once
 
 #include "tests/contract/suite.h"

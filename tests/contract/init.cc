@@ -1,4 +1,4 @@
-// cuInit, the driver's version and what works before cuInit; errors and their names.
+// Cases for cuInit, the driver's version, calls that work before cuInit, and error names.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -35,7 +35,7 @@ GROUP(error_names, Loaded) {
   show_flag("it says no error", text != nullptr && std::strcmp(text, "no error") == 0);
 }
 
-// How many numbers below 1000 have a name, and a text.
+// Shows how many numbers below 1000 have an error name, and how many have an error text.
 GROUP(error_numbers, Loaded) {
   int names = 0, texts = 0;
   for (int i = 0; i < 1000; ++i) {

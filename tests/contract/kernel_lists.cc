@@ -1,4 +1,4 @@
-// A library's kernels and a module's functions as lists, and related queries.
+// Cases for the list of a library's kernels, the list of a module's functions, and related queries.
 #include <algorithm>
 
 #include "tests/contract/suite.h"
@@ -13,7 +13,7 @@ CUlibrary library_of_the_ptx() {
 }
 
 constexpr unsigned most = 16;
-const std::set<std::string> kernel_names{"bounded", "empty", "exact", "stop", "store"};  // of the PTX
+const std::set<std::string> kernel_names{"bounded", "empty", "exact", "stop", "store"};  // kernels of the suite's PTX
 
 template <class Handle>
 bool all_differ(std::vector<Handle> list) {

@@ -1,4 +1,3 @@
-// See kernel_textures.h.
 #include "tests/contract/kernel_textures.h"
 
 #include <algorithm>

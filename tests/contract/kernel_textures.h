@@ -1,4 +1,4 @@
-// Shared helpers of cases about textures and surfaces in kernels: kernels of one instruction, arrays with texels.
+// Helpers that cases for textures and surfaces in kernels share: kernels of one instruction, and arrays with texels.
 #pragma once
 
 #include <array>
@@ -20,12 +20,13 @@ TexelRow row_of(T... values) {
   return {row_word(values)...};
 }
 
-// Runs an instruction in one thread. Inputs: the object in %rd1, the row's words in %r0 to %r7 and, as floats, in %f0
-// to %f7. Outputs: %r20 to %r23.
+// Runs an instruction in one thread. Inputs are the object in %rd1, and the words of the row in %r0 to %r7 and, as
+// floats, in %f0 to %f7. Outputs are %r20 to %r23.
 class Instruction {
  public:
   explicit Instruction(const std::string& text);
-  // The four output words; all ones if the kernel cannot be loaded or fails, with the error in why().
+  // Returns the four output words. If the kernel cannot be loaded or fails, all bits are ones and why() returns the
+  // error.
   std::array<unsigned, 4> run(unsigned long long object, const TexelRow& row);
   CUresult why() const { return why_; }
 
@@ -44,7 +45,7 @@ void show_end(const std::string& what, const std::string& text, unsigned long lo
 struct Texels {
   CUarray_format format = CU_AD_FORMAT_FLOAT;
   unsigned channels = 1;
-  std::size_t width = 1, height = 0, depth = 0;  // as cuArray3DCreate takes them
+  std::size_t width = 1, height = 0, depth = 0;  // in the form that cuArray3DCreate takes
   unsigned flags = 0;
 };
 CUarray array_of(const Texels& shape, const void* texels);

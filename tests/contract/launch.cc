@@ -1,4 +1,4 @@
-// Launches.
+// Cases for launches.
 #include "tests/contract/suite.h"
 
 namespace contract {

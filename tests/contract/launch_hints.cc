@@ -1,4 +1,4 @@
-// Launch attributes that are hints, each with valid and invalid values.
+// Cases for launch attributes that are hints, with valid and invalid values.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -82,13 +82,13 @@ GROUP(launch_window, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// Events that a launch records: when all its blocks have begun, or when they trigger it.
+// Events that a launch records when all its blocks have begun, or when its blocks trigger the event.
 void show_events(CUlaunchAttributeID tag, const std::string& name, CUfunction empty) {
   Attributed launch(tag);
   CUevent plain = nullptr, timing = nullptr;
   CU(cuEventCreate)(&plain, CU_EVENT_DISABLE_TIMING);
   CU(cuEventCreate)(&timing, CU_EVENT_DEFAULT);
-  // Both values begin with the event and its flags.
+  // In both kinds of attribute, the value begins with the event and its flags.
   auto& value = launch.attribute.value.launchCompletionEvent;
   value.event = plain;
   show(name, launch(empty));
@@ -127,7 +127,7 @@ GROUP(launch_programmatic_event, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// Hint attributes with numeric values.
+// Attributes that are hints with numeric values.
 GROUP(launch_numbers, InContext) {
   const CUfunction empty = function_of(load_module(), "empty");
   const auto try_numbers = [&](CUlaunchAttributeID tag, const std::string& name) {

@@ -1,4 +1,4 @@
-// Libraries and kernels.
+// Cases for libraries and kernels.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -140,7 +140,7 @@ GROUP(kernel_attributes, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// A library survives the context's reset; objects derived from it in the context do not.
+// A library survives the reset of a context, but objects derived from the library in that context do not.
 GROUP(library_after_a_reset, InContext) {
   const CUlibrary library = load_library();
   CUkernel kernel = nullptr;

@@ -1,12 +1,12 @@
-// The JIT linker: valid inputs, missing and duplicate symbols, and the result. No case reads the image, whose format is
-// the driver's.
+// Cases for the JIT linker: valid inputs, missing and duplicate symbols, and the result. No case reads the image,
+// because its format is private to the driver.
 #include "ring/abi/image.h"
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// `twice` calls `doubled`, and reads `offset`; both are in another text.
+// `twice` calls `doubled` and reads `offset`, which another text defines.
 char calls_another[] = R"(
 .version 7.0
 .target sm_70
@@ -62,7 +62,7 @@ CUlinkState new_link() {
   return state;
 }
 
-// Both logs.
+// The info log and the error log of a link.
 struct Logs {
   char info[1024] = "untouched", error[1024] = "untouched";
   CUjit_option names[4] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
@@ -84,7 +84,8 @@ struct Logs {
   }
 };
 
-// Runs `twice` of a loaded module on 20: 41 if function and variable come from the other text.
+// Runs `twice` of a loaded module with the argument 20. The result is 41 if function and variable come from the other
+// text.
 void show_twice(CUmodule module) {
   CUdeviceptr out = 0;
   CUfunction function = nullptr;
@@ -205,7 +206,7 @@ GROUP(link_bad_texts, InContext) {
   show("it logged", logs.error[0] != 'u' && logs.error[0] != '\0' ? 1 : 0);
 }
 
-// The length of an input. A NUL must follow, whether or not it is counted.
+// Cases for the length of an input. A NUL must follow the text, whether or not the length includes it.
 GROUP(link_lengths, InContext) {
   const auto add_bytes = [](char* text, std::size_t size) {
     return CU(cuLinkAddData_v2)(new_link(), CU_JIT_INPUT_PTX, text, size, nullptr, 0, nullptr, nullptr);
@@ -242,12 +243,13 @@ GROUP(link_empty_library, InContext) {
   show("cuLinkComplete", CU(cuLinkComplete)(state, &image, &size));
 }
 
-// A fat binary with one text, as `fatbinary` writes it. The real driver reads where the entry's options are, and
-// crashes without them.
+// A fat binary with one text, as the tool `fatbinary` writes it. NVIDIA's driver reads the offset of the entry's
+// options, and crashes if the entry has no options.
 struct FatBinary {
   cuabi::ContainerHeader container{};
   cuabi::EntryHeader entry{};
-  std::uint64_t options[2] = {sizeof entry + 8, 0};  // their offset from the entry, and no options
+  // offset of the options from the entry, and an empty list of options
+  std::uint64_t options[2] = {sizeof entry + 8, 0};
   char text[sizeof is_called + 8] = {};
 
   FatBinary() {
@@ -263,7 +265,7 @@ struct FatBinary {
     entry.minor = 0;
     entry.major = 7;
     entry.sm = 70;
-    entry.flags = 0x11;  // 64 bits, Linux: as the compilers write it
+    entry.flags = 0x11;  // 64 bits and Linux, as compilers write it
     std::memcpy(text, is_called, sizeof is_called);
   }
 };
@@ -438,7 +440,7 @@ GROUP(link_complete, InContext) {
   show_guarded("cuLinkComplete null", [&] { return CU(cuLinkComplete)(other, nullptr, &size); });
 }
 
-// When the driver writes the logs, and how it changes their sizes.
+// Shows when the driver writes the logs, and how it changes their sizes.
 GROUP(link_logs, InContext) {
   Logs logs;
   CUlinkState state = nullptr;
@@ -469,7 +471,7 @@ GROUP(link_logs_of_success, InContext) {
   logs.show_state("destroyed");
 }
 
-// Two errors: the second's log follows the first's.
+// A link with two errors: the log of the second error follows the log of the first.
 GROUP(link_logs_of_two, InContext) {
   Logs logs;
   const CUlinkState state = logs.link();
@@ -508,7 +510,7 @@ GROUP(link_wall_time, InContext) {
   show_flag("there is a time", time >= 0);
 }
 
-// Whether a link state belongs to a context.
+// Shows whether a link state belongs to a context.
 GROUP(link_after_pop, InContext) {
   const CUlinkState state = new_link();
   CUcontext context = nullptr;

@@ -1,4 +1,4 @@
-// Managed memory: advice, and queries about it.
+// Cases for managed memory: advice, and queries about the advice.
 #include "tests/contract/suite.h"
 
 #include <cstring>
@@ -28,7 +28,7 @@ int value_of(CUmem_range_attribute attribute, CUdeviceptr at, std::size_t bytes 
   return value;
 }
 
-// The host's own access, which faults if there is no such memory.
+// The host reads the word itself, which faults if there is no such memory.
 void expect_word(const std::string& what, const volatile unsigned* word, unsigned value) {
   show_guarded(what, [=] { return *word == value ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; });
 }
@@ -67,7 +67,7 @@ GROUP(managed_allocations, InContext) {
   show("cuMemFree twice", CU(cuMemFree_v2)(a));
 }
 
-// Host and kernels see each other's writes.
+// The host and kernels see each other's writes.
 GROUP(managed_use, InContext) {
   const CUfunction function = function_of(load_module(), "store");
   CUdeviceptr a = managed();
@@ -323,7 +323,7 @@ GROUP(managed_streams, InContext) {
   show("the stream answers", CU(cuStreamGetAttribute)(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
 }
 
-// The driver crashes in some of these, so each is a group.
+// The driver crashes for some of these arguments, so each of them has a group of its own.
 void show_attachment(CUdeviceptr at, unsigned flags) {
   CUstream stream = nullptr;
   CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
@@ -367,7 +367,7 @@ GROUP(pointer_settings, InContext) {
   show("no value", CU(cuPointerSetAttribute)(nullptr, attribute, plain));
 }
 
-// A module's variable that the host sees, too.
+// A module with a managed variable, which the host can access as well.
 const char with_variable[] = R"(
 .version 7.0
 .target sm_70

@@ -1,5 +1,5 @@
-// Variables in managed memory: lookups, queries, and when program and GPU see each other's writes. A program that
-// follows CUDA's rules for devices without CONCURRENT_MANAGED_ACCESS gets the same results everywhere.
+// Cases for variables in managed memory: lookups, queries, and when program and GPU see each other's writes. A program
+// that follows CUDA's rules for devices without CONCURRENT_MANAGED_ACCESS gets the same results on every backend.
 #include "tests/contract/suite.h"
 
 #include <string>
@@ -126,7 +126,7 @@ GROUP(managed_variable_waits, InContext) {
   expect_word("its value is still there", word, 111);
 }
 
-// Copies and fills that name the variable, by its address on either side.
+// Copies and fills that use the variable's address, as the host's side and as the device's side.
 GROUP(managed_variable_copies, InContext) {
   const CUmodule module = load();
   const CUdeviceptr a = address(module, "word"), other = address(module, "other"), row = address(module, "row");
@@ -170,7 +170,7 @@ GROUP(managed_variable_copies, InContext) {
   expect_word("its last word then", word_at(row + 8996), 0x01010103);
 }
 
-// A pointer from one variable to another, set by the loader; host and kernel both follow it.
+// A variable that the loader initialises with the address of another variable. Host and kernel both follow the pointer.
 GROUP(managed_variable_pointers, InContext) {
   const CUmodule module = load();
   const CUdeviceptr place = address(module, "place"), other = address(module, "other");
@@ -182,7 +182,7 @@ GROUP(managed_variable_pointers, InContext) {
   expect_word("the kernel has followed it", word_at(other), 101);
 }
 
-// Two streams use two variables, and the host waits for one stream at a time.
+// Two streams use two variables, and the host waits for only one stream at a time.
 GROUP(managed_variable_streams, InContext) {
   const CUmodule module = load();
   const CUfunction add = function(module, "add"), follow = function(module, "follow");
@@ -241,7 +241,7 @@ GROUP(managed_variable_attributes, InContext) {
   show("cuCtxSynchronize", CU(cuCtxSynchronize)());
 }
 
-// Looked up as the C++ runtime does: at the program's start, without a context.
+// The variable is looked up at the program's start without a context, as the C++ runtime does.
 GROUP(managed_variable_of_library, Initialized) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -280,7 +280,7 @@ GROUP(managed_variable_of_library, Initialized) {
   show("its memory type then", CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a));
 }
 
-// Two modules of one image have separate variables.
+// Two modules that are loaded from the same image have separate variables.
 GROUP(managed_variable_of_two_modules, InContext) {
   const CUmodule one = load(), two = load();
   Word *const first = word_at(address(one, "word")), *const second = word_at(address(two, "word"));
@@ -301,7 +301,7 @@ GROUP(managed_variable_of_two_modules, InContext) {
   expect_word("the second is kept", second, 41);
 }
 
-// A created context ends with its modules' variables.
+// When a created context ends, the variables of its modules end as well.
 GROUP(managed_variable_in_contexts, InContext) {
   const CUmodule mine = load();
   Word* const word = word_at(address(mine, "word"));
@@ -322,7 +322,7 @@ GROUP(managed_variable_in_contexts, InContext) {
   expect_word("its variable is kept", word, 51);
 }
 
-// A library's variable after a reset of the context that used it.
+// A library's variable is used after a reset of the context.
 GROUP(managed_variable_after_a_reset, InContext) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -343,7 +343,7 @@ GROUP(managed_variable_after_a_reset, InContext) {
   expect_word("its value is 8 again", word_at(a), 8);
 }
 
-// The same in a program that keeps the address, as the C++ runtime does.
+// The program keeps the address of a library's variable over a reset of the context, as the C++ runtime does.
 GROUP(managed_variable_over_a_reset, InContext) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
@@ -370,7 +370,7 @@ GROUP(managed_variable_over_a_reset, InContext) {
   expect_word("its value is 8", word_at(a), 8);
 }
 
-// A created context ends, and a library remains whose variable it used.
+// A created context ends, but the library whose variable it used remains.
 GROUP(managed_variable_of_library_in_contexts, InContext) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;

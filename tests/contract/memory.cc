@@ -1,4 +1,4 @@
-// Device memory, pinned memory, registered memory.
+// Cases for device memory, pinned memory and registered memory.
 #include "tests/contract/suite.h"
 
 #include <sys/mman.h>
@@ -66,7 +66,7 @@ GROUP(host_memory, InContext) {
   show("cuMemFreeHost null", CU(cuMemFreeHost)(nullptr));
 }
 
-// Freed pinned memory serves a larger block, and one copy spans all of it.
+// Freed pinned memory is reused for a larger block, and one copy spans the whole block.
 GROUP(host_memory_again, InContext) {
   constexpr std::size_t mib = 1 << 20;
   void* p = nullptr;

@@ -1,4 +1,4 @@
-// Mipmapped arrays and their levels.
+// Cases for mipmapped arrays and their levels.
 #include "tests/contract/arrays.h"
 
 namespace contract {
@@ -101,7 +101,8 @@ GROUP(mipmapped_array_null_handles, InContext) {
                [&] { return CU(cuMipmappedArrayGetMemoryRequirements)(&needs, nullptr, device); });
 }
 
-// Last in its process: a level belongs to its mipmapped array.
+// This is the last group of its process: a level belongs to its mipmapped array, and destroying a level may break the
+// driver.
 GROUP(mipmapped_array_level_destroyed, InContext) {
   CUarray level = nullptr;
   CU(cuMipmappedArrayGetLevel)(&level, make_mipmapped(described(64, 16), 3), 1);

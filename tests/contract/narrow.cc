@@ -1,12 +1,13 @@
-// CUDA 3's forms of calls, with addresses and sizes of 32 bits, in each kind of context; and the destroying calls of that
-// time. In a primary context, and in one of a newer cuCtxCreate, each answers INVALID_CONTEXT: there the same questions are
-// asked, in one group. In a context of the old cuCtxCreate they have groups of their own.
+// Cases for CUDA 3's versions of calls, with addresses and sizes of 32 bits, in each kind of context, and for the
+// destroying calls of CUDA 3. In a primary context and in a context of a newer cuCtxCreate, all these calls return
+// INVALID_CONTEXT; one group makes the calls there. For a context of the old cuCtxCreate, the calls have groups of
+// their own.
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// The first context is one of version 3010.
+// Creates a context by the first version of cuCtxCreate, which gives the context API version 3010.
 CUcontext old_context() {
   CUcontext made = nullptr;
   show("cuCtxCreate", CU(cuCtxCreate)(&made, 0, device));
@@ -98,7 +99,7 @@ void ask_fills() {
   show("cuCtxSynchronize after fills", CU(cuCtxSynchronize)());
 }
 
-// Rows within the program's memory: there each address fits.
+// Copies of rows within the program's memory, whose addresses always fit.
 void ask_rows() {
   const char from[2 * 16 + 1] = "0123456789abcdefghijklmnopqrstuv";
   char to[2 * 16 + 1] = {};
@@ -248,7 +249,7 @@ GROUP(narrow_bound_references, Initialized) {
   show("cuTexRefGetAddress beyond 4 GiB", CU(cuTexRefGetAddress)(&a, r));
 }
 
-// The newer forms in a context of the old kind.
+// The newer versions of the calls, in a context of the old cuCtxCreate.
 GROUP(newer_in_an_old_context, Initialized) {
   old_context();
   CUdeviceptr a = 0;
@@ -263,8 +264,8 @@ GROUP(newer_in_an_old_context, Initialized) {
   show("cuMemFree_v2", CU(cuMemFree_v2)(a));
 }
 
-// Of a context that has been destroyed, and is still current. A driver may not survive the next change of it, so each
-// kind is in a process of its own.
+// Calls in a context that has been destroyed and is still current. A driver may not survive the next change of that
+// context, so each kind of context has a process of its own.
 void ask_a_destroyed_context(CUcontext made) {
   unsigned a = 0, total = 0;
   CU(cuCtxDestroy_v2)(made);

@@ -1,4 +1,4 @@
-// Queries about pointers.
+// Cases for queries about pointers.
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -56,10 +56,10 @@ GROUP(pointers, InContext) {
   show("type of freed memory", CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a));
 }
 
-// Each attribute for each kind of memory; also for the stack, which CUDA does not know.
+// Queries each attribute for one kind of memory; callers include the stack, which CUDA does not know.
 void every_attribute(const std::string& kind, CUdeviceptr at) {
   for (int i = 1; i <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE; ++i) {
-    unsigned long long value[8] = {};  // as large as any attribute's type
+    unsigned long long value[8] = {};  // as large as the type of the largest attribute
     show(kind + ", attribute " + std::to_string(i), CU(cuPointerGetAttribute)(value, odd<CUpointer_attribute>(i), at));
   }
 }

@@ -1,4 +1,4 @@
-// Stream-ordered memory and its pools.
+// Cases for stream-ordered memory allocation and its pools.
 #include "tests/contract/suite.h"
 
 #include <functional>
@@ -64,7 +64,7 @@ unsigned long long value_of(CUmemoryPool pool, int attribute) {
   return value;
 }
 
-// Attributes 1 to 3 are ints. The reserved amount depends on the driver.
+// Attributes 1 to 3 are ints. The amount of reserved memory depends on the driver.
 void show_attributes(const std::string& what, CUmemoryPool pool) {
   for (const int i : {1, 2, 3, 4, 7, 8})
     show(what + ", attribute " + std::to_string(i), static_cast<long long>(value_of(pool, i)));
@@ -131,7 +131,7 @@ GROUP(pool_high_water, InContext) {
   show("most that was used after 100 more", static_cast<long long>(value_of(pool, 8)));
 }
 
-// With a threshold a pool keeps its memory.
+// A pool with a release threshold keeps its memory.
 GROUP(pool_threshold, InContext) {
   CUmemoryPool pool = new_pool();
   CUdeviceptr a = 0;
@@ -248,7 +248,7 @@ GROUP(pool_access, InContext) {
   show("cuMemPoolSetAccess count 0, null", CU(cuMemPoolSetAccess)(pool, nullptr, 0));
 }
 
-// Freeing a pool's memory, and queries about it afterwards.
+// Frees the memory of a pool, and queries the memory afterwards.
 GROUP(pool_frees, InContext) {
   CUmemoryPool pool = new_pool();
   CUstream one = nullptr, other = nullptr;
@@ -285,7 +285,7 @@ GROUP(pool_frees, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// Work before a free reaches the memory, and a later allocation reuses it.
+// Work that precedes a free can access the memory, and a later allocation reuses the memory.
 GROUP(pool_order, InContext) {
   CUmemoryPool pool = new_pool();
   CUfunction store = function_of(load_module(), "store");
@@ -439,7 +439,7 @@ GROUP(pool_of_a_place, InContext) {
   show("cuMemSetMemPool, device 99", CU(cuMemSetMemPool)(&there, pinned, pool));
 }
 
-// Pools of host memory and of managed memory.
+// Pools of host memory and pools of managed memory.
 GROUP(pool_of_the_host, InContext) {
   for (const int type : {1, 2}) {
     CUmemPoolProps p = device_pool();
@@ -493,7 +493,7 @@ GROUP(pool_without_context, Initialized) {
   show("cuMemPoolDestroy", CU(cuMemPoolDestroy)(made));
 }
 
-// The driver follows these pointers, so each may crash it.
+// The driver dereferences these pointers, so each case may crash it.
 GROUP(pool_nulls, Loaded) {
   const auto start = [] {
     CUcontext context = nullptr;

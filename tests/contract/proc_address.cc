@@ -1,4 +1,4 @@
-// cuGetProcAddress and export tables, by which a runtime finds all other calls.
+// Cases for cuGetProcAddress and export tables, through which a runtime finds all other calls.
 #include "tests/contract/suite.h"
 
 namespace contract {

@@ -1,4 +1,4 @@
-// Registered memory: which memory qualifies, queries about it, and its use in copies and kernels.
+// Cases for registered memory: which memory can be registered, queries about it, and its use in copies and kernels.
 #include "tests/contract/suite.h"
 
 #include <fcntl.h>
@@ -69,7 +69,7 @@ GROUP(register_flags, InContext) {
   show_registered("flags 4", anonymous(), page, CU_MEMHOSTREGISTER_IOMEMORY);
 }
 
-// Two registrations may share a page, but no byte. No copy may span both.
+// Two registrations may share a page, but no byte. A copy must not span both of them.
 GROUP(register_neighbours, InContext) {
   char* p = anonymous();
   CUdeviceptr a = 0;
@@ -176,7 +176,7 @@ GROUP(register_after_a_reset, InContext) {
   show("cuMemHostUnregister in it", CU(cuMemHostUnregister)(p));
 }
 
-// A kernel writes to read-only registered memory.
+// A kernel writes to memory that was registered as read-only.
 GROUP(register_constant_memory, InContext) {
   char* p = anonymous();
   CUdeviceptr a = 0;

@@ -1,4 +1,4 @@
-// Streams, and host functions in them.
+// Cases for streams, and for host functions in streams.
 #include "tests/contract/suite.h"
 
 namespace contract {

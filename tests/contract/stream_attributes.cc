@@ -1,4 +1,4 @@
-// Stream attributes: a group for valid values, and one for each kind of invalid value.
+// Cases for stream attributes: one group for valid values, and one group for each kind of invalid value.
 #include "tests/contract/contexts.h"
 
 namespace contract {
@@ -48,7 +48,7 @@ GROUP(stream_attributes_new, InContext) {
   show("_ptsz", CU(cuStreamGetAttribute_ptsz)(nullptr, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
 }
 
-// Tags for launches only, and invalid tags.
+// Attributes that are valid only for launches, and invalid attributes.
 GROUP(stream_attributes_of_launches, InContext) {
   const CUstream stream = new_stream();
   CUstreamAttrValue value = zeros();
@@ -146,7 +146,7 @@ GROUP(stream_attributes_window, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
-// Memory that does not belong to the program or the device.
+// Windows of memory that belongs neither to the program nor to the device.
 GROUP(stream_attributes_window_elsewhere, InContext) {
   constexpr auto tag = CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
   const CUstream stream = new_stream();

@@ -18,7 +18,7 @@
 namespace contract {
 namespace {
 
-// A group with many children, each with its own session, takes a minute where the driver starts slowly.
+// A group with many children, each of which has a session of its own, takes a minute if the driver starts slowly.
 constexpr unsigned patience_seconds = 120;
 constexpr unsigned child_patience_seconds = 20;
 
@@ -31,7 +31,7 @@ std::vector<Group>& all_groups() {
   return all;
 }
 
-// One write per line, so that a crashing process has reported all it knows.
+// Each line is one write(), so that all lines before a crash are received.
 void send_line(const std::string& line) {
   if (write(answers_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(2);
 }
@@ -42,10 +42,10 @@ void write_line(const std::string& what, const std::string& answer) {
   send_line(what + (times > 1 ? " (" + std::to_string(times) + ")" : "") + ": " + answer + "\n");
 }
 
-// Lines that are no answers: calls that succeeded, failed, or gave the GPU a command.
+// Prefixes of lines that are not answers but name calls that succeeded, failed, or submitted a command to the GPU.
 constexpr std::string_view succeeded_mark = "!succeeded ", failed_mark = "!failed ", submitted_mark = "!submitted ";
 
-// Separates these lines from the answers.
+// Separates answers from the lines with these prefixes.
 Outcome outcome_of(const std::string& text) {
   Outcome outcome;
   std::istringstream in(text);

@@ -1,8 +1,9 @@
-// The parts from which the cases of the contract suite are made.
+// The helpers from which the cases of the contract suite are built.
 //
-// The suite asks a libcuda.so.1 some thousand questions and notes each answer as a line, "case: CODE". It asks the real
-// driver (whose answers are the golden data), the simulated GPU and our guest library; tests/contract/README.md says
-// how the three are compared. A value is noted only if it is the API's and not the device's.
+// The suite makes some thousand calls to a libcuda.so.1 and writes each answer as a line, "case: CODE". The libraries
+// are NVIDIA's driver (whose answers are the golden data), the simulated GPU and our guest library;
+// tests/contract/README.md explains how the answers are compared. A value is written only if it depends on the API and
+// not on the device.
 //
 // Each group runs in a process of its own, so neither its state nor its end affects the next group.
 #pragma once
@@ -22,7 +23,7 @@ namespace contract {
 // The state of the process before a group's first case.
 enum class Start : std::uint8_t {
   Loaded,       // the library is loaded
-  Initialized,  // cuInit
+  Initialized,  // cuInit has been called
   InContext,    // the first device's primary context is retained and current
 };
 
@@ -31,7 +32,7 @@ struct Group {
   Start start;
   void (*run)();
 };
-// In the order of their names.
+// Returns the groups in the order of their names.
 const std::vector<Group>& groups();
 
 struct AddGroup {
@@ -45,7 +46,7 @@ struct AddGroup {
 
 // ---- calls ---------------------------------------------------------------------------------------------------------
 
-// The library's function; ends the group if the library lacks it.
+// Returns the library's function. Ends the group if the library lacks the function.
 void* symbol(const char* name);
 
 template <std::size_t N>
@@ -55,9 +56,9 @@ struct Name {
     for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
   }
 };
-// Records the call's result, and whether it put a command into a stream.
+// Records the result of the call, and whether the call submitted a command to a stream.
 void told(const char* name, CUresult code, bool submitted);
-// The number of commands that this thread has put into streams; 0 except on the simulated GPU.
+// Returns the number of commands that this thread has submitted to streams; 0 except on the simulated GPU.
 std::uint64_t commands();
 
 template <Name name, class F>
@@ -77,7 +78,7 @@ template <Name name, class F>
 Entry<name, F> entry() {
   return {reinterpret_cast<F*>(symbol(name.text))};
 }
-// The call by its exported symbol, as in the table: CU(cuMemAlloc_v2)(&a, 16).
+// Makes the call with this exported symbol, as in ring/api/driver.def: CU(cuMemAlloc_v2)(&a, 16).
 #define CU(name) (::contract::entry<#name, decltype(::name)>())
 
 // ---- answers -------------------------------------------------------------------------------------------------------
@@ -85,33 +86,33 @@ Entry<name, F> entry() {
 void show(const std::string& what, CUresult code);
 void show(const std::string& what, long long value);
 inline void show_flag(const std::string& what, bool value) { show(what, value ? 1LL : 0LL); }
-// Shows the result of `call`, or "crashes" if it ends with a memory fault. The group goes on.
+// Shows the result of `call`, or "crashes" if the call ends with a memory fault. The group continues in both cases.
 void show_guarded(const std::string& what, const std::function<CUresult()>& call);
-// The same in a new process with an unused driver, for a call that may break the driver. Also shows "crashes" if the
-// call hangs. Only for groups with Start::Loaded.
+// Shows the result of `call` in a new process with an unused driver, for a call that may break the driver. Shows
+// "crashes" if the call crashes or hangs. Only for groups with Start::Loaded.
 void show_alone(const std::string& what, const std::function<CUresult()>& call);
-// `bytes` of memory before an inaccessible page, so that a driver that writes past the end faults.
+// Returns `bytes` of memory before an inaccessible page, so that a driver that writes past the end faults.
 char* fenced(std::size_t bytes);
 // Runs cases in a forked child of this process.
 void in_a_child(const std::function<void()>& cases);
 
-// ---- what cases share ----------------------------------------------------------------------------------------------
+// ---- shared objects ------------------------------------------------------------------------------------------------
 
 constexpr CUdevice device = 0;
-// Kernels empty, store(u64 out, u32 value), bounded (64 threads at most), exact (32 by 2), stop (a trap); `answer`, a
-// global, and `fixed`, a constant.
+// A PTX text with the kernels empty, store(u64 out, u32 value), bounded (at most 64 threads), exact (32 by 2 threads)
+// and stop (a trap); with the global variable `answer`, and the constant `fixed`.
 extern const char ptx[];
 
-// The path of a file that holds `text`. The file exists as long as this process lives.
+// Returns the path of a file that contains `text`. The file exists until this process ends.
 std::string file_of(const char* text);
 CUmodule load_module();
 CUfunction function_of(CUmodule module, const char* name);
 CUcontext current_context();
 
-// The calls that the groups nothing_* leave out. The groups changes_* make them instead.
+// Returns the calls that the groups nothing_* leave out, and that the groups changes_* make instead.
 std::set<std::string> calls_that_change_the_state();
 
-// An enum's value that has no name, which a C program can pass.
+// Returns a value of an enum that has no enumerator, which a C program can pass.
 template <class Enum>
 Enum odd(int number) {
   Enum value;
@@ -126,11 +127,11 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 
 struct Outcome {
   std::vector<Line> lines;
-  std::set<std::string> succeeded, failed;  // the calls that its cases made
-  std::set<std::string> submitted;          // those of them that put a command into a stream
-  std::string end;                          // how the process ended, if not by a normal exit
+  std::set<std::string> succeeded, failed;  // the calls that the cases made
+  std::set<std::string> submitted;          // the calls that submitted a command to a stream
+  std::string end;                          // how the process ended if it did not exit normally
 };
-// Runs a group on the library at `path`; `environment` is set before it is loaded.
+// Runs a group on the library at `path`. `environment` is set before the library is loaded.
 Outcome run_group(const Group& group, const std::string& path,
                   const std::vector<std::pair<std::string, std::string>>& environment);
 

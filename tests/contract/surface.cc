@@ -1,4 +1,4 @@
-// Surface objects.
+// Cases for surface objects.
 #include "tests/contract/arrays.h"
 
 namespace contract {
@@ -96,7 +96,7 @@ GROUP(surface_number_twice, InContext) {
   show_guarded("cuSurfObjectDestroy again", [&] { return CU(cuSurfObjectDestroy)(object); });
 }
 
-// A texture's handle is no surface's.
+// The handle of a texture is not valid as a surface.
 GROUP(surface_number_of_a_texture, InContext) {
   const auto resource = surface(64, 16);
   const auto sampling = zeroed<CUDA_TEXTURE_DESC>();

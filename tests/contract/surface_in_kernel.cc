@@ -1,4 +1,4 @@
-// A kernel's reads and writes of surfaces, above all where the documentation is silent.
+// Cases for a kernel's reads and writes of surfaces, mainly where the documentation does not define the result.
 #include "tests/contract/kernel_textures.h"
 
 namespace contract {
@@ -7,7 +7,7 @@ namespace {
 constexpr unsigned stored = CUDA_ARRAY3D_SURFACE_LDST;
 const std::string read_back = "suld.b.1d.v4.b32.trap {%r20, %r21, %r22, %r23}, [%rd1, {0}];";
 
-// Four words in a row, 100 to 103.
+// Returns a surface of four words in a row, 100 to 103.
 unsigned long long four_words(CUarray_format format = CU_AD_FORMAT_UNSIGNED_INT32) {
   const unsigned words[] = {100, 101, 102, 103};
   return surface_of(array_of({.format = format, .width = 4, .flags = stored}, words));
@@ -88,7 +88,7 @@ GROUP(surface_queries, InContext) {
   }
 }
 
-// ---- what goes wrong: each is a group, because it ends the context
+// ---- faults: each case is a group of its own, because it ends the context
 
 GROUP(surface_fault_trap, InContext) { show_end("suld", "suld.b.1d.b32.trap {%r20}, [%rd1, {16}];", four_words(), {}); }
 GROUP(surface_fault_trap_of_a_store, InContext) {

@@ -1,11 +1,11 @@
-// Tensor maps. Their bytes depend on the driver, so the cases show valid arguments, and whether equal arguments make
-// equal bytes.
+// Cases for tensor maps. Their bytes depend on the driver, so the cases show which arguments are valid, and whether
+// equal arguments yield equal bytes.
 #include "tests/contract/suite.h"
 
 namespace contract {
 namespace {
 
-// A plain tensor of three dimensions; a case changes one parameter.
+// A plain tensor of three dimensions. A case changes one parameter.
 struct Tiled {
   CUtensorMap map;
   CUtensorMap* to = &map;
@@ -120,7 +120,7 @@ GROUP(tensor_maps_tiled_modes, InContext) {
   });
 }
 
-// Values of four and six bits, for GPUs newer than the H200.
+// Values of four and six bits, which only GPUs newer than the H200 support.
 GROUP(tensor_maps_packed, InContext) {
   const CUdeviceptr a = some_memory();
   for (const int type : {13, 14, 15}) {
@@ -140,7 +140,7 @@ GROUP(tensor_maps_packed, InContext) {
   }
 }
 
-// Addresses of each kind of memory.
+// Tensor maps with addresses of each kind of memory.
 GROUP(tensor_maps_addresses, InContext) {
   const CUdeviceptr a = some_memory();
   void* pinned = nullptr;
@@ -187,7 +187,7 @@ GROUP(tensor_maps_null, InContext) {
   });
 }
 
-// Four pictures of 32 by 16 pixels with 64 channels.
+// A tensor of four images of 32 by 16 pixels with 64 channels.
 struct Pixels {
   CUtensorMap map;
   CUdeviceptr address;

@@ -1,5 +1,6 @@
-// A kernel's reads of texels of each format, outside arrays, and through invalid handles. Coordinates are positions
-// here, since texel numbers in one dimension exist for linear memory only (texture_in_kernel.cc).
+// Cases for a kernel's reads of texels of each format, of texels outside arrays, and through invalid handles. These
+// cases use positions as coordinates, because one-dimensional reads by texel number exist only for linear memory
+// (texture_in_kernel.cc).
 #include "tests/contract/arrays.h"
 #include "tests/contract/kernel_textures.h"
 
@@ -21,7 +22,7 @@ const std::string numbered_across = words("tex.2d.v4.f32.s32", "{%r0, %r1}]");
 
 std::string bits(const char* what, float x) { return std::string(what) + " at " + std::to_string(x); }
 
-// The first texel of a row.
+// Shows the first texel of a row.
 void show_texel(const std::string& what, CUarray array, unsigned flags = 0) {
   show_words(what, along, texture_of(array, sampling_of(point, clamp, flags)), row_of(0.5F), 4);
 }
@@ -90,7 +91,8 @@ GROUP(texel_reads_borders, InContext) {
   ask("of sRGB", CU_AD_FORMAT_UNSIGNED_INT8, CU_TRSF_SRGB);
 }
 
-// Filtering at a border from above: which address mode decides, and whether layers do the same.
+// Linear filtering of one-dimensional textures with a border: shows which address mode decides, and whether layered
+// textures behave the same way.
 GROUP(texel_reads_lines, InContext) {
   const float texels[] = {10, 20, 10, 20};
   for (const auto& [first, second] : {std::pair{border, border}, {clamp, border}, {border, clamp}, {clamp, clamp}}) {
@@ -105,7 +107,7 @@ GROUP(texel_reads_lines, InContext) {
   }
 }
 
-// Texel numbers in two and more dimensions, outside the array.
+// Reads by texel number in two and more dimensions, outside the array.
 GROUP(texel_reads_numbered, InContext) {
   const float texels[] = {1, 2, 3, 4, 5, 6, 7, 8};
   const CUarray plane = array_of({.width = 2, .height = 2}, texels);
@@ -173,7 +175,7 @@ GROUP(texel_sizes, InContext) {
   ask("layered cube", 12, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED);
 }
 
-// Where a query fails that only references answer.
+// Shows where a query fails that only texture references support.
 GROUP(texel_questions_to_references, InContext) {
   const char text[] =
       ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 object)\n{\n"
@@ -187,7 +189,7 @@ GROUP(texel_questions_to_references, InContext) {
        loaded == CUDA_SUCCESS ? CU(cuModuleGetFunction)(&function, module, "k") : loaded);
 }
 
-// Reads through an empty table entry. Each may end the context.
+// Reads through an empty table entry. Each of these reads may end the context.
 GROUP(texel_reads_of_number_0, InContext) {
   show_words("by number", numbered, 0, row_of(0), 4);
   show_words("by place", along, 0, row_of(0.5F), 4);
@@ -221,7 +223,7 @@ GROUP(texel_stores_through_a_texture, InContext) {
 }
 GROUP(texel_stores_to_number_0, InContext) { show_end("trap", "suld.b.1d.b32.trap {%r20}, [%rd1, {0}];", 0, {}); }
 
-// The effect of copying a part of a texel.
+// Shows the effect of copying a part of a texel.
 GROUP(texel_parts_copied, InContext) {
   const unsigned texels[] = {0x11111111, 0x22222222, 0x33333333, 0x44444444};
   const CUarray array = array_of({.format = CU_AD_FORMAT_UNSIGNED_INT32, .width = 4}, texels);

@@ -1,4 +1,4 @@
-// Texture objects: valid resources, and queries.
+// Cases for texture objects: valid resources, and queries.
 #include "tests/contract/arrays.h"
 
 namespace contract {
@@ -341,7 +341,7 @@ GROUP(texture_views_of_parts, InContext) {
   show_layers(8, 0, 8);
 }
 
-// The handle outlives its resource; that no kernel uses it is the program's duty.
+// The handle outlives its resource. The program must ensure that no kernel uses it.
 GROUP(texture_after_its_array, InContext) {
   const CUarray array = make_array(described(64, 16));
   const auto resource = resource_of(array);
@@ -366,7 +366,7 @@ GROUP(texture_without_context, InContext) {
   show("cuTexObjectDestroy", CU(cuTexObjectDestroy)(object));
 }
 
-// Invalid handles. Each is last in its process, since a driver may use a handle as an index.
+// Invalid handles. Each group is the last in its process, since a driver may use a handle as an index.
 GROUP(texture_number_0, InContext) {
   auto found = zeroed<Sampling>();
   show_guarded("cuTexObjectDestroy 0", [] { return CU(cuTexObjectDestroy)(0); });

@@ -1,4 +1,5 @@
-// A kernel's reads of textures, above all where the documentation is silent. Floats are shown as bits.
+// Cases for a kernel's reads of textures, mainly where the documentation does not define the result. Floats are shown
+// as bits.
 #include <limits>
 
 #include "tests/contract/kernel_textures.h"
@@ -80,7 +81,7 @@ GROUP(texture_reads_points, InContext) {
   }
 }
 
-// Whether a coordinate is rounded before point sampling chooses its texel.
+// Shows whether a coordinate is rounded before point sampling selects its texel.
 GROUP(texture_reads_points_at_edges, InContext) {
   const unsigned long long plain = texture_of(row_of_four(), sampling_of(point, clamp));
   for (const int shift : {8, 9, 10, 12, 16, 20, 23}) {
@@ -100,7 +101,7 @@ GROUP(texture_reads_linear, InContext) {
   }
 }
 
-// The fraction's bits and rounding: between 0 and 256 the value equals the weight.
+// Shows the bits and the rounding of the filter weight: between texels of 0 and 256, the value equals the weight.
 GROUP(texture_reads_weights, InContext) {
   const float texels[] = {0, 256};
   const unsigned long long object = texture_of(array_of({.width = 2}, texels), sampling_of(linear, clamp));
@@ -291,7 +292,7 @@ GROUP(texture_queries, InContext) {
   }
 }
 
-// ---- what goes wrong: each is a group, because it ends the context
+// ---- faults: each case is a group of its own, because it ends the context
 
 GROUP(texture_fault_number_0, InContext) { show_end("tex", numbered, 0, {}); }
 GROUP(texture_fault_query_0, InContext) { show_end("txq", "txq.width.b32 %r20, [%rd1];", 0, {}); }
@@ -303,7 +304,8 @@ GROUP(texture_fault_destroyed, InContext) {
   show_end("tex", numbered, object, {});
 }
 GROUP(texture_fault_freed_memory, InContext) {
-  // The kernel's code takes the address of `small`; otherwise the simulated GPU would place it at the texture's.
+  // The kernel's module is placed at the freed address of `small`. Without that block, the simulated GPU would place
+  // the module at the address of the texture.
   CUdeviceptr small = 0, a = 0;
   CU(cuMemAlloc_v2)(&small, 64 << 10);
   CU(cuMemAlloc_v2)(&a, 64 << 20);

@@ -1,4 +1,5 @@
-// Texture and surface references. CUDA 12 removed them from its compilers; the driver still has their calls.
+// Cases for texture and surface references. CUDA 12 removed them from its compilers, but the driver still has their
+// calls.
 #include "tests/contract/arrays.h"
 
 namespace contract {
@@ -146,7 +147,7 @@ GROUP(texture_reference_no_address, InContext) {
   show_guarded("cuTexRefGetAddress null", [&] { return CU(cuTexRefGetAddress_v2)(nullptr, r); });
 }
 
-// The effect of invalid values on a setter.
+// Shows the effect of invalid values on the setters.
 GROUP(texture_references_odd, InContext) {
   const CUtexref r = make_reference();
   CUarray_format format{};
@@ -397,7 +398,7 @@ GROUP(texture_references_unbound_read, InContext) {
        CU(cuLaunchKernel)(function_of(module, "look"), 1, 1, 1, 8, 1, 1, 0, nullptr, parameters, nullptr));
 }
 
-// Last, since a driver may have ended the module's references.
+// This is the last group, since a driver may have destroyed the module's references.
 GROUP(texture_references_of_a_module_destroyed, InContext) {
   const CUmodule module = module_with_references();
   CUtexref picture = nullptr;
@@ -405,7 +406,7 @@ GROUP(texture_references_of_a_module_destroyed, InContext) {
   show_guarded("cuTexRefDestroy", [&] { return CU(cuTexRefDestroy)(picture); });
 }
 
-// Null references, which a driver may follow.
+// Calls with null references, which a driver may dereference.
 GROUP(texture_references_null, InContext) {
   CUarray_format format{};
   int channels = 0;

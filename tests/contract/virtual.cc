@@ -1,4 +1,4 @@
-// Virtual memory management: reserved addresses, memory objects, mappings and access rights.
+// Cases for virtual memory management: reserved addresses, memory objects, mappings and access rights.
 #include "tests/contract/suite.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ CUresult set_access(CUdeviceptr at, std::size_t size, CUmemAccess_flags flags) {
 constexpr auto nothing = CU_MEM_ACCESS_FLAGS_PROT_NONE, reading = CU_MEM_ACCESS_FLAGS_PROT_READ,
                writing = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-// Four MiB in two objects of two, readable and writable.
+// Returns the address of 4 MiB in two objects of 2 MiB, readable and writable.
 CUdeviceptr two_mappings(CUmemGenericAllocationHandle handles[2] = nullptr) {
   const CUdeviceptr a = reserve(4 * mib);
   for (const std::size_t i : {0, 1}) {
@@ -113,7 +113,7 @@ GROUP(virtual_reservations, InContext) {
   show("cuMemAddressReserve null", CU(cuMemAddressReserve)(nullptr, 2 * mib, 0, 0, 0));
 }
 
-// Addresses without a mapping.
+// Cases for addresses without a mapping.
 GROUP(virtual_reserved, InContext) {
   const CUdeviceptr a = reserve(4 * mib);
   CUdeviceptr start = 0;
@@ -250,7 +250,7 @@ GROUP(virtual_mappings, InContext) {
   show("cuMemRelease", CU(cuMemRelease)(one));
 }
 
-// Copies, fills and kernels see adjacent mappings as one.
+// Copies, fills and kernels treat adjacent mappings as one range.
 GROUP(virtual_copies, InContext) {
   const CUdeviceptr a = two_mappings();
   unsigned words[4] = {1, 2, 3, 4}, seen[4] = {};
@@ -312,7 +312,7 @@ GROUP(virtual_access, InContext) {
   show("cuMemGetAccess after", CU(cuMemGetAccess)(&flags, &there, a + 5));
   show("flags", static_cast<long long>(flags));
   show("a fill", CU(cuMemsetD8_v2)(a, 1, 6 * mib));
-  CU(cuCtxSynchronize)();  // it must not lose access while it runs
+  CU(cuCtxSynchronize)();  // the fill must not lose access while it runs
   show("cuMemSetAccess read", set_access(a, 2 * mib, reading));
   CU(cuMemGetAccess)(&flags, &there, a);
   show("flags", static_cast<long long>(flags));
@@ -322,7 +322,7 @@ GROUP(virtual_access, InContext) {
   show("the word", word);
   show("a copy from both", CU(cuMemcpyDtoD_v2)(a + 3 * mib, a + mib, mib));
   show("a fill of both", CU(cuMemsetD8_v2)(a + mib, 1, 2 * mib));
-  CU(cuCtxSynchronize)();  // nor may the copy
+  CU(cuCtxSynchronize)();  // the copy must not lose access while it runs
   show("cuMemSetAccess none", set_access(a, 2 * mib, nothing));
   CU(cuMemGetAccess)(&flags, &there, a);
   show("flags", static_cast<long long>(flags));
@@ -415,7 +415,7 @@ GROUP(virtual_without_context, Initialized) {
   show("cuMemAddressFree", CU(cuMemAddressFree)(a, 2 * mib));
 }
 
-// A kernel's access without the right ends the context.
+// A kernel's access without the required right ends the context.
 GROUP(virtual_kernel_writes_constant, InContext) {
   const CUdeviceptr a = two_mappings();
   const CUfunction function = function_of(load_module(), "store");
@@ -433,7 +433,7 @@ GROUP(virtual_kernel_without_access, InContext) {
   show("a kernel that writes", store(function, a, 3));
 }
 
-// Handles that no call returned may crash a driver.
+// Handles that no call has returned may crash a driver.
 GROUP(virtual_made_up_handles, Loaded) {
   static CUmemAllocationProp p{};
   const auto alone = [](const std::string& what, CUresult (*call)(CUmemGenericAllocationHandle)) {
