@@ -1,7 +1,8 @@
 // Exports the entry points of cuda.h that the simulated GPU does not serve, so that no program fails with an unresolved
 // symbol. Each of these functions returns NOT_SUPPORTED, and reports its first call if IVGPU_SIM_WARN is set.
-// cuGetProcAddress returns these functions as well, as in the guest library (docs/design/016-refusals-by-name.md): for
-// a missing name the runtime reports "requires newer driver".
+//
+// cuGetProcAddress returns these functions as well, as in the guest library (docs/design/016-refusals-by-name.md). If
+// it did not find a name, the runtime would report "requires newer driver".
 //
 // The definitions are weak, so that the definition of a served call replaces them. A section of their own identifies
 // them. This file must not include the declarations of cuda.h.

@@ -1,5 +1,5 @@
 // Scalar types of the handlers. The handlers are compiled once per instruction set, in a namespace of their own
-// (SIMGPU_ISA), so that the linker never uses a function for a newer processor on an older one.
+// (SIMGPU_ISA). Otherwise the linker could use a function for a newer processor on an older one.
 #pragma once
 
 #include <cstdint>

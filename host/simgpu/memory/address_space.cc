@@ -111,7 +111,8 @@ bool AddressSpace::Impl::charge(std::size_t size) {
   return true;
 }
 
-// Pages that lie wholly in a hole lose their contents and their memory. They stay mapped, as address_space.h explains.
+// Releases the contents and the memory of pages that lie wholly in a hole. The pages stay mapped, as address_space.h
+// explains.
 void AddressSpace::Impl::give_back(Address start, Address end) {
   const Address from = round_up(start, page);
   const Address to = end & ~(page - 1);

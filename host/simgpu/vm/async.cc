@@ -1,9 +1,13 @@
 // Barriers in shared memory (mbarrier) and asynchronous copies (cp.async). A copy completes within its instruction, so
 // no lane ever waits for a copy.
 //
-// An mbarrier is one 64-bit word: bits 0 to 19 hold the pending arrivals, bits 20 to 39 the expected arrivals of the
-// next phase, bits 40 to 61 the outstanding bytes plus 2^20, and bit 63 the parity of the phase. A cluster runs on one
-// thread, so no other thread writes the word at the same time. The token of an arrival is the word before the arrival.
+// An mbarrier is one 64-bit word:
+//   bits 0 to 19   pending arrivals
+//   bits 20 to 39  expected arrivals of the next phase
+//   bits 40 to 61  outstanding bytes plus 2^20
+//   bit 63         parity of the phase
+// A cluster runs on one thread, so no other thread writes the word at the same time. The token of an arrival is the
+// word before the arrival.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -165,7 +165,7 @@ const Ins* update(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// ---- 128 bits
+// ---- 128-bit atomics
 
 struct [[gnu::may_alias]] Wide {
   std::uint64_t low = 0, high = 0;
@@ -208,7 +208,7 @@ const Ins* update_wide(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// ---- many at once
+// ---- bulk reductions
 
 // Combines Ins::c bytes (a multiple of 16) of shared memory at b into the memory at a, element by element. Unless
 // flag_no_result is set, Ins::e is the mbarrier to notify.

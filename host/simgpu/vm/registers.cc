@@ -116,8 +116,8 @@ class Liveness {
     }
   }
 
-  // Extends the interval of each register to the begin of every block that it is live into, and to the end of every
-  // block that it is live out of.
+  // Extends the interval of a register to the beginning of each block where the register is live on entry, and to the
+  // end of each block where it is live on exit.
   void flow() {
     const std::size_t count = intervals_.size();
     if (blocks_.size() * count > max_bits) {

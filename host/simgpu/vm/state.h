@@ -64,7 +64,8 @@ struct Warp {
   std::uint32_t path_count = 0;
   std::array<Path, warp_size + 1> paths;  // disjoint and not empty; one entry more than lanes, for use during a split
   Frame root;
-  // For each lane, frames grow from the start of local memory; alloca allocates from its end down to this offset.
+  // For each lane, the lower end of its alloca memory, which grows down from the end of local memory. Frames grow up
+  // from the start.
   std::array<std::uint32_t, warp_size> stack_tops{};
   std::uint64_t turn = 0;
   std::uint32_t idle_slices = 0;  // consecutive slices at whose end the lanes were diverged and no path was waiting

@@ -15,9 +15,10 @@ namespace simgpu {
 
 struct Row {
   const char* name;
-  // One letter per operand. d and t are a destination and a source of the first type, D and T the same with twice the
-  // width. u and U are a source and a destination of 32 bits, p and P a source and a destination predicate. i is a
-  // constant, and k the carry flag, which the text of the instruction does not contain.
+  // One letter per operand:
+  // d, t: destination and source of the first type; D, T: the same with twice the width
+  // u, U: source and destination of 32 bits; p, P: source and destination predicate
+  // i: constant; k: carry flag, which is not an operand in the PTX text
   const char* signature;
   const char* types;  // allowed first types, separated by blanks
   const char* words;  // allowed words

@@ -25,8 +25,8 @@ F form_in(const Ins& ins) {
   return std::bit_cast<F>(ins.imm);
 }
 
-// tex and tld4. Operands: the object (64 bits); then, with 32 bits each and 0 if absent, three coordinates, the layer,
-// the level, two gradients of three components, and three offsets; then the results.
+// tex and tld4. Operands: the object (64 bits), three coordinates, the layer, the level, two gradients of three
+// components, three offsets, and the results. All except the object have 32 bits. Absent operands are 0.
 struct TextureForm {
   enum class Level : std::uint8_t { Base, Given, Gradient };
   enum class Result : std::uint8_t { Words, Halves, HalfPairs };

@@ -193,7 +193,8 @@ CUresult cuCtxSetFlags(unsigned flags) {
     const std::lock_guard device_lock(context.device.mutex);
     const std::lock_guard lock(context.mutex);
     context.flags = (context.flags & ~set) | (flags & set);
-    // The device's flags for its primary context keep their own scheduling policy.
+    // The flags of a primary context are also stored in the device, without their scheduling policy: the device keeps
+    // its own.
     if (context.is_primary) {
       unsigned& given = context.device.primary_flags;
       given = (given & ~of_device) | (flags & of_device);

@@ -2,8 +2,8 @@
 // primary context, including memory and modules. The simulation does not confine kernels to these multiprocessors, but
 // %smid reports only numbers of the green context.
 //
-// The CUcontext of a green context is a shared pointer to the primary context that is owned by the green context. The
-// owner of a thread's current context therefore shows whether the green or the primary context was made current.
+// The CUcontext of a green context is represented by a shared pointer that owns the green context and points to the
+// primary context. The owner of a thread's current context therefore shows whether the thread uses a green context.
 #pragma once
 
 #include "host/simgpu/api/objects.h"

@@ -54,25 +54,26 @@ bool is_captured(Driver& driver, Stream& stream);
 // Adds a node to the captured stream's graph. Edges from kernel nodes get the data `between`.
 CUresult capture_node(Driver& driver, Stream& stream, NodeWork work, const CUgraphEdgeData& between = {});
 
-// For commands that cannot become nodes: fails and invalidates the capture if the stream is captured, or if it is a
-// legacy stream that would wait for a captured stream.
+// For commands that cannot become nodes. If the stream is captured, fails and invalidates the capture. A legacy stream
+// that would wait for a captured stream has the same effect.
 CUresult refuse_in_capture(Driver& driver, Stream& stream);
 
 // For kernel launches: fails if the stream's capture is invalid. If a launch fails, the caller invalidates the capture.
 CUresult refuse_invalidated(Driver& driver, Stream& stream);
 void invalidate_capture(Driver& driver, Stream& stream);
 
-// Fails if a capture mode prohibits the call (`unsafe` in ring/api/driver.def). Call this function before every other
-// check.
+// Returns an error if a capture mode prohibits the call (`unsafe` in ring/api/driver.def). Call this function before
+// every other check.
 CUresult refuse_as_unsafe() noexcept;
-// Fails during a capture, for calls on a whole context (`whole_context` in ring/api/driver.def) or a green context.
+// For calls on a whole context (`whole_context` in ring/api/driver.def) or on a green context: returns an error if a
+// stream of that context is captured.
 CUresult refuse_in_capturing(Driver& driver, const Context& context, const GreenContext* green = nullptr);
-// Fails during a capture, for queries of a stream and waits for a stream.
+// For queries of a stream and waits for a stream: returns an error if the stream is captured.
 CUresult refuse_question(Driver& driver, Stream& stream);
-// Fails if the event belongs to a capture, for queries of an event and waits for an event.
+// For queries of an event and waits for an event: returns an error if the event belongs to a capture.
 CUresult refuse_event_question(Driver& driver, Event& event);
 
-// Fails if the event belongs to a capture, for a context that waits for an event.
+// For a context that waits for an event: returns an error if the event belongs to a capture.
 CUresult refuse_captured(Driver& driver, Event& event);
 
 CUresult capture_record(Driver& driver, Stream& stream, const std::shared_ptr<Event>& event, bool external);

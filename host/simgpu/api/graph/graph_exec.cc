@@ -58,7 +58,7 @@ bool can_be_launched_by_devices(const NodeWork& work) {
          std::holds_alternative<FillWork>(work) || std::holds_alternative<ChildWork>(work);
 }
 
-// Returns the first node that must not be in the body of a conditional node, or null.
+// Returns the first node of a type that the body of a conditional node must not contain; null if there is none.
 GraphNode* forbidden_in_body(const Graph& graph, bool in_body) {
   for (const std::shared_ptr<GraphNode>& node : graph.nodes) {
     const auto* child = std::get_if<ChildWork>(&node->work);

@@ -132,8 +132,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
   return described(stream, target_of(*c), source_of(*c), shape_of(*c), wait);
 }
 
-// The order of a copy between contexts: after its stream's work only, or after all earlier and before all later work of
-// the current context and of the contexts that the call names.
+// The order of a copy between contexts. Stream: after all earlier work of its stream. Contexts: after all earlier and
+// before all later work of the current context and of the contexts in the call.
 enum class InOrderWith { Stream, Contexts };
 
 using Contexts = std::vector<std::shared_ptr<Context>>;

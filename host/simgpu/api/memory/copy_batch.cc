@@ -28,7 +28,7 @@ Wait wait_of(CUmemcpySrcAccessOrder order) {
 
 bool is_hint(unsigned flags) { return (flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0; }
 
-// A copy of a batch, the condition for the call to return, and an error.
+// A copy of a batch, the condition under which the call may return, and the error if the copy is invalid.
 struct One {
   Copy copy;
   Wait wait = Wait::AsCudaSays;

@@ -24,8 +24,8 @@ CUresult fill(CUstream stream, CUdeviceptr to, std::size_t pitch, std::uint32_t 
 
 }  // namespace
 
-// Defines six calls for each width of the value: linear and by rows, and for both the legacy stream's, the per-thread
-// stream's and the asynchronous version.
+// Defines six calls for each width of the value. There are linear fills and fills of rows. Each has a synchronous
+// version for the legacy stream, a synchronous version for the per-thread stream (_ptds), and an asynchronous version.
 #define FILLS(bits, Value)                                                                                  \
   CUresult cuMemsetD##bits##_v2(CUdeviceptr to, Value value, std::size_t count) {                           \
     return fill(CU_STREAM_LEGACY, to, 0, value, sizeof value, count, 1, Wait::Always);                      \

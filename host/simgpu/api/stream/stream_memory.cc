@@ -40,8 +40,8 @@ bool satisfied(Word seen, Word value, unsigned comparison) {
   }
 }
 
-// Polls the word until the comparison holds or can never hold. After some rounds without pause, the pauses grow:
-// hundreds of streams that wait forever must not occupy a processor.
+// Polls the word until the comparison holds or can never hold. The first rounds have no pause. Afterwards the pauses
+// grow, so that hundreds of streams that wait forever do not occupy a processor.
 template <class Word>
 void wait_for_word(Driver& driver, const Context& context, CUdeviceptr address, Word value, unsigned comparison) {
   constexpr int eager_rounds = 200;

@@ -7,8 +7,8 @@
 namespace simgpu {
 namespace {
 
-// Stack bytes for functions that call themselves, that are called through an address, or that use alloca: the depth of
-// their stack is not known before they run.
+// Stack bytes for functions whose stack depth is unknown before they run: functions that call themselves, that are
+// called through an address, or that use alloca.
 constexpr std::uint32_t unknown_stack = 32768;
 
 class Kernels {

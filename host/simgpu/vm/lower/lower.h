@@ -84,7 +84,7 @@ class Lowering {
     }
   }
 
-  // ---- families
+  // ---- families of opcodes
   void generic();
   void by_row();  // fails as not supported if no row of the opcode table matches
   bool try_row(const Row& row);

@@ -147,7 +147,7 @@ void Lowering::add_bulk_operands(Handlers handlers, bool outwards) {
   if (outwards) ins(at).flags |= flag_no_result;
 }
 
-// ---- stores and reductions that an mbarrier hears of
+// ---- stores and reductions that complete at an mbarrier
 
 void Lowering::complete_bytes(const ptx::Operand& barrier, Space space, std::uint64_t bytes) {
   const Value address = generic_address(barrier, space);

@@ -54,7 +54,7 @@ std::array<Value, 2> Lowering::compared_pairs(Word word, Type type, std::size_t 
   return {low, compared_values(word, part, half_of(a, true), half_of(b, true))};
 }
 
-// Applies .and, .or or .xor with the third operand, if the instruction has one of them.
+// Combines `bits` with the third operand if the instruction has .and, .or or .xor.
 Value Lowering::combined(const Value& bits, std::size_t third) {
   for (const Word word : {Word::and_, Word::or_, Word::xor_}) {
     if (form_.has(word)) return emit_temp(0, table_.predicate(word), {bits, predicate(operand(third))});

@@ -152,7 +152,7 @@ void Lowering::nanosleep() {
   read(emit(sleep_handler()), Field::A, time);
 }
 
-// ---- between lanes --------------------------------------------------------------------------------------------------
+// ---- operations between lanes ---------------------------------------------------------------------------------------
 
 void Lowering::shfl() {
   control_ = true;

@@ -31,7 +31,7 @@ void Lowering::put_converted(const Value& value, Type type) {
   emit_to(target.reg, handlers, {value});
 }
 
-// Conversions between halves and other types, except f32 and f64, have an intermediate step: a double holds every half
+// Conversions between halves and other types, except f32 and f64, go through doubles. A double holds every half
 // exactly, and every integer that a half can represent.
 Value Lowering::through_double(const Value& value, Type from) {
   Form form;

@@ -164,7 +164,7 @@ void Lowering::transfer(const Transfer& transfer, Space space, bool loads) {
   add_registers(at, fragment);
 }
 
-// ---- tiles of 8 by 8
+// ---- ldmatrix, stmatrix, movmatrix
 
 void Lowering::ldmatrix() { tiles(true); }
 void Lowering::stmatrix() { tiles(false); }

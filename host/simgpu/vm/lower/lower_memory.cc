@@ -261,7 +261,7 @@ void Lowering::cache_line() {
   if (operand(1).kind != Kind::Integer || operand(1).value != line) fail("the size of a cache line is 128");
 }
 
-// ---- room on the stack
+// ---- alloca, stacksave, stackrestore
 
 unsigned Lowering::stack_word() const {
   if (form_.type() != Type::U32 && form_.type() != Type::U64) not_served();

@@ -1,5 +1,5 @@
-// PTX's tables of matrix fragments, expressed as sums of steps. All tables except one have the same scheme: four lanes
-// share a line (a row or column), eight lines are below each other, and further registers hold the rest of the matrix.
+// PTX's tables of matrix fragments, expressed as sums of steps. All tables except one have the same scheme. Four lanes
+// share a line (a row or column), and eight lines are below each other. Further registers hold the rest of the matrix.
 #include "host/simgpu/vm/matrix/matrix.h"
 
 #include <algorithm>

@@ -6,9 +6,9 @@ namespace simgpu::SIMGPU_ISA {
 namespace {
 
 // PTX does not define division by zero; here the quotient is all ones and the remainder is the dividend. 32-bit
-// quotients are computed in doubles, which vectorise. Truncation yields the exact result: a quotient that is not an
-// integer differs from the next integer by at least 1/b, and the rounding error is far smaller in every rounding mode.
-// Adding 1.5 * 2^52 moves the integer into the low bits.
+// quotients are computed in doubles, which vectorise, and then truncated. The result is exact: a quotient that is not
+// an integer is at least 1/b below the next integer, and the rounding error is far smaller. Adding 1.5 * 2^52 moves the
+// integer into the low bits.
 constexpr f64 integer_shift = 6755399441055744.0;
 
 template <class D>

@@ -216,7 +216,7 @@ Handlers widen_to(ptx::Type to) {
   return to == ptx::Type::F64 ? both<Widen<F, f64>>() : Handlers{};
 }
 
-// ---- floats of eight bits, in pairs, and of nineteen ----------------------------------------------------------------
+// ---- pairs of 8-bit floats, and tf32 --------------------------------------------------------------------------------
 
 // `infinity` is the code of infinity, or of NaN if the format has no infinity. Larger values become `largest`, the
 // largest finite number.

@@ -1,6 +1,6 @@
 // The loops over 32 lanes for all handlers in ops/. They are compiled once per instruction set, in a namespace of their
-// own (SIMGPU_ISA), so that the linker never uses a function for a newer processor on an older one. For the same reason
-// this file uses no standard templates that the compiler may emit out of line.
+// own (SIMGPU_ISA). Otherwise the linker could use a function for a newer processor on an older one. For the same
+// reason this file uses no standard templates that the compiler may emit out of line.
 #pragma once
 
 #include <cstdint>
