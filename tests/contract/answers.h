@@ -1,5 +1,5 @@
-// Answers as text: the answers of a run, the answers of NVIDIA's driver (the golden data), and the expectations, which
-// list where a backend may differ and why. Formats:
+// Three kinds of answers as text: the answers of a run, the golden answers of NVIDIA's driver, and the expectations. An
+// expectation states where and why a backend may differ from the golden answer. Formats:
 //
 // answers          # group                  expectations  group: case | backend | answer | reason
 //                  case: ANSWER                           group: *    | backend | -      | reason

@@ -194,7 +194,7 @@ GROUP(null_stream_beside_a_non_blocking_capture, InContext) {
   ask_beside(calls_on_the_null_stream, CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_NON_BLOCKING, by_this_thread);
 }
 
-// ---- the thread's mode ---------------------------------------------------------------------------------------------
+// ---- the capture mode of a thread ----------------------------------------------------------------------------------
 
 GROUP(capture_mode_of_a_thread, InContext) {
   GraphWork work;

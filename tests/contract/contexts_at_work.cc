@@ -1,5 +1,5 @@
-// Cases for created contexts next to the primary context and next to contexts of other threads, for contexts that end
-// while work is running, and for contexts after a fault.
+// Cases for created contexts that exist together with the primary context or with contexts of other threads, that end
+// while work is running, or that have failed.
 #include "tests/contract/contexts.h"
 
 #include <thread>
@@ -83,7 +83,7 @@ GROUP(created_is_no_primary, Initialized) {
   show_flag("the created one is current", current_context() == a);
 }
 
-// ---- threads, work, faults, many contexts ----------------------------------------------------------------------------
+// ---- threads, work, faults ----------------------------------------------------------------------------------------
 
 GROUP(contexts_of_two_threads, Initialized) {
   const CUcontext a = make_context();

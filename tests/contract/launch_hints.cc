@@ -88,7 +88,7 @@ void show_events(CUlaunchAttributeID tag, const std::string& name, CUfunction em
   CUevent plain = nullptr, timing = nullptr;
   CU(cuEventCreate)(&plain, CU_EVENT_DISABLE_TIMING);
   CU(cuEventCreate)(&timing, CU_EVENT_DEFAULT);
-  // In both kinds of attribute, the value begins with the event and its flags.
+  // The values of both attributes begin with the event and its flags, so one member serves both.
   auto& value = launch.attribute.value.launchCompletionEvent;
   value.event = plain;
   show(name, launch(empty));

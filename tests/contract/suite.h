@@ -99,8 +99,8 @@ void in_a_child(const std::function<void()>& cases);
 // ---- shared objects ------------------------------------------------------------------------------------------------
 
 constexpr CUdevice device = 0;
-// A PTX text with the kernels empty, store(u64 out, u32 value), bounded (at most 64 threads), exact (32 by 2 threads)
-// and stop (a trap); with the global variable `answer`, and the constant `fixed`.
+// The PTX text for the suite's kernels: empty, store(u64 out, u32 value), bounded (at most 64 threads), exact (32 by 2
+// threads) and stop (a trap). The text also defines the global variable `answer` and the constant `fixed`.
 extern const char ptx[];
 
 // Returns the path of a file that contains `text`. The file exists until this process ends.
@@ -123,7 +123,7 @@ Enum odd(int number) {
 
 inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdeviceptr>(host); }
 
-// ---- running -------------------------------------------------------------------------------------------------------
+// ---- running groups ------------------------------------------------------------------------------------------------
 
 struct Outcome {
   std::vector<Line> lines;

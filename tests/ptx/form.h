@@ -185,7 +185,7 @@ std::vector<Row> rows_of() {
   return rows;
 }
 
-// ---- rows of the table
+// ---- functions that add forms
 
 // Adds a form with the given text. `reference` is a function R(A...) that computes the expected result from the inputs.
 template <class R, class... A, class F>

@@ -137,7 +137,7 @@ void float_to(Forms& forms) {
   integer_to_float<To, s64>(forms);
 }
 
-// ---- between floats
+// ---- conversions between floats
 
 Bits clamped(Bits bits, const Format& format) {
   const Bits one = static_cast<Bits>(format.most) << format.fraction();

@@ -195,7 +195,7 @@ void pairs(Forms& forms, const Mode& mode) {
   }
 }
 
-// Each instruction uses its own rounding mode and flushing, whatever the previous instruction used.
+// Each instruction uses its own rounding mode and flushing, independent of the previous instruction's.
 void mode_changes(Forms& forms) {
   const auto sum = [](Round round, bool ftz) {
     return modified<f32>({ftz, false}, [=](Bits a, Bits b) { return add(a, b, single, round); });

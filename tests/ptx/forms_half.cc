@@ -224,7 +224,7 @@ void compared(Forms& forms, const Comparison& comparison) {
   }
 }
 
-// ---- with an error bound
+// ---- functions with an error bound
 
 template <class T>
 void approximate(Forms& forms, const std::string& opcode, long double (*f)(long double), long double bound, bool ftz,

@@ -220,7 +220,7 @@ Reference reference_of(const Case& test) {
   };
 }
 
-// ---- text
+// ---- the PTX text
 
 std::string list(const char* name, unsigned first, unsigned count) {
   std::string text = "{";

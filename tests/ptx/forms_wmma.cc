@@ -109,7 +109,7 @@ Bits sum_at(const Case& test, const Row* rows, int row, int column) {
   return dot(test.rule, left, right, before);
 }
 
-// ---- text
+// ---- the PTX text
 
 constexpr const char* prologue = R"({
 .reg .b32 %m<16>; .reg .b32 %ga<8>; .reg .b32 %gb<8>; .reg .b32 %gc<8>; .reg .b32 %gd<8>;

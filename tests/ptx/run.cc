@@ -59,8 +59,8 @@ std::string store_lines(const std::string& type, char name, std::size_t offset) 
   return "mov.b32 %narrow, " + source + ";\ncvt.u64.u32 %wide, %narrow;\nst.global.b64 " + place;
 }
 
-// Puts the text into both sides of a branch, because the simulated GPU has two handlers for an instruction: one for a
-// whole warp, one for a part of a warp.
+// Puts the text into both sides of a branch. The simulated GPU has two handlers for an instruction, one for a whole
+// warp and one for a part of a warp, and this form tests the latter.
 std::string diverging(const std::string& text) {
   return "and.b32 %u, %thread, 33; setp.eq.u32 %odd, %u, 33;\n@%odd bra ODD;\n" + text + "\nbra JOIN;\nODD:\n" + text +
          "\nJOIN:\n";

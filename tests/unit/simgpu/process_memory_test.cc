@@ -1,5 +1,4 @@
-// Tests which memory the simulated GPU treats as a file mapping: memory in a tmpfs must not count, whatever its mount
-// point.
+// Tests which memory the simulated GPU treats as a file mapping. Memory in a tmpfs must not count, at any mount point.
 #include "host/simgpu/api/memory/process_memory.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// Tests invalid uses of stack memory that a thread allocates at run time, and 128-bit words that many threads update at
-// once. tests/ptx/ tests the results of these instructions.
+// Tests invalid uses of stack memory that a thread allocates at run time. Also tests 128-bit words that many threads
+// update at once. tests/ptx/ tests valid uses.
 #include "tests/unit/simgpu/fixture.h"
 
 namespace simgpu {

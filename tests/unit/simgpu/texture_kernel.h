@@ -20,9 +20,12 @@ Row row_of(T... values) {
   return {word(values)...};
 }
 
-// The text of the instruction may use the object in %rd1; the words of the thread's row as bits in %r0 to %r11 and as
-// floats in %f0 to %f11; and the row's first words, in pairs, in %rd10 and %rd11. The text writes %r20 to %r27, or %h0
-// to %h3, which are stored after %r20 to %r27.
+// The text of the instruction may read these registers:
+//   %rd1            the object
+//   %r0 to %r11     the words of the thread's row, as bits
+//   %f0 to %f11     the words of the thread's row, as floats
+//   %rd10, %rd11    the first four words of the row, in pairs
+// The results are %r20 to %r27. The text may use %h0 to %h7 for 16-bit values.
 class TextureKernel : public Device {
  protected:
   TextureTable& table() { return space.textures(); }
