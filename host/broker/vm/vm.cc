@@ -29,16 +29,14 @@ constexpr auto last_beats = milliseconds(100);
 
 Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
        ScrubQueue& scrub_queue)
-    : loop_(loop),
-      options_(options),
-      program_(program),
+    : context_{loop, options, program},
       traces_(traces),
       scrub_queue_(scrub_queue),
       store_(program.store, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
       answers_(answers_per_second, answers_at_once, Clock::now()) {
-  if (program.scheduler != nullptr) scheduled_as_ = program.scheduler->add_vm(share_of(options_));
+  if (program.scheduler != nullptr) context_.scheduled_as = program.scheduler->add_vm(share_of(context_.options));
 }
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
@@ -52,13 +50,15 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 }
 
 bool Vm::make_group(std::string& error) {
-  if (program_.groups == nullptr || !program_.groups->missing().empty()) return true;
-  group_ = program_.groups->make(options_.name, limits(), error);
+  if (context_.program.groups == nullptr || !context_.program.groups->missing().empty()) return true;
+  group_ = context_.program.groups->make(context_.options.name, limits(), error);
   return group_ != nullptr;
 }
 
 GroupLimits Vm::limits() const {
-  return {.memory_bytes = options_.memory_max, .pids = options_.pids_max, .cpu_thousandths = options_.cpu_max};
+  return {.memory_bytes = context_.options.memory_max,
+          .pids = context_.options.pids_max,
+          .cpu_thousandths = context_.options.cpu_max};
 }
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
@@ -66,41 +66,42 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   count_memory();
   const std::unique_ptr<SavedVm> saved = find_saved();
   if (!saved && !make_region(error)) return false;
-  log_ = std::make_unique<SessionLog>(options_.name, *region_, slots_.size());
+  log_ = std::make_unique<SessionLog>(context_.options.name, *region_, slots_.size());
   const auto scrubber = [this](std::vector<Region::Range> ranges, const std::string& what) {
-    return std::make_unique<PageScrubber>(scrub_queue_, *region_, std::move(ranges), options_.name + ": " + what);
+    return std::make_unique<PageScrubber>(scrub_queue_, *region_, std::move(ranges),
+                                          context_.options.name + ": " + what);
   };
   rest_scrubber_ = scrubber(region_->rest(), "what belongs to no slot");
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
     slots_[k].scrubber = scrubber({region_->slot_range(k)}, fmt::format("slot {}", k));
-  transport_ = make_transport(loop_, *region_, options_, broker, kept_transport(saved.get()),
+  transport_ = make_transport(context_.loop, *region_, context_.options, broker, kept_transport(saved.get()),
                               {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
                                [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); },
                                [this](auto slot, auto channel) { save_channel(slot, channel); }},
                               error);
   if (!transport_) return false;
-  spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
-               transport_->knows_peers()      ? ""
-               : options_.transport == "pmem" ? ", for a pmem device whose memory is "
-                                              : ", for an ivshmem-plain device whose memory is ",
+  spdlog::info("{}: {} slots of {} MiB{}{}", context_.options.name, slots_.size(), region_->slot_bytes() >> 20,
+               transport_->knows_peers()              ? ""
+               : context_.options.transport == "pmem" ? ", for a pmem device whose memory is "
+                                                      : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
   if (!join_mps(saved != nullptr, error)) return false;
   if (saved) go_on_with(*saved);
-  if (options_.jail_ioctls == "any" && options_.jail != "off")
+  if (context_.options.jail_ioctls == "any" && context_.options.jail != "off")
     spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
-                 options_.name);
+                 context_.options.name);
   return true;
 }
 
 Vm::~Vm() {
   for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_, &gpu_timer_, &question_timer_})
-    loop_.forget(*id);
-  if (program_.facts != nullptr) program_.facts->forget(facts_asked_);
+    context_.loop.forget(*id);
+  if (context_.program.facts != nullptr) context_.program.facts->forget(facts_asked_);
   for (Slot& slot : slots_)
-    for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
+    for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) context_.loop.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
   for (Slot& slot : slots_) slot.schedule.reset();
-  if (program_.scheduler != nullptr) program_.scheduler->remove_vm(scheduled_as_);
+  if (context_.program.scheduler != nullptr) context_.program.scheduler->remove_vm(context_.scheduled_as);
   store_.forget_all();
 }
 
@@ -115,20 +116,20 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
   transport_->stop_admitting();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
-    loop_.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
+    context_.loop.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
     rest_scrubber_.reset();
     for (Slot& slot : slots_) slot.scrubber->stop();
     last_scrubber_ = std::make_unique<PageScrubber>(scrub_queue_, *region_, region_->memory().everything(),
-                                                    options_.name + ": its memory");
+                                                    context_.options.name + ": its memory");
     last_scrubber_->start(removed);
   });
 }
 
 void Vm::end_all(Clock::duration patience, std::function<void()> done) {
-  stopping_ = true;
+  context_.stopping = true;
   stopped_ = std::move(done);
   for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_})
-    loop_.forget(*id);
+    context_.loop.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
@@ -136,23 +137,24 @@ void Vm::end_all(Clock::duration patience, std::function<void()> done) {
     any = true;
     slot.worker->end(patience);
   }
-  if (!any) stop_timer_ = loop_.after(Clock::duration::zero(), [this] { stopped_(); });
+  if (!any) stop_timer_ = context_.loop.after(Clock::duration::zero(), [this] { stopped_(); });
 }
 
 bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error) {
-  const bool other_pace =
-      options.starts_per_second != options_.starts_per_second || options.start_burst != options_.start_burst;
-  options_ = options;
-  program_ = program;
+  const bool other_pace = options.starts_per_second != context_.options.starts_per_second ||
+                          options.start_burst != context_.options.start_burst;
+  context_.options = options;
+  context_.program = program;
   presence_ = {};  // the GPUs may have changed
   found_gpus_.clear();
   if (other_pace)
-    starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
-                          Clock::now());
-  if (program_.scheduler != nullptr) program_.scheduler->change_vm(scheduled_as_, share_of(options_));
-  transport_->bound_connections(static_cast<std::size_t>(options_.connections));
-  if (memory_) memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
-  const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);
+    starts_ = TokenBucket(static_cast<double>(context_.options.starts_per_second),
+                          static_cast<double>(context_.options.start_burst), Clock::now());
+  if (context_.program.scheduler != nullptr)
+    context_.program.scheduler->change_vm(context_.scheduled_as, share_of(context_.options));
+  transport_->bound_connections(static_cast<std::size_t>(context_.options.connections));
+  if (memory_) memory_->bound(static_cast<std::uint64_t>(context_.options.gpu_memory), context_.program.gpus);
+  const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(context_.options.spare), demand_);
   end_starting(keep - std::min(keep, count(SlotState::Ready)));
   end_unclaimed(keep);
   refill();
@@ -185,7 +187,7 @@ void Vm::look_at(std::uint32_t k) {
     case Step::Claimed:
       slot.known = slot.known.with(SlotState::Claimed);
       session_begins(k);
-      spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
+      spdlog::debug("{}: slot {} is claimed by peer {}", context_.options.name, k, region_->owner(k).peer);
       break;
     case Step::Released:
       if (slot.known.state == SlotState::Ready) session_begins(k);  // claimed and released between two looks
@@ -299,7 +301,7 @@ std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     if ((slot && *slot != k) || slots_[k].known.state != SlotState::Claimed || !slots_[k].worker) continue;
     log_->set_reason(k, "`ivgpu end` asked for it");
-    slots_[k].worker->end(end_patience);
+    slots_[k].worker->end(VmContext::end_patience);
     ++ended;
   }
   return ended;
@@ -327,7 +329,7 @@ bool Vm::move(std::uint32_t k, SlotState to) {
 
 void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
   if (const auto more = put_backs_.admit()) {
-    spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back{}", options_.name, k, seen,
+    spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back{}", context_.options.name, k, seen,
                  slots_[k].known.word(), *more);
   }
   region_->entry(k)[&ring::SlotEntry::state].compare_exchange(seen, slots_[k].known.word(), std::memory_order_acq_rel);
@@ -340,7 +342,7 @@ void Vm::release(std::uint32_t k) {
   save(k);
   if (ring::wrong(ring::Mutant::worker_kept) && region_->pinned(k)) return;
   if (slot.worker) {
-    slot.worker->end(end_patience);
+    slot.worker->end(VmContext::end_patience);
   } else {
     start_emptying(k);
   }
@@ -349,11 +351,11 @@ void Vm::release(std::uint32_t k) {
 // Precondition: the slot has no worker any more.
 void Vm::start_emptying(std::uint32_t k) {
   Slot& slot = slots_[k];
-  loop_.forget(slot.empty_timer);
+  context_.loop.forget(slot.empty_timer);
   slot.still_pinned = slot.known.state == SlotState::Released && region_->pinned(k);
   if (ring::wrong(ring::Mutant::pins_unseen)) slot.still_pinned = false;
   if (slot.still_pinned)
-    return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", options_.name, k);
+    return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", context_.options.name, k);
   slot.scrubber->start([this, k] {
     if (may_be_emptied(k)) make_empty(k);
   });
@@ -373,7 +375,7 @@ void Vm::make_empty(std::uint32_t k) {
   if (!move(k, SlotState::Empty)) {
     look_at(k);
     if (may_be_emptied(k)) {  // the word was put back; a guest that does this often waits longer
-      slots_[k].empty_timer = loop_.after(milliseconds(10), [this, k] {
+      slots_[k].empty_timer = context_.loop.after(milliseconds(10), [this, k] {
         slots_[k].empty_timer = 0;
         start_emptying(k);
       });
@@ -392,11 +394,11 @@ void Vm::beat() { region_->header()[&ring::RegionHeader::heartbeat].store(++hear
 // before or wrote garbage. It also checks Dead slots, whose owners may have died as well.
 void Vm::beat_while_held() {
   const auto held = [](const Slot& s) { return s.known.held(); };
-  if (std::none_of(slots_.begin(), slots_.end(), held)) return loop_.forget(beat_timer_);
+  if (std::none_of(slots_.begin(), slots_.end(), held)) return context_.loop.forget(beat_timer_);
   if (beat_timer_ != 0) return;
-  beat_timer_ = loop_.after(stopping_ ? last_beats : milliseconds(ring::heartbeat_ms), [this] {
+  beat_timer_ = context_.loop.after(context_.stopping ? last_beats : milliseconds(ring::heartbeat_ms), [this] {
     beat_timer_ = 0;
-    if (!stopping_) return look();
+    if (!context_.stopping) return look();
     beat();
     beat_while_held();
   });

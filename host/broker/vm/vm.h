@@ -44,11 +44,11 @@
 #include "host/broker/region/region.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/session_log.h"
+#include "host/broker/vm/vm_context.h"
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
-#include "host/broker/worker/worker_program.h"
 #include "host/broker/worker/worker_schedule.h"
 
 namespace host::broker {
@@ -75,8 +75,8 @@ class Vm {
   // replaced by workers with the new values. False if the control group refuses, and `error` is the reason.
   bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
 
-  const VmOptions& options() const { return options_; }
-  const VmGpus& gpus() const { return program_.gpus; }
+  const VmOptions& options() const { return context_.options; }
+  const VmGpus& gpus() const { return context_.program.gpus; }
   // True if its region's memory is gone, so that it can only be removed.
   bool is_lost() const { return region_->is_lost(); }
   // True if the next broker can adopt its sessions.
@@ -87,12 +87,9 @@ class Vm {
   std::size_t sessions() const;
   VmStatus status() const;
   // Its number in the scheduler of GPU time.
-  scheduler::Scheduler::Vm scheduled_as() const { return scheduled_as_; }
+  scheduler::Scheduler::Vm scheduled_as() const { return context_.scheduled_as; }
 
  private:
-  // A busy client of a sharing daemon must exit by itself: a kill would end the other clients.
-  static constexpr auto end_patience = std::chrono::seconds(2);
-
   // Answers to its guests' questions about GPUs.
   static constexpr double answers_per_second = 200, answers_at_once = 50;
 
@@ -217,9 +214,7 @@ class Vm {
   void beat_while_held();
   std::uint32_t count(ring::SlotState state) const;
 
-  EventLoop& loop_;
-  VmOptions options_;
-  WorkerProgram program_;
+  VmContext context_;
   TraceServer& traces_;
   ScrubQueue& scrub_queue_;
   const VmStore store_;               // empty: its sessions end with the broker
@@ -235,7 +230,6 @@ class Vm {
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
-  scheduler::Scheduler::Vm scheduled_as_ = 0;  // its number in the scheduler; 0: not scheduled
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
@@ -253,7 +247,6 @@ class Vm {
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0,
                 question_timer_ = 0;
   std::function<void()> warm_, stopped_;
-  bool stopping_ = false;
   bool adopted_ = false;  // an earlier broker's sessions were adopted
   bool no_proxy_reported_ = false;
   bool no_memory_reported_ = false;  // since memory was last available

@@ -15,7 +15,7 @@ constexpr auto shortest_between_restarts = std::chrono::seconds(5),
 }  // namespace
 
 void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported) {
-  if (presence_.heard(program_.gpus, reported)) {
+  if (presence_.heard(context_.program.gpus, reported)) {
     report_gpus(reported);
     between_restarts_ = shortest_between_restarts;
   }
@@ -23,7 +23,7 @@ void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported) {
   slots_[k].lacks_gpus = lacks;
   end_unclaimed_where([&](std::uint32_t other) { return other != k && slots_[other].lacks_gpus != lacks; });
   if (!lacks || gpu_timer_ != 0) return;
-  gpu_timer_ = loop_.after(between_restarts_, [this] {
+  gpu_timer_ = context_.loop.after(between_restarts_, [this] {
     gpu_timer_ = 0;
     between_restarts_ = std::min<Clock::duration>(2 * between_restarts_, longest_between_restarts);
     end_unclaimed_where([this](std::uint32_t other) { return slots_[other].lacks_gpus; });
@@ -31,12 +31,13 @@ void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported) {
 }
 
 void Vm::report_gpus(const worker::ReadyMessage& reported) const {
-  if (presence_.missing().empty()) return spdlog::info("{}: its workers find all its GPUs again", options_.name);
+  if (presence_.missing().empty())
+    return spdlog::info("{}: its workers find all its GPUs again", context_.options.name);
   const std::string answer = reported.init != 0 ? fmt::format(" (cuInit gave {})", reported.init) : "";
   spdlog::error(
       "{}: its workers do not find {}{}: programs that start now find what is left, as CUDA shows it, or get CUDA's "
       "error, until that is mended; the kernel's log may say why (dmesg | grep NVRM)",
-      options_.name, fmt::join(presence_.missing(), ", "), answer);
+      context_.options.name, fmt::join(presence_.missing(), ", "), answer);
 }
 
 }  // namespace host::broker

@@ -10,9 +10,9 @@ namespace host::broker {
 using ring::SlotState;
 
 void Vm::count_memory() {
-  if (program_.accounts == nullptr) return;
+  if (context_.program.accounts == nullptr) return;
   memory_ = std::make_unique<MemoryReservations>(
-      *program_.accounts, slots_.size(),
+      *context_.program.accounts, slots_.size(),
       MemoryReservations::Acts{
           // The record has a grant before the worker learns of it.
           .send = [this](std::uint32_t k,
@@ -26,17 +26,17 @@ void Vm::count_memory() {
           .is_spare = [this](std::uint32_t k) { return slots_[k].known.state == SlotState::Ready; },
           .wake =
               [this](Clock::duration delay) {
-                loop_.forget(memory_timer_);
-                memory_timer_ = loop_.after(delay, [this] {
+                context_.loop.forget(memory_timer_);
+                memory_timer_ = context_.loop.after(delay, [this] {
                   memory_timer_ = 0;
                   memory_->round_over();
                 });
               },
           .more_headroom =
               [this] {
-                if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
+                if (!context_.stopping && refill_timer_ == 0) refill_after(Clock::duration::zero());
               }});
-  memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
+  memory_->bound(static_cast<std::uint64_t>(context_.options.gpu_memory), context_.program.gpus);
 }
 
 // A VM whose quota is used up starts no spare worker. If a program waits for a worker, the other workers are asked for
@@ -48,7 +48,7 @@ bool Vm::has_memory_for_another() {
   }
   if (demand_ == 0 || std::exchange(no_memory_reported_, true)) return false;
   if (const auto more = no_memory_.admit())
-    spdlog::warn("{}: a program waits for a worker, and gpu_memory has no room for one: {}{}", options_.name,
+    spdlog::warn("{}: a program waits for a worker, and gpu_memory has no room for one: {}{}", context_.options.name,
                  memory_->why_not(), *more);
   return false;
 }
@@ -56,7 +56,7 @@ bool Vm::has_memory_for_another() {
 std::vector<std::string> Vm::memory_arguments() const {
   if (!memory_) return {};
   return {"--lender",        "broker",
-          "--gpu-memory",    std::to_string(options_.gpu_memory),
+          "--gpu-memory",    std::to_string(context_.options.gpu_memory),
           "--context-bytes", std::to_string(memory_->context_bytes())};
 }
 

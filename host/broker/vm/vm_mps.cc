@@ -13,24 +13,26 @@ namespace host::broker {
 using ring::SlotState;
 
 bool Vm::join_mps(bool goes_on, std::string& error) {
-  if (program_.mps == nullptr) return true;
+  if (context_.program.mps == nullptr) return true;
   // The start checked the file for this, but a reload whose policy waits for a restart did not.
-  if (program_.gpus.list.size() != 1 || program_.gpus.list.front().uuid.empty()) {
+  if (context_.program.gpus.list.size() != 1 || context_.program.gpus.list.front().uuid.empty()) {
     error = "policy = \"mps\": a VM has one GPU whose UUID is known; name one by gpus";
     return false;
   }
-  const Mps::User user{static_cast<uid_t>(options_.worker_uid), static_cast<gid_t>(options_.worker_gid)};
-  mps_ = program_.mps->join({program_.gpus.list.front().uuid, options_.name, user, goes_on},
-                            {.ready =
-                                 [this] {
-                                   if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
-                                 },
-                             .failed = [this] { report_warm(); },
-                             .lost = [this](const std::string& why) { on_mps_lost(why); },
-                             .end_sessions = [this] { end_lost_sessions(); },
-                             .has_sessions = [this] { return sessions() > 0; },
-                             .fault = [this] { return reported_fault(); }},
-                            error);
+  const Mps::User user{static_cast<uid_t>(context_.options.worker_uid),
+                       static_cast<gid_t>(context_.options.worker_gid)};
+  mps_ = context_.program.mps->join({context_.program.gpus.list.front().uuid, context_.options.name, user, goes_on},
+                                    {.ready =
+                                         [this] {
+                                           if (!context_.stopping && refill_timer_ == 0)
+                                             refill_after(Clock::duration::zero());
+                                         },
+                                     .failed = [this] { report_warm(); },
+                                     .lost = [this](const std::string& why) { on_mps_lost(why); },
+                                     .end_sessions = [this] { end_lost_sessions(); },
+                                     .has_sessions = [this] { return sessions() > 0; },
+                                     .fault = [this] { return reported_fault(); }},
+                                    error);
   return mps_ != nullptr;
 }
 
@@ -64,15 +66,15 @@ void Vm::report_proxy(const Slot& slot) {
   spdlog::warn(
       "{}: a program's own context (cuCtxCreate) fails with CUDA_ERROR_MPS_CONNECTION_FAILED: this kernel does not let "
       "ivgpud answer the connect() of a jailed worker, as Linux 5.9 and later do; primary contexts work",
-      options_.name);
+      context_.options.name);
 }
 
 // A session's program gets the driver's own error from its next call. Spare workers are lost as well, which no program
 // would notice before it claims one.
 void Vm::on_mps_lost(const std::string& why) {
-  if (stopping_) return;
+  if (context_.stopping) return;
   spdlog::warn("{}: {}; {} session(s) get the driver's error and end within {} s, and fresh workers start after them",
-               options_.name, why, sessions(), MpsRegistration::grace.count());
+               context_.options.name, why, sessions(), MpsRegistration::grace.count());
   end_starting(0);
   end_unclaimed(0);
 }
@@ -82,7 +84,7 @@ void Vm::end_lost_sessions() {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     if (!slots_[k].worker) continue;
     log_->set_reason(k, "MPS has lost all clients of its GPU");
-    slots_[k].worker->end(end_patience);
+    slots_[k].worker->end(VmContext::end_patience);
   }
 }
 
@@ -90,7 +92,7 @@ std::string Vm::reported_fault() const {
   for (std::size_t k = 0; k < slots_.size(); ++k) {
     if (!slots_[k].worker || !slots_[k].known.held()) continue;
     if (const std::uint32_t fault = slots_[k].telemetry->fault(); fault != 0)
-      return fmt::format("session {} of VM {} has had CUDA's error {}", k, options_.name, fault);
+      return fmt::format("session {} of VM {} has had CUDA's error {}", k, context_.options.name, fault);
   }
   return "";
 }
@@ -100,7 +102,7 @@ void Vm::leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit
   // The exit status of an earlier broker's worker is unknown, so it may have been a signal.
   const bool may_be_signal =
       exit.end == WorkerProcess::End::Signal || (exit.end == WorkerProcess::End::OtherCode && !exit.is_known);
-  if (may_be_signal && before.state == SlotState::Claimed && !stopping_) mps_->crashed(exit.how);
+  if (may_be_signal && before.state == SlotState::Claimed && !context_.stopping) mps_->crashed(exit.how);
 }
 
 }  // namespace host::broker

@@ -26,14 +26,14 @@ std::string long_address(const std::string& pci) { return pci.size() == 12 ? "00
 // The GPUs that its workers find, by their ordinals. If the file names none, the environment may hide GPUs from
 // workers; that is unknown until one has started.
 const std::vector<Gpu>& Vm::gpus_of_guests() const {
-  return program_.gpus.all && !found_gpus_.empty() ? found_gpus_ : program_.gpus.list;
+  return context_.program.gpus.all && !found_gpus_.empty() ? found_gpus_ : context_.program.gpus.list;
 }
 
 // A worker's report counts only for GPUs of this host. It may include a GPU whose UUID the kernel did not know when the
 // broker started.
 void Vm::learn_gpus(const worker::ReadyMessage& reported) {
   if (reported.init != 0) return;
-  const auto& host = program_.gpus.list;
+  const auto& host = context_.program.gpus.list;
   found_gpus_.clear();
   for (std::uint32_t i = 0; i < std::min(reported.gpus, ring::max_devices); ++i) {
     const std::string uuid = uuid_in_words(reported.gpu[i].uuid);
@@ -46,10 +46,10 @@ void Vm::learn_gpus(const worker::ReadyMessage& reported) {
 // Nothing if the VM's time on the GPU is not measured.
 std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
   // A cached report: the scheduler's thread is not asked for each VM and GPU.
-  const auto& accounts = program_.scheduler->report_of(Utilization::between).gpus;
+  const auto& accounts = context_.program.scheduler->report_of(Utilization::between).gpus;
   const auto of_gpu = accounts.find(gpu);
   if (of_gpu == accounts.end()) return std::nullopt;
-  const auto its = of_gpu->second.find(scheduled_as_);
+  const auto its = of_gpu->second.find(context_.scheduled_as);
   return its != of_gpu->second.end() ? std::optional<Clock::duration>(its->second.had) : std::nullopt;
 }
 
@@ -62,7 +62,9 @@ void Vm::note_utilization() {
     if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
 }
 
-bool Vm::has_utilization() const { return program_.facts != nullptr && program_.scheduler != nullptr && !mps_; }
+bool Vm::has_utilization() const {
+  return context_.program.facts != nullptr && context_.program.scheduler != nullptr && !mps_;
+}
 
 // Answers a question that the earlier broker left unanswered.
 void Vm::go_on_with_questions() {
@@ -73,9 +75,10 @@ void Vm::go_on_with_questions() {
 void Vm::look_at_questions() {
   note_utilization();
   const std::uint32_t asked = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
-  if (program_.facts == nullptr || asked == questions_answered_ || question_timer_ != 0 || facts_asked_ != 0) return;
+  if (context_.program.facts == nullptr || asked == questions_answered_ || question_timer_ != 0 || facts_asked_ != 0)
+    return;
   const Span wait = answers_.take(Clock::now());
-  question_timer_ = loop_.after(wait, [this, wait] {
+  question_timer_ = context_.loop.after(wait, [this, wait] {
     question_timer_ = 0;
     if (wait > Span::zero()) return look_at_questions();
     ask_for_facts();
@@ -85,7 +88,7 @@ void Vm::look_at_questions() {
 void Vm::ask_for_facts() {
   std::vector<std::string> gpus;
   for (const Gpu& gpu : gpus_of_guests()) gpus.push_back(name_of(gpu));
-  facts_asked_ = program_.facts->ask(std::move(gpus), [this] {
+  facts_asked_ = context_.program.facts->ask(std::move(gpus), [this] {
     facts_asked_ = 0;
     answer_question();
   });
@@ -109,7 +112,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
   ring::VmGpu to{};
   put(to.uuid, gpu.uuid);
   put(to.bus_id, long_address(gpu.pci));
-  const GpuFacts* facts = program_.facts->of(name_of(gpu));
+  const GpuFacts* facts = context_.program.facts->of(name_of(gpu));
   report_memory(gpu, facts, to);
   if (facts == nullptr) return to;
   to.state = IVGPU_GPU_THERE;
@@ -139,7 +142,7 @@ void Vm::report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
   for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_[k].known.held() ? held[k] : 0;
   const std::uint64_t total = facts != nullptr ? facts->total : 0;
-  const auto quota = static_cast<std::uint64_t>(options_.gpu_memory);
+  const auto quota = static_cast<std::uint64_t>(context_.options.gpu_memory);
   if (quota == 0) {
     to.memory_total = total;
     to.memory_reserved = facts != nullptr ? facts->reserved : 0;

@@ -24,22 +24,22 @@ constexpr const char* kept_of_worker[] = {"control", "output", "process", "telem
 
 // Identifies what must be unchanged for the region and the workers to be adopted.
 std::uint64_t Vm::mark() const {
-  std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(options_), program_.library,
-                                 ring::layout_version, ring::telemetry_version);
-  for (const Gpu& gpu : program_.gpus.list) text += name_of(gpu) + "\n";
-  if (program_.mps != nullptr && !program_.gpus.list.empty())
-    text += "client of " + program_.mps->pipe_of(program_.gpus.list.front().uuid) + "\n";
+  std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(context_.options),
+                                 context_.program.library, ring::layout_version, ring::telemetry_version);
+  for (const Gpu& gpu : context_.program.gpus.list) text += name_of(gpu) + "\n";
+  if (context_.program.mps != nullptr && !context_.program.gpus.list.empty())
+    text += "client of " + context_.program.mps->pipe_of(context_.program.gpus.list.front().uuid) + "\n";
   return mark_of(text);
 }
 
 bool Vm::make_region(std::string& error) {
   store_.forget_all();
-  if (store_ && !options_.plain_file.empty())
+  if (store_ && !context_.options.plain_file.empty())
     store_.all()->notify_now();  // until then the earlier region's file is locked
-  region_ = Region::create(options_, access_of(options_), error);
+  region_ = Region::create(context_.options, access_of(context_.options), error);
   if (!region_ || !store_) return region_ != nullptr;
-  record_ =
-      VmRecord::create(options_.name, mark(), static_cast<std::uint32_t>(slots_.size()), region_->generation(), error);
+  record_ = VmRecord::create(context_.options.name, mark(), static_cast<std::uint32_t>(slots_.size()),
+                             region_->generation(), error);
   if (!record_) return false;
   store_.keep("region", region_->memfd());
   store_.keep("record", record_->memfd());
@@ -51,16 +51,17 @@ std::unique_ptr<SavedVm> Vm::find_saved() {
   if (store_.left().empty()) return nullptr;
   std::string why;
   auto record = VmRecord::adopt(store_.take("record"), mark(), static_cast<std::uint32_t>(slots_.size()), why);
-  const std::vector<std::string> doorbells = kept_doorbells(options_);
+  const std::vector<std::string> doorbells = kept_doorbells(context_.options);
   const bool complete = std::ranges::all_of(doorbells, [this](const auto& name) { return store_.has(name); });
   if (record && !complete) why = "not all of its doorbells were kept (FileDescriptorStoreMax)";
-  if (record && complete) region_ = Region::adopt(options_, store_.take("region"), record->saved().generation, why);
+  if (record && complete)
+    region_ = Region::adopt(context_.options, store_.take("region"), record->saved().generation, why);
   if (region_) {
     record_ = std::move(record);
     return std::make_unique<SavedVm>(record_->saved());
   }
-  spdlog::warn("{}: its sessions of before the restart end, and the VM has to be started again: {}", options_.name,
-               why);
+  spdlog::warn("{}: its sessions of before the restart end, and the VM has to be started again: {}",
+               context_.options.name, why);
   return nullptr;
 }
 
@@ -141,7 +142,7 @@ void Vm::go_on_with(const SavedVm& saved) {
   end_unclaimed(0);
   beat();
   beat_while_held();
-  spdlog::info("{}: {} session(s) and {} connection(s) of before the restart go on", options_.name, sessions(),
+  spdlog::info("{}: {} session(s) and {} connection(s) of before the restart go on", context_.options.name, sessions(),
                transport_->connections());
 }
 
@@ -164,19 +165,19 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
   slot.telemetry = Telemetry::adopt(take("telemetry"));
   auto pages = scheduler::WorkerPages::adopt(take("orders"), take("use"), take("bell"));
-  if (program_.scheduler != nullptr && pages)
-    slot.schedule = WorkerSchedule::join(*program_.scheduler, scheduled_as_, std::move(pages));
+  if (context_.program.scheduler != nullptr && pages)
+    slot.schedule = WorkerSchedule::join(*context_.program.scheduler, context_.scheduled_as, std::move(pages));
   const bool complete = kept.control && kept.output && slot.telemetry &&
-                        (program_.scheduler == nullptr || slot.schedule) && adopt_proxy(k, was);
+                        (context_.program.scheduler == nullptr || slot.schedule) && adopt_proxy(k, was);
   if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
-  slot.worker = WorkerProcess::adopt(loop_, std::move(kept), was.worker, program_.life_fd, worker_log_, label_of(k),
-                                     events_of(k));
+  slot.worker = WorkerProcess::adopt(context_.loop, std::move(kept), was.worker, context_.program.life_fd, worker_log_,
+                                     label_of(k), events_of(k));
   if (!slot.worker) return false;
   slot.is_ready = true;
   if (mps_) mps_->adopted(was.worker);
   if (memory_) memory_->adopt(k, was.worker, was.reported, was.reserved);
-  slot.session = traces_.begin(options_.name, k, was.worker, *slot.telemetry);
+  slot.session = traces_.begin(context_.options.name, k, was.worker, *slot.telemetry);
   note_ready(k, {was.reported.layers, escaped(was.reported.text), was.reported});
   return true;
 }
@@ -189,7 +190,7 @@ void Vm::resolve(std::uint32_t k) {
   if (slot.worker) {
     if (state == SlotState::Ready || state == SlotState::Claimed) return;
     slot.surplus = state == SlotState::Starting;
-    return slot.worker->end(end_patience);
+    return slot.worker->end(VmContext::end_patience);
   }
   if (slot.known.held()) return log_->end(k, "its worker was lost when ivgpud was restarted");
   if (state == SlotState::Ready) move(k, SlotState::Starting);

@@ -11,33 +11,33 @@ std::size_t Vm::sessions() const {
 }
 
 BoundsStatus Vm::bounds() const {
-  BoundsStatus bounds{.session_image_bytes = options_.session_image_bytes,
-                      .session_objects = options_.session_objects,
-                      .memory_max = options_.memory_max,
-                      .pids_max = options_.pids_max,
-                      .cpu_max = options_.cpu_max,
+  BoundsStatus bounds{.session_image_bytes = context_.options.session_image_bytes,
+                      .session_objects = context_.options.session_objects,
+                      .memory_max = context_.options.memory_max,
+                      .pids_max = context_.options.pids_max,
+                      .cpu_max = context_.options.cpu_max,
                       .group = group_ ? group_->path() : "",
-                      .missing = program_.groups != nullptr ? program_.groups->missing() : "",
+                      .missing = context_.program.groups != nullptr ? context_.program.groups->missing() : "",
                       .use = {}};
   if (group_) bounds.use = group_->use();
   return bounds;
 }
 
 VmStatus Vm::status() const {
-  VmStatus status{options_.name,
+  VmStatus status{context_.options.name,
                   transport_->socket(),
                   transport_->memory(),
-                  static_cast<std::uint64_t>(options_.region_size),
+                  static_cast<std::uint64_t>(context_.options.region_size),
                   region_->slot_bytes(),
-                  options_.jail,
-                  options_.spin_threads,
-                  options_.spin_us,
-                  options_.wait_spin_ms,
+                  context_.options.jail,
+                  context_.options.spin_threads,
+                  context_.options.spin_us,
+                  context_.options.wait_spin_ms,
                   transport_->connections(),
                   ended_,
                   ends_,
                   {},
-                  program_.gpus,
+                  context_.program.gpus,
                   bounds(),
                   gpu_memory_};
   if (memory_) status.quotas = memory_->status();

@@ -34,8 +34,8 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 }  // namespace
 
 void Vm::refill() {
-  if (stopping_ || refill_timer_ != 0) return;
-  const auto target = std::max(static_cast<std::uint32_t>(options_.spare), demand_);
+  if (context_.stopping || refill_timer_ != 0) return;
+  const auto target = std::max(static_cast<std::uint32_t>(context_.options.spare), demand_);
   if (count(SlotState::Starting) + count(SlotState::Ready) >= target) return;
   const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
   const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
@@ -54,7 +54,7 @@ void Vm::refill() {
 // written into.
 void Vm::end_surplus() {
   demand_ = 0;
-  end_unclaimed(static_cast<std::uint32_t>(options_.spare));
+  end_unclaimed(static_cast<std::uint32_t>(context_.options.spare));
 }
 
 // Ends ready workers without a session, except `keep`.
@@ -72,7 +72,7 @@ void Vm::end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     if (slots_[k].known.state != SlotState::Ready || !ends(k) || !move(k, SlotState::Starting)) continue;
     slots_[k].surplus = true;
-    slots_[k].worker->end(end_patience);
+    slots_[k].worker->end(VmContext::end_patience);
   }
 }
 
@@ -85,13 +85,13 @@ void Vm::end_starting(std::uint32_t keep) {
       continue;
     }
     slot.surplus = true;
-    slot.worker->end(end_patience);
+    slot.worker->end(VmContext::end_patience);
   }
 }
 
 void Vm::when_warm(std::function<void()> warm) {
   warm_ = std::move(warm);
-  if (options_.spare == 0 || adopted_) report_warm();
+  if (context_.options.spare == 0 || adopted_) report_warm();
 }
 
 void Vm::report_warm() {
@@ -99,7 +99,7 @@ void Vm::report_warm() {
 }
 
 void Vm::refill_after(Clock::duration delay) {
-  refill_timer_ = loop_.after(delay, [this] {
+  refill_timer_ = context_.loop.after(delay, [this] {
     refill_timer_ = 0;
     refill();
   });
@@ -113,35 +113,35 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--slot-bytes",
           std::to_string(region_->slot_bytes()),
           "--library",
-          program_.library,
+          context_.program.library,
           "--jail",
-          options_.jail,
+          context_.options.jail,
           "--ioctls",
-          options_.jail_ioctls,
+          context_.options.jail_ioctls,
           "--uid",
-          std::to_string(options_.worker_uid),
+          std::to_string(context_.options.worker_uid),
           "--gid",
-          std::to_string(options_.worker_gid),
+          std::to_string(context_.options.worker_gid),
           "--spin-us",
-          std::to_string(slots_[k].may_spin ? options_.spin_us : 0),
+          std::to_string(slots_[k].may_spin ? context_.options.spin_us : 0),
           "--wait-spin-ms",
-          std::to_string(options_.wait_spin_ms),
+          std::to_string(context_.options.wait_spin_ms),
           "--guest-spin-us",
-          std::to_string(options_.spin_threads > 0 ? options_.spin_us : 0),
+          std::to_string(context_.options.spin_threads > 0 ? context_.options.spin_us : 0),
           "--chaos-delay-us",
-          std::to_string(options_.chaos_delay_us),
+          std::to_string(context_.options.chaos_delay_us),
           "--image-bytes",
-          std::to_string(options_.session_image_bytes),
+          std::to_string(context_.options.session_image_bytes),
           "--objects",
-          std::to_string(options_.session_objects),
+          std::to_string(context_.options.session_objects),
           "--gpus",
-          std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
+          std::to_string(std::min<std::size_t>(context_.program.gpus.list.size(), ring::max_devices)),
           "--outlive-ms",
-          std::to_string(store_ ? program_.outlive_ms : 0),
+          std::to_string(store_ ? context_.program.outlive_ms : 0),
           "--doorbell-by",
-          opened_by_path(options_) ? "broker" : "guest",
+          opened_by_path(context_.options) ? "broker" : "guest",
           "--max-threads",
-          std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0),
+          std::to_string(context_.options.own_uid && geteuid() == 0 ? context_.options.pids_max : 0),
           "--connect",
           mps_ ? "asked" : "refused"};
 }
@@ -150,31 +150,32 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
 // that serve a session, or will, may spin.
 bool Vm::one_more_may_spin() const {
   const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
-  return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
+  return std::count_if(slots_.begin(), slots_.end(), spins) < context_.options.spin_threads;
 }
 
 // Pages and descriptors that a worker shares with the broker besides the region.
 bool Vm::give_pages(std::uint32_t k, std::string& error) {
   Slot& slot = slots_[k];
-  const std::string name = fmt::format("{}/{}", options_.name, k);
+  const std::string name = fmt::format("{}/{}", context_.options.name, k);
   slot.telemetry = Telemetry::create("telemetry:" + name, error);
   if (!slot.telemetry) return false;
-  if (program_.scheduler == nullptr) return true;
-  slot.schedule = WorkerSchedule::create(*program_.scheduler, scheduled_as_, name, static_cast<bool>(store_), error);
+  if (context_.program.scheduler == nullptr) return true;
+  slot.schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
+                                         static_cast<bool>(store_), error);
   return slot.schedule != nullptr;
 }
 
 WorkerCommand Vm::command_for(std::uint32_t k) {
   const Slot& slot = slots_[k];
-  WorkerCommand command{.program = program_.path,
-                        .arguments = with(arguments_for(k), memory_arguments(), program_.gpus),
-                        .environment = program_.environment,
+  WorkerCommand command{.program = context_.program.path,
+                        .arguments = with(arguments_for(k), memory_arguments(), context_.program.gpus),
+                        .environment = context_.program.environment,
                         .region_fd = region_->memfd(),
                         .doorbell_fd = transport_->doorbell(k),
                         .interrupt_fd = transport_->interrupt(k),
                         .telemetry_fd = slot.telemetry->memfd(),
-                        .priority = program_.priority,
-                        .life_fd = store_ ? program_.life_fd : -1,
+                        .priority = context_.program.priority,
+                        .life_fd = store_ ? context_.program.life_fd : -1,
                         .group_entrance = group_ ? group_->entrance() : -1,
                         .log = &worker_log_};
   if (slot.schedule == nullptr) return command;
@@ -184,7 +185,7 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
   return command;
 }
 
-std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", options_.name, k); }
+std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", context_.options.name, k); }
 
 WorkerProcess::Events Vm::events_of(std::uint32_t k) {
   return {.ready = [this, k](const WorkerProcess::Ready& reported) { on_ready(k, reported); },
@@ -214,15 +215,15 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
-  slot.worker = WorkerProcess::start(loop_, command_for(k), label_of(k), events_of(k), error);
+  slot.worker = WorkerProcess::start(context_.loop, command_for(k), label_of(k), events_of(k), error);
   if (!slot.worker) {
     on_start_failed(k, error);
     return false;
   }
   if (memory_) memory_->started(k, slot.worker->pid());
   if (mps_) mps_->started(slot.worker->pid());
-  slot.session = traces_.begin(options_.name, k, slot.worker->pid(), *slot.telemetry);
-  slot.start_timer = loop_.after(start_patience, [this, k] {
+  slot.session = traces_.begin(context_.options.name, k, slot.worker->pid(), *slot.telemetry);
+  slot.start_timer = context_.loop.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
     slots_[k].worker->kill_now("it was not ready within a minute");
   });
@@ -230,7 +231,7 @@ bool Vm::start_worker(std::uint32_t k) {
 }
 
 void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
-  loop_.forget(slots_[k].start_timer);
+  context_.loop.forget(slots_[k].start_timer);
   if (!slots_[k].telemetry->seal(static_cast<bool>(store_)))
     return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   backoff_.succeeded();
@@ -239,13 +240,13 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   note_ready(k, reported);
   if (record_) record_->saved().slot[k].reported = reported.message;
   keep_worker(k);
-  spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
-  if (!stopping_ && !move(k, SlotState::Ready)) {
+  spdlog::debug("{}: slot {}: worker {} is ready", context_.options.name, k, slots_[k].worker->pid());
+  if (!context_.stopping && !move(k, SlotState::Ready)) {
     look_at(k);  // a guest wrote over Starting: the word is put back, and the step tried once more
-    if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
+    if (!move(k, SlotState::Ready)) return slots_[k].worker->end(VmContext::end_patience);
   }
   report_warm();
-  if (stopping_) return;
+  if (context_.stopping) return;
   look_at_gpus(k, reported.message);
   if (!transport_->anybody()) end_surplus();
 }
@@ -267,9 +268,9 @@ void Vm::report_jail(const WorkerJail& jail) {
   jail_reported_ = jail;
   const std::string active = fmt::format("{}", fmt::join(names_of_layers(jail.layers), ", "));
   if (jail.missing.empty()) {
-    spdlog::info("{}: the workers' jail is complete: {}", options_.name, active);
+    spdlog::info("{}: the workers' jail is complete: {}", context_.options.name, active);
   } else {
-    spdlog::warn("{}: the workers' jail is incomplete: {}; what holds: {}", options_.name, jail.missing,
+    spdlog::warn("{}: the workers' jail is incomplete: {}; what holds: {}", context_.options.name, jail.missing,
                  active.empty() ? "nothing" : active);
   }
 }
@@ -285,7 +286,7 @@ void Vm::retire_telemetry(Slot& slot) {
 
 void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   Slot& slot = slots_[k];
-  loop_.forget(slot.start_timer);
+  context_.loop.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
   if (std::exchange(slot.is_ready, false)) forget_worker(k);
   if (memory_) memory_->gone(k);
@@ -299,7 +300,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (mps_) leave_mps(before, exit);
   beat_while_held();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
-  if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
+  if (context_.stopping && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
 }
 
 void Vm::keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit) {
@@ -320,7 +321,8 @@ void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (exit.end == End::Signal || exit.end == End::OtherCode) keep_failure(k, exit);
   if (exit.end != End::Signal) return;
   ends_.last_signal = ends_.last_reason;
-  if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() logs it otherwise
+  if (context_.stopping)
+    spdlog::warn("{}: {}", context_.options.name, ends_.last_reason);  // conclude() logs it otherwise
 }
 
 // Handles a slot whose worker has gone, in the state that the broker's last look found.
@@ -328,7 +330,7 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
   switch (slots_[k].known.state) {
     case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // no guest may claim it during the scrub
     case SlotState::Starting:
-      if (stopping_) break;
+      if (context_.stopping) break;
       if (std::exchange(slots_[k].surplus, false)) {
         start_emptying(k);
         break;
@@ -337,7 +339,7 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
       break;
     case SlotState::Claimed:
     case SlotState::Dead:
-      if (stopping_) break;
+      if (context_.stopping) break;
       log_->end(k, log_->reason(k) != nullptr ? log_->reason(k)
                                               : fmt::format("the worker {} while its guest used it", exit.how));
       break;
@@ -352,7 +354,8 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
 void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
   backoff_.failed(Clock::now());
   const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
-  spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
+  spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", context_.options.name, k, why,
+                pause.count());
   report_warm();  // the log has the reason for a listener
   start_emptying(k);
 }
