@@ -46,6 +46,7 @@
 #include "host/broker/vm/session_log.h"
 #include "host/broker/vm/vm_context.h"
 #include "host/broker/vm/vm_record.h"
+#include "host/broker/vm/worker_history.h"
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
@@ -189,14 +190,10 @@ class Vm {
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported);
   void report_gpus(const worker::ReadyMessage& reported) const;
-  void retire_telemetry(Slot& slot);
-  void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
-  void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
   void refill_after(Clock::duration delay);
   void report_warm();
-  void report_jail(const WorkerJail& jail);
 
   std::optional<Clock::duration> had_of(const std::string& gpu) const;
   const std::vector<Gpu>& gpus_of_guests() const;
@@ -230,6 +227,7 @@ class Vm {
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
+  WorkerHistory history_{context_};
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
@@ -250,9 +248,6 @@ class Vm {
   bool adopted_ = false;  // an earlier broker's sessions were adopted
   bool no_proxy_reported_ = false;
   bool no_memory_reported_ = false;  // since memory was last available
-  WorkerJail jail_reported_;
-  Counters ended_;   // of workers that have gone
-  WorkerEnds ends_;  // of the same workers
 };
 
 }  // namespace host::broker

@@ -1,6 +1,5 @@
 // A VM's workers: start ahead, ready, end, and the effect of their end on their slots.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -19,10 +18,6 @@ using std::chrono::milliseconds;
 
 // The first driver start of a machine can take many seconds for each GPU.
 constexpr auto start_patience = std::chrono::seconds(60);
-
-std::string end_in_words(const WorkerProcess::Exit& exit) {
-  return exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words);
-}
 
 std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more,
                               const VmGpus& gpus) {
@@ -258,30 +253,8 @@ void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   for (std::uint32_t d = 0; d < std::min(reported.message.gpus, ring::max_devices); ++d)
     gpu_memory_ += reported.message.gpu[d].memory;
   if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), reported.message, gpus_of_guests());
-  report_jail(slots_[k].jail);
+  history_.report_jail(slots_[k].jail);
   report_proxy(slots_[k]);
-}
-
-// Logs once, and again when a worker's jail differs.
-void Vm::report_jail(const WorkerJail& jail) {
-  if (jail == jail_reported_) return;
-  jail_reported_ = jail;
-  const std::string active = fmt::format("{}", fmt::join(names_of_layers(jail.layers), ", "));
-  if (jail.missing.empty()) {
-    spdlog::info("{}: the workers' jail is complete: {}", context_.options.name, active);
-  } else {
-    spdlog::warn("{}: the workers' jail is incomplete: {}; what holds: {}", context_.options.name, jail.missing,
-                 active.empty() ? "nothing" : active);
-  }
-}
-
-// Adds a worker's counters to its VM's; the memory that it held has been freed.
-void Vm::retire_telemetry(Slot& slot) {
-  traces_.end(std::exchange(slot.session, 0));
-  Counters last = slot.telemetry->counters();
-  last.device_memory = 0;
-  ended_ += last;
-  slot.telemetry.reset();
 }
 
 void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
@@ -290,10 +263,12 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
   if (std::exchange(slot.is_ready, false)) forget_worker(k);
   if (memory_) memory_->gone(k);
-  retire_telemetry(slot);
+  traces_.end(std::exchange(slot.session, 0));
+  history_.add(slot.telemetry->counters());
+  slot.telemetry.reset();
   slot.schedule.reset();
   slot.proxy.reset();
-  count_end(k, exit);
+  history_.add_end(k, exit);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);
@@ -301,28 +276,6 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   beat_while_held();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (context_.stopping && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
-}
-
-void Vm::keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit) {
-  if (ends_.failures.size() == WorkerEnds::most_failures) ends_.failures.pop_front();
-  ends_.failures.push_back({exit.worker, k, exit.end == WorkerProcess::End::Signal, exit.number, exit.how});
-}
-
-void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
-  using End = WorkerProcess::End;
-  switch (exit.end) {
-    case End::Orderly: ++ends_.orderly; return;
-    case End::ProtocolBroken: ++ends_.protocol_broken; break;
-    case End::KilledByBroker: ++ends_.killed_by_broker; break;
-    case End::Signal: ++ends_.signal; break;
-    case End::OtherCode: ++ends_.other_code; break;
-  }
-  ends_.last_reason = fmt::format("slot {}: the worker {}", k, end_in_words(exit));
-  if (exit.end == End::Signal || exit.end == End::OtherCode) keep_failure(k, exit);
-  if (exit.end != End::Signal) return;
-  ends_.last_signal = ends_.last_reason;
-  if (context_.stopping)
-    spdlog::warn("{}: {}", context_.options.name, ends_.last_reason);  // conclude() logs it otherwise
 }
 
 // Handles a slot whose worker has gone, in the state that the broker's last look found.
