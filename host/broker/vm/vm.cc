@@ -34,7 +34,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       scrub_queue_(scrub_queue),
       store_(program.store, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
-      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
+      pace_(loop, options.starts_per_second, options.start_burst, [this] { refill(); }),
       answers_(answers_per_second, answers_at_once, Clock::now()) {
   if (program.scheduler != nullptr) context_.scheduled_as = program.scheduler->add_vm(share_of(context_.options));
 }
@@ -94,7 +94,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_, &gpu_timer_, &question_timer_})
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &memory_timer_, &gpu_timer_, &question_timer_})
     context_.loop.forget(*id);
   if (context_.program.facts != nullptr) context_.program.facts->forget(facts_asked_);
   for (Slot& slot : slots_)
@@ -112,7 +112,7 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
 }
 
 void Vm::remove(Clock::duration patience, std::function<void()> removed) {
-  report_warm();  // waiting for a removed VM to get warm would be in vain
+  pace_.report_warm();  // waiting for a removed VM to get warm would be in vain
   transport_->stop_admitting();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
@@ -127,9 +127,9 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
 
 void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   context_.stopping = true;
+  pace_.stop();
   stopped_ = std::move(done);
-  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_})
-    context_.loop.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_}) context_.loop.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
@@ -147,9 +147,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   context_.program = program;
   presence_ = {};  // the GPUs may have changed
   found_gpus_.clear();
-  if (other_pace)
-    starts_ = TokenBucket(static_cast<double>(context_.options.starts_per_second),
-                          static_cast<double>(context_.options.start_burst), Clock::now());
+  if (other_pace) pace_.limit(options.starts_per_second, options.start_burst);
   if (context_.program.scheduler != nullptr)
     context_.program.scheduler->change_vm(context_.scheduled_as, share_of(context_.options));
   transport_->bound_connections(static_cast<std::size_t>(context_.options.connections));

@@ -48,6 +48,7 @@
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_history.h"
 #include "host/broker/worker/cgroup.h"
+#include "host/broker/worker/start_pace.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
 #include "host/broker/worker/worker_schedule.h"
@@ -192,8 +193,6 @@ class Vm {
   void report_gpus(const worker::ReadyMessage& reported) const;
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
-  void refill_after(Clock::duration delay);
-  void report_warm();
 
   std::optional<Clock::duration> had_of(const std::string& gpu) const;
   const std::vector<Gpu>& gpus_of_guests() const;
@@ -225,8 +224,7 @@ class Vm {
   std::unique_ptr<MemoryReservations> memory_;  // null: memory is not counted
   std::unique_ptr<MpsRegistration> mps_;        // null: its workers are no MPS clients
   std::unique_ptr<Transport> transport_;
-  TokenBucket starts_;
-  Backoff backoff_;
+  StartPace pace_;
   WorkerHistory history_{context_};
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
@@ -242,9 +240,8 @@ class Vm {
   TokenBucket answers_;
   Clock::duration between_restarts_{};  // of workers that lack a GPU
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0,
-                question_timer_ = 0;
-  std::function<void()> warm_, stopped_;
+  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0, question_timer_ = 0;
+  std::function<void()> stopped_;
   bool adopted_ = false;  // an earlier broker's sessions were adopted
   bool no_proxy_reported_ = false;
   bool no_memory_reported_ = false;  // since memory was last available

@@ -34,7 +34,7 @@ void Vm::count_memory() {
               },
           .more_headroom =
               [this] {
-                if (!context_.stopping && refill_timer_ == 0) refill_after(Clock::duration::zero());
+                if (!context_.stopping) pace_.try_soon();
               }});
   memory_->bound(static_cast<std::uint64_t>(context_.options.gpu_memory), context_.program.gpus);
 }

@@ -24,10 +24,9 @@ bool Vm::join_mps(bool goes_on, std::string& error) {
   mps_ = context_.program.mps->join({context_.program.gpus.list.front().uuid, context_.options.name, user, goes_on},
                                     {.ready =
                                          [this] {
-                                           if (!context_.stopping && refill_timer_ == 0)
-                                             refill_after(Clock::duration::zero());
+                                           if (!context_.stopping) pace_.try_soon();
                                          },
-                                     .failed = [this] { report_warm(); },
+                                     .failed = [this] { pace_.report_warm(); },
                                      .lost = [this](const std::string& why) { on_mps_lost(why); },
                                      .end_sessions = [this] { end_lost_sessions(); },
                                      .has_sessions = [this] { return sessions() > 0; },

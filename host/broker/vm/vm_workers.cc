@@ -29,7 +29,7 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 }  // namespace
 
 void Vm::refill() {
-  if (context_.stopping || refill_timer_ != 0) return;
+  if (context_.stopping || pace_.is_waiting()) return;
   const auto target = std::max(static_cast<std::uint32_t>(context_.options.spare), demand_);
   if (count(SlotState::Starting) + count(SlotState::Ready) >= target) return;
   const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
@@ -37,12 +37,11 @@ void Vm::refill() {
   if (empty == slots_.end()) return;
   if (mps_ && !mps_->ready()) return;
   if (!has_memory_for_another()) return;
-  if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
-  if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
+  if (!pace_.may_start()) return;
   if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
   // A start takes about a millisecond. The next start waits for another loop iteration, so that no client waits for
   // many.
-  refill_after(Span::zero());
+  pace_.try_after(Span::zero());
 }
 
 // The last guest has gone: ends the workers started for waiting guests, but keeps `spare` workers that guests have not
@@ -85,19 +84,8 @@ void Vm::end_starting(std::uint32_t keep) {
 }
 
 void Vm::when_warm(std::function<void()> warm) {
-  warm_ = std::move(warm);
-  if (context_.options.spare == 0 || adopted_) report_warm();
-}
-
-void Vm::report_warm() {
-  if (const auto warm = std::exchange(warm_, nullptr)) warm();
-}
-
-void Vm::refill_after(Clock::duration delay) {
-  refill_timer_ = context_.loop.after(delay, [this] {
-    refill_timer_ = 0;
-    refill();
-  });
+  pace_.when_warm(std::move(warm));
+  if (context_.options.spare == 0 || adopted_) pace_.report_warm();
 }
 
 std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
@@ -199,7 +187,7 @@ bool Vm::start_worker(std::uint32_t k) {
   Slot& slot = slots_[k];
   if (!move(k, SlotState::Starting)) {
     look_at(k);  // puts the word back
-    refill_after(milliseconds(10));
+    pace_.try_after(milliseconds(10));
     return false;
   }
   slot.scrubber->stop();  // pages that would be freed belong to the worker now
@@ -229,7 +217,7 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   context_.loop.forget(slots_[k].start_timer);
   if (!slots_[k].telemetry->seal(static_cast<bool>(store_)))
     return slots_[k].worker->kill_now("its telemetry cannot be sealed");
-  backoff_.succeeded();
+  pace_.succeeded();
   slots_[k].is_ready = true;
   if (memory_) memory_->ready(k, reported.message);
   note_ready(k, reported);
@@ -240,7 +228,7 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
     look_at(k);  // a guest wrote over Starting: the word is put back, and the step tried once more
     if (!move(k, SlotState::Ready)) return slots_[k].worker->end(VmContext::end_patience);
   }
-  report_warm();
+  pace_.report_warm();
   if (context_.stopping) return;
   look_at_gpus(k, reported.message);
   if (!transport_->anybody()) end_surplus();
@@ -305,11 +293,10 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
 }
 
 void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
-  backoff_.failed(Clock::now());
-  const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
+  const auto pause = std::chrono::duration_cast<milliseconds>(pace_.failed());
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", context_.options.name, k, why,
                 pause.count());
-  report_warm();  // the log has the reason for a listener
+  pace_.report_warm();  // the log has the reason for a listener
   start_emptying(k);
 }
 
