@@ -67,13 +67,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   const std::unique_ptr<SavedVm> saved = find_saved();
   if (!saved && !make_region(error)) return false;
   log_ = std::make_unique<SessionLog>(context_.options.name, *region_, slots_.size());
-  const auto scrubber = [this](std::vector<Region::Range> ranges, const std::string& what) {
-    return std::make_unique<PageScrubber>(scrub_queue_, *region_, std::move(ranges),
-                                          context_.options.name + ": " + what);
-  };
-  rest_scrubber_ = scrubber(region_->rest(), "what belongs to no slot");
-  for (std::uint32_t k = 0; k < slots_.size(); ++k)
-    slots_[k].scrubber = scrubber({region_->slot_range(k)}, fmt::format("slot {}", k));
+  scrubbers_ = std::make_unique<RegionScrubbers>(scrub_queue_, *region_, context_.options.name, slots_.size());
   transport_ = make_transport(context_.loop, *region_, context_.options, broker, kept_transport(saved.get()),
                               {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
                                [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); },
@@ -106,7 +100,7 @@ Vm::~Vm() {
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
-  last_scrubber_.reset();
+  scrubbers_->stop_everything();
   transport_->close();
   end_all(patience, std::move(done));
 }
@@ -117,11 +111,7 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
     context_.loop.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
-    rest_scrubber_.reset();
-    for (Slot& slot : slots_) slot.scrubber->stop();
-    last_scrubber_ = std::make_unique<PageScrubber>(scrub_queue_, *region_, region_->memory().everything(),
-                                                    context_.options.name + ": its memory");
-    last_scrubber_->start(removed);
+    scrubbers_->scrub_everything(removed);
   });
 }
 
@@ -287,10 +277,10 @@ void Vm::nobody_left() {
   region_->label();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) forget_pins(k);
   end_surplus();
-  rest_scrubber_->start();
+  scrubbers_->scrub_rest();
   // Scrubs pages that guests wrote in unclaimed slots, too.
-  for (Slot& slot : slots_)
-    if (slot.known.state == SlotState::Empty) slot.scrubber->start();
+  for (std::uint32_t k = 0; k < slots_.size(); ++k)
+    if (slots_[k].known.state == SlotState::Empty) scrubbers_->scrub_slot(k);
 }
 
 std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
@@ -354,7 +344,7 @@ void Vm::start_emptying(std::uint32_t k) {
   if (ring::wrong(ring::Mutant::pins_unseen)) slot.still_pinned = false;
   if (slot.still_pinned)
     return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", context_.options.name, k);
-  slot.scrubber->start([this, k] {
+  scrubbers_->scrub_slot(k, [this, k] {
     if (may_be_emptied(k)) make_empty(k);
   });
 }

@@ -42,6 +42,7 @@
 #include "host/broker/ops/trace_server.h"
 #include "host/broker/region/page_scrubber.h"
 #include "host/broker/region/region.h"
+#include "host/broker/region/region_scrubbers.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/session_log.h"
 #include "host/broker/vm/vm_context.h"
@@ -103,9 +104,8 @@ class Vm {
     std::unique_ptr<WorkerProcess> worker;
     std::unique_ptr<MpsConnectProxy> proxy;  // its worker's; null: none
     WorkerJail jail;                         // of the worker, once it is ready
-    std::unique_ptr<PageScrubber> scrubber;
-    EventLoop::Id start_timer = 0;  // deadline for its worker to be ready
-    EventLoop::Id empty_timer = 0;  // next attempt to make it Empty, after a guest wrote over its word
+    EventLoop::Id start_timer = 0;           // deadline for its worker to be ready
+    EventLoop::Id empty_timer = 0;           // next attempt to make it Empty, after a guest wrote over its word
     std::uint32_t peer =
         0;                  // the connection that holds it; taken from the owner's word once, if that connection exists
     bool may_spin = false;  // its worker may spin
@@ -217,9 +217,8 @@ class Vm {
   std::unique_ptr<VmRecord> record_;  // null without a store
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
-  std::unique_ptr<PageScrubber> rest_scrubber_;  // scrubs the memory outside slots
-  std::unique_ptr<PageScrubber> last_scrubber_;  // scrubs everything when the VM is removed
-  std::unique_ptr<Group> group_;                 // outlives the workers; null: none
+  std::unique_ptr<RegionScrubbers> scrubbers_;
+  std::unique_ptr<Group> group_;  // outlives the workers; null: none
   std::vector<Slot> slots_;
   std::unique_ptr<MemoryReservations> memory_;  // null: memory is not counted
   std::unique_ptr<MpsRegistration> mps_;        // null: its workers are no MPS clients

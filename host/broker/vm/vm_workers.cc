@@ -190,7 +190,7 @@ bool Vm::start_worker(std::uint32_t k) {
     pace_.try_after(milliseconds(10));
     return false;
   }
-  slot.scrubber->stop();  // pages that would be freed belong to the worker now
+  scrubbers_->stop_slot(k);  // pages that would be freed belong to the worker now
   slot.jail = {};
   slot.may_spin = one_more_may_spin();
   std::string error;
