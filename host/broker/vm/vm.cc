@@ -49,20 +49,8 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
   return vm;
 }
 
-bool Vm::make_group(std::string& error) {
-  if (context_.program.groups == nullptr || !context_.program.groups->missing().empty()) return true;
-  group_ = context_.program.groups->make(context_.options.name, limits(), error);
-  return group_ != nullptr;
-}
-
-GroupLimits Vm::limits() const {
-  return {.memory_bytes = context_.options.memory_max,
-          .pids = context_.options.pids_max,
-          .cpu_thousandths = context_.options.cpu_max};
-}
-
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
-  if (!make_group(error)) return false;
+  if (!bounds_.make_group(error)) return false;
   count_memory();
   const std::unique_ptr<SavedVm> saved = find_saved();
   if (!saved && !make_region(error)) return false;
@@ -146,7 +134,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   end_starting(keep - std::min(keep, count(SlotState::Ready)));
   end_unclaimed(keep);
   refill();
-  if (group_) error = group_->bound(limits());
+  error = bounds_.apply();
   return error.empty();
 }
 

@@ -45,10 +45,10 @@
 #include "host/broker/region/region_scrubbers.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/session_log.h"
+#include "host/broker/vm/vm_bounds.h"
 #include "host/broker/vm/vm_context.h"
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_history.h"
-#include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/start_pace.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
@@ -134,10 +134,7 @@ class Vm {
   void session_begins(std::uint32_t k);
   void watch_session();
   void report_full();
-  bool make_group(std::string& error);
-  GroupLimits limits() const;
   void end_all(Clock::duration patience, std::function<void()> done);
-  BoundsStatus bounds() const;
 
   void look();
   void look_at(std::uint32_t k);
@@ -218,7 +215,7 @@ class Vm {
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
   std::unique_ptr<RegionScrubbers> scrubbers_;
-  std::unique_ptr<Group> group_;  // outlives the workers; null: none
+  VmBounds bounds_{context_};  // outlives the workers
   std::vector<Slot> slots_;
   std::unique_ptr<MemoryReservations> memory_;  // null: memory is not counted
   std::unique_ptr<MpsRegistration> mps_;        // null: its workers are no MPS clients

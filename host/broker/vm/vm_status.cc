@@ -10,19 +10,6 @@ std::size_t Vm::sessions() const {
       std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.known.held(); }));
 }
 
-BoundsStatus Vm::bounds() const {
-  BoundsStatus bounds{.session_image_bytes = context_.options.session_image_bytes,
-                      .session_objects = context_.options.session_objects,
-                      .memory_max = context_.options.memory_max,
-                      .pids_max = context_.options.pids_max,
-                      .cpu_max = context_.options.cpu_max,
-                      .group = group_ ? group_->path() : "",
-                      .missing = context_.program.groups != nullptr ? context_.program.groups->missing() : "",
-                      .use = {}};
-  if (group_) bounds.use = group_->use();
-  return bounds;
-}
-
 VmStatus Vm::status() const {
   VmStatus status{context_.options.name,
                   transport_->socket(),
@@ -38,7 +25,7 @@ VmStatus Vm::status() const {
                   history_.ends(),
                   {},
                   context_.program.gpus,
-                  bounds(),
+                  bounds_.status(),
                   gpu_memory_};
   if (memory_) status.quotas = memory_->status();
   status.gpus_missing = presence_.missing().size();

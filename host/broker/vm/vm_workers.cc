@@ -159,7 +159,7 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
                         .telemetry_fd = slot.telemetry->memfd(),
                         .priority = context_.program.priority,
                         .life_fd = store_ ? context_.program.life_fd : -1,
-                        .group_entrance = group_ ? group_->entrance() : -1,
+                        .group_entrance = bounds_.entrance(),
                         .log = &worker_log_};
   if (slot.schedule == nullptr) return command;
   command.orders_fd = slot.schedule->pages().orders_fd();
