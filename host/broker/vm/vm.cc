@@ -51,7 +51,25 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!bounds_.make_group(error)) return false;
-  count_memory();
+  memory_.count(slots_.size(),
+                {.send =
+                     [this](std::uint32_t k, const auto& words) {
+                       save(k);  // the record has a grant before the worker learns of it
+                       return slots_[k].worker && slots_[k].worker->send(words);
+                     },
+                 .end =
+                     [this](std::uint32_t k, const std::string& why) {
+                       if (slots_[k].worker) slots_[k].worker->kill_now(why.c_str());
+                     },
+                 .taken = [this](std::uint32_t k, unsigned device) -> std::uint64_t {
+                   return slots_[k].telemetry ? slots_[k].telemetry->taken(device) : 0;
+                 },
+                 .is_spare = [this](std::uint32_t k) { return slots_[k].known.state == SlotState::Ready; },
+                 .wake = nullptr,
+                 .more_headroom =
+                     [this] {
+                       if (!context_.stopping) pace_.try_soon();
+                     }});
   const std::unique_ptr<SavedVm> saved = find_saved();
   if (!saved && !make_region(error)) return false;
   log_ = std::make_unique<SessionLog>(context_.options.name, *region_, slots_.size());
@@ -76,8 +94,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &memory_timer_, &gpu_timer_, &question_timer_})
-    context_.loop.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_}) context_.loop.forget(*id);
   if (context_.program.facts != nullptr) context_.program.facts->forget(facts_asked_);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) context_.loop.forget(*id);
@@ -129,7 +146,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   if (context_.program.scheduler != nullptr)
     context_.program.scheduler->change_vm(context_.scheduled_as, share_of(context_.options));
   transport_->bound_connections(static_cast<std::size_t>(context_.options.connections));
-  if (memory_) memory_->bound(static_cast<std::uint64_t>(context_.options.gpu_memory), context_.program.gpus);
+  memory_.bound();
   const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(context_.options.spare), demand_);
   end_starting(keep - std::min(keep, count(SlotState::Ready)));
   end_unclaimed(keep);

@@ -32,7 +32,6 @@
 #include "host/base/process/fd_store.h"
 #include "host/base/rate.h"
 #include "host/broker/alloc/gpu_presence.h"
-#include "host/broker/alloc/memory_reservations.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpu_fact_cache.h"
 #include "host/broker/gpu/gpus.h"
@@ -47,6 +46,7 @@
 #include "host/broker/vm/session_log.h"
 #include "host/broker/vm/vm_bounds.h"
 #include "host/broker/vm/vm_context.h"
+#include "host/broker/vm/vm_memory.h"
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_history.h"
 #include "host/broker/worker/start_pace.h"
@@ -157,10 +157,6 @@ class Vm {
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
 
-  void count_memory();
-  bool has_memory_for_another();
-  std::vector<std::string> memory_arguments() const;
-
   bool join_mps(bool goes_on, std::string& error);
   bool adopt_proxy(std::uint32_t k, const SavedSlot& was);
   std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
@@ -217,15 +213,15 @@ class Vm {
   std::unique_ptr<RegionScrubbers> scrubbers_;
   VmBounds bounds_{context_};  // outlives the workers
   std::vector<Slot> slots_;
-  std::unique_ptr<MemoryReservations> memory_;  // null: memory is not counted
-  std::unique_ptr<MpsRegistration> mps_;        // null: its workers are no MPS clients
+  VmMemory memory_{context_};
+  std::unique_ptr<MpsRegistration> mps_;  // null: its workers are no MPS clients
   std::unique_ptr<Transport> transport_;
   StartPace pace_;
   WorkerHistory history_{context_};
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
-  LogLimiter put_backs_, no_memory_;
+  LogLimiter put_backs_;
   std::uint64_t gpu_memory_ = 0;  // from the last ready worker
   GpuPresence presence_;
   std::vector<Gpu> found_gpus_;                     // from the last ready worker
@@ -236,11 +232,10 @@ class Vm {
   TokenBucket answers_;
   Clock::duration between_restarts_{};  // of workers that lack a GPU
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0, question_timer_ = 0;
+  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, gpu_timer_ = 0, question_timer_ = 0;
   std::function<void()> stopped_;
   bool adopted_ = false;  // an earlier broker's sessions were adopted
   bool no_proxy_reported_ = false;
-  bool no_memory_reported_ = false;  // since memory was last available
 };
 
 }  // namespace host::broker

@@ -1,63 +1,82 @@
-// A VM's GPU memory: its workers' requests and the answers (host/broker/alloc/memory_reservations.h).
+#include "host/broker/vm/vm_memory.h"
+
 #include <spdlog/spdlog.h>
 
 #include <utility>
 
-#include "host/broker/vm/vm.h"
-
 namespace host::broker {
 
-using ring::SlotState;
-
-void Vm::count_memory() {
+void VmMemory::count(std::size_t slots, MemoryReservations::Acts acts) {
   if (context_.program.accounts == nullptr) return;
-  memory_ = std::make_unique<MemoryReservations>(
-      *context_.program.accounts, slots_.size(),
-      MemoryReservations::Acts{
-          // The record has a grant before the worker learns of it.
-          .send = [this](std::uint32_t k,
-                         const auto& words) { return save(k), slots_[k].worker && slots_[k].worker->send(words); },
-          .end =
-              [this](std::uint32_t k, const std::string& why) {
-                if (slots_[k].worker) slots_[k].worker->kill_now(why.c_str());
-              },
-          .taken = [this](std::uint32_t k,
-                          unsigned device) { return slots_[k].telemetry ? slots_[k].telemetry->taken(device) : 0; },
-          .is_spare = [this](std::uint32_t k) { return slots_[k].known.state == SlotState::Ready; },
-          .wake =
-              [this](Clock::duration delay) {
-                context_.loop.forget(memory_timer_);
-                memory_timer_ = context_.loop.after(delay, [this] {
-                  memory_timer_ = 0;
-                  memory_->round_over();
-                });
-              },
-          .more_headroom =
-              [this] {
-                if (!context_.stopping) pace_.try_soon();
-              }});
-  memory_->bound(static_cast<std::uint64_t>(context_.options.gpu_memory), context_.program.gpus);
+  acts.wake = [this](Clock::duration delay) { wake_after(delay); };
+  reservations_ = std::make_unique<MemoryReservations>(*context_.program.accounts, slots, std::move(acts));
+  bound();
 }
 
-// A VM whose quota is used up starts no spare worker. If a program waits for a worker, the other workers are asked for
-// unused memory, and the operator is informed.
-bool Vm::has_memory_for_another() {
-  if (!memory_ || memory_->may_start(demand_ > 0)) {
-    no_memory_reported_ = false;
+void VmMemory::bound() {
+  if (reservations_)
+    reservations_->bound(static_cast<std::uint64_t>(context_.options.gpu_memory), context_.program.gpus);
+}
+
+void VmMemory::wake_after(Clock::duration delay) {
+  context_.loop.forget(timer_);
+  timer_ = context_.loop.after(delay, [this] {
+    timer_ = 0;
+    reservations_->round_over();
+  });
+}
+
+// A VM whose quota is used up starts no spare worker.
+bool VmMemory::has_room(std::uint32_t waiting) {
+  if (!reservations_ || reservations_->may_start(waiting > 0)) {
+    no_room_reported_ = false;
     return true;
   }
-  if (demand_ == 0 || std::exchange(no_memory_reported_, true)) return false;
-  if (const auto more = no_memory_.admit())
+  if (waiting == 0 || std::exchange(no_room_reported_, true)) return false;
+  if (const auto more = no_room_.admit())
     spdlog::warn("{}: a program waits for a worker, and gpu_memory has no room for one: {}{}", context_.options.name,
-                 memory_->why_not(), *more);
+                 reservations_->why_not(), *more);
   return false;
 }
 
-std::vector<std::string> Vm::memory_arguments() const {
-  if (!memory_) return {};
+std::vector<std::string> VmMemory::arguments() const {
+  if (!reservations_) return {};
   return {"--lender",        "broker",
           "--gpu-memory",    std::to_string(context_.options.gpu_memory),
-          "--context-bytes", std::to_string(memory_->context_bytes())};
+          "--context-bytes", std::to_string(reservations_->context_bytes())};
+}
+
+void VmMemory::started(std::uint32_t k, pid_t worker) {
+  if (reservations_) reservations_->started(k, worker);
+}
+
+void VmMemory::ready(std::uint32_t k, const worker::ReadyMessage& reported) {
+  if (reservations_) reservations_->ready(k, reported);
+}
+
+bool VmMemory::heard(std::uint32_t k, const worker::MemoryMessage& message) {
+  return reservations_ && reservations_->heard(k, message);
+}
+
+void VmMemory::gone(std::uint32_t k) {
+  if (reservations_) reservations_->gone(k);
+}
+
+void VmMemory::save(std::uint32_t k, SavedSlot& to) const {
+  for (unsigned device = 0; reservations_ && device < ring::max_devices; ++device)
+    to.reserved[device] = reservations_->reserved(k, device);
+}
+
+void VmMemory::adopt(std::uint32_t k, const SavedSlot& was) {
+  if (reservations_) reservations_->adopt(k, was.worker, was.reported, was.reserved);
+}
+
+std::vector<std::uint64_t> VmMemory::held(const std::string& gpu) const {
+  return reservations_ ? reservations_->held(gpu) : std::vector<std::uint64_t>();
+}
+
+std::vector<QuotaStatus> VmMemory::quotas() const {
+  return reservations_ ? reservations_->status() : std::vector<QuotaStatus>();
 }
 
 }  // namespace host::broker

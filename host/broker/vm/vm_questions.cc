@@ -138,7 +138,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
 // The total is the VM's quota, or the GPU's memory. All that the VM's sessions do not hold counts as free: the GPU's
 // real free memory would reveal the use of other VMs.
 void Vm::report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
-  const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
+  const std::vector<std::uint64_t> held = memory_.held(name_of(gpu));
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
   for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_[k].known.held() ? held[k] : 0;
   const std::uint64_t total = facts != nullptr ? facts->total : 0;

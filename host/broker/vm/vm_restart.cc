@@ -98,8 +98,7 @@ void Vm::save(std::uint32_t k) {
   to.ready = !is_ready ? not_ready : slot.proxy ? ready_with_proxy : ready_without_proxy;
   to.may_spin = slot.may_spin;
   log_->save(k, to);
-  for (unsigned device = 0; memory_ && device < ring::max_devices; ++device)
-    to.reserved[device] = memory_->reserved(k, device);
+  memory_.save(k, to);
 }
 
 void Vm::save_counts() {
@@ -176,7 +175,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   if (!slot.worker) return false;
   slot.is_ready = true;
   if (mps_) mps_->adopted(was.worker);
-  if (memory_) memory_->adopt(k, was.worker, was.reported, was.reserved);
+  memory_.adopt(k, was);
   slot.session = traces_.begin(context_.options.name, k, was.worker, *slot.telemetry);
   note_ready(k, {was.reported.layers, escaped(was.reported.text), was.reported});
   return true;

@@ -27,7 +27,7 @@ VmStatus Vm::status() const {
                   context_.program.gpus,
                   bounds_.status(),
                   gpu_memory_};
-  if (memory_) status.quotas = memory_->status();
+  status.quotas = memory_.quotas();
   status.gpus_missing = presence_.missing().size();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];

@@ -36,7 +36,7 @@ void Vm::refill() {
   const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
   if (empty == slots_.end()) return;
   if (mps_ && !mps_->ready()) return;
-  if (!has_memory_for_another()) return;
+  if (!memory_.has_room(demand_)) return;
   if (!pace_.may_start()) return;
   if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
   // A start takes about a millisecond. The next start waits for another loop iteration, so that no client waits for
@@ -151,7 +151,7 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
 WorkerCommand Vm::command_for(std::uint32_t k) {
   const Slot& slot = slots_[k];
   WorkerCommand command{.program = context_.program.path,
-                        .arguments = with(arguments_for(k), memory_arguments(), context_.program.gpus),
+                        .arguments = with(arguments_for(k), memory_.arguments(), context_.program.gpus),
                         .environment = context_.program.environment,
                         .region_fd = region_->memfd(),
                         .doorbell_fd = transport_->doorbell(k),
@@ -175,7 +175,7 @@ WorkerProcess::Events Vm::events_of(std::uint32_t k) {
           .listener = proxy_for(k),
           .memory =
               [this, k](const worker::MemoryMessage& reported) {
-                const bool sensible = memory_ && memory_->heard(k, reported);
+                const bool sensible = memory_.heard(k, reported);
                 save(k);
                 return sensible;
               },
@@ -203,7 +203,7 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
-  if (memory_) memory_->started(k, slot.worker->pid());
+  memory_.started(k, slot.worker->pid());
   if (mps_) mps_->started(slot.worker->pid());
   slot.session = traces_.begin(context_.options.name, k, slot.worker->pid(), *slot.telemetry);
   slot.start_timer = context_.loop.after(start_patience, [this, k] {
@@ -219,7 +219,7 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
     return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   pace_.succeeded();
   slots_[k].is_ready = true;
-  if (memory_) memory_->ready(k, reported.message);
+  memory_.ready(k, reported.message);
   note_ready(k, reported);
   if (record_) record_->saved().slot[k].reported = reported.message;
   keep_worker(k);
@@ -250,7 +250,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   context_.loop.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
   if (std::exchange(slot.is_ready, false)) forget_worker(k);
-  if (memory_) memory_->gone(k);
+  memory_.gone(k);
   traces_.end(std::exchange(slot.session, 0));
   history_.add(slot.telemetry->counters());
   slot.telemetry.reset();
