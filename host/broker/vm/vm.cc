@@ -85,7 +85,18 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                : context_.options.transport == "pmem" ? ", for a pmem device whose memory is "
                                                       : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
-  if (!join_mps(saved != nullptr, error)) return false;
+  if (!mps_.join(saved != nullptr,
+                 {.ready =
+                      [this] {
+                        if (!context_.stopping) pace_.try_soon();
+                      },
+                  .failed = [this] { pace_.report_warm(); },
+                  .lost = [this](const std::string& why) { on_mps_lost(why); },
+                  .end_sessions = [this] { end_lost_sessions(); },
+                  .has_sessions = [this] { return sessions() > 0; },
+                  .fault = [this] { return reported_fault(); }},
+                 error))
+    return false;
   if (saved) go_on_with(*saved);
   if (context_.options.jail_ioctls == "any" && context_.options.jail != "off")
     spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
@@ -199,7 +210,7 @@ void Vm::look_at(std::uint32_t k) {
 void Vm::session_begins(std::uint32_t k) {
   slots_[k].peer = 0;
   log_->begin(k);
-  watch_session();
+  mps_.watch();
 }
 
 void Vm::learn_owner(std::uint32_t k) {

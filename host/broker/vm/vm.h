@@ -47,6 +47,7 @@
 #include "host/broker/vm/vm_bounds.h"
 #include "host/broker/vm/vm_context.h"
 #include "host/broker/vm/vm_memory.h"
+#include "host/broker/vm/vm_mps.h"
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_history.h"
 #include "host/broker/worker/start_pace.h"
@@ -132,7 +133,6 @@ class Vm {
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);
   void resolve(std::uint32_t k);
   void session_begins(std::uint32_t k);
-  void watch_session();
   void report_full();
   void end_all(Clock::duration patience, std::function<void()> done);
 
@@ -157,15 +157,10 @@ class Vm {
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
 
-  bool join_mps(bool goes_on, std::string& error);
   bool adopt_proxy(std::uint32_t k, const SavedSlot& was);
-  std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
-  std::function<void(Fd)> proxy_for(std::uint32_t k);
-  void report_proxy(const Slot& slot);
   void on_mps_lost(const std::string& why);
   void end_lost_sessions();
   std::string reported_fault() const;
-  void leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit);
 
   void refill();
   void end_surplus();
@@ -214,7 +209,7 @@ class Vm {
   VmBounds bounds_{context_};  // outlives the workers
   std::vector<Slot> slots_;
   VmMemory memory_{context_};
-  std::unique_ptr<MpsRegistration> mps_;  // null: its workers are no MPS clients
+  VmMps mps_{context_};
   std::unique_ptr<Transport> transport_;
   StartPace pace_;
   WorkerHistory history_{context_};
@@ -235,7 +230,6 @@ class Vm {
   EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, gpu_timer_ = 0, question_timer_ = 0;
   std::function<void()> stopped_;
   bool adopted_ = false;  // an earlier broker's sessions were adopted
-  bool no_proxy_reported_ = false;
 };
 
 }  // namespace host::broker

@@ -63,7 +63,7 @@ void Vm::note_utilization() {
 }
 
 bool Vm::has_utilization() const {
-  return context_.program.facts != nullptr && context_.program.scheduler != nullptr && !mps_;
+  return context_.program.facts != nullptr && context_.program.scheduler != nullptr && !mps_.is_client();
 }
 
 // Answers a question that the earlier broker left unanswered.

@@ -136,7 +136,7 @@ void Vm::go_on_with(const SavedVm& saved) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) resolve(k);
   look_at_wanted();
   go_on_with_questions();
-  if (sessions() > 0) watch_session();
+  if (sessions() > 0) mps_.watch();
   // Unclaimed workers have the old program and configuration; new ones replace them.
   end_unclaimed(0);
   beat();
@@ -174,11 +174,18 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
                                      label_of(k), events_of(k));
   if (!slot.worker) return false;
   slot.is_ready = true;
-  if (mps_) mps_->adopted(was.worker);
+  mps_.adopted(was.worker);
   memory_.adopt(k, was);
   slot.session = traces_.begin(context_.options.name, k, was.worker, *slot.telemetry);
   note_ready(k, {was.reported.layers, escaped(was.reported.text), was.reported});
   return true;
+}
+
+// Adopts the kept connect proxy. False if the worker had one that is lost.
+bool Vm::adopt_proxy(std::uint32_t k, const SavedSlot& was) {
+  if (Fd listener = store_.take(name_in_store(k, "door")))
+    slots_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k));
+  return was.ready != ready_with_proxy || slots_[k].proxy;
 }
 
 // Continues what the earlier broker had begun.

@@ -35,7 +35,7 @@ void Vm::refill() {
   const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
   const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
   if (empty == slots_.end()) return;
-  if (mps_ && !mps_->ready()) return;
+  if (!mps_.may_start()) return;
   if (!memory_.has_room(demand_)) return;
   if (!pace_.may_start()) return;
   if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
@@ -126,7 +126,7 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--max-threads",
           std::to_string(context_.options.own_uid && geteuid() == 0 ? context_.options.pids_max : 0),
           "--connect",
-          mps_ ? "asked" : "refused"};
+          mps_.is_client() ? "asked" : "refused"};
 }
 
 // A worker may spin or not from its start on, so that processes need not agree on it. At most `spin_threads` workers
@@ -171,16 +171,20 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
 std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", context_.options.name, k); }
 
 WorkerProcess::Events Vm::events_of(std::uint32_t k) {
-  return {.ready = [this, k](const WorkerProcess::Ready& reported) { on_ready(k, reported); },
-          .listener = proxy_for(k),
-          .memory =
-              [this, k](const worker::MemoryMessage& reported) {
-                const bool sensible = memory_.heard(k, reported);
-                save(k);
-                return sensible;
-              },
-          .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); },
-          .before_kill = before_kill(k)};
+  WorkerProcess::Events events{.ready = [this, k](const WorkerProcess::Ready& reported) { on_ready(k, reported); },
+                               .memory =
+                                   [this, k](const worker::MemoryMessage& reported) {
+                                     const bool sensible = memory_.heard(k, reported);
+                                     save(k);
+                                     return sensible;
+                                   },
+                               .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }};
+  if (!mps_.is_client()) return events;
+  events.listener = [this, k](Fd listener) { slots_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k)); };
+  events.before_kill = [this, k](std::function<void()> then) {
+    mps_.before_kill(slots_[k].worker->pid(), std::move(then));
+  };
+  return events;
 }
 
 bool Vm::start_worker(std::uint32_t k) {
@@ -204,7 +208,7 @@ bool Vm::start_worker(std::uint32_t k) {
     return false;
   }
   memory_.started(k, slot.worker->pid());
-  if (mps_) mps_->started(slot.worker->pid());
+  mps_.started(slot.worker->pid());
   slot.session = traces_.begin(context_.options.name, k, slot.worker->pid(), *slot.telemetry);
   slot.start_timer = context_.loop.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
@@ -242,7 +246,7 @@ void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
     gpu_memory_ += reported.message.gpu[d].memory;
   if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), reported.message, gpus_of_guests());
   history_.report_jail(slots_[k].jail);
-  report_proxy(slots_[k]);
+  if (!slots_[k].proxy) mps_.report_missing_proxy(slots_[k].jail);
 }
 
 void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
@@ -260,7 +264,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);
-  if (mps_) leave_mps(before, exit);
+  mps_.gone(exit, before.state == SlotState::Claimed);
   beat_while_held();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (context_.stopping && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
@@ -298,6 +302,34 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
                 pause.count());
   pace_.report_warm();  // the log has the reason for a listener
   start_emptying(k);
+}
+
+// A session's program gets the driver's own error from its next call. Spare workers are lost as well, which no program
+// would notice before it claims one.
+void Vm::on_mps_lost(const std::string& why) {
+  if (context_.stopping) return;
+  spdlog::warn("{}: {}; {} session(s) get the driver's error and end within {} s, and fresh workers start after them",
+               context_.options.name, why, sessions(), MpsRegistration::grace.count());
+  end_starting(0);
+  end_unclaimed(0);
+}
+
+// Ends all workers: none has started since the loss.
+void Vm::end_lost_sessions() {
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if (!slots_[k].worker) continue;
+    log_->set_reason(k, "MPS has lost all clients of its GPU");
+    slots_[k].worker->end(VmContext::end_patience);
+  }
+}
+
+std::string Vm::reported_fault() const {
+  for (std::size_t k = 0; k < slots_.size(); ++k) {
+    if (!slots_[k].worker || !slots_[k].known.held()) continue;
+    if (const std::uint32_t fault = slots_[k].telemetry->fault(); fault != 0)
+      return fmt::format("session {} of VM {} has had CUDA's error {}", k, context_.options.name, fault);
+  }
+  return "";
 }
 
 }  // namespace host::broker
