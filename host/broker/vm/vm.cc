@@ -35,6 +35,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       store_(program.store, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
       pace_(loop, options.starts_per_second, options.start_burst, [this] { refill(); }),
+      gpus_(context_, slots_.size(), [this](const auto& which) { end_unclaimed_where(which); }),
       answers_(answers_per_second, answers_at_once, Clock::now()) {
   if (program.scheduler != nullptr) context_.scheduled_as = program.scheduler->add_vm(share_of(context_.options));
 }
@@ -105,7 +106,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_}) context_.loop.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &question_timer_}) context_.loop.forget(*id);
   if (context_.program.facts != nullptr) context_.program.facts->forget(facts_asked_);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) context_.loop.forget(*id);
@@ -134,8 +135,9 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
 void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   context_.stopping = true;
   pace_.stop();
+  gpus_.stop();
   stopped_ = std::move(done);
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_}) context_.loop.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &question_timer_}) context_.loop.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
@@ -151,8 +153,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
                           options.start_burst != context_.options.start_burst;
   context_.options = options;
   context_.program = program;
-  presence_ = {};  // the GPUs may have changed
-  found_gpus_.clear();
+  gpus_.forget();
   if (other_pace) pace_.limit(options.starts_per_second, options.start_burst);
   if (context_.program.scheduler != nullptr)
     context_.program.scheduler->change_vm(context_.scheduled_as, share_of(context_.options));

@@ -31,7 +31,6 @@
 #include "host/base/log_limiter.h"
 #include "host/base/process/fd_store.h"
 #include "host/base/rate.h"
-#include "host/broker/alloc/gpu_presence.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpu_fact_cache.h"
 #include "host/broker/gpu/gpus.h"
@@ -49,6 +48,7 @@
 #include "host/broker/vm/vm_memory.h"
 #include "host/broker/vm/vm_mps.h"
 #include "host/broker/vm/vm_record.h"
+#include "host/broker/vm/worker_gpus.h"
 #include "host/broker/vm/worker_history.h"
 #include "host/broker/worker/start_pace.h"
 #include "host/broker/worker/telemetry.h"
@@ -112,7 +112,6 @@ class Vm {
     bool may_spin = false;  // its worker may spin
     bool is_ready = false;  // its worker is ready
     bool surplus = false;   // its unused worker is being ended
-    bool lacks_gpus = false;    // its worker lacked GPUs when it started
     bool still_pinned = false;  // released and without a worker, but its pages are still in use
   };
 
@@ -177,14 +176,10 @@ class Vm {
   void note_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
-  void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& reported);
-  void report_gpus(const worker::ReadyMessage& reported) const;
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
 
   std::optional<Clock::duration> had_of(const std::string& gpu) const;
-  const std::vector<Gpu>& gpus_of_guests() const;
-  void learn_gpus(const worker::ReadyMessage& reported);
   bool has_utilization() const;
   void note_utilization();
   void go_on_with_questions();
@@ -217,17 +212,14 @@ class Vm {
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   LogLimiter put_backs_;
-  std::uint64_t gpu_memory_ = 0;  // from the last ready worker
-  GpuPresence presence_;
-  std::vector<Gpu> found_gpus_;                     // from the last ready worker
+  WorkerGpus gpus_;
   std::map<std::string, Utilization> utilization_;  // by GPU
   Clock::time_point utilization_noted_{};
   GpuFactCache::Id facts_asked_ = 0;      // for the question being answered
   std::uint32_t questions_answered_ = 0;  // of RegionHeader::gpu_questions
   TokenBucket answers_;
-  Clock::duration between_restarts_{};  // of workers that lack a GPU
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, gpu_timer_ = 0, question_timer_ = 0;
+  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, question_timer_ = 0;
   std::function<void()> stopped_;
   bool adopted_ = false;  // an earlier broker's sessions were adopted
 };

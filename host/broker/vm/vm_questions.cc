@@ -23,26 +23,6 @@ std::string long_address(const std::string& pci) { return pci.size() == 12 ? "00
 
 }  // namespace
 
-// The GPUs that its workers find, by their ordinals. If the file names none, the environment may hide GPUs from
-// workers; that is unknown until one has started.
-const std::vector<Gpu>& Vm::gpus_of_guests() const {
-  return context_.program.gpus.all && !found_gpus_.empty() ? found_gpus_ : context_.program.gpus.list;
-}
-
-// A worker's report counts only for GPUs of this host. It may include a GPU whose UUID the kernel did not know when the
-// broker started.
-void Vm::learn_gpus(const worker::ReadyMessage& reported) {
-  if (reported.init != 0) return;
-  const auto& host = context_.program.gpus.list;
-  found_gpus_.clear();
-  for (std::uint32_t i = 0; i < std::min(reported.gpus, ring::max_devices); ++i) {
-    const std::string uuid = uuid_in_words(reported.gpu[i].uuid);
-    auto known = std::ranges::find_if(host, [&](const Gpu& gpu) { return key_of(gpu.uuid) == key_of(uuid); });
-    if (known == host.end()) known = std::ranges::find(host, std::string(), &Gpu::uuid);
-    if (known != host.end()) found_gpus_.emplace_back(*known).uuid = uuid;
-  }
-}
-
 // Nothing if the VM's time on the GPU is not measured.
 std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
   // A cached report: the scheduler's thread is not asked for each VM and GPU.
@@ -58,7 +38,7 @@ void Vm::note_utilization() {
   const Clock::time_point now = Clock::now();
   if (!has_utilization() || now - utilization_noted_ < Utilization::between) return;
   utilization_noted_ = now;
-  for (const Gpu& gpu : gpus_of_guests())
+  for (const Gpu& gpu : gpus_.of_guests())
     if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
 }
 
@@ -87,7 +67,7 @@ void Vm::look_at_questions() {
 
 void Vm::ask_for_facts() {
   std::vector<std::string> gpus;
-  for (const Gpu& gpu : gpus_of_guests()) gpus.push_back(name_of(gpu));
+  for (const Gpu& gpu : gpus_.of_guests()) gpus.push_back(name_of(gpu));
   facts_asked_ = context_.program.facts->ask(std::move(gpus), [this] {
     facts_asked_ = 0;
     answer_question();
@@ -101,7 +81,7 @@ void Vm::answer_question() {
   page.version = ring::vm_page_version;
   page.answered = questions_answered_;
   std::vector<ring::VmGpu> gpus;
-  for (const Gpu& gpu : gpus_of_guests())
+  for (const Gpu& gpu : gpus_.of_guests())
     if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
   page.gpu_count = static_cast<std::uint32_t>(gpus.size());
   region_->gpu_answers().publish(page, gpus);

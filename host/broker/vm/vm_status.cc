@@ -26,9 +26,9 @@ VmStatus Vm::status() const {
                   {},
                   context_.program.gpus,
                   bounds_.status(),
-                  gpu_memory_};
+                  gpus_.memory()};
   status.quotas = memory_.quotas();
-  status.gpus_missing = presence_.missing().size();
+  status.gpus_missing = gpus_.missing().size();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{

@@ -234,17 +234,14 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   }
   pace_.report_warm();
   if (context_.stopping) return;
-  look_at_gpus(k, reported.message);
+  gpus_.compare(k, reported.message);
   if (!transport_->anybody()) end_surplus();
 }
 
 void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   slots_[k].jail = {true, reported.layers, reported.text};
-  learn_gpus(reported.message);
-  gpu_memory_ = 0;
-  for (std::uint32_t d = 0; d < std::min(reported.message.gpus, ring::max_devices); ++d)
-    gpu_memory_ += reported.message.gpu[d].memory;
-  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), reported.message, gpus_of_guests());
+  gpus_.learn(reported.message);
+  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), reported.message, gpus_.of_guests());
   history_.report_jail(slots_[k].jail);
   if (!slots_[k].proxy) mps_.report_missing_proxy(slots_[k].jail);
 }
