@@ -32,7 +32,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
     : context_{loop, options, program},
       traces_(traces),
       scrub_queue_(scrub_queue),
-      store_(program.store, options.name),
+      persistence_(context_, [this](std::uint32_t k, SavedSlot& to) { save(k, to); }),
       slots_(static_cast<std::size_t>(options.slots)),
       pace_(loop, options.starts_per_second, options.start_burst, [this] { refill(); }),
       gpus_(context_, slots_.size(), [this](const auto& which) { end_unclaimed_where(which); }),
@@ -55,7 +55,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   memory_.count(slots_.size(),
                 {.send =
                      [this](std::uint32_t k, const auto& words) {
-                       save(k);  // the record has a grant before the worker learns of it
+                       persistence_.save(k);  // the record has a grant before the worker learns of it
                        return slots_[k].worker && slots_[k].worker->send(words);
                      },
                  .end =
@@ -71,15 +71,17 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                      [this] {
                        if (!context_.stopping) pace_.try_soon();
                      }});
-  const std::unique_ptr<SavedVm> saved = find_saved();
-  if (!saved && !make_region(error)) return false;
+  auto [region, saved] = persistence_.open(error);
+  if (!region) return false;
+  region_ = std::move(region);
   log_ = std::make_unique<SessionLog>(context_.options.name, *region_, slots_.size());
   scrubbers_ = std::make_unique<RegionScrubbers>(scrub_queue_, *region_, context_.options.name, slots_.size());
-  transport_ = make_transport(context_.loop, *region_, context_.options, broker, kept_transport(saved.get()),
-                              {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
-                               [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); },
-                               [this](auto slot, auto channel) { save_channel(slot, channel); }},
-                              error);
+  transport_ =
+      make_transport(context_.loop, *region_, context_.options, broker, persistence_.kept_transport(saved.get()),
+                     {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
+                      [this](std::uint32_t k) { on_holder_gone(k); },
+                      [this](auto slot, auto channel) { persistence_.save_channel(slot, channel); }},
+                     error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", context_.options.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->knows_peers()              ? ""
@@ -113,7 +115,7 @@ Vm::~Vm() {
   for (const Slot& slot : slots_) traces_.end(slot.session);
   for (Slot& slot : slots_) slot.schedule.reset();
   if (context_.program.scheduler != nullptr) context_.program.scheduler->remove_vm(context_.scheduled_as);
-  store_.forget_all();
+  persistence_.forget_all();
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
@@ -175,7 +177,7 @@ void Vm::look() {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
   look_at_wanted();
   look_at_questions();
-  save_counts();
+  persistence_.save_counts(wanted_seen_, demand_);
   refill();
   beat_while_held();
 }
@@ -205,7 +207,7 @@ void Vm::look_at(std::uint32_t k) {
   look_at_pins(k);
   // Its worker has gone, before the claim was seen or while a guest wrote over the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
-  save(k);
+  persistence_.save(k);
 }
 
 void Vm::session_begins(std::uint32_t k) {
@@ -328,7 +330,7 @@ bool Vm::move(std::uint32_t k, SlotState to) {
   if (!region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, next.word(), std::memory_order_acq_rel))
     return false;
   slot.known = next;  // B
-  save(k);
+  persistence_.save(k);
   return true;
 }
 
@@ -344,7 +346,7 @@ void Vm::release(std::uint32_t k) {
   Slot& slot = slots_[k];
   slot.known = slot.known.with(SlotState::Released);
   log_->end(k, "");
-  save(k);
+  persistence_.save(k);
   if (ring::wrong(ring::Mutant::worker_kept) && region_->pinned(k)) return;
   if (slot.worker) {
     slot.worker->end(VmContext::end_patience);

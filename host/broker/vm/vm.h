@@ -29,7 +29,6 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/log_limiter.h"
-#include "host/base/process/fd_store.h"
 #include "host/base/rate.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpu_fact_cache.h"
@@ -47,6 +46,7 @@
 #include "host/broker/vm/vm_context.h"
 #include "host/broker/vm/vm_memory.h"
 #include "host/broker/vm/vm_mps.h"
+#include "host/broker/vm/vm_persistence.h"
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_gpus.h"
 #include "host/broker/vm/worker_history.h"
@@ -84,7 +84,7 @@ class Vm {
   // True if its region's memory is gone, so that it can only be removed.
   bool is_lost() const { return region_->is_lost(); }
   // True if the next broker can adopt its sessions.
-  bool outlives_broker() const { return static_cast<bool>(store_); }
+  bool outlives_broker() const { return persistence_.outlives_broker(); }
   // Ends the workers of all sessions, or of the session in that slot, whose programs notice it. Returns their number.
   std::size_t end_sessions(std::optional<std::uint32_t> slot);
   // Sessions held by a program, with a running worker or without.
@@ -118,15 +118,8 @@ class Vm {
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
      ScrubQueue& scrub_queue);
   bool open(const BrokerOptions& broker, std::string& error);
-  std::uint64_t mark() const;
-  bool make_region(std::string& error);
-  std::unique_ptr<SavedVm> find_saved();
   void keep_worker(std::uint32_t k);
-  void forget_worker(std::uint32_t k);
-  void save(std::uint32_t k);
-  void save_counts();
-  void save_channel(std::uint32_t k, std::uint64_t channel);
-  KeptTransport kept_transport(const SavedVm* saved) const;
+  void save(std::uint32_t k, SavedSlot& to) const;
   void go_on_with(const SavedVm& saved);
   void adopt_slot(std::uint32_t k, const SavedSlot& was);
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);
@@ -196,8 +189,7 @@ class Vm {
   VmContext context_;
   TraceServer& traces_;
   ScrubQueue& scrub_queue_;
-  const VmStore store_;               // empty: its sessions end with the broker
-  std::unique_ptr<VmRecord> record_;  // null without a store
+  VmPersistence persistence_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
   std::unique_ptr<RegionScrubbers> scrubbers_;
@@ -221,7 +213,6 @@ class Vm {
   WorkerLog worker_log_;
   EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, question_timer_ = 0;
   std::function<void()> stopped_;
-  bool adopted_ = false;  // an earlier broker's sessions were adopted
 };
 
 }  // namespace host::broker

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "host/base/mark.h"
-#include "host/broker/config/config_changes.h"
 #include "host/broker/vm/vm.h"
 
 namespace host::broker {
@@ -17,80 +15,12 @@ namespace {
 using ring::SlotState;
 using ring::SlotWord;
 
-// Descriptors of each worker.
-constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "orders", "use", "bell", "door"};
-
 }  // namespace
-
-// Identifies what must be unchanged for the region and the workers to be adopted.
-std::uint64_t Vm::mark() const {
-  std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(context_.options),
-                                 context_.program.library, ring::layout_version, ring::telemetry_version);
-  for (const Gpu& gpu : context_.program.gpus.list) text += name_of(gpu) + "\n";
-  if (context_.program.mps != nullptr && !context_.program.gpus.list.empty())
-    text += "client of " + context_.program.mps->pipe_of(context_.program.gpus.list.front().uuid) + "\n";
-  return mark_of(text);
-}
-
-bool Vm::make_region(std::string& error) {
-  store_.forget_all();
-  if (store_ && !context_.options.plain_file.empty())
-    store_.all()->notify_now();  // until then the earlier region's file is locked
-  region_ = Region::create(context_.options, access_of(context_.options), error);
-  if (!region_ || !store_) return region_ != nullptr;
-  record_ = VmRecord::create(context_.options.name, mark(), static_cast<std::uint32_t>(slots_.size()),
-                             region_->generation(), error);
-  if (!record_) return false;
-  store_.keep("region", region_->memfd());
-  store_.keep("record", record_->memfd());
-  return true;
-}
-
-// Null if there is nothing to adopt. Else region and record are the old ones.
-std::unique_ptr<SavedVm> Vm::find_saved() {
-  if (store_.left().empty()) return nullptr;
-  std::string why;
-  auto record = VmRecord::adopt(store_.take("record"), mark(), static_cast<std::uint32_t>(slots_.size()), why);
-  const std::vector<std::string> doorbells = kept_doorbells(context_.options);
-  const bool complete = std::ranges::all_of(doorbells, [this](const auto& name) { return store_.has(name); });
-  if (record && !complete) why = "not all of its doorbells were kept (FileDescriptorStoreMax)";
-  if (record && complete)
-    region_ = Region::adopt(context_.options, store_.take("region"), record->saved().generation, why);
-  if (region_) {
-    record_ = std::move(record);
-    return std::make_unique<SavedVm>(record_->saved());
-  }
-  spdlog::warn("{}: its sessions of before the restart end, and the VM has to be started again: {}",
-               context_.options.name, why);
-  return nullptr;
-}
 
 // ---- keeping -------------------------------------------------------------------------------------------------------
 
-// Called for ready workers: an unready worker dies with its broker.
-void Vm::keep_worker(std::uint32_t k) {
+void Vm::save(std::uint32_t k, SavedSlot& to) const {
   const Slot& slot = slots_[k];
-  const int fds[] = {slot.worker->control_fd(),
-                     slot.worker->output_fd(),
-                     slot.worker->process_fd(),
-                     slot.telemetry->memfd(),
-                     slot.schedule ? slot.schedule->pages().orders_to_keep() : -1,
-                     slot.schedule ? slot.schedule->pages().use_fd() : -1,
-                     slot.schedule ? slot.schedule->pages().scheduler_doorbell_fd() : -1,
-                     slot.proxy ? slot.proxy->listener_fd() : -1};
-  static_assert(std::size(fds) == std::size(kept_of_worker));
-  for (std::size_t i = 0; i < std::size(fds); ++i)
-    if (fds[i] >= 0) store_.keep(name_in_store(k, kept_of_worker[i]), fds[i]);
-}
-
-void Vm::forget_worker(std::uint32_t k) {
-  for (const char* what : kept_of_worker) store_.forget(name_in_store(k, what));
-}
-
-void Vm::save(std::uint32_t k) {
-  if (!record_) return;
-  const Slot& slot = slots_[k];
-  SavedSlot& to = record_->saved().slot[k];
   to.word = slot.known.word();
   to.peer = slot.peer;
   to.worker = slot.worker ? slot.worker->pid() : 0;
@@ -101,33 +31,9 @@ void Vm::save(std::uint32_t k) {
   memory_.save(k, to);
 }
 
-void Vm::save_counts() {
-  if (!record_) return;
-  record_->saved().wanted_seen = wanted_seen_;
-  record_->saved().demand = demand_;
-}
-
-void Vm::save_channel(std::uint32_t k, std::uint64_t channel) {
-  if (record_) record_->saved().slot[k].channel = channel;
-}
-
 // ---- adopting ------------------------------------------------------------------------------------------------------
 
-// Numbers new connections above those that slots name.
-KeptTransport Vm::kept_transport(const SavedVm* saved) const {
-  KeptTransport keep;
-  keep.store = store_;
-  for (std::uint32_t k = 0; saved != nullptr && k < saved->slots; ++k) {
-    keep.first_peer = std::max(keep.first_peer, saved->slot[k].peer + 1);
-    keep.channels.push_back(saved->slot[k].channel);
-    const SlotWord word = SlotWord::of(saved->slot[k].word);
-    keep.guests = keep.guests || word.held() || word.state == SlotState::Released;
-  }
-  return keep;
-}
-
 void Vm::go_on_with(const SavedVm& saved) {
-  adopted_ = true;
   heartbeat_ = region_->header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   wanted_seen_ = saved.wanted_seen;
   demand_ = std::min(saved.demand, saved.slots);
@@ -155,12 +61,12 @@ void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
   slot.telemetry.reset();
   slot.schedule.reset();
   slot.proxy.reset();
-  forget_worker(k);
+  persistence_.forget_worker(k);
 }
 
 bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   Slot& slot = slots_[k];
-  const auto take = [&](const char* what) { return store_.take(name_in_store(k, what)); };
+  const auto take = [&](const char* what) { return persistence_.take(k, what); };
   WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
   slot.telemetry = Telemetry::adopt(take("telemetry"));
   auto pages = scheduler::WorkerPages::adopt(take("orders"), take("use"), take("bell"));
@@ -168,7 +74,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
     slot.schedule = WorkerSchedule::join(*context_.program.scheduler, context_.scheduled_as, std::move(pages));
   const bool complete = kept.control && kept.output && slot.telemetry &&
                         (context_.program.scheduler == nullptr || slot.schedule) && adopt_proxy(k, was);
-  if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
+  if (kept.process && !complete) persistence_.end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
   slot.worker = WorkerProcess::adopt(context_.loop, std::move(kept), was.worker, context_.program.life_fd, worker_log_,
                                      label_of(k), events_of(k));
@@ -183,8 +89,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
 
 // Adopts the kept connect proxy. False if the worker had one that is lost.
 bool Vm::adopt_proxy(std::uint32_t k, const SavedSlot& was) {
-  if (Fd listener = store_.take(name_in_store(k, "door")))
-    slots_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k));
+  if (Fd listener = persistence_.take(k, "door")) slots_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k));
   return was.ready != ready_with_proxy || slots_[k].proxy;
 }
 

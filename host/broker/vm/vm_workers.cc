@@ -85,7 +85,7 @@ void Vm::end_starting(std::uint32_t keep) {
 
 void Vm::when_warm(std::function<void()> warm) {
   pace_.when_warm(std::move(warm));
-  if (context_.options.spare == 0 || adopted_) pace_.report_warm();
+  if (context_.options.spare == 0 || persistence_.has_adopted()) pace_.report_warm();
 }
 
 std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
@@ -120,7 +120,7 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--gpus",
           std::to_string(std::min<std::size_t>(context_.program.gpus.list.size(), ring::max_devices)),
           "--outlive-ms",
-          std::to_string(store_ ? context_.program.outlive_ms : 0),
+          std::to_string(persistence_.outlives_broker() ? context_.program.outlive_ms : 0),
           "--doorbell-by",
           opened_by_path(context_.options) ? "broker" : "guest",
           "--max-threads",
@@ -144,7 +144,7 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
   if (!slot.telemetry) return false;
   if (context_.program.scheduler == nullptr) return true;
   slot.schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
-                                         static_cast<bool>(store_), error);
+                                         persistence_.outlives_broker(), error);
   return slot.schedule != nullptr;
 }
 
@@ -158,7 +158,7 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
                         .interrupt_fd = transport_->interrupt(k),
                         .telemetry_fd = slot.telemetry->memfd(),
                         .priority = context_.program.priority,
-                        .life_fd = store_ ? context_.program.life_fd : -1,
+                        .life_fd = persistence_.outlives_broker() ? context_.program.life_fd : -1,
                         .group_entrance = bounds_.entrance(),
                         .log = &worker_log_};
   if (slot.schedule == nullptr) return command;
@@ -175,7 +175,7 @@ WorkerProcess::Events Vm::events_of(std::uint32_t k) {
                                .memory =
                                    [this, k](const worker::MemoryMessage& reported) {
                                      const bool sensible = memory_.heard(k, reported);
-                                     save(k);
+                                     persistence_.save(k);
                                      return sensible;
                                    },
                                .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }};
@@ -219,13 +219,13 @@ bool Vm::start_worker(std::uint32_t k) {
 
 void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   context_.loop.forget(slots_[k].start_timer);
-  if (!slots_[k].telemetry->seal(static_cast<bool>(store_)))
+  if (!slots_[k].telemetry->seal(persistence_.outlives_broker()))
     return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   pace_.succeeded();
   slots_[k].is_ready = true;
   memory_.ready(k, reported.message);
   note_ready(k, reported);
-  if (record_) record_->saved().slot[k].reported = reported.message;
+  persistence_.save_ready(k, reported.message);
   keep_worker(k);
   spdlog::debug("{}: slot {}: worker {} is ready", context_.options.name, k, slots_[k].worker->pid());
   if (!context_.stopping && !move(k, SlotState::Ready)) {
@@ -236,6 +236,19 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
   if (context_.stopping) return;
   gpus_.compare(k, reported.message);
   if (!transport_->anybody()) end_surplus();
+}
+
+void Vm::keep_worker(std::uint32_t k) {
+  const Slot& slot = slots_[k];
+  const scheduler::WorkerPages* const pages = slot.schedule ? &slot.schedule->pages() : nullptr;
+  persistence_.keep_worker(k, {.control = slot.worker->control_fd(),
+                               .output = slot.worker->output_fd(),
+                               .process = slot.worker->process_fd(),
+                               .telemetry = slot.telemetry->memfd(),
+                               .orders = pages != nullptr ? pages->orders_to_keep() : -1,
+                               .use = pages != nullptr ? pages->use_fd() : -1,
+                               .doorbell = pages != nullptr ? pages->scheduler_doorbell_fd() : -1,
+                               .proxy = slot.proxy ? slot.proxy->listener_fd() : -1});
 }
 
 void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
@@ -250,7 +263,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   Slot& slot = slots_[k];
   context_.loop.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
-  if (std::exchange(slot.is_ready, false)) forget_worker(k);
+  if (std::exchange(slot.is_ready, false)) persistence_.forget_worker(k);
   memory_.gone(k);
   traces_.end(std::exchange(slot.session, 0));
   history_.add(slot.telemetry->counters());
