@@ -42,6 +42,7 @@
 #include "host/broker/region/region_scrubbers.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/session_log.h"
+#include "host/broker/vm/slot_table.h"
 #include "host/broker/vm/vm_bounds.h"
 #include "host/broker/vm/vm_context.h"
 #include "host/broker/vm/vm_memory.h"
@@ -88,7 +89,7 @@ class Vm {
   // Ends the workers of all sessions, or of the session in that slot, whose programs notice it. Returns their number.
   std::size_t end_sessions(std::optional<std::uint32_t> slot);
   // Sessions held by a program, with a running worker or without.
-  std::size_t sessions() const;
+  std::size_t sessions() const { return slots_->sessions(); }
   VmStatus status() const;
   // Its number in the scheduler of GPU time.
   scheduler::Scheduler::Vm scheduled_as() const { return context_.scheduled_as; }
@@ -97,22 +98,17 @@ class Vm {
   // Answers to its guests' questions about GPUs.
   static constexpr double answers_per_second = 200, answers_at_once = 50;
 
-  struct Slot {
-    ring::SlotWord known;
-    std::unique_ptr<Telemetry> telemetry;      // of the worker
-    TraceServer::Session session = 0;          // its worker's
-    std::unique_ptr<WorkerSchedule> schedule;  // its worker's; null: not scheduled
-    std::unique_ptr<WorkerProcess> worker;
-    std::unique_ptr<MpsConnectProxy> proxy;  // its worker's; null: none
-    WorkerJail jail;                         // of the worker, once it is ready
-    EventLoop::Id start_timer = 0;           // deadline for its worker to be ready
-    EventLoop::Id empty_timer = 0;           // next attempt to make it Empty, after a guest wrote over its word
-    std::uint32_t peer =
-        0;                  // the connection that holds it; taken from the owner's word once, if that connection exists
-    bool may_spin = false;  // its worker may spin
-    bool is_ready = false;  // its worker is ready
-    bool surplus = false;   // its unused worker is being ended
-    bool still_pinned = false;  // released and without a worker, but its pages are still in use
+  struct SlotWorker {
+    std::unique_ptr<Telemetry> telemetry;
+    TraceServer::Session session = 0;
+    std::unique_ptr<WorkerSchedule> schedule;  // null: not scheduled
+    std::unique_ptr<WorkerProcess> process;    // null: none
+    std::unique_ptr<MpsConnectProxy> proxy;    // null: none
+    WorkerJail jail;                           // once the worker is ready
+    EventLoop::Id start_timer = 0;             // deadline for the worker to be ready
+    bool may_spin = false;
+    bool is_ready = false;
+    bool surplus = false;  // unused, and being ended
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
@@ -124,30 +120,15 @@ class Vm {
   void adopt_slot(std::uint32_t k, const SavedSlot& was);
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);
   void resolve(std::uint32_t k);
-  void session_begins(std::uint32_t k);
-  void report_full();
   void end_all(Clock::duration patience, std::function<void()> done);
 
   void look();
-  void look_at(std::uint32_t k);
-  void learn_owner(std::uint32_t k);
-  void report_owner(std::uint32_t k);
-  void release_unowned(std::uint32_t k);
+  void on_session();
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
   void on_vm_gone();
   void on_holder_gone(std::uint32_t k);
   void nobody_left();
-  void release_held(std::uint32_t k);
-  void forget_pins(std::uint32_t k);
-  void look_at_pins(std::uint32_t k);
-
-  bool move(std::uint32_t k, ring::SlotState to);
-  void put_back(std::uint32_t k, std::uint32_t seen);
-  void release(std::uint32_t k);
-  bool may_be_emptied(std::uint32_t k) const;
-  void start_emptying(std::uint32_t k);
-  void make_empty(std::uint32_t k);
 
   bool adopt_proxy(std::uint32_t k, const SavedSlot& was);
   void on_mps_lost(const std::string& why);
@@ -184,7 +165,6 @@ class Vm {
 
   void beat();
   void beat_while_held();
-  std::uint32_t count(ring::SlotState state) const;
 
   VmContext context_;
   TraceServer& traces_;
@@ -193,8 +173,9 @@ class Vm {
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
   std::unique_ptr<RegionScrubbers> scrubbers_;
+  std::unique_ptr<SlotTable> slots_;
   VmBounds bounds_{context_};  // outlives the workers
-  std::vector<Slot> slots_;
+  std::vector<SlotWorker> workers_;
   VmMemory memory_{context_};
   VmMps mps_{context_};
   std::unique_ptr<Transport> transport_;
@@ -203,7 +184,6 @@ class Vm {
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
-  LogLimiter put_backs_;
   WorkerGpus gpus_;
   std::map<std::string, Utilization> utilization_;  // by GPU
   Clock::time_point utilization_noted_{};

@@ -120,7 +120,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
 void Vm::report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   const std::vector<std::uint64_t> held = memory_.held(name_of(gpu));
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
-  for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_[k].known.held() ? held[k] : 0;
+  for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_->word(k).held() ? held[k] : 0;
   const std::uint64_t total = facts != nullptr ? facts->total : 0;
   const auto quota = static_cast<std::uint64_t>(context_.options.gpu_memory);
   if (quota == 0) {

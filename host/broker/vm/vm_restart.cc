@@ -13,20 +13,18 @@ namespace host::broker {
 namespace {
 
 using ring::SlotState;
-using ring::SlotWord;
 
 }  // namespace
 
 // ---- keeping -------------------------------------------------------------------------------------------------------
 
 void Vm::save(std::uint32_t k, SavedSlot& to) const {
-  const Slot& slot = slots_[k];
-  to.word = slot.known.word();
-  to.peer = slot.peer;
-  to.worker = slot.worker ? slot.worker->pid() : 0;
-  const bool is_ready = slot.worker && slot.is_ready;
-  to.ready = !is_ready ? not_ready : slot.proxy ? ready_with_proxy : ready_without_proxy;
-  to.may_spin = slot.may_spin;
+  slots_->save(k, to);
+  const SlotWorker& worker = workers_[k];
+  to.worker = worker.process ? worker.process->pid() : 0;
+  const bool is_ready = worker.process && worker.is_ready;
+  to.ready = !is_ready ? not_ready : worker.proxy ? ready_with_proxy : ready_without_proxy;
+  to.may_spin = worker.may_spin;
   log_->save(k, to);
   memory_.save(k, to);
 }
@@ -37,9 +35,9 @@ void Vm::go_on_with(const SavedVm& saved) {
   heartbeat_ = region_->header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   wanted_seen_ = saved.wanted_seen;
   demand_ = std::min(saved.demand, saved.slots);
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) adopt_slot(k, saved.slot[k]);
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // see what guests did meanwhile
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) resolve(k);
+  for (std::uint32_t k = 0; k < slots_->size(); ++k) adopt_slot(k, saved.slot[k]);
+  for (std::uint32_t k = 0; k < slots_->size(); ++k) slots_->look_at(k);  // see what guests did meanwhile
+  for (std::uint32_t k = 0; k < slots_->size(); ++k) resolve(k);
   look_at_wanted();
   go_on_with_questions();
   if (sessions() > 0) mps_.watch();
@@ -52,60 +50,59 @@ void Vm::go_on_with(const SavedVm& saved) {
 }
 
 void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
-  Slot& slot = slots_[k];
-  slot.known = SlotWord::of(was.word);
-  slot.peer = was.peer;
-  slot.may_spin = was.may_spin != 0;
+  SlotWorker& worker = workers_[k];
+  slots_->adopt(k, was);
+  worker.may_spin = was.may_spin != 0;
   log_->adopt(k, was);
   if (was.worker == 0 || was.ready == not_ready || adopt_worker(k, was)) return;
-  slot.telemetry.reset();
-  slot.schedule.reset();
-  slot.proxy.reset();
+  worker.telemetry.reset();
+  worker.schedule.reset();
+  worker.proxy.reset();
   persistence_.forget_worker(k);
 }
 
 bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
-  Slot& slot = slots_[k];
+  SlotWorker& worker = workers_[k];
   const auto take = [&](const char* what) { return persistence_.take(k, what); };
   WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
-  slot.telemetry = Telemetry::adopt(take("telemetry"));
+  worker.telemetry = Telemetry::adopt(take("telemetry"));
   auto pages = scheduler::WorkerPages::adopt(take("orders"), take("use"), take("bell"));
   if (context_.program.scheduler != nullptr && pages)
-    slot.schedule = WorkerSchedule::join(*context_.program.scheduler, context_.scheduled_as, std::move(pages));
-  const bool complete = kept.control && kept.output && slot.telemetry &&
-                        (context_.program.scheduler == nullptr || slot.schedule) && adopt_proxy(k, was);
+    worker.schedule = WorkerSchedule::join(*context_.program.scheduler, context_.scheduled_as, std::move(pages));
+  const bool complete = kept.control && kept.output && worker.telemetry &&
+                        (context_.program.scheduler == nullptr || worker.schedule) && adopt_proxy(k, was);
   if (kept.process && !complete) persistence_.end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
-  slot.worker = WorkerProcess::adopt(context_.loop, std::move(kept), was.worker, context_.program.life_fd, worker_log_,
-                                     label_of(k), events_of(k));
-  if (!slot.worker) return false;
-  slot.is_ready = true;
+  worker.process = WorkerProcess::adopt(context_.loop, std::move(kept), was.worker, context_.program.life_fd,
+                                        worker_log_, label_of(k), events_of(k));
+  if (!worker.process) return false;
+  worker.is_ready = true;
   mps_.adopted(was.worker);
   memory_.adopt(k, was);
-  slot.session = traces_.begin(context_.options.name, k, was.worker, *slot.telemetry);
+  worker.session = traces_.begin(context_.options.name, k, was.worker, *worker.telemetry);
   note_ready(k, {was.reported.layers, escaped(was.reported.text), was.reported});
   return true;
 }
 
 // Adopts the kept connect proxy. False if the worker had one that is lost.
 bool Vm::adopt_proxy(std::uint32_t k, const SavedSlot& was) {
-  if (Fd listener = persistence_.take(k, "door")) slots_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k));
-  return was.ready != ready_with_proxy || slots_[k].proxy;
+  if (Fd listener = persistence_.take(k, "door")) workers_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k));
+  return was.ready != ready_with_proxy || workers_[k].proxy;
 }
 
 // Continues what the earlier broker had begun.
 void Vm::resolve(std::uint32_t k) {
-  Slot& slot = slots_[k];
-  const SlotState state = slot.known.state;
-  if (slot.known.held() && slot.peer != 0 && !transport_->has(slot.peer)) return release_held(k);
-  if (slot.worker) {
+  SlotWorker& worker = workers_[k];
+  if (slots_->release_lost(k)) return;
+  const SlotState state = slots_->state(k);
+  if (worker.process) {
     if (state == SlotState::Ready || state == SlotState::Claimed) return;
-    slot.surplus = state == SlotState::Starting;
-    return slot.worker->end(VmContext::end_patience);
+    worker.surplus = state == SlotState::Starting;
+    return worker.process->end(VmContext::end_patience);
   }
-  if (slot.known.held()) return log_->end(k, "its worker was lost when ivgpud was restarted");
-  if (state == SlotState::Ready) move(k, SlotState::Starting);
-  if (state != SlotState::Empty) start_emptying(k);
+  if (slots_->word(k).held()) return log_->end(k, "its worker was lost when ivgpud was restarted");
+  if (state == SlotState::Ready) slots_->move(k, SlotState::Starting);
+  if (state != SlotState::Empty) slots_->start_emptying(k);
 }
 
 }  // namespace host::broker

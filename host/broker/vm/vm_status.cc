@@ -5,11 +5,6 @@
 
 namespace host::broker {
 
-std::size_t Vm::sessions() const {
-  return static_cast<std::size_t>(
-      std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.known.held(); }));
-}
-
 VmStatus Vm::status() const {
   VmStatus status{context_.options.name,
                   transport_->socket(),
@@ -29,17 +24,21 @@ VmStatus Vm::status() const {
                   gpus_.memory()};
   status.quotas = memory_.quotas();
   status.gpus_missing = gpus_.missing().size();
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
-    const Slot& slot = slots_[k];
-    SlotStatus s{
-        slot.known,       slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}, {},
-        slot.still_pinned};
-    if (slot.known.held()) {
+  for (std::uint32_t k = 0; k < slots_->size(); ++k) {
+    const SlotWorker& worker = workers_[k];
+    SlotStatus s;
+    s.word = slots_->word(k);
+    s.pinned = slots_->is_pinned(k);
+    if (worker.process) {
+      s.worker = worker.process->pid();
+      s.jail = worker.jail;
+      s.counters = worker.telemetry->counters();
+    }
+    if (s.word.held()) {
       s.owner = region_->owner(k);
       s.program = region_->program(k);
       s.claimed_for = log_->age(k);
     }
-    if (slot.worker) s.counters = slot.telemetry->counters();
     status.counters += s.counters;
     status.slots.push_back(s);
   }

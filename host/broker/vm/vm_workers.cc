@@ -31,14 +31,13 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 void Vm::refill() {
   if (context_.stopping || pace_.is_waiting()) return;
   const auto target = std::max(static_cast<std::uint32_t>(context_.options.spare), demand_);
-  if (count(SlotState::Starting) + count(SlotState::Ready) >= target) return;
-  const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
-  const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
-  if (empty == slots_.end()) return;
+  if (slots_->count(SlotState::Starting) + slots_->count(SlotState::Ready) >= target) return;
+  const auto empty = slots_->find(SlotState::Empty);
+  if (!empty) return;
   if (!mps_.may_start()) return;
   if (!memory_.has_room(demand_)) return;
   if (!pace_.may_start()) return;
-  if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
+  if (!start_worker(*empty)) return;
   // A start takes about a millisecond. The next start waits for another loop iteration, so that no client waits for
   // many.
   pace_.try_after(Span::zero());
@@ -53,7 +52,7 @@ void Vm::end_surplus() {
 
 // Ends ready workers without a session, except `keep`.
 void Vm::end_unclaimed(std::uint32_t keep) {
-  std::uint32_t ready = count(SlotState::Ready);
+  std::uint32_t ready = slots_->count(SlotState::Ready);
   end_unclaimed_where([&](std::uint32_t k) {
     if (ready <= keep && !region_->touched(k)) return false;
     --ready;
@@ -63,23 +62,24 @@ void Vm::end_unclaimed(std::uint32_t keep) {
 
 // A worker that a guest has claimed meanwhile stays.
 void Vm::end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends) {
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
-    if (slots_[k].known.state != SlotState::Ready || !ends(k) || !move(k, SlotState::Starting)) continue;
-    slots_[k].surplus = true;
-    slots_[k].worker->end(VmContext::end_patience);
+  for (std::uint32_t k = 0; k < workers_.size(); ++k) {
+    if (slots_->state(k) != SlotState::Ready || !ends(k) || !slots_->move(k, SlotState::Starting)) continue;
+    workers_[k].surplus = true;
+    workers_[k].process->end(VmContext::end_patience);
   }
 }
 
 // Ends workers that are not ready yet, except `keep`.
 void Vm::end_starting(std::uint32_t keep) {
-  for (Slot& slot : slots_) {
-    if (slot.known.state != SlotState::Starting || !slot.worker || slot.surplus) continue;
+  for (std::uint32_t k = 0; k < workers_.size(); ++k) {
+    SlotWorker& worker = workers_[k];
+    if (slots_->state(k) != SlotState::Starting || !worker.process || worker.surplus) continue;
     if (keep > 0) {
       --keep;
       continue;
     }
-    slot.surplus = true;
-    slot.worker->end(VmContext::end_patience);
+    worker.surplus = true;
+    worker.process->end(VmContext::end_patience);
   }
 }
 
@@ -106,7 +106,7 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--gid",
           std::to_string(context_.options.worker_gid),
           "--spin-us",
-          std::to_string(slots_[k].may_spin ? context_.options.spin_us : 0),
+          std::to_string(workers_[k].may_spin ? context_.options.spin_us : 0),
           "--wait-spin-ms",
           std::to_string(context_.options.wait_spin_ms),
           "--guest-spin-us",
@@ -132,39 +132,41 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
 // A worker may spin or not from its start on, so that processes need not agree on it. At most `spin_threads` workers
 // that serve a session, or will, may spin.
 bool Vm::one_more_may_spin() const {
-  const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
-  return std::count_if(slots_.begin(), slots_.end(), spins) < context_.options.spin_threads;
+  std::int64_t spinning = 0;
+  for (std::uint32_t k = 0; k < workers_.size(); ++k)
+    spinning += workers_[k].process && workers_[k].may_spin && slots_->state(k) != SlotState::Released;
+  return spinning < context_.options.spin_threads;
 }
 
 // Pages and descriptors that a worker shares with the broker besides the region.
 bool Vm::give_pages(std::uint32_t k, std::string& error) {
-  Slot& slot = slots_[k];
+  SlotWorker& worker = workers_[k];
   const std::string name = fmt::format("{}/{}", context_.options.name, k);
-  slot.telemetry = Telemetry::create("telemetry:" + name, error);
-  if (!slot.telemetry) return false;
+  worker.telemetry = Telemetry::create("telemetry:" + name, error);
+  if (!worker.telemetry) return false;
   if (context_.program.scheduler == nullptr) return true;
-  slot.schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
-                                         persistence_.outlives_broker(), error);
-  return slot.schedule != nullptr;
+  worker.schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
+                                           persistence_.outlives_broker(), error);
+  return worker.schedule != nullptr;
 }
 
 WorkerCommand Vm::command_for(std::uint32_t k) {
-  const Slot& slot = slots_[k];
+  const SlotWorker& worker = workers_[k];
   WorkerCommand command{.program = context_.program.path,
                         .arguments = with(arguments_for(k), memory_.arguments(), context_.program.gpus),
                         .environment = context_.program.environment,
                         .region_fd = region_->memfd(),
                         .doorbell_fd = transport_->doorbell(k),
                         .interrupt_fd = transport_->interrupt(k),
-                        .telemetry_fd = slot.telemetry->memfd(),
+                        .telemetry_fd = worker.telemetry->memfd(),
                         .priority = context_.program.priority,
                         .life_fd = persistence_.outlives_broker() ? context_.program.life_fd : -1,
                         .group_entrance = bounds_.entrance(),
                         .log = &worker_log_};
-  if (slot.schedule == nullptr) return command;
-  command.orders_fd = slot.schedule->pages().orders_fd();
-  command.use_fd = slot.schedule->pages().use_fd();
-  command.scheduler_doorbell_fd = slot.schedule->pages().scheduler_doorbell_fd();
+  if (worker.schedule == nullptr) return command;
+  command.orders_fd = worker.schedule->pages().orders_fd();
+  command.use_fd = worker.schedule->pages().use_fd();
+  command.scheduler_doorbell_fd = worker.schedule->pages().scheduler_doorbell_fd();
   return command;
 }
 
@@ -180,57 +182,57 @@ WorkerProcess::Events Vm::events_of(std::uint32_t k) {
                                    },
                                .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }};
   if (!mps_.is_client()) return events;
-  events.listener = [this, k](Fd listener) { slots_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k)); };
+  events.listener = [this, k](Fd listener) { workers_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k)); };
   events.before_kill = [this, k](std::function<void()> then) {
-    mps_.before_kill(slots_[k].worker->pid(), std::move(then));
+    mps_.before_kill(workers_[k].process->pid(), std::move(then));
   };
   return events;
 }
 
 bool Vm::start_worker(std::uint32_t k) {
-  Slot& slot = slots_[k];
-  if (!move(k, SlotState::Starting)) {
-    look_at(k);  // puts the word back
+  SlotWorker& worker = workers_[k];
+  if (!slots_->move(k, SlotState::Starting)) {
+    slots_->look_at(k);  // puts the word back
     pace_.try_after(milliseconds(10));
     return false;
   }
   scrubbers_->stop_slot(k);  // pages that would be freed belong to the worker now
-  slot.jail = {};
-  slot.may_spin = one_more_may_spin();
+  worker.jail = {};
+  worker.may_spin = one_more_may_spin();
   std::string error;
   if (!give_pages(k, error)) {
     on_start_failed(k, error);
     return false;
   }
-  slot.worker = WorkerProcess::start(context_.loop, command_for(k), label_of(k), events_of(k), error);
-  if (!slot.worker) {
+  worker.process = WorkerProcess::start(context_.loop, command_for(k), label_of(k), events_of(k), error);
+  if (!worker.process) {
     on_start_failed(k, error);
     return false;
   }
-  memory_.started(k, slot.worker->pid());
-  mps_.started(slot.worker->pid());
-  slot.session = traces_.begin(context_.options.name, k, slot.worker->pid(), *slot.telemetry);
-  slot.start_timer = context_.loop.after(start_patience, [this, k] {
-    slots_[k].start_timer = 0;
-    slots_[k].worker->kill_now("it was not ready within a minute");
+  memory_.started(k, worker.process->pid());
+  mps_.started(worker.process->pid());
+  worker.session = traces_.begin(context_.options.name, k, worker.process->pid(), *worker.telemetry);
+  worker.start_timer = context_.loop.after(start_patience, [this, k] {
+    workers_[k].start_timer = 0;
+    workers_[k].process->kill_now("it was not ready within a minute");
   });
   return true;
 }
 
 void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
-  context_.loop.forget(slots_[k].start_timer);
-  if (!slots_[k].telemetry->seal(persistence_.outlives_broker()))
-    return slots_[k].worker->kill_now("its telemetry cannot be sealed");
+  context_.loop.forget(workers_[k].start_timer);
+  if (!workers_[k].telemetry->seal(persistence_.outlives_broker()))
+    return workers_[k].process->kill_now("its telemetry cannot be sealed");
   pace_.succeeded();
-  slots_[k].is_ready = true;
+  workers_[k].is_ready = true;
   memory_.ready(k, reported.message);
   note_ready(k, reported);
   persistence_.save_ready(k, reported.message);
   keep_worker(k);
-  spdlog::debug("{}: slot {}: worker {} is ready", context_.options.name, k, slots_[k].worker->pid());
-  if (!context_.stopping && !move(k, SlotState::Ready)) {
-    look_at(k);  // a guest wrote over Starting: the word is put back, and the step tried once more
-    if (!move(k, SlotState::Ready)) return slots_[k].worker->end(VmContext::end_patience);
+  spdlog::debug("{}: slot {}: worker {} is ready", context_.options.name, k, workers_[k].process->pid());
+  if (!context_.stopping && !slots_->move(k, SlotState::Ready)) {
+    slots_->look_at(k);  // a guest wrote over Starting: the word is put back, and the step tried once more
+    if (!slots_->move(k, SlotState::Ready)) return workers_[k].process->end(VmContext::end_patience);
   }
   pace_.report_warm();
   if (context_.stopping) return;
@@ -239,55 +241,58 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
 }
 
 void Vm::keep_worker(std::uint32_t k) {
-  const Slot& slot = slots_[k];
-  const scheduler::WorkerPages* const pages = slot.schedule ? &slot.schedule->pages() : nullptr;
-  persistence_.keep_worker(k, {.control = slot.worker->control_fd(),
-                               .output = slot.worker->output_fd(),
-                               .process = slot.worker->process_fd(),
-                               .telemetry = slot.telemetry->memfd(),
+  const SlotWorker& worker = workers_[k];
+  const scheduler::WorkerPages* const pages = worker.schedule ? &worker.schedule->pages() : nullptr;
+  persistence_.keep_worker(k, {.control = worker.process->control_fd(),
+                               .output = worker.process->output_fd(),
+                               .process = worker.process->process_fd(),
+                               .telemetry = worker.telemetry->memfd(),
                                .orders = pages != nullptr ? pages->orders_to_keep() : -1,
                                .use = pages != nullptr ? pages->use_fd() : -1,
                                .doorbell = pages != nullptr ? pages->scheduler_doorbell_fd() : -1,
-                               .proxy = slot.proxy ? slot.proxy->listener_fd() : -1});
+                               .proxy = worker.proxy ? worker.proxy->listener_fd() : -1});
 }
 
 void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& reported) {
-  slots_[k].jail = {true, reported.layers, reported.text};
+  workers_[k].jail = {true, reported.layers, reported.text};
   gpus_.learn(reported.message);
-  if (slots_[k].schedule) slots_[k].schedule->ready(slots_[k].worker->pid(), reported.message, gpus_.of_guests());
-  history_.report_jail(slots_[k].jail);
-  if (!slots_[k].proxy) mps_.report_missing_proxy(slots_[k].jail);
+  if (workers_[k].schedule)
+    workers_[k].schedule->ready(workers_[k].process->pid(), reported.message, gpus_.of_guests());
+  history_.report_jail(workers_[k].jail);
+  if (!workers_[k].proxy) mps_.report_missing_proxy(workers_[k].jail);
 }
 
 void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
-  Slot& slot = slots_[k];
-  context_.loop.forget(slot.start_timer);
-  const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
-  if (std::exchange(slot.is_ready, false)) persistence_.forget_worker(k);
+  SlotWorker& worker = workers_[k];
+  context_.loop.forget(worker.start_timer);
+  const std::unique_ptr<WorkerProcess> gone = std::move(worker.process);
+  if (std::exchange(worker.is_ready, false)) persistence_.forget_worker(k);
   memory_.gone(k);
-  traces_.end(std::exchange(slot.session, 0));
-  history_.add(slot.telemetry->counters());
-  slot.telemetry.reset();
-  slot.schedule.reset();
-  slot.proxy.reset();
+  traces_.end(std::exchange(worker.session, 0));
+  history_.add(worker.telemetry->counters());
+  worker.telemetry.reset();
+  worker.schedule.reset();
+  worker.proxy.reset();
   history_.add_end(k, exit);
-  const SlotWord before = slot.known;
-  look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
-  if (!released_in_look(before, slot.known)) conclude(k, exit);
+  const SlotWord before = slots_->word(k);
+  slots_->look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
+  if (!released_in_look(before, slots_->word(k))) conclude(k, exit);
   mps_.gone(exit, before.state == SlotState::Claimed);
   beat_while_held();
-  const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
-  if (context_.stopping && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
+  const auto has_worker = [](const SlotWorker& w) { return w.process != nullptr; };
+  if (context_.stopping && std::none_of(workers_.begin(), workers_.end(), has_worker)) stopped_();
 }
 
 // Handles a slot whose worker has gone, in the state that the broker's last look found.
 void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
-  switch (slots_[k].known.state) {
-    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // no guest may claim it during the scrub
+  switch (slots_->state(k)) {
+    case SlotState::Ready:
+      slots_->move(k, SlotState::Starting);
+      [[fallthrough]];  // no guest may claim it during the scrub
     case SlotState::Starting:
       if (context_.stopping) break;
-      if (std::exchange(slots_[k].surplus, false)) {
-        start_emptying(k);
+      if (std::exchange(workers_[k].surplus, false)) {
+        slots_->start_emptying(k);
         break;
       }
       on_start_failed(k, end_in_words(exit));
@@ -300,7 +305,7 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
       break;
     case SlotState::Released:
       if (exit.end != WorkerProcess::End::Orderly) log_->worker_ended(k, exit.how);
-      start_emptying(k);
+      slots_->start_emptying(k);
       break;
     case SlotState::Empty: break;
   }
@@ -311,7 +316,7 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", context_.options.name, k, why,
                 pause.count());
   pace_.report_warm();  // the log has the reason for a listener
-  start_emptying(k);
+  slots_->start_emptying(k);
 }
 
 // A session's program gets the driver's own error from its next call. Spare workers are lost as well, which no program
@@ -326,17 +331,17 @@ void Vm::on_mps_lost(const std::string& why) {
 
 // Ends all workers: none has started since the loss.
 void Vm::end_lost_sessions() {
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
-    if (!slots_[k].worker) continue;
+  for (std::uint32_t k = 0; k < workers_.size(); ++k) {
+    if (!workers_[k].process) continue;
     log_->set_reason(k, "MPS has lost all clients of its GPU");
-    slots_[k].worker->end(VmContext::end_patience);
+    workers_[k].process->end(VmContext::end_patience);
   }
 }
 
 std::string Vm::reported_fault() const {
-  for (std::size_t k = 0; k < slots_.size(); ++k) {
-    if (!slots_[k].worker || !slots_[k].known.held()) continue;
-    if (const std::uint32_t fault = slots_[k].telemetry->fault(); fault != 0)
+  for (std::uint32_t k = 0; k < workers_.size(); ++k) {
+    if (!workers_[k].process || !slots_->word(k).held()) continue;
+    if (const std::uint32_t fault = workers_[k].telemetry->fault(); fault != 0)
       return fmt::format("session {} of VM {} has had CUDA's error {}", k, context_.options.name, fault);
   }
   return "";
