@@ -28,8 +28,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       persistence_(context_, [this](std::uint32_t k, SavedSlot& to) { save(k, to); }),
       workers_(static_cast<std::size_t>(options.slots)),
       pace_(loop, options.starts_per_second, options.start_burst, [this] { refill(); }),
-      gpus_(context_, workers_.size(), [this](const auto& which) { end_unclaimed_where(which); }),
-      answers_(answers_per_second, answers_at_once, Clock::now()) {
+      gpus_(context_, workers_.size(), [this](const auto& which) { end_unclaimed_where(which); }) {
   if (program.scheduler != nullptr) context_.scheduled_as = program.scheduler->add_vm(share_of(context_.options));
 }
 
@@ -90,6 +89,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                           },
                       .session_begins = [this] { on_session(); },
                       .emptied = [this] { refill(); }});
+  questions_ = std::make_unique<GpuQuestions>(context_, *region_, *slots_, gpus_, memory_, mps_);
   if (!mps_.join(saved != nullptr,
                  {.ready =
                       [this] {
@@ -110,8 +110,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &question_timer_}) context_.loop.forget(*id);
-  if (context_.program.facts != nullptr) context_.program.facts->forget(facts_asked_);
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_}) context_.loop.forget(*id);
   for (SlotWorker& worker : workers_) context_.loop.forget(worker.start_timer);
   for (const SlotWorker& worker : workers_) traces_.end(worker.session);
   for (SlotWorker& worker : workers_) worker.schedule.reset();
@@ -139,8 +138,9 @@ void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   context_.stopping = true;
   pace_.stop();
   gpus_.stop();
+  questions_->stop();
   stopped_ = std::move(done);
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_, &question_timer_}) context_.loop.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_}) context_.loop.forget(*id);
   beat_while_held();
   bool any = false;
   for (const SlotWorker& worker : workers_) {
@@ -177,7 +177,7 @@ void Vm::look() {
   beat();
   for (std::uint32_t k = 0; k < workers_.size(); ++k) slots_->look_at(k);
   look_at_wanted();
-  look_at_questions();
+  questions_->look();
   persistence_.save_counts(wanted_seen_, demand_);
   refill();
   beat_while_held();

@@ -21,7 +21,6 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,11 +28,8 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/log_limiter.h"
-#include "host/base/rate.h"
 #include "host/broker/config/config.h"
-#include "host/broker/gpu/gpu_fact_cache.h"
 #include "host/broker/gpu/gpus.h"
-#include "host/broker/gpu/utilization.h"
 #include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/ops/status.h"
 #include "host/broker/ops/trace_server.h"
@@ -41,6 +37,7 @@
 #include "host/broker/region/region.h"
 #include "host/broker/region/region_scrubbers.h"
 #include "host/broker/transport/transport.h"
+#include "host/broker/vm/gpu_questions.h"
 #include "host/broker/vm/session_log.h"
 #include "host/broker/vm/slot_table.h"
 #include "host/broker/vm/vm_bounds.h"
@@ -95,9 +92,6 @@ class Vm {
   scheduler::Scheduler::Vm scheduled_as() const { return context_.scheduled_as; }
 
  private:
-  // Answers to its guests' questions about GPUs.
-  static constexpr double answers_per_second = 200, answers_at_once = 50;
-
   struct SlotWorker {
     std::unique_ptr<Telemetry> telemetry;
     TraceServer::Session session = 0;
@@ -153,16 +147,6 @@ class Vm {
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
 
-  std::optional<Clock::duration> had_of(const std::string& gpu) const;
-  bool has_utilization() const;
-  void note_utilization();
-  void go_on_with_questions();
-  void look_at_questions();
-  void ask_for_facts();
-  void answer_question();
-  ring::VmGpu answer_for(const Gpu& gpu, ring::VmPage& page);
-  void report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to);
-
   void beat();
   void beat_while_held();
 
@@ -185,13 +169,9 @@ class Vm {
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   WorkerGpus gpus_;
-  std::map<std::string, Utilization> utilization_;  // by GPU
-  Clock::time_point utilization_noted_{};
-  GpuFactCache::Id facts_asked_ = 0;      // for the question being answered
-  std::uint32_t questions_answered_ = 0;  // of RegionHeader::gpu_questions
-  TokenBucket answers_;
+  std::unique_ptr<GpuQuestions> questions_;
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0, question_timer_ = 0;
+  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0;
   std::function<void()> stopped_;
 };
 

@@ -39,7 +39,7 @@ void Vm::go_on_with(const SavedVm& saved) {
   for (std::uint32_t k = 0; k < slots_->size(); ++k) slots_->look_at(k);  // see what guests did meanwhile
   for (std::uint32_t k = 0; k < slots_->size(); ++k) resolve(k);
   look_at_wanted();
-  go_on_with_questions();
+  questions_->go_on();
   if (sessions() > 0) mps_.watch();
   // Unclaimed workers have the old program and configuration; new ones replace them.
   end_unclaimed(0);

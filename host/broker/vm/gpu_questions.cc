@@ -1,14 +1,8 @@
-// Answers guests' questions about their VM's GPUs, asked without a session (ring/layout/vm_page_c.h) by their
-// libnvidia-ml.so.1. A question is a counter that a guest increments. One answer serves all questions that precede it.
-//
-// Trust: a guest may increment the counter at will. It gets at most 200 answers a second, fifty at once, and each costs
-// the broker a copy of 20 KiB. An answer contains the VM's own use, and facts of a GPU that do not reveal other VMs'
-// work. Exceptions are temperature, power and clocks, which guests share.
+#include "host/broker/vm/gpu_questions.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
-
-#include "host/broker/vm/vm.h"
 
 namespace host::broker {
 namespace {
@@ -23,8 +17,23 @@ std::string long_address(const std::string& pci) { return pci.size() == 12 ? "00
 
 }  // namespace
 
+GpuQuestions::GpuQuestions(const VmContext& context, const Region& region, const SlotTable& slots,
+                           const WorkerGpus& gpus, const VmMemory& memory, const VmMps& mps)
+    : context_(context),
+      region_(region),
+      slots_(slots),
+      gpus_(gpus),
+      memory_(memory),
+      mps_(mps),
+      answers_(answers_per_second, answers_at_once, Clock::now()) {}
+
+GpuQuestions::~GpuQuestions() {
+  stop();
+  if (context_.program.facts != nullptr) context_.program.facts->forget(facts_asked_);
+}
+
 // Nothing if the VM's time on the GPU is not measured.
-std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
+std::optional<Clock::duration> GpuQuestions::had_of(const std::string& gpu) const {
   // A cached report: the scheduler's thread is not asked for each VM and GPU.
   const auto& accounts = context_.program.scheduler->report_of(Utilization::between).gpus;
   const auto of_gpu = accounts.find(gpu);
@@ -34,7 +43,7 @@ std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
 }
 
 // Samples while the VM has sessions, so that a program's first question has an answer.
-void Vm::note_utilization() {
+void GpuQuestions::note_utilization() {
   const Clock::time_point now = Clock::now();
   if (!has_utilization() || now - utilization_noted_ < Utilization::between) return;
   utilization_noted_ = now;
@@ -42,53 +51,51 @@ void Vm::note_utilization() {
     if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
 }
 
-bool Vm::has_utilization() const {
+bool GpuQuestions::has_utilization() const {
   return context_.program.facts != nullptr && context_.program.scheduler != nullptr && !mps_.is_client();
 }
 
-// Answers a question that the earlier broker left unanswered.
-void Vm::go_on_with_questions() {
-  questions_answered_ = region_->gpu_answers().answered();
-  look_at_questions();
+void GpuQuestions::go_on() {
+  answered_ = region_.gpu_answers().answered();
+  look();
 }
 
-void Vm::look_at_questions() {
+void GpuQuestions::look() {
   note_utilization();
-  const std::uint32_t asked = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
-  if (context_.program.facts == nullptr || asked == questions_answered_ || question_timer_ != 0 || facts_asked_ != 0)
-    return;
+  const std::uint32_t asked = region_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
+  if (context_.program.facts == nullptr || asked == answered_ || timer_ != 0 || facts_asked_ != 0) return;
   const Span wait = answers_.take(Clock::now());
-  question_timer_ = context_.loop.after(wait, [this, wait] {
-    question_timer_ = 0;
-    if (wait > Span::zero()) return look_at_questions();
+  timer_ = context_.loop.after(wait, [this, wait] {
+    timer_ = 0;
+    if (wait > Span::zero()) return look();
     ask_for_facts();
   });
 }
 
-void Vm::ask_for_facts() {
+void GpuQuestions::ask_for_facts() {
   std::vector<std::string> gpus;
   for (const Gpu& gpu : gpus_.of_guests()) gpus.push_back(name_of(gpu));
   facts_asked_ = context_.program.facts->ask(std::move(gpus), [this] {
     facts_asked_ = 0;
-    answer_question();
+    answer();
   });
 }
 
-void Vm::answer_question() {
+void GpuQuestions::answer() {
   // Read before collecting facts, so that the answer includes what a program did before its question.
-  questions_answered_ = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
+  answered_ = region_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
   ring::VmPage page{};
   page.version = ring::vm_page_version;
-  page.answered = questions_answered_;
+  page.answered = answered_;
   std::vector<ring::VmGpu> gpus;
   for (const Gpu& gpu : gpus_.of_guests())
     if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
   page.gpu_count = static_cast<std::uint32_t>(gpus.size());
-  region_->gpu_answers().publish(page, gpus);
-  look_at_questions();  // one may have come meanwhile
+  region_.gpu_answers().publish(page, gpus);
+  look();  // one may have come meanwhile
 }
 
-ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
+ring::VmGpu GpuQuestions::answer_for(const Gpu& gpu, ring::VmPage& page) {
   ring::VmGpu to{};
   put(to.uuid, gpu.uuid);
   put(to.bus_id, long_address(gpu.pci));
@@ -117,10 +124,10 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
 
 // The total is the VM's quota, or the GPU's memory. All that the VM's sessions do not hold counts as free: the GPU's
 // real free memory would reveal the use of other VMs.
-void Vm::report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
+void GpuQuestions::report_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) const {
   const std::vector<std::uint64_t> held = memory_.held(name_of(gpu));
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
-  for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_->word(k).held() ? held[k] : 0;
+  for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_.word(k).held() ? held[k] : 0;
   const std::uint64_t total = facts != nullptr ? facts->total : 0;
   const auto quota = static_cast<std::uint64_t>(context_.options.gpu_memory);
   if (quota == 0) {
