@@ -10,11 +10,6 @@ namespace host::broker {
 namespace {
 
 using ring::SlotState;
-using std::chrono::milliseconds;
-
-// An ending broker does not answer doorbells, so it increments the heartbeat as often as a waiting guest would request
-// it.
-constexpr auto last_beats = milliseconds(100);
 
 }  // namespace
 
@@ -90,6 +85,9 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                       .session_begins = [this] { on_session(); },
                       .emptied = [this] { refill(); }});
   questions_ = std::make_unique<GpuQuestions>(context_, *region_, *slots_, gpus_, memory_, mps_);
+  heartbeat_ = std::make_unique<Heartbeat>(
+      context_.loop, *region_,
+      Heartbeat::Acts{.is_needed = [this] { return slots_->sessions() > 0; }, .look = [this] { look(); }});
   if (!mps_.join(saved != nullptr,
                  {.ready =
                       [this] {
@@ -110,7 +108,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_}) context_.loop.forget(*id);
+  context_.loop.forget(stop_timer_);
   for (SlotWorker& worker : workers_) context_.loop.forget(worker.start_timer);
   for (const SlotWorker& worker : workers_) traces_.end(worker.session);
   for (SlotWorker& worker : workers_) worker.schedule.reset();
@@ -129,7 +127,7 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
   transport_->stop_admitting();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
-    context_.loop.forget(beat_timer_);  // a heartbeat would touch the header's page, which will be scrubbed
+    heartbeat_->stop();  // a heartbeat would touch the header's page, which will be scrubbed
     scrubbers_->scrub_everything(removed);
   });
 }
@@ -140,8 +138,8 @@ void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   gpus_.stop();
   questions_->stop();
   stopped_ = std::move(done);
-  for (EventLoop::Id* id : {&beat_timer_, &stop_timer_}) context_.loop.forget(*id);
-  beat_while_held();
+  context_.loop.forget(stop_timer_);
+  heartbeat_->begin_end();
   bool any = false;
   for (const SlotWorker& worker : workers_) {
     if (!worker.process) continue;
@@ -174,13 +172,13 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
 
 void Vm::look() {
   region_->restore_header();
-  beat();
+  heartbeat_->beat();
   for (std::uint32_t k = 0; k < workers_.size(); ++k) slots_->look_at(k);
   look_at_wanted();
   questions_->look();
   persistence_.save_counts(wanted_seen_, demand_);
   refill();
-  beat_while_held();
+  heartbeat_->beat_while_needed();
 }
 
 void Vm::on_session() {
@@ -233,24 +231,6 @@ std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
     ++ended;
   }
   return ended;
-}
-
-// ---- the heartbeat -------------------------------------------------------------------------------------------------
-
-// Answers a guest that sends a doorbell because it waits.
-void Vm::beat() { region_->header()[&ring::RegionHeader::heartbeat].store(++heartbeat_, std::memory_order_release); }
-
-// A slow timer, for guests that send no doorbell. It finds changes that a guest made without one, because it died
-// before or wrote garbage. It also checks Dead slots, whose owners may have died as well.
-void Vm::beat_while_held() {
-  if (slots_->sessions() == 0) return context_.loop.forget(beat_timer_);
-  if (beat_timer_ != 0) return;
-  beat_timer_ = context_.loop.after(context_.stopping ? last_beats : milliseconds(ring::heartbeat_ms), [this] {
-    beat_timer_ = 0;
-    if (!context_.stopping) return look();
-    beat();
-    beat_while_held();
-  });
 }
 
 }  // namespace host::broker

@@ -33,6 +33,7 @@
 #include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/ops/status.h"
 #include "host/broker/ops/trace_server.h"
+#include "host/broker/region/heartbeat.h"
 #include "host/broker/region/page_scrubber.h"
 #include "host/broker/region/region.h"
 #include "host/broker/region/region_scrubbers.h"
@@ -147,9 +148,6 @@ class Vm {
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
 
-  void beat();
-  void beat_while_held();
-
   VmContext context_;
   TraceServer& traces_;
   ScrubQueue& scrub_queue_;
@@ -165,13 +163,13 @@ class Vm {
   std::unique_ptr<Transport> transport_;
   StartPace pace_;
   WorkerHistory history_{context_};
-  std::uint64_t heartbeat_ = 0;
+  std::unique_ptr<Heartbeat> heartbeat_;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   WorkerGpus gpus_;
   std::unique_ptr<GpuQuestions> questions_;
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, stop_timer_ = 0;
+  EventLoop::Id stop_timer_ = 0;
   std::function<void()> stopped_;
 };
 

@@ -32,7 +32,7 @@ void Vm::save(std::uint32_t k, SavedSlot& to) const {
 // ---- adopting ------------------------------------------------------------------------------------------------------
 
 void Vm::go_on_with(const SavedVm& saved) {
-  heartbeat_ = region_->header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
+  heartbeat_->adopt();
   wanted_seen_ = saved.wanted_seen;
   demand_ = std::min(saved.demand, saved.slots);
   for (std::uint32_t k = 0; k < slots_->size(); ++k) adopt_slot(k, saved.slot[k]);
@@ -43,8 +43,8 @@ void Vm::go_on_with(const SavedVm& saved) {
   if (sessions() > 0) mps_.watch();
   // Unclaimed workers have the old program and configuration; new ones replace them.
   end_unclaimed(0);
-  beat();
-  beat_while_held();
+  heartbeat_->beat();
+  heartbeat_->beat_while_needed();
   spdlog::info("{}: {} session(s) and {} connection(s) of before the restart go on", context_.options.name, sessions(),
                transport_->connections());
 }

@@ -278,7 +278,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   slots_->look_at(k);  // the guest may have claimed or released it last; a claimed slot becomes Dead here
   if (!released_in_look(before, slots_->word(k))) conclude(k, exit);
   mps_.gone(exit, before.state == SlotState::Claimed);
-  beat_while_held();
+  heartbeat_->beat_while_needed();
   const auto has_worker = [](const SlotWorker& w) { return w.process != nullptr; };
   if (context_.stopping && std::none_of(workers_.begin(), workers_.end(), has_worker)) stopped_();
 }
