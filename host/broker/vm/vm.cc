@@ -84,6 +84,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                           },
                       .session_begins = [this] { on_session(); },
                       .emptied = [this] { refill(); }});
+  launcher_ = std::make_unique<WorkerLauncher>(context_, *region_, *transport_, persistence_, bounds_, memory_, mps_);
   questions_ = std::make_unique<GpuQuestions>(context_, *region_, *slots_, gpus_, memory_, mps_);
   heartbeat_ = std::make_unique<Heartbeat>(
       context_.loop, *region_,

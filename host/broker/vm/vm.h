@@ -49,6 +49,7 @@
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_gpus.h"
 #include "host/broker/vm/worker_history.h"
+#include "host/broker/vm/worker_launcher.h"
 #include "host/broker/worker/start_pace.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
@@ -138,9 +139,6 @@ class Vm {
   bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
   bool give_pages(std::uint32_t k, std::string& error);
-  std::vector<std::string> arguments_for(std::uint32_t k) const;
-  WorkerCommand command_for(std::uint32_t k);
-  std::string label_of(std::uint32_t k) const;
   WorkerProcess::Events events_of(std::uint32_t k);
   void note_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
@@ -157,6 +155,7 @@ class Vm {
   std::unique_ptr<RegionScrubbers> scrubbers_;
   std::unique_ptr<SlotTable> slots_;
   VmBounds bounds_{context_};  // outlives the workers
+  std::unique_ptr<WorkerLauncher> launcher_;
   std::vector<SlotWorker> workers_;
   VmMemory memory_{context_};
   VmMps mps_{context_};
@@ -168,7 +167,6 @@ class Vm {
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   WorkerGpus gpus_;
   std::unique_ptr<GpuQuestions> questions_;
-  WorkerLog worker_log_;
   EventLoop::Id stop_timer_ = 0;
   std::function<void()> stopped_;
 };

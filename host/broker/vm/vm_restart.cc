@@ -74,7 +74,7 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   if (kept.process && !complete) persistence_.end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
   worker.process = WorkerProcess::adopt(context_.loop, std::move(kept), was.worker, context_.program.life_fd,
-                                        worker_log_, label_of(k), events_of(k));
+                                        launcher_->log(), launcher_->label_of(k), events_of(k));
   if (!worker.process) return false;
   worker.is_ready = true;
   mps_.adopted(was.worker);
@@ -86,7 +86,8 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
 
 // Adopts the kept connect proxy. False if the worker had one that is lost.
 bool Vm::adopt_proxy(std::uint32_t k, const SavedSlot& was) {
-  if (Fd listener = persistence_.take(k, "door")) workers_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k));
+  if (Fd listener = persistence_.take(k, "door"))
+    workers_[k].proxy = mps_.open_proxy(std::move(listener), launcher_->label_of(k));
   return was.ready != ready_with_proxy || workers_[k].proxy;
 }
 

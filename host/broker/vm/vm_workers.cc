@@ -1,7 +1,6 @@
 // A VM's workers: start ahead, ready, end, and the effect of their end on their slots.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,13 +17,6 @@ using std::chrono::milliseconds;
 
 // The first driver start of a machine can take many seconds for each GPU.
 constexpr auto start_patience = std::chrono::seconds(60);
-
-std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more,
-                              const VmGpus& gpus) {
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  for (const std::string& device : gpus.devices) arguments.insert(arguments.end(), {"--device", device});
-  return arguments;
-}
 
 }  // namespace
 
@@ -88,47 +80,6 @@ void Vm::when_warm(std::function<void()> warm) {
   if (context_.options.spare == 0 || persistence_.has_adopted()) pace_.report_warm();
 }
 
-std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
-  return {"--broker",
-          std::to_string(getpid()),
-          "--slot-offset",
-          std::to_string(region_->slot_offset(k)),
-          "--slot-bytes",
-          std::to_string(region_->slot_bytes()),
-          "--library",
-          context_.program.library,
-          "--jail",
-          context_.options.jail,
-          "--ioctls",
-          context_.options.jail_ioctls,
-          "--uid",
-          std::to_string(context_.options.worker_uid),
-          "--gid",
-          std::to_string(context_.options.worker_gid),
-          "--spin-us",
-          std::to_string(workers_[k].may_spin ? context_.options.spin_us : 0),
-          "--wait-spin-ms",
-          std::to_string(context_.options.wait_spin_ms),
-          "--guest-spin-us",
-          std::to_string(context_.options.spin_threads > 0 ? context_.options.spin_us : 0),
-          "--chaos-delay-us",
-          std::to_string(context_.options.chaos_delay_us),
-          "--image-bytes",
-          std::to_string(context_.options.session_image_bytes),
-          "--objects",
-          std::to_string(context_.options.session_objects),
-          "--gpus",
-          std::to_string(std::min<std::size_t>(context_.program.gpus.list.size(), ring::max_devices)),
-          "--outlive-ms",
-          std::to_string(persistence_.outlives_broker() ? context_.program.outlive_ms : 0),
-          "--doorbell-by",
-          opened_by_path(context_.options) ? "broker" : "guest",
-          "--max-threads",
-          std::to_string(context_.options.own_uid && geteuid() == 0 ? context_.options.pids_max : 0),
-          "--connect",
-          mps_.is_client() ? "asked" : "refused"};
-}
-
 // A worker may spin or not from its start on, so that processes need not agree on it. At most `spin_threads` workers
 // that serve a session, or will, may spin.
 bool Vm::one_more_may_spin() const {
@@ -150,28 +101,6 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
   return worker.schedule != nullptr;
 }
 
-WorkerCommand Vm::command_for(std::uint32_t k) {
-  const SlotWorker& worker = workers_[k];
-  WorkerCommand command{.program = context_.program.path,
-                        .arguments = with(arguments_for(k), memory_.arguments(), context_.program.gpus),
-                        .environment = context_.program.environment,
-                        .region_fd = region_->memfd(),
-                        .doorbell_fd = transport_->doorbell(k),
-                        .interrupt_fd = transport_->interrupt(k),
-                        .telemetry_fd = worker.telemetry->memfd(),
-                        .priority = context_.program.priority,
-                        .life_fd = persistence_.outlives_broker() ? context_.program.life_fd : -1,
-                        .group_entrance = bounds_.entrance(),
-                        .log = &worker_log_};
-  if (worker.schedule == nullptr) return command;
-  command.orders_fd = worker.schedule->pages().orders_fd();
-  command.use_fd = worker.schedule->pages().use_fd();
-  command.scheduler_doorbell_fd = worker.schedule->pages().scheduler_doorbell_fd();
-  return command;
-}
-
-std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", context_.options.name, k); }
-
 WorkerProcess::Events Vm::events_of(std::uint32_t k) {
   WorkerProcess::Events events{.ready = [this, k](const WorkerProcess::Ready& reported) { on_ready(k, reported); },
                                .memory =
@@ -182,7 +111,9 @@ WorkerProcess::Events Vm::events_of(std::uint32_t k) {
                                    },
                                .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }};
   if (!mps_.is_client()) return events;
-  events.listener = [this, k](Fd listener) { workers_[k].proxy = mps_.open_proxy(std::move(listener), label_of(k)); };
+  events.listener = [this, k](Fd listener) {
+    workers_[k].proxy = mps_.open_proxy(std::move(listener), launcher_->label_of(k));
+  };
   events.before_kill = [this, k](std::function<void()> then) {
     mps_.before_kill(workers_[k].process->pid(), std::move(then));
   };
@@ -204,7 +135,9 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
-  worker.process = WorkerProcess::start(context_.loop, command_for(k), label_of(k), events_of(k), error);
+  worker.process = WorkerProcess::start(
+      context_.loop, launcher_->command_for(k, worker.may_spin, *worker.telemetry, worker.schedule.get()),
+      launcher_->label_of(k), events_of(k), error);
   if (!worker.process) {
     on_start_failed(k, error);
     return false;
