@@ -153,7 +153,8 @@ bool SlotTable::move(std::uint32_t k, SlotState to) {
   std::uint32_t expected = slot.known.word();
   if (!region_.entry(k)[&ring::SlotEntry::state].compare_exchange(expected, next.word(), std::memory_order_acq_rel))
     return false;
-  slot.known = next;  // B
+  if (slot.known.state == SlotState::Empty) scrubbers_.stop_slot(k);  // its pages belong to the new worker now
+  slot.known = next;                                                  // B
   persistence_.save(k);
   return true;
 }

@@ -21,9 +21,9 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       traces_(traces),
       scrub_queue_(scrub_queue),
       persistence_(context_, [this](std::uint32_t k, SavedSlot& to) { save(k, to); }),
-      workers_(static_cast<std::size_t>(options.slots)),
       pace_(loop, options.starts_per_second, options.start_burst, [this] { refill(); }),
-      gpus_(context_, workers_.size(), [this](const auto& which) { end_unclaimed_where(which); }) {
+      gpus_(context_, static_cast<std::size_t>(options.slots),
+            [this](const auto& which) { end_unclaimed_where(which); }) {
   if (program.scheduler != nullptr) context_.scheduled_as = program.scheduler->add_vm(share_of(context_.options));
 }
 
@@ -39,29 +39,33 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!bounds_.make_group(error)) return false;
-  memory_.count(workers_.size(), {.send =
-                                      [this](std::uint32_t k, const auto& words) {
-                                        persistence_.save(k);  // the record has a grant before the worker learns of it
-                                        return workers_[k].process && workers_[k].process->send(words);
-                                      },
-                                  .end =
-                                      [this](std::uint32_t k, const std::string& why) {
-                                        if (workers_[k].process) workers_[k].process->kill_now(why.c_str());
-                                      },
-                                  .taken = [this](std::uint32_t k, unsigned device) -> std::uint64_t {
-                                    return workers_[k].telemetry ? workers_[k].telemetry->taken(device) : 0;
-                                  },
-                                  .is_spare = [this](std::uint32_t k) { return slots_->state(k) == SlotState::Ready; },
-                                  .wake = nullptr,
-                                  .more_headroom =
-                                      [this] {
-                                        if (!context_.stopping) pace_.try_soon();
-                                      }});
+  const auto slots = static_cast<std::size_t>(context_.options.slots);
+  memory_.count(slots, {.send =
+                            [this](std::uint32_t k, const auto& words) {
+                              persistence_.save(k);  // the record has a grant before the worker learns of it
+                              const auto& worker = (*workers_)[k];
+                              return worker.process && worker.process->send(words);
+                            },
+                        .end =
+                            [this](std::uint32_t k, const std::string& why) {
+                              const auto& worker = (*workers_)[k];
+                              if (worker.process) worker.process->kill_now(why.c_str());
+                            },
+                        .taken = [this](std::uint32_t k, unsigned device) -> std::uint64_t {
+                          const auto& worker = (*workers_)[k];
+                          return worker.telemetry ? worker.telemetry->taken(device) : 0;
+                        },
+                        .is_spare = [this](std::uint32_t k) { return slots_->state(k) == SlotState::Ready; },
+                        .wake = nullptr,
+                        .more_headroom =
+                            [this] {
+                              if (!context_.stopping) pace_.try_soon();
+                            }});
   auto [region, saved] = persistence_.open(error);
   if (!region) return false;
   region_ = std::move(region);
-  log_ = std::make_unique<SessionLog>(context_.options.name, *region_, workers_.size());
-  scrubbers_ = std::make_unique<RegionScrubbers>(scrub_queue_, *region_, context_.options.name, workers_.size());
+  log_ = std::make_unique<SessionLog>(context_.options.name, *region_, slots);
+  scrubbers_ = std::make_unique<RegionScrubbers>(scrub_queue_, *region_, context_.options.name, slots);
   transport_ =
       make_transport(context_.loop, *region_, context_.options, broker, persistence_.kept_transport(saved.get()),
                      {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
@@ -69,22 +73,28 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                       [this](auto slot, auto channel) { persistence_.save_channel(slot, channel); }},
                      error);
   if (!transport_) return false;
-  spdlog::info("{}: {} slots of {} MiB{}{}", context_.options.name, workers_.size(), region_->slot_bytes() >> 20,
+  spdlog::info("{}: {} slots of {} MiB{}{}", context_.options.name, slots, region_->slot_bytes() >> 20,
                transport_->knows_peers()              ? ""
                : context_.options.transport == "pmem" ? ", for a pmem device whose memory is "
                                                       : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
   slots_ = std::make_unique<SlotTable>(
       context_, *region_, *transport_, *scrubbers_, *log_, persistence_,
-      SlotTable::Acts{.has_worker = [this](std::uint32_t k) { return workers_[k].process != nullptr; },
-                      .end_worker = [this](std::uint32_t k) { workers_[k].process->end(VmContext::end_patience); },
-                      .owner_seen =
-                          [this](std::uint32_t k, const ring::SlotOwner& owner) {
-                            traces_.claimed(workers_[k].session, owner.pid, owner.peer);
-                          },
-                      .session_begins = [this] { on_session(); },
-                      .emptied = [this] { refill(); }});
-  launcher_ = std::make_unique<WorkerLauncher>(context_, *region_, *transport_, persistence_, bounds_, memory_, mps_);
+      SlotTable::Acts{
+          .has_worker = [this](std::uint32_t k) { return (*workers_)[k].process != nullptr; },
+          .end_worker = [this](std::uint32_t k) { (*workers_)[k].process->end(VmContext::end_patience); },
+          .owner_seen = [this](std::uint32_t k, const ring::SlotOwner& owner) { workers_->note_owner(k, owner); },
+          .session_begins = [this] { on_session(); },
+          .emptied = [this] { refill(); }});
+  workers_ = std::make_unique<WorkerPool>(
+      context_, WorkerPool::Parts{*slots_, persistence_, memory_, mps_, gpus_, *log_, pace_, traces_},
+      WorkerLauncher(context_, *region_, *transport_, persistence_, bounds_, memory_, mps_),
+      WorkerPool::Events{.ready =
+                             [this](std::uint32_t k, const worker::ReadyMessage& reported) {
+                               gpus_.compare(k, reported);
+                               if (!transport_->anybody()) end_surplus();
+                             },
+                         .gone = [this] { heartbeat_->beat_while_needed(); }});
   questions_ = std::make_unique<GpuQuestions>(context_, *region_, *slots_, gpus_, memory_, mps_);
   heartbeat_ = std::make_unique<Heartbeat>(
       context_.loop, *region_,
@@ -98,7 +108,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                   .lost = [this](const std::string& why) { on_mps_lost(why); },
                   .end_sessions = [this] { end_lost_sessions(); },
                   .has_sessions = [this] { return sessions() > 0; },
-                  .fault = [this] { return reported_fault(); }},
+                  .fault = [this] { return workers_->reported_fault(); }},
                  error))
     return false;
   if (saved) go_on_with(*saved);
@@ -109,10 +119,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  context_.loop.forget(stop_timer_);
-  for (SlotWorker& worker : workers_) context_.loop.forget(worker.start_timer);
-  for (const SlotWorker& worker : workers_) traces_.end(worker.session);
-  for (SlotWorker& worker : workers_) worker.schedule.reset();
+  if (workers_) workers_->leave();
   if (context_.program.scheduler != nullptr) context_.program.scheduler->remove_vm(context_.scheduled_as);
   persistence_.forget_all();
 }
@@ -138,16 +145,8 @@ void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   pace_.stop();
   gpus_.stop();
   questions_->stop();
-  stopped_ = std::move(done);
-  context_.loop.forget(stop_timer_);
   heartbeat_->begin_end();
-  bool any = false;
-  for (const SlotWorker& worker : workers_) {
-    if (!worker.process) continue;
-    any = true;
-    worker.process->end(patience);
-  }
-  if (!any) stop_timer_ = context_.loop.after(Clock::duration::zero(), [this] { stopped_(); });
+  workers_->end_all(patience, std::move(done));
 }
 
 bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error) {
@@ -174,7 +173,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
 void Vm::look() {
   region_->restore_header();
   heartbeat_->beat();
-  for (std::uint32_t k = 0; k < workers_.size(); ++k) slots_->look_at(k);
+  for (std::uint32_t k = 0; k < slots_->size(); ++k) slots_->look_at(k);
   look_at_wanted();
   questions_->look();
   persistence_.save_counts(wanted_seen_, demand_);
@@ -191,7 +190,7 @@ void Vm::look_at_wanted() {
   const std::uint32_t wanted = region_->header()[&ring::RegionHeader::wanted].load(std::memory_order_acquire);
   const std::uint32_t more = wanted - wanted_seen_;
   wanted_seen_ = wanted;
-  demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, workers_.size()));
+  demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_->size()));
   if (more > 0 && slots_->is_full()) log_->all_slots_taken();
 }
 
@@ -218,17 +217,16 @@ void Vm::nobody_left() {
   end_surplus();
   scrubbers_->scrub_rest();
   // Scrubs pages that guests wrote in unclaimed slots, too.
-  for (std::uint32_t k = 0; k < workers_.size(); ++k)
+  for (std::uint32_t k = 0; k < slots_->size(); ++k)
     if (slots_->state(k) == SlotState::Empty) scrubbers_->scrub_slot(k);
 }
 
 std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
   look();  // what guests did last
   std::size_t ended = 0;
-  for (std::uint32_t k = 0; k < workers_.size(); ++k) {
-    if ((slot && *slot != k) || slots_->state(k) != SlotState::Claimed || !workers_[k].process) continue;
-    log_->set_reason(k, "`ivgpu end` asked for it");
-    workers_[k].process->end(VmContext::end_patience);
+  for (std::uint32_t k = 0; k < slots_->size(); ++k) {
+    if ((slot && *slot != k) || slots_->state(k) != SlotState::Claimed || !(*workers_)[k].process) continue;
+    workers_->end_session(k, "`ivgpu end` asked for it");
     ++ended;
   }
   return ended;

@@ -49,7 +49,7 @@
 #include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_gpus.h"
 #include "host/broker/vm/worker_history.h"
-#include "host/broker/vm/worker_launcher.h"
+#include "host/broker/vm/worker_pool.h"
 #include "host/broker/worker/start_pace.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
@@ -94,28 +94,11 @@ class Vm {
   scheduler::Scheduler::Vm scheduled_as() const { return context_.scheduled_as; }
 
  private:
-  struct SlotWorker {
-    std::unique_ptr<Telemetry> telemetry;
-    TraceServer::Session session = 0;
-    std::unique_ptr<WorkerSchedule> schedule;  // null: not scheduled
-    std::unique_ptr<WorkerProcess> process;    // null: none
-    std::unique_ptr<MpsConnectProxy> proxy;    // null: none
-    WorkerJail jail;                           // once the worker is ready
-    EventLoop::Id start_timer = 0;             // deadline for the worker to be ready
-    bool may_spin = false;
-    bool is_ready = false;
-    bool surplus = false;  // unused, and being ended
-  };
-
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
      ScrubQueue& scrub_queue);
   bool open(const BrokerOptions& broker, std::string& error);
-  void keep_worker(std::uint32_t k);
   void save(std::uint32_t k, SavedSlot& to) const;
   void go_on_with(const SavedVm& saved);
-  void adopt_slot(std::uint32_t k, const SavedSlot& was);
-  bool adopt_worker(std::uint32_t k, const SavedSlot& was);
-  void resolve(std::uint32_t k);
   void end_all(Clock::duration patience, std::function<void()> done);
 
   void look();
@@ -126,25 +109,14 @@ class Vm {
   void on_holder_gone(std::uint32_t k);
   void nobody_left();
 
-  bool adopt_proxy(std::uint32_t k, const SavedSlot& was);
   void on_mps_lost(const std::string& why);
   void end_lost_sessions();
-  std::string reported_fault() const;
 
   void refill();
   void end_surplus();
   void end_unclaimed(std::uint32_t keep);
   void end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends);
   void end_starting(std::uint32_t keep);
-  bool one_more_may_spin() const;
-  bool start_worker(std::uint32_t k);
-  bool give_pages(std::uint32_t k, std::string& error);
-  WorkerProcess::Events events_of(std::uint32_t k);
-  void note_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
-  void on_ready(std::uint32_t k, const WorkerProcess::Ready& reported);
-  void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
-  void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
-  void on_start_failed(std::uint32_t k, const std::string& why);
 
   VmContext context_;
   TraceServer& traces_;
@@ -155,20 +127,16 @@ class Vm {
   std::unique_ptr<RegionScrubbers> scrubbers_;
   std::unique_ptr<SlotTable> slots_;
   VmBounds bounds_{context_};  // outlives the workers
-  std::unique_ptr<WorkerLauncher> launcher_;
-  std::vector<SlotWorker> workers_;
+  std::unique_ptr<WorkerPool> workers_;
   VmMemory memory_{context_};
   VmMps mps_{context_};
   std::unique_ptr<Transport> transport_;
   StartPace pace_;
-  WorkerHistory history_{context_};
   std::unique_ptr<Heartbeat> heartbeat_;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   WorkerGpus gpus_;
   std::unique_ptr<GpuQuestions> questions_;
-  EventLoop::Id stop_timer_ = 0;
-  std::function<void()> stopped_;
 };
 
 }  // namespace host::broker

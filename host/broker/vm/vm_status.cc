@@ -16,8 +16,8 @@ VmStatus Vm::status() const {
                   context_.options.spin_us,
                   context_.options.wait_spin_ms,
                   transport_->connections(),
-                  history_.counters(),
-                  history_.ends(),
+                  workers_->history().counters(),
+                  workers_->history().ends(),
                   {},
                   context_.program.gpus,
                   bounds_.status(),
@@ -25,7 +25,7 @@ VmStatus Vm::status() const {
   status.quotas = memory_.quotas();
   status.gpus_missing = gpus_.missing().size();
   for (std::uint32_t k = 0; k < slots_->size(); ++k) {
-    const SlotWorker& worker = workers_[k];
+    const SlotWorker& worker = (*workers_)[k];
     SlotStatus s;
     s.word = slots_->word(k);
     s.pinned = slots_->is_pinned(k);
