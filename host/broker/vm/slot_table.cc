@@ -20,16 +20,16 @@ constexpr auto between_attempts = std::chrono::milliseconds(10);
 
 }  // namespace
 
-SlotTable::SlotTable(const VmContext& context, const Region& region, Transport& transport, RegionScrubbers& scrubbers,
+SlotTable::SlotTable(const VmContext& context, const Region& region, Transport& transport, ScrubQueue& scrub_queue,
                      SessionLog& log, VmPersistence& persistence, Acts acts)
     : context_(context),
       region_(region),
       transport_(transport),
-      scrubbers_(scrubbers),
       log_(log),
       persistence_(persistence),
       acts_(std::move(acts)),
-      slots_(static_cast<std::size_t>(context.options.slots)) {}
+      slots_(static_cast<std::size_t>(context.options.slots)),
+      scrubbers_(scrub_queue, region, context.options.name, slots_.size()) {}
 
 SlotTable::~SlotTable() {
   for (Slot& slot : slots_) context_.loop.forget(slot.empty_timer);
@@ -43,11 +43,6 @@ std::uint32_t SlotTable::count(SlotState state) const {
 std::uint32_t SlotTable::sessions() const {
   return static_cast<std::uint32_t>(
       std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.known.held(); }));
-}
-
-bool SlotTable::is_full() const {
-  const auto taken = [](const Slot& slot) { return slot.known.held() || slot.still_pinned; };
-  return std::all_of(slots_.begin(), slots_.end(), taken);
 }
 
 std::optional<std::uint32_t> SlotTable::find(SlotState state) const {

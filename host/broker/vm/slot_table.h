@@ -1,5 +1,5 @@
-// The broker's own view of a VM's slots: owns each slot's state, its epoch, the connection that holds it, and the steps
-// from one state to the next. It ends a released slot's worker, scrubs the slot and makes it Empty.
+// The broker's own view of a VM's slots: owns each slot's state, its epoch, the connection that holds it, and its
+// scrubber. It takes the steps from one state to the next: it ends a released slot's worker, scrubs the slot and makes it Empty.
 //
 // ring/layout/layout_c.h describes the life of a slot. A released slot of which the guest's kernel still uses pages
 // (SlotEntry::pinned) loses its worker at once. It is scrubbed when the kernel has released the pages, or when the guest
@@ -47,7 +47,7 @@ class SlotTable {
     std::function<void()> emptied;
   };
 
-  SlotTable(const VmContext& context, const Region& region, Transport& transport, RegionScrubbers& scrubbers,
+  SlotTable(const VmContext& context, const Region& region, Transport& transport, ScrubQueue& scrub_queue,
             SessionLog& log, VmPersistence& persistence, Acts acts);
   ~SlotTable();
   SlotTable(const SlotTable&) = delete;
@@ -61,9 +61,9 @@ class SlotTable {
   std::uint32_t count(ring::SlotState state) const;
   // Slots held by a program, with a worker or without.
   std::uint32_t sessions() const;
-  // True if no slot is left for another program.
-  bool is_full() const;
   std::optional<std::uint32_t> find(ring::SlotState state) const;
+
+  RegionScrubbers& scrubbers() { return scrubbers_; }
 
   // Sees what guests have changed.
   void look_at(std::uint32_t k);
@@ -104,11 +104,11 @@ class SlotTable {
   const VmContext& context_;
   const Region& region_;
   Transport& transport_;
-  RegionScrubbers& scrubbers_;
   SessionLog& log_;
   VmPersistence& persistence_;
   const Acts acts_;
   std::vector<Slot> slots_;
+  RegionScrubbers scrubbers_;
   LogLimiter put_backs_;
 };
 

@@ -65,7 +65,6 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!region) return false;
   region_ = std::move(region);
   log_ = std::make_unique<SessionLog>(context_.options.name, *region_, slots);
-  scrubbers_ = std::make_unique<RegionScrubbers>(scrub_queue_, *region_, context_.options.name, slots);
   transport_ =
       make_transport(context_.loop, *region_, context_.options, broker, persistence_.kept_transport(saved.get()),
                      {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
@@ -79,7 +78,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                                                       : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
   slots_ = std::make_unique<SlotTable>(
-      context_, *region_, *transport_, *scrubbers_, *log_, persistence_,
+      context_, *region_, *transport_, scrub_queue_, *log_, persistence_,
       SlotTable::Acts{
           .has_worker = [this](std::uint32_t k) { return (*workers_)[k].process != nullptr; },
           .end_worker = [this](std::uint32_t k) { (*workers_)[k].process->end(VmContext::end_patience); },
@@ -125,7 +124,7 @@ Vm::~Vm() {
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
-  scrubbers_->stop_everything();
+  slots_->scrubbers().stop_everything();
   transport_->close();
   end_all(patience, std::move(done));
 }
@@ -136,7 +135,7 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
     heartbeat_->stop();  // a heartbeat would touch the header's page, which will be scrubbed
-    scrubbers_->scrub_everything(removed);
+    slots_->scrubbers().scrub_everything(removed);
   });
 }
 
@@ -186,12 +185,19 @@ void Vm::on_session() {
   mps_.watch();
 }
 
+// True if no slot is left for another program.
+bool Vm::is_full() const {
+  for (std::uint32_t k = 0; k < slots_->size(); ++k)
+    if (!slots_->word(k).held() && !slots_->is_pinned(k)) return false;
+  return true;
+}
+
 void Vm::look_at_wanted() {
   const std::uint32_t wanted = region_->header()[&ring::RegionHeader::wanted].load(std::memory_order_acquire);
   const std::uint32_t more = wanted - wanted_seen_;
   wanted_seen_ = wanted;
   demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_->size()));
-  if (more > 0 && slots_->is_full()) log_->all_slots_taken();
+  if (more > 0 && is_full()) log_->all_slots_taken();
 }
 
 void Vm::on_peer_gone(std::uint32_t peer) {
@@ -215,10 +221,10 @@ void Vm::nobody_left() {
   region_->label();
   for (std::uint32_t k = 0; k < slots_->size(); ++k) slots_->forget_pins(k);
   end_surplus();
-  scrubbers_->scrub_rest();
+  slots_->scrubbers().scrub_rest();
   // Scrubs pages that guests wrote in unclaimed slots, too.
   for (std::uint32_t k = 0; k < slots_->size(); ++k)
-    if (slots_->state(k) == SlotState::Empty) scrubbers_->scrub_slot(k);
+    if (slots_->state(k) == SlotState::Empty) slots_->scrubbers().scrub_slot(k);
 }
 
 std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {

@@ -103,6 +103,7 @@ class Vm {
 
   void look();
   void on_session();
+  bool is_full() const;
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
   void on_vm_gone();
@@ -124,7 +125,6 @@ class Vm {
   VmPersistence persistence_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
-  std::unique_ptr<RegionScrubbers> scrubbers_;
   std::unique_ptr<SlotTable> slots_;
   VmBounds bounds_{context_};  // outlives the workers
   std::unique_ptr<WorkerPool> workers_;
