@@ -1,42 +1,30 @@
-// One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
-// memory, vm_mps.cc their place at MPS, vm_status.cc their part of `ivgpu status`,
-// vm_questions.cc what its guests ask of its GPUs.
+// One VM: it makes the parts that share the VM's work, connects them, and gives them what guests, workers and the
+// operator do. Owns these parts, and what all of them read.
 //
-// ring/layout/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
-// a worker that has its driver up; a claim makes the next be started; a release ends the worker, scrubs the slot and
-// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
-// guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is scrubbed when the kernel lets go, or
-// when the guest has ended. A VM without sessions has no timer, but for one with an ivshmem-plain device (host/broker/transport/doorbell_poller.h), or
-// whose workers lack a GPU.
+// The parts, from the ground up: the region with its heartbeat, VmPersistence, which saves for the next broker,
+// SlotTable with the states of slots, VmBounds, VmMemory and VmMps, WorkerPool with the workers, WorkerSupply, which
+// decides how many there are, and GpuQuestions. `spare` slots are kept Ready, each with a worker whose driver is up. A
+// claim has the next worker started; a release ends the worker and empties the slot; a worker that is gone makes its
+// claimed slot Dead. A VM without sessions has no timer, unless it has an ivshmem-plain device
+// (host/broker/transport/doorbell_poller.h) or its workers lack a GPU.
 //
-// Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
-// allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else: `pinned` counts in
-// a released slot alone, where it can only keep that slot from being used.
-//
-// Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
-// Released), and so does a look at `pinned` (what a device wrote last, behind 0). B: the broker's steps release its work
-// before them (the scrubbing, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the
-// explorer's scenario slots (docs/models.md).
+// Thread: the broker's event loop. Trust: slot_table.h.
 #pragma once
 
-#include <array>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "host/base/event_loop.h"
-#include "host/base/log_limiter.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
-#include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/ops/status.h"
 #include "host/broker/ops/trace_server.h"
 #include "host/broker/region/heartbeat.h"
 #include "host/broker/region/page_scrubber.h"
 #include "host/broker/region/region.h"
-#include "host/broker/region/region_scrubbers.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/gpu_questions.h"
 #include "host/broker/vm/session_log.h"
@@ -46,14 +34,10 @@
 #include "host/broker/vm/vm_memory.h"
 #include "host/broker/vm/vm_mps.h"
 #include "host/broker/vm/vm_persistence.h"
-#include "host/broker/vm/vm_record.h"
 #include "host/broker/vm/worker_gpus.h"
-#include "host/broker/vm/worker_history.h"
 #include "host/broker/vm/worker_pool.h"
+#include "host/broker/vm/worker_supply.h"
 #include "host/broker/worker/start_pace.h"
-#include "host/broker/worker/telemetry.h"
-#include "host/broker/worker/worker_process.h"
-#include "host/broker/worker/worker_schedule.h"
 
 namespace host::broker {
 
@@ -94,49 +78,37 @@ class Vm {
   scheduler::Scheduler::Vm scheduled_as() const { return context_.scheduled_as; }
 
  private:
-  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces,
-     ScrubQueue& scrub_queue);
-  bool open(const BrokerOptions& broker, std::string& error);
-  void save(std::uint32_t k, SavedSlot& to) const;
+  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
+  bool open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scrub_queue, std::string& error);
+  void count_memory();
+  void make_parts(TraceServer& traces, ScrubQueue& scrub_queue);
+  bool join_mps(bool goes_on, std::string& error);
   void go_on_with(const SavedVm& saved);
+  void save(std::uint32_t k, SavedSlot& to) const;
   void end_all(Clock::duration patience, std::function<void()> done);
 
   void look();
-  void on_session();
-  bool is_full() const;
-  void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
   void on_vm_gone();
-  void on_holder_gone(std::uint32_t k);
   void nobody_left();
-
   void on_mps_lost(const std::string& why);
-  void end_lost_sessions();
 
-  void refill();
-  void end_surplus();
-  void end_unclaimed(std::uint32_t keep);
-  void end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends);
-  void end_starting(std::uint32_t keep);
-
+  // Destroyed from the last to the first: MPS and memory forget the workers before the workers end.
   VmContext context_;
-  TraceServer& traces_;
-  ScrubQueue& scrub_queue_;
   VmPersistence persistence_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<SessionLog> log_;
+  VmBounds bounds_{context_};
   std::unique_ptr<SlotTable> slots_;
-  VmBounds bounds_{context_};  // outlives the workers
   std::unique_ptr<WorkerPool> workers_;
   VmMemory memory_{context_};
   VmMps mps_{context_};
   std::unique_ptr<Transport> transport_;
   StartPace pace_;
-  std::unique_ptr<Heartbeat> heartbeat_;
-  std::uint32_t wanted_seen_ = 0;
-  std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served yet
   WorkerGpus gpus_;
+  std::unique_ptr<WorkerSupply> supply_;
   std::unique_ptr<GpuQuestions> questions_;
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 }  // namespace host::broker

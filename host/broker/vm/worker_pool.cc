@@ -219,6 +219,11 @@ void WorkerPool::end_session(std::uint32_t k, const char* reason) {
   workers_[k].process->end(VmContext::end_patience);
 }
 
+void WorkerPool::end_each(const char* reason) {
+  for (std::uint32_t k = 0; k < workers_.size(); ++k)
+    if (workers_[k].process) end_session(k, reason);
+}
+
 void WorkerPool::end_all(Clock::duration patience, std::function<void()> done) {
   stopped_ = std::move(done);
   context_.loop.forget(stop_timer_);

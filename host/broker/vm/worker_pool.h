@@ -76,6 +76,7 @@ class WorkerPool {
   void end_unused(std::uint32_t k);
   // Ends a worker for `reason`, a string that lives for ever.
   void end_session(std::uint32_t k, const char* reason);
+  void end_each(const char* reason);
   // Ends all workers, and calls `done` when the last has gone.
   void end_all(Clock::duration patience, std::function<void()> done);
   // Ends traces, timers and the use of the scheduler, before the VM leaves it.
