@@ -1,4 +1,4 @@
-// The broker's side of a slot's life (host/broker/vm/vm.cc). Guests write any word of the directory at any time,
+// The broker's side of a slot's life (host/broker/vm/slot_table.cc). Guests write any word of the directory at any time,
 // connections come and go, workers become ready, exit or hang, and the input moves the time.
 //
 // The Vm is the real one. This file replaces its workers and its server by objects without processes and sockets, under

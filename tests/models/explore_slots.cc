@@ -1,6 +1,6 @@
 // A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h). Processes claim it,
 // find its holder dead or release it, and a broker looks at it. The broker's code around its header's functions is
-// repeated here (host/broker/vm/vm.cc has all of it), with one slot that is scrubbed at once.
+// repeated here (host/broker/vm/slot_table.cc has all of it), with one slot that is scrubbed at once.
 #include "tests/models/explored.h"
 // after it:
 #include "guest/session/slot/slot_step.h"

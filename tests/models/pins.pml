@@ -1,6 +1,6 @@
 /* Pages that outlive their process: a device of the guest still writes into a slot when the process that held it has
  * ended. The guest's kernel says so by the entry's word `pinned` (guest/kmod/slots.c); its VM may be reset and boot
- * another kernel, or end; the broker (host/broker/vm/vm.cc) ends the worker, scrubs the slot and gives it to the next. One
+ * another kernel, or end; the broker (host/broker/vm/slot_table.cc) ends the worker, scrubs the slot and gives it to the next. One
  * session's end, at any of whose steps the kernel or the VM may end. The words change by atomic operations or are
  * published by one (the step to Released; the ring), so there are no store buffers.
  *

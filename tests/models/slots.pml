@@ -1,5 +1,5 @@
 /* The life of a slot (ring/layout/layout_c.h): guest processes that claim it, die at any point or give it back
- * (guest/session/slot/slot_step.h), a worker that may die at any time, and the broker (host/broker/region/slot_step.h and vm.cc). One
+ * (guest/session/slot/slot_step.h), a worker that may die at any time, and the broker (host/broker/region/slot_step.h and vm/slot_table.cc). One
  * slot, so that everything meets in it. Each change of the word is an atomic operation, so there are no store buffers.
  *
  * Holds: nobody takes the slot from a living holder; two never hold it; who holds it finds what a worker has filled and
@@ -290,7 +290,7 @@ end:
     move(WITH(known, READY));
     assert(moved);
     forget()
-  :: worker == ended -> /* Vm::on_gone */
+  :: worker == ended -> /* WorkerPool::on_gone */
     worker = none;
     told_ready = false;
     has_worker = false;

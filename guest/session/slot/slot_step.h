@@ -5,10 +5,10 @@
 // slot that has had another holder meanwhile. Trust: the broker and other guests write the entries. A slot's owner is a
 // hint, which decides only about that slot.
 //
-// Ordering: edges A and B, which host/broker/vm/vm.h explains. A claim sees everything done before Ready. A guest that
-// judges an owner sees none older than the holder's claim. A release makes its process's work visible. Covered by: the
-// model slots and the explorer's scenario slots (docs/models.md). No test covers that a guest sees an owner whole, and
-// that the owner is written before the broker's patience ends.
+// Ordering: edges A and B, which host/broker/vm/slot_table.h explains. A claim sees everything done before Ready. A
+// guest that judges an owner sees none older than the holder's claim. A release makes its process's work visible.
+// Covered by: the model slots and the explorer's scenario slots (docs/models.md). No test covers that a guest sees an
+// owner whole, and that the owner is written before the broker's patience ends.
 #pragma once
 
 #include <optional>

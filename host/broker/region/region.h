@@ -58,7 +58,7 @@ class Region {
   std::string program(std::uint32_t slot) const;
   // Clears the slot's owner, name and `pinned`.
   void clear_owner(std::uint32_t slot) const;
-  // True if the guest's kernel reports that it still uses pages of the slot. Edge A (host/broker/vm/vm.h).
+  // True if the guest's kernel reports that it still uses pages of the slot. Edge A (host/broker/vm/slot_table.h).
   bool pinned(std::uint32_t slot) const;
   void clear_pinned(std::uint32_t slot) const;
 
