@@ -4,14 +4,10 @@
 #include <fmt/ranges.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "host/broker/mps/mps_setting.h"
@@ -154,7 +150,7 @@ std::string Daemon::status_line() const {
 }
 
 void Daemon::run(int stay_fd) {
-  if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
+  if (stay_fd >= 0) signals_.watch_pipe(stay_fd, [this] { stop("who started it has ended"); });
   manager_.ready(status_line());
   loop_.run();
 }
@@ -249,34 +245,14 @@ std::string Daemon::end_sessions(std::string_view line) {
 }
 
 bool Daemon::watch_signals(std::string& error) {
-  sigset_t ours;
-  sigemptyset(&ours);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ours, number);
-  sigprocmask(SIG_BLOCK, &ours, nullptr);
-  signals_.reset(signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) {
-    error = fmt::format("signalfd: {}", std::strerror(errno));
-    return false;
-  }
-  signal_watch_ = loop_.watch(signals_.get(), POLLIN, [this](short) {
-    signalfd_siginfo info;
-    if (read(signals_.get(), &info, sizeof info) == sizeof info) on_signal(info.ssi_signo);
-  });
-  return true;
+  return signals_.watch(
+      {SIGTERM, SIGINT, SIGHUP}, [this](int number) { on_signal(number); }, error);
 }
 
-void Daemon::on_signal(std::uint32_t number) {
+void Daemon::on_signal(int number) {
   if (number == SIGTERM && program_.store != nullptr) return leave();
   if (number != SIGHUP) return stop("asked to end");
   if (!stopping_) reload("SIGHUP");
-}
-
-void Daemon::on_stay(int fd) {
-  char bytes[64];
-  const ssize_t length = read(fd, bytes, sizeof bytes);
-  if (length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  loop_.forget(stay_watch_);
-  stop("who started it has ended");
 }
 
 void Daemon::stop(const char* why) {

@@ -14,6 +14,7 @@
 #include "host/base/fd.h"
 #include "host/base/process/fd_store.h"
 #include "host/base/process/service_manager.h"
+#include "host/base/process/signal_watch.h"
 #include "host/broker/alloc/gpu_accounts.h"
 #include "host/broker/alloc/gpu_holds.h"
 #include "host/broker/alloc/gputime_helper.h"
@@ -86,8 +87,7 @@ class Daemon {
   void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
-  void on_signal(std::uint32_t number);
-  void on_stay(int fd);
+  void on_signal(int number);
   void stop(const char* why);
   bool keep_sessions(std::string& error);
   void forget_left();
@@ -137,8 +137,8 @@ class Daemon {
   std::unique_ptr<AnswerServer> control_;
   std::unique_ptr<MetricsServer> metrics_;
   const Clock::time_point started_ = Clock::now();
-  Fd signals_;
-  EventLoop::Id signal_watch_ = 0, stay_watch_ = 0, lost_watch_ = 0;
+  SignalWatch signals_{loop_};
+  EventLoop::Id lost_watch_ = 0;
   std::size_t running_ = 0, cold_ = 0;
   bool stopping_ = false, leaving_all_ = false;
   // VMs to add when those in `leaving_` have gone, since they may need the same names, files and users.
