@@ -56,13 +56,16 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   program_.accounts = &accounts_;
   program_.facts = facts_.get();
   accounts_.allow_overcommit(gpu_.overcommit);
-  if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) || !keep_sessions(error) ||
-      !start_scheduler(error))
+  if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) ||
+      !succession_.prepare(broker_, error) || !start_scheduler(error))
     return false;
+  program_.store = succession_.store();
+  program_.life_fd = succession_.life_fd();
+  program_.outlive_ms = succession_.outlive_ms();
   if (gpu_.policy == "mps") {
-    mps_ = std::make_unique<Mps>(
-        loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority, program_.store,
-                            program_.mps_supervisor, program_.life_fd, program_.outlive_ms, manager_.is_there()});
+    mps_ = std::make_unique<Mps>(loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority,
+                                                     program_.store, program_.mps_supervisor, program_.life_fd,
+                                                     program_.outlive_ms, succession_.manager().is_there()});
     spdlog::warn("{}", mps_in_words());
   }
   std::vector<std::string> failures;
@@ -79,7 +82,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
     return false;
   start_gputime();
   lost_watch_ = loop_.watch(GuardedMemory::lost_fd(), POLLIN, [this](short) { remove_lost(); });
-  forget_left();
+  succession_.forget_left();
   report_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   for (const RefusedFile& file : config.refused) spdlog::error("{}", not_taken(file, false));
@@ -151,7 +154,7 @@ std::string Daemon::status_line() const {
 
 void Daemon::run(int stay_fd) {
   if (stay_fd >= 0) signals_.watch_pipe(stay_fd, [this] { stop("who started it has ended"); });
-  manager_.ready(status_line());
+  succession_.manager().ready(status_line());
   loop_.run();
 }
 
@@ -250,7 +253,7 @@ bool Daemon::watch_signals(std::string& error) {
 }
 
 void Daemon::on_signal(int number) {
-  if (number == SIGTERM && program_.store != nullptr) return leave();
+  if (number == SIGTERM && succession_.is_prepared()) return leave();
   if (number != SIGHUP) return stop("asked to end");
   if (!stopping_) reload("SIGHUP");
 }
@@ -259,7 +262,7 @@ void Daemon::stop(const char* why) {
   if (stopping_) return;
   stopping_ = true;
   spdlog::info("ending: {}", why);
-  manager_.stopping();
+  succession_.manager().stopping();
   status_.reset();
   metrics_.reset();
   report_.forget_askers();
@@ -269,6 +272,22 @@ void Daemon::stop(const char* why) {
   running_ = vms_.size() + 1;
   for (const auto& vm : vms_) vm->stop(end_patience, [this] { one_has_ended(); });
   one_has_ended();
+}
+
+// Cleans up as little as a kill would, so that the next broker starts alike after both. Ends only what the next broker
+// cannot take over.
+void Daemon::leave() {
+  if (stopping_) return;
+  stopping_ = leaving_all_ = true;
+  std::size_t sessions = 0;
+  for (const auto& vm : vms_) sessions += vm->sessions();
+  spdlog::info("ending: asked to end; {} session(s) go on for {} s without ivgpud", sessions, broker_.outlive_s);
+  succession_.manager().stopping();
+  leaving_.clear();
+  std::erase_if(vms_, [](const auto& vm) { return !vm->outlives_broker(); });
+  if (mps_ != nullptr) mps_->leave();
+  succession_.manager().finish();
+  loop_.stop();
 }
 
 // When the last worker has gone, MPS has no clients left.

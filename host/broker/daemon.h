@@ -1,6 +1,6 @@
 // Serves all VMs of a configuration: owns their regions and sockets, and the broker's own sockets. SIGTERM and SIGINT
 // end it, and SIGHUP makes it reload its file (reload.cc). If sessions are kept, SIGTERM leaves them to the next broker
-// and SIGINT ends them (daemon_restart.cc). One thread, one event loop; the destructor ends everything.
+// and SIGINT ends them (broker_succession.h). One thread, one event loop; the destructor ends everything.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,11 @@
 #include <vector>
 
 #include "host/base/event_loop.h"
-#include "host/base/fd.h"
-#include "host/base/process/fd_store.h"
-#include "host/base/process/service_manager.h"
 #include "host/base/process/signal_watch.h"
 #include "host/broker/alloc/gpu_accounts.h"
 #include "host/broker/alloc/gpu_holds.h"
 #include "host/broker/alloc/gputime_helper.h"
+#include "host/broker/broker_succession.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpu_fact_cache.h"
 #include "host/broker/mps/mps.h"
@@ -89,8 +87,6 @@ class Daemon {
   bool watch_signals(std::string& error);
   void on_signal(int number);
   void stop(const char* why);
-  bool keep_sessions(std::string& error);
-  void forget_left();
   void leave();
   void one_has_ended();
 
@@ -119,9 +115,7 @@ class Daemon {
   GpuOptions gpu_;
   WorkerProgram program_;  // without the parts that differ by VM
   EventLoop loop_;
-  ServiceManager manager_{loop_};
-  FdStore store_{manager_};
-  Fd life_, life_of_workers_;    // the ends of a pipe (host/base/process/liveness_pipe.h)
+  BrokerSuccession succession_{loop_};
   GpuAccounts accounts_{loop_};  // before the VMs, which are charged there
   GpuHolds holds_;
   std::unique_ptr<Groups> groups_;                   // before the VMs, whose control groups are inside

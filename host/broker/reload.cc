@@ -51,7 +51,7 @@ void Daemon::reload(const char* asked_by) {
     return;
   }
   spdlog::info("{}: reading {} again", asked_by, file_);
-  manager_.reloading();
+  succession_.manager().reloading();
   report_.begin();
   take_file_over();
   if (leaving_.empty()) finish_reload();
@@ -59,7 +59,7 @@ void Daemon::reload(const char* asked_by) {
 
 void Daemon::finish_reload() {
   report_.finish();
-  manager_.ready(status_line());
+  succession_.manager().ready(status_line());
 }
 
 void Daemon::take_file_over() {
