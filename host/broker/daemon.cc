@@ -12,7 +12,6 @@
 
 #include "host/broker/mps/mps_setting.h"
 #include "host/broker/ops/control_protocol.h"
-#include "host/broker/ops/metrics.h"
 #include "host/broker/region/guarded_memory.h"
 #include "host/broker/region/plain_file_space.h"
 
@@ -77,9 +76,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
     if (failures.size() > 1) error = fmt::format("{}", fmt::join(failures, "; "));
     return false;
   }
-  if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !open_control(error) ||
-      !open_metrics(error) || !watch_signals(error))
-    return false;
+  if (!sockets_.open(broker_, succession_.store(), error) || !watch_signals(error)) return false;
   start_gputime();
   lost_watch_ = loop_.watch(GuardedMemory::lost_fd(), POLLIN, [this](short) { remove_lost(); });
   succession_.forget_left();
@@ -192,39 +189,6 @@ void Daemon::report_groups() const {
       groups_->missing());
 }
 
-bool Daemon::open_status(const BrokerOptions& broker, std::string& error) {
-  const ListenerOptions socket{status_path(broker.runtime_dir), access_of(broker), "socket", program_.store};
-  status_ = StatusServer::listen(
-      loop_, socket, [this] { return status_as_json(status()); }, error);
-  return status_ != nullptr;
-}
-
-bool Daemon::open_metrics(std::string& error) {
-  metrics_.reset();  // the new server may use the same path
-  if (broker_.metrics.empty()) return true;
-  AnswerServer::Address address = ListenerOptions{broker_.metrics, access_of(broker_), "socket", program_.store};
-  if (const auto loopback = parse_loopback(broker_.metrics)) address = *loopback;
-  const auto page = [this] { return metrics_as_text(status()); };
-  metrics_ = MetricsServer::listen(loop_, address, page, error);
-  if (metrics_ == nullptr) error = "[broker] metrics: " + error;
-  return metrics_ != nullptr;
-}
-
-bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
-  return traces_.listen({trace_path(broker.runtime_dir),
-                         {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
-                         "trace",
-                         program_.store},
-                        error);
-}
-
-bool Daemon::open_control(std::string& error) {
-  const ListenerOptions socket{control_path(broker_.runtime_dir), {0600, "", ""}, "control", program_.store};
-  const auto asked = [this](std::string_view line, AnswerServer::Answer answer) { on_control(line, answer); };
-  control_ = AnswerServer::listen(loop_, socket, control_protocol(), asked, error);
-  return control_ != nullptr;
-}
-
 void Daemon::on_control(std::string_view line, AnswerServer::Answer answer) {
   if (line == reload_request) return reload_for(answer);
   answer.reply(end_sessions(line) + "\n");
@@ -263,10 +227,8 @@ void Daemon::stop(const char* why) {
   stopping_ = true;
   spdlog::info("ending: {}", why);
   succession_.manager().stopping();
-  status_.reset();
-  metrics_.reset();
   report_.forget_askers();
-  control_.reset();
+  sockets_.close();
   for (auto& vm : leaving_) vms_.push_back(std::move(vm));
   leaving_.clear();
   running_ = vms_.size() + 1;

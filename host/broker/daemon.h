@@ -20,9 +20,8 @@
 #include "host/broker/gpu/gpu_fact_cache.h"
 #include "host/broker/mps/mps.h"
 #include "host/broker/ops/answer_server.h"
-#include "host/broker/ops/metrics_server.h"
+#include "host/broker/ops/operator_sockets.h"
 #include "host/broker/ops/status.h"
-#include "host/broker/ops/status_server.h"
 #include "host/broker/ops/trace_server.h"
 #include "host/broker/region/page_scrubber.h"
 #include "host/broker/reload_report.h"
@@ -78,10 +77,6 @@ class Daemon {
   static std::string not_taken(const RefusedFile& file, bool served);
   bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
   WorkerProgram program_for(const VmOptions& options, const VmGpus& gpus) const;
-  bool open_status(const BrokerOptions& broker, std::string& error);
-  bool open_traces(const BrokerOptions& broker, std::string& error);
-  bool open_control(std::string& error);
-  bool open_metrics(std::string& error);
   void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
@@ -127,9 +122,11 @@ class Daemon {
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed; their workers or memory still exist
   std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs: its start resumes their workers
-  std::unique_ptr<StatusServer> status_;      // these three after the VMs, which they query
-  std::unique_ptr<AnswerServer> control_;
-  std::unique_ptr<MetricsServer> metrics_;
+  // After the VMs, which it queries.
+  OperatorSockets sockets_{
+      loop_,
+      traces_,
+      {[this] { return status(); }, [this](std::string_view line, auto answer) { on_control(line, answer); }}};
   const Clock::time_point started_ = Clock::now();
   SignalWatch signals_{loop_};
   EventLoop::Id lost_watch_ = 0;

@@ -146,7 +146,7 @@ void Daemon::change_broker(const Config& wanted) {
   scheduler_->change(scheduler_options(gpu_));
   spdlog::set_level(spdlog::level::from_str(broker_.log_level));
   std::string error;
-  if (broker_.metrics == metrics || open_metrics(error)) return;
+  if (broker_.metrics == metrics || sockets_.open_metrics(broker_, error)) return;
   report_.error(error + "; there are no metrics");
   broker_.metrics.clear();  // the next reload retries
 }
