@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "host/broker/mps/mps_setting.h"
 #include "host/broker/ops/control_protocol.h"
 #include "host/broker/region/guarded_memory.h"
 #include "host/broker/region/plain_file_space.h"
@@ -43,30 +42,15 @@ std::string Daemon::not_taken(const RefusedFile& file, bool served) {
   return fmt::format("{}; {}", file.sentence, served ? "the VM stays as it is" : "the file is not taken");
 }
 
-bool Daemon::may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
-  return holds_.take_for(config, gpus, error);
-}
-
 bool Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
                    std::string& error) {
   broker_ = config.broker;
-  gpu_ = config.gpu;
-  program_ = program;
-  program_.accounts = &accounts_;
-  program_.facts = facts_.get();
-  accounts_.allow_overcommit(gpu_.overcommit);
-  if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) ||
-      !succession_.prepare(broker_, error) || !start_scheduler(error))
-    return false;
-  program_.store = succession_.store();
-  program_.life_fd = succession_.life_fd();
-  program_.outlive_ms = succession_.outlive_ms();
-  if (gpu_.policy == "mps") {
-    mps_ = std::make_unique<Mps>(loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority,
-                                                     program_.store, program_.mps_supervisor, program_.life_fd,
-                                                     program_.outlive_ms, succession_.manager().is_there()});
-    spdlog::warn("{}", mps_in_words());
-  }
+  if (!succession_.prepare(broker_, error)) return false;
+  WorkerProgram kept = program;
+  kept.store = succession_.store();
+  kept.life_fd = succession_.life_fd();
+  kept.outlive_ms = succession_.outlive_ms();
+  if (!services_.start(config, kept, gpus, succession_.manager().is_there(), error)) return false;
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
     if (!add(config.vms[i], gpus[i], error)) failures.push_back(not_served(config.vms[i].name, error));
@@ -77,10 +61,10 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
     return false;
   }
   if (!sockets_.open(broker_, succession_.store(), error) || !watch_signals(error)) return false;
-  start_gputime();
+  gputime_ = services_.start_gpu_time();
   lost_watch_ = loop_.watch(GuardedMemory::lost_fd(), POLLIN, [this](short) { remove_lost(); });
   succession_.forget_left();
-  report_groups();
+  services_.report_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   for (const RefusedFile& file : config.refused) spdlog::error("{}", not_taken(file, false));
   for (const std::string& remark : config.remarks) spdlog::warn("{}", remark);
@@ -94,24 +78,13 @@ bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& erro
   const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
   together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
   const bool fits = plain_files_fit(together, error);
-  auto vm = fits ? Vm::create(loop_, together.back(), broker_, program_for(options, gpus), traces_, scrub_queue_, error)
+  auto vm = fits ? Vm::create(loop_, together.back(), broker_, services_.program_for(options, gpus), services_.traces(),
+                              services_.scrub_queue(), error)
                  : nullptr;
   if (!vm) return false;
   report_gpus(options.name, gpus);
   vms_.push_back(std::move(vm));
   return true;
-}
-
-WorkerProgram Daemon::program_for(const VmOptions& options, const VmGpus& gpus) const {
-  WorkerProgram own = program_;
-  own.groups = groups_.get();
-  own.scheduler = scheduler_.get();
-  own.gpus = gpus;
-  own.mps = mps_.get();
-  show_only(own.gpus, own.environment);
-  if (mps_ != nullptr && !gpus.list.empty())
-    share_by_mps(broker_.runtime_dir, gpus, options.active_threads, own.environment);
-  return own;
 }
 
 std::vector<VmOptions> Daemon::options_of_vms() const {
@@ -130,14 +103,14 @@ void Daemon::when_warm(const std::function<void()>& ready) {
 }
 
 BrokerStatus Daemon::status() const {
-  BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.iterations(), {}};
+  BrokerStatus status{IVGPU_VERSION, services_.library(), Clock::now() - started_, loop_.iterations(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
   add_gpu_time(status);
   return status;
 }
 
 void Daemon::add_gpu_time(BrokerStatus& status) const {
-  const scheduler::Scheduler::Report& report = scheduler_->report();
+  const scheduler::Scheduler::Report& report = services_.scheduler().report();
   for (const auto& [gpu, sharing] : report.sharing) status.gpus.push_back({gpu, sharing});
   status.gpu_time_missing = gputime_ != nullptr ? gputime_->missing() : "";
   for (std::size_t i = 0; i < vms_.size(); ++i)
@@ -146,47 +119,13 @@ void Daemon::add_gpu_time(BrokerStatus& status) const {
 }
 
 std::string Daemon::status_line() const {
-  return fmt::format("serving {} VM(s) with {}", vms_.size(), program_.library);
+  return fmt::format("serving {} VM(s) with {}", vms_.size(), services_.library());
 }
 
 void Daemon::run(int stay_fd) {
   if (stay_fd >= 0) signals_.watch_pipe(stay_fd, [this] { stop("who started it has ended"); });
   succession_.manager().ready(status_line());
   loop_.run();
-}
-
-bool Daemon::start_scheduler(std::string& error) {
-  scheduler_ = scheduler::Scheduler::start(scheduler_options(gpu_), error);
-  return scheduler_ != nullptr;
-}
-
-// Not under MPS: processes share one context there, so no VM has channels of its own.
-void Daemon::start_gputime() {
-  if (mps_ != nullptr) return;
-  const bool is_sim = gpu_.library == "sim";
-  const char* count = std::getenv("IVGPU_SIM_DEVICES");
-  gputime_ = std::make_unique<GpuTimeHelper>(
-      loop_, *scheduler_,
-      GpuTimeHelper::Options{program_.gputime, gpu_.library, is_sim ? simulated_gpus(count) : gpus_of_machine(),
-                             std::chrono::milliseconds(gpu_.longest_lease_ms)});
-}
-
-bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {
-  if (broker.cgroups == "off") return true;
-  groups_ = std::make_unique<Groups>();
-  if (groups_->missing().empty() || broker.cgroups != "required") return true;
-  error = "VMs get no control groups: " + groups_->missing();
-  return false;
-}
-
-// Called when everything else is ready: a broker that fails to start logs its reason alone.
-void Daemon::report_groups() const {
-  if (groups_ == nullptr) return;
-  if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
-  spdlog::warn(
-      "VMs get no control groups: {}; memory_max and cpu_max bind no worker, nor does pids_max where worker_uid is "
-      "shared",
-      groups_->missing());
 }
 
 void Daemon::on_control(std::string_view line, AnswerServer::Answer answer) {
@@ -247,7 +186,7 @@ void Daemon::leave() {
   succession_.manager().stopping();
   leaving_.clear();
   std::erase_if(vms_, [](const auto& vm) { return !vm->outlives_broker(); });
-  if (mps_ != nullptr) mps_->leave();
+  services_.leave();
   succession_.manager().finish();
   loop_.stop();
 }
@@ -255,8 +194,7 @@ void Daemon::leave() {
 // When the last worker has gone, MPS has no clients left.
 void Daemon::one_has_ended() {
   if (--running_ > 0) return;
-  if (mps_ == nullptr) return loop_.stop();
-  mps_->end([this] { loop_.stop(); });
+  services_.end([this] { loop_.stop(); });
 }
 
 }  // namespace host::broker

@@ -13,19 +13,15 @@
 #include "host/base/event_loop.h"
 #include "host/base/process/signal_watch.h"
 #include "host/broker/alloc/gpu_accounts.h"
-#include "host/broker/alloc/gpu_holds.h"
 #include "host/broker/alloc/gputime_helper.h"
 #include "host/broker/broker_succession.h"
 #include "host/broker/config/config.h"
-#include "host/broker/gpu/gpu_fact_cache.h"
-#include "host/broker/mps/mps.h"
 #include "host/broker/ops/answer_server.h"
 #include "host/broker/ops/operator_sockets.h"
 #include "host/broker/ops/status.h"
-#include "host/broker/ops/trace_server.h"
-#include "host/broker/region/page_scrubber.h"
 #include "host/broker/reload_report.h"
 #include "host/broker/vm/vm.h"
+#include "host/broker/vms/vm_services.h"
 #include "host/broker/worker/worker_program.h"
 
 namespace host::broker {
@@ -35,15 +31,9 @@ class Daemon {
   // `file` is read again on SIGHUP; the defaults are those of a machine with `cores` processors.
   Daemon(std::string file, unsigned cores) : file_(std::move(file)), cores_(cores) {}
 
-  // The caller sets who measures GPU memory before start().
-  GpuAccounts& accounts() { return accounts_; }
+  // The caller sets who measures GPU memory, and who reports GPU facts, before start().
+  VmServices& services() { return services_; }
   EventLoop& loop() { return loop_; }
-  // Locks these VMs' GPUs if the configuration requires that no other broker uses them.
-  bool may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
-  // Sets the source of the GPU facts that guests may see; call it before start().
-  void report_facts_by(std::unique_ptr<GpuUsage> usage) {
-    facts_ = std::make_unique<GpuFactCache>(loop_, std::move(usage));
-  }
 
   // False on failure, and `error` is one sentence. `gpus` has an entry per VM. A VM that cannot be served does not stop
   // the others: the log has the reason, and a reload retries. start() fails if the broker's file has VMs and none can
@@ -67,16 +57,11 @@ class Daemon {
   // How long workers may take to exit by themselves.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
-  bool start_scheduler(std::string& error);
-  void start_gputime();
   void add_gpu_time(BrokerStatus& status) const;
-  bool make_groups(const BrokerOptions& broker, std::string& error);
-  void report_groups() const;
   std::string status_line() const;
   static std::string not_served(const std::string& vm, const std::string& why);
   static std::string not_taken(const RefusedFile& file, bool served);
   bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
-  WorkerProgram program_for(const VmOptions& options, const VmGpus& gpus) const;
   void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
@@ -93,7 +78,7 @@ class Daemon {
   bool is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   bool keep_refused(Config& wanted) const;
   bool serves(const std::string& name) const;
-  bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
+  bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
   void remove_vms(const std::function<bool(const Vm&)>& goes);
@@ -106,26 +91,17 @@ class Daemon {
 
   const std::string file_;
   const unsigned cores_;
-  BrokerOptions broker_;  // the values in effect, like the next two
-  GpuOptions gpu_;
-  WorkerProgram program_;  // without the parts that differ by VM
+  BrokerOptions broker_;  // the values in effect
   EventLoop loop_;
   BrokerSuccession succession_{loop_};
-  GpuAccounts accounts_{loop_};  // before the VMs, which are charged there
-  GpuHolds holds_;
-  std::unique_ptr<Groups> groups_;                   // before the VMs, whose control groups are inside
-  std::unique_ptr<scheduler::Scheduler> scheduler_;  // before the VMs
-  std::unique_ptr<Mps> mps_;                         // before the VMs; null unless the policy is "mps"
-  std::unique_ptr<GpuFactCache> facts_;              // before the VMs; null: guests see no facts
-  TraceServer traces_{loop_};                        // before the VMs, which register their workers here
-  ScrubQueue scrub_queue_{loop_};                    // before the VMs, whose slots it scrubs
+  VmServices services_{loop_};  // before the VMs, which use it
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed; their workers or memory still exist
   std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs: its start resumes their workers
   // After the VMs, which it queries.
   OperatorSockets sockets_{
       loop_,
-      traces_,
+      services_.traces(),
       {[this] { return status(); }, [this](std::string_view line, auto answer) { on_control(line, answer); }}};
   const Clock::time_point started_ = Clock::now();
   SignalWatch signals_{loop_};

@@ -145,10 +145,12 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
   hold_hangups();
   Daemon daemon(arguments.config, cores());
-  const Possible hold = [&](Config& some, auto& its, std::string& why) { return daemon.may_hold(some, its, why); };
-  if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, hold, error))
+  const Possible hold = [&](Config& some, auto& its, std::string& why) {
+    return daemon.services().hold_gpus(some, its, why);
+  };
+  if (!look_at_memory(daemon.services().accounts(), daemon.loop(), config, gpus, hold, error))
     return complain(exit_bad_configuration, arguments.config + ": " + error);
-  daemon.report_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
+  daemon.services().report_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
   spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);

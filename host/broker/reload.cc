@@ -100,7 +100,7 @@ bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string&
   std::vector<VmOptions> stay = options_of_vms();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
   if (!keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) || !find_gpus_again(wanted, gpus, error) ||
-      !holds_.take_for(wanted, gpus, error))
+      !services_.hold_gpus(wanted, gpus, error))
     return false;
   note_own_users(wanted.vms);
   return true;
@@ -123,10 +123,12 @@ bool Daemon::serves(const std::string& name) const {
 }
 
 // Under MPS a worker is bound to its GPU's daemon, and a chosen placement holds while the VM is served.
-bool Daemon::keeps_gpus(const Vm& vm) const { return mps_ != nullptr || vm.options().placement != fixed_placement; }
+bool Daemon::keeps_gpus(const Vm& vm) const {
+  return services_.shares_by_mps() || vm.options().placement != fixed_placement;
+}
 
 // Served VMs keep their placement, whatever the file says.
-bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
+bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   Config to_be = wanted;
   std::map<std::string, VmGpus> kept;
   for (VmOptions& options : to_be.vms)
@@ -135,15 +137,14 @@ bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, st
       options.placement = vm->options().placement;
       if (keeps_gpus(*vm)) kept[options.name] = vm->gpus();
     }
-  return find_gpus(to_be, gpus, error) && place_gpus(to_be, accounts_.all(), kept, gpus, error);
+  return find_gpus(to_be, gpus, error) && place_gpus(to_be, services_.accounts().all(), kept, gpus, error);
 }
 
 void Daemon::change_broker(const Config& wanted) {
   const std::string metrics = broker_.metrics;
   for (const std::string& line : take_over(broker_, wanted.broker).lines) report_.info("[broker] " + line);
-  for (const std::string& line : take_over(gpu_, wanted.gpu).lines) report_.info("[gpu] " + line);
-  accounts_.allow_overcommit(gpu_.overcommit);
-  scheduler_->change(scheduler_options(gpu_));
+  for (const std::string& line : services_.take_over_options(wanted.gpu).lines) report_.info("[gpu] " + line);
+  services_.apply_options();
   spdlog::set_level(spdlog::level::from_str(broker_.log_level));
   std::string error;
   if (broker_.metrics == metrics || sockets_.open_metrics(broker_, error)) return;
@@ -161,7 +162,7 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
     if (!changes.now && !changes.new_sessions && options.own_uid == vm->options().own_uid) continue;
     std::string error;
     const VmGpus& its = gpus[static_cast<std::size_t>(now - wanted.data())];
-    if (!vm->change(options, program_for(options, its), changes.new_sessions, error))
+    if (!vm->change(options, services_.program_for(options, its), changes.new_sessions, error))
       report_.error(fmt::format("VM {}: its control group keeps its old bounds: {}", options.name, error));
   }
 }
@@ -183,7 +184,7 @@ void Daemon::remove(std::unique_ptr<Vm> vm) {
   const std::size_t sessions = vm->sessions();
   const std::string end = sessions == 0 ? "" : fmt::format(", its {} session(s) end", sessions);
   report_.info(fmt::format("VM {}: removed{}", name, end));
-  traces_.remove_vm(name);
+  services_.traces().remove_vm(name);
   leaving_.push_back(std::move(vm));
   leaving_.back()->remove(end_patience, [this, leaving = leaving_.back().get()] {
     gone_.push_back(leaving);
