@@ -1,4 +1,4 @@
-#include "host/broker/reload_report.h"
+#include "host/broker/ops/reload_report.h"
 
 #include <spdlog/spdlog.h>
 
