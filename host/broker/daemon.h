@@ -20,7 +20,7 @@
 #include "host/broker/ops/operator_sockets.h"
 #include "host/broker/ops/reload_report.h"
 #include "host/broker/ops/status.h"
-#include "host/broker/vm/vm.h"
+#include "host/broker/vms/served_vms.h"
 #include "host/broker/vms/vm_services.h"
 #include "host/broker/worker/worker_program.h"
 
@@ -42,7 +42,7 @@ class Daemon {
   std::size_t served() const { return vms_.size(); }
 
   // Calls `ready` once every VM has its first worker, so that a program started then need not wait for a driver.
-  void when_warm(const std::function<void()>& ready);
+  void when_warm(const std::function<void()>& ready) { vms_.when_warm(ready); }
 
   const char* waiter() const { return loop_.waiter_name(); }
   BrokerStatus status() const;
@@ -54,39 +54,26 @@ class Daemon {
   bool leaves() const { return leaving_all_; }
 
  private:
-  // How long workers may take to exit by themselves.
-  static constexpr auto end_patience = std::chrono::seconds(2);
-
-  void add_gpu_time(BrokerStatus& status) const;
-  std::string status_line() const;
-  static std::string not_served(const std::string& vm, const std::string& why);
   static std::string not_taken(const RefusedFile& file, bool served);
-  bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
   void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
   void on_signal(int number);
   void stop(const char* why);
   void leave();
-  void one_has_ended();
 
   void reload_for(AnswerServer::Answer asker);
   void reload(const char* asked_by);
   void finish_reload();
+  void go_on_with_reload();
   void take_file_over();
   bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   bool is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   bool keep_refused(Config& wanted) const;
-  bool serves(const std::string& name) const;
   bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
-  void remove_vms(const std::function<bool(const Vm&)>& goes);
-  void remove(std::unique_ptr<Vm> vm);
-  void remove_lost();
-  void forget_removed();
   void add_vms();
-  std::vector<VmOptions> options_of_vms() const;
   bool keeps_gpus(const Vm& vm) const;
 
   const std::string file_;
@@ -95,9 +82,9 @@ class Daemon {
   EventLoop loop_;
   BrokerSuccession succession_{loop_};
   VmServices services_{loop_};  // before the VMs, which use it
-  std::vector<std::unique_ptr<Vm>> vms_;
-  std::vector<std::unique_ptr<Vm>> leaving_;  // removed; their workers or memory still exist
-  std::unique_ptr<GpuTimeHelper> gputime_;    // after the VMs: its start resumes their workers
+  ReloadReport report_;
+  ServedVms vms_{loop_, services_, report_, [this] { go_on_with_reload(); }};
+  std::unique_ptr<GpuTimeHelper> gputime_;  // after the VMs: its start resumes their workers
   // After the VMs, which it queries.
   OperatorSockets sockets_{
       loop_,
@@ -105,16 +92,11 @@ class Daemon {
       {[this] { return status(); }, [this](std::string_view line, auto answer) { on_control(line, answer); }}};
   const Clock::time_point started_ = Clock::now();
   SignalWatch signals_{loop_};
-  EventLoop::Id lost_watch_ = 0;
-  std::size_t running_ = 0, cold_ = 0;
   bool stopping_ = false, leaving_all_ = false;
-  // VMs to add when those in `leaving_` have gone, since they may need the same names, files and users.
+  // VMs to add when the removed ones have gone, since they may need the same names, files and users.
   std::vector<VmOptions> coming_;
   std::vector<VmGpus> coming_gpus_;
   const char* reload_again_ = nullptr;  // the requester of another reload meanwhile
-  ReloadReport report_;
-  std::vector<const Vm*> gone_;  // from `leaving_`, to be destroyed in the loop's next iteration
-  EventLoop::Id forget_timer_ = 0;
 };
 
 }  // namespace host::broker

@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -17,7 +15,6 @@
 #include "host/broker/config/drop_ins.h"
 #include "host/broker/config/worker_users.h"
 #include "host/broker/daemon.h"
-#include "host/broker/region/guarded_memory.h"
 
 namespace host::broker {
 namespace {
@@ -27,18 +24,10 @@ const VmOptions* find(const std::vector<VmOptions>& vms, const std::string& name
   return found == vms.end() ? nullptr : &*found;
 }
 
-std::string lost_in_words(const VmOptions& vm) {
-  return fmt::format("VM {} is not served any more: its memory {}: end the VM; `ivgpu reload` then serves it again",
-                     vm.name,
-                     vm.plain_file.empty() ? "is gone: a process that shares it has given its pages away"
-                                           : vm.plain_file + " was shrunk, or its file system is full");
-}
-
 }  // namespace
 
 void Daemon::reload_for(AnswerServer::Answer asker) {
-  std::vector<std::string> names;
-  for (const auto& vm : leaving_) names.push_back(vm->options().name);
+  const std::vector<std::string> names = vms_.removed_names();
   if (!names.empty())
     asker.reply(fmt::format("info the file is read once these VMs have gone: {}\n", fmt::join(names, ", ")));
   report_.add(asker);
@@ -46,7 +35,7 @@ void Daemon::reload_for(AnswerServer::Answer asker) {
 }
 
 void Daemon::reload(const char* asked_by) {
-  if (!leaving_.empty()) {
+  if (vms_.is_removing()) {
     reload_again_ = asked_by;
     return;
   }
@@ -54,12 +43,12 @@ void Daemon::reload(const char* asked_by) {
   succession_.manager().reloading();
   report_.begin();
   take_file_over();
-  if (leaving_.empty()) finish_reload();
+  if (!vms_.is_removing()) finish_reload();
 }
 
 void Daemon::finish_reload() {
   report_.finish();
-  succession_.manager().ready(status_line());
+  succession_.manager().ready(vms_.in_words());
 }
 
 void Daemon::take_file_over() {
@@ -67,10 +56,10 @@ void Daemon::take_file_over() {
   std::vector<VmGpus> gpus;
   std::string error;
   if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
-  for (const RefusedFile& file : wanted.refused) report_.error(not_taken(file, serves(file.vm)));
+  for (const RefusedFile& file : wanted.refused) report_.error(not_taken(file, vms_.find(file.vm) != nullptr));
   for (const std::string& remark : wanted.remarks) report_.info(remark);
   change_broker(wanted);
-  remove_vms([&](const Vm& vm) { return find(wanted.vms, vm.options().name) == nullptr; });
+  vms_.remove_if([&](const Vm& vm) { return find(wanted.vms, vm.options().name) == nullptr; });
   change_vms(wanted.vms, gpus);
   coming_ = std::move(wanted.vms);
   coming_gpus_ = std::move(gpus);
@@ -83,7 +72,7 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
   keep_refused(wanted);
   // VMs already served come first, so that a new VM is refused rather than a served one.
   std::stable_partition(wanted.vms.begin(), wanted.vms.end(),
-                        [&](const VmOptions& vm) { return vm.file.empty() || serves(vm.name); });
+                        [&](const VmOptions& vm) { return vm.file.empty() || vms_.find(vm.name) != nullptr; });
   const Possible possible = [this](Config& config, auto& its, std::string& why) {
     return is_possible(config, its, why);
   };
@@ -97,7 +86,7 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
 }
 
 bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
-  std::vector<VmOptions> stay = options_of_vms();
+  std::vector<VmOptions> stay = vms_.options();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
   if (!keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) || !find_gpus_again(wanted, gpus, error) ||
       !services_.hold_gpus(wanted, gpus, error))
@@ -110,16 +99,12 @@ bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string&
 bool Daemon::keep_refused(Config& wanted) const {
   bool any = false;
   for (const RefusedFile& file : wanted.refused)
-    for (const auto& vm : vms_) {
+    for (const auto& vm : vms_.all()) {
       if (vm->options().name != file.vm || find(wanted.vms, file.vm) != nullptr) continue;
       wanted.vms.push_back(vm->options());
       any = true;
     }
   return any;
-}
-
-bool Daemon::serves(const std::string& name) const {
-  return std::any_of(vms_.begin(), vms_.end(), [&](const auto& vm) { return vm->options().name == name; });
 }
 
 // Under MPS a worker is bound to its GPU's daemon, and a chosen placement holds while the VM is served.
@@ -132,7 +117,7 @@ bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, st
   Config to_be = wanted;
   std::map<std::string, VmGpus> kept;
   for (VmOptions& options : to_be.vms)
-    for (const auto& vm : vms_) {
+    for (const auto& vm : vms_.all()) {
       if (vm->options().name != options.name) continue;
       options.placement = vm->options().placement;
       if (keeps_gpus(*vm)) kept[options.name] = vm->gpus();
@@ -153,7 +138,7 @@ void Daemon::change_broker(const Config& wanted) {
 }
 
 void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus) {
-  for (const auto& vm : vms_) {
+  for (const auto& vm : vms_.all()) {
     const VmOptions* const now = find(wanted, vm->options().name);
     VmOptions options = vm->options();
     const Changes changes = take_over(options, *now, keeps_gpus(*vm));
@@ -167,49 +152,8 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
   }
 }
 
-void Daemon::remove_vms(const std::function<bool(const Vm&)>& goes) {
-  for (std::size_t i = 0; i < vms_.size();) {
-    if (!goes(*vms_[i])) {
-      ++i;
-      continue;
-    }
-    std::unique_ptr<Vm> vm = std::move(vms_[i]);
-    vms_.erase(vms_.begin() + static_cast<std::ptrdiff_t>(i));
-    remove(std::move(vm));
-  }
-}
-
-void Daemon::remove(std::unique_ptr<Vm> vm) {
-  const std::string& name = vm->options().name;
-  const std::size_t sessions = vm->sessions();
-  const std::string end = sessions == 0 ? "" : fmt::format(", its {} session(s) end", sessions);
-  report_.info(fmt::format("VM {}: removed{}", name, end));
-  services_.traces().remove_vm(name);
-  leaving_.push_back(std::move(vm));
-  leaving_.back()->remove(end_patience, [this, leaving = leaving_.back().get()] {
-    gone_.push_back(leaving);
-    if (forget_timer_ == 0) forget_timer_ = loop_.after(Clock::duration::zero(), [this] { forget_removed(); });
-  });
-}
-
-// Removes VMs whose region memory another process has truncated (guarded_memory.h). The other VMs are still served.
-void Daemon::remove_lost() {
-  std::uint64_t losses = 0;
-  [[maybe_unused]] const auto taken = read(GuardedMemory::lost_fd(), &losses, sizeof losses);
-  if (stopping_) return;
-  remove_vms([this](const Vm& vm) {
-    if (vm.is_lost()) report_.error(lost_in_words(vm.options()));
-    return vm.is_lost();
-  });
-}
-
-void Daemon::forget_removed() {
-  forget_timer_ = 0;
-  for (const Vm* vm : std::exchange(gone_, {})) {
-    report_.info(fmt::format("VM {}: its workers and its memory have gone", vm->options().name));
-    std::erase_if(leaving_, [vm](const std::unique_ptr<Vm>& other) { return other.get() == vm; });
-  }
-  if (stopping_ || !leaving_.empty()) return;
+// Called when all removed VMs have gone.
+void Daemon::go_on_with_reload() {
   add_vms();
   finish_reload();
   if (const char* asked_by = std::exchange(reload_again_, nullptr)) reload(asked_by);
@@ -217,11 +161,11 @@ void Daemon::forget_removed() {
 
 // Adds the VMs that are not served yet, when all removed ones have gone.
 void Daemon::add_vms() {
-  if (!leaving_.empty()) return;
+  if (vms_.is_removing()) return;
   for (std::size_t i = 0; i < coming_.size(); ++i) {
-    if (find(options_of_vms(), coming_[i].name) != nullptr) continue;
+    if (vms_.find(coming_[i].name) != nullptr) continue;
     std::string error;
-    if (add(coming_[i], coming_gpus_[i], error))
+    if (vms_.add(coming_[i], coming_gpus_[i], broker_, error))
       report_.info(fmt::format("VM {}: added", coming_[i].name));
     else
       report_.error(not_served(coming_[i].name, error));
