@@ -8,13 +8,10 @@
 #include <csignal>
 #include <utility>
 
+#include "host/broker/config/drop_ins.h"
 #include "host/broker/ops/control_protocol.h"
 
 namespace host::broker {
-std::string Daemon::not_taken(const RefusedFile& file, bool served) {
-  if (file.vm.empty()) return file.sentence;
-  return fmt::format("{}; {}", file.sentence, served ? "the VM stays as it is" : "the file is not taken");
-}
 
 bool Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
                    std::string& error) {
@@ -40,7 +37,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   succession_.forget_left();
   services_.report_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
-  for (const RefusedFile& file : config.refused) spdlog::error("{}", not_taken(file, false));
+  for (const RefusedFile& file : config.refused) spdlog::error("{}", in_words(file, false));
   for (const std::string& remark : config.remarks) spdlog::warn("{}", remark);
   return true;
 }
@@ -59,7 +56,7 @@ void Daemon::run(int stay_fd) {
 }
 
 void Daemon::on_control(std::string_view line, AnswerServer::Answer answer) {
-  if (line == reload_request) return reload_for(answer);
+  if (line == reload_request) return reload_.start_for(answer);
   answer.reply(end_sessions(line) + "\n");
   answer.end();
 }
@@ -87,7 +84,7 @@ bool Daemon::watch_signals(std::string& error) {
 void Daemon::on_signal(int number) {
   if (number == SIGTERM && succession_.is_prepared()) return leave();
   if (number != SIGHUP) return stop("asked to end");
-  if (!stopping_) reload("SIGHUP");
+  if (!stopping_) reload_.start("SIGHUP");
 }
 
 void Daemon::stop(const char* why) {

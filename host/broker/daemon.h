@@ -1,6 +1,6 @@
-// Serves all VMs of a configuration: owns their regions and sockets, and the broker's own sockets. SIGTERM and SIGINT
-// end it, and SIGHUP makes it reload its file (reload.cc). If sessions are kept, SIGTERM leaves them to the next broker
-// and SIGINT ends them (broker_succession.h). One thread, one event loop; the destructor ends everything.
+// Serves all VMs of a configuration: owns the event loop and the parts of ivgpud, and decides when it ends. SIGTERM and
+// SIGINT end it, and SIGHUP makes it reload its file (config_reload.h). If sessions are kept, SIGTERM leaves them to the
+// next broker and SIGINT ends them (broker_succession.h). One thread, one event loop; the destructor ends everything.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@
 #include "host/broker/alloc/gputime_helper.h"
 #include "host/broker/broker_succession.h"
 #include "host/broker/config/config.h"
+#include "host/broker/config_reload.h"
 #include "host/broker/ops/answer_server.h"
 #include "host/broker/ops/operator_sockets.h"
 #include "host/broker/ops/reload_report.h"
@@ -29,7 +30,8 @@ namespace host::broker {
 class Daemon {
  public:
   // `file` is read again on SIGHUP; the defaults are those of a machine with `cores` processors.
-  Daemon(std::string file, unsigned cores) : file_(std::move(file)), cores_(cores) {}
+  Daemon(std::string file, unsigned cores)
+      : reload_(std::move(file), cores, {broker_, services_, vms_, sockets_, succession_.manager(), report_}) {}
 
   // The caller sets who measures GPU memory, and who reports GPU facts, before start().
   VmServices& services() { return services_; }
@@ -54,7 +56,6 @@ class Daemon {
   bool leaves() const { return leaving_all_; }
 
  private:
-  static std::string not_taken(const RefusedFile& file, bool served);
   void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
@@ -62,41 +63,22 @@ class Daemon {
   void stop(const char* why);
   void leave();
 
-  void reload_for(AnswerServer::Answer asker);
-  void reload(const char* asked_by);
-  void finish_reload();
-  void go_on_with_reload();
-  void take_file_over();
-  bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
-  bool is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
-  bool keep_refused(Config& wanted) const;
-  bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
-  void change_broker(const Config& wanted);
-  void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
-  void add_vms();
-  bool keeps_gpus(const Vm& vm) const;
-
-  const std::string file_;
-  const unsigned cores_;
   BrokerOptions broker_;  // the values in effect
   EventLoop loop_;
   BrokerSuccession succession_{loop_};
   VmServices services_{loop_};  // before the VMs, which use it
   ReloadReport report_;
-  ServedVms vms_{loop_, services_, report_, [this] { go_on_with_reload(); }};
+  ServedVms vms_{loop_, services_, report_, [this] { reload_.go_on(); }};
   std::unique_ptr<GpuTimeHelper> gputime_;  // after the VMs: its start resumes their workers
   // After the VMs, which it queries.
   OperatorSockets sockets_{
       loop_,
       services_.traces(),
       {[this] { return status(); }, [this](std::string_view line, auto answer) { on_control(line, answer); }}};
+  ConfigReload reload_;
   const Clock::time_point started_ = Clock::now();
   SignalWatch signals_{loop_};
   bool stopping_ = false, leaving_all_ = false;
-  // VMs to add when the removed ones have gone, since they may need the same names, files and users.
-  std::vector<VmOptions> coming_;
-  std::vector<VmGpus> coming_gpus_;
-  const char* reload_again_ = nullptr;  // the requester of another reload meanwhile
 };
 
 }  // namespace host::broker

@@ -34,6 +34,11 @@ void look_into(const fs::path& folder, DropIns& found) {
 
 }  // namespace
 
+std::string in_words(const RefusedFile& file, bool served) {
+  if (file.vm.empty()) return file.sentence;
+  return fmt::format("{}; {}", file.sentence, served ? "the VM stays as it is" : "the file is not taken");
+}
+
 DropIns find_drop_ins(const std::string& path, const std::string& runtime_dir) {
   std::vector<fs::path> folders = {fs::path(path).parent_path() / "vms.d", fs::path(runtime_dir) / "vms.d"};
   std::error_code failed;

@@ -28,6 +28,9 @@ struct DropIns {
 // Searches both folders; `path` is the broker's file. Ignores hidden files and names that do not end in .toml.
 DropIns find_drop_ins(const std::string& path, const std::string& runtime_dir);
 
+// For the log: why the file was rejected, and what becomes of its VM. `served`: the VM is served already.
+std::string in_words(const RefusedFile& file, bool served);
+
 // True if the configuration can be served; else `error` is one sentence. Fills `gpus`, empty before, with each VM's
 // GPUs.
 using Possible = std::function<bool(Config&, std::vector<VmGpus>& gpus, std::string& error)>;

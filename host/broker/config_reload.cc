@@ -1,7 +1,5 @@
-// SIGHUP and `ivgpu reload` read the broker's file and the drop-in files again. Changes that running sessions allow are
-// applied key by key (config_changes.h). VMs that are missing are removed; new VMs are added when the removed ones have
-// gone. A mistake in the broker's file changes nothing, and a mistake in a drop-in file changes nothing of its VM. The
-// log has a line for each change.
+#include "host/broker/config_reload.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -14,7 +12,6 @@
 #include "host/broker/config/config_changes.h"
 #include "host/broker/config/drop_ins.h"
 #include "host/broker/config/worker_users.h"
-#include "host/broker/daemon.h"
 
 namespace host::broker {
 namespace {
@@ -26,37 +23,37 @@ const VmOptions* find(const std::vector<VmOptions>& vms, const std::string& name
 
 }  // namespace
 
-void Daemon::reload_for(AnswerServer::Answer asker) {
+void ConfigReload::start_for(AnswerServer::Answer asker) {
   const std::vector<std::string> names = vms_.removed_names();
   if (!names.empty())
     asker.reply(fmt::format("info the file is read once these VMs have gone: {}\n", fmt::join(names, ", ")));
   report_.add(asker);
-  reload("`ivgpu reload`");
+  start("`ivgpu reload`");
 }
 
-void Daemon::reload(const char* asked_by) {
+void ConfigReload::start(const char* asked_by) {
   if (vms_.is_removing()) {
-    reload_again_ = asked_by;
+    again_ = asked_by;
     return;
   }
   spdlog::info("{}: reading {} again", asked_by, file_);
-  succession_.manager().reloading();
+  manager_.reloading();
   report_.begin();
   take_file_over();
-  if (!vms_.is_removing()) finish_reload();
+  if (!vms_.is_removing()) finish();
 }
 
-void Daemon::finish_reload() {
+void ConfigReload::finish() {
   report_.finish();
-  succession_.manager().ready(vms_.in_words());
+  manager_.ready(vms_.in_words());
 }
 
-void Daemon::take_file_over() {
+void ConfigReload::take_file_over() {
   Config wanted;
   std::vector<VmGpus> gpus;
   std::string error;
   if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
-  for (const RefusedFile& file : wanted.refused) report_.error(not_taken(file, vms_.find(file.vm) != nullptr));
+  for (const RefusedFile& file : wanted.refused) report_.error(in_words(file, vms_.find(file.vm) != nullptr));
   for (const std::string& remark : wanted.remarks) report_.info(remark);
   change_broker(wanted);
   vms_.remove_if([&](const Vm& vm) { return find(wanted.vms, vm.options().name) == nullptr; });
@@ -67,7 +64,7 @@ void Daemon::take_file_over() {
 }
 
 // False if the broker's file has a mistake; `error` is one sentence.
-bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
+bool ConfigReload::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   if (!read_config(file_, cores_, wanted, error)) return false;
   keep_refused(wanted);
   // VMs already served come first, so that a new VM is refused rather than a served one.
@@ -85,7 +82,7 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
   return false;
 }
 
-bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
+bool ConfigReload::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   std::vector<VmOptions> stay = vms_.options();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
   if (!keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) || !find_gpus_again(wanted, gpus, error) ||
@@ -96,7 +93,7 @@ bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string&
 }
 
 // Keeps a served VM whose file has a mistake. True if a file was refused.
-bool Daemon::keep_refused(Config& wanted) const {
+bool ConfigReload::keep_refused(Config& wanted) const {
   bool any = false;
   for (const RefusedFile& file : wanted.refused)
     for (const auto& vm : vms_.all()) {
@@ -108,12 +105,12 @@ bool Daemon::keep_refused(Config& wanted) const {
 }
 
 // Under MPS a worker is bound to its GPU's daemon, and a chosen placement holds while the VM is served.
-bool Daemon::keeps_gpus(const Vm& vm) const {
+bool ConfigReload::keeps_gpus(const Vm& vm) const {
   return services_.shares_by_mps() || vm.options().placement != fixed_placement;
 }
 
 // Served VMs keep their placement, whatever the file says.
-bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
+bool ConfigReload::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
   Config to_be = wanted;
   std::map<std::string, VmGpus> kept;
   for (VmOptions& options : to_be.vms)
@@ -125,7 +122,7 @@ bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, st
   return find_gpus(to_be, gpus, error) && place_gpus(to_be, services_.accounts().all(), kept, gpus, error);
 }
 
-void Daemon::change_broker(const Config& wanted) {
+void ConfigReload::change_broker(const Config& wanted) {
   const std::string metrics = broker_.metrics;
   for (const std::string& line : take_over(broker_, wanted.broker).lines) report_.info("[broker] " + line);
   for (const std::string& line : services_.take_over_options(wanted.gpu).lines) report_.info("[gpu] " + line);
@@ -137,7 +134,7 @@ void Daemon::change_broker(const Config& wanted) {
   broker_.metrics.clear();  // the next reload retries
 }
 
-void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus) {
+void ConfigReload::change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus) {
   for (const auto& vm : vms_.all()) {
     const VmOptions* const now = find(wanted, vm->options().name);
     VmOptions options = vm->options();
@@ -152,15 +149,14 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
   }
 }
 
-// Called when all removed VMs have gone.
-void Daemon::go_on_with_reload() {
+void ConfigReload::go_on() {
   add_vms();
-  finish_reload();
-  if (const char* asked_by = std::exchange(reload_again_, nullptr)) reload(asked_by);
+  finish();
+  if (const char* asked_by = std::exchange(again_, nullptr)) start(asked_by);
 }
 
 // Adds the VMs that are not served yet, when all removed ones have gone.
-void Daemon::add_vms() {
+void ConfigReload::add_vms() {
   if (vms_.is_removing()) return;
   for (std::size_t i = 0; i < coming_.size(); ++i) {
     if (vms_.find(coming_[i].name) != nullptr) continue;
