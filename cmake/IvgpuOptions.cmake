@@ -99,15 +99,33 @@ function(ivgpu_precompile target)
   endif()
 endfunction()
 
-# ivgpu_merge(target ALONE source...): the target's sources may be compiled as one. Name those here that cannot be merged:
-# one of two sources that use the same name for two things, each in its unnamed namespace; one that refers to what not
-# every program has that links the library, since a linker takes a merged file whole; and one for which a test has a
-# stand-in.
-function(ivgpu_merge target)
+# ivgpu_unity(target [ALONE source...]): the target's sources may be compiled as one. cmake/unity-groups divides them, so that
+# no two that declare the same name for themselves meet. Name those here that cannot be merged for another reason: one that
+# refers to what not every program has that links the library, since a linker takes a merged file whole; one for which a
+# test has a stand-in; and one that declares CUDA's functions otherwise than cuda.h.
+# A name that meets another after a later edit asks for a new run of cmake, which divides the sources anew.
+set(IVGPU_UNITY_GROUPS ${CMAKE_CURRENT_LIST_DIR}/unity-groups)
+set(IVGPU_UNITY_SIZE 8)
+function(ivgpu_unity target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALONE")
   if(NOT IVGPU_UNITY)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "^\\$<")
+  if(arg_ALONE)
+    list(REMOVE_ITEM sources ${arg_ALONE})
+  endif()
+  execute_process(COMMAND ${IVGPU_UNITY_GROUPS} ${IVGPU_UNITY_SIZE} ${sources}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE groups RESULT_VARIABLE failed
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(failed)
+    message(FATAL_ERROR "cmake/unity-groups failed for ${target}; it needs python3, or configure with -DIVGPU_UNITY=OFF")
+  endif()
+  string(REPLACE "\n" ";" groups "${groups}")
+  foreach(source group IN ZIP_LISTS sources groups)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${target}_${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()

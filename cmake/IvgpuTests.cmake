@@ -19,15 +19,14 @@ set(IVGPU_TEST_GRACE 30)
 set(IVGPU_LIMITED ${CMAKE_SOURCE_DIR}/tests/limited)
 
 # ivgpu_discover(target LABELS label... [PREFIX text] [TIMEOUT seconds] [SANITIZED] [TSAN] [THOROUGH]
-#                [SEPARATE] [PROPERTIES property value...])
+#                [PROPERTIES property value...])
 # SANITIZED: a merge run has the tests with AddressSanitizer, and g++ does not repeat them.
 # TSAN:      a merge run has them with ThreadSanitizer as well.
 # THOROUGH:  no merge run has them.
-# SEPARATE:  the target's sources cannot be compiled as one.
 # A property COST makes ctest start dear tests first, so that none is left alone at the end; it measures by itself only from
 # its second run on. A test whose suite's name ends in Timing gets the label timing, runs alone, and never has the label merge.
 function(ivgpu_discover target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZED;TSAN;THOROUGH;SEPARATE" "PREFIX;TIMEOUT" "LABELS;PROPERTIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SANITIZED;TSAN;THOROUGH" "PREFIX;TIMEOUT" "LABELS;PROPERTIES")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT ${IVGPU_TEST_TIMEOUT})
   endif()
@@ -49,9 +48,7 @@ function(ivgpu_discover target)
     list(APPEND arg_LABELS merge)
   endif()
   set_target_properties(${target} PROPERTIES IVGPU_TSAN "${arg_TSAN}" IVGPU_MERGE "${merge}")
-  if(IVGPU_UNITY AND NOT arg_SEPARATE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
+  ivgpu_unity(${target})
 
   # An emulator is what ctest puts before a test of a target; this one only watches.
   set_target_properties(${target} PROPERTIES CROSSCOMPILING_EMULATOR "${IVGPU_LIMITED};${arg_TIMEOUT}")

@@ -68,9 +68,7 @@ if(TARGET simgpu)
     ${contract}/texture_in_kernel.cc
     ${contract}/texture_reference.cc
     ${contract}/virtual.cc)
-  set_target_properties(contract_test PROPERTIES UNITY_BUILD ${IVGPU_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-  set_source_files_properties(${contract}/contract_test.cc ${contract}/managed_variable.cc ${contract}/texture.cc
-    ${contract}/texture_in_kernel.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  ivgpu_unity(contract_test)
   target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(contract_test PRIVATE
     GOLDEN="${contract}/golden/580.159.04-h200.txt" EXPECTATIONS="${contract}/expectations.txt"

@@ -12,7 +12,7 @@ add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
 target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main)
 foreach(name docs_test one_call_test)
   target_compile_definitions(${name} PRIVATE IVGPU_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  ivgpu_discover(${name} SEPARATE PREFIX unit. LABELS unit)
+  ivgpu_discover(${name} PREFIX unit. LABELS unit)
 endforeach()
 
 # The broker's table of keys generates docs/configuration.md. After a change of host/broker/config/config_keys.cc:

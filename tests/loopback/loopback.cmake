@@ -23,7 +23,7 @@ function(in_process_test name)
   if(arg_SIMULATED)
     set(where THOROUGH TSAN)
   endif()
-  ivgpu_discover(${name} PREFIX loopback.${name}. LABELS loopback SEPARATE ${where})
+  ivgpu_discover(${name} PREFIX loopback.${name}. LABELS loopback ${where})
 endfunction()
 
 add_library(ivgpu_fake_driver STATIC

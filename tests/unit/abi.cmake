@@ -44,7 +44,7 @@ add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/simgpu/image_texts_te
 target_link_libraries(simgpu_image_test PRIVATE simgpu_image GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(simgpu_image_test PRIVATE IVGPU_TEST_IMAGES="${IVGPU_TEST_IMAGES}")
 add_dependencies(simgpu_image_test test_images)
-ivgpu_discover(simgpu_image_test SANITIZED SEPARATE PREFIX unit. LABELS unit)
+ivgpu_discover(simgpu_image_test SANITIZED PREFIX unit. LABELS unit)
 
 # The simulated GPU as a driver: tests link its library as a program's libcuda.so.1.
 if(TARGET simgpu)
@@ -71,7 +71,7 @@ if(TARGET simgpu)
     target_link_libraries(${test} PRIVATE simgpu ivgpu_options ivgpu_cuda GTest::gtest GTest::gtest_main
                                           Threads::Threads)
   endforeach()
-  ivgpu_discover(simgpu_api_test SEPARATE PREFIX simgpu. LABELS unit)
+  ivgpu_discover(simgpu_api_test PREFIX simgpu. LABELS unit)
   # In a forked child, no thread holds the memory of the parent's other threads, so a leak checker reports it.
   ivgpu_discover(simgpu_beyond_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   ivgpu_discover(simgpu_process_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)

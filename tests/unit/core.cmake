@@ -20,12 +20,12 @@ add_test(NAME unit.ring.misfit_lines
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/ring/misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
 set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources")
 
-unit_test(guest_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_guest
+unit_test(guest_test SANITIZED TSAN LIBRARIES ivgpu_guest
           SOURCES guest/addresses_test.cc guest/arena_test.cc guest/attributes_test.cc guest/copiers_test.cc guest/described_test.cc guest/devdax_test.cc guest/log_test.cc guest/managed_ranges_test.cc guest/module_test.cc guest/objects_test.cc guest/occupied_test.cc guest/own_proc_test.cc guest/region_test.cc guest/registered_test.cc guest/shared_copy_test.cc guest/variables_test.cc)
 
 unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest/nvml_test.cc)
 
-unit_test(session_test SANITIZED TSAN SEPARATE LIBRARIES ivgpu_session ivgpu_fake_driver
+unit_test(session_test SANITIZED TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
           SOURCES session/addresses_test.cc session/attributes_test.cc session/excluded_ranges_test.cc session/control_channel_test.cc session/budget_test.cc session/captures_test.cc session/channel_test.cc session/contexts_test.cc session/gone_addresses_test.cc session/green_test.cc session/hostile_test.cc session/hostile_references_test.cc session/hostile_textures_test.cc session/callback_slots_test.cc session/links_test.cc session/long_waits_test.cc session/memory_test.cc session/shadow_copies_test.cc session/misuse_test.cc session/objects_test.cc session/quota_test.cc session/stream_attributes_test.cc session/gpu_use_test.cc session/waker_test.cc)
 
 unit_test(scheduler_test SANITIZED TSAN LIBRARIES ivgpu_scheduler ivgpu_switch_table

@@ -17,14 +17,14 @@ add_custom_target(simgpu_test_ptx DEPENDS ${simgpu_ptx})
 
 unit_test(simgpu_ptx_test LIBRARIES simgpu_engine SOURCES simgpu/ptx_test.cc)
 
-unit_test(simgpu_vm_test SEPARATE LIBRARIES simgpu_engine
+unit_test(simgpu_vm_test LIBRARIES simgpu_engine
           SOURCES simgpu/async_test.cc simgpu/cluster_test.cc simgpu/flow_test.cc simgpu/kernels_test.cc
                   simgpu/matrix_test.cc simgpu/memory_test.cc simgpu/nan_test.cc simgpu/stack_test.cc)
 target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_kernels}")
 add_dependencies(simgpu_vm_test simgpu_test_ptx)
 
 # Textures and surfaces: the sampler alone, and the instructions.
-unit_test(simgpu_texture_test SEPARATE LIBRARIES simgpu_engine
+unit_test(simgpu_texture_test LIBRARIES simgpu_engine
           SOURCES simgpu/cube_test.cc simgpu/sampler_test.cc simgpu/surface_test.cc simgpu/texture_table_test.cc
                   simgpu/texture_test.cc)
 

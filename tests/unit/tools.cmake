@@ -42,6 +42,7 @@ set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_bu
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
   add_test(NAME unit.tools.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/bad_input.sh ${CMAKE_BINARY_DIR})
 endif()
+add_test(NAME unit.tools.unity_groups COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/unity_groups.sh ${CMAKE_SOURCE_DIR})
 add_test(NAME unit.tools.check
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
 add_test(NAME unit.tools.guest_setup COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/guest_setup.sh ${CMAKE_SOURCE_DIR})
