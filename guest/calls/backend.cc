@@ -2,10 +2,10 @@
 
 #include <mutex>
 
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/stream_number.h"
 #include "guest/calls/stub.h"
-#include "guest/log.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
 #include "ring/abi/backend.h"

@@ -7,9 +7,9 @@
 // (docs/design/016-refusals-by-name.md).
 #include <vector>
 
+#include "guest/base/log.h"
 #include "guest/calls/backend.h"
 #include "guest/calls/calls.h"
-#include "guest/log.h"
 #include "ring/abi/export_tables.h"
 #include "ring/abi/proc_address.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "ring/api/cuda.h"
 #include "ring/api/launch_attributes.h"
 

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "guest/report_refusal.h"
+#include "guest/base/report_refusal.h"
 
 namespace guest::calls {
 

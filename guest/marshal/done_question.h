@@ -14,8 +14,8 @@
 
 #include <optional>
 
+#include "guest/base/switches.h"
 #include "guest/marshal/order.h"
-#include "guest/switches.h"
 #include "ring/api/call.h"
 
 namespace guest {

@@ -1,6 +1,6 @@
 #include "guest/marshal/new_memory.h"
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/marshal/marshal.h"
 #include "ring/api/known_ids.h"
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <string_view>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/uncancelled.h"
 #include "guest/marshal/custom.h"
-#include "guest/uncancelled.h"
 #include "ring/api/records.h"
 
 namespace guest {

@@ -7,10 +7,10 @@
 #include <ctime>
 #include <utility>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/timespec.h"
 #include "guest/region/cache_probe.h"
-#include "guest/session/slot/owner.h"
-#include "guest/timespec.h"
+#include "guest/region/slot_owner.h"
 
 namespace guest::nvml {
 namespace {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "guest/base/uncancelled.h"
 #include "guest/nvml/gpus.h"
-#include "guest/uncancelled.h"
 #include "ring/nvml/facts.h"
 #include "ring/nvml/types.h"
 

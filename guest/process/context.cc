@@ -4,7 +4,7 @@
 #include <bitset>
 #include <map>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
 #include "ring/wire/record.h"

@@ -13,11 +13,11 @@
 #include <numeric>
 #include <string_view>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/uncancelled.h"
+#include "guest/base/write_quietly.h"
 #include "guest/objects/copy/own_proc.h"
 #include "guest/process/thread.h"
-#include "guest/uncancelled.h"
-#include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
 #include "ring/abi/launch_blocking.h"
 #include "ring/abi/visible_devices.h"

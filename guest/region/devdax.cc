@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/region/access.h"
 #include "guest/region/doorbell.h"
 #include "guest/region/doorbell_channel.h"

@@ -9,11 +9,11 @@
 #include <cstring>
 #include <vector>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/timespec.h"
+#include "guest/base/uncancelled.h"
 #include "guest/region/access.h"
 #include "guest/region/sysfs.h"
-#include "guest/timespec.h"
-#include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
 #include "ring/layout/doorbell_channel.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/region/access.h"
 #include "guest/region/doorbell.h"
 #include "guest/region/map_shared.h"

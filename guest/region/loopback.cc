@@ -16,11 +16,11 @@
 #include <cstring>
 #include <map>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/uncancelled.h"
 #include "guest/region/access.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
-#include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
 
 namespace guest {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/region/access.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/module_info.h"

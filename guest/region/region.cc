@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/region/cache_probe.h"
 #include "guest/region/devdax.h"
 #include "guest/region/module.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/session/order.h"
 #include "guest/session/send.h"
 #include "ring/api/call.h"

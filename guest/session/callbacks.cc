@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/region/cache_probe.h"
 
 namespace guest {

@@ -1,8 +1,8 @@
 #include "guest/session/order.h"
 
+#include "guest/base/switches.h"
 #include "guest/session/channel.h"
 #include "guest/session/session.h"
-#include "guest/switches.h"
 
 namespace guest {
 namespace {

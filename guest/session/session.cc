@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/objects/copy/copiers.h"
 #include "guest/region/cache_probe.h"
 #include "guest/session/order.h"

@@ -7,11 +7,11 @@
 #include <climits>
 #include <ctime>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/switches.h"
+#include "guest/base/timespec.h"
+#include "guest/base/uncancelled.h"
 #include "guest/region/doorbell_channel.h"
-#include "guest/switches.h"
-#include "guest/timespec.h"
-#include "guest/uncancelled.h"
 
 namespace guest {
 namespace {

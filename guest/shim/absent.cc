@@ -2,7 +2,7 @@
 // log. This file does not include cuda.h: the functions ignore all parameters.
 #include <atomic>
 
-#include "guest/report_refusal.h"
+#include "guest/base/report_refusal.h"
 
 namespace guest {
 namespace {

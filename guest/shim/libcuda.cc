@@ -2,10 +2,10 @@
 // is a per-thread form, and calls the function that serves it.
 //
 // An exported name is an ifunc, so it has cuda.h's type whichever function serves it.
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/narrow.h"
 #include "guest/calls/stub.h"
-#include "guest/log.h"
 #include "guest/marshal/output.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"

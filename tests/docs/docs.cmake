@@ -9,7 +9,7 @@ add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT
 target_link_libraries(docs_test PRIVATE ivgpu_api ivgpu_ring ivgpu_broker GTest::gtest_main)
 target_compile_definitions(docs_test PRIVATE IVGPU_CUDA_INCLUDE="${IVGPU_CUDA_INCLUDE}")
 add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
-target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main)
+target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_untrusted GTest::gtest_main)
 foreach(name docs_test one_call_test)
   target_compile_definitions(${name} PRIVATE IVGPU_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   ivgpu_discover(${name} PREFIX unit. LABELS unit)

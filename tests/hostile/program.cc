@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "guest/region/region.h"
-#include "guest/session/slot/owner.h"
+#include "guest/region/slot_owner.h"
 #include "ring/api/call.h"
 #include "ring/layout/region_view.h"
 #include "ring/view.h"

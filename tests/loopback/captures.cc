@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "guest/switches.h"
+#include "guest/base/switches.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
 

@@ -2,7 +2,7 @@
 # simulated GPU, also under ThreadSanitizer; with several processes the broker is real. Label: loopback. The entry
 # points are a library of their own, since they compile slowly.
 add_library(ivgpu_entry_points STATIC ${CMAKE_CURRENT_LIST_DIR}/entry_points.cc)
-target_link_libraries(ivgpu_entry_points PUBLIC ivgpu_guest ivgpu_session)
+target_link_libraries(ivgpu_entry_points PUBLIC ivgpu_guest ivgpu_untrusted)
 
 # in_process_test(name SOURCES files... [SIMULATED]): each test runs in its own process.
 function(in_process_test name)

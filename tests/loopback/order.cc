@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "guest/switches.h"
+#include "guest/base/switches.h"
 #include "tests/loopback/in_process.h"
 #include "tests/unit/under_tsan.h"
 

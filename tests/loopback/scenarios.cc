@@ -9,10 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "guest/base/switches.h"
 #include "guest/objects/copy/copiers.h"
 #include "guest/process/thread.h"
 #include "guest/session/channel.h"
-#include "guest/switches.h"
 #include "tests/deadline.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"

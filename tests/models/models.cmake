@@ -63,7 +63,7 @@ add_executable(models_stress ${models}/tried_mutant.cc
                ${CMAKE_SOURCE_DIR}/host/untrusted/channel.cc ${CMAKE_SOURCE_DIR}/host/untrusted/serve.cc)
 set_target_properties(models_stress PROPERTIES IVGPU_MERGE OFF)
 target_compile_definitions(models_stress PRIVATE IVGPU_MUTANTS)
-target_link_libraries(models_stress PRIVATE ivgpu_guest ivgpu_session ivgpu_fake_driver GTest::gtest_main Threads::Threads)
+target_link_libraries(models_stress PRIVATE ivgpu_guest ivgpu_untrusted ivgpu_fake_driver GTest::gtest_main Threads::Threads)
 target_compile_options(models_stress PRIVATE ${IVGPU_OPTIMISED})
 set(stress_parking Parking.SleeperOrWakerSeesTheOther)
 set(stress_ring RecordRing.OneProducerOneConsumer)

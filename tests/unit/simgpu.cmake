@@ -44,5 +44,5 @@ add_executable(handover_bench EXCLUDE_FROM_ALL
   ${bench}/handover_bench.cc ${bench}/handover_callbacks.cc ${bench}/handover_ids.cc
   ${CMAKE_SOURCE_DIR}/host/simgpu/api/stream/schedule.cc)
 target_compile_options(handover_bench PRIVATE ${IVGPU_OPTIMISED})
-target_link_libraries(handover_bench PRIVATE ivgpu_boost ivgpu_guest ivgpu_session simgpu_engine ivgpu_options
+target_link_libraries(handover_bench PRIVATE ivgpu_boost ivgpu_guest ivgpu_untrusted simgpu_engine ivgpu_options
                                              benchmark::benchmark)

@@ -23,7 +23,7 @@
 
 #include "guest/region/doorbell.h"
 #include "guest/region/doorbell_channel.h"
-#include "guest/session/slot/owner.h"
+#include "guest/region/slot_owner.h"
 #include "guest/session/slot/slot_step.h"
 #include "ring/layout/doorbell_channel.h"
 #include "ring/layout/region_view.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "guest/host_patience.h"
+#include "guest/base/host_patience.h"
 #include "guest/region/map_shared.h"
 
 namespace check {

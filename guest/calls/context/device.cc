@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "guest/base/switches.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/context/device_attributes.h"
 #include "guest/calls/refusal.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
-#include "guest/switches.h"
 #include "ring/abi/error_text.h"
 #include "ring/abi/export_tables.h"
 

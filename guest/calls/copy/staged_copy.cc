@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 
+#include "guest/base/switches.h"
 #include "guest/calls/copy/chunk.h"
 #include "guest/marshal/custom.h"
 #include "guest/objects/copy/copiers.h"
 #include "guest/objects/copy/streaming_copy.h"
-#include "guest/switches.h"
 
 namespace guest {
 namespace {

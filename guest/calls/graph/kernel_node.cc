@@ -1,9 +1,9 @@
 // Graph nodes that launch kernels. They are CUSTOM because of the kernel's parameters, like launches.
+#include "guest/base/switches.h"
 #include "guest/calls/attributes.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/graph/nodes.h"
 #include "guest/calls/launch/packed_parameters.h"
-#include "guest/switches.h"
 
 namespace guest::calls {
 namespace {

@@ -7,14 +7,14 @@
 #include <cstring>
 #include <vector>
 
+#include "guest/base/log.h"
+#include "guest/base/switches.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/calls/launch/packed_parameters.h"
 #include "guest/calls/launch_config.h"
 #include "guest/calls/stub.h"
-#include "guest/log.h"
 #include "guest/marshal/custom.h"
-#include "guest/switches.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {

@@ -1,8 +1,8 @@
 #include "guest/calls/memory/arena_block.h"
 
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
-#include "guest/log.h"
 
 namespace guest::calls {
 

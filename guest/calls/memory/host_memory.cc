@@ -1,10 +1,10 @@
 // Pinned memory: blocks of the arena.
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/calls/memory/arena_block.h"
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
-#include "guest/log.h"
 #include "guest/process/process.h"
 
 namespace guest::calls {

@@ -1,8 +1,8 @@
 // Registered memory: the program's own pages become part of a block of the arena in place
 // (guest/objects/memory/registered.h). The map of addresses holds it twice, at the program's addresses and the block's.
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
-#include "guest/log.h"
 #include "guest/process/process.h"
 
 namespace guest::calls {

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstring>
 
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/calls/find_stream.h"
 #include "guest/calls/memory/arena_block.h"
-#include "guest/log.h"
 
 namespace guest::calls {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "guest/uncancelled.h"
+#include "guest/base/uncancelled.h"
 #include "ring/abi/descriptor.h"
 
 namespace guest {

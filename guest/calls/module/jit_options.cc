@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "ring/api/jit_options.h"
 #include "ring/layout/layout.h"
 

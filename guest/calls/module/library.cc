@@ -3,12 +3,12 @@
 //
 // Invariant: a library and its kernels need no context. Its module, its globals and the functions of its kernels do.
 // Trust: as in module.cc.
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
 #include "guest/calls/module/load.h"
 #include "guest/calls/module/lookup.h"
 #include "guest/calls/stub.h"
-#include "guest/log.h"
 #include "guest/marshal/custom.h"
 
 namespace guest::calls {

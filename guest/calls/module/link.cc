@@ -7,12 +7,12 @@
 #include <cstring>
 #include <string>
 
+#include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/module/file_bytes.h"
 #include "guest/calls/module/links.h"
 #include "guest/calls/module/lookup.h"
 #include "guest/calls/module/send_image.h"
-#include "guest/log.h"
 #include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 

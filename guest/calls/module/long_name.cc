@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "guest/base/log.h"
 #include "guest/calls/module/image.h"
-#include "guest/log.h"
 
 namespace guest {
 namespace {

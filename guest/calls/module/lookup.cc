@@ -4,11 +4,11 @@
 #include <span>
 #include <utility>
 
+#include "guest/base/log.h"
+#include "guest/base/switches.h"
 #include "guest/calls/module/long_name.h"
 #include "guest/calls/module/managed_variable.h"
-#include "guest/log.h"
 #include "guest/marshal/reply.h"
-#include "guest/switches.h"
 #include "ring/api/texture_records.h"
 
 namespace guest {

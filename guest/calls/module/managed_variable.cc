@@ -3,7 +3,7 @@
 #include <mutex>
 #include <vector>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/marshal/sending.h"
 #include "ring/api/known_ids.h"
 

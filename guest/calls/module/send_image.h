@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "guest/base/log.h"
 #include "guest/calls/module/image.h"
 #include "guest/calls/module/jit_options.h"
-#include "guest/log.h"
 #include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 

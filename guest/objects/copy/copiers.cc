@@ -7,10 +7,10 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/switches.h"
+#include "guest/base/uncancelled.h"
 #include "guest/objects/copy/streaming_copy.h"
-#include "guest/switches.h"
-#include "guest/uncancelled.h"
 
 namespace guest {
 namespace {

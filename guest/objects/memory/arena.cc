@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "guest/uncancelled.h"
+#include "guest/base/uncancelled.h"
 #include "ring/layout/layout.h"
 
 namespace guest {

@@ -11,9 +11,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
+#include "guest/base/uncancelled.h"
 #include "guest/objects/copy/own_proc.h"
-#include "guest/uncancelled.h"
 
 namespace guest {
 namespace {

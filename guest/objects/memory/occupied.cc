@@ -8,8 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "guest/base/uncancelled.h"
 #include "guest/objects/copy/own_proc.h"
-#include "guest/uncancelled.h"
 #include "ring/api/records.h"
 
 namespace guest {

@@ -14,10 +14,10 @@
 #include <cerrno>
 #include <csignal>
 
+#include "guest/base/uncancelled.h"
 #include "guest/objects/copy/own_proc.h"
 #include "guest/objects/copy/raw.h"
 #include "guest/objects/copy/shared_copy.h"
-#include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
 #include "ring/layout/layout.h"
 

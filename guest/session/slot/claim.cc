@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 #include "guest/region/cache_probe.h"
 #include "guest/session/slot/holders.h"
 

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <optional>
 
+#include "guest/base/switches.h"
 #include "guest/region/region.h"
-#include "guest/switches.h"
 #include "ring/view.h"
 
 namespace guest {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "guest/session/slot/owner.h"
+#include "guest/region/slot_owner.h"
 
 namespace guest {
 namespace {

@@ -8,7 +8,7 @@
 #include <climits>
 #include <utility>
 
-#include "guest/timespec.h"
+#include "guest/base/timespec.h"
 
 namespace guest {
 

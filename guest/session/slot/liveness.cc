@@ -2,7 +2,7 @@
 
 #include <ctime>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 
 namespace guest {
 

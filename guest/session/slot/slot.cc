@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "guest/log.h"
-#include "guest/switches.h"
+#include "guest/base/log.h"
+#include "guest/base/switches.h"
 #include "ring/api/known_ids.h"
 #include "ring/layout/release.h"
 #include "ring/verify/mutants.h"

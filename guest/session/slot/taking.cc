@@ -2,7 +2,7 @@
 
 #include "guest/region/cache_probe.h"
 #include "guest/region/module.h"
-#include "guest/session/slot/owner.h"
+#include "guest/region/slot_owner.h"
 #include "guest/session/slot/slot_step.h"
 
 namespace guest {

@@ -7,8 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "guest/log.h"
-#include "guest/write_quietly.h"
+#include "guest/base/log.h"
+#include "guest/base/write_quietly.h"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include "guest/nvml/library.h"
 #include "guest/region/module.h"
 #include "guest/region/region.h"
-#include "guest/session/slot/owner.h"
+#include "guest/region/slot_owner.h"
 #include "ring/nvml/facts.h"
 #include "ring/nvml/types.h"
 #include "tests/other_side.h"

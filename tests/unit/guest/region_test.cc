@@ -21,8 +21,8 @@
 
 #include "guest/region/cache_probe.h"
 #include "guest/region/region.h"
+#include "guest/region/slot_owner.h"
 #include "guest/session/session.h"
-#include "guest/session/slot/owner.h"
 #include "tests/child.h"
 #include "tests/deadline.h"
 #include "tests/other_side.h"

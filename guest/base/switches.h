@@ -26,7 +26,7 @@ const Switches& switches();
 // same time (docs/design/024-managed-memory.md). Reads the environment once. Safe from any thread.
 bool managed_is_exclusive();
 
-// The number of unanswered questions after which the host counts as gone (guest/host_patience.h). The default is 7: a
+// The number of unanswered questions after which the host counts as gone (guest/base/host_patience.h). The default is 7: a
 // busy machine may answer late, but no call should hang for more than a second. Reads the environment at each call.
 // Safe from any thread.
 unsigned host_patience();

@@ -1,10 +1,10 @@
-#include "guest/switches.h"
+#include "guest/base/switches.h"
 
 #include <cstdlib>
 #include <string_view>
 
-#include "guest/host_patience.h"
-#include "guest/log.h"
+#include "guest/base/host_patience.h"
+#include "guest/base/log.h"
 
 namespace guest {
 namespace {

@@ -1,4 +1,4 @@
-#include "guest/session/slot/owner.h"
+#include "guest/region/slot_owner.h"
 
 #include <fcntl.h>
 #include <signal.h>

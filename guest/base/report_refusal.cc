@@ -1,8 +1,8 @@
-#include "guest/report_refusal.h"
+#include "guest/base/report_refusal.h"
 
 #include <atomic>
 
-#include "guest/log.h"
+#include "guest/base/log.h"
 
 namespace guest {
 

@@ -1,4 +1,4 @@
-#include "guest/log.h"
+#include "guest/base/log.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "guest/uncancelled.h"
-#include "guest/write_quietly.h"
+#include "guest/base/uncancelled.h"
+#include "guest/base/write_quietly.h"
 #include "ring/abi/descriptor.h"
 
 namespace guest {
