@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 # The contract, and headers of other folders that programs use.
 headers() {
   (cd "$1" && find ring -name '*.h' | grep -vxE "$without") | LC_ALL=C sort
-  printf '%s\n' guest/region/module.h host/driver/driver.h host/simgpu/engine.h
+  printf '%s\n' guest/region/module.h host/base/result.h host/driver/driver.h host/simgpu/engine.h
 }
 # Exempt: record headers, which follow records.h; undefine_facts.h, which ends each use of a table; narrow.h, whose
 # forms no new code calls.

@@ -15,7 +15,7 @@ target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # The brokers of these tests use the simulated GPU's library.
 set(with_simulated_gpu drop_ins facts gpus memory mps mps_connect_proxy mps_restart placement reload)
-foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_connect_proxy mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock server service sessions signal_watch slots start_check start_pace worker worker_history status top trace vsock)
+foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_connect_proxy mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock result server service sessions signal_watch slots start_check start_pace worker worker_history status top trace vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker/${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
