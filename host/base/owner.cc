@@ -47,18 +47,18 @@ bool is_member_of(gid_t group) {
 
 }  // namespace
 
-bool may_give(const FileAccess& access, std::string& why) {
-  const auto fail = [&](const char* key, const std::string& value, const char* reason) {
-    why = fmt::format("{} = \"{}\": {}", key, value, reason);
-    return false;
+Result<void> may_give(const FileAccess& access) {
+  const auto failure = [](const char* key, const std::string& value, const char* reason) {
+    return Error{fmt::format("{} = \"{}\": {}", key, value, reason)};
   };
   const auto user = access.owner.empty() ? geteuid() : user_of(access.owner);
-  if (!user) return fail("owner", access.owner, "there is no such user");
+  if (!user) return failure("owner", access.owner, "there is no such user");
   const auto group = access.group.empty() ? getegid() : group_of(access.group);
-  if (!group) return fail("group", access.group, "there is no such group");
-  if (geteuid() == 0) return true;
-  if (!is_member_of(*group)) return fail("group", access.group, "only root may give to a group of others");
-  return *user == geteuid() || fail("owner", access.owner, "only root may give a socket to another user");
+  if (!group) return failure("group", access.group, "there is no such group");
+  if (geteuid() == 0) return {};
+  if (!is_member_of(*group)) return failure("group", access.group, "only root may give to a group of others");
+  if (*user != geteuid()) return failure("owner", access.owner, "only root may give a socket to another user");
+  return {};
 }
 
 }  // namespace host::broker

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "host/base/result.h"
+
 namespace host::broker {
 
 // Mode, owner and group of the broker's files and sockets.
@@ -21,8 +23,8 @@ std::optional<gid_t> group_of(const std::string& name);
 // Returns the user's number, and the name if the system lists one: "65534 (nobody)".
 std::string user_in_words(uid_t user);
 
-// True if this process may give its own file to that user and group. Otherwise `why` is the reason, starting with the
-// key's last part: `owner = "NAME": there is no such user`.
-bool may_give(const FileAccess& access, std::string& why);
+// An error unless this process may give its own file to that user and group. Its message starts with the key's last
+// part: `owner = "NAME": there is no such user`.
+Result<void> may_give(const FileAccess& access);
 
 }  // namespace host::broker

@@ -96,13 +96,13 @@ class Look {
     if (!may_write(there))
       wrong(fmt::format("[broker] runtime_dir = \"{}\" cannot be made or written to by this user", path));
     for (const std::string& socket : {status_path(path), trace_path(path)})
-      if (std::string error; !socket_path_fits(socket, error)) wrong(error);
+      if (const auto fits = socket_path_fits(socket); !fits) wrong(fits.error().message);
   }
 
   void metrics_socket() {
     const std::string& path = config_.broker.metrics;
     if (!path.starts_with('/')) return;
-    if (std::string error; !socket_path_fits(path, error)) wrong(error);
+    if (const auto fits = socket_path_fits(path); !fits) wrong(fits.error().message);
     const fs::path folder = fs::path(path).parent_path();
     if (folder != fs::path(config_.broker.runtime_dir) && !may_write(folder))
       wrong(fmt::format("[broker] metrics = \"{}\" cannot be made by this user", path));
@@ -110,8 +110,10 @@ class Look {
 
   void trace_socket() {
     const BrokerOptions& broker = config_.broker;
-    if (std::string why; !may_give({0, broker.trace_owner, broker.trace_group}, why)) wrong("[broker] trace_" + why);
-    if (std::string why; !may_give({0, broker.socket_owner, broker.socket_group}, why)) wrong("[broker] socket_" + why);
+    if (const auto may = may_give({0, broker.trace_owner, broker.trace_group}); !may)
+      wrong("[broker] trace_" + may.error().message);
+    if (const auto may = may_give({0, broker.socket_owner, broker.socket_group}); !may)
+      wrong("[broker] socket_" + may.error().message);
   }
 
   void look_at(const VmOptions& vm) {
@@ -124,9 +126,11 @@ class Look {
       if (std::string missing; vm.vsock_port != 0 && !(missing = vsock_missing()).empty())
         wrong(fmt::format("VM {}: vsock_port = {}: {}", vm.name, vm.vsock_port, missing));
     }
-    if (!socket_path_fits(socket_path(config_.broker.runtime_dir, vm.name), error)) wrong(error);
+    if (const auto fits = socket_path_fits(socket_path(config_.broker.runtime_dir, vm.name)); !fits)
+      wrong(fits.error().message);
     if (vm.socket_owner == config_.broker.socket_owner && vm.socket_group == config_.broker.socket_group) return;
-    if (!may_give(access_of(vm), error)) wrong(fmt::format("[vm.{}] socket_{}", vm.name, error));
+    if (const auto may = may_give(access_of(vm)); !may)
+      wrong(fmt::format("[vm.{}] socket_{}", vm.name, may.error().message));
   }
 
   void sum_of_regions() {

@@ -37,9 +37,9 @@ bool make_pipe(Fd& reads, Fd& writes) {
 
 }  // namespace
 
-std::unique_ptr<Helper> Helper::start(EventLoop& loop, const Command& command, Gone gone, std::string& error) {
+Result<std::unique_ptr<Helper>> Helper::start(EventLoop& loop, const Command& command, Gone gone) {
   std::unique_ptr<Helper> helper(new Helper(loop, std::move(gone)));
-  if (!helper->spawn(command, error)) return nullptr;
+  if (const auto spawned = helper->spawn(command); !spawned) return spawned.error();
   helper->watch_all();
   return helper;
 }
@@ -57,28 +57,28 @@ void Helper::watch_all() {
   exit_watch_ = loop_.watch(process_.get(), POLLIN, [this](short) { on_exit(); });
 }
 
-bool Helper::spawn(const Command& command, std::string& error) {
-  const auto fail = [&](int why) {
-    error = fmt::format("{}: {}", command.arguments.front(), std::strerror(why));
-    return false;
+Result<void> Helper::spawn(const Command& command) {
+  const auto failure = [&](int why) {
+    return Error{fmt::format("{}: {}", command.arguments.front(), std::strerror(why))};
   };
   Fd child_output, child_input, input;
-  if (!make_pipe(output_, child_output) || !make_pipe(child_input, input)) return fail(errno);
+  if (!make_pipe(output_, child_output) || !make_pipe(child_input, input)) return failure(errno);
   fcntl(output_.get(), F_SETFL, O_NONBLOCK);
   fcntl(input.get(), F_SETFL, O_NONBLOCK);
   const std::string& text = command.input;
   if (!text.empty() && write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-    return fail(errno);
+    return failure(errno);
   ChildSetup child(first_free + static_cast<int>(command.passed.size()));
   for (std::size_t i = 0; i < command.passed.size(); ++i)
     child.pass(command.passed[i], first_free + static_cast<int>(i));
   child.pass(child_input.get(), STDIN_FILENO);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) child.pass(child_output.get(), number);
-  if (const int why = child.start(pid_, command.arguments, command.environment); why != 0) return fail(why);
+  if (const int why = child.start(pid_, command.arguments, command.environment); why != 0) return failure(why);
   // on_exit() reaps the child, so its process ID is still valid here.
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), command.priority);
   process_ = open_process(pid_);
-  return process_ ? true : fail(errno);
+  if (!process_) return failure(errno);
+  return {};
 }
 
 Helper::~Helper() {

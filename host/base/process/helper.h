@@ -14,6 +14,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/fd.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -35,9 +36,9 @@ class Helper {
   static constexpr std::size_t longest_input = 2048;  // fits into a pipe without a reader
   static constexpr std::size_t longest_output = 4096;
 
-  // Null if no process could be made, and `error` is one sentence. `gone` is called once, last, and never within
-  // start() or signal(); it may destroy the object.
-  static std::unique_ptr<Helper> start(EventLoop& loop, const Command& command, Gone gone, std::string& error);
+  // An error, one sentence, if no process could be made. `gone` is called once, last, and never within start() or
+  // signal(); it may destroy the object.
+  static Result<std::unique_ptr<Helper>> start(EventLoop& loop, const Command& command, Gone gone);
   // Takes over a running helper by its output pipe and pidfd.
   static std::unique_ptr<Helper> adopt(EventLoop& loop, Fd output, Fd process, Gone gone);
   // Kills the helper if it still runs, without waiting for it; `gone` is not called any more.
@@ -53,7 +54,7 @@ class Helper {
 
  private:
   Helper(EventLoop& loop, Gone gone) : loop_(loop), gone_(std::move(gone)) {}
-  bool spawn(const Command& command, std::string& error);
+  Result<void> spawn(const Command& command);
   void watch_all();
   void read_output();
   void on_exit();

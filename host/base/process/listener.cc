@@ -70,43 +70,39 @@ std::string folder_remedy(const std::string& folder, int error) {
       geteuid(), folder);
 }
 
-std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
-                                         std::string& error) {
+Result<std::unique_ptr<Listener>> Listener::open(EventLoop& loop, const ListenerOptions& options, Accepted accepted) {
   std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
-  if (!listener->lock(error)) return nullptr;
+  if (const auto locked = listener->lock(); !locked) return locked.error();
   if (listener->adopt_socket()) return listener;
-  if (!listener->bind_socket(error) || !listener->set_permissions(error) || !listener->start(error)) return nullptr;
+  if (const auto bound = listener->bind_socket(); !bound) return bound.error();
+  if (const auto permitted = listener->set_permissions(); !permitted) return permitted.error();
+  if (const auto started = listener->start(); !started) return started.error();
   listener->keep();
   return listener;
 }
 
-std::unique_ptr<Listener> Listener::open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
-                                         std::string& error) {
+Result<std::unique_ptr<Listener>> Listener::open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted) {
   Fd bound = bind_to(address);
-  if (bound) return open(loop, {std::move(bound), in_words(address)}, std::nullopt, std::move(accepted), error);
-  error = fmt::format("{}: {}", in_words(address), std::strerror(errno));
-  return nullptr;
+  if (!bound) return Error{fmt::format("{}: {}", in_words(address), std::strerror(errno))};
+  return open(loop, {std::move(bound), in_words(address)}, std::nullopt, std::move(accepted));
 }
 
-std::unique_ptr<Listener> Listener::open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
-                                         Accepted accepted, std::string& error) {
+Result<std::unique_ptr<Listener>> Listener::open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
+                                                 Accepted accepted) {
   const ListenerOptions options{bound.name, {}, "", bound.store, pace};
   std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
   listener->socket_ = std::move(bound.socket);
-  if (!listener->start(error)) return nullptr;
+  if (const auto started = listener->start(); !started) return started.error();
   if (bound.store == nullptr) return listener;
   listener->kept_as_ = bound.kept_as;
   if (!bound.is_kept) bound.store->keep(bound.kept_as, listener->socket_.get());
   return listener;
 }
 
-bool Listener::start(std::string& error) {
-  if (listen(socket_.get(), 64) != 0) {
-    error = fmt::format("{}: listen: {}", options_.path, std::strerror(errno));
-    return false;
-  }
+Result<void> Listener::start() {
+  if (listen(socket_.get(), 64) != 0) return Error{fmt::format("{}: listen: {}", options_.path, std::strerror(errno))};
   watch();
-  return true;
+  return {};
 }
 
 // shutdown() refuses clients at once: the loop's io_uring request may hold the socket open for a moment. A socket that
@@ -122,37 +118,32 @@ Listener::~Listener() {
 }
 
 // One broker per socket. The kernel releases the lock when the process ends, for whatever reason.
-bool Listener::lock(std::string& error) {
+Result<void> Listener::lock() {
   const std::string path = options_.path + ".lock";
   for (int attempt = 0; attempt < 10; ++attempt) {
     Fd file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) {
       const int why = errno;
       const std::string folder = std::filesystem::path(path).parent_path();
-      error = fmt::format("{}: {}{}", path, std::strerror(why), folder_remedy(folder, why));
-      return false;
+      return Error{fmt::format("{}: {}{}", path, std::strerror(why), folder_remedy(folder, why))};
     }
-    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      error = fmt::format("{}: another ivgpud serves this socket ({} is locked)", options_.path, path);
-      return false;
-    }
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+      return Error{fmt::format("{}: another ivgpud serves this socket ({} is locked)", options_.path, path)};
     struct stat held {
     }, named{};
     if (fstat(file.get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
         held.st_dev == named.st_dev) {
       lock_ = std::move(file);
-      return true;
+      return {};
     }
   }
-  error = fmt::format("{}: the lock file changes all the time", path);
-  return false;
+  return Error{fmt::format("{}: the lock file changes all the time", path)};
 }
 
-bool socket_path_fits(const std::string& path, std::string& error) {
+Result<void> socket_path_fits(const std::string& path) {
   constexpr std::size_t room = sizeof sockaddr_un::sun_path;
-  if (path.size() < room) return true;
-  error = fmt::format("{}: a socket's path has {} characters at most, this has {}", path, room - 1, path.size());
-  return false;
+  if (path.size() < room) return {};
+  return Error{fmt::format("{}: a socket's path has {} characters at most, this has {}", path, room - 1, path.size())};
 }
 
 bool Listener::adopt_socket() {
@@ -176,17 +167,14 @@ void Listener::keep() {
   if (!kept_as_.empty()) options_.store->keep(kept_as_, socket_.get());
 }
 
-bool Listener::bind_socket(std::string& error) {
+Result<void> Listener::bind_socket() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (!socket_path_fits(options_.path, error)) return false;
+  if (const auto fits = socket_path_fits(options_.path); !fits) return fits.error();
   options_.path.copy(address.sun_path, sizeof address.sun_path - 1);
   struct stat there {};
   if (lstat(options_.path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
-      error = fmt::format("{}: is in the way and no socket", options_.path);
-      return false;
-    }
+    if (!S_ISSOCK(there.st_mode)) return Error{fmt::format("{}: is in the way and no socket", options_.path)};
     unlink(options_.path.c_str());  // left by a dead broker; a live one would hold the lock
   }
   socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -195,36 +183,37 @@ bool Listener::bind_socket(std::string& error) {
   bound_ = socket_ && bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   const int why = errno;
   umask(before);
-  if (!bound_) error = fmt::format("{}: {}", options_.path, std::strerror(why));
-  return bound_;
+  if (!bound_) return Error{fmt::format("{}: {}", options_.path, std::strerror(why))};
+  return {};
 }
 
-bool Listener::set_permissions(std::string& error) {
-  const auto fail = [&](const char* key, const std::string& value, const std::string& why) {
-    error = fmt::format("{}: {}_{} = \"{}\": {}", options_.path, options_.keys, key, value, why);
-    return false;
+Result<void> Listener::set_permissions() {
+  const auto failure = [&](const char* key, const std::string& value, const std::string& why) {
+    return Error{fmt::format("{}: {}_{} = \"{}\": {}", options_.path, options_.keys, key, value, why)};
   };
   const auto& [mode, owner, group] = options_.access;
   auto uid = static_cast<uid_t>(-1);
   auto gid = static_cast<gid_t>(-1);
   if (!owner.empty()) {
     const auto found = user_of(owner);
-    if (!found) return fail("owner", owner, "there is no such user");
+    if (!found) return failure("owner", owner, "there is no such user");
     uid = *found;
   }
   if (!group.empty()) {
     const auto found = group_of(group);
-    if (!found) return fail("group", group, "there is no such group");
+    if (!found) return failure("group", group, "there is no such group");
     gid = *found;
   }
   // One call for each key, so that the error names the right key. The group first: after giving the file to another
   // user this process may not change its group.
   if (!group.empty() && lchown(options_.path.c_str(), static_cast<uid_t>(-1), gid) != 0)
-    return fail("group", group, std::strerror(errno));
-  if (chmod(options_.path.c_str(), mode) != 0) return fail("mode", fmt::format("{:04o}", mode), std::strerror(errno));
+    return failure("group", group, std::strerror(errno));
+  if (chmod(options_.path.c_str(), mode) != 0)
+    return failure("mode", fmt::format("{:04o}", mode), std::strerror(errno));
   if (!owner.empty() && lchown(options_.path.c_str(), uid, static_cast<gid_t>(-1)) != 0)
-    return fail("owner", owner, fmt::format("{}; only root may give a socket to another user", std::strerror(errno)));
-  return true;
+    return failure("owner", owner,
+                   fmt::format("{}; only root may give a socket to another user", std::strerror(errno)));
+  return {};
 }
 
 void Listener::watch() {

@@ -17,6 +17,7 @@
 #include "host/base/owner.h"
 #include "host/base/process/fd_store.h"
 #include "host/base/rate.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -49,8 +50,8 @@ bool is_listening(const Fd& fd);
 // Removes the files of sockets that an earlier broker left and this broker did not take.
 void remove_left_sockets(const FdStore& store);
 
-// True if the path is short enough for a socket; else `error` is one sentence.
-bool socket_path_fits(const std::string& path, std::string& error);
+// An error, one sentence, if the path is too long for a socket.
+Result<void> socket_path_fits(const std::string& path);
 // The remedy to append to an error of making a file in a folder: "; user 1000 may not ..."; "" for other errors.
 std::string folder_remedy(const std::string& folder, int error);
 
@@ -58,14 +59,12 @@ class Listener {
  public:
   using Accepted = std::function<void(Fd client)>;  // close-on-exec, non-blocking
 
-  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is not a socket, ...
-  static std::unique_ptr<Listener> open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
-                                        std::string& error);
-  static std::unique_ptr<Listener> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
-                                        std::string& error);
+  // The error is one sentence: another broker serves this socket, the path is not a socket, ...
+  static Result<std::unique_ptr<Listener>> open(EventLoop& loop, const ListenerOptions& options, Accepted accepted);
+  static Result<std::unique_ptr<Listener>> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted);
   // `pace` as in ListenerOptions.
-  static std::unique_ptr<Listener> open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
-                                        Accepted accepted, std::string& error);
+  static Result<std::unique_ptr<Listener>> open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
+                                                Accepted accepted);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -73,11 +72,11 @@ class Listener {
  private:
   Listener(EventLoop& loop, const ListenerOptions& options, Accepted accepted)
       : loop_(loop), options_(options), accepted_(std::move(accepted)), pace_(options.pace) {}
-  bool start(std::string& error);
-  bool lock(std::string& error);
+  Result<void> start();
+  Result<void> lock();
   bool adopt_socket();
-  bool bind_socket(std::string& error);
-  bool set_permissions(std::string& error);
+  Result<void> bind_socket();
+  Result<void> set_permissions();
   void keep();
   void watch();
   void on_connection();

@@ -67,14 +67,14 @@ void GpuTimeHelper::start_helper() {
     return;
   }
   int ends[2];
-  std::string error;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return lose(std::strerror(errno));
   socket_.reset(ends[0]);
   const Fd theirs(ends[1]);
   command.passed = {theirs.get()};
-  helper_ = Helper::start(
-      loop_, command, [this](const Helper::Exit& exit) { lose(exit.how + first_words(exit.output)); }, error);
-  if (helper_ == nullptr) return lose(error);
+  auto helper =
+      Helper::start(loop_, command, [this](const Helper::Exit& exit) { lose(exit.how + first_words(exit.output)); });
+  if (!helper) return lose(helper.error().message);
+  helper_ = *std::move(helper);
   missing_ = "ivgpu-gputime is starting";
   hello_ = loop_.watch(socket_.get(), POLLIN, [this](short) { hear(); });
 }

@@ -127,7 +127,8 @@ bool MpsDaemon::prepare(std::string& error) const {
     error = fmt::format("policy = \"mps\": {}", why);
     return false;
   };
-  if (!socket_path_fits(folders_.pipe + "/control_privileged", error)) return wrong(error);
+  if (const auto fits = socket_path_fits(folders_.pipe + "/control_privileged"); !fits)
+    return wrong(fits.error().message);
   if (const std::string process = living_other(); !process.empty())
     return wrong(
         fmt::format("an MPS daemon, process {}, has {} already: end it by `echo quit | CUDA_MPS_PIPE_DIRECTORY={} {}`",
@@ -174,7 +175,9 @@ Helper::Gone MpsDaemon::on_end() {
 
 // In the foreground (-f): the daemon stays a child, whose exit the parent sees.
 std::unique_ptr<Helper> MpsDaemon::run(std::string& error) {
-  return Helper::start(loop_, command({"-f"}, ""), on_end(), error);
+  auto helper = Helper::start(loop_, command({"-f"}, ""), on_end());
+  if (!helper) return error = helper.error().message, nullptr;
+  return *std::move(helper);
 }
 
 Helper::Command MpsDaemon::kept_command(int control) const {
@@ -193,8 +196,10 @@ std::unique_ptr<Helper> MpsDaemon::run_kept(std::string& error) {
   }
   control_.reset(ends[0]);
   const Fd its_end(ends[1]);
-  auto process = Helper::start(loop_, kept_command(its_end.get()), on_end(), error);
-  if (process && !store_.keep(mark(), control_.get(), process->output_fd(), process->process_fd()))
+  auto helper = Helper::start(loop_, kept_command(its_end.get()), on_end());
+  if (!helper) return error = helper.error().message, nullptr;
+  std::unique_ptr<Helper> process = *std::move(helper);
+  if (!store_.keep(mark(), control_.get(), process->output_fd(), process->process_fd()))
     spdlog::warn("the MPS daemon of {} ends with ivgpud: its record cannot be made: {}", place_.gpu,
                  std::strerror(errno));
   return process;
@@ -264,12 +269,11 @@ void MpsDaemon::ask(const std::string& words, Clock::duration patience, Answer a
   const std::uint64_t number = ++next_question_;
   Question& question = questions_[number];
   question.answer = std::move(answer);
-  std::string error;
   const auto gone = [this, number](const Helper::Exit& exit) {
     answered(number, exit.good ? std::optional(exit.output) : std::nullopt);
     questions_.erase(number);
   };
-  question.client = Helper::start(loop_, command({}, words), gone, error);
+  if (auto client = Helper::start(loop_, command({}, words), gone)) question.client = *std::move(client);
   // If the client did not start, the loop's next iteration reports the missing answer.
   const auto wait = question.client ? patience : Clock::duration::zero();
   question.timer = loop_.after(wait, [this, number] {

@@ -21,8 +21,10 @@ std::unique_ptr<AnswerServer> AnswerServer::listen(EventLoop& loop, const Addres
                                                    Asked asked, std::string& error) {
   std::unique_ptr<AnswerServer> server(new AnswerServer(loop, std::move(protocol), std::move(asked)));
   const auto admit = [self = server.get()](Fd client) { self->admit(std::move(client)); };
-  server->listener_ = std::visit([&](const auto& at) { return Listener::open(loop, at, admit, error); }, address);
-  return server->listener_ ? std::move(server) : nullptr;
+  auto listener = std::visit([&](const auto& at) { return Listener::open(loop, at, admit); }, address);
+  if (!listener) return error = listener.error().message, nullptr;
+  server->listener_ = *std::move(listener);
+  return server;
 }
 
 AnswerServer::~AnswerServer() {

@@ -38,9 +38,10 @@ TraceServer::~TraceServer() {
 }
 
 bool TraceServer::listen(const ListenerOptions& socket, std::string& error) {
-  listener_ = Listener::open(
-      loop_, socket, [this](Fd client) { admit(std::move(client)); }, error);
-  return listener_ != nullptr;
+  auto listener = Listener::open(loop_, socket, [this](Fd client) { admit(std::move(client)); });
+  if (!listener) return error = listener.error().message, false;
+  listener_ = *std::move(listener);
+  return true;
 }
 
 // ---- clients -------------------------------------------------------------------------------------------------------

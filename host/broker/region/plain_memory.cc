@@ -128,9 +128,9 @@ bool may_make_plain_file(const std::string& path, const FileAccess& access, std:
   if (!lives_in_memory(statfs(folder.c_str(), &system), system, huge, error)) return false;
   if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return error = std::strerror(errno), false;
   if (Fd old; !find_leftover(path, old, error)) return false;
-  if (may_give({access.mode, "", access.group}, error)) return true;
-  error = "socket_" + error;
-  return false;
+  if (const auto may = may_give({access.mode, "", access.group}); !may)
+    return error = "socket_" + may.error().message, false;
+  return true;
 }
 
 bool is_plain_file(const Fd& memory, const std::string& path, bool& huge) {

@@ -49,9 +49,10 @@ std::unique_ptr<DoorbellServer> DoorbellServer::listen(EventLoop& loop, Options 
 }
 
 bool DoorbellServer::open_sockets(std::string& error) {
-  listener_ = Listener::open(
-      loop_, options_.socket, [this](Fd client) { admit_port(std::move(client)); }, error);
-  return listener_ != nullptr && (vsock_ == nullptr || vsock_->open(error));
+  auto listener = Listener::open(loop_, options_.socket, [this](Fd client) { admit_port(std::move(client)); });
+  if (!listener) return error = listener.error().message, false;
+  listener_ = *std::move(listener);
+  return vsock_ == nullptr || vsock_->open(error);
 }
 
 void DoorbellServer::stop_admitting() {

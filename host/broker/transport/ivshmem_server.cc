@@ -51,9 +51,9 @@ std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOpti
                                                      std::string& error) {
   std::unique_ptr<IvshmemServer> server(new IvshmemServer(loop, std::move(options), std::move(gone)));
   IvshmemServer& self = *server;
-  self.listener_ = Listener::open(
-      loop, self.options_.socket, [&self](Fd client) { self.admit(std::move(client)); }, error);
-  if (!self.listener_) return nullptr;
+  auto listener = Listener::open(loop, self.options_.socket, [&self](Fd client) { self.admit(std::move(client)); });
+  if (!listener) return error = listener.error().message, nullptr;
+  self.listener_ = *std::move(listener);
   self.adopt_connections();
   return server;
 }

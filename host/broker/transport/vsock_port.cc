@@ -39,9 +39,11 @@ void VsockPort::close() {
 
 bool VsockPort::listen(std::string& error) {
   const TokenBucket pace(endpoint_.per_second, endpoint_.burst, Clock::now());
-  listener_ = Listener::open(
-      loop_, std::move(endpoint_.socket), pace, [this](Fd peer) { on_connection(std::move(peer)); }, error);
-  return listener_ != nullptr;
+  auto listener =
+      Listener::open(loop_, std::move(endpoint_.socket), pace, [this](Fd peer) { on_connection(std::move(peer)); });
+  if (!listener) return error = listener.error().message, false;
+  listener_ = *std::move(listener);
+  return true;
 }
 
 // Retries while the loop goes on. Programs that find no listener use timed sleeps.

@@ -479,14 +479,13 @@ class ForgottenEnds : public testing::Test {
 
 TEST_F(ForgottenEnds, AreReportedAsUnknownForAHelper) {
   EventLoop loop;
-  std::string error;
   Helper::Exit exit{.good = true, .how = {}, .output = {}};
   const auto gone = [&](const Helper::Exit& how) {
     exit = how;
     loop.stop();
   };
-  const auto helper = Helper::start(loop, {.arguments = {"/bin/cat"}, .environment = {}, .input = "said"}, gone, error);
-  ASSERT_NE(helper, nullptr) << error;
+  const auto helper = Helper::start(loop, {.arguments = {"/bin/cat"}, .environment = {}, .input = "said"}, gone);
+  ASSERT_TRUE(helper) << helper.error().message;
   EXPECT_TRUE(stops(loop));
   EXPECT_FALSE(exit.good);
   EXPECT_EQ(exit.how, "ended, and how is not known");
