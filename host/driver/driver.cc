@@ -18,12 +18,9 @@ CUresult create_sleeping_event(CUevent* event, unsigned flags) {
 
 }  // namespace
 
-std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error) {
+Result<std::unique_ptr<Driver>> Driver::load(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    error = "cannot load the driver library " + path + ": " + dlerror();
-    return nullptr;
-  }
+  if (library == nullptr) return Error{"cannot load the driver library " + path + ": " + dlerror()};
   auto driver = std::make_unique<Driver>();
 #define CALL(id, fn, ...) find(library, #fn, driver->fn);
 #define CUSTOM(id, fn, ...) find(library, #fn, driver->fn);
@@ -32,9 +29,9 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error
 #define ABSENT(...)
 #include "ring/api/driver.def"
   if (driver->cuInit == nullptr || driver->cuLibraryLoadData == nullptr || driver->cuKernelGetParamInfo == nullptr) {
-    error = path +
-            " is no CUDA driver of version 12.4 or newer: it lacks cuInit, cuLibraryLoadData or cuKernelGetParamInfo";
-    return nullptr;
+    return Error{
+        path +
+        " is no CUDA driver of version 12.4 or newer: it lacks cuInit, cuLibraryLoadData or cuKernelGetParamInfo"};
   }
   return driver;
 }

@@ -6,11 +6,14 @@
 // thread may use it. Functions return what the driver returns.
 //
 // ```cpp
-// CUresult first_device(const std::string& path, CUdevice& device, std::string& error) {
-//   const std::unique_ptr<host::Driver> driver = host::Driver::load(path, error);
-//   if (driver == nullptr) return CUDA_ERROR_NOT_FOUND;  // `error` is one sentence for the log
-//   const CUresult started = driver->cuInit(0);
-//   return started == CUDA_SUCCESS ? driver->cuDeviceGet(&device, 0) : started;
+// host::Result<CUdevice> first_device(const std::string& path) {
+//   const auto driver = host::Driver::load(path);
+//   if (!driver) return driver.error();
+//   const host::Driver& loaded = **driver;
+//   CUdevice device = 0;
+//   if (loaded.cuInit(0) != CUDA_SUCCESS || loaded.cuDeviceGet(&device, 0) != CUDA_SUCCESS)
+//     return host::Error{path + " finds no GPU"};
+//   return device;
 // }
 // ```
 #pragma once
@@ -18,6 +21,7 @@
 #include <memory>
 #include <string>
 
+#include "host/base/result.h"
 #include "ring/api/cuda.h"
 
 namespace host {
@@ -30,8 +34,8 @@ struct Driver {
 #define ABSENT(...)
 #include "ring/api/driver.def"
 
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<Driver> load(const std::string& path, std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<Driver>> load(const std::string& path);
 };
 
 // Makes threads that wait for an event sleep, even if the event was created to spin: without CU_EVENT_BLOCKING_SYNC

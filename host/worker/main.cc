@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "host/base/process/control.h"
 #include "host/driver/driver.h"
@@ -33,8 +34,9 @@ class GpuBackend {
 
   bool start(const std::string& library, std::string& error) {
     host::catch_output();
-    driver_ = host::Driver::load(library, error);
-    if (!driver_) return false;
+    auto driver = host::Driver::load(library);
+    if (!driver) return error = driver.error().message, false;
+    driver_ = *std::move(driver);
     if (waits_asleep()) host::make_events_sleep(*driver_);
     init_result_ = driver_->cuInit(0);
     // Without a usable GPU the session still runs: the guest's own cuInit then returns the driver's error.

@@ -6,13 +6,12 @@
 
 const host::Driver& loopback::backend() {
   static const host::Driver* const driver = [] {
-    std::string error;
-    auto loaded = host::Driver::load(IVGPU_SIMULATED_GPU, error);
-    if (loaded == nullptr) {
-      std::fprintf(stderr, "%s\n", error.c_str());
+    auto loaded = host::Driver::load(IVGPU_SIMULATED_GPU);
+    if (!loaded) {
+      std::fprintf(stderr, "%s\n", loaded.error().message.c_str());
       std::abort();
     }
-    return loaded.release();
+    return loaded->release();
   }();
   return *driver;
 }
