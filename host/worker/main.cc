@@ -32,17 +32,17 @@ class GpuBackend {
  public:
   explicit GpuBackend(const Options& options) : options_(options) {}
 
-  bool start(const std::string& library, std::string& error) {
+  host::Result<void> start(const std::string& library) {
     host::catch_output();
     auto driver = host::Driver::load(library);
-    if (!driver) return error = driver.error().message, false;
+    if (!driver) return driver.error();
     driver_ = *std::move(driver);
     if (waits_asleep()) host::make_events_sleep(*driver_);
     init_result_ = driver_->cuInit(0);
     // Without a usable GPU the session still runs: the guest's own cuInit then returns the driver's error.
-    if (init_result_ != CUDA_SUCCESS) return true;
+    if (init_result_ != CUDA_SUCCESS) return {};
     preload_compilers();
-    return make_context(error);
+    return make_context();
   }
 
   void describe(ring::DevicePage& page) {
@@ -81,17 +81,16 @@ class GpuBackend {
     }
   }
 
-  bool make_context(std::string& error) {
+  host::Result<void> make_context() {
     CUdevice device = 0;
     CUcontext context = nullptr;
     CUresult result = driver_->cuDeviceGet(&device, 0);
     if (result == CUDA_SUCCESS) result = host::retain_primary(*driver_, device, waits_asleep(), context);
     if (result == CUDA_SUCCESS) result = driver_->cuCtxSetCurrent(context);
-    if (result == CUDA_SUCCESS) return true;
+    if (result == CUDA_SUCCESS) return {};
     const char* name = "an unknown error";
     driver_->cuGetErrorName(result, &name);
-    error = "the driver cannot make a context on its first GPU: " + std::string(name);
-    return false;
+    return host::Error{"the driver cannot make a context on its first GPU: " + std::string(name)};
   }
 
   // A worker that may not poll must not spin in the driver either.
@@ -115,18 +114,17 @@ void open_usage_file() {
 int main(int argc, char** argv) {
   ring::start_process();
   open_usage_file();
-  Options options;
-  std::string error;
-  if (!host::worker::parse(argc, argv, options, error)) {
-    std::fprintf(stderr, "ivgpu-worker: %s\n", error.c_str());
+  const auto options = host::worker::parse(argc, argv);
+  if (!options) {
+    std::fprintf(stderr, "ivgpu-worker: %s\n", options.error().message.c_str());
     return host::worker::exit_usage;
   }
-  GpuBackend gpu(options);
+  GpuBackend gpu(*options);
   const int code = host::worker::run(
-      options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
-                [&](ring::DevicePage& page) { gpu.describe(page); },
-                [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); },
-                host::worker::report_channels_in, host::worker::rm_client});
+      *options, {[&](const std::string& library) { return gpu.start(library); },
+                 [&](ring::DevicePage& page) { gpu.describe(page); },
+                 [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); },
+                 host::worker::report_channels_in, host::worker::rm_client});
   // Runs no exit handlers: the driver's would wait for a GPU that may run a guest's endless kernel. The end of the
   // process frees everything.
   std::fflush(nullptr);

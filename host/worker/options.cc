@@ -73,25 +73,20 @@ bool set(Options& o, std::string_view name, std::string_view value) {
 
 }  // namespace
 
-bool parse(int argc, char** argv, Options& options, std::string& error) {
+Result<Options> parse(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; i += 2) {
     const std::string name = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
-    if (!set(options, name, value)) {
-      error = "'";
-      error.append(name).append(" ").append(value);
-      error.append("' is no option of a worker; ivgpud starts workers, nobody else");
-      return false;
-    }
+    if (!set(options, name, value))
+      return Error{"'" + name + " " + value + "' is no option of a worker; ivgpud starts workers, nobody else"};
   }
   const bool descriptors =
       options.control_fd >= 0 && options.region_fd >= 0 && options.doorbell_fd >= 0 && options.telemetry_fd >= 0;
-  if (!descriptors || options.library.empty()) {
-    error =
+  if (!descriptors || options.library.empty())
+    return Error{
         "--control-fd, --region-fd, --doorbell-fd, --telemetry-fd and --library are needed; ivgpud starts workers, "
-        "nobody else";
-    return false;
-  }
-  return true;
+        "nobody else"};
+  return options;
 }
 
 }  // namespace host::worker

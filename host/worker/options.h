@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "host/base/result.h"
+
 namespace host::worker {
 
 enum class JailMode { Off, BestEffort, Required };
@@ -48,7 +50,7 @@ struct Options {
   std::uint32_t max_threads = 0;    // limit for its user, which only its VM uses; 0: none
 };
 
-// False on a bad command line, and `error` is one sentence.
-bool parse(int argc, char** argv, Options& options, std::string& error);
+// An error, one sentence, on a bad command line.
+Result<Options> parse(int argc, char** argv);
 
 }  // namespace host::worker

@@ -306,8 +306,8 @@ int run(const Options& options, const Backend& backend) {
     give_up_rights(jail, options, library);
     if (!jail.acceptable()) return jail.refusal();
     if (!die_with_broker(options.broker)) return exit_ended;  // again: a change of user clears this setting
-    std::string error;
-    if (!backend.start(library.reachable(), error)) return fail(exit_driver_failed, error);
+    const auto started = backend.start(library.reachable());
+    if (!started) return fail(exit_driver_failed, started.error().message);
   }
   const auto page = std::make_unique<ring::DevicePage>();
   backend.describe(*page);

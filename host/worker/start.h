@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 
+#include "host/base/result.h"
 #include "host/session/gpu_use.h"
 #include "host/worker/options.h"
 #include "ring/view.h"
@@ -25,8 +26,8 @@ struct Shared {
 };
 
 struct Backend {
-  // Loads and initialises the driver. False if it cannot be used at all, and `error` is one sentence.
-  std::function<bool(const std::string& library, std::string& error)> start;
+  // Loads and initialises the driver. An error, one sentence, if the driver cannot be used at all.
+  std::function<Result<void>(const std::string& library)> start;
   // Fills the device page. The page is zeroed private memory, which is copied to the slot later.
   std::function<void(ring::DevicePage&)> describe;
   // Runs the session until the control socket reads EOF or the guest breaks the protocol. Returns the exit code.

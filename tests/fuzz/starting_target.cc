@@ -181,7 +181,7 @@ class Start {
   }
 
   host::worker::Backend backend() {
-    return {[this](const std::string&, std::string&) { return guest_acts(), true; },
+    return {[this](const std::string&) { return guest_acts(), host::Result<void>(); },
             [this](ring::DevicePage& page) {
               host::fill_device_page(driver_, description.init, page);
               make(page);

@@ -59,18 +59,15 @@ void pass_descriptors() {
   sendmsg(options.control_fd, &header, 0);
 }
 
-bool start(const std::string& library, std::string& error) {
+host::Result<void> start(const std::string& library) {
   const char* wish = std::getenv("IVGPU_SIM_FAKE");
   const std::string what = wish != nullptr ? wish : "";
-  if (what == "fail") {
-    error = "no GPU today, said \x1b[31m" + library;
-    return false;
-  }
+  if (what == "fail") return host::Error{"no GPU today, said \x1b[31m" + library};
   if (what == "lie") send(options.control_fd, "hello", 5, 0);
   if (what == "pass") pass_descriptors();
   if (what == "hang") pause();
   if (what == "mps") be_a_client_of_mps();
-  return true;
+  return {};
 }
 
 // Counts as a channel's thread would; with 'h' it fills the page with hostile values.
@@ -264,11 +261,12 @@ int serve(ring::SlotView slot, const host::worker::Shared& shared) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string error;
-  if (!host::worker::parse(argc, argv, options, error)) {
-    std::fprintf(stderr, "%s\n", error.c_str());
+  auto parsed = host::worker::parse(argc, argv);
+  if (!parsed) {
+    std::fprintf(stderr, "%s\n", parsed.error().message.c_str());
     return host::worker::exit_usage;
   }
+  options = *std::move(parsed);
   life = std::make_unique<host::worker::LivenessPipe>(options.life_fd, std::chrono::milliseconds(options.outlive_ms));
   const auto describe = [](ring::DevicePage& page) {
     page.driver_version = 4242;

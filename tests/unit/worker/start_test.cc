@@ -81,9 +81,9 @@ Options options_for_a_child(host::worker::JailMode jail) {
 TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
   const Options options = options_for_a_child(host::worker::JailMode::BestEffort);
   const int code = run_in_child([&] {
-    const auto start = [](const std::string&, std::string& error) {
-      error = "the slot is not found";
-      return watch_slot(slot_bytes);
+    const auto start = [](const std::string&) -> host::Result<void> {
+      if (!watch_slot(slot_bytes)) return host::Error{"the slot is not found"};
+      return {};
     };
     const auto describe = [](ring::DevicePage& page) {
       page.driver_version = 4242;
@@ -106,7 +106,7 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
 std::string told_of_jail(host::worker::JailMode mode, int attribute) {
   const Options options = options_for_a_child(mode);
   const int code = run_in_child([&] {
-    const auto start = [](const std::string&, std::string&) { return true; };
+    const auto start = [](const std::string&) { return host::Result<void>(); };
     const auto describe = [&](ring::DevicePage& page) {
       page.device_count = 2;
       if (attribute >= 0) page.device[1].attribute[attribute] = 1;
@@ -145,7 +145,7 @@ TEST(WorkerStart, ReportsWhichWindowsItReserved) {
         mmap(wanted, taken_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (taken != wanted) return 50;
     std::memset(taken, 0x5a, taken_bytes);
-    const auto start = [](const std::string&, std::string&) { return true; };
+    const auto start = [](const std::string&) { return host::Result<void>(); };
     const auto serve = [&](ring::SlotView, const host::worker::Shared& shared) {
       return static_cast<unsigned char*>(taken)[taken_bytes - 1] == 0x5a ? static_cast<int>(shared.windows) : 51;
     };
