@@ -26,6 +26,13 @@ namespace {
 using namespace host::scheduler;
 constexpr int socket_fd = 3, exit_usage = 2;
 
+// A descriptor is -1 if its file cannot be opened.
+host::Result<std::unique_ptr<host::rm::GpuClient>> create_client(int control_fd, int gpu_fd,
+                                                                 const host::rm::Uuid& gpu) {
+  if (control_fd < 0 || gpu_fd < 0) return host::Error{"its device files cannot be opened"};
+  return host::rm::GpuClient::create(control_fd, gpu_fd, gpu);
+}
+
 // Parses "NODE=UUID", with the UUID in 32 hex digits. False if malformed. The driver's objects last as long as the
 // process.
 bool open_gpu(std::string_view argument, HelperService::Gpu& gpu) {
@@ -38,14 +45,13 @@ bool open_gpu(std::string_view argument, HelperService::Gpu& gpu) {
     if (std::from_chars(at, at + 2, uuid[i], 16).ptr != at + 2) return false;
   }
   const int control_fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC), gpu_fd = open(node.c_str(), O_RDWR | O_CLOEXEC);
-  std::string error = "its device files cannot be opened";
-  std::shared_ptr<host::rm::GpuClient> client;
-  if (control_fd >= 0 && gpu_fd >= 0) client = host::rm::GpuClient::create(control_fd, gpu_fd, uuid, error);
-  if (client == nullptr) {
-    std::fprintf(stderr, "%s: %s\n", node.c_str(), error.c_str());
+  auto made = create_client(control_fd, gpu_fd, uuid);
+  if (!made) {
+    std::fprintf(stderr, "%s: %s\n", node.c_str(), made.error().message.c_str());
     gpu.refused = -1;
     return true;
   }
+  const std::shared_ptr<host::rm::GpuClient> client = *std::move(made);
   gpu.instance = client->instance();
   gpu.table = std::make_unique<SwitchTable>([client](std::span<const host::rm::ChannelRef> channels, bool off) {
     return client->switch_channels(channels, off);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 namespace host::rm {
 namespace {
@@ -49,16 +50,12 @@ void end(int fd, Handle client) {
 
 }  // namespace
 
-std::unique_ptr<GpuClient> GpuClient::create(int fd, int gpu_fd, const Uuid& gpu, std::string& error) {
-  if (const int refused = ask(gpu_fd, escape_register, fd); refused != 0) {
-    error = "the GPU's device file does not accept a control descriptor: " + std::to_string(refused);
-    return nullptr;
-  }
+Result<std::unique_ptr<GpuClient>> GpuClient::create(int fd, int gpu_fd, const Uuid& gpu) {
+  if (const int refused = ask(gpu_fd, escape_register, fd); refused != 0)
+    return Error{"the GPU's device file does not accept a control descriptor: " + std::to_string(refused)};
   Handle root = 0;
-  if (const auto refused = allocate(fd, 0, 0, root, root_class, nullptr, 0); refused != 0) {
-    error = "the driver gives no client of its resource manager: " + std::to_string(refused);
-    return nullptr;
-  }
+  if (const auto refused = allocate(fd, 0, 0, root, root_class, nullptr, 0); refused != 0)
+    return Error{"the driver gives no client of its resource manager: " + std::to_string(refused)};
   AttachedIds ids{};
   std::ranges::fill(ids.id, invalid_id);
   std::int64_t refused = control(fd, root, root, get_attached_ids, ids);
@@ -74,9 +71,8 @@ std::unique_ptr<GpuClient> GpuClient::create(int fd, int gpu_fd, const Uuid& gpu
     refused = allocate(fd, 0, 0, root, root_class, nullptr, 0);
   }
   end(fd, root);
-  error = refused != 0 ? "the resource manager does not name its GPUs: " + std::to_string(refused)
-                       : "the resource manager has no such GPU";
-  return nullptr;
+  return Error{refused != 0 ? "the resource manager does not name its GPUs: " + std::to_string(refused)
+                            : "the resource manager has no such GPU"};
 }
 
 GpuClient::~GpuClient() { end(fd_, client_); }

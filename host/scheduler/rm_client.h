@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
+#include "host/base/result.h"
 #include "host/scheduler/rm_api.h"
 
 namespace host::rm {
@@ -24,8 +24,8 @@ struct ChannelRef {
 class GpuClient {
  public:
   // `control_fd`: /dev/nvidiactl, opened for this client alone. `gpu_fd`: the GPU's device file. The caller owns both,
-  // and they must outlive the client. Null if the driver refuses; `error` is one sentence.
-  static std::unique_ptr<GpuClient> create(int control_fd, int gpu_fd, const Uuid& gpu, std::string& error);
+  // and they must outlive the client. An error, one sentence, if the driver refuses.
+  static Result<std::unique_ptr<GpuClient>> create(int control_fd, int gpu_fd, const Uuid& gpu);
   ~GpuClient();
   GpuClient(const GpuClient&) = delete;
   GpuClient& operator=(const GpuClient&) = delete;

@@ -17,7 +17,7 @@ constexpr Time report_patience = 20ms;
 
 }  // namespace
 
-std::unique_ptr<Scheduler> Scheduler::start(const Options& options, std::string& error) {
+Result<std::unique_ptr<Scheduler>> Scheduler::start(const Options& options) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler());
   try {
     if (!scheduler->queues_.open()) throw std::system_error(errno, std::generic_category());
@@ -28,8 +28,7 @@ std::unique_ptr<Scheduler> Scheduler::start(const Options& options, std::string&
     scheduler->thread_ = std::thread([loop = scheduler->loop_.get()] { loop->run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   } catch (const std::system_error& failed) {
-    error = std::string("the scheduler of GPU time cannot be started: ") + failed.what();
-    return nullptr;
+    return Error{std::string("the scheduler of GPU time cannot be started: ") + failed.what()};
   }
   return scheduler;
 }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/scheduler/policy.h"
 #include "host/scheduler/scheduler_loop.h"
 #include "host/scheduler/scheduler_queues.h"
@@ -30,8 +31,8 @@ class Scheduler {
   using Sharing = scheduler::Sharing;
   using Report = SchedulerReport;
 
-  // Null if the thread cannot be started, and `error` is one sentence.
-  static std::unique_ptr<Scheduler> start(const Options& options, std::string& error);
+  // An error, one sentence, if the thread cannot be started.
+  static Result<std::unique_ptr<Scheduler>> start(const Options& options);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

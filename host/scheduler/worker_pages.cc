@@ -25,11 +25,10 @@ Page* map_page(const Fd& memfd) {
 
 }  // namespace
 
-std::shared_ptr<WorkerPages> WorkerPages::create(const std::string& name, bool kept, std::string& error) {
+Result<std::shared_ptr<WorkerPages>> WorkerPages::create(const std::string& name, bool kept) {
   std::shared_ptr<WorkerPages> pages(new WorkerPages);
   if (pages->open(name, kept)) return pages;
-  error = std::string("cannot be given the scheduler's pages: ") + std::strerror(errno);
-  return nullptr;
+  return Error{std::string("cannot be given the scheduler's pages: ") + std::strerror(errno)};
 }
 
 std::shared_ptr<WorkerPages> WorkerPages::adopt(Fd orders, Fd use, Fd doorbell) {

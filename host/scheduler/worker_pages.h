@@ -11,6 +11,7 @@
 #include <string>
 
 #include "host/base/fd.h"
+#include "host/base/result.h"
 #include "host/base/shared_fd.h"
 #include "ring/ops/gpu_use.h"
 
@@ -18,10 +19,10 @@ namespace host::scheduler {
 
 class WorkerPages {
  public:
-  // Null on failure, and `error` is one sentence. `name` is shown in /proc. `kept`: the next broker must be able to
+  // The error is one sentence. `name` is shown in /proc. `kept`: the next broker must be able to
   // write the orders (orders_to_keep()). Then only the file's mode, and the worker's closing of its descriptor, protect
   // them.
-  static std::shared_ptr<WorkerPages> create(const std::string& name, bool kept, std::string& error);
+  static Result<std::shared_ptr<WorkerPages>> create(const std::string& name, bool kept);
   // Takes pages that an earlier broker made with `kept`. Null on failure.
   static std::shared_ptr<WorkerPages> adopt(broker::Fd orders, broker::Fd use, broker::Fd doorbell);
   ~WorkerPages();

@@ -644,11 +644,10 @@ void lists() {
   ask("off, on by a new client", 4, [](const auto& l) {
     flip(l, true);
     client.reset();
-    std::string error;
     const int fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC), gpu_fd = open("/dev/nvidia0", O_RDWR | O_CLOEXEC);
     host::rm::Uuid uuid;
     std::copy(all->uuid, all->uuid + 16, uuid.begin());
-    client = host::rm::GpuClient::create(fd, gpu_fd, uuid, error);
+    client = host::rm::GpuClient::create(fd, gpu_fd, uuid).value();
     flip(l, false);
   });
   ask("off with a dead channel last", 0, [](const auto& l) {
@@ -743,11 +742,12 @@ int main(int argc, char** argv) {
   const int fd = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC), gpu_fd = open("/dev/nvidia0", O_RDWR | O_CLOEXEC);
   host::rm::Uuid uuid;
   std::copy(all->uuid, all->uuid + 16, uuid.begin());
-  std::string error;
   double t = now_us();
-  client = host::rm::GpuClient::create(fd, gpu_fd, uuid, error);
-  SAY("a client of its own, without libcuda: %s in %.0f us\n", client ? "yes" : error.c_str(), now_us() - t);
-  if (!client) return 1;
+  auto made = host::rm::GpuClient::create(fd, gpu_fd, uuid);
+  SAY("a client of its own, without libcuda: %s in %.0f us\n", made ? "yes" : made.error().message.c_str(),
+      now_us() - t);
+  if (!made) return 1;
+  client = *std::move(made);
   const std::pair<const char*, void (*)()> parts[] = {{"costs", costs},   {"waits", waits},   {"longs", longs},
                                                       {"allocs", allocs}, {"lights", lights}, {"lists", lists},
                                                       {"kinds", kinds},   {"ends", ends}};

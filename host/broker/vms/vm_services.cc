@@ -28,8 +28,9 @@ bool VmServices::start(const Config& config, const WorkerProgram& program, const
   program_.facts = facts_.get();
   accounts_.allow_overcommit(gpu_.overcommit);
   if (!make_groups(config.broker, error) || !hold_gpus(config, gpus, error)) return false;
-  scheduler_ = scheduler::Scheduler::start(scheduler_options(gpu_), error);
-  if (scheduler_ == nullptr) return false;
+  auto started = scheduler::Scheduler::start(scheduler_options(gpu_));
+  if (!started) return error = started.error().message, false;
+  scheduler_ = *std::move(started);
   if (gpu_.policy == "mps") start_mps(may_follow);
   return true;
 }

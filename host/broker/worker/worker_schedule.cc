@@ -18,8 +18,9 @@ scheduler::Scheduler::Share share_of(const VmOptions& vm) {
 
 std::unique_ptr<WorkerSchedule> WorkerSchedule::create(Scheduler& scheduler, Scheduler::Vm vm, const std::string& name,
                                                        bool kept, std::string& error) {
-  auto pages = scheduler::WorkerPages::create(name, kept, error);
-  return pages ? join(scheduler, vm, std::move(pages)) : nullptr;
+  auto pages = scheduler::WorkerPages::create(name, kept);
+  if (!pages) return error = pages.error().message, nullptr;
+  return join(scheduler, vm, *std::move(pages));
 }
 
 std::unique_ptr<WorkerSchedule> WorkerSchedule::join(Scheduler& scheduler, Scheduler::Vm vm,

@@ -13,6 +13,7 @@
 
 #include "host/scheduler/group_log.h"
 #include "host/scheduler/rm_client.h"
+#include "tests/error_of.h"
 
 namespace {
 
@@ -178,22 +179,19 @@ class ResourceManager : public testing::Test {
   std::uint32_t instance_ = 0, refuses_ = ok;
   int freed_ = 0;
   std::vector<DisableChannels> lists_;
-  std::string error_;
 };
 
 TEST_F(ResourceManager, FindsTheGpuByItsUuid) {
-  const auto client = GpuClient::create(7, 8, wanted, error_);
-  ASSERT_TRUE(client) << error_;
-  EXPECT_EQ(client->instance(), 2U);
+  const auto client = GpuClient::create(7, 8, wanted);
+  ASSERT_TRUE(client) << client.error().message;
+  EXPECT_EQ((*client)->instance(), 2U);
   Uuid other = wanted;
   other[5] = 0;
-  EXPECT_FALSE(GpuClient::create(7, 8, other, error_));
-  EXPECT_EQ(error_, "the resource manager has no such GPU");
+  EXPECT_EQ(error_of(GpuClient::create(7, 8, other)), "the resource manager has no such GPU");
 }
 
 TEST_F(ResourceManager, ListsAtMost64ChannelsACall) {
-  const auto client = GpuClient::create(7, 8, wanted, error_);
-  ASSERT_TRUE(client);
+  const std::unique_ptr<GpuClient> client = GpuClient::create(7, 8, wanted).value();
   std::vector<ChannelRef> channels;
   for (std::uint32_t c = 0; c < 100; ++c) channels.push_back({9, c});
   EXPECT_EQ(client->switch_channels(channels, true), 0);
@@ -209,12 +207,12 @@ TEST_F(ResourceManager, ListsAtMost64ChannelsACall) {
 }
 
 TEST_F(ResourceManager, EndsItsObjectsAndReportsWhatWasRefused) {
-  GpuClient::create(7, 8, wanted, error_).reset();
+  GpuClient::create(7, 8, wanted)->reset();
   EXPECT_GT(freed_, 0);
-  EXPECT_FALSE(GpuClient::create(6, 8, wanted, error_)) << "its descriptor is not registered";
+  EXPECT_FALSE(GpuClient::create(6, 8, wanted)) << "its descriptor is not registered";
   kernel = [](int, unsigned long, void*) { return errno = EPERM, -1; };
-  EXPECT_FALSE(GpuClient::create(7, 8, wanted, error_));
-  EXPECT_EQ(error_, "the GPU's device file does not accept a control descriptor: -1");
+  EXPECT_EQ(error_of(GpuClient::create(7, 8, wanted)),
+            "the GPU's device file does not accept a control descriptor: -1");
 }
 
 }  // namespace

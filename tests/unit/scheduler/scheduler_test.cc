@@ -103,9 +103,7 @@ class TestSwitcher : public Switcher {
 class Worker {
  public:
   Worker(Scheduler& scheduler, Scheduler::Vm vm, std::uint32_t rm_client) : scheduler_(scheduler) {
-    std::string error;
-    pages_ = WorkerPages::create("test", false, error);
-    EXPECT_TRUE(pages_) << error;
+    pages_ = WorkerPages::create("test", false).value();
     use_ = static_cast<ring::UsePage*>(
         mmap(nullptr, sizeof(ring::UsePage), PROT_READ | PROT_WRITE, MAP_SHARED, pages_->use_fd(), 0));
     for (std::uint32_t c = 0; c < 8; ++c) add_channel(100 + c);
@@ -157,9 +155,7 @@ class Worker {
 class SchedulerThread : public testing::Test {
  protected:
   explicit SchedulerThread(Scheduler::Options options = {}) {
-    std::string error;
-    scheduler_ = Scheduler::start(options, error);
-    EXPECT_TRUE(scheduler_) << error;
+    scheduler_ = Scheduler::start(options).value();
     scheduler_->set_switcher(std::make_unique<TestSwitcher>(board_));
     vm_a_ = scheduler_->add_vm({}), vm_b_ = scheduler_->add_vm({});
     a_ = std::make_unique<Worker>(*scheduler_, vm_a_, 0xa), b_ = std::make_unique<Worker>(*scheduler_, vm_b_, 0xb);
@@ -387,9 +383,7 @@ TEST_F(SilentSwitcher, IsGivenUpWhereItAnswersNoMore) {
 }
 
 TEST(WorkerPages, AreTheWorkersToWriteAndTheOrdersAreNot) {
-  std::string error;
-  const auto pages = WorkerPages::create("test", true, error);
-  ASSERT_TRUE(pages) << error;
+  const std::shared_ptr<WorkerPages> pages = WorkerPages::create("test", true).value();
   EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, pages->orders_fd(), 0), MAP_FAILED);
   EXPECT_NE(ftruncate(pages->use_fd(), 0), 0);
   const auto adopted =
