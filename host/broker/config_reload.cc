@@ -65,29 +65,34 @@ void ConfigReload::take_file_over() {
 
 // False if the broker's file has a mistake; `error` is one sentence.
 bool ConfigReload::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
-  if (!read_config(file_, cores_, wanted, error)) return false;
+  auto read = read_config(file_, cores_);
+  if (!read) return error = read.error().message, false;
+  wanted = *std::move(read);
   keep_refused(wanted);
   // VMs already served come first, so that a new VM is refused rather than a served one.
   std::stable_partition(wanted.vms.begin(), wanted.vms.end(),
                         [&](const VmOptions& vm) { return vm.file.empty() || vms_.find(vm.name) != nullptr; });
-  const Possible possible = [this](Config& config, auto& its, std::string& why) {
-    return is_possible(config, its, why);
+  const Possible possible = [this](Config& config) -> Result<std::vector<VmGpus>> {
+    std::vector<VmGpus> its;
+    std::string why;
+    if (!is_possible(config, its, why)) return Error{why};
+    return its;
   };
-  if (may_give_users(wanted.broker, error) && take_possible(wanted, gpus, possible, error)) {
-    if (!keep_refused(wanted)) return true;
-    gpus.clear();
-    if (is_possible(wanted, gpus, error)) return true;
-  }
-  error = file_ + ": " + error;
-  return false;
+  const auto wrong = [&](const Error& why) { return error = file_ + ": " + why.message, false; };
+  if (const auto may = may_give_users(wanted.broker); !may) return wrong(may.error());
+  auto found = take_possible(wanted, possible);
+  if (found && keep_refused(wanted)) found = possible(wanted);
+  if (!found) return wrong(found.error());
+  gpus = *std::move(found);
+  return true;
 }
 
 bool ConfigReload::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   std::vector<VmOptions> stay = vms_.options();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
-  if (!keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) || !find_gpus_again(wanted, gpus, error) ||
-      !services_.hold_gpus(wanted, gpus, error))
-    return false;
+  if (const auto kept = keep_users(wanted.broker.worker_uids, stay, wanted.vms); !kept)
+    return error = kept.error().message, false;
+  if (!find_gpus_again(wanted, gpus, error) || !services_.hold_gpus(wanted, gpus, error)) return false;
   note_own_users(wanted.vms);
   return true;
 }

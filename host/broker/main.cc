@@ -35,6 +35,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace host::broker;
+using host::Error;
+using host::Result;
 
 constexpr int exit_failed = 1, exit_bad_configuration = 2;
 
@@ -107,24 +109,31 @@ void report_last_status(int fd, const BrokerStatus& status) {
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
+using Hold = std::function<bool(const Config&, const std::vector<VmGpus>& gpus, std::string& error)>;
+
 // Sets who measures GPU memory, gives each VM its GPUs, and checks that the GPUs hold the quotas. `hold` locks GPUs as
 // GpuHolds does; if it fails for VMs of the broker's own file, the start fails.
-bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std::vector<VmGpus>& gpus,
-                    const Possible& hold, std::string& error) {
+bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std::vector<VmGpus>& gpus, const Hold& hold,
+                    std::string& error) {
   // Measured on an H200; other GPUs need less.
   const std::uint64_t first_context = config.gpu.library == "sim" ? simulated_context() : std::uint64_t{523} << 20;
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
   accounts.look_first(config, gpus);
-  const Possible fit = [&](Config& some, std::vector<VmGpus>& its, std::string& why) {
-    return find_gpus(some, its, why) && place_gpus(some, accounts.all(), {}, its, why);
+  const Possible fit = [&](Config& some) -> Result<std::vector<VmGpus>> {
+    std::vector<VmGpus> its;
+    std::string why;
+    if (!find_gpus(some, its, why) || !place_gpus(some, accounts.all(), {}, its, why)) return Error{why};
+    return its;
   };
-  if (!take_possible(config, gpus, fit, error)) return false;
-  const Possible all = [&](Config& some, std::vector<VmGpus>& its, std::string& why) {
-    return fit(some, its, why) && hold(some, its, why);
+  auto found = take_possible(config, fit);
+  if (!found) return error = found.error().message, false;
+  gpus = *std::move(found);
+  const Possible all = [&](Config& some) -> Result<std::vector<VmGpus>> {
+    auto its = fit(some);
+    if (std::string why; its && !hold(some, *its, why)) return Error{why};
+    return its;
   };
-  std::vector<VmGpus> its;
-  std::string why;
-  if (take_possible(config, its, all, why)) gpus = std::move(its);
+  if (auto its = take_possible(config, all)) gpus = *std::move(its);
   return true;
 }
 
@@ -141,11 +150,11 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
       return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));
     }
   std::string error;
-  if (!may_give_users(config.broker, error)) return complain(exit_failed, error);
+  if (const auto may = may_give_users(config.broker); !may) return complain(exit_failed, may.error().message);
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
   hold_hangups();
   Daemon daemon(arguments.config, cores());
-  const Possible hold = [&](Config& some, auto& its, std::string& why) {
+  const Hold hold = [&](const Config& some, auto& its, std::string& why) {
     return daemon.services().hold_gpus(some, its, why);
   };
   if (!look_at_memory(daemon.services().accounts(), daemon.loop(), config, gpus, hold, error))
@@ -166,7 +175,7 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
 int check_and_report(const std::string& file, Config config, std::vector<VmGpus> gpus, const std::string& library) {
   EventLoop loop;
   GpuAccounts accounts(loop);
-  const Possible all = [](Config&, auto&, std::string&) { return true; };
+  const Hold all = [](const Config&, auto&, std::string&) { return true; };
   if (std::string error; !look_at_memory(accounts, loop, config, gpus, all, error))
     return complain(exit_bad_configuration, file + ": " + error);
   for (const RefusedFile& refused : config.refused) complain(exit_bad_configuration, refused.sentence);
@@ -186,17 +195,22 @@ int run(const Arguments& arguments) {
     return 0;
   }
   if (arguments.config.empty()) return complain(exit_bad_configuration, "--config FILE is needed; see --help");
-  Config config;
-  std::string error;
-  if (!read_config(arguments.config, cores(), config, error)) return complain(exit_bad_configuration, error);
+  auto config = read_config(arguments.config, cores());
+  if (!config) return complain(exit_bad_configuration, config.error().message);
+  const auto wrong = [&](const std::string& why) {
+    return complain(exit_bad_configuration, arguments.config + ": " + why);
+  };
   WorkerProgram program;
-  std::vector<VmGpus> gpus;
-  const Possible found = [](Config& some, auto& its, std::string& why) { return find_gpus(some, its, why); };
-  if (!find_worker(config, own_folder(), program, error) || !take_possible(config, gpus, found, error)) {
-    return complain(exit_bad_configuration, arguments.config + ": " + error);
-  }
-  if (arguments.check) return check_and_report(arguments.config, std::move(config), gpus, program.library);
-  return serve(arguments, std::move(config), program, gpus);
+  if (std::string error; !find_worker(*config, own_folder(), program, error)) return wrong(error);
+  const auto gpus = take_possible(*config, [](Config& some) -> Result<std::vector<VmGpus>> {
+    std::vector<VmGpus> its;
+    std::string why;
+    if (!find_gpus(some, its, why)) return Error{why};
+    return its;
+  });
+  if (!gpus) return wrong(gpus.error().message);
+  if (arguments.check) return check_and_report(arguments.config, *std::move(config), *gpus, program.library);
+  return serve(arguments, *std::move(config), program, *gpus);
 }
 
 int parse_and_run(int argc, char** argv) {

@@ -75,7 +75,7 @@ class Look {
   void wrong(std::string sentence) { found_.wrong.push_back(std::move(sentence)); }
 
   void users() {
-    if (std::string error; !may_give_users(config_.broker, error)) wrong(error);
+    if (const auto may = may_give_users(config_.broker); !may) wrong(may.error().message);
   }
 
   void control_groups() {

@@ -64,11 +64,11 @@ TEST(ConfigurationPage, ShowsGoodExamples) {
   for (const auto& block : page.blocks) {
     if (block.kind != "toml") continue;  // systemd's unit
     ++examples;
-    std::string text, error;
+    std::string text;
     for (const std::string& example : block.lines) text += example + "\n";
-    host::broker::Config config;
-    EXPECT_TRUE(host::broker::parse_config(text, "example", 8, config, error)) << error;
-    EXPECT_EQ(config.vms.size(), 2u);
+    const auto config = host::broker::parse_config(text, "example", 8);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->vms.size(), 2u);
   }
   EXPECT_EQ(examples, 3u);
 }

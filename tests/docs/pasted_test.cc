@@ -6,6 +6,7 @@
 
 #include "host/broker/config/config.h"
 #include "tests/docs/markdown.h"
+#include "tests/error_of.h"
 
 namespace {
 
@@ -65,10 +66,7 @@ Strings tools_not_there(const std::string& text) {
 }
 
 std::string mistake_in(const std::string& configuration) {
-  std::string error;
-  host::broker::Config config;
-  host::broker::parse_config(configuration, "page", 8, config, error);
-  return error;
+  return error_of(host::broker::parse_config(configuration, "page", 8));
 }
 
 TEST(Pasted, IsShell) {

@@ -29,11 +29,11 @@ void check(const host::broker::VmOptions& vm) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  host::broker::Config config;
-  std::string error;
-  if (host::broker::parse_config(text, "ivgpu.toml", 4, config, error)) {
-    for (const auto& vm : config.vms) check(vm);
+  const auto config = host::broker::parse_config(text, "ivgpu.toml", 4);
+  if (config) {
+    for (const auto& vm : config->vms) check(vm);
   } else {
+    const std::string& error = config.error().message;
     require(!error.empty() && error.find('\n') == std::string::npos, "what is wrong is told in one sentence");
   }
   return 0;

@@ -87,12 +87,11 @@ class Parser {
         return fail(
             fmt::format("[vm.{}] stands in {}, too", other.name, other.file.empty() ? broker_file_ : other.file));
     if (!vm(drop_in.vm, *node, drop_in.path)) return false;
-    std::string why;
-    const bool given = give_all_users(why);
+    const auto given = give_all_users();
     if (!given) {
       wishes_.pop_back();
       config_.vms.pop_back();
-      return fail(why);
+      return fail(given.error().message);
     }
     return true;
   }
@@ -209,16 +208,16 @@ class Parser {
     if (!config_.broker.worker_uids.empty() && defaults != nullptr && defaults->contains("worker_uid"))
       return fail("[defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids");
     std::stable_sort(wishes_.begin(), wishes_.end(), [](const Wish& a, const Wish& b) { return a.line < b.line; });
-    std::string why;
-    return give_all_users(why) || fail(why);
+    const auto given = give_all_users();
+    return given || fail(given.error().message);
   }
 
-  bool give_all_users(std::string& why) {
+  Result<void> give_all_users() {
     std::vector<UserWish> in_order;
     for (const Wish& wish : wishes_) in_order.push_back({&config_.vms[wish.vm], wish.uid_given, wish.gid_given});
-    if (!give_users(config_.broker.worker_uids, in_order, why)) return false;
+    if (const auto given = give_users(config_.broker.worker_uids, in_order); !given) return given.error();
     note_own_users(config_.vms);
-    return true;
+    return {};
   }
 
   bool fits(const std::string& title, const VmOptions& vm) {
@@ -308,35 +307,26 @@ class Parser {
   std::string error_;
 };
 
-bool parse_text(std::string text, const std::string& file, toml::table& root, std::string& error) {
-  if (const auto unfit = prepare_for_toml(text)) {
-    error = fmt::format("{}:{}: {}", file, unfit->line, unfit->why);
-    return false;
-  }
+Result<toml::table> parse_text(std::string text, const std::string& file) {
+  if (const auto unfit = prepare_for_toml(text)) return Error{fmt::format("{}:{}: {}", file, unfit->line, unfit->why)};
   try {
-    root = toml::parse(text);
-    return true;
+    return toml::parse(text);
   } catch (const toml::parse_error& failed) {
-    error = fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
-                        one_line(std::string(failed.description())));
+    return Error{fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
+                             one_line(std::string(failed.description())))};
   } catch (const TomlSurprised&) {
-    error = fmt::format("{}: this is no TOML", file);
+    return Error{fmt::format("{}: this is no TOML", file)};
   }
-  return false;
 }
 
-bool read_text(const std::string& path, std::string& text, std::string& error) {
+Result<toml::table> read_table(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code failed;
   std::ifstream file(path);
   std::stringstream all;
-  if (file && !fs::is_directory(path, failed) && (all << file.rdbuf())) {
-    text = all.str();
-    return true;
-  }
-  error =
-      fmt::format("{}: cannot be read{}", path, fs::exists(path, failed) ? " or is empty" : ": there is no such file");
-  return false;
+  if (file && !fs::is_directory(path, failed) && (all << file.rdbuf())) return parse_text(all.str(), path);
+  return Error{
+      fmt::format("{}: cannot be read{}", path, fs::exists(path, failed) ? " or is empty" : ": there is no such file")};
 }
 
 // A mistake in a drop-in file affects its VM alone.
@@ -344,11 +334,10 @@ void read_drop_ins(const DropIns& found, Parser& parser, Config& config) {
   config.refused = found.refused;
   config.may_be_empty = found.folders > 0;
   for (const DropIn& drop_in : found.files) {
-    std::string text, error;
-    toml::table root;
-    if (!read_text(drop_in.path, text, error) || !parse_text(text, drop_in.path, root, error))
-      config.refused.push_back({drop_in.vm, error});
-    else if (!parser.add(drop_in, root))
+    const auto root = read_table(drop_in.path);
+    if (!root)
+      config.refused.push_back({drop_in.vm, root.error().message});
+    else if (!parser.add(drop_in, *root))
       config.refused.push_back({drop_in.vm, parser.error()});
   }
 }
@@ -373,28 +362,24 @@ std::size_t memory_bytes(const VmOptions& options) {
   return region_start(options) + static_cast<std::size_t>(options.region_size);
 }
 
-bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error) {
-  toml::table root;
-  if (!parse_text(std::move(text), file, root, error)) return false;
+Result<Config> parse_config(std::string text, const std::string& file, unsigned cores) {
+  const auto root = parse_text(std::move(text), file);
+  if (!root) return root.error();
+  Config config;
   Parser parser(file, cores, config);
-  if (parser.parse(root) && (!config.vms.empty() || parser.fail(no_vm))) return true;
-  error = parser.error();
-  return false;
+  if (parser.parse(*root) && (!config.vms.empty() || parser.fail(no_vm))) return config;
+  return Error{parser.error()};
 }
 
-bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error) {
-  std::string text;
-  toml::table root;
-  if (!read_text(path, text, error) || !parse_text(std::move(text), path, root, error)) return false;
+Result<Config> read_config(const std::string& path, unsigned cores) {
+  const auto root = read_table(path);
+  if (!root) return root.error();
+  Config config;
   Parser parser(path, cores, config);
-  if (!parser.parse(root)) {
-    error = parser.error();
-    return false;
-  }
+  if (!parser.parse(*root)) return Error{parser.error()};
   read_drop_ins(find_drop_ins(path, config.broker.runtime_dir), parser, config);
-  if (!config.vms.empty() || config.may_be_empty) return true;
-  error = fmt::format("{}: {}", path, no_vm);
-  return false;
+  if (config.vms.empty() && !config.may_be_empty) return Error{fmt::format("{}: {}", path, no_vm)};
+  return config;
 }
 
 }  // namespace host::broker

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/base/owner.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -108,12 +109,12 @@ inline bool opened_by_path(const VmOptions& options) { return options.transport 
 std::size_t region_start(const VmOptions& options);
 std::size_t memory_bytes(const VmOptions& options);
 
-// `text` is the contents of `file`. False if it has a mistake, and `error` is one sentence.
-bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);
+// `text` is the contents of `file`. An error, one sentence, if it has a mistake.
+Result<Config> parse_config(std::string text, const std::string& file, unsigned cores);
 
 // Reads the file at `path` and its drop-in files. A mistake in a drop-in file goes to `config.refused` and is no
 // failure.
-bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error);
+Result<Config> read_config(const std::string& path, unsigned cores);
 
 // True if a file name and the region header can hold the name.
 bool is_vm_name(const std::string& name);

@@ -52,28 +52,28 @@ DropIns find_drop_ins(const std::string& path, const std::string& runtime_dir) {
   return found;
 }
 
-bool take_possible(Config& config, std::vector<VmGpus>& gpus, const Possible& possible, std::string& error) {
-  gpus.clear();
-  if (possible(config, gpus, error)) return true;
+Result<std::vector<VmGpus>> take_possible(Config& config, const Possible& possible) {
+  auto gpus = possible(config);
+  if (gpus) return gpus;
   Config fits = config;
   std::erase_if(fits.vms, [](const VmOptions& vm) { return !vm.file.empty(); });
-  if (fits.vms.size() == config.vms.size()) return false;
-  gpus.clear();
-  if (!possible(fits, gpus, error)) return false;
+  if (fits.vms.size() == config.vms.size()) return gpus;
+  gpus = possible(fits);
+  if (!gpus) return gpus;
   for (const VmOptions& vm : config.vms) {
     if (vm.file.empty()) continue;
     Config with = fits;
     with.vms.push_back(vm);
-    std::vector<VmGpus> its;
-    if (!possible(with, its, error)) {
-      fits.refused.push_back({vm.name, vm.file + ": " + error});
+    auto its = possible(with);
+    if (!its) {
+      fits.refused.push_back({vm.name, vm.file + ": " + its.error().message});
       continue;
     }
     fits = std::move(with);
     gpus = std::move(its);
   }
   config = std::move(fits);
-  return true;
+  return gpus;
 }
 
 }  // namespace host::broker

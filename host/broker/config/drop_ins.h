@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 
@@ -31,12 +32,11 @@ DropIns find_drop_ins(const std::string& path, const std::string& runtime_dir);
 // For the log: why the file was rejected, and what becomes of its VM. `served`: the VM is served already.
 std::string in_words(const RefusedFile& file, bool served);
 
-// True if the configuration can be served; else `error` is one sentence. Fills `gpus`, empty before, with each VM's
-// GPUs.
-using Possible = std::function<bool(Config&, std::vector<VmGpus>& gpus, std::string& error)>;
+// Returns each VM's GPUs if the configuration can be served. The error is one sentence.
+using Possible = std::function<Result<std::vector<VmGpus>>(Config&)>;
 
 // If the configuration is not possible, adds VMs with drop-in files one by one, and moves those that do not fit to
-// `refused`. False if it is not possible without them either.
-bool take_possible(Config& config, std::vector<VmGpus>& gpus, const Possible& possible, std::string& error);
+// `refused`. An error if it is not possible without them either.
+Result<std::vector<VmGpus>> take_possible(Config& config, const Possible& possible);
 
 }  // namespace host::broker

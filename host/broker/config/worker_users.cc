@@ -31,38 +31,35 @@ std::optional<UserRange> to_user_range(std::string_view text) {
   return UserRange{*first, *last};
 }
 
-bool may_give_users(const BrokerOptions& broker, std::string& error) {
-  if (broker.worker_uids.empty() || geteuid() == 0) return true;
-  error =
+Result<void> may_give_users(const BrokerOptions& broker) {
+  if (broker.worker_uids.empty() || geteuid() == 0) return {};
+  return Error{
       "[broker] worker_uids: only root can give workers users of their own; start ivgpud as root or leave worker_uids "
-      "out";
-  return false;
+      "out"};
 }
 
-bool give_users(const std::string& text, const std::vector<UserWish>& wishes, std::string& error) {
-  if (text.empty()) return true;
+Result<void> give_users(const std::string& text, const std::vector<UserWish>& wishes) {
+  if (text.empty()) return {};
   const UserRange range = *to_user_range(text);
   // An ID both named in the file and given from the range would be shared without notice.
-  const auto taken = [&](const UserWish& wish, const char* key, bool given, std::int64_t id) {
-    if (!given || !range.has(id)) return false;
-    error = fmt::format("[vm.{}] {} = {} is one of [broker] worker_uids = \"{}\", which ivgpud gives to VMs by itself",
-                        wish.vm->name, key, id, text);
-    return true;
+  const auto is_free = [&](const UserWish& wish, const char* key, bool given, std::int64_t id) -> Result<void> {
+    if (!given || !range.has(id)) return {};
+    return Error{
+        fmt::format("[vm.{}] {} = {} is one of [broker] worker_uids = \"{}\", which ivgpud gives to VMs by itself",
+                    wish.vm->name, key, id, text)};
   };
   std::int64_t next = range.first;
   for (const UserWish& wish : wishes) {
-    if (taken(wish, "worker_uid", wish.uid_given, wish.vm->worker_uid) ||
-        taken(wish, "worker_gid", wish.gid_given, wish.vm->worker_gid))
-      return false;
+    if (const auto uid = is_free(wish, "worker_uid", wish.uid_given, wish.vm->worker_uid); !uid) return uid.error();
+    if (const auto gid = is_free(wish, "worker_gid", wish.gid_given, wish.vm->worker_gid); !gid) return gid.error();
     if (wish.uid_given) continue;
     wish.vm->worker_uid = next;
     if (!wish.gid_given) wish.vm->worker_gid = next;
     ++next;
   }
-  if (next - 1 <= range.last) return true;
-  error = fmt::format("[broker] worker_uids = \"{}\" has {} user(s), and {} VMs are to have one each", text,
-                      range.last - range.first + 1, next - range.first);
-  return false;
+  if (next - 1 <= range.last) return {};
+  return Error{fmt::format("[broker] worker_uids = \"{}\" has {} user(s), and {} VMs are to have one each", text,
+                           range.last - range.first + 1, next - range.first)};
 }
 
 namespace {
@@ -81,9 +78,9 @@ std::optional<std::int64_t> free_user(const UserRange& range, const std::set<std
 
 }  // namespace
 
-bool keep_users(const std::string& text, const std::vector<VmOptions>& running, std::vector<VmOptions>& wanted,
-                std::string& error) {
-  if (text.empty()) return true;
+Result<void> keep_users(const std::string& text, const std::vector<VmOptions>& running,
+                        std::vector<VmOptions>& wanted) {
+  if (text.empty()) return {};
   const UserRange range = *to_user_range(text);
   std::map<std::string, std::int64_t> has;
   std::set<std::int64_t> taken;
@@ -99,14 +96,11 @@ bool keep_users(const std::string& text, const std::vector<VmOptions>& running, 
       continue;
     }
     const auto uid = free_user(range, taken);
-    if (!uid) {
-      error = fmt::format("[broker] worker_uids = \"{}\" has no user left for VM {}", text, vm.name);
-      return false;
-    }
+    if (!uid) return Error{fmt::format("[broker] worker_uids = \"{}\" has no user left for VM {}", text, vm.name)};
     set_user(vm, range, *uid);
     taken.insert(*uid);
   }
-  return true;
+  return {};
 }
 
 void note_own_users(std::vector<VmOptions>& vms) {

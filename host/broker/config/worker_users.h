@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 
 namespace host::broker {
@@ -25,17 +26,16 @@ struct UserWish {
   bool uid_given, gid_given;  // the file sets the ID, which then stays
 };
 
-// False if worker_uids is set and this process is not root; `error` is one sentence.
-bool may_give_users(const BrokerOptions& broker, std::string& error);
+// An error, one sentence, if worker_uids is set and this process is not root.
+Result<void> may_give_users(const BrokerOptions& broker);
 
-// `text` is the range, "" for none; `wishes` are in the order of the file. False if an ID conflicts or the range is too
-// small; `error` is one sentence.
-bool give_users(const std::string& text, const std::vector<UserWish>& wishes, std::string& error);
+// `text` is the range, "" for none; `wishes` are in the order of the file. An error, one sentence, if an ID conflicts
+// or the range is too small.
+Result<void> give_users(const std::string& text, const std::vector<UserWish>& wishes);
 
 // Called after give_users() on a reload: VMs of `running` keep their IDs, wherever they stand in the file. New VMs get
 // free IDs.
-bool keep_users(const std::string& text, const std::vector<VmOptions>& running, std::vector<VmOptions>& wanted,
-                std::string& error);
+Result<void> keep_users(const std::string& text, const std::vector<VmOptions>& running, std::vector<VmOptions>& wanted);
 
 // Sets VmOptions::own_uid of each VM.
 void note_own_users(std::vector<VmOptions>& vms);

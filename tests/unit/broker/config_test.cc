@@ -1,6 +1,7 @@
 // The configuration file: each default, key and error message; and the command line.
 #include "host/broker/config/config.h"
 
+#include "tests/error_of.h"
 #include "tests/unit/broker/harness.h"
 
 namespace {
@@ -11,26 +12,17 @@ using host::broker::default_config;
 using host::broker::parse_config;
 
 std::string error_of(const std::string& text) {
-  Config config;
-  std::string error;
-  EXPECT_FALSE(parse_config(text, "f.toml", 8, config, error)) << text;
+  const auto config = parse_config(text, "f.toml", 8);
+  EXPECT_FALSE(config) << text;
+  const std::string error = ::error_of(config);
   EXPECT_EQ(error.find('\n'), std::string::npos) << "one sentence: " << error;
   return error;
 }
 
-Config good(const std::string& text, unsigned cores = 8) {
-  Config config;
-  std::string error;
-  EXPECT_TRUE(parse_config(text, "f.toml", cores, config, error)) << error;
-  return config;
-}
+Config good(const std::string& text, unsigned cores = 8) { return parse_config(text, "f.toml", cores).value(); }
 
 TEST(Config, KeysOfBeforeAreReadForOneReleaseMore) {
-  Config config;
-  std::string error;
-  ASSERT_TRUE(parse_config("[gpu]\npolicy = \"turns\"\nquantum_us = 5000\nlongest_turn_ms = 20\n[vm.a]\n", "f.toml", 8,
-                           config, error))
-      << error;
+  const Config config = good("[gpu]\npolicy = \"turns\"\nquantum_us = 5000\nlongest_turn_ms = 20\n[vm.a]\n");
   EXPECT_EQ(config.gpu.policy, "shared");
   ASSERT_EQ(config.remarks.size(), 3U);
   EXPECT_TRUE(
@@ -40,13 +32,9 @@ TEST(Config, KeysOfBeforeAreReadForOneReleaseMore) {
 }
 
 TEST(Config, RenamedKeysAreReadForOneReleaseMore) {
-  Config config;
-  std::string error;
-  ASSERT_TRUE(
-      parse_config("[defaults]\nbell_us = 100\n[vm.a]\nbell_idle_ms = 5\n"
-                   "[vm.b]\nbell_us = 200\ndoorbell_poll_us = 300\n",
-                   "f.toml", 8, config, error))
-      << error;
+  const Config config = good(
+      "[defaults]\nbell_us = 100\n[vm.a]\nbell_idle_ms = 5\n"
+      "[vm.b]\nbell_us = 200\ndoorbell_poll_us = 300\n");
   ASSERT_EQ(config.vms.size(), 2U);
   EXPECT_EQ(config.vms[0].doorbell_poll_us, 100);
   EXPECT_EQ(config.vms[0].doorbell_idle_poll_ms, 5);
@@ -55,9 +43,9 @@ TEST(Config, RenamedKeysAreReadForOneReleaseMore) {
   ASSERT_EQ(config.remarks.size(), 3U);
   EXPECT_TRUE(config.remarks[0].ends_with("[defaults] bell_us is doorbell_poll_us by now (docs/configuration.md)"))
       << config.remarks[0];
-  EXPECT_FALSE(parse_config("[vm.a]\nbell_us = 10", "f.toml", 8, config, error));
-  EXPECT_EQ(error, "f.toml: [vm.a] doorbell_poll_us = 10: doorbell_poll_us takes an integer from 50 to 1000000");
-  EXPECT_FALSE(parse_config("[broker]\nbell_us = 100\n[vm.a]", "f.toml", 8, config, error));
+  EXPECT_EQ(error_of("[vm.a]\nbell_us = 10"),
+            "f.toml: [vm.a] doorbell_poll_us = 10: doorbell_poll_us takes an integer from 50 to 1000000");
+  EXPECT_NE(error_of("[broker]\nbell_us = 100\n[vm.a]"), "");
 }
 
 TEST(Config, AnEmptyVmHasTheDefaults) {

@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "tests/error_of.h"
 #include "tests/unit/broker/harness.h"
 
 namespace {
@@ -33,10 +34,7 @@ struct Place {
     return runtime.write("vms.d/" + name, text);
   }
   Config read(const std::string& vms, const std::string& keys = "") const {
-    Config config;
-    std::string error;
-    EXPECT_TRUE(read_config(file(vms, keys), 8, config, error)) << error;
-    return config;
+    return read_config(file(vms, keys), 8).value();
   }
 };
 
@@ -173,25 +171,21 @@ TEST(DropIns, OneFolderForBothIsReadOnce) {
 TEST(DropIns, WithoutAFolderAFileNeedsAVm) {
   const Place place;
   fs::remove(place.config / "vms.d");
-  Config config;
-  std::string error;
-  EXPECT_TRUE(read_config(place.file(""), 8, config, error)) << error << ": one of the two folders is there";
-  EXPECT_TRUE(config.may_be_empty);
+  const auto config = read_config(place.file(""), 8);
+  ASSERT_TRUE(config) << config.error().message << ": one of the two folders is there";
+  EXPECT_TRUE(config->may_be_empty);
   fs::remove(place.runtime / "vms.d");
-  Config none;
-  EXPECT_FALSE(read_config(place.file(""), 8, none, error));
-  EXPECT_EQ(error, place.config / "c.toml: there is no VM; add a table [vm.NAME], which may be empty");
+  EXPECT_EQ(error_of(read_config(place.file(""), 8)),
+            place.config / "c.toml: there is no VM; add a table [vm.NAME], which may be empty");
 }
 
 // Plays the check of VMs together: refuses if the sum of their weights exceeds 10.
 TEST(DropIns, WhatIsNotPossibleTogetherIsTakenOneByOne) {
-  const Possible possible = [](Config& config, std::vector<VmGpus>& gpus, std::string& error) {
-    EXPECT_TRUE(gpus.empty());
+  const Possible possible = [](Config& config) -> host::Result<std::vector<VmGpus>> {
     std::int64_t sum = 0;
     for (const VmOptions& vm : config.vms) sum += vm.weight;
-    gpus.resize(config.vms.size());
-    error = "too much";
-    return sum <= 10;
+    if (sum > 10) return host::Error{"too much"};
+    return std::vector<VmGpus>(config.vms.size());
   };
   const auto vm = [](const char* name, const char* file, std::int64_t weight) {
     VmOptions options;
@@ -202,16 +196,15 @@ TEST(DropIns, WhatIsNotPossibleTogetherIsTakenOneByOne) {
   };
   Config config;
   config.vms = {vm("a", "", 3), vm("b", "/b", 8), vm("c", "/c", 5), vm("d", "/d", 3), vm("e", "/e", 2)};
-  std::vector<VmGpus> gpus;
-  std::string error;
-  EXPECT_TRUE(take_possible(config, gpus, possible, error));
+  const auto gpus = take_possible(config, possible);
+  ASSERT_TRUE(gpus) << gpus.error().message;
   EXPECT_EQ(names(config), "a c e ");
-  EXPECT_EQ(gpus.size(), 3U);
+  EXPECT_EQ(gpus->size(), 3U);
   EXPECT_EQ(refusals(config), "/b: too much\n/d: too much\n");
   config.vms[0].weight = 11;
-  EXPECT_FALSE(take_possible(config, gpus, possible, error)) << "the broker's own file is no matter of a drop-in";
+  EXPECT_FALSE(take_possible(config, possible)) << "the broker's own file is no matter of a drop-in";
   config.vms = {vm("a", "", 11)};
-  EXPECT_FALSE(take_possible(config, gpus, possible, error));
+  EXPECT_FALSE(take_possible(config, possible));
 }
 
 // ---- a broker ------------------------------------------------------------------------------------------------------

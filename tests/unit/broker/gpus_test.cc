@@ -4,6 +4,7 @@
 #include "host/broker/alloc/gpu_holds.h"
 #include "host/broker/config/config.h"
 #include "tests/child.h"
+#include "tests/error_of.h"
 #include "tests/unit/broker/harness.h"
 
 namespace {
@@ -230,12 +231,7 @@ TEST(Gpus, SimulatedOnesAreCounted) {
 
 // ---- the key in the file -------------------------------------------------------------------------------------------
 
-Texts key(const std::string& text) {
-  host::broker::Config config;
-  std::string error;
-  EXPECT_TRUE(host::broker::parse_config(text, "f.toml", 8, config, error)) << error;
-  return config.vms.at(0).gpus;
-}
+Texts key(const std::string& text) { return host::broker::parse_config(text, "f.toml", 8)->vms.at(0).gpus; }
 
 TEST(GpusKey, TakesAWordOrAnArray) {
   EXPECT_EQ(key("[vm.a]"), Texts());
@@ -257,9 +253,7 @@ TEST(GpusKey, TakesNothingElse) {
                                                           {"{ a = 1 }", "a table"},
                                                           {"[\"a\\u0000b\"]", nullptr}};
   for (const auto& [value, shown] : mistakes) {
-    host::broker::Config config;
-    std::string error;
-    EXPECT_FALSE(host::broker::parse_config(std::string("[vm.a]\ngpus = ") + value, "f.toml", 8, config, error));
+    const std::string error = error_of(host::broker::parse_config(std::string("[vm.a]\ngpus = ") + value, "f.toml", 8));
     EXPECT_NE(error.find("gpus takes \"all\", or an array of GPUs, each by its index, its UUID (or how that begins) or "
                          "its PCI address"),
               std::string::npos)

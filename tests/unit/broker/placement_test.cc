@@ -19,11 +19,7 @@ using Texts = std::vector<std::string>;
 std::string gpu(int device) { return simgpu::device_uuid_text(device); }
 
 Config parsed(const std::string& vms, const std::string& gpu_keys = "") {
-  Config config;
-  std::string error;
-  EXPECT_TRUE(host::broker::parse_config("[gpu]\nlibrary = \"sim\"\n" + gpu_keys + vms, "f", 8, config, error))
-      << error;
-  return config;
+  return host::broker::parse_config("[gpu]\nlibrary = \"sim\"\n" + gpu_keys + vms, "f", 8).value();
 }
 
 // Gives each simulated device its size in GiB, for as many as `sizes` lists.

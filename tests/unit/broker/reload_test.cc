@@ -5,6 +5,7 @@
 #include "host/broker/config/config_changes.h"
 #include "host/broker/config/config_value.h"
 #include "host/broker/config/worker_users.h"
+#include "tests/error_of.h"
 #include "tests/unit/broker/harness.h"
 #include "tests/unit/terminal.h"
 
@@ -437,12 +438,7 @@ TEST(Serving, WhereNoneCanBeServedItIsAFailure) {
 
 using namespace host::broker;
 
-Config parsed(const std::string& text) {
-  Config config;
-  std::string error;
-  EXPECT_TRUE(parse_config(text, "f", 8, config, error)) << error;
-  return config;
-}
+Config parsed(const std::string& text) { return parse_config(text, "f", 8).value(); }
 
 // For each key, a value that differs from the default.
 const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""},
@@ -563,29 +559,28 @@ TEST(Changes, AreWordedAsInTheFile) {
                                       "memory_max \"25GiB\" -> \"none\"", "cpu_max \"none\" -> \"2.5\""}));
 }
 
-std::vector<VmOptions> after_reload(const std::string& running, const std::string& wanted, std::string& error) {
+host::Result<std::vector<VmOptions>> after_reload(const std::string& running, const std::string& wanted) {
   auto vms = parsed(wanted).vms;
-  keep_users(parsed(wanted).broker.worker_uids, parsed(running).vms, vms, error);
+  if (const auto kept = keep_users(parsed(wanted).broker.worker_uids, parsed(running).vms, vms); !kept)
+    return kept.error();
   return vms;
 }
 
 TEST(Changes, AVmKeepsItsUserWhereverItStandsInTheFile) {
   const std::string range = "[broker]\nworker_uids = \"100-102\"\n";
-  std::string error;
-  auto vms = after_reload(range + "[vm.b]\n[vm.c]\n", range + "[vm.a]\n[vm.b]\n[vm.c]\n", error);
-  EXPECT_EQ(error, "");
+  auto vms = after_reload(range + "[vm.b]\n[vm.c]\n", range + "[vm.a]\n[vm.b]\n[vm.c]\n").value();
   ASSERT_EQ(vms.size(), 3U);
   EXPECT_EQ(vms[0].worker_uid, 102);
   EXPECT_EQ(vms[0].worker_gid, 102);
   EXPECT_EQ(vms[1].worker_uid, 100);
   EXPECT_EQ(vms[2].worker_uid, 101);
   EXPECT_EQ(vms[2].worker_gid, 101);
-  vms = after_reload(range + "[vm.b]\n", range + "[vm.a]\n[vm.b]\nworker_uid = 7\n", error);
+  vms = after_reload(range + "[vm.b]\n", range + "[vm.a]\n[vm.b]\nworker_uid = 7\n").value();
   EXPECT_EQ(vms[0].worker_uid, 101) << "the other still runs as 100";
   EXPECT_EQ(vms[1].worker_uid, 7);
   const std::string full = "[broker]\nworker_uids = \"100-100\"\n";
-  vms = after_reload(full + "[vm.b]\n", full + "[vm.a]\n[vm.b]\nworker_uid = 7\n", error);
-  EXPECT_EQ(error, "[broker] worker_uids = \"100-100\" has no user left for VM a");
+  EXPECT_EQ(error_of(after_reload(full + "[vm.b]\n", full + "[vm.a]\n[vm.b]\nworker_uid = 7\n")),
+            "[broker] worker_uids = \"100-100\" has no user left for VM a");
 }
 
 }  // namespace

@@ -17,11 +17,9 @@ using host::broker::StartCheck;
 
 // `keys`: of [broker]. `rest`: the tables after it.
 StartCheck look(const Folder& folder, const std::string& keys, const std::string& rest, const std::string& pools = "") {
-  Config config;
-  std::string error;
   const std::string text =
       "[broker]\nruntime_dir = \"" + folder.path() + "\"\ncgroups = \"off\"\n" + keys + "\n" + rest;
-  EXPECT_TRUE(host::broker::parse_config(text, "f.toml", 8, config, error)) << error;
+  const Config config = host::broker::parse_config(text, "f.toml", 8).value();
   return check_start(config, pools.empty() ? folder / "no-pools" : pools);
 }
 
@@ -71,16 +69,14 @@ TEST(StartCheck, NamesUsersAndGroupsThatThereAreNot) {
 TEST(StartCheck, AFolderForSocketsMustBePossible) {
   const Folder folder;
   folder.write("file", "");
-  Config config;
-  std::string error;
-  ASSERT_TRUE(host::broker::parse_config("[broker]\nruntime_dir = \"" + folder.path() + "/file\"\n" + small, "f.toml",
-                                         8, config, error));
+  const auto parsed = [](const std::string& runtime_dir) {
+    return host::broker::parse_config("[broker]\nruntime_dir = \"" + runtime_dir + "\"\n" + small, "f.toml", 8).value();
+  };
+  Config config = parsed(folder.path() + "/file");
   EXPECT_TRUE(has(all_of(check_start(config).wrong), "cannot be made or written to by this user"));
   const StartCheck found = look(folder, "", "[vm." + std::string(63, 'x') + "]\nregion_size = \"32MiB\"\nslots = 1");
   EXPECT_EQ(all_of(found.wrong), "");
-  config = {};
-  ASSERT_TRUE(host::broker::parse_config("[broker]\nruntime_dir = \"/tmp/" + std::string(110, 'x') + "\"\n" + small,
-                                         "f.toml", 8, config, error));
+  config = parsed("/tmp/" + std::string(110, 'x'));
   EXPECT_TRUE(has(all_of(check_start(config).wrong), "a socket's path has 107 characters at most"));
 }
 
@@ -147,11 +143,10 @@ TEST(StartCheck, PlainFilesMustHaveRoomTogether) {
 
 TEST(StartCheck, ControlGroupsThatAreRequiredMustBePossible) {
   const Folder folder;
-  Config config;
-  std::string error;
-  ASSERT_TRUE(
+  Config config =
       host::broker::parse_config("[broker]\nruntime_dir = \"" + folder.path() + "\"\ncgroups = \"required\"\n" + small,
-                                 "f.toml", 8, config, error));
+                                 "f.toml", 8)
+          .value();
   const std::string missing = host::broker::groups_missing_here();
   const StartCheck found = check_start(config);
   EXPECT_EQ(all_of(found.wrong), missing.empty() ? "" : "VMs get no control groups: " + missing + "\n");

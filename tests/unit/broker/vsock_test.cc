@@ -369,11 +369,10 @@ TEST(VsockBroker, WithoutVsockInTheKernelTheStartReportsTheRemedy) {
 TEST(VsockBroker, TheCheckReportsItBefore) {
   const auto check = [] {
     take_vsock_away();
-    host::broker::Config config;
-    std::string error;
     const std::string text = "[vm.t]\ntransport = \"pmem\"\nvsock_cid = 5\nvsock_port = 5000\n";
-    if (!parse_config(text, "f.toml", 4, config, error)) return 2;
-    for (const std::string& sentence : check_start(config).wrong)
+    const auto config = host::broker::parse_config(text, "f.toml", 4);
+    if (!config) return 2;
+    for (const std::string& sentence : check_start(*config).wrong)
       if (sentence.starts_with("VM t: vsock_port = 5000: this machine's kernel has no vsock")) return 0;
     return 1;
   };
