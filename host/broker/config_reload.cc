@@ -124,7 +124,11 @@ bool ConfigReload::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gp
       options.placement = vm->options().placement;
       if (keeps_gpus(*vm)) kept[options.name] = vm->gpus();
     }
-  return find_gpus(to_be, gpus, error) && place_gpus(to_be, services_.accounts().all(), kept, gpus, error);
+  auto found = find_gpus(to_be);
+  if (found) found = place_gpus(to_be, services_.accounts().all(), kept, *std::move(found));
+  if (!found) return error = found.error().message, false;
+  gpus = *std::move(found);
+  return true;
 }
 
 void ConfigReload::change_broker(const Config& wanted) {

@@ -120,10 +120,9 @@ bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std:
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
   accounts.look_first(config, gpus);
   const Possible fit = [&](Config& some) -> Result<std::vector<VmGpus>> {
-    std::vector<VmGpus> its;
-    std::string why;
-    if (!find_gpus(some, its, why) || !place_gpus(some, accounts.all(), {}, its, why)) return Error{why};
-    return its;
+    auto its = find_gpus(some);
+    if (!its) return its.error();
+    return place_gpus(some, accounts.all(), {}, *std::move(its));
   };
   auto found = take_possible(config, fit);
   if (!found) return error = found.error().message, false;
@@ -200,17 +199,12 @@ int run(const Arguments& arguments) {
   const auto wrong = [&](const std::string& why) {
     return complain(exit_bad_configuration, arguments.config + ": " + why);
   };
-  WorkerProgram program;
-  if (std::string error; !find_worker(*config, own_folder(), program, error)) return wrong(error);
-  const auto gpus = take_possible(*config, [](Config& some) -> Result<std::vector<VmGpus>> {
-    std::vector<VmGpus> its;
-    std::string why;
-    if (!find_gpus(some, its, why)) return Error{why};
-    return its;
-  });
+  const auto program = find_worker(*config, own_folder());
+  if (!program) return wrong(program.error().message);
+  const auto gpus = take_possible(*config, find_gpus);
   if (!gpus) return wrong(gpus.error().message);
-  if (arguments.check) return check_and_report(arguments.config, *std::move(config), *gpus, program.library);
-  return serve(arguments, *std::move(config), program, *gpus);
+  if (arguments.check) return check_and_report(arguments.config, *std::move(config), *gpus, program->library);
+  return serve(arguments, *std::move(config), *program, *gpus);
 }
 
 int parse_and_run(int argc, char** argv) {

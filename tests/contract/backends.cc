@@ -102,9 +102,9 @@ const Backend loopback{"loopback", through_broker};
 const Backend real{"real", [] { return Backend::Library{real_library(), {}, ""}; }};
 
 std::string real_library() {
-  std::string error;
   const bool has_gpu = fs::exists("/dev/nvidiactl") || fs::exists("/dev/dxg");
-  return has_gpu ? host::broker::find_gpu_library("auto", "", error) : "";
+  const auto library = host::broker::find_gpu_library("auto", "");
+  return has_gpu && library ? *library : "";
 }
 
 void set_gpu(const std::string& gpu) { chosen_gpu = gpu == "sim" ? SIMULATED_GPU : gpu; }

@@ -156,27 +156,26 @@ struct Promises {
   std::vector<std::string> vms;
 };
 
-bool is_above(const GpuAccount& gpu, const Promises& promises, std::string& error) {
-  if (gpu.total == 0 || promises.sum <= gpu.total) return false;
-  error = fmt::format(
+Result<void> holds_all(const GpuAccount& gpu, const Promises& promises) {
+  if (gpu.total == 0 || promises.sum <= gpu.total) return {};
+  return Error{fmt::format(
       "[vm.{}] gpu_memory: {} together promised of {}, which has {}: that must be no more than it has, or [gpu] "
       "overcommit = true",
-      fmt::join(promises.vms, "], [vm."), mebibytes(promises.sum), gpu.name, mebibytes(gpu.total));
-  return true;
+      fmt::join(promises.vms, "], [vm."), mebibytes(promises.sum), gpu.name, mebibytes(gpu.total))};
 }
 
-bool is_below(const GpuAccount& gpu, const VmOptions& vm, std::string& error) {
+Result<void> holds_context(const GpuAccount& gpu, const VmOptions& vm) {
   const auto quota = static_cast<std::uint64_t>(vm.gpu_memory);
-  if (!gpu.context_measured || quota >= gpu.context) return false;
-  error = fmt::format("[vm.{}] gpu_memory = {} is less than a context takes of {}: it takes {} at least, or \"none\"",
-                      vm.name, mebibytes(quota), gpu.name, mebibytes(gpu.context));
-  return true;
+  if (!gpu.context_measured || quota >= gpu.context) return {};
+  return Error{
+      fmt::format("[vm.{}] gpu_memory = {} is less than a context takes of {}: it takes {} at least, or \"none\"",
+                  vm.name, mebibytes(quota), gpu.name, mebibytes(gpu.context))};
 }
 
 }  // namespace
 
-bool quotas_fit(const Config& config, const std::vector<VmGpus>& gpus, const std::map<std::string, GpuAccount>& known,
-                std::string& error) {
+Result<void> quotas_fit(const Config& config, const std::vector<VmGpus>& gpus,
+                        const std::map<std::string, GpuAccount>& known) {
   std::map<std::string, Promises> promised;
   for (std::size_t i = 0; i < config.vms.size(); ++i) {
     const VmOptions& vm = config.vms[i];
@@ -184,17 +183,18 @@ bool quotas_fit(const Config& config, const std::vector<VmGpus>& gpus, const std
     for (const Gpu& gpu : gpus[i].list) {
       const std::string key = key_of(name_of(gpu));
       const auto account = known.find(key);
-      if (account != known.end() && is_below(account->second, vm, error)) return false;
+      if (account != known.end())
+        if (const auto holds = holds_context(account->second, vm); !holds) return holds.error();
       Promises& of_gpu = promised[key];
       of_gpu.sum += static_cast<std::uint64_t>(vm.gpu_memory);
       of_gpu.vms.push_back(vm.name);
     }
   }
-  if (config.gpu.overcommit) return true;
+  if (config.gpu.overcommit) return {};
   for (const auto& [key, promises] : promised)
-    if (const auto account = known.find(key); account != known.end() && is_above(account->second, promises, error))
-      return false;
-  return true;
+    if (const auto account = known.find(key); account != known.end())
+      if (const auto holds = holds_all(account->second, promises); !holds) return holds.error();
+  return {};
 }
 
 }  // namespace host::broker

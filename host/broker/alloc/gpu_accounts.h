@@ -15,6 +15,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/log_limiter.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpu_usage.h"
 #include "host/broker/gpu/gpus.h"
@@ -92,9 +93,9 @@ std::string name_of(const Gpu& gpu);
 std::string key_of(const std::string& name);
 std::string uuid_in_words(const std::uint8_t (&uuid)[16]);
 
-// True if the quotas of all VMs fit into their GPUs, as far as their sizes are known, and each quota holds a context.
-// `gpus` has an entry per VM. If false, `error` is one sentence.
-bool quotas_fit(const Config& config, const std::vector<VmGpus>& gpus, const std::map<std::string, GpuAccount>& known,
-                std::string& error);
+// An error, one sentence, unless the quotas of all VMs fit into their GPUs, as far as their sizes are known, and each
+// quota holds a context. `gpus` has an entry per VM.
+Result<void> quotas_fit(const Config& config, const std::vector<VmGpus>& gpus,
+                        const std::map<std::string, GpuAccount>& known);
 
 }  // namespace host::broker

@@ -39,7 +39,7 @@ std::string holder_of(const Name& name) {
 
 }  // namespace
 
-bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
+Result<void> GpuHolds::take(const std::vector<Gpu>& gpus) {
   std::map<std::string, Fd> taken;
   for (const Gpu& gpu : gpus) {
     const bool is_simulated = !gpu.pci.empty() && gpu.node.empty() && !gpu.node_missing;
@@ -47,27 +47,28 @@ bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
     const Name name(gpu.uuid);
     Fd hold(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const bool held = hold && bind(hold.get(), name.get(), name.length) == 0 && listen(hold.get(), 1) == 0;
-    if (!held) {
-      error = errno == EADDRINUSE
-                  ? fmt::format(
-                        "{}: {} gives it out by leases, quotas or MPS already, and two brokers would not know of each "
-                        "other: end that one, name other GPUs by the key gpus, or, without quotas, set policy = "
-                        "\"time-slice\" in [gpu]",
-                        in_words(gpu), holder_of(name))
-                  : fmt::format("{}: its name cannot be held: {}", in_words(gpu), std::strerror(errno));
-      return false;
-    }
+    if (!held)
+      return Error{
+          errno == EADDRINUSE
+              ? fmt::format(
+                    "{}: {} gives it out by leases, quotas or MPS already, and two brokers would not know of each "
+                    "other: end that one, name other GPUs by the key gpus, or, without quotas, set policy = "
+                    "\"time-slice\" in [gpu]",
+                    in_words(gpu), holder_of(name))
+              : fmt::format("{}: its name cannot be held: {}", in_words(gpu), std::strerror(errno))};
     taken[gpu.uuid] = std::move(hold);
   }
   held_.merge(taken);
-  return true;
+  return {};
 }
 
-bool GpuHolds::take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
+Result<void> GpuHolds::take_for(const Config& config, const std::vector<VmGpus>& gpus) {
   const bool quotas =
       std::any_of(config.vms.begin(), config.vms.end(), [](const auto& vm) { return vm.gpu_memory != 0; });
-  if (!quotas && config.gpu.policy == "time-slice") return true;
-  return std::all_of(gpus.begin(), gpus.end(), [&](const VmGpus& one) { return take(one.list, error); });
+  if (!quotas && config.gpu.policy == "time-slice") return {};
+  for (const VmGpus& of_vm : gpus)
+    if (const auto taken = take(of_vm.list); !taken) return taken.error();
+  return {};
 }
 
 }  // namespace host::broker

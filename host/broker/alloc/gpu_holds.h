@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/base/fd.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 
@@ -19,11 +20,11 @@ namespace host::broker {
 class GpuHolds {
  public:
   // Locks these GPUs as well, until this object ends. It skips GPUs without a UUID, which the kernel does not know yet,
-  // and simulated GPUs, which every process has for itself. False if another process holds a lock or the kernel
-  // refuses; `error` is one sentence, and earlier locks stay.
-  bool take(const std::vector<Gpu>& gpus, std::string& error);
+  // and simulated GPUs, which every process has for itself. An error, one sentence, if another process holds a lock or
+  // the kernel refuses; earlier locks stay.
+  Result<void> take(const std::vector<Gpu>& gpus);
   // Locks the GPUs of all VMs (`gpus` has an entry per VM), if the configuration divides them that way.
-  bool take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
+  Result<void> take_for(const Config& config, const std::vector<VmGpus>& gpus);
 
  private:
   std::map<std::string, Fd> held_;  // by UUID

@@ -27,8 +27,8 @@ class Placement {
     }
   }
 
-  // Returns one of `candidates`; null if none has room, and `error` is one sentence.
-  const Gpu* choose(const VmOptions& vm, const std::vector<Gpu>& candidates, std::string& error) const {
+  // Returns one of `candidates`. An error, one sentence, if none has room.
+  Result<Gpu> choose(const VmOptions& vm, const std::vector<Gpu>& candidates) const {
     const Gpu* best = nullptr;
     std::string full;
     for (const Gpu& gpu : candidates) {
@@ -39,9 +39,9 @@ class Placement {
       }
     }
     if (best == nullptr)
-      error = fmt::format("[vm.{}] placement = \"{}\": no GPU has room for its gpu_memory of {} MiB: {}", vm.name,
-                          vm.placement, vm.gpu_memory >> 20, full);
-    return best;
+      return Error{fmt::format("[vm.{}] placement = \"{}\": no GPU has room for its gpu_memory of {} MiB: {}", vm.name,
+                               vm.placement, vm.gpu_memory >> 20, full)};
+    return *best;
   }
 
  private:
@@ -84,8 +84,8 @@ class Placement {
 
 }  // namespace
 
-bool place_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
-                const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error) {
+Result<std::vector<VmGpus>> place_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
+                                       const std::map<std::string, VmGpus>& kept, std::vector<VmGpus> gpus) {
   Placement placement(config, known);
   const auto chooses = [&](const VmOptions& vm) { return vm.placement != fixed_placement && !kept.contains(vm.name); };
   for (std::size_t i = 0; i < config.vms.size(); ++i) {
@@ -96,13 +96,15 @@ bool place_gpus(const Config& config, const std::map<std::string, GpuAccount>& k
   for (std::size_t i = 0; i < config.vms.size(); ++i) {
     const VmOptions& vm = config.vms[i];
     if (!chooses(vm)) continue;
-    const Gpu* const one = placement.choose(vm, gpus[i].list, error);
-    if (one == nullptr) return false;
-    gpus[i] = one_gpu(Gpu(*one));
+    const auto one = placement.choose(vm, gpus[i].list);
+    if (!one) return one.error();
+    gpus[i] = one_gpu(*one);
     gpus[i].placement = vm.placement;
     placement.count(vm, gpus[i]);
   }
-  return quotas_fit(config, gpus, known, error) && mps_fits(config, gpus, error);
+  if (const auto fit = quotas_fit(config, gpus, known); !fit) return fit.error();
+  if (const auto fits = mps_fits(config, gpus); !fits) return fits.error();
+  return gpus;
 }
 
 }  // namespace host::broker

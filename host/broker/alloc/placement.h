@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/broker/alloc/gpu_accounts.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
@@ -17,11 +18,10 @@ namespace host::broker {
 // The VM gets all GPUs that its key `gpus` names.
 inline constexpr const char* fixed_placement = "fixed";
 
-// `gpus`: each VM's GPUs as find_gpus() found them; a VM whose placement chooses is left with one. `kept`: the GPUs of
-// VMs already served, by name. `known`: sizes of GPUs, if known. VMs choose in the order of `config`, after all VMs
-// that do not choose have been counted. False if a VM finds no room, or quotas or MPS do not fit; `error` is one
-// sentence.
-bool place_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
-                const std::map<std::string, VmGpus>& kept, std::vector<VmGpus>& gpus, std::string& error);
+// Returns `gpus`, each VM's GPUs as find_gpus() found them, with one GPU for each VM whose placement chooses. `kept`: the
+// GPUs of VMs already served, by name. `known`: sizes of GPUs, if known. VMs choose in the order of `config`, after all
+// VMs that do not choose have been counted. An error, one sentence, if a VM finds no room, or quotas or MPS do not fit.
+Result<std::vector<VmGpus>> place_gpus(const Config& config, const std::map<std::string, GpuAccount>& known,
+                                       const std::map<std::string, VmGpus>& kept, std::vector<VmGpus> gpus);
 
 }  // namespace host::broker

@@ -38,33 +38,30 @@ std::vector<fs::path> library_folders() {
   return folders;
 }
 
-std::string of_system(std::string& error) {
+Result<std::string> of_system() {
   for (const fs::path& folder : library_folders())
     if (is_file(folder / "libcuda.so.1")) return (folder / "libcuda.so.1").string();
-  error =
+  return Error{
       "[gpu] library = \"auto\": this machine has no libcuda.so.1; install NVIDIA's driver, or take \"sim\" for the "
-      "simulated GPU";
-  return {};
+      "simulated GPU"};
 }
 
-std::string simulated(const fs::path& own_folder, std::string& error) {
+Result<std::string> simulated(const fs::path& own_folder) {
   const fs::path candidates[] = {own_folder / "../simgpu/libcuda.so.1",
                                  own_folder / "../lib/ivgpu/simgpu/libcuda.so.1"};
   for (const fs::path& candidate : candidates)
     if (is_file(candidate)) return candidate.lexically_normal().string();
-  error = fmt::format("[gpu] library = \"sim\": the simulated GPU is neither {} nor {}",
-                      candidates[0].lexically_normal().string(), candidates[1].lexically_normal().string());
-  return {};
+  return Error{fmt::format("[gpu] library = \"sim\": the simulated GPU is neither {} nor {}",
+                           candidates[0].lexically_normal().string(), candidates[1].lexically_normal().string())};
 }
 
 }  // namespace
 
-std::string find_gpu_library(const std::string& wanted, const std::string& own_folder, std::string& error) {
-  if (wanted == "auto") return of_system(error);
-  if (wanted == "sim") return simulated(own_folder, error);
+Result<std::string> find_gpu_library(const std::string& wanted, const std::string& own_folder) {
+  if (wanted == "auto") return of_system();
+  if (wanted == "sim") return simulated(own_folder);
   if (is_file(wanted)) return wanted;
-  error = fmt::format("[gpu] library = \"{}\": there is no such file", wanted);
-  return {};
+  return Error{fmt::format("[gpu] library = \"{}\": there is no such file", wanted)};
 }
 
 }  // namespace host::broker

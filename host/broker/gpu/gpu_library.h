@@ -4,10 +4,12 @@
 
 #include <string>
 
+#include "host/base/result.h"
+
 namespace host::broker {
 
 // `wanted`: "auto" (the system's), "sim" (the simulated GPU that belongs to the ivgpud in `own_folder`) or a path.
-// Empty on failure, and `error` is one sentence.
-std::string find_gpu_library(const std::string& wanted, const std::string& own_folder, std::string& error);
+// The error is one sentence.
+Result<std::string> find_gpu_library(const std::string& wanted, const std::string& own_folder);
 
 }  // namespace host::broker

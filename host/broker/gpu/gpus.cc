@@ -115,63 +115,52 @@ bool meant_by(const std::string& element, const std::vector<Gpu>& host, std::vec
   return true;
 }
 
-bool can_be_given(const Gpu& gpu, std::string& error) {
-  if (gpu.uuid.empty()) {
-    error = in_words(gpu) +
-            " cannot be given to a VM before the driver has read its UUID: run nvidia-persistenced, or "
-            "nvidia-smi once";
-    return false;
-  }
-  if (!gpu.node_missing) return true;
-  error = in_words(gpu) + " has no " + gpu.node + ": run nvidia-modprobe -c " +
-          gpu.node.substr(std::string_view("/dev/nvidia").size());
-  return false;
+Result<void> can_be_given(const Gpu& gpu) {
+  if (gpu.uuid.empty())
+    return Error{in_words(gpu) +
+                 " cannot be given to a VM before the driver has read its UUID: run nvidia-persistenced, or "
+                 "nvidia-smi once"};
+  if (gpu.node_missing)
+    return Error{in_words(gpu) + " has no " + gpu.node + ": run nvidia-modprobe -c " +
+                 gpu.node.substr(std::string_view("/dev/nvidia").size())};
+  return {};
 }
 
-// Null if the element names no GPU, and `error` is one sentence.
-const Gpu* find(const std::string& element, const std::vector<Gpu>& host, std::string& error) {
+// An error, one sentence, if the element names no GPU.
+Result<Gpu> find(const std::string& element, const std::vector<Gpu>& host) {
   std::vector<const Gpu*> meant;
-  if (!meant_by(element, host, meant)) {
-    error = quoted(element) + " is neither an index, nor a UUID (GPU-... or MIG-...), nor a PCI address (0000:81:00.0)";
-    return nullptr;
-  }
-  if (meant.empty()) {
-    error = "there is no GPU " + quoted(element) + "; " + what_there_is(host);
-    return nullptr;
-  }
-  if (meant.size() > 1) {
-    error = quoted(element) + " begins the UUIDs of several GPUs: give more of it; " + what_there_is(host);
-    return nullptr;
-  }
-  return can_be_given(*meant.front(), error) ? meant.front() : nullptr;
+  if (!meant_by(element, host, meant))
+    return Error{quoted(element) +
+                 " is neither an index, nor a UUID (GPU-... or MIG-...), nor a PCI address (0000:81:00.0)"};
+  if (meant.empty()) return Error{"there is no GPU " + quoted(element) + "; " + what_there_is(host)};
+  if (meant.size() > 1)
+    return Error{quoted(element) + " begins the UUIDs of several GPUs: give more of it; " + what_there_is(host)};
+  if (const auto given = can_be_given(*meant.front()); !given) return given.error();
+  return *meant.front();
 }
 
-bool add_mig(const std::string& element, const std::vector<Gpu>& host, VmGpus& chosen, std::string& error) {
-  if (std::all_of(host.begin(), host.end(), [](const Gpu& gpu) { return gpu.node.empty(); })) {
-    error = "there is no GPU that could have the MIG device " + quoted(element) + "; " + what_there_is(host);
-    return false;
-  }
-  if (!good_mig_name(element)) {
-    error = quoted(element) + " is no MIG device's UUID, as nvidia-smi -L shows it";
-    return false;
-  }
+Result<Gpu> find_mig(const std::string& element, const std::vector<Gpu>& host) {
+  if (std::all_of(host.begin(), host.end(), [](const Gpu& gpu) { return gpu.node.empty(); }))
+    return Error{"there is no GPU that could have the MIG device " + quoted(element) + "; " + what_there_is(host)};
+  if (!good_mig_name(element)) return Error{quoted(element) + " is no MIG device's UUID, as nvidia-smi -L shows it"};
   Gpu mig;
   mig.uuid = element;
-  chosen.list.push_back(mig);
-  return true;
+  return mig;
 }
 
-bool add(const std::string& element, const std::vector<Gpu>& host, VmGpus& chosen, std::string& error) {
-  if (element.starts_with(mig_prefix)) return add_mig(element, host, chosen, error);
-  const Gpu* gpu = find(element, host, error);
-  if (gpu == nullptr) return false;
-  for (const Gpu& before : chosen.list) {
-    if (before.uuid != gpu->uuid) continue;
-    error = quoted(element) + " is " + in_words(*gpu) + ", which is named twice";
-    return false;
+// A MIG device may be named twice.
+Result<std::vector<Gpu>> find_all(const std::vector<std::string>& wanted, const std::vector<Gpu>& host) {
+  std::vector<Gpu> found;
+  for (const std::string& element : wanted) {
+    const bool mig = element.starts_with(mig_prefix);
+    auto gpu = mig ? find_mig(element, host) : find(element, host);
+    if (!gpu) return gpu.error();
+    for (const Gpu& before : found)
+      if (!mig && before.uuid == gpu->uuid)
+        return Error{quoted(element) + " is " + in_words(*gpu) + ", which is named twice"};
+    found.push_back(*std::move(gpu));
   }
-  chosen.list.push_back(*gpu);
-  return true;
+  return found;
 }
 
 bool is_mig(const Gpu& gpu) { return !gpu.index; }
@@ -233,39 +222,32 @@ std::vector<Gpu> simulated_gpus(const char* count) {
   return gpus;
 }
 
-bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, VmGpus& chosen,
-                 std::string& error) {
-  chosen = {};
-  chosen.all = wanted.empty();
-  if (chosen.all) {
-    chosen.list = host;
-    return true;
-  }
-  for (const std::string& element : wanted)
-    if (!add(element, host, chosen, error)) return false;
-  if (chosen.list.size() > 1 && std::any_of(chosen.list.begin(), chosen.list.end(), is_mig)) {
-    error = "a MIG device stands alone: CUDA shows a process one of them, and nothing beside it";
-    return false;
-  }
-  if (chosen.list.size() > ring::max_devices) {
-    error = "a guest sees " + std::to_string(ring::max_devices) + " GPUs at most";
-    return false;
-  }
+Result<VmGpus> choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>& host) {
+  if (wanted.empty()) return VmGpus{.all = true, .list = host, .devices = {}};
+  auto named = find_all(wanted, host);
+  if (!named) return named.error();
+  if (named->size() > 1 && std::any_of(named->begin(), named->end(), is_mig))
+    return Error{"a MIG device stands alone: CUDA shows a process one of them, and nothing beside it"};
+  if (named->size() > ring::max_devices)
+    return Error{"a guest sees " + std::to_string(ring::max_devices) + " GPUs at most"};
+  VmGpus chosen{.all = false, .list = *std::move(named), .devices = {}};
   name_devices(chosen);
-  return true;
+  return chosen;
 }
 
-bool find_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, std::vector<Gpu>& candidates,
-                     std::string& error) {
-  VmGpus named;
-  for (const std::string& element : wanted)
-    if (!add(element, host, named, error)) return false;
-  candidates = std::move(named.list);
-  if (!wanted.empty()) return true;
+Result<std::vector<Gpu>> find_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host) {
+  if (!wanted.empty()) return find_all(wanted, host);
+  std::vector<Gpu> candidates;
   std::string why = what_there_is(host);
-  std::ranges::copy_if(host, std::back_inserter(candidates), [&](const Gpu& gpu) { return can_be_given(gpu, why); });
-  if (candidates.empty()) error = why;
-  return !candidates.empty();
+  for (const Gpu& gpu : host) {
+    const auto given = can_be_given(gpu);
+    if (given)
+      candidates.push_back(gpu);
+    else
+      why = given.error().message;
+  }
+  if (candidates.empty()) return Error{why};
+  return candidates;
 }
 
 VmGpus one_gpu(const Gpu& gpu) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "host/base/result.h"
+
 namespace host::broker {
 
 struct Gpu {
@@ -38,14 +40,12 @@ struct VmGpus {
   std::string placement = {};        // how the GPU was chosen (host/broker/alloc/placement.h); "": it was not
 };
 
-// `wanted` is the key's value; empty means all. False if it does not fit this host, and `error` is one sentence.
-bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, VmGpus& chosen,
-                 std::string& error);
+// `wanted` is the key's value; empty means all. An error, one sentence, if it does not fit this host.
+Result<VmGpus> choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>& host);
 
-// The GPUs among which a placement chooses: those that `wanted` names, or all that can be used. False if there is none,
-// and `error` is one sentence.
-bool find_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, std::vector<Gpu>& candidates,
-                     std::string& error);
+// The GPUs among which a placement chooses: those that `wanted` names, or all that can be used. An error, one sentence,
+// if there is none.
+Result<std::vector<Gpu>> find_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host);
 
 // The GPUs of a VM that has this one only.
 VmGpus one_gpu(const Gpu& gpu);

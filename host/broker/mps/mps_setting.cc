@@ -28,57 +28,50 @@ std::string in_path() {
   return "";
 }
 
-bool has_one_gpu(const VmOptions& vm, const VmGpus& gpus, std::string& error) {
-  const auto wrong = [&](const std::string& why) {
-    error = fmt::format("[gpu] policy = \"mps\": {}", why);
-    return false;
-  };
+Result<void> has_one_gpu(const VmOptions& vm, const VmGpus& gpus) {
+  const auto wrong = [](const std::string& why) { return Error{fmt::format("[gpu] policy = \"mps\": {}", why)}; };
   if (gpus.list.empty()) return wrong("this host has no GPU that the kernel names");
   if (gpus.list.size() > 1)
     return wrong(
         fmt::format("a VM has one GPU, since each has an MPS daemon of its own: [vm.{}] has {}; name one by gpus, or "
                     "let placement choose one",
                     vm.name, gpus.list.size()));
-  if (!gpus.list.front().uuid.empty()) return true;
+  if (!gpus.list.front().uuid.empty()) return {};
   return wrong(in_words(gpus.list.front()) +
                " has no UUID before the driver has read it: run nvidia-persistenced, or nvidia-smi once");
 }
 
 }  // namespace
 
-bool find_mps_control(const GpuOptions& gpu, std::string& path, std::string& error) {
-  path.clear();
-  if (gpu.policy != "mps") return true;
-  path = gpu.mps_control.empty() ? in_path() : gpu.mps_control;
-  if (path.empty()) {
-    error = fmt::format(
+Result<std::string> find_mps_control(const GpuOptions& gpu) {
+  if (gpu.policy != "mps") return std::string();
+  const std::string path = gpu.mps_control.empty() ? in_path() : gpu.mps_control;
+  if (path.empty())
+    return Error{fmt::format(
         "[gpu] policy = \"mps\" needs {}, which is not in the PATH: install it (it comes with NVIDIA's driver), or "
         "name "
         "its path as mps_control",
-        control);
-    return false;
-  }
-  if (access(path.c_str(), X_OK) == 0) return true;
-  error = fmt::format("[gpu] mps_control: {}: {}", path, std::strerror(errno));
-  return false;
+        control)};
+  if (access(path.c_str(), X_OK) != 0)
+    return Error{fmt::format("[gpu] mps_control: {}: {}", path, std::strerror(errno))};
+  return path;
 }
 
-bool mps_fits(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
-  if (config.gpu.policy != "mps") return true;
+Result<void> mps_fits(const Config& config, const std::vector<VmGpus>& gpus) {
+  if (config.gpu.policy != "mps") return {};
   std::map<std::string, const VmOptions*> first;  // by GPU
   for (std::size_t i = 0; i < config.vms.size(); ++i) {
     const VmOptions& vm = config.vms[i];
-    if (!has_one_gpu(vm, gpus[i], error)) return false;
+    if (const auto one = has_one_gpu(vm, gpus[i]); !one) return one.error();
     const VmOptions& other = *first.emplace(gpus[i].list.front().uuid, &vm).first->second;
     if (geteuid() != 0 || other.worker_uid == vm.worker_uid) continue;
-    error = fmt::format(
+    return Error{fmt::format(
         "[gpu] policy = \"mps\": an MPS server has the clients of one user: [vm.{}] has worker_uid {} and [vm.{}] {} "
         "on "
         "{}; give them one, and leave [broker] worker_uids out",
-        other.name, other.worker_uid, vm.name, vm.worker_uid, gpus[i].list.front().uuid);
-    return false;
+        other.name, other.worker_uid, vm.name, vm.worker_uid, gpus[i].list.front().uuid)};
   }
-  return true;
+  return {};
 }
 
 std::string mps_in_words() {

@@ -4,18 +4,19 @@
 #include <string>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 
 namespace host::broker {
 
-// The path of nvidia-cuda-mps-control: the key mps_control, else found in PATH; "" for other policies. False if it is
-// missing, and `error` is one sentence.
-bool find_mps_control(const GpuOptions& gpu, std::string& path, std::string& error);
+// The path of nvidia-cuda-mps-control: the key mps_control, else found in PATH; "" for other policies. An error, one
+// sentence, if it is missing.
+Result<std::string> find_mps_control(const GpuOptions& gpu);
 
-// True if MPS can serve these VMs, or the policy is another. Each VM needs one GPU of known UUID, and all workers of a
-// GPU one user. If false, `error` is one sentence. `gpus` has an entry per VM.
-bool mps_fits(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
+// An error, one sentence, unless MPS can serve these VMs or the policy is another. Each VM needs one GPU of known UUID,
+// and all workers of a GPU one user. `gpus` has an entry per VM.
+Result<void> mps_fits(const Config& config, const std::vector<VmGpus>& gpus);
 
 // The isolation that VMs lose under this policy, as text for the operator.
 std::string mps_in_words();

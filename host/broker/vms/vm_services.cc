@@ -16,7 +16,9 @@ void VmServices::report_facts_by(std::unique_ptr<GpuUsage> usage) {
 }
 
 bool VmServices::hold_gpus(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
-  return holds_.take_for(config, gpus, error);
+  const auto held = holds_.take_for(config, gpus);
+  if (!held) error = held.error().message;
+  return static_cast<bool>(held);
 }
 
 bool VmServices::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "host/broker/alloc/placement.h"
 #include "host/broker/gpu/gpu_library.h"
@@ -44,35 +45,45 @@ std::vector<std::string> worker_environment() {
   return environment;
 }
 
-}  // namespace
-
-bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram& program, std::string& error) {
-  program.path = config.broker.worker.empty() ? (own_folder / "ivgpu-worker").string() : config.broker.worker;
-  if (access(program.path.c_str(), X_OK) != 0) {
-    error = fmt::format("[broker] worker: {}: {}", program.path, std::strerror(errno));
-    return false;
-  }
-  if (!find_mps_control(config.gpu, program.mps_control, error)) return false;
-  program.mps_supervisor = own_folder / "ivgpu-mps";
-  program.gputime = own_folder / "ivgpu-gputime";
-  program.library = find_gpu_library(config.gpu.library, own_folder, error);
-  program.environment = worker_environment();
-  program.priority = getpriority(PRIO_PROCESS, 0);
-  return !program.library.empty();
+// The GPUs among which a placement chooses.
+Result<VmGpus> all_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host) {
+  auto candidates = find_candidates(wanted, host);
+  if (!candidates) return candidates.error();
+  VmGpus gpus;
+  gpus.list = *std::move(candidates);
+  return gpus;
 }
 
-bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error) {
+}  // namespace
+
+Result<WorkerProgram> find_worker(const Config& config, const fs::path& own_folder) {
+  WorkerProgram program;
+  program.path = config.broker.worker.empty() ? (own_folder / "ivgpu-worker").string() : config.broker.worker;
+  if (access(program.path.c_str(), X_OK) != 0)
+    return Error{fmt::format("[broker] worker: {}: {}", program.path, std::strerror(errno))};
+  auto mps_control = find_mps_control(config.gpu);
+  if (!mps_control) return mps_control.error();
+  auto library = find_gpu_library(config.gpu.library, own_folder);
+  if (!library) return library.error();
+  program.mps_control = *std::move(mps_control);
+  program.mps_supervisor = own_folder / "ivgpu-mps";
+  program.gputime = own_folder / "ivgpu-gputime";
+  program.library = *std::move(library);
+  program.environment = worker_environment();
+  program.priority = getpriority(PRIO_PROCESS, 0);
+  return program;
+}
+
+Result<std::vector<VmGpus>> find_gpus(const Config& config) {
+  std::vector<VmGpus> all;
   const std::vector<Gpu> host =
       config.gpu.library == "sim" ? simulated_gpus(std::getenv("IVGPU_SIM_DEVICES")) : gpus_of_machine();
   for (const VmOptions& vm : config.vms) {
-    VmGpus& gpus = all.emplace_back();
-    if (vm.placement == fixed_placement ? choose_gpus(vm.gpus, host, gpus, error)
-                                        : find_candidates(vm.gpus, host, gpus.list, error))
-      continue;
-    error = fmt::format("[vm.{}] gpus: {}", vm.name, error);
-    return false;
+    auto gpus = vm.placement == fixed_placement ? choose_gpus(vm.gpus, host) : all_candidates(vm.gpus, host);
+    if (!gpus) return Error{fmt::format("[vm.{}] gpus: {}", vm.name, gpus.error().message)};
+    all.push_back(*std::move(gpus));
   }
-  return true;
+  return all;
 }
 
 }  // namespace host::broker

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/base/process/fd_store.h"
+#include "host/base/result.h"
 #include "host/broker/alloc/gpu_accounts.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
@@ -37,12 +38,11 @@ struct WorkerProgram {
 };
 
 // Fills all but `accounts`, `groups`, `scheduler`, `facts`, `store`, `life_fd`, `outlive_ms`, `mps` and `gpus`.
-// `own_folder`: the folder of ivgpud. False on failure, and `error` is one sentence.
-bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
-                 std::string& error);
+// `own_folder`: the folder of ivgpud. The error is one sentence.
+Result<WorkerProgram> find_worker(const Config& config, const std::filesystem::path& own_folder);
 
 // The GPUs of each VM, in the order of `config.vms`. A VM whose `placement` chooses gets all candidates (place_gpus()
-// in host/broker/alloc/placement.h picks one). False if a VM names a missing GPU; `error` names it.
-bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
+// in host/broker/alloc/placement.h picks one). An error if a VM names a missing GPU; it names both.
+Result<std::vector<VmGpus>> find_gpus(const Config& config);
 
 }  // namespace host::broker

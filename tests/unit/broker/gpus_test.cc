@@ -50,17 +50,11 @@ class Machine {
   Folder folder;
 };
 
-VmGpus chosen(const Texts& wanted, const std::vector<Gpu>& host) {
-  VmGpus gpus;
-  std::string error;
-  EXPECT_TRUE(choose_gpus(wanted, host, gpus, error)) << error;
-  return gpus;
-}
+VmGpus chosen(const Texts& wanted, const std::vector<Gpu>& host) { return choose_gpus(wanted, host).value(); }
 
 std::string error_of(const Texts& wanted, const std::vector<Gpu>& host) {
-  VmGpus gpus;
-  std::string error;
-  EXPECT_FALSE(choose_gpus(wanted, host, gpus, error));
+  const std::string error = ::error_of(choose_gpus(wanted, host));
+  EXPECT_NE(error, "");
   EXPECT_EQ(error.find('\n'), std::string::npos) << "one sentence: " << error;
   return error;
 }
@@ -253,7 +247,8 @@ TEST(GpusKey, TakesNothingElse) {
                                                           {"{ a = 1 }", "a table"},
                                                           {"[\"a\\u0000b\"]", nullptr}};
   for (const auto& [value, shown] : mistakes) {
-    const std::string error = error_of(host::broker::parse_config(std::string("[vm.a]\ngpus = ") + value, "f.toml", 8));
+    const std::string error =
+        ::error_of(host::broker::parse_config(std::string("[vm.a]\ngpus = ") + value, "f.toml", 8));
     EXPECT_NE(error.find("gpus takes \"all\", or an array of GPUs, each by its index, its UUID (or how that begins) or "
                          "its PCI address"),
               std::string::npos)
@@ -298,32 +293,27 @@ TEST(WorkerOptions, ADeviceIsOneOfNvidias) {
 TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   const Gpu gpu{0, "GPU-of-test-" + std::to_string(getpid()), "0000:19:00.0", "/dev/nvidia2", false};
   GpuHolds others;
-  AnsweringChild<bool> other([&] {
-    std::string error;
-    return others.take({gpu}, error);
-  });
+  AnsweringChild<bool> other([&] { return static_cast<bool>(others.take({gpu})); });
   ASSERT_EQ(other.answer, true);
   GpuHolds holds;
-  std::string error;
-  EXPECT_FALSE(holds.take({gpu}, error));
-  EXPECT_EQ(error,
+  EXPECT_EQ(::error_of(holds.take({gpu})),
             "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other.pid) +
                 " gives it out by leases, quotas or MPS already, and two brokers would not know of each other: end "
                 "that one, name other GPUs by the key gpus, or, without quotas, set policy = \"time-slice\" in [gpu]");
   other.end();
-  EXPECT_TRUE(holds.take({gpu}, error)) << error;
-  EXPECT_TRUE(holds.take({gpu, gpu}, error)) << "what is held already: " << error;
+  EXPECT_EQ(::error_of(holds.take({gpu})), "");
+  EXPECT_EQ(::error_of(holds.take({gpu, gpu})), "") << "what is held already";
   GpuHolds second;
-  EXPECT_FALSE(second.take({gpu}, error));
+  EXPECT_FALSE(second.take({gpu}));
   host::broker::Config config;
   config.gpu.policy = "time-slice";
   config.vms.resize(1);
   const std::vector<VmGpus> gpus = {{true, {gpu}, {}}};
-  EXPECT_TRUE(second.take_for(config, gpus, error)) << "the driver slices, whoever it is: " << error;
+  EXPECT_EQ(::error_of(second.take_for(config, gpus)), "") << "the driver slices, whoever it is";
   config.vms[0].gpu_memory = 1 << 30;
-  EXPECT_FALSE(second.take_for(config, gpus, error));
+  EXPECT_FALSE(second.take_for(config, gpus));
   config.vms[0].gpu_memory = 0, config.gpu.policy = "shared";
-  EXPECT_FALSE(second.take_for(config, gpus, error));
+  EXPECT_FALSE(second.take_for(config, gpus));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "host/broker/worker/cgroup.h"
 #include "host/broker/worker/telemetry.h"
 #include "host/broker/worker/worker_process.h"
+#include "tests/error_of.h"
 #include "tests/unit/broker/harness.h"
 
 namespace {
@@ -409,24 +410,24 @@ TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {
   for (const char* folder : {"bin", "simgpu", "lib/ivgpu/simgpu"}) {
     std::filesystem::create_directories(root / folder);
   }
-  std::string error;
-  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), "");
-  EXPECT_EQ(error, "[gpu] library = \"sim\": the simulated GPU is neither " + (root / "simgpu/libcuda.so.1") + " nor " +
-                       (root / "lib/ivgpu/simgpu/libcuda.so.1"));
+  EXPECT_EQ(error_of(find_gpu_library("sim", root / "bin")), "[gpu] library = \"sim\": the simulated GPU is neither " +
+                                                                 (root / "simgpu/libcuda.so.1") + " nor " +
+                                                                 (root / "lib/ivgpu/simgpu/libcuda.so.1"));
   root.write("lib/ivgpu/simgpu/libcuda.so.1", "");
-  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "lib/ivgpu/simgpu/libcuda.so.1");
+  EXPECT_EQ(find_gpu_library("sim", root / "bin").value(), root / "lib/ivgpu/simgpu/libcuda.so.1");
   root.write("simgpu/libcuda.so.1", "");
-  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "simgpu/libcuda.so.1");
+  EXPECT_EQ(find_gpu_library("sim", root / "bin").value(), root / "simgpu/libcuda.so.1");
 }
 
 TEST(GpuLibrary, AutoIsTheSystemsAndNeverTheSimulatedOne) {
   broker_test::Folder root;
   std::filesystem::create_directories(root / "simgpu");
   root.write("simgpu/libcuda.so.1", "");
-  std::string error;
-  const std::string found = find_gpu_library("auto", root / "bin", error);
-  EXPECT_EQ(found.find(root.path()), std::string::npos);
-  EXPECT_EQ(found.empty(), error.find("this machine has no libcuda.so.1") != std::string::npos) << found << error;
+  const auto found = find_gpu_library("auto", root / "bin");
+  if (found)
+    EXPECT_EQ(found->find(root.path()), std::string::npos);
+  else
+    EXPECT_NE(found.error().message.find("this machine has no libcuda.so.1"), std::string::npos);
 }
 
 TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {

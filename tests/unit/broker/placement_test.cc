@@ -4,6 +4,7 @@
 
 #include "host/broker/worker/worker_program.h"
 #include "host/simgpu/image/device_names.h"
+#include "tests/error_of.h"
 #include "tests/unit/broker/harness.h"
 
 namespace {
@@ -42,9 +43,11 @@ Settled settle(const Config& config, const char* devices, const Accounts& known,
                const std::map<std::string, VmGpus>& kept = {}) {
   Settled settled;
   setenv("IVGPU_SIM_DEVICES", devices, 1);
-  if (host::broker::find_gpus(config, settled.gpus, settled.error))
-    host::broker::place_gpus(config, known, kept, settled.gpus, settled.error);
+  auto gpus = host::broker::find_gpus(config);
+  if (gpus) gpus = host::broker::place_gpus(config, known, kept, *std::move(gpus));
   unsetenv("IVGPU_SIM_DEVICES");
+  settled.error = error_of(gpus);
+  if (gpus) settled.gpus = *std::move(gpus);
   EXPECT_EQ(settled.error.find('\n'), std::string::npos) << settled.error;
   return settled;
 }
@@ -159,10 +162,8 @@ TEST(Placement, MigDevicesAreCandidatesByUuid) {
   const std::string first = "MIG-00000000-0000-0000-0000-000000000001",
                     second = "MIG-00000000-0000-0000-0000-000000000002";
   std::vector<VmGpus> gpus(2);
-  std::string error;
-  for (VmGpus& of_vm : gpus)
-    ASSERT_TRUE(host::broker::find_candidates({first, second}, host, of_vm.list, error)) << error;
-  ASSERT_TRUE(host::broker::place_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus, error)) << error;
+  for (VmGpus& of_vm : gpus) of_vm.list = host::broker::find_candidates({first, second}, host).value();
+  gpus = host::broker::place_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus).value();
   EXPECT_EQ(gpus[0].list.front().uuid, first);
   EXPECT_EQ(gpus[1].list.front().uuid, second);
   EXPECT_EQ(gpus[1].list.size(), 1U);
@@ -172,24 +173,21 @@ TEST(Placement, MigDevicesAreCandidatesByUuid) {
 TEST(Placement, ItsWorkersOpenTheFilesOfTheOneGpu) {
   const std::vector<Gpu> host = {real_gpu(0, "GPU-1"), real_gpu(1, "GPU-2")};
   std::vector<VmGpus> gpus(2);
-  std::string error;
-  for (VmGpus& of_vm : gpus) ASSERT_TRUE(host::broker::find_candidates({}, host, of_vm.list, error)) << error;
-  ASSERT_TRUE(host::broker::place_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus, error)) << error;
+  for (VmGpus& of_vm : gpus) of_vm.list = host::broker::find_candidates({}, host).value();
+  gpus = host::broker::place_gpus(parsed(vm("a", spread) + vm("b", spread)), {}, {}, gpus).value();
   EXPECT_EQ(gpus[1].devices, Texts({"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia1"}));
 }
 
 TEST(Placement, AGpuThatCannotBeGivenIsNoCandidate) {
-  std::vector<Gpu> host = {real_gpu(0, ""), real_gpu(1, "GPU-2")}, candidates;
-  std::string error;
-  ASSERT_TRUE(host::broker::find_candidates({}, host, candidates, error));
+  std::vector<Gpu> host = {real_gpu(0, ""), real_gpu(1, "GPU-2")};
+  const std::vector<Gpu> candidates = host::broker::find_candidates({}, host).value();
   ASSERT_EQ(candidates.size(), 1U);
   EXPECT_EQ(candidates.front().uuid, "GPU-2");
   host[1].node_missing = true;
-  candidates.clear();
-  EXPECT_FALSE(host::broker::find_candidates({}, host, candidates, error));
-  EXPECT_EQ(error, "GPU 1 (GPU-2, 0000:11:00.0) has no /dev/nvidia1: run nvidia-modprobe -c 1");
-  EXPECT_FALSE(host::broker::find_candidates({}, {}, candidates, error));
-  EXPECT_TRUE(error.starts_with("this host has no GPU")) << error;
+  EXPECT_EQ(error_of(host::broker::find_candidates({}, host)),
+            "GPU 1 (GPU-2, 0000:11:00.0) has no /dev/nvidia1: run nvidia-modprobe -c 1");
+  const std::string none = error_of(host::broker::find_candidates({}, {}));
+  EXPECT_TRUE(none.starts_with("this host has no GPU")) << none;
 }
 
 // ---- a broker --------------------------------------------------------------------------------------------------------
