@@ -117,11 +117,12 @@ class Look {
   }
 
   void look_at(const VmOptions& vm) {
-    std::string error;
-    if (!region_fits_machine(vm, error)) wrong(error);
+    if (const auto fits = region_fits_machine(vm); !fits) wrong(fits.error().message);
     if (opened_by_path(vm)) {
-      if (!vm.plain_file.empty() && !may_make_plain_file(vm.plain_file, access_of(vm), error))
-        wrong(fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, error));
+      if (!vm.plain_file.empty())
+        if (const auto may = may_make_plain_file(vm.plain_file, access_of(vm)); !may)
+          wrong(fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file,
+                            may.error().message));
       if (vm.transport == "plain") return;
       if (std::string missing; vm.vsock_port != 0 && !(missing = vsock_missing()).empty())
         wrong(fmt::format("VM {}: vsock_port = {}: {}", vm.name, vm.vsock_port, missing));
@@ -144,7 +145,7 @@ class Look {
   }
 
   void room() {
-    if (std::string error; !plain_files_fit(config_.vms, error)) wrong(error);
+    if (const auto fit = plain_files_fit(config_.vms); !fit) wrong(fit.error().message);
     std::map<std::uint64_t, std::uint64_t> needed;  // by page size
     for (const VmOptions& vm : config_.vms)
       if (const std::uint64_t page = huge_page_of(vm); page != 0) needed[page] += (memory_bytes(vm) + page - 1) / page;

@@ -97,11 +97,10 @@ PageScrubber::Step PageScrubber::step(std::size_t bytes) {
   if (range_ == ranges_.size()) return Step::Done;
   const Region::Range& whole = ranges_[range_];
   const Region::Range part{whole.from + scrubbed_, std::min(bytes, whole.bytes - scrubbed_)};
-  std::string error;
-  if (!region_.memory().scrub(part, error)) {
+  if (const auto scrubbed = region_.memory().scrub(part); !scrubbed) {
     if (const auto more = queue_.failures_.admit()) {
-      spdlog::error("{} cannot be scrubbed: {}{}{}", label_, error, done_ ? "; the next try is in a second" : "",
-                    *more);
+      spdlog::error("{} cannot be scrubbed: {}{}{}", label_, scrubbed.error().message,
+                    done_ ? "; the next try is in a second" : "", *more);
     }
     return Step::Failed;
   }

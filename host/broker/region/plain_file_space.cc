@@ -34,7 +34,7 @@ std::uint64_t bytes_of_leftover(const std::string& path) {
 
 }  // namespace
 
-bool plain_files_fit(const std::vector<VmOptions>& vms, std::string& error) {
+Result<void> plain_files_fit(const std::vector<VmOptions>& vms) {
   std::map<dev_t, Space> spaces;
   for (const VmOptions& vm : vms) {
     if (vm.plain_file.empty()) continue;
@@ -51,13 +51,12 @@ bool plain_files_fit(const std::vector<VmOptions>& vms, std::string& error) {
   }
   for (const auto& [device, space] : spaces) {
     if (space.needed <= space.left) continue;
-    error = fmt::format(
+    return Error{fmt::format(
         "the plain_file of {} needs {} MiB in all, and the file system of {} has {} MiB left; give it more (mount -o "
         "remount,size=...) or the VMs a smaller region_size",
-        space.vms, space.needed >> 20, space.folder, space.left >> 20);
-    return false;
+        space.vms, space.needed >> 20, space.folder, space.left >> 20)};
   }
-  return true;
+  return {};
 }
 
 }  // namespace host::broker

@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 
 namespace host::broker {
 
-// False if some files do not fit, and `error` is one sentence. A file system that cannot be queried is no error here:
-// making the file will fail.
-bool plain_files_fit(const std::vector<VmOptions>& vms, std::string& error);
+// An error, one sentence, if some files do not fit. A file system that cannot be queried is no error here: making the
+// file will fail.
+Result<void> plain_files_fit(const std::vector<VmOptions>& vms);
 
 }  // namespace host::broker

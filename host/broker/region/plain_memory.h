@@ -12,28 +12,33 @@
 
 #include "host/base/fd.h"
 #include "host/base/owner.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
+struct PlainFile {
+  Fd fd;
+  bool is_huge = false;  // it has huge pages
+};
+
 // Makes a new file of `bytes`, locked while it is open; it replaces a dead broker's file. The broker stays its owner
-// even if `access.owner` differs, which distinguishes it from a file that QEMU made. `huge` is set if it has huge
-// pages. Empty on failure, and `error` is the reason without the file's name.
-Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess& access, bool& huge,
-                   std::string& error);
+// even if `access.owner` differs, which distinguishes it from a file that QEMU made. The error is the reason without
+// the file's name.
+Result<PlainFile> make_plain_file(const std::string& path, std::size_t bytes, const FileAccess& access);
 
-// True if make_plain_file() would probably succeed; `error` as there. A file that an ivgpud serves now counts as
+// An error, as there, unless make_plain_file() would probably succeed. A file that an ivgpud serves now counts as
 // removable.
-bool may_make_plain_file(const std::string& path, const FileAccess& access, std::string& error);
+Result<void> may_make_plain_file(const std::string& path, const FileAccess& access);
 
-// True if `memory` is the file at `path`. `huge` as in make_plain_file().
+// True if `memory` is the file at `path`; `huge` is then set to whether the file has huge pages.
 bool is_plain_file(const Fd& memory, const std::string& path, bool& huge);
 
 // The path by which QEMU opens a memfd: a link into the process that has it, which each broker makes anew. Between two
 // brokers it dangles, so QEMU finds no memory and cannot create a file of its own there.
 class MemoryLink {
  public:
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<MemoryLink> make(const std::string& path, int memory, std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<MemoryLink>> make(const std::string& path, int memory);
   ~MemoryLink();
   MemoryLink(const MemoryLink&) = delete;
   MemoryLink& operator=(const MemoryLink&) = delete;

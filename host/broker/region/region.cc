@@ -20,10 +20,10 @@ std::uint64_t random_number() {
   return number;
 }
 
-std::string cannot_be_made(const VmOptions& vm, const std::string& why) {
+Error cannot_be_made(const VmOptions& vm, const Error& why) {
   if (!vm.plain_file.empty())
-    return fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, why);
-  return fmt::format("VM {}: a region of {} MiB cannot be made: {}", vm.name, memory_bytes(vm) >> 20, why);
+    return {fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, why.message)};
+  return {fmt::format("VM {}: a region of {} MiB cannot be made: {}", vm.name, memory_bytes(vm) >> 20, why.message)};
 }
 
 }  // namespace
@@ -32,37 +32,33 @@ std::size_t memory_of_machine() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-bool region_fits_machine(const VmOptions& vm, std::string& error) {
+Result<void> region_fits_machine(const VmOptions& vm) {
   const auto bytes = static_cast<std::size_t>(vm.region_size), memory = memory_of_machine();
-  if (bytes <= memory) return true;
-  error = fmt::format("VM {}: a region of {} MiB cannot be made: this machine has {} MiB of memory", vm.name,
-                      bytes >> 20, memory >> 20);
-  return false;
+  if (bytes <= memory) return {};
+  return Error{fmt::format("VM {}: a region of {} MiB cannot be made: this machine has {} MiB of memory", vm.name,
+                           bytes >> 20, memory >> 20)};
 }
 
-std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& access, std::string& error) {
-  if (!region_fits_machine(vm, error)) return nullptr;
-  std::string why;
-  auto memory = RegionMemory::create(vm, access, why);
-  if (!memory) return error = cannot_be_made(vm, why), nullptr;
-  std::unique_ptr<Region> region = over(std::move(*memory), vm, random_number(), why);
+Result<std::unique_ptr<Region>> Region::create(const VmOptions& vm, const FileAccess& access) {
+  if (const auto fits = region_fits_machine(vm); !fits) return fits.error();
+  auto memory = RegionMemory::create(vm, access);
+  if (!memory) return cannot_be_made(vm, memory.error());
+  auto region = over(*std::move(memory), vm, random_number());
   if (region) return region;
   if (!vm.plain_file.empty()) unlink(vm.plain_file.c_str());
-  error = cannot_be_made(vm, why);
-  return nullptr;
+  return cannot_be_made(vm, region.error());
 }
 
-std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error) {
-  auto memory = RegionMemory::adopt(vm, std::move(memfd), error);
-  if (!memory) return nullptr;
-  return over(std::move(*memory), vm, generation, error);  // its VM may have ended, and spoilt the label
+Result<std::unique_ptr<Region>> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation) {
+  auto memory = RegionMemory::adopt(vm, std::move(memfd));
+  if (!memory) return memory.error();
+  return over(*std::move(memory), vm, generation);  // its VM may have ended, and spoilt the label
 }
 
-std::unique_ptr<Region> Region::over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation,
-                                     std::string& why) {
-  if (!memory.take_pages(vm, why)) return nullptr;
+Result<std::unique_ptr<Region>> Region::over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation) {
+  if (const auto taken = memory.take_pages(vm); !taken) return taken.error();
   auto header_area = memory.map({0, region_start(vm) + ring::first_slot_offset});
-  if (!header_area) return why = RegionMemory::failed_at("mapping it"), nullptr;
+  if (!header_area) return Error{RegionMemory::failed_at("mapping it")};
   std::unique_ptr<Region> region(new Region(std::move(memory), std::move(header_area), vm, generation));
   region->label();
   region->restore_header();

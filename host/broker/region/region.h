@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/base/fd.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/region/gpu_answers.h"
 #include "host/broker/region/guarded_memory.h"
@@ -21,19 +22,18 @@ namespace host::broker {
 
 std::size_t memory_of_machine();  // bytes
 
-// False if the region exceeds the machine's memory, and `error` is one sentence. The kernel would allow the memfd, and
-// later kill the process that fills it, and others.
-bool region_fits_machine(const VmOptions& vm, std::string& error);
+// An error, one sentence, if the region exceeds the machine's memory. The kernel would allow the memfd, and later kill
+// the process that fills it, and others.
+Result<void> region_fits_machine(const VmOptions& vm);
 
 class Region {
  public:
   using Range = RegionMemory::Range;
 
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
-  // Takes over the memory that an earlier broker made for this VM with this `generation`. Null on failure, and `error`
-  // is half a sentence.
-  static std::unique_ptr<Region> adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<Region>> create(const VmOptions& vm, const FileAccess& access);
+  // Takes over the memory that an earlier broker made for this VM with this `generation`. The error is half a sentence.
+  static Result<std::unique_ptr<Region>> adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation);
   ~Region();  // removes its file
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
@@ -79,9 +79,8 @@ class Region {
  private:
   Region(RegionMemory memory, std::unique_ptr<GuardedMemory> header_area, const VmOptions& vm,
          std::uint64_t generation);
-  // Null on failure, and `why` is half a sentence.
-  static std::unique_ptr<Region> over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation,
-                                      std::string& why);
+  // The error is half a sentence.
+  static Result<std::unique_ptr<Region>> over(RegionMemory memory, const VmOptions& vm, std::uint64_t generation);
 
   const RegionMemory memory_;
   const std::unique_ptr<GuardedMemory> header_area_;  // maps the memory up to the first slot

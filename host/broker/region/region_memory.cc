@@ -47,15 +47,14 @@ bool is_sealed(const Fd& memfd) {
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
-// Empty on failure, and `why` is half a sentence.
-Fd make_memory(const VmOptions& vm, const FileAccess& access, bool& huge, std::string& why) {
-  if (!vm.plain_file.empty()) return make_plain_file(vm.plain_file, memory_bytes(vm), access, huge, why);
+// The error is half a sentence.
+Result<Fd> make_whole_memfd(const VmOptions& vm) {
   Fd memfd = make_memfd(vm);
-  if (!memfd) return why = RegionMemory::failed_at("memfd_create"), Fd();
-  if (!size_and_seal(memfd.get(), memory_bytes(vm))) return why = RegionMemory::failed_at("sizing and sealing"), Fd();
+  if (!memfd) return Error{RegionMemory::failed_at("memfd_create")};
+  if (!size_and_seal(memfd.get(), memory_bytes(vm))) return Error{RegionMemory::failed_at("sizing and sealing")};
   if (!opened_by_path(vm)) return memfd;
   Fd opened = reopened(memfd);
-  if (!opened) why = RegionMemory::failed_at("opening it again");
+  if (!opened) return Error{RegionMemory::failed_at("opening it again")};
   return opened;
 }
 
@@ -64,40 +63,43 @@ Fd make_memory(const VmOptions& vm, const FileAccess& access, bool& huge, std::s
 RegionMemory::RegionMemory(Fd fd, const VmOptions& vm, bool huge)
     : fd_(std::move(fd)), plain_file_(vm.plain_file), bytes_(memory_bytes(vm)), huge_(huge) {}
 
-std::optional<RegionMemory> RegionMemory::create(const VmOptions& vm, const FileAccess& access, std::string& why) {
-  bool huge = vm.huge_pages;
-  Fd fd = make_memory(vm, access, huge, why);
-  if (!fd) return std::nullopt;
-  return RegionMemory(std::move(fd), vm, huge);
+Result<RegionMemory> RegionMemory::create(const VmOptions& vm, const FileAccess& access) {
+  if (vm.plain_file.empty()) {
+    auto memfd = make_whole_memfd(vm);
+    if (!memfd) return memfd.error();
+    return RegionMemory(*std::move(memfd), vm, vm.huge_pages);
+  }
+  auto file = make_plain_file(vm.plain_file, memory_bytes(vm), access);
+  if (!file) return file.error();
+  return RegionMemory(std::move(file->fd), vm, file->is_huge);
 }
 
-std::optional<RegionMemory> RegionMemory::adopt(const VmOptions& vm, Fd fd, std::string& why) {
+Result<RegionMemory> RegionMemory::adopt(const VmOptions& vm, Fd fd) {
   bool huge = vm.huge_pages;
-  if (!has_size(fd, memory_bytes(vm))) return why = "its region is of another size", std::nullopt;
+  if (!has_size(fd, memory_bytes(vm))) return Error{"its region is of another size"};
   if (vm.plain_file.empty() ? !is_sealed(fd) : !is_plain_file(fd, vm.plain_file, huge))
-    return why = vm.plain_file.empty() ? "its region is not sealed" : "its plain_file is another by now", std::nullopt;
+    return Error{vm.plain_file.empty() ? "its region is not sealed" : "its plain_file is another by now"};
   return RegionMemory(std::move(fd), vm, huge);
 }
 
 // Allocates huge pages now, because a guest that later found the pool empty would be killed by SIGBUS. Of small pages
 // it allocates those that the broker itself writes, because a full file system would not provide them later.
-bool RegionMemory::take_pages(const VmOptions& vm, std::string& why) const {
+Result<void> RegionMemory::take_pages(const VmOptions& vm) const {
   const auto take = [&](std::size_t from, std::size_t bytes) {
     return fallocate(fd_.get(), 0, static_cast<off_t>(from), static_cast<off_t>(bytes)) == 0;
   };
   if (huge_) {
-    if (take(0, memory_bytes(vm))) return true;
-    why = RegionMemory::failed_at("taking its pages") +
-          "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)";
-    return false;
+    if (take(0, memory_bytes(vm))) return {};
+    return Error{RegionMemory::failed_at("taking its pages") +
+                 "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)"};
   }
   const std::size_t start = region_start(vm);
-  if ((start == 0 || take(dax_label_offset, sizeof(DaxLabel))) && take(start, ring::header_area_bytes)) return true;
+  if ((start == 0 || take(dax_label_offset, sizeof(DaxLabel))) && take(start, ring::header_area_bytes)) return {};
   const bool is_file = !vm.plain_file.empty();
-  why = fmt::format("{} has no room for the region's first {} KiB: {}; {}",
-                    is_file ? "its file system" : "this machine", ring::header_area_bytes >> 10, std::strerror(errno),
-                    is_file ? "free some there, or give it more (mount -o remount,size=...)" : "free some memory");
-  return false;
+  return Error{
+      fmt::format("{} has no room for the region's first {} KiB: {}; {}", is_file ? "its file system" : "this machine",
+                  ring::header_area_bytes >> 10, std::strerror(errno),
+                  is_file ? "free some there, or give it more (mount -o remount,size=...)" : "free some memory")};
 }
 
 bool RegionMemory::is_truncated() const {
@@ -121,24 +123,23 @@ void RegionMemory::remove_file() const {
   if (!plain_file_.empty() && is_plain_file(fd_, plain_file_, huge)) unlink(plain_file_.c_str());
 }
 
-bool RegionMemory::scrub(const Range& range, std::string& error) const {
-  if (huge_) return fill_with_zeros(range, error);
+Result<void> RegionMemory::scrub(const Range& range) const {
+  if (huge_) return fill_with_zeros(range);
   const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
-  if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0) return true;
-  error = std::strerror(errno);
-  return false;
+  if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) != 0)
+    return Error{std::strerror(errno)};
+  return {};
 }
 
-bool RegionMemory::fill_with_zeros(const Range& range, std::string& error) const {
+Result<void> RegionMemory::fill_with_zeros(const Range& range) const {
   const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
   // Allocates pages that another process has freed, or fails, before any access.
   const bool are_there = fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, start, size) == 0;
   const auto pages = are_there ? map(range) : nullptr;
-  if (!pages) return error = std::strerror(errno), false;
+  if (!pages) return Error{std::strerror(errno)};
   std::memset(pages->base(), 0, range.bytes);
-  if (!pages->is_lost()) return true;
-  error = "its huge pages are gone";
-  return false;
+  if (pages->is_lost()) return Error{"its huge pages are gone"};
+  return {};
 }
 
 }  // namespace host::broker

@@ -8,11 +8,11 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "host/base/fd.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/region/guarded_memory.h"
 #include "host/broker/region/plain_memory.h"
@@ -25,12 +25,12 @@ class RegionMemory {
     std::size_t from, bytes;  // offset in the memory
   };
 
-  // Empty on failure, and `why` is half a sentence; the same holds for the next functions.
-  static std::optional<RegionMemory> create(const VmOptions& vm, const FileAccess& access, std::string& why);
+  // The error is half a sentence, as with the next functions.
+  static Result<RegionMemory> create(const VmOptions& vm, const FileAccess& access);
   // Takes over the memory that an earlier broker made for this VM.
-  static std::optional<RegionMemory> adopt(const VmOptions& vm, Fd fd, std::string& why);
+  static Result<RegionMemory> adopt(const VmOptions& vm, Fd fd);
   // Allocates the pages that must not be missing later.
-  bool take_pages(const VmOptions& vm, std::string& why) const;
+  Result<void> take_pages(const VmOptions& vm) const;
 
   // The half sentence for errno.
   static std::string failed_at(const char* what);
@@ -45,9 +45,8 @@ class RegionMemory {
   // True if pages of the range are allocated. Reads no byte. False for huge pages, which always are.
   bool has_data(const Range& range) const;
   // Scrubs a range: small pages return to the machine and read as zeros. Huge pages are filled with zeros, because
-  // another process could take them if they were freed. On failure `error` is the reason. 5 MiB take about a
-  // millisecond; use page_scrubber.h for more.
-  bool scrub(const Range& range, std::string& error) const;
+  // another process could take them if they were freed. 5 MiB take about a millisecond; use page_scrubber.h for more.
+  Result<void> scrub(const Range& range) const;
   // All memory, to free when the region is out of use. Empty for huge pages: a VM that still has its device would die
   // of a page that the pool cannot provide again.
   std::vector<Range> everything() const;
@@ -57,7 +56,7 @@ class RegionMemory {
 
  private:
   RegionMemory(Fd fd, const VmOptions& vm, bool huge);
-  bool fill_with_zeros(const Range& range, std::string& error) const;
+  Result<void> fill_with_zeros(const Range& range) const;
 
   Fd fd_;
   std::string plain_file_;  // "": a memfd

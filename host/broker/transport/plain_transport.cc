@@ -115,9 +115,10 @@ class PlainTransport final : public Transport {
     memory_ = options.plain_file;
     if (!memory_.empty()) return true;
     memory_ = memory_path(broker.runtime_dir, options.name);
-    link_ = MemoryLink::make(memory_, region_.memfd(), error);
-    if (!link_) error = fmt::format("VM {}: {}", options.name, error);
-    return link_ != nullptr;
+    auto link = MemoryLink::make(memory_, region_.memfd());
+    if (!link) return error = fmt::format("VM {}: {}", options.name, link.error().message), false;
+    link_ = *std::move(link);
+    return true;
   }
 
   bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {

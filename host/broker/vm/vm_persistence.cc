@@ -45,8 +45,10 @@ std::unique_ptr<Region> VmPersistence::make_region(std::string& error) {
   store_.forget_all();
   if (store_ && !context_.options.plain_file.empty())
     store_.all()->notify_now();  // until then the earlier region's file is locked
-  auto region = Region::create(context_.options, access_of(context_.options), error);
-  if (!region || !store_) return region;
+  auto made = Region::create(context_.options, access_of(context_.options));
+  if (!made) return error = made.error().message, nullptr;
+  std::unique_ptr<Region> region = *std::move(made);
+  if (!store_) return region;
   record_ = VmRecord::create(context_.options.name, mark(), static_cast<std::uint32_t>(context_.options.slots),
                              region->generation(), error);
   if (!record_) return nullptr;
@@ -63,12 +65,13 @@ std::unique_ptr<Region> VmPersistence::adopt_region() {
   const std::vector<std::string> doorbells = kept_doorbells(context_.options);
   const bool complete = std::ranges::all_of(doorbells, [this](const auto& name) { return store_.has(name); });
   if (record && !complete) why = "not all of its doorbells were kept (FileDescriptorStoreMax)";
-  std::unique_ptr<Region> region;
-  if (record && complete)
-    region = Region::adopt(context_.options, store_.take("region"), record->saved().generation, why);
-  if (region) {
-    record_ = std::move(record);
-    return region;
+  if (record && complete) {
+    auto region = Region::adopt(context_.options, store_.take("region"), record->saved().generation);
+    if (region) {
+      record_ = std::move(record);
+      return *std::move(region);
+    }
+    why = region.error().message;
   }
   spdlog::warn("{}: its sessions of before the restart end, and the VM has to be started again: {}",
                context_.options.name, why);

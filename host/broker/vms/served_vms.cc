@@ -54,10 +54,9 @@ bool ServedVms::add(const VmOptions& options, const VmGpus& gpus, const BrokerOp
   // A VM that still runs may have the user that the reloaded file gives to another VM.
   const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
   together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
-  const bool fits = plain_files_fit(together, error);
-  auto vm = fits ? Vm::create(loop_, together.back(), broker, services_.program_for(options, gpus), services_.traces(),
-                              services_.scrub_queue(), error)
-                 : nullptr;
+  if (const auto fit = plain_files_fit(together); !fit) return error = fit.error().message, false;
+  auto vm = Vm::create(loop_, together.back(), broker, services_.program_for(options, gpus), services_.traces(),
+                       services_.scrub_queue(), error);
   if (!vm) return false;
   report_gpus(options.name, gpus);
   vms_.push_back(std::move(vm));

@@ -161,18 +161,16 @@ TEST(Regions, TheyAreScrubbedToZeroAndAScrubbedPageIsGivenBack) {
   vm.name = "w";
   vm.region_size = 64 << 20;
   vm.slots = 2;
-  std::string error;
-  const auto region = Region::create(vm, {}, error);
-  ASSERT_TRUE(region) << error;
+  const std::unique_ptr<Region> region = Region::create(vm, {}).value();
   void* at = mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, region->memfd(), 0);
   ASSERT_NE(at, MAP_FAILED);
   auto* bytes = static_cast<unsigned char*>(at);
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   const std::size_t half = region->slot_bytes() / 2 / ring::page * ring::page;
-  ASSERT_TRUE(region->memory().scrub({region->slot_offset(0), half}, error)) << error;
+  ASSERT_EQ(error_of(region->memory().scrub({region->slot_offset(0), half})), "");
   EXPECT_EQ(bytes[region->slot_offset(0) + half - 1], 0);
   EXPECT_EQ(bytes[region->slot_offset(0) + half], 0xab);
-  ASSERT_TRUE(region->memory().scrub({region->slot_offset(0) + half, region->slot_bytes() - half}, error)) << error;
+  ASSERT_EQ(error_of(region->memory().scrub({region->slot_offset(0) + half, region->slot_bytes() - half})), "");
   const auto is = [](unsigned char value) { return [value](unsigned char b) { return b == value; }; };
   EXPECT_TRUE(std::all_of(bytes + region->slot_offset(0), bytes + region->slot_offset(1), is(0)));
   EXPECT_TRUE(
@@ -218,9 +216,7 @@ TEST(Regions, HugePagesAreScrubbedInPlace) {
   const HugePages pool;
   if (!pool.add(static_cast<int>(vm.region_size / static_cast<std::int64_t>(ring::huge_page))))
     GTEST_SKIP() << "this machine gives no huge pages";
-  std::string error;
-  const auto region = Region::create(vm, {}, error);
-  ASSERT_TRUE(region) << error;
+  const std::unique_ptr<Region> region = Region::create(vm, {}).value();
   ASSERT_TRUE(pool.take_back());
   void* at = mmap(nullptr, 32 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, region->memfd(), 0);
   ASSERT_NE(at, MAP_FAILED);
@@ -231,15 +227,13 @@ TEST(Regions, HugePagesAreScrubbedInPlace) {
   };
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   for (std::size_t done = 0; done < region->slot_bytes(); done += ring::huge_page)
-    ASSERT_TRUE(region->memory().scrub({region->slot_offset(0) + done, ring::huge_page}, error))
-        << error << " at " << done;
+    ASSERT_EQ(error_of(region->memory().scrub({region->slot_offset(0) + done, ring::huge_page})), "") << done;
   EXPECT_TRUE(slot_is(0, 0));
   EXPECT_TRUE(slot_is(1, 0xab));
   // Another holder of the memory frees a page.
   const auto page = static_cast<off_t>(region->slot_offset(1));
   ASSERT_EQ(fallocate(region->memfd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, ring::huge_page), 0);
-  EXPECT_FALSE(region->memory().scrub({region->slot_offset(1), ring::huge_page}, error));
-  EXPECT_EQ(error, "No space left on device");
+  EXPECT_EQ(error_of(region->memory().scrub({region->slot_offset(1), ring::huge_page})), "No space left on device");
   munmap(at, 32 << 20);
 }
 
@@ -253,8 +247,7 @@ TEST(Regions, AnEmptyPoolOfHugePagesIsReported) {
   vm.region_size = 64 << 20;
   vm.slots = 2;
   vm.huge_pages = true;
-  std::string error;
-  EXPECT_FALSE(Region::create(vm, {}, error));
+  const std::string error = error_of(Region::create(vm, {}));
   EXPECT_NE(error.find("huge_pages needs that much in /proc/sys/vm/nr_hugepages"), std::string::npos) << error;
 }
 
@@ -263,8 +256,7 @@ TEST(Regions, OneThatTheMachineCannotHoldIsReported) {
   vm.name = "big";
   vm.region_size = 1LL << 50;
   vm.slots = 2;
-  std::string error;
-  EXPECT_FALSE(Region::create(vm, {}, error));
+  const std::string error = error_of(Region::create(vm, {}));
   EXPECT_EQ(error.rfind("VM big: a region of 1073741824 MiB cannot be made: this machine has ", 0), 0U) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }
@@ -666,9 +658,7 @@ class Scrubs : public ::testing::Test {
       vm.name = "w";
       vm.region_size = 64 << 20;
       vm.slots = 3;
-      std::string error;
-      region = Region::create(vm, {}, error);
-      ASSERT_TRUE(region) << error;
+      region = Region::create(vm, {}).value();
     }
   }
   std::unique_ptr<PageScrubber> scrubber(int region, std::uint32_t slot) {

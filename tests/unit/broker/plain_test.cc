@@ -11,6 +11,7 @@
 #include "host/broker/region/plain_memory.h"
 #include "host/broker/region/region.h"
 #include "tests/child.h"
+#include "tests/error_of.h"
 #include "tests/unit/broker/opened_memory.h"
 
 namespace {
@@ -161,10 +162,7 @@ TEST(Plain, AFileThatIsShrunkToAPartEndsItsVmAlone) {
 // ---- the file itself -----------------------------------------------------------------------------------------------
 
 std::string refusal(const std::string& path, const host::broker::FileAccess& access = {}) {
-  bool huge = false;
-  std::string error;
-  EXPECT_FALSE(host::broker::make_plain_file(path, 1 << 20, access, huge, error));
-  return error;
+  return error_of(host::broker::make_plain_file(path, 1 << 20, access));
 }
 
 std::string in_the_way(const std::string& what, uid_t owner) {
@@ -240,34 +238,30 @@ host::broker::VmOptions of_size(const std::string& name, const std::string& file
 TEST(PlainFile, ThoseOfAllVmsMustFitTogether) {
   using host::broker::plain_files_fit;
   const std::int64_t half = std::int64_t{1} << 39;
-  std::string error;
-  EXPECT_FALSE(plain_files_fit(
-      {of_size("a", memory_file("a"), half), of_size("m", "", half), of_size("b", memory_file("b"), half)}, error));
+  const std::string error = error_of(plain_files_fit(
+      {of_size("a", memory_file("a"), half), of_size("m", "", half), of_size("b", memory_file("b"), half)}));
   EXPECT_EQ(error.rfind("the plain_file of a, b needs 1048576 MiB in all, and the file system of /dev/shm has ", 0), 0U)
       << error;
   EXPECT_NE(error.find(" MiB left; give it more (mount -o remount,size=...) or the VMs a smaller region_size"),
             std::string::npos);
-  error = "";
-  EXPECT_TRUE(plain_files_fit({of_size("m", "", half)}, error)) << "a memfd has no file system";
-  EXPECT_TRUE(plain_files_fit({of_size("a", "/no/such/folder/a", half)}, error)) << "told when it is made";
-  EXPECT_TRUE(plain_files_fit({of_size("a", "/proc/a", half)}, error)) << "told when it is made";
-  EXPECT_EQ(error, "");
+  EXPECT_EQ(error_of(plain_files_fit({of_size("m", "", half)})), "") << "a memfd has no file system";
+  EXPECT_EQ(error_of(plain_files_fit({of_size("a", "/no/such/folder/a", half)})), "") << "told when it is made";
+  EXPECT_EQ(error_of(plain_files_fit({of_size("a", "/proc/a", half)})), "") << "told when it is made";
 }
 
 TEST(PlainFile, WhatADeadBrokerLeftIsRoomAndWhatOthersHaveIsNot) {
   Folder folder;
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
   const std::int64_t size = 128 << 20;
-  std::string error;
-  const auto fits = [&](const char* name) {
-    return host::broker::plain_files_fit({of_size("a", folder / name, size)}, error);
+  const auto misfit = [&](const char* name) {
+    return error_of(host::broker::plain_files_fit({of_size("a", folder / name, size)}));
   };
-  EXPECT_TRUE(fits("mine")) << error;
+  EXPECT_EQ(misfit("mine"), "");
   const int fd = open((folder / "mine").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_EQ(fallocate(fd, 0, 0, size), 0);
   close(fd);
-  EXPECT_TRUE(fits("mine")) << error;
-  EXPECT_FALSE(fits("other"));
+  EXPECT_EQ(misfit("mine"), "");
+  EXPECT_NE(misfit("other"), "");
   umount2(folder.path().c_str(), MNT_DETACH);
 }
 
@@ -299,12 +293,11 @@ TEST(PlainFile, WithoutSpaceForTheHeaderAreaTheRegionIsNotMade) {
   close(filler);
   host::broker::VmOptions vm = of_size("t", folder / "t", 128 << 20);
   vm.transport = "plain";
-  std::string error;
-  EXPECT_EQ(host::broker::Region::create(vm, {}, error), nullptr);
-  EXPECT_EQ(error, "VM t: plain_file = \"" + (folder / "t") +
-                       "\" cannot be made: its file system has no room for the region's first " +
-                       std::to_string(ring::header_area_bytes >> 10) +
-                       " KiB: No space left on device; free some there, or give it more (mount -o remount,size=...)");
+  EXPECT_EQ(error_of(host::broker::Region::create(vm, {})),
+            "VM t: plain_file = \"" + (folder / "t") +
+                "\" cannot be made: its file system has no room for the region's first " +
+                std::to_string(ring::header_area_bytes >> 10) +
+                " KiB: No space left on device; free some there, or give it more (mount -o remount,size=...)");
   EXPECT_FALSE(std::filesystem::exists(folder / "t"));
   umount2(folder.path().c_str(), MNT_DETACH);
 }

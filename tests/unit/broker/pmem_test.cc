@@ -100,8 +100,7 @@ TEST(Pmem, AChannelHasTheBrokerLookWithoutItsTimer) {
   broker.runtime_dir = folder.path();
   std::string error;
   host::broker::EventLoop loop;
-  const auto region = host::broker::Region::create(options, {}, error);
-  ASSERT_TRUE(region) << error;
+  const std::unique_ptr<host::broker::Region> region = host::broker::Region::create(options, {}).value();
   int signalled = 0;
   const auto transport = host::broker::make_transport(loop, *region, options, broker, {},
                                                       {.signalled = [&] { ++signalled, loop.stop(); },
