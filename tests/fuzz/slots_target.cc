@@ -70,8 +70,8 @@ struct IvshmemServer::Client {};
 IvshmemServer::IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone)
     : loop_(loop), options_(std::move(options)), gone_(std::move(gone)), next_peer_(ring::first_guest_peer) {}
 IvshmemServer::~IvshmemServer() { stage->peer_gone = nullptr; }
-std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOptions options, PeerGone gone,
-                                                     std::string&) {
+host::Result<std::unique_ptr<IvshmemServer>> IvshmemServer::listen(EventLoop& loop, ServerOptions options,
+                                                                   PeerGone gone) {
   stage->peer_gone = gone;
   stage->host_peers = options.host_peers;
   stage->region =

@@ -152,10 +152,7 @@ class Script {
                           .store = {},
                           .guest_interrupts = {doorbell_.get()}};
     for (std::uint32_t k = 0; k < 5; ++k) options.host_peers.push_back({k, doorbell_.get()});
-    std::string error;
-    server_ = IvshmemServer::listen(
-        loop_, std::move(options), [this](std::uint32_t peer) { on_gone(peer); }, error);
-    require(server_ != nullptr, "%s", error.c_str());
+    server_ = IvshmemServer::listen(loop_, std::move(options), [this](std::uint32_t peer) { on_gone(peer); }).value();
   }
 
   void run() {

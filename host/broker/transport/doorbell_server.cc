@@ -36,23 +36,21 @@ DoorbellServer::DoorbellServer(EventLoop& loop, Options options, Events events)
                                        [this](Fd client) { admit_program(std::move(client)); });
 }
 
-std::unique_ptr<DoorbellServer> DoorbellServer::listen(EventLoop& loop, Options options, Events events,
-                                                       std::string& error) {
+Result<std::unique_ptr<DoorbellServer>> DoorbellServer::listen(EventLoop& loop, Options options, Events events) {
   std::unique_ptr<DoorbellServer> server(new DoorbellServer(loop, std::move(options), std::move(events)));
-  if (!server->interrupts_.make(server->options_.slots)) {
-    error = fmt::format("VM {}: an interrupt: {}", server->options_.vm, std::strerror(errno));
-    return nullptr;
-  }
-  if (!server->open_sockets(error)) return nullptr;
+  if (!server->interrupts_.make(server->options_.slots))
+    return Error{fmt::format("VM {}: an interrupt: {}", server->options_.vm, std::strerror(errno))};
+  if (const auto opened = server->open_sockets(); !opened) return opened.error();
   server->adopt_channels();
   return server;
 }
 
-bool DoorbellServer::open_sockets(std::string& error) {
+Result<void> DoorbellServer::open_sockets() {
   auto listener = Listener::open(loop_, options_.socket, [this](Fd client) { admit_port(std::move(client)); });
-  if (!listener) return error = listener.error().message, false;
+  if (!listener) return listener.error();
   listener_ = *std::move(listener);
-  return vsock_ == nullptr || vsock_->open(error);
+  if (vsock_ != nullptr) return vsock_->open();
+  return {};
 }
 
 void DoorbellServer::stop_admitting() {

@@ -26,6 +26,7 @@
 #include "host/base/log_limiter.h"
 #include "host/base/paced_watch.h"
 #include "host/base/process/listener.h"
+#include "host/base/result.h"
 #include "host/broker/transport/slot_interrupts.h"
 #include "host/broker/transport/vsock_port.h"
 
@@ -50,8 +51,8 @@ class DoorbellServer {
     std::function<void(std::uint32_t slot, ClientId client)>
         named;  // the channel that receives the slot's interrupts; 0: none
   };
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<DoorbellServer> listen(EventLoop& loop, Options options, Events events, std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<DoorbellServer>> listen(EventLoop& loop, Options options, Events events);
   ~DoorbellServer();
   DoorbellServer(const DoorbellServer&) = delete;
   DoorbellServer& operator=(const DoorbellServer&) = delete;
@@ -74,7 +75,7 @@ class DoorbellServer {
   };
 
   DoorbellServer(EventLoop& loop, Options options, Events events);
-  bool open_sockets(std::string& error);
+  Result<void> open_sockets();
   void adopt_channels();
   void adopt_port(const std::string& name, ClientId id);
   bool adopt_program(const std::string& name, ClientId id);

@@ -24,22 +24,22 @@ class DoorbellTransport final : public Transport {
       : loop_(loop), keep_(keep), events_(std::move(events)) {}
   ~DoorbellTransport() override { close(); }
 
-  bool open(const Region& region, const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+  Result<void> open(const Region& region, const VmOptions& options, const BrokerOptions& broker) {
     socket_ = socket_path(broker.runtime_dir, options.name);
     ServerOptions server;
     if (!make_doorbells(static_cast<std::uint32_t>(options.slots), server) ||
-        !make_interrupts(guest_vectors(options), server)) {
-      error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
-      return false;
-    }
+        !make_interrupts(guest_vectors(options), server))
+      return Error{fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno))};
     server.socket = {socket_, access_of(options), "socket", keep_.store.all(), pace_of_guests()};
     server.connections = static_cast<std::size_t>(options.connections);
     server.memfd = region.memfd();
     server.store = keep_.store;
     server.first_peer = keep_.first_peer;
-    server_ = IvshmemServer::listen(loop_, std::move(server), events_.peer_gone, error);
-    if (server_) watch();
-    return server_ != nullptr;
+    auto listening = IvshmemServer::listen(loop_, std::move(server), events_.peer_gone);
+    if (!listening) return listening.error();
+    server_ = *std::move(listening);
+    watch();
+    return {};
   }
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].get(); }
@@ -124,12 +124,12 @@ class DoorbellTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                   const BrokerOptions& broker, const KeptTransport& keep,
-                                                   Transport::Events events, std::string& error) {
+Result<std::unique_ptr<Transport>> make_doorbell_transport(EventLoop& loop, const Region& region,
+                                                           const VmOptions& options, const BrokerOptions& broker,
+                                                           const KeptTransport& keep, Transport::Events events) {
   auto transport = std::make_unique<DoorbellTransport>(loop, keep, std::move(events));
-  if (!transport->open(region, options, broker, error)) return nullptr;
-  return transport;
+  if (const auto opened = transport->open(region, options, broker); !opened) return opened.error();
+  return std::unique_ptr<Transport>(std::move(transport));
 }
 
 }  // namespace host::broker

@@ -47,12 +47,11 @@ struct IvshmemServer::Client {
 IvshmemServer::IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone)
     : loop_(loop), options_(std::move(options)), gone_(std::move(gone)), next_peer_(options_.first_peer) {}
 
-std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOptions options, PeerGone gone,
-                                                     std::string& error) {
+Result<std::unique_ptr<IvshmemServer>> IvshmemServer::listen(EventLoop& loop, ServerOptions options, PeerGone gone) {
   std::unique_ptr<IvshmemServer> server(new IvshmemServer(loop, std::move(options), std::move(gone)));
   IvshmemServer& self = *server;
   auto listener = Listener::open(loop, self.options_.socket, [&self](Fd client) { self.admit(std::move(client)); });
-  if (!listener) return error = listener.error().message, nullptr;
+  if (!listener) return listener.error();
   self.listener_ = *std::move(listener);
   self.adopt_connections();
   return server;

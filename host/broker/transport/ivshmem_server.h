@@ -29,6 +29,7 @@
 #include "host/base/log_limiter.h"
 #include "host/base/process/fd_store.h"
 #include "host/base/process/listener.h"
+#include "host/base/result.h"
 #include "ring/layout/layout.h"
 
 namespace host::broker {
@@ -52,9 +53,8 @@ class IvshmemServer {
  public:
   using PeerGone = std::function<void(std::uint32_t peer)>;
 
-  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is not a socket, ...
-  static std::unique_ptr<IvshmemServer> listen(EventLoop& loop, ServerOptions options, PeerGone gone,
-                                               std::string& error);
+  // The error is one sentence: another broker serves this socket, the path is not a socket, ...
+  static Result<std::unique_ptr<IvshmemServer>> listen(EventLoop& loop, ServerOptions options, PeerGone gone);
   ~IvshmemServer();
   IvshmemServer(const IvshmemServer&) = delete;
   IvshmemServer& operator=(const IvshmemServer&) = delete;

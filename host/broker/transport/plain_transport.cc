@@ -62,21 +62,20 @@ class PlainTransport final : public Transport {
       : loop_(loop), region_(region), name_(std::move(name)), keep_(std::move(keep)), events_(std::move(events)) {}
   ~PlainTransport() override { close(); }
 
-  bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+  Result<void> open(const VmOptions& options, const BrokerOptions& broker) {
     doorbells_.resize(static_cast<std::size_t>(options.slots));
     vm_seen_ = keep_.guests;  // if the VM has ended meanwhile, the next look finds that
     for (std::uint32_t k = 0; k < doorbells_.size(); ++k)
-      if (!open(doorbells_[k], name_of_doorbell(k))) {
-        error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
-        return false;
-      }
-    if (!name_memory(options, broker, error)) return false;
+      if (!open(doorbells_[k], name_of_doorbell(k)))
+        return Error{fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno))};
+    if (const auto named = name_memory(options, broker); !named) return named.error();
     const DoorbellPoller::Pace pace{std::chrono::microseconds(options.doorbell_poll_us),
                                     std::chrono::milliseconds(options.doorbell_idle_poll_ms)};
     poller_ = std::make_unique<DoorbellPoller>(
         loop_, region_.header(), ring::peer_of_slot(static_cast<std::uint32_t>(options.slots)), pace,
         [this](std::uint32_t peer) { on_doorbell(peer); }, [this] { look_for_vm(); });
-    return options.transport != "pmem" || open_channels(options, broker, error);
+    if (options.transport == "pmem") return open_channels(options, broker);
+    return {};
   }
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
@@ -111,17 +110,17 @@ class PlainTransport final : public Transport {
     return true;
   }
 
-  bool name_memory(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+  Result<void> name_memory(const VmOptions& options, const BrokerOptions& broker) {
     memory_ = options.plain_file;
-    if (!memory_.empty()) return true;
+    if (!memory_.empty()) return {};
     memory_ = memory_path(broker.runtime_dir, options.name);
     auto link = MemoryLink::make(memory_, region_.memfd());
-    if (!link) return error = fmt::format("VM {}: {}", options.name, link.error().message), false;
+    if (!link) return Error{fmt::format("VM {}: {}", options.name, link.error().message)};
     link_ = *std::move(link);
-    return true;
+    return {};
   }
 
-  bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+  Result<void> open_channels(const VmOptions& options, const BrokerOptions& broker) {
     socket_ = socket_path(broker.runtime_dir, options.name);
     DoorbellServer::Options channels{
         .vm = name_,
@@ -131,28 +130,32 @@ class PlainTransport final : public Transport {
         .vsock = std::nullopt,
         .store = keep_.store,
         .channels = keep_.channels};
-    if (options.vsock_port != 0 && !open_vsock(options, channels.vsock, error)) return false;
-    channels_ =
-        DoorbellServer::listen(loop_, std::move(channels),
-                               {[this] { poller_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
-    return channels_ != nullptr;
+    if (options.vsock_port != 0) {
+      auto vsock = open_vsock(options);
+      if (!vsock) return vsock.error();
+      channels.vsock = *std::move(vsock);
+    }
+    auto server = DoorbellServer::listen(loop_, std::move(channels),
+                                         {[this] { poller_->look_now(); }, events_.holder_gone, events_.channel_named});
+    if (!server) return server.error();
+    channels_ = *std::move(server);
+    return {};
   }
 
-  bool open_vsock(const VmOptions& options, std::optional<VsockEndpoint>& vsock, std::string& error) const {
-    const auto port = static_cast<std::uint32_t>(options.vsock_port);
-    vsock.emplace();
-    vsock->port = port;
-    vsock->socket = adopt(port);
-    if (!vsock->socket.socket) {
-      BoundVsock made = bind_vsock(port);
-      if (!made.socket && !made.is_taken) return error = vsock->in_words(name_, made.error), false;
-      vsock->socket.socket = std::move(made.socket);
+  Result<VsockEndpoint> open_vsock(const VmOptions& options) const {
+    VsockEndpoint vsock;
+    vsock.port = static_cast<std::uint32_t>(options.vsock_port);
+    vsock.socket = adopt(vsock.port);
+    if (!vsock.socket.socket) {
+      BoundVsock made = bind_vsock(vsock.port);
+      if (!made.socket && !made.is_taken) return Error{vsock.in_words(name_, made.error)};
+      vsock.socket.socket = std::move(made.socket);
     }
-    vsock->cid = static_cast<std::uint32_t>(options.vsock_cid);
+    vsock.cid = static_cast<std::uint32_t>(options.vsock_cid);
     spdlog::info("{}: programs of CID {} connect to port {} of vsock", name_, options.vsock_cid, options.vsock_port);
     if (options.vsock_cid != vsock_local && access("/dev/vhost-vsock", F_OK) != 0)
       spdlog::warn("{}: there is no /dev/vhost-vsock, which QEMU needs: `modprobe vhost_vsock`", name_);
-    return true;
+    return vsock;
   }
 
   // Takes an earlier broker's socket, of whichever VM: no other process can bind its port while the store holds it.
@@ -216,12 +219,12 @@ class PlainTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                const BrokerOptions& broker, const KeptTransport& keep,
-                                                Transport::Events events, std::string& error) {
+Result<std::unique_ptr<Transport>> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                        const BrokerOptions& broker, const KeptTransport& keep,
+                                                        Transport::Events events) {
   auto transport = std::make_unique<PlainTransport>(loop, region, options.name, keep, std::move(events));
-  if (!transport->open(options, broker, error)) return nullptr;
-  return transport;
+  if (const auto opened = transport->open(options, broker); !opened) return opened.error();
+  return std::unique_ptr<Transport>(std::move(transport));
 }
 
 }  // namespace host::broker

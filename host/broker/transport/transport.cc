@@ -6,12 +6,11 @@
 
 namespace host::broker {
 
-std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                          const BrokerOptions& broker, const KeptTransport& keep,
-                                          Transport::Events events, std::string& error) {
-  return opened_by_path(options)
-             ? make_plain_transport(loop, region, options, broker, keep, std::move(events), error)
-             : make_doorbell_transport(loop, region, options, broker, keep, std::move(events), error);
+Result<std::unique_ptr<Transport>> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                  const BrokerOptions& broker, const KeptTransport& keep,
+                                                  Transport::Events events) {
+  return opened_by_path(options) ? make_plain_transport(loop, region, options, broker, keep, std::move(events))
+                                 : make_doorbell_transport(loop, region, options, broker, keep, std::move(events));
 }
 
 std::string socket_path(const std::string& runtime_dir, const std::string& vm) {

@@ -14,6 +14,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/process/fd_store.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/region/region.h"
 
@@ -72,18 +73,18 @@ std::string name_of_interrupt(std::uint32_t number);
 // The names of the descriptors without which an earlier broker's transport cannot be adopted.
 std::vector<std::string> kept_doorbells(const VmOptions& options);
 
-// Makes the transport that `options` names. Null on failure, and `error` is one sentence. `region` outlives it. `keep`:
-// state for the next broker.
-std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                          const BrokerOptions& broker, const KeptTransport& keep,
-                                          Transport::Events events, std::string& error);
+// Makes the transport that `options` names. The error is one sentence. `region` outlives it. `keep`: state for the next
+// broker.
+Result<std::unique_ptr<Transport>> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                  const BrokerOptions& broker, const KeptTransport& keep,
+                                                  Transport::Events events);
 
-std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                   const BrokerOptions& broker, const KeptTransport& keep,
-                                                   Transport::Events events, std::string& error);
-std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                const BrokerOptions& broker, const KeptTransport& keep,
-                                                Transport::Events events, std::string& error);
+Result<std::unique_ptr<Transport>> make_doorbell_transport(EventLoop& loop, const Region& region,
+                                                           const VmOptions& options, const BrokerOptions& broker,
+                                                           const KeptTransport& keep, Transport::Events events);
+Result<std::unique_ptr<Transport>> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                        const BrokerOptions& broker, const KeptTransport& keep,
+                                                        Transport::Events events);
 
 // Doorbells sooner than this after the last are merged into one, and handled later.
 inline constexpr auto between_rings = std::chrono::milliseconds(1);

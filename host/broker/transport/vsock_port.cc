@@ -26,10 +26,10 @@ VsockPort::VsockPort(EventLoop& loop, std::string vm, VsockEndpoint endpoint, Li
       accepted_(std::move(accepted)),
       keeping_(endpoint_.kept_per_second, endpoint_.kept_burst, Clock::now()) {}
 
-bool VsockPort::open(std::string& error) {
-  if (endpoint_.socket.socket) return listen(error);
+Result<void> VsockPort::open() {
+  if (endpoint_.socket.socket) return listen();
   retry(Clock::now());
-  return true;
+  return {};
 }
 
 void VsockPort::close() {
@@ -37,13 +37,13 @@ void VsockPort::close() {
   listener_.reset();
 }
 
-bool VsockPort::listen(std::string& error) {
+Result<void> VsockPort::listen() {
   const TokenBucket pace(endpoint_.per_second, endpoint_.burst, Clock::now());
   auto listener =
       Listener::open(loop_, std::move(endpoint_.socket), pace, [this](Fd peer) { on_connection(std::move(peer)); });
-  if (!listener) return error = listener.error().message, false;
+  if (!listener) return listener.error();
   listener_ = *std::move(listener);
-  return true;
+  return {};
 }
 
 // Retries while the loop goes on. Programs that find no listener use timed sleeps.
@@ -63,8 +63,7 @@ void VsockPort::try_again(Clock::time_point since, bool is_late) {
     return retry(since);
   }
   endpoint_.socket.socket = std::move(made.socket);
-  std::string error;
-  if (!listen(error)) return spdlog::error("{}", error);
+  if (const auto listening = listen(); !listening) return spdlog::error("{}", listening.error().message);
   if (is_late) spdlog::info("{}: port {} of vsock is free now", vm_, endpoint_.port);
 }
 

@@ -17,6 +17,7 @@
 #include "host/base/log_limiter.h"
 #include "host/base/process/listener.h"
 #include "host/base/rate.h"
+#include "host/base/result.h"
 #include "host/base/vsock.h"
 
 namespace host::broker {
@@ -46,8 +47,8 @@ class VsockPort {
   VsockPort(const VsockPort&) = delete;
   VsockPort& operator=(const VsockPort&) = delete;
 
-  // False on failure, and `error` is one sentence. A port that is in use is no failure.
-  bool open(std::string& error);
+  // The error is one sentence. A port that is in use is no error.
+  Result<void> open();
   void close();
 
   std::uint32_t cid() const { return endpoint_.cid; }  // the VM's
@@ -58,7 +59,7 @@ class VsockPort {
   bool may_keep() { return keeping_.take(Clock::now()) == Span::zero(); }
 
  private:
-  bool listen(std::string& error);
+  Result<void> listen();
   void retry(Clock::time_point since);
   void try_again(Clock::time_point since, bool is_late);
   void on_connection(Fd peer);

@@ -35,16 +35,16 @@ bool Vm::open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scru
   auto [region, saved] = persistence_.open(error);
   if (!region) return false;
   region_ = std::move(region);
-  transport_ =
+  auto transport =
       make_transport(context_.loop, *region_, context_.options, broker, persistence_.kept_transport(saved.get()),
                      {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
                       [this](std::uint32_t k) {
                         look();
                         slots_->release_held(k);
                       },
-                      [this](auto slot, auto channel) { persistence_.save_channel(slot, channel); }},
-                     error);
-  if (!transport_) return false;
+                      [this](auto slot, auto channel) { persistence_.save_channel(slot, channel); }});
+  if (!transport) return error = transport.error().message, false;
+  transport_ = *std::move(transport);
   spdlog::info("{}: {} slots of {} MiB{}{}", context_.options.name, context_.options.slots, region_->slot_bytes() >> 20,
                transport_->knows_peers()              ? ""
                : context_.options.transport == "pmem" ? ", for a pmem device whose memory is "

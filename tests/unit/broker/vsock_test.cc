@@ -43,11 +43,10 @@ class Doorbells {
     options.vsock->cid = our_cid;
     options.vsock->cid_of = cid_of;
     change(options);
-    std::string error;
-    server_ = DoorbellServer::listen(
-        loop_, std::move(options), {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }, [](auto, auto) {}},
-        error);
-    EXPECT_NE(server_, nullptr) << error;
+    server_ =
+        DoorbellServer::listen(loop_, std::move(options),
+                               {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }, [](auto, auto) {}})
+            .value();
     for (std::uint32_t k = 0; k < 4; ++k) interrupts_[k] = server_->interrupt(k);
     loop_.watch(calls_.get(), POLLIN, [this](short) { make_call(); });
     thread_ = std::thread([this] { loop_.run(); });
