@@ -47,9 +47,10 @@ Mps::~Mps() {
   if (setting_.store != nullptr) setting_.store->end_processes_by(nullptr);
 }
 
-std::unique_ptr<MpsRegistration> Mps::join(const Member& member, MpsRegistration::Acts acts, std::string& error) {
+Result<std::unique_ptr<MpsRegistration>> Mps::join(const Member& member, MpsRegistration::Acts acts) {
   auto& there = gpus_[member.gpu];
-  if (there && !there->serves(member.user, error)) return nullptr;
+  if (there)
+    if (const auto serves = there->serves(member.user); !serves) return serves.error();
   if (!there) {
     auto first = std::make_unique<MpsGpu>(loop_, MpsDaemon::Place{.program = setting_.program,
                                                                   .runtime_dir = setting_.runtime_dir,
@@ -62,7 +63,7 @@ std::unique_ptr<MpsRegistration> Mps::join(const Member& member, MpsRegistration
                                                                   .life_fd = setting_.life_fd,
                                                                   .outlive_ms = setting_.outlive_ms,
                                                                   .waits = setting_.may_be_second});
-    if (!first->start(member.goes_on, error)) return nullptr;
+    if (const auto started = first->start(member.goes_on); !started) return started.error();
     there = std::move(first);
   }
   return std::unique_ptr<MpsRegistration>(new MpsRegistration(*there, member.vm, std::move(acts)));

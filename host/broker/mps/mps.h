@@ -25,6 +25,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/fd.h"
+#include "host/base/result.h"
 #include "host/broker/mps/mps_left.h"
 
 namespace host::broker {
@@ -109,8 +110,8 @@ class Mps {
     User user;
     bool goes_on = false;  // with an earlier broker's workers
   };
-  // Starts the GPU's daemon if it does not run yet. Null if no daemon can serve the VM, and `error` is one sentence.
-  std::unique_ptr<MpsRegistration> join(const Member& member, MpsRegistration::Acts acts, std::string& error);
+  // Starts the GPU's daemon if it does not run yet. An error, one sentence, if no daemon can serve the VM.
+  Result<std::unique_ptr<MpsRegistration>> join(const Member& member, MpsRegistration::Acts acts);
   // The folder by which clients reach the GPU's daemon, for their whole life.
   std::string pipe_of(const std::string& gpu) const;
   // Lets the daemons go on when the broker ends.

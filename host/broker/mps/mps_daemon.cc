@@ -122,11 +122,8 @@ std::string MpsDaemon::living_other() const {
   return first_line(proc + "/comm") == daemon_comm && !first_line(proc + "/cmdline").empty() ? process : "";
 }
 
-bool MpsDaemon::prepare(std::string& error) const {
-  const auto wrong = [&](const std::string& why) {
-    error = fmt::format("policy = \"mps\": {}", why);
-    return false;
-  };
+Result<void> MpsDaemon::prepare() const {
+  const auto wrong = [](const std::string& why) { return Error{fmt::format("policy = \"mps\": {}", why)}; };
   if (const auto fits = socket_path_fits(folders_.pipe + "/control_privileged"); !fits)
     return wrong(fits.error().message);
   if (const std::string process = living_other(); !process.empty())
@@ -141,7 +138,7 @@ bool MpsDaemon::prepare(std::string& error) const {
   for (const std::string& path : {folders_.pipe, folders_.log})
     if (const std::string why = make_folder(path, own, place_.uid, place_.gid); !why.empty()) return wrong(why);
   const std::string closed = closed_folder(folders_.pipe, place_.uid, place_.gid);
-  if (closed.empty()) return true;
+  if (closed.empty()) return {};
   return wrong(fmt::format(
       "workers run as user {}, who may not pass {}: chmod o+x {}, or choose another runtime_dir in [broker]",
       place_.uid, closed, closed));
@@ -162,10 +159,10 @@ Helper::Command MpsDaemon::command(std::vector<std::string> arguments, const std
 }
 
 void MpsDaemon::start() {
-  std::string error;
   given_up_.clear();
-  process_ = store_ ? run_kept(error) : run(error);
-  if (!process_) return fail_later("cannot be started: " + error);
+  auto process = store_ ? run_kept() : run();
+  if (!process) return fail_later("cannot be started: " + process.error().message);
+  process_ = *std::move(process);
   look_for_pipe(Clock::now() + start_patience);
 }
 
@@ -174,11 +171,7 @@ Helper::Gone MpsDaemon::on_end() {
 }
 
 // In the foreground (-f): the daemon stays a child, whose exit the parent sees.
-std::unique_ptr<Helper> MpsDaemon::run(std::string& error) {
-  auto helper = Helper::start(loop_, command({"-f"}, ""), on_end());
-  if (!helper) return error = helper.error().message, nullptr;
-  return *std::move(helper);
-}
+Result<std::unique_ptr<Helper>> MpsDaemon::run() { return Helper::start(loop_, command({"-f"}, ""), on_end()); }
 
 Helper::Command MpsDaemon::kept_command(int control) const {
   Helper::Command its = command({"-f"}, "");
@@ -188,21 +181,17 @@ Helper::Command MpsDaemon::kept_command(int control) const {
   return its;
 }
 
-std::unique_ptr<Helper> MpsDaemon::run_kept(std::string& error) {
+Result<std::unique_ptr<Helper>> MpsDaemon::run_kept() {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    error = fmt::format("socketpair: {}", std::strerror(errno));
-    return nullptr;
-  }
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return Error{fmt::format("socketpair: {}", std::strerror(errno))};
   control_.reset(ends[0]);
   const Fd its_end(ends[1]);
   auto helper = Helper::start(loop_, kept_command(its_end.get()), on_end());
-  if (!helper) return error = helper.error().message, nullptr;
-  std::unique_ptr<Helper> process = *std::move(helper);
-  if (!store_.keep(mark(), control_.get(), process->output_fd(), process->process_fd()))
+  if (helper && !store_.keep(mark(), control_.get(), (*helper)->output_fd(), (*helper)->process_fd()))
     spdlog::warn("the MPS daemon of {} ends with ivgpud: its record cannot be made: {}", place_.gpu,
                  std::strerror(errno));
-  return process;
+  return helper;
 }
 
 // A daemon can be adopted only if this has not changed.
@@ -210,9 +199,11 @@ std::uint64_t MpsDaemon::mark() const {
   return mark_of(fmt::format("{}\n{}\n{} {}\n", place_.gpu, folders_.pipe, place_.uid, place_.gid));
 }
 
-bool MpsDaemon::adopt(std::string& why) {
-  MpsStore::Kept kept;
-  if (!store_.take(mark(), kept, why)) return false;
+Result<bool> MpsDaemon::adopt() {
+  auto taken = store_.take(mark());
+  if (!taken) return taken.error();
+  if (!*taken) return false;
+  MpsStore::Kept& kept = **taken;
   control_ = std::move(kept.control);
   process_ = Helper::adopt(loop_, std::move(kept.output), std::move(kept.process), on_end());
   worker::MemoryMessage words{};

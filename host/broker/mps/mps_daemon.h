@@ -18,6 +18,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/process/helper.h"
+#include "host/base/result.h"
 #include "host/broker/mps/mps_store.h"
 
 namespace host::broker {
@@ -57,15 +58,14 @@ class MpsDaemon {
   MpsDaemon(const MpsDaemon&) = delete;
   MpsDaemon& operator=(const MpsDaemon&) = delete;
 
-  // Adopts an earlier broker's daemon, which is up, or `up` follows. False with an empty `why` if there is none. False
-  // with half a sentence in `why` if it cannot be adopted; the daemon then ends.
-  bool adopt(std::string& why);
+  // Adopts an earlier broker's daemon, which is up, or `up` follows. False if there is none. An error, half a sentence,
+  // if the daemon cannot be adopted; it then ends.
+  Result<bool> adopt();
   // True while another broker's daemon runs in the folder, and this one waits for its end.
   bool is_in_use() const { return place_.waits && !living_other().empty(); }
-  // Makes the folders anew. False if that fails, because another daemon runs there for example; `error` is one
-  // sentence.
-  bool prepare(std::string& error) const;
-  // Calls `up` or `down` later. Precondition: it does not run, and prepare() returned true.
+  // Makes the folders anew. The error, because another daemon runs there for example, is one sentence.
+  Result<void> prepare() const;
+  // Calls `up` or `down` later. Precondition: it does not run, and prepare() succeeded.
   void start();
   bool runs() const { return process_ != nullptr; }
   bool is_up() const { return up_; }
@@ -93,8 +93,8 @@ class MpsDaemon {
 
   Helper::Command command(std::vector<std::string> arguments, const std::string& input) const;
   Helper::Command kept_command(int control) const;
-  std::unique_ptr<Helper> run(std::string& error);
-  std::unique_ptr<Helper> run_kept(std::string& error);
+  Result<std::unique_ptr<Helper>> run();
+  Result<std::unique_ptr<Helper>> run_kept();
   Helper::Gone on_end();
   std::uint64_t mark() const;
   bool has_pipe() const;

@@ -42,28 +42,28 @@ MpsGpu::~MpsGpu() {
   for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &resolve_timer_}) loop_.forget(*id);
 }
 
-bool MpsGpu::start(bool has_clients, std::string& error) {
-  is_adopted_ = daemon_.adopt(not_adopted_);
-  if (!not_adopted_.empty())
+Result<void> MpsGpu::start(bool has_clients) {
+  const auto adopted = daemon_.adopt();
+  is_adopted_ = adopted && *adopted;
+  if (!adopted)
     spdlog::warn("the MPS daemon of {} of before the restart is not gone on with: {}", daemon_.place().gpu,
-                 not_adopted_);
-  const bool is_left = !not_adopted_.empty() || daemon_.is_in_use();
+                 adopted.error().message);
+  const bool is_left = !adopted || daemon_.is_in_use();
   if (is_adopted_ || is_left || has_clients) {
     resolve_later();
-    return true;
+    return {};
   }
-  if (!daemon_.prepare(error)) return false;
+  if (const auto prepared = daemon_.prepare(); !prepared) return prepared.error();
   daemon_.start();
-  return true;
+  return {};
 }
 
-bool MpsGpu::serves(const Mps::User& user, std::string& error) const {
-  if (geteuid() != 0 || user.uid == daemon_.place().uid) return true;
-  error = fmt::format(
+Result<void> MpsGpu::serves(const Mps::User& user) const {
+  if (geteuid() != 0 || user.uid == daemon_.place().uid) return {};
+  return Error{fmt::format(
       "policy = \"mps\": the MPS server of {} has the clients of one user, {}, and this VM's workers run as {}: give "
       "all VMs of a GPU one worker_uid",
-      daemon_.place().gpu, daemon_.place().uid, user.uid);
-  return false;
+      daemon_.place().gpu, daemon_.place().uid, user.uid)};
 }
 
 void MpsGpu::end(std::function<void()> done) {
@@ -150,9 +150,9 @@ void MpsGpu::retry_later(Clock::duration pause) {
 // Restarts the daemon when its old clients have gone, with new folders.
 void MpsGpu::try_again() {
   if (daemon_.runs() || retry_timer_ != 0 || !lost_.empty() || ending_ || waits_for_other()) return;
-  std::string error;
-  if (daemon_.prepare(error)) return daemon_.start();
-  on_down("cannot be started: " + error, false);
+  if (const auto prepared = daemon_.prepare(); !prepared)
+    return on_down("cannot be started: " + prepared.error().message, false);
+  daemon_.start();
 }
 
 void MpsGpu::notify_ready() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/base/rate.h"
+#include "host/base/result.h"
 #include "host/broker/mps/mps.h"
 #include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/mps/mps_daemon.h"
@@ -24,10 +25,10 @@ class MpsGpu {
   MpsGpu(const MpsGpu&) = delete;
   MpsGpu& operator=(const MpsGpu&) = delete;
 
-  // Starts the daemon, or adopts an earlier broker's. `has_clients`: that broker's workers have been adopted. False on
-  // failure, and `error` is one sentence.
-  bool start(bool has_clients, std::string& error);
-  bool serves(const Mps::User& user, std::string& error) const;
+  // Starts the daemon, or adopts an earlier broker's. `has_clients`: that broker's workers have been adopted. The error
+  // is one sentence, as with serves().
+  Result<void> start(bool has_clients);
+  Result<void> serves(const Mps::User& user) const;
   void end(std::function<void()> done);
 
   void join(MpsRegistration& registration) { registrations_.push_back(&registration); }
@@ -62,7 +63,6 @@ class MpsGpu {
   Backoff backoff_;
   Clock::time_point up_since_{};
   EventLoop::Id retry_timer_ = 0, grace_timer_ = 0, look_timer_ = 0, resolve_timer_ = 0;
-  std::string not_adopted_;          // why an existing daemon could not be adopted
   Clock::time_point other_until_{};  // deadline for the end of another broker's daemon
   bool is_adopted_ = false, ending_ = false;
 };

@@ -76,39 +76,38 @@ void MpsStore::forget_record() {
   if (record_ != nullptr) munmap(std::exchange(record_, nullptr), sizeof(SavedMps));
 }
 
-bool MpsStore::find_record(std::uint64_t place, std::string& why) {
+Result<void> MpsStore::find_record(std::uint64_t place) {
   const Fd memfd = store_->take(mps_name("record", gpu_));
   record_ = has_size(memfd, sizeof(SavedMps)) ? map_record(memfd) : nullptr;
   if (record_ == nullptr || record_->magic != mps_magic || record_->version != mps_version ||
       record_->bytes != sizeof(SavedMps) || record_->is_lost > 1)
-    why = "its record is missing, or of another release";
-  else if (record_->place != place)
-    why = "its folder or its clients' user is another by now";
-  if (!why.empty()) forget_record();
-  return why.empty();
+    return Error{"its record is missing, or of another release"};
+  if (record_->place != place) return Error{"its folder or its clients' user is another by now"};
+  return {};
 }
 
-bool MpsStore::take(std::uint64_t place, Kept& kept, std::string& why) {
-  why.clear();
-  if (store_ == nullptr) return false;
+Result<void> MpsStore::check(std::uint64_t place, const Kept& kept) {
+  if (const auto found = find_record(place); !found) return found.error();
+  if (!kept.control || !kept.output || !kept.process)
+    return Error{"not all of its descriptors were kept (FileDescriptorStoreMax)"};
+  if (!is_process(kept.process)) return Error{"what was kept of it is no process"};
+  if (!has_ended(kept.process)) return {};
+  const std::string how = last_word(kept.control.get());
+  return Error{fmt::format("it {} meanwhile", how.empty() ? "has ended" : how)};
+}
+
+Result<std::optional<MpsStore::Kept>> MpsStore::take(std::uint64_t place) {
+  if (store_ == nullptr) return std::optional<Kept>();
   for (const char* what : kept_of_daemon) kept_ = kept_ || store_->has(mps_name(what, gpu_));
-  if (!kept_) return false;
-  kept = {store_->take(mps_name("control", gpu_)), store_->take(mps_name("output", gpu_)),
-          store_->take(mps_name("process", gpu_))};
-  if (!find_record(place, why)) {
-    // `why` is set
-  } else if (!kept.control || !kept.output || !kept.process) {
-    why = "not all of its descriptors were kept (FileDescriptorStoreMax)";
-  } else if (!is_process(kept.process)) {
-    why = "what was kept of it is no process";
-  } else if (has_ended(kept.process)) {
-    const std::string how = last_word(kept.control.get());
-    why = fmt::format("it {} meanwhile", how.empty() ? "has ended" : how);
+  if (!kept_) return std::optional<Kept>();
+  Kept kept{store_->take(mps_name("control", gpu_)), store_->take(mps_name("output", gpu_)),
+            store_->take(mps_name("process", gpu_))};
+  if (const auto good = check(place, kept); !good) {
+    end_now(kept);
+    forget();
+    return good.error();
   }
-  if (why.empty()) return true;
-  end_now(kept);
-  forget();
-  return false;
+  return std::optional(std::move(kept));
 }
 
 std::string last_word(int control) {

@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/base/fd.h"
 #include "host/base/process/fd_store.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -38,14 +40,15 @@ class MpsStore {
   bool keep(std::uint64_t place, int control, int output, int process);
   // Called when the keeper has ended.
   void forget();
-  // Takes the state of an earlier broker. False with an empty `why` if there is none. False with half a sentence in
-  // `why` if it is unusable; the daemon then ends, which may take seconds.
-  bool take(std::uint64_t place, Kept& kept, std::string& why);
+  // Takes the state of an earlier broker, if there is any. An error, half a sentence, if the state is unusable; the
+  // daemon then ends, which may take seconds.
+  Result<std::optional<Kept>> take(std::uint64_t place);
   // The record of a kept daemon; else a dummy that no broker reads.
   SavedMps& saved() { return record_ != nullptr ? *record_ : unkept_; }
 
  private:
-  bool find_record(std::uint64_t place, std::string& why);
+  Result<void> check(std::uint64_t place, const Kept& kept);
+  Result<void> find_record(std::uint64_t place);
   void forget_record();
 
   FdStore* const store_;

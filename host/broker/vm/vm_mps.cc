@@ -18,9 +18,11 @@ bool VmMps::join(bool goes_on, MpsRegistration::Acts acts, std::string& error) {
   }
   const Mps::User user{static_cast<uid_t>(context_.options.worker_uid),
                        static_cast<gid_t>(context_.options.worker_gid)};
-  registration_ =
-      context_.program.mps->join({gpus.front().uuid, context_.options.name, user, goes_on}, std::move(acts), error);
-  return registration_ != nullptr;
+  auto joined =
+      context_.program.mps->join({gpus.front().uuid, context_.options.name, user, goes_on}, std::move(acts));
+  if (!joined) return error = joined.error().message, false;
+  registration_ = *std::move(joined);
+  return true;
 }
 
 void VmMps::started(pid_t worker) {
