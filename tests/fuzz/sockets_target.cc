@@ -98,7 +98,6 @@ void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string&
   const std::string path = fuzz::socket_folder() + "/answers";
   std::size_t asked = 0;
   std::vector<AnswerServer::Answer> later;
-  std::string error;
   const auto on_request = [&](std::string_view request, AnswerServer::Answer answer) {
     require(request.size() < protocol.longest, "a request of %zu bytes", request.size());
     require(protocol.length_of(std::string(request) + end) == request.size(), "a request without its end");
@@ -107,8 +106,8 @@ void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string&
     if (asked % 2 == 0) return answer.end();
     later.push_back(answer);
   };
-  const auto server = AnswerServer::listen(loop, ListenerOptions{path, {0600, "", ""}}, protocol, on_request, error);
-  require(server != nullptr, "%s", error.c_str());
+  const std::unique_ptr<AnswerServer> server =
+      AnswerServer::listen(loop, ListenerOptions{path, {0600, "", ""}}, protocol, on_request).value();
   const auto turn = [&] {
     loop.after(Clock::duration::zero(), [&] { loop.stop(); });
     loop.run();

@@ -40,9 +40,7 @@ struct Client {
 
 // One memory for all workers and inputs, since the target only checks the server's use of it.
 const Telemetry& telemetry() {
-  static std::string error;
-  static const std::unique_ptr<Telemetry> made = Telemetry::create("ivgpu-fuzz", error);
-  require(made != nullptr, "%s", error.c_str());
+  static const std::unique_ptr<Telemetry> made = Telemetry::create("ivgpu-fuzz").value();
   return *made;
 }
 
@@ -50,8 +48,7 @@ class Script {
  public:
   explicit Script(fuzz::Input& in)
       : in_(in), loop_(make_epoll_waiter()), path_(fuzz::socket_folder() + "/trace"), server_(loop_) {
-    std::string error;
-    require(server_.listen({path_, {0600, "", ""}}, error), "%s", error.c_str());
+    server_.listen({path_, {0600, "", ""}}).value();
     for (std::size_t k = 0; k < std::size(vms); ++k) server_.add_vm(vms[k], slots[k]);
     telemetry().trace(false);
   }

@@ -17,12 +17,12 @@ constexpr std::size_t most_clients = 16;
 
 }  // namespace
 
-std::unique_ptr<AnswerServer> AnswerServer::listen(EventLoop& loop, const Address& address, Protocol protocol,
-                                                   Asked asked, std::string& error) {
+Result<std::unique_ptr<AnswerServer>> AnswerServer::listen(EventLoop& loop, const Address& address, Protocol protocol,
+                                                           Asked asked) {
   std::unique_ptr<AnswerServer> server(new AnswerServer(loop, std::move(protocol), std::move(asked)));
   const auto admit = [self = server.get()](Fd client) { self->admit(std::move(client)); };
   auto listener = std::visit([&](const auto& at) { return Listener::open(loop, at, admit); }, address);
-  if (!listener) return error = listener.error().message, nullptr;
+  if (!listener) return listener.error();
   server->listener_ = *std::move(listener);
   return server;
 }

@@ -15,6 +15,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/process/listener.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -43,9 +44,9 @@ class AnswerServer {
   using Asked = std::function<void(std::string_view request, Answer answer)>;
   using Address = std::variant<ListenerOptions, LoopbackAddress>;
 
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<AnswerServer> listen(EventLoop& loop, const Address& address, Protocol protocol, Asked asked,
-                                              std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<AnswerServer>> listen(EventLoop& loop, const Address& address, Protocol protocol,
+                                                      Asked asked);
   ~AnswerServer();
   AnswerServer(const AnswerServer&) = delete;
   AnswerServer& operator=(const AnswerServer&) = delete;

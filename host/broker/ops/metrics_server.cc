@@ -63,15 +63,17 @@ std::string http_answer(std::string_view request, const std::function<std::strin
   return response("200 OK", metrics_type, page());
 }
 
-std::unique_ptr<MetricsServer> MetricsServer::listen(EventLoop& loop, const AnswerServer::Address& address,
-                                                     std::function<std::string()> page, std::string& error) {
+Result<std::unique_ptr<MetricsServer>> MetricsServer::listen(EventLoop& loop, const AnswerServer::Address& address,
+                                                             std::function<std::string()> page) {
   std::unique_ptr<MetricsServer> server(new MetricsServer(std::move(page)));
   const auto asked = [self = server.get()](std::string_view request, AnswerServer::Answer answer) {
     answer.reply(http_answer(request, [self] { return self->page(); }));
     answer.end();
   };
-  server->server_ = AnswerServer::listen(loop, address, http_protocol(), asked, error);
-  return server->server_ ? std::move(server) : nullptr;
+  auto answers = AnswerServer::listen(loop, address, http_protocol(), asked);
+  if (!answers) return answers.error();
+  server->server_ = *std::move(answers);
+  return server;
 }
 
 std::string MetricsServer::page() {

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "host/base/result.h"
 #include "host/broker/ops/answer_server.h"
 
 namespace host::broker {
@@ -22,9 +23,9 @@ std::string http_answer(std::string_view request, const std::function<std::strin
 
 class MetricsServer {
  public:
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<MetricsServer> listen(EventLoop& loop, const AnswerServer::Address& address,
-                                               std::function<std::string()> page, std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<MetricsServer>> listen(EventLoop& loop, const AnswerServer::Address& address,
+                                                       std::function<std::string()> page);
 
  private:
   explicit MetricsServer(std::function<std::string()> page) : make_(std::move(page)) {}

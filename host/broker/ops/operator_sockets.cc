@@ -14,23 +14,28 @@ bool OperatorSockets::open(const BrokerOptions& broker, FdStore* store, std::str
 
 bool OperatorSockets::open_status(const BrokerOptions& broker, std::string& error) {
   const ListenerOptions socket{status_path(broker.runtime_dir), access_of(broker), "socket", store_};
-  status_ = StatusServer::listen(
-      loop_, socket, [this] { return status_as_json(answers_.status()); }, error);
-  return status_ != nullptr;
+  auto server = StatusServer::listen(loop_, socket, [this] { return status_as_json(answers_.status()); });
+  if (!server) return error = server.error().message, false;
+  status_ = *std::move(server);
+  return true;
 }
 
 bool OperatorSockets::open_traces(const BrokerOptions& broker, std::string& error) {
-  return traces_.listen({trace_path(broker.runtime_dir),
-                         {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
-                         "trace",
-                         store_},
-                        error);
+  const auto listening =
+      traces_.listen({trace_path(broker.runtime_dir),
+                      {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
+                      "trace",
+                      store_});
+  if (!listening) error = listening.error().message;
+  return static_cast<bool>(listening);
 }
 
 bool OperatorSockets::open_control(const BrokerOptions& broker, std::string& error) {
   const ListenerOptions socket{control_path(broker.runtime_dir), {0600, "", ""}, "control", store_};
-  control_ = AnswerServer::listen(loop_, socket, control_protocol(), answers_.control, error);
-  return control_ != nullptr;
+  auto server = AnswerServer::listen(loop_, socket, control_protocol(), answers_.control);
+  if (!server) return error = server.error().message, false;
+  control_ = *std::move(server);
+  return true;
 }
 
 bool OperatorSockets::open_metrics(const BrokerOptions& broker, std::string& error) {
@@ -39,9 +44,10 @@ bool OperatorSockets::open_metrics(const BrokerOptions& broker, std::string& err
   AnswerServer::Address address = ListenerOptions{broker.metrics, access_of(broker), "socket", store_};
   if (const auto loopback = parse_loopback(broker.metrics)) address = *loopback;
   const auto page = [this] { return metrics_as_text(answers_.status()); };
-  metrics_ = MetricsServer::listen(loop_, address, page, error);
-  if (metrics_ == nullptr) error = "[broker] metrics: " + error;
-  return metrics_ != nullptr;
+  auto server = MetricsServer::listen(loop_, address, page);
+  if (!server) return error = "[broker] metrics: " + server.error().message, false;
+  metrics_ = *std::move(server);
+  return true;
 }
 
 void OperatorSockets::close() {

@@ -4,15 +4,17 @@
 
 namespace host::broker {
 
-std::unique_ptr<StatusServer> StatusServer::listen(EventLoop& loop, const ListenerOptions& socket,
-                                                   std::function<std::string()> report, std::string& error) {
+Result<std::unique_ptr<StatusServer>> StatusServer::listen(EventLoop& loop, const ListenerOptions& socket,
+                                                           std::function<std::string()> report) {
   std::unique_ptr<StatusServer> server(new StatusServer(loop, std::move(report)));
   const auto asked = [self = server.get()](std::string_view, AnswerServer::Answer answer) {
     self->waiting_.push_back(answer);
     if (self->timer_ == 0) self->answer_all();
   };
-  server->server_ = AnswerServer::listen(loop, socket, {}, asked, error);
-  return server->server_ ? std::move(server) : nullptr;
+  auto answers = AnswerServer::listen(loop, socket, {}, asked);
+  if (!answers) return answers.error();
+  server->server_ = *std::move(answers);
+  return server;
 }
 
 void StatusServer::answer_all() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/base/rate.h"
+#include "host/base/result.h"
 #include "host/broker/ops/answer_server.h"
 
 namespace host::broker {
@@ -20,9 +21,9 @@ class StatusServer {
   // An operator makes a handful of requests at once; scripts that wait for a change make more.
   static constexpr double reports_per_second = 20, report_burst = 20;
 
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<StatusServer> listen(EventLoop& loop, const ListenerOptions& socket,
-                                              std::function<std::string()> report, std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<StatusServer>> listen(EventLoop& loop, const ListenerOptions& socket,
+                                                      std::function<std::string()> report);
   ~StatusServer() { loop_.forget(timer_); }
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;

@@ -37,11 +37,11 @@ TraceServer::~TraceServer() {
   while (!clients_.empty()) drop(clients_.begin());
 }
 
-bool TraceServer::listen(const ListenerOptions& socket, std::string& error) {
+Result<void> TraceServer::listen(const ListenerOptions& socket) {
   auto listener = Listener::open(loop_, socket, [this](Fd client) { admit(std::move(client)); });
-  if (!listener) return error = listener.error().message, false;
+  if (!listener) return listener.error();
   listener_ = *std::move(listener);
-  return true;
+  return {};
 }
 
 // ---- clients -------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "host/base/event_loop.h"
 #include "host/base/log_limiter.h"
 #include "host/base/process/listener.h"
+#include "host/base/result.h"
 #include "host/broker/worker/telemetry.h"
 #include "ring/ops/trace_socket.h"
 
@@ -29,8 +30,8 @@ class TraceServer {
   TraceServer(const TraceServer&) = delete;
   TraceServer& operator=(const TraceServer&) = delete;
 
-  // False on failure, and `error` is one sentence. Sessions may begin earlier.
-  bool listen(const ListenerOptions& socket, std::string& error);
+  // The error is one sentence. Sessions may begin earlier.
+  Result<void> listen(const ListenerOptions& socket);
 
   // Makes a VM known: requests for unknown VMs or slots are refused.
   void add_vm(const std::string& name, std::uint32_t slots) { vms_[name] = slots; }
