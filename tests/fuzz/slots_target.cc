@@ -86,10 +86,10 @@ WorkerProcess::~WorkerProcess() {
   stage->workers.erase(this);
   stage->asked_to_end.erase(this);
 }
-std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command, std::string label,
-                                                    Events events, std::string& error) {
+host::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command,
+                                                                  std::string label, Events events) {
   ++stage->started;
-  if (stage->refuses_starts) return error = "no processes left", nullptr;
+  if (stage->refuses_starts) return host::Error{"no processes left"};
   std::unique_ptr<WorkerProcess> process(new WorkerProcess(loop, *command.log, std::move(label), std::move(events)));
   const auto slot = static_cast<std::uint32_t>(std::atoi(process->label_.c_str() + process->label_.find('/') + 1));
   fuzz::require(slot < slots, "a worker is started for a slot");

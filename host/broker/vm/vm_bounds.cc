@@ -10,8 +10,10 @@ GroupLimits VmBounds::limits() const {
 bool VmBounds::make_group(std::string& error) {
   const Groups* const groups = context_.program.groups;
   if (groups == nullptr || !groups->missing().empty()) return true;
-  group_ = groups->make(context_.options.name, limits(), error);
-  return group_ != nullptr;
+  auto group = groups->make(context_.options.name, limits());
+  if (!group) return error = group.error().message, false;
+  group_ = *std::move(group);
+  return true;
 }
 
 std::string VmBounds::apply() const { return group_ ? group_->bound(limits()) : ""; }

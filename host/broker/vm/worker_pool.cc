@@ -41,12 +41,15 @@ bool WorkerPool::one_more_may_spin() const {
 bool WorkerPool::give_pages(std::uint32_t k, std::string& error) {
   SlotWorker& worker = workers_[k];
   const std::string name = fmt::format("{}/{}", context_.options.name, k);
-  worker.telemetry = Telemetry::create("telemetry:" + name, error);
-  if (!worker.telemetry) return false;
+  auto telemetry = Telemetry::create("telemetry:" + name);
+  if (!telemetry) return error = telemetry.error().message, false;
+  worker.telemetry = *std::move(telemetry);
   if (context_.program.scheduler == nullptr) return true;
-  worker.schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
-                                           parts_.persistence.outlives_broker(), error);
-  return worker.schedule != nullptr;
+  auto schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
+                                         parts_.persistence.outlives_broker());
+  if (!schedule) return error = schedule.error().message, false;
+  worker.schedule = *std::move(schedule);
+  return true;
 }
 
 WorkerProcess::Events WorkerPool::events_of(std::uint32_t k) {
@@ -82,13 +85,14 @@ bool WorkerPool::start(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
-  worker.process = WorkerProcess::start(
+  auto process = WorkerProcess::start(
       context_.loop, launcher_.command_for(k, worker.may_spin, *worker.telemetry, worker.schedule.get()),
-      launcher_.label_of(k), events_of(k), error);
-  if (!worker.process) {
-    on_start_failed(k, error);
+      launcher_.label_of(k), events_of(k));
+  if (!process) {
+    on_start_failed(k, process.error().message);
     return false;
   }
+  worker.process = *std::move(process);
   parts_.memory.started(k, worker.process->pid());
   parts_.mps.started(worker.process->pid());
   worker.session = parts_.traces.begin(context_.options.name, k, worker.process->pid(), *worker.telemetry);

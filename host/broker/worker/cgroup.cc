@@ -191,17 +191,16 @@ void Groups::undo() {
   leaf_.clear();
 }
 
-std::unique_ptr<Group> Groups::make(const std::string& vm, const GroupLimits& limits, std::string& error) const {
+Result<std::unique_ptr<Group>> Groups::make(const std::string& vm, const GroupLimits& limits) const {
   std::unique_ptr<Group> group(new Group(path_ + "/ivgpu-" + vm));
   const std::string& path = group->path_;
-  const auto fail = [&](const std::string& why) {
-    error = fmt::format("VM {} gets no control group: {}", vm, why);
-    return nullptr;
+  const auto failure = [&](const std::string& why) {
+    return Error{fmt::format("VM {} gets no control group: {}", vm, why)};
   };
-  if (!make_folder(path)) return fail(fmt::format("{}: {}", path, std::strerror(errno)));
-  if (const std::string why = group->bound(limits); !why.empty()) return fail(why);
+  if (!make_folder(path)) return failure(fmt::format("{}: {}", path, std::strerror(errno)));
+  if (const std::string why = group->bound(limits); !why.empty()) return failure(why);
   group->entrance_.reset(open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  if (!group->entrance_) return fail(fmt::format("{}/cgroup.procs: {}", path, std::strerror(errno)));
+  if (!group->entrance_) return failure(fmt::format("{}/cgroup.procs: {}", path, std::strerror(errno)));
   return group;
 }
 

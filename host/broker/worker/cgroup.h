@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "host/base/fd.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -71,8 +72,8 @@ class Groups {
   // Why there are no groups, as half a sentence; "" if there are.
   const std::string& missing() const { return missing_; }
   const std::string& path() const { return path_; }
-  // Null on failure, and `error` is one sentence. Precondition: missing() is empty.
-  std::unique_ptr<Group> make(const std::string& vm, const GroupLimits& limits, std::string& error) const;
+  // The error is one sentence. Precondition: missing() is empty.
+  Result<std::unique_ptr<Group>> make(const std::string& vm, const GroupLimits& limits) const;
 
  private:
   std::string prepare();

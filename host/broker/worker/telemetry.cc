@@ -38,15 +38,14 @@ Counters& Counters::operator+=(const Counters& other) {
   return *this;
 }
 
-std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::string& error) {
-  const auto fail = [&](const char* what) {
-    error = fmt::format("cannot be given its telemetry: {}: {}", what, std::strerror(errno));
-    return nullptr;
+Result<std::unique_ptr<Telemetry>> Telemetry::create(const std::string& name) {
+  const auto failure = [](const char* what) {
+    return Error{fmt::format("cannot be given its telemetry: {}: {}", what, std::strerror(errno))};
   };
   Fd memfd = make_sealed_memory(name, ring::telemetry_bytes);
-  if (!memfd) return fail("memfd_create, sizing and sealing");
+  if (!memfd) return failure("memfd_create, sizing and sealing");
   void* const base = map_memory(memfd, ring::trace_offset);
-  if (base == nullptr) return fail("mmap");
+  if (base == nullptr) return failure("mmap");
   return std::unique_ptr<Telemetry>(new Telemetry(std::move(memfd), static_cast<std::byte*>(base)));
 }
 

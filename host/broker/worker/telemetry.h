@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/base/fd.h"
+#include "host/base/result.h"
 #include "ring/ops/telemetry.h"
 
 namespace host::broker {
@@ -26,8 +27,8 @@ struct Counters {
 
 class Telemetry {
  public:
-  // Null on failure, and `error` is one sentence. `name` is shown in /proc.
-  static std::unique_ptr<Telemetry> create(const std::string& name, std::string& error);
+  // The error is one sentence. `name` is shown in /proc.
+  static Result<std::unique_ptr<Telemetry>> create(const std::string& name);
   // Takes the memfd of an earlier broker, which must be writable for this one. Null on failure.
   static std::unique_ptr<Telemetry> adopt(Fd memfd);
   ~Telemetry();

@@ -56,24 +56,23 @@ WorkerProcess::End kind_of_end(const siginfo_t& info, bool killed) {
 WorkerProcess::WorkerProcess(EventLoop& loop, WorkerLog& log, std::string label, Events events)
     : loop_(loop), label_(std::move(label)), events_(std::move(events)), log_(log) {}
 
-std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command, std::string label,
-                                                    Events events, std::string& error) {
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command,
+                                                            std::string label, Events events) {
   std::unique_ptr<WorkerProcess> process(new WorkerProcess(loop, *command.log, std::move(label), std::move(events)));
-  if (!process->spawn(command, error)) return nullptr;
+  if (const auto spawned = process->spawn(command); !spawned) return spawned.error();
   process->watch_all();
   return process;
 }
 
-bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
-  const auto fail = [&](const char* what) {
-    error = fmt::format("a worker cannot be started: {}: {}", what, std::strerror(errno));
-    return false;
+Result<void> WorkerProcess::spawn(const WorkerCommand& command) {
+  const auto failure = [](const char* what) {
+    return Error{fmt::format("a worker cannot be started: {}: {}", what, std::strerror(errno))};
   };
   int sockets[2], pipes[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return fail("socketpair");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return failure("socketpair");
   make_control(Fd(sockets[0]), false);
   const Fd child_end(sockets[1]);
-  if (pipe2(pipes, O_CLOEXEC) != 0) return fail("pipe");
+  if (pipe2(pipes, O_CLOEXEC) != 0) return failure("pipe");
   make_output(Fd(pipes[0]));
   const Fd child_output(pipes[1]);
   fcntl(pipes[0], F_SETFL, O_NONBLOCK);
@@ -101,16 +100,16 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
   }
   arguments.insert(arguments.end(), {"--nice", std::to_string(command.priority)});
   errno = child.start(pid_, arguments, command.environment);
-  if (errno != 0) return fail(command.program.c_str());
+  if (errno != 0) return failure(command.program.c_str());
   // on_exit() reaps the child, so its process ID is still valid here.
   process_ = open_process(pid_);
-  if (process_) return true;
+  if (process_) return {};
   const int why = errno;
   kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   reaped_ = true;
   errno = why;
-  return fail("pidfd_open");
+  return failure("pidfd_open");
 }
 
 std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd,

@@ -17,6 +17,7 @@
 #include "host/base/event_loop.h"
 #include "host/base/fd.h"
 #include "host/base/process/control.h"
+#include "host/base/result.h"
 #include "host/broker/worker/worker_control.h"
 #include "host/broker/worker/worker_output.h"
 
@@ -77,9 +78,9 @@ class WorkerProcess {
     Fd control, output, process;
   };
 
-  // Null if no process could be made, and `error` is one sentence. `label` begins each line of its log.
-  static std::unique_ptr<WorkerProcess> start(EventLoop& loop, const WorkerCommand& command, std::string label,
-                                              Events events, std::string& error);
+  // An error, one sentence, if no process could be made. `label` begins each line of its log.
+  static Result<std::unique_ptr<WorkerProcess>> start(EventLoop& loop, const WorkerCommand& command, std::string label,
+                                                      Events events);
   // Takes over an earlier broker's worker that was ready; `life_fd` is sent to it. Its exit status will be unknown and
   // counts as orderly if this broker has asked for the end. Null on failure; the worker is then killed.
   static std::unique_ptr<WorkerProcess> adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd, WorkerLog& log,
@@ -102,7 +103,7 @@ class WorkerProcess {
 
  private:
   WorkerProcess(EventLoop& loop, WorkerLog& log, std::string label, Events events);
-  bool spawn(const WorkerCommand& command, std::string& error);
+  Result<void> spawn(const WorkerCommand& command);
   void watch_all();
   void make_control(Fd socket, bool is_ready);
   void make_output(Fd pipe);

@@ -16,10 +16,10 @@ scheduler::Scheduler::Share share_of(const VmOptions& vm) {
           .reserve = static_cast<double>(vm.reserve) / 100};
 }
 
-std::unique_ptr<WorkerSchedule> WorkerSchedule::create(Scheduler& scheduler, Scheduler::Vm vm, const std::string& name,
-                                                       bool kept, std::string& error) {
+Result<std::unique_ptr<WorkerSchedule>> WorkerSchedule::create(Scheduler& scheduler, Scheduler::Vm vm,
+                                                               const std::string& name, bool kept) {
   auto pages = scheduler::WorkerPages::create(name, kept);
-  if (!pages) return error = pages.error().message, nullptr;
+  if (!pages) return pages.error();
   return join(scheduler, vm, *std::move(pages));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/base/process/control.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 #include "host/scheduler/scheduler.h"
@@ -20,9 +21,9 @@ class WorkerSchedule {
  public:
   using Scheduler = scheduler::Scheduler;
 
-  // Null on failure, and `error` is one sentence. `name` is shown in /proc. `kept`: the next broker may adopt it.
-  static std::unique_ptr<WorkerSchedule> create(Scheduler& scheduler, Scheduler::Vm vm, const std::string& name,
-                                                bool kept, std::string& error);
+  // The error is one sentence. `name` is shown in /proc. `kept`: the next broker may adopt it.
+  static Result<std::unique_ptr<WorkerSchedule>> create(Scheduler& scheduler, Scheduler::Vm vm, const std::string& name,
+                                                        bool kept);
   // Registers an earlier broker's worker with the pages that were kept.
   static std::unique_ptr<WorkerSchedule> join(Scheduler& scheduler, Scheduler::Vm vm,
                                               std::shared_ptr<scheduler::WorkerPages> pages);

@@ -423,9 +423,7 @@ TEST(GpuLibrary, AutoIsTheSystemsAndNeverTheSimulatedOne) {
 }
 
 TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {
-  std::string error;
-  const auto telemetry = Telemetry::create("t", error);
-  ASSERT_TRUE(telemetry) << error;
+  const std::unique_ptr<Telemetry> telemetry = Telemetry::create("t").value();
   struct stat status {};
   ASSERT_EQ(fstat(telemetry->memfd(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
@@ -443,9 +441,7 @@ TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {
 }
 
 TEST(Telemetry, SealedBySomebodyElseItIsRefused) {
-  std::string error;
-  const auto telemetry = Telemetry::create("t", error);
-  ASSERT_TRUE(telemetry) << error;
+  const std::unique_ptr<Telemetry> telemetry = Telemetry::create("t").value();
   ASSERT_EQ(fcntl(telemetry->memfd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
   EXPECT_FALSE(telemetry->seal());
 }
@@ -487,7 +483,6 @@ TEST_F(ForgottenEnds, AreReportedAsUnknownForAHelper) {
 
 TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
   EventLoop loop;
-  std::string error;
   WorkerLog log;
   WorkerProcess::Exit exit;
   WorkerProcess::Events events;
@@ -498,8 +493,7 @@ TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
   WorkerCommand command{
       .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
                                                                                                     // socket
-  const auto worker = WorkerProcess::start(loop, command, "t/0", std::move(events), error);
-  ASSERT_NE(worker, nullptr) << error;
+  const std::unique_ptr<WorkerProcess> worker = WorkerProcess::start(loop, command, "t/0", std::move(events)).value();
   worker->end(test_deadline);
   EXPECT_TRUE(stops(loop));
   EXPECT_EQ(exit.end, WorkerProcess::End::Orderly) << "it was asked to end";
