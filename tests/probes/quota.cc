@@ -23,10 +23,9 @@ nvml::Library::Device gpu = nullptr;
 
 // What this process holds, in bytes; -1: it is not told.
 std::int64_t held() {
-  std::vector<nvml::Process> all;
-  std::string why;
-  if (!management->processes(gpu, all, why)) return std::printf("NVML lists no processes: %s\n", why.c_str()), -1;
-  for (const nvml::Process& p : all)
+  const auto all = management->processes(gpu);
+  if (!all) return std::printf("NVML lists no processes: %s\n", all.error().message.c_str()), -1;
+  for (const nvml::Process& p : *all)
     if (p.pid == static_cast<unsigned>(getpid())) return p.answered ? static_cast<std::int64_t>(p.bytes) : -1;
   return 0;
 }
@@ -242,17 +241,18 @@ void modules() {
 bool find_gpu() {
   CUuuid uuid{};
   MUST(CU(cuDeviceGetUuid_v2)(&uuid, 0));
-  std::string name = "GPU-", why;
+  std::string name = "GPU-";
   for (int i = 0; i < 16; ++i) {
     char two[3];
     std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
     name += (i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "") + std::string(two);
   }
-  gpu = management->find(name, why);
-  if (gpu == nullptr) return std::printf("NVML does not know %s: %s\n", name.c_str(), why.c_str()), false;
+  const auto found = management->find(name);
+  if (!found) return std::printf("NVML does not know %s: %s\n", name.c_str(), found.error().message.c_str()), false;
+  gpu = *found;
   std::size_t total = 0;
   MUST(CU(cuDeviceTotalMem_v2)(&total, 0));
-  const std::uint64_t told = management->memory(gpu, why);
+  const std::uint64_t told = management->memory(gpu);
   std::printf("cuDeviceTotalMem %zu, NVML's total without what is reserved %llu\n", total,
               static_cast<unsigned long long>(told));
   return true;
@@ -270,9 +270,9 @@ void time_it() {
 
 int main(int argc, char** argv) {
   setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::string why;
-  management = nvml::Library::load(argc > 2 ? argv[2] : "libnvidia-ml.so.1", why);
-  if (management == nullptr) return std::printf("%s\n", why.c_str()), 1;
+  auto library = nvml::Library::load(argc > 2 ? argv[2] : "libnvidia-ml.so.1");
+  if (!library) return std::printf("%s\n", library.error().message.c_str()), 1;
+  management = *std::move(library);
   if (!probe::open_library(argc > 1 ? argv[1] : "libcuda.so.1")) return 1;
   MUST(CU(cuInit)(0));
   if (!find_gpu()) return 1;

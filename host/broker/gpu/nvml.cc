@@ -37,24 +37,20 @@ Library::~Library() {
   dlclose(handle_);
 }
 
-std::unique_ptr<Library> Library::load(const std::string& path, std::string& why) {
+host::Result<std::unique_ptr<Library>> Library::load(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    why = dlerror();
-    return nullptr;
-  }
+  if (handle == nullptr) return host::Error{dlerror()};
   // If the host is itself a guest, the loader may find the guest's library, which would query this broker or another.
   if (dlsym(handle, "ivgpu_guest_library") != nullptr) {
-    why = path + " is a guest's library of ivgpu: name NVIDIA's, or install it";
     dlclose(handle);
-    return nullptr;
+    return host::Error{path + " is a guest's library of ivgpu: name NVIDIA's, or install it"};
   }
+  std::string why;
   auto f = std::make_unique<Functions>();
   const auto find = [&](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
     if (function == nullptr && why.empty()) why = path + " has no " + name;
   };
-  why.clear();
   find("nvmlInit_v2", f->init);
   find("nvmlShutdown", f->shutdown);
   find("nvmlErrorString", f->words);
@@ -66,7 +62,7 @@ std::unique_ptr<Library> Library::load(const std::string& path, std::string& why
   if (why.empty() && (result = f->init()) != NVML_SUCCESS) why = std::string("nvmlInit: ") + f->words(result);
   if (!why.empty()) {
     dlclose(handle);
-    return nullptr;
+    return host::Error{why};
   }
   return std::unique_ptr<Library>(new Library(handle, std::move(f)));
 }
@@ -76,22 +72,21 @@ std::string Library::words(int result) const {
   return text != nullptr ? text : "error " + std::to_string(result);
 }
 
-Library::Device Library::find(const std::string& gpu, std::string& why) const {
+host::Result<Library::Device> Library::find(const std::string& gpu) const {
   Device device = nullptr;
   const bool is_uuid = gpu.starts_with("GPU-") || gpu.starts_with("MIG-");
   const int result = (is_uuid ? functions_->by_uuid : functions_->by_pci)(gpu.c_str(), &device);
-  if (result != NVML_SUCCESS) why = words(result);
-  return result == NVML_SUCCESS ? device : nullptr;
+  if (result != NVML_SUCCESS) return host::Error{words(result)};
+  return device;
 }
 
-std::uint64_t Library::memory(Device device, std::string& why) const {
+std::uint64_t Library::memory(Device device) const {
   nvmlMemory_v2_t memory{memory_version, 0, 0, 0, 0};
   const int result = functions_->memory(device, &memory);
-  if (result != NVML_SUCCESS) why = words(result);
   return result == NVML_SUCCESS && memory.total > memory.reserved ? memory.total - memory.reserved : 0;
 }
 
-bool Library::processes(Device device, std::vector<Process>& all, std::string& why) const {
+host::Result<std::vector<Process>> Library::processes(Device device) const {
   std::vector<nvmlProcessInfo_t> infos(usual_processes);
   auto count = static_cast<unsigned>(infos.size());
   int result = functions_->processes(device, &count, infos.data());
@@ -100,13 +95,11 @@ bool Library::processes(Device device, std::vector<Process>& all, std::string& w
     count = static_cast<unsigned>(infos.size());
     result = functions_->processes(device, &count, infos.data());
   }
-  if (result != NVML_SUCCESS) {
-    why = words(result);
-    return false;
-  }
+  if (result != NVML_SUCCESS) return host::Error{words(result)};
+  std::vector<Process> all;
   for (unsigned i = 0; i < count && i < infos.size(); ++i)
     all.push_back({infos[i].pid, infos[i].usedGpuMemory, infos[i].usedGpuMemory != nvml_value_not_available});
-  return true;
+  return all;
 }
 
 namespace {

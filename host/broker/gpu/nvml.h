@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/base/result.h"
 #include "host/broker/gpu/gpu_facts.h"
 #include "ring/nvml/types.h"
 
@@ -23,19 +24,19 @@ struct Process {
 
 class Library {
  public:
-  // Null if it cannot be loaded or initialised, and `why` is one sentence.
-  static std::unique_ptr<Library> load(const std::string& path, std::string& why);
+  // An error, one sentence, if it cannot be loaded or initialised.
+  static host::Result<std::unique_ptr<Library>> load(const std::string& path);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
   using Device = nvmlDevice_t;
-  // By "GPU-...", "MIG-..." or PCI address. Null if the library does not know it.
-  Device find(const std::string& gpu, std::string& why) const;
-  // Bytes that programs can have of the device; 0, and `why`, if the library does not report them.
-  std::uint64_t memory(Device device, std::string& why) const;
-  // All compute processes on the device. False if the library does not report them.
-  bool processes(Device device, std::vector<Process>& all, std::string& why) const;
+  // By "GPU-...", "MIG-..." or PCI address. An error if the library does not know it.
+  host::Result<Device> find(const std::string& gpu) const;
+  // Bytes that programs can have of the device; 0 if the library does not report them.
+  std::uint64_t memory(Device device) const;
+  // All compute processes on the device. An error if the library does not report them.
+  host::Result<std::vector<Process>> processes(Device device) const;
   // The facts that guests may know; those that the library does not report are left out.
   host::broker::GpuFacts facts(Device device) const;
 

@@ -16,6 +16,7 @@
 #include <functional>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
@@ -44,15 +45,14 @@ struct Listed {
 using AllListed = std::map<std::string, Listed>;
 
 void print_facts(const nvml::Library& library, const std::string& gpu, AllListed& listed) {
-  std::string why;
-  const nvml::Library::Device device = library.find(gpu, why);
-  if (device == nullptr) return print_missing(gpu, "NVML does not know it: " + why);
+  const auto device = library.find(gpu);
+  if (!device) return print_missing(gpu, "NVML does not know it: " + device.error().message);
   Listed here;
-  here.total = library.memory(device, why);
+  here.total = library.memory(*device);
   if (here.total != 0) std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(here.total));
-  std::vector<nvml::Process> processes;
-  if (!library.processes(device, processes, why)) return print_missing(gpu, "NVML lists no processes: " + why);
-  for (const nvml::Process& p : processes) {
+  const auto processes = library.processes(*device);
+  if (!processes) return print_missing(gpu, "NVML lists no processes: " + processes.error().message);
+  for (const nvml::Process& p : *processes) {
     if (!p.answered) return print_missing(gpu, "NVML does not tell how much memory a process holds");
     print_use(gpu, static_cast<pid_t>(p.pid), p.bytes);
     here.processes.insert(static_cast<pid_t>(p.pid));
@@ -79,13 +79,12 @@ void report_managed(const AllListed& listed) {
 }
 
 void report_facts(const nvml::Library& library, const std::string& gpu) {
-  std::string why;
-  const nvml::Library::Device device = library.find(gpu, why);
-  if (device == nullptr) return print_missing(gpu, "NVML does not know it: " + why);
-  std::fputs(host::broker::fact_lines(gpu, library.facts(device)).c_str(), stdout);
+  const auto device = library.find(gpu);
+  if (!device) return print_missing(gpu, "NVML does not know it: " + device.error().message);
+  std::fputs(host::broker::fact_lines(gpu, library.facts(*device)).c_str(), stdout);
 }
 
-void answer(const nvml::Library* library, const std::string& why, const std::string& question) {
+void answer(const host::Result<std::unique_ptr<nvml::Library>>& library, const std::string& question) {
   std::istringstream words(question);
   AllListed listed;
   std::function<void(const nvml::Library&, const std::string&)> print =
@@ -93,10 +92,10 @@ void answer(const nvml::Library* library, const std::string& why, const std::str
   for (std::string gpu; words >> gpu;) {
     if (gpu == "facts")
       print = report_facts;
-    else if (library != nullptr)
-      print(*library, gpu);
+    else if (library)
+      print(**library, gpu);
     else
-      print_missing(gpu, "NVML cannot be asked: " + why);
+      print_missing(gpu, "NVML cannot be asked: " + library.error().message);
   }
   report_managed(listed);
   std::puts("end");
@@ -113,8 +112,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  std::string why;
-  const auto library = nvml::Library::load(argc == 2 ? argv[1] : "libnvidia-ml.so.1", why);
-  for (std::string question; std::getline(std::cin, question);) answer(library.get(), why, question);
+  const auto library = nvml::Library::load(argc == 2 ? argv[1] : "libnvidia-ml.so.1");
+  for (std::string question; std::getline(std::cin, question);) answer(library, question);
   return 0;
 }
