@@ -80,13 +80,12 @@ void hold_hangups() {
   sigprocmask(SIG_BLOCK, &hangup, nullptr);
 }
 
-bool make_runtime_dir(const std::string& path, std::string& error) {
+Result<void> make_runtime_dir(const std::string& path) {
   std::error_code failed, unknown;
   fs::create_directories(path, failed);
-  if (fs::is_directory(path, unknown)) return true;
-  error = fmt::format("[broker] runtime_dir = \"{}\" cannot be made: {}{}", path, failed.message(),
-                      folder_remedy(fs::path(path).parent_path(), failed.value()));
-  return false;
+  if (fs::is_directory(path, unknown)) return {};
+  return Error{fmt::format("[broker] runtime_dir = \"{}\" cannot be made: {}{}", path, failed.message(),
+                           folder_remedy(fs::path(path).parent_path(), failed.value()))};
 }
 
 void notify_ready(int fd) {
@@ -109,12 +108,12 @@ void report_last_status(int fd, const BrokerStatus& status) {
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-using Hold = std::function<bool(const Config&, const std::vector<VmGpus>& gpus, std::string& error)>;
+using Hold = std::function<Result<void>(const Config&, const std::vector<VmGpus>& gpus)>;
 
-// Sets who measures GPU memory, gives each VM its GPUs, and checks that the GPUs hold the quotas. `hold` locks GPUs as
+// Sets who measures GPU memory, returns each VM's GPUs, and checks that the GPUs hold the quotas. `hold` locks GPUs as
 // GpuHolds does; if it fails for VMs of the broker's own file, the start fails.
-bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std::vector<VmGpus>& gpus, const Hold& hold,
-                    std::string& error) {
+Result<std::vector<VmGpus>> look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config,
+                                           const std::vector<VmGpus>& gpus, const Hold& hold) {
   // Measured on an H200; other GPUs need less.
   const std::uint64_t first_context = config.gpu.library == "sim" ? simulated_context() : std::uint64_t{523} << 20;
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
@@ -124,16 +123,16 @@ bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std:
     if (!its) return its.error();
     return place_gpus(some, accounts.all(), {}, *std::move(its));
   };
-  auto found = take_possible(config, fit);
-  if (!found) return error = found.error().message, false;
-  gpus = *std::move(found);
+  const auto placed = take_possible(config, fit);
+  if (!placed) return placed.error();
   const Possible all = [&](Config& some) -> Result<std::vector<VmGpus>> {
     auto its = fit(some);
-    if (std::string why; its && !hold(some, *its, why)) return Error{why};
+    if (!its) return its.error();
+    if (const auto held = hold(some, *its); !held) return held.error();
     return its;
   };
-  if (auto its = take_possible(config, all)) gpus = *std::move(its);
-  return true;
+  const auto held = take_possible(config, all);
+  return held ? held : placed;
 }
 
 int serve(const Arguments& arguments, Config config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
@@ -148,18 +147,20 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
     if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));
     }
-  std::string error;
   if (const auto may = may_give_users(config.broker); !may) return complain(exit_failed, may.error().message);
-  if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
+  if (const auto made = make_runtime_dir(config.broker.runtime_dir); !made)
+    return complain(exit_bad_configuration, made.error().message);
   hold_hangups();
   Daemon daemon(arguments.config, cores());
-  const Hold hold = [&](const Config& some, auto& its, std::string& why) {
-    return daemon.services().hold_gpus(some, its, why);
+  const Hold hold = [&](const Config& some, const auto& its) -> Result<void> {
+    if (std::string why; !daemon.services().hold_gpus(some, its, why)) return Error{why};
+    return {};
   };
-  if (!look_at_memory(daemon.services().accounts(), daemon.loop(), config, gpus, hold, error))
-    return complain(exit_bad_configuration, arguments.config + ": " + error);
+  auto placed = look_at_memory(daemon.services().accounts(), daemon.loop(), config, gpus, hold);
+  if (!placed) return complain(exit_bad_configuration, arguments.config + ": " + placed.error().message);
+  gpus = *std::move(placed);
   daemon.services().report_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
-  if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
+  if (std::string error; !daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
   spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);
   spdlog::debug("waiting through {}", daemon.waiter());
@@ -171,12 +172,13 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
   _exit(0);
 }
 
-int check_and_report(const std::string& file, Config config, std::vector<VmGpus> gpus, const std::string& library) {
+int check_and_report(const std::string& file, Config config, const std::vector<VmGpus>& gpus,
+                     const std::string& library) {
   EventLoop loop;
   GpuAccounts accounts(loop);
-  const Hold all = [](const Config&, auto&, std::string&) { return true; };
-  if (std::string error; !look_at_memory(accounts, loop, config, gpus, all, error))
-    return complain(exit_bad_configuration, file + ": " + error);
+  const Hold all = [](const Config&, const auto&) { return Result<void>(); };
+  if (const auto placed = look_at_memory(accounts, loop, config, gpus, all); !placed)
+    return complain(exit_bad_configuration, file + ": " + placed.error().message);
   for (const RefusedFile& refused : config.refused) complain(exit_bad_configuration, refused.sentence);
   for (const std::string& remark : config.remarks) complain(0, "note: " + remark);
   const StartCheck found = check_start(config);
