@@ -41,9 +41,9 @@ class Waiter {
   virtual void wait(const std::chrono::nanoseconds* timeout, std::vector<Event>& events) = 0;
 };
 
-std::unique_ptr<Waiter> make_uring_waiter();  // null if the kernel refuses io_uring
-std::unique_ptr<Waiter> make_epoll_waiter();
-std::unique_ptr<Waiter> make_waiter();  // io_uring if available, else epoll
+[[nodiscard]] std::unique_ptr<Waiter> make_uring_waiter();  // null if the kernel refuses io_uring
+[[nodiscard]] std::unique_ptr<Waiter> make_epoll_waiter();
+[[nodiscard]] std::unique_ptr<Waiter> make_waiter();  // io_uring if available, else epoll
 
 class EventLoop {
  public:

@@ -15,11 +15,11 @@ inline ssize_t send_now(int socket, const void* bytes, std::size_t length) {
   return send(socket, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 // Returns what recv() returns.
-inline ssize_t receive_now(int socket, void* bytes, std::size_t length) {
+[[nodiscard]] inline ssize_t receive_now(int socket, void* bytes, std::size_t length) {
   return recv(socket, bytes, length, MSG_DONTWAIT);
 }
 // Returns what recvmsg() returns.
-inline ssize_t receive_now(int socket, msghdr& message) {
+[[nodiscard]] inline ssize_t receive_now(int socket, msghdr& message) {
   return recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 }
 
@@ -40,7 +40,7 @@ inline ssize_t send_with_fd(int socket, const void* bytes, std::size_t length, i
 }
 
 // Returns the descriptor attached to a message that recvmsg() has received, or an empty Fd.
-inline Fd fd_beside(const msghdr& message) {
+[[nodiscard]] inline Fd fd_beside(const msghdr& message) {
   int fd = -1;
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)

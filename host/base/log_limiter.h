@@ -21,7 +21,7 @@ class LogLimiter {
 
   // Returns nothing if the line is to be dropped. Else returns the line's ending: "", or the number dropped since the
   // last.
-  std::optional<std::string> admit(Time now = std::chrono::steady_clock::now()) {
+  [[nodiscard]] std::optional<std::string> admit(Time now = std::chrono::steady_clock::now()) {
     if (!first_ || now - *first_ >= between) {
       first_ = now;
       written_ = 0;

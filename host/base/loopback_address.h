@@ -17,11 +17,11 @@ struct LoopbackAddress {
 };
 
 // Returns nothing unless the text is a loopback address with a port from 1 to 65535.
-std::optional<LoopbackAddress> parse_loopback(std::string_view text);
+[[nodiscard]] std::optional<LoopbackAddress> parse_loopback(std::string_view text);
 
 std::string in_words(const LoopbackAddress& address);
 
 // Returns a bound socket, close-on-exec and non-blocking. On failure it is empty, and errno has the reason.
-Fd bind_to(const LoopbackAddress& address);
+[[nodiscard]] Fd bind_to(const LoopbackAddress& address);
 
 }  // namespace host::broker

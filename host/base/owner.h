@@ -17,8 +17,8 @@ struct FileAccess {
 };
 
 // Nothing if no user or group has that name.
-std::optional<uid_t> user_of(const std::string& name);
-std::optional<gid_t> group_of(const std::string& name);
+[[nodiscard]] std::optional<uid_t> user_of(const std::string& name);
+[[nodiscard]] std::optional<gid_t> group_of(const std::string& name);
 
 // Returns the user's number, and the name if the system lists one: "65534 (nobody)".
 std::string user_in_words(uid_t user);

@@ -19,7 +19,7 @@ inline std::string_view first_word(std::string_view& line) {
 
 // Nothing unless the whole text is a number in this base.
 template <class T>
-std::optional<T> number_of(std::string_view text, int base = 10) {
+[[nodiscard]] std::optional<T> number_of(std::string_view text, int base = 10) {
   T value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (text.empty() || failed != std::errc() || end != text.data() + text.size()) return std::nullopt;

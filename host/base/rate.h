@@ -16,7 +16,7 @@ class TokenBucket {
       : per_second_(per_second), burst_(burst), tokens_(burst), last_(now) {}
 
   // Takes a token and returns zero. If there is none, returns the time after which to ask again.
-  Span take(Time now) {
+  [[nodiscard]] Span take(Time now) {
     tokens_ = std::min(burst_, tokens_ + std::chrono::duration<double>(now - last_).count() * per_second_);
     last_ = now;
     if (tokens_ >= 1) {

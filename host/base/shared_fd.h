@@ -31,7 +31,7 @@ class SharedFd {
   SharedFd() = default;
   explicit SharedFd(Fd fd) : fd_(std::move(fd)) {}
   // Empty on failure, and errno has the reason.
-  static SharedFd make_doorbell() { return SharedFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
+  [[nodiscard]] static SharedFd make_doorbell() { return SharedFd(Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))); }
 
   // For passing on, keeping and polling only.
   int get() const { return fd_.get(); }
@@ -45,7 +45,7 @@ class SharedFd {
   }
   // Opens the same pipe again: the new open file never blocks and is not shared. Empty on failure, and errno has the
   // reason.
-  Fd own_opening() const {
+  [[nodiscard]] Fd own_opening() const {
     return Fd(open(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   }
 

@@ -20,15 +20,15 @@ struct BoundVsock {
   bool is_taken = false;
   std::string error = {};
 };
-BoundVsock bind_vsock(std::uint32_t port);
+[[nodiscard]] BoundVsock bind_vsock(std::uint32_t port);
 
 // True if `socket` is a vsock socket bound to this port.
-bool is_at_vsock(int socket, std::uint32_t port);
+[[nodiscard]] bool is_at_vsock(int socket, std::uint32_t port);
 
 // Why this process cannot use vsock, with the remedy; "" if it can.
 std::string vsock_missing();
 
 // Returns the CID of the peer. Nothing if the socket is no vsock connection, or the kernel does not know it any more.
-std::optional<std::uint32_t> cid_of_peer(int socket);
+[[nodiscard]] std::optional<std::uint32_t> cid_of_peer(int socket);
 
 }  // namespace host::broker

@@ -29,7 +29,7 @@ class HelperService {
   HelperService& operator=(const HelperService&) = delete;
 
   // Sends the Hello. False if the connection has ended.
-  bool greet() const;
+  [[nodiscard]] bool greet() const;
   // Runs until the connection ends, or the broker breaks the protocol.
   void run();
 

@@ -33,7 +33,7 @@ class GpuClient {
   // Disables these channels, with what they run, or enables them again; returns when that is in effect. The result is
   // the driver's status or a negative errno. Each call of the driver takes `channels_a_call` channels; the first
   // failure ends it.
-  std::int64_t switch_channels(std::span<const ChannelRef> channels, bool off);
+  [[nodiscard]] std::int64_t switch_channels(std::span<const ChannelRef> channels, bool off);
 
   std::uint32_t instance() const { return instance_; }  // the driver's number of the GPU
 

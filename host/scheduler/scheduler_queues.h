@@ -83,7 +83,7 @@ class SchedulerQueues {
   SchedulerQueues& operator=(const SchedulerQueues&) = delete;
 
   // Once, before all else. False on failure, and errno has the reason.
-  bool open();
+  [[nodiscard]] bool open();
 
   // ---- the broker's thread
   void send(const Message& message);

@@ -43,7 +43,7 @@ class Switcher {
   // if it cannot switch any more.
   virtual bool begin(std::size_t gpu, const std::vector<Worker>& on, const std::vector<Worker>& off, bool forced) = 0;
   // Nothing if there is no answer yet. `lost` becomes true if there will be none any more.
-  virtual std::optional<Answer> answer(bool& lost) = 0;
+  [[nodiscard]] virtual std::optional<Answer> answer(bool& lost) = 0;
   // Must be called at least four times in that time while a channel is disabled; after so long a silence it enables
   // all.
   virtual void keep(std::chrono::milliseconds longest_silence) = 0;
@@ -53,6 +53,7 @@ class Switcher {
 std::unique_ptr<Switcher> make_helper_switcher(broker::Fd socket, const Hello& hello, std::vector<std::string> gpus,
                                                std::chrono::milliseconds longest_silence);
 // The switcher over the file that IVGPU_SIM_USAGE names in the workers' environment. Null if there is none.
-std::unique_ptr<Switcher> make_simulated_switcher(const std::string& usage_file, std::vector<std::string> gpus);
+[[nodiscard]] std::unique_ptr<Switcher> make_simulated_switcher(const std::string& usage_file,
+                                                                std::vector<std::string> gpus);
 
 }  // namespace host::scheduler

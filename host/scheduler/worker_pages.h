@@ -24,7 +24,7 @@ class WorkerPages {
   // them.
   static Result<std::shared_ptr<WorkerPages>> create(const std::string& name, bool kept);
   // Takes pages that an earlier broker made with `kept`. Null on failure.
-  static std::shared_ptr<WorkerPages> adopt(broker::Fd orders, broker::Fd use, broker::Fd doorbell);
+  [[nodiscard]] static std::shared_ptr<WorkerPages> adopt(broker::Fd orders, broker::Fd use, broker::Fd doorbell);
   ~WorkerPages();
   WorkerPages(const WorkerPages&) = delete;
   WorkerPages& operator=(const WorkerPages&) = delete;

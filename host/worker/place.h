@@ -8,6 +8,6 @@
 namespace host::worker {
 
 // Returns "" on success, else one sentence. Precondition: the worker still has the rights with which it was started.
-std::string take_place(const Options& options);
+[[nodiscard]] std::string take_place(const Options& options);
 
 }  // namespace host::worker

@@ -39,6 +39,6 @@ struct Backend {
 };
 
 // Returns the process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.
-int run(const Options& options, const Backend& backend);
+[[nodiscard]] int run(const Options& options, const Backend& backend);
 
 }  // namespace host::worker

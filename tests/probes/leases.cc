@@ -631,7 +631,7 @@ void lists() {
     clear();
     run(list);
     const auto then = launches(i);
-    for (int k = 0; k < 4; ++k) client->switch_channels(list, false);
+    for (int k = 0; k < 4; ++k) (void)client->switch_channels(list, false);
     SAY("%s: status %#lx, then %lu launches in 20 ms; after four more on %lu\n", what, static_cast<long>(failed), then,
         launches(i));
     set(i, Idle);

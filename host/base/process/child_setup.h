@@ -27,7 +27,8 @@ class ChildSetup {
   // Opens `fd` as `number` in the child. The caller keeps `fd`; -1 is ignored.
   void pass(int fd, int number);
   // Returns 0 or an error number. The first argument is the program's path; `environment` is complete (NAME=value).
-  int start(pid_t& pid, const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
+  [[nodiscard]] int start(pid_t& pid, const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& environment);
 
  private:
   posix_spawn_file_actions_t files_;

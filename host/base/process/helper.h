@@ -40,7 +40,7 @@ class Helper {
   // signal(); it may destroy the object.
   static Result<std::unique_ptr<Helper>> start(EventLoop& loop, const Command& command, Gone gone);
   // Takes over a running helper by its output pipe and pidfd.
-  static std::unique_ptr<Helper> adopt(EventLoop& loop, Fd output, Fd process, Gone gone);
+  [[nodiscard]] static std::unique_ptr<Helper> adopt(EventLoop& loop, Fd output, Fd process, Gone gone);
   // Kills the helper if it still runs, without waiting for it; `gone` is not called any more.
   ~Helper();
   Helper(const Helper&) = delete;

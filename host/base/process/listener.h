@@ -46,7 +46,7 @@ struct BoundSocket {
 
 // Prefix of sockets in the store. Names of VMs' descriptors contain a slash, so they never collide.
 inline constexpr const char* kept_listener = "listen-";
-bool is_listening(const Fd& fd);
+[[nodiscard]] bool is_listening(const Fd& fd);
 // Removes the files of sockets that an earlier broker left and this broker did not take.
 void remove_left_sockets(const FdStore& store);
 

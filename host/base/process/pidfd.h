@@ -10,7 +10,9 @@
 namespace host::broker {
 
 // Precondition: the number still belongs to the process. Empty on failure, and errno has the reason.
-inline Fd open_process(pid_t process) { return Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0))); }
+[[nodiscard]] inline Fd open_process(pid_t process) {
+  return Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+}
 
 // `number` 0 only tests the process. False if it has ended and was reaped (ESRCH), or `process` is no pidfd.
 inline bool send_signal(int process, int number) {

@@ -79,7 +79,7 @@ class MemoryReservations {
   void started(std::uint32_t slot, pid_t process);
   void ready(std::uint32_t slot, const worker::ReadyMessage& reported);
   // False if the message breaks the protocol.
-  bool heard(std::uint32_t slot, const worker::MemoryMessage& message);
+  [[nodiscard]] bool heard(std::uint32_t slot, const worker::MemoryMessage& message);
   void gone(std::uint32_t slot);
   // The worker's lease of a device, which the next broker passes to adopt().
   std::uint64_t reserved(std::uint32_t slot, unsigned device) const;

@@ -9,6 +9,6 @@
 namespace host::broker {
 
 // Nothing if the key does not allow the value.
-std::optional<Value> value_of(const Key& key, const toml::node& node);
+[[nodiscard]] std::optional<Value> value_of(const Key& key, const toml::node& node);
 
 }  // namespace host::broker

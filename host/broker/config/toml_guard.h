@@ -16,6 +16,6 @@ struct Unfit {
 };
 
 // Replaces non-ASCII letters in comments by blanks. Returns nothing if toml++ may read the text, else the reason.
-std::optional<Unfit> prepare_for_toml(std::string& text);
+[[nodiscard]] std::optional<Unfit> prepare_for_toml(std::string& text);
 
 }  // namespace host::broker

@@ -27,7 +27,7 @@ struct GpuFacts {
 // Each line starts with its kind and the GPU's name:
 //   "text GPU name|bus_id|vbios|driver TEXT", "cuda GPU NUMBER", "memory GPU TOTAL RESERVED", "fact GPU FACT NUMBER".
 // `rest` is the text after the GPU's name. False if the line has none of these forms.
-bool take_fact_line(std::string_view kind, std::string_view rest, GpuFacts& facts);
+[[nodiscard]] bool take_fact_line(std::string_view kind, std::string_view rest, GpuFacts& facts);
 std::string fact_lines(const std::string& gpu, const GpuFacts& facts);
 
 }  // namespace host::broker

@@ -22,7 +22,7 @@ struct Gpu {
 };
 
 // Parses the kernel's file `information`. Nothing if it does not describe a usable GPU.
-std::optional<Gpu> parse_gpu(std::string_view information);
+[[nodiscard]] std::optional<Gpu> parse_gpu(std::string_view information);
 
 // In the order of PCI addresses. `root` replaces the machine's root folder in tests.
 std::vector<Gpu> gpus_of_machine(const std::string& root = "");

@@ -55,7 +55,7 @@ class MpsRegistration {
   MpsRegistration& operator=(const MpsRegistration&) = delete;
 
   // False if no worker may start now; `ready` follows.
-  bool ready() const;
+  [[nodiscard]] bool ready() const;
   // Events of a worker, which is a client from its start on. `adopted`: started by an earlier broker.
   void started(pid_t worker);
   void adopted(pid_t worker);
@@ -66,7 +66,7 @@ class MpsRegistration {
   void watch();
   // Opens the connect proxy of this VM's worker, with the listener that the worker has passed. Null if the descriptor
   // is no listener.
-  std::unique_ptr<MpsConnectProxy> open_proxy(Fd listener, const std::string& worker);
+  [[nodiscard]] std::unique_ptr<MpsConnectProxy> open_proxy(Fd listener, const std::string& worker);
   // Has the server release a worker that is to be killed, then calls `then`: within a second, even if the daemon hangs.
   void before_kill(pid_t worker, std::function<void()> then);
 

@@ -45,7 +45,7 @@ class MpsConnectProxy {
 
   // `listener`: any descriptor that a worker has passed. Null if it is no listener, or if the kernel cannot install
   // descriptors (before Linux 5.9); the listener is then closed, and the worker's connect() fails.
-  static std::unique_ptr<MpsConnectProxy> open(EventLoop& loop, Fd listener, Place place);
+  [[nodiscard]] static std::unique_ptr<MpsConnectProxy> open(EventLoop& loop, Fd listener, Place place);
   MpsConnectProxy(const MpsConnectProxy&) = delete;
   MpsConnectProxy& operator=(const MpsConnectProxy&) = delete;
 

@@ -40,7 +40,7 @@ class MpsGpu {
   void gone(pid_t worker);
   void lose(const std::string& why);
   void watch();
-  std::unique_ptr<MpsConnectProxy> open_proxy(Fd listener, const std::string& worker);
+  [[nodiscard]] std::unique_ptr<MpsConnectProxy> open_proxy(Fd listener, const std::string& worker);
   void terminate(pid_t worker, std::function<void()> then);
   void leave() { daemon_.leave(); }
 

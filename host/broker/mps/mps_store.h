@@ -37,7 +37,7 @@ class MpsStore {
   MpsStore& operator=(const MpsStore&) = delete;
 
   explicit operator bool() const { return store_ != nullptr; }
-  bool keep(std::uint64_t place, int control, int output, int process);
+  [[nodiscard]] bool keep(std::uint64_t place, int control, int output, int process);
   // Called when the keeper has ended.
   void forget();
   // Takes the state of an earlier broker, if there is any. An error, half a sentence, if the state is unusable; the

@@ -24,7 +24,7 @@ struct EndRequest {
 };
 
 // Parses a line without its end; nothing if it is no request.
-std::optional<EndRequest> parse_end(std::string_view line);
+[[nodiscard]] std::optional<EndRequest> parse_end(std::string_view line);
 
 // Too long a line gets no answer.
 Protocol control_protocol();

@@ -19,7 +19,7 @@ namespace host::broker {
 class GuardedMemory {
  public:
   // Maps `bytes` of `memory` from `from` on, for reading and writing. Null on failure, and errno has the reason.
-  static std::unique_ptr<GuardedMemory> map(const Fd& memory, std::size_t from, std::size_t bytes);
+  [[nodiscard]] static std::unique_ptr<GuardedMemory> map(const Fd& memory, std::size_t from, std::size_t bytes);
   ~GuardedMemory();
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;

@@ -31,7 +31,7 @@ Result<PlainFile> make_plain_file(const std::string& path, std::size_t bytes, co
 Result<void> may_make_plain_file(const std::string& path, const FileAccess& access);
 
 // True if `memory` is the file at `path`; `huge` is then set to whether the file has huge pages.
-bool is_plain_file(const Fd& memory, const std::string& path, bool& huge);
+[[nodiscard]] bool is_plain_file(const Fd& memory, const std::string& path, bool& huge);
 
 // The path by which QEMU opens a memfd: a link into the process that has it, which each broker makes anew. Between two
 // brokers it dangles, so QEMU finds no memory and cannot create a file of its own there.
@@ -51,10 +51,10 @@ class MemoryLink {
 
 // Opens the memory again. open_elsewhere() needs this descriptor: the kernel does not count a memfd's first descriptor
 // as an opening.
-Fd reopened(const Fd& memory);
+[[nodiscard]] Fd reopened(const Fd& memory);
 
 // True if another process has the memory open, apart from holders of this very opening (the broker and its workers), or
 // if the kernel cannot tell.
-bool open_elsewhere(int fd);
+[[nodiscard]] bool open_elsewhere(int fd);
 
 }  // namespace host::broker

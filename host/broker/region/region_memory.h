@@ -37,7 +37,7 @@ class RegionMemory {
 
   int fd() const { return fd_.get(); }
   // Null on failure, and errno has the reason.
-  std::unique_ptr<GuardedMemory> map(const Range& range) const {
+  [[nodiscard]] std::unique_ptr<GuardedMemory> map(const Range& range) const {
     return GuardedMemory::map(fd_, range.from, range.bytes);
   }
   // True if another process has truncated the file.

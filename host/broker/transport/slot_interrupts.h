@@ -35,7 +35,7 @@ class SlotInterrupts {
   SlotInterrupts& operator=(const SlotInterrupts&) = delete;
 
   // Once, before all else. False on failure, and errno has the reason.
-  bool make(std::uint32_t slots);
+  [[nodiscard]] bool make(std::uint32_t slots);
   // The channels as an earlier broker recorded them; nothing is reported.
   void adopt(const std::vector<ClientId>& clients);
 

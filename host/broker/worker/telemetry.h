@@ -30,7 +30,7 @@ class Telemetry {
   // The error is one sentence. `name` is shown in /proc.
   static Result<std::unique_ptr<Telemetry>> create(const std::string& name);
   // Takes the memfd of an earlier broker, which must be writable for this one. Null on failure.
-  static std::unique_ptr<Telemetry> adopt(Fd memfd);
+  [[nodiscard]] static std::unique_ptr<Telemetry> adopt(Fd memfd);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
@@ -38,9 +38,9 @@ class Telemetry {
   int memfd() const { return memfd_.get(); }
   // Forbids writing except through the existing mappings, those of this broker and its worker, even to root. False if
   // the kernel cannot do that. `kept`: the next broker must map it, too, so only the file's mode protects it.
-  bool seal(bool kept = false) const;
+  [[nodiscard]] bool seal(bool kept = false) const;
   // Returns a read-only descriptor, which until seal() only the broker's user can reopen for writing. Empty on failure.
-  Fd read_only() const;
+  [[nodiscard]] Fd read_only() const;
   void trace(bool on) const { page().tracing.store(on ? 1 : 0, std::memory_order_relaxed); }
   Counters counters() const;
   // Bytes of a device in use, by the worker's own account. Precondition: device < ring::max_devices.

@@ -38,9 +38,9 @@ class WorkerControl {
   // Asks the worker to end.
   void shut();
   // False if the worker does not read, or has gone.
-  bool send(const worker::MemoryMessage& message) const;
+  [[nodiscard]] bool send(const worker::MemoryMessage& message) const;
   // Tells the worker of an earlier broker that this one takes it over. True even if it has ended; the loop sees that later.
-  bool adopt(int life_fd) const;
+  [[nodiscard]] bool adopt(int life_fd) const;
   int fd() const { return socket_.get(); }
 
  private:

@@ -83,8 +83,8 @@ class WorkerProcess {
                                                       Events events);
   // Takes over an earlier broker's worker that was ready; `life_fd` is sent to it. Its exit status will be unknown and
   // counts as orderly if this broker has asked for the end. Null on failure; the worker is then killed.
-  static std::unique_ptr<WorkerProcess> adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd, WorkerLog& log,
-                                              std::string label, Events events);
+  [[nodiscard]] static std::unique_ptr<WorkerProcess> adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd,
+                                                            WorkerLog& log, std::string label, Events events);
   // Kills the worker if it still runs; `gone` is not called any more.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
@@ -95,7 +95,7 @@ class WorkerProcess {
   void kill_now(const char* why);  // only the first call counts
   bool is_killed() const { return killed_; }
   // False if the worker does not read, or has gone.
-  bool send(const worker::MemoryMessage& message) const { return control_ && control_->send(message); }
+  [[nodiscard]] bool send(const worker::MemoryMessage& message) const { return control_ && control_->send(message); }
   pid_t pid() const { return pid_; }
   int control_fd() const { return control_ ? control_->fd() : -1; }
   int output_fd() const { return output_ ? output_->fd() : -1; }
