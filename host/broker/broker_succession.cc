@@ -14,17 +14,15 @@
 
 namespace host::broker {
 
-bool BrokerSuccession::prepare(const BrokerOptions& broker, std::string& error) {
-  if (!manager_.is_there() || broker.outlive_s == 0) return true;
+Result<void> BrokerSuccession::prepare(const BrokerOptions& broker) {
+  if (!manager_.is_there() || broker.outlive_s == 0) return {};
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    error = fmt::format("a pipe for workers cannot be made: {}", std::strerror(errno));
-    return false;
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return Error{fmt::format("a pipe for workers cannot be made: {}", std::strerror(errno))};
   life_of_workers_.reset(ends[0]);
   life_.reset(ends[1]);
   outlive_ms_ = static_cast<std::uint32_t>(broker.outlive_s) * 1000;
-  return true;
+  return {};
 }
 
 void BrokerSuccession::forget_left() {

@@ -9,6 +9,7 @@
 #include "host/base/fd.h"
 #include "host/base/process/fd_store.h"
 #include "host/base/process/service_manager.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 
 namespace host::broker {
@@ -19,8 +20,8 @@ class BrokerSuccession {
 
   ServiceManager& manager() { return manager_; }
   // Prepares for a next broker, if the configuration has sessions outlive this one and a service manager can hold their
-  // descriptors. False on failure, and `error` is one sentence.
-  bool prepare(const BrokerOptions& broker, std::string& error);
+  // descriptors. The error is one sentence.
+  Result<void> prepare(const BrokerOptions& broker);
   // True if sessions outlive this broker.
   bool is_prepared() const { return static_cast<bool>(life_); }
   // Keeps state for the next broker; null if sessions end with this one.

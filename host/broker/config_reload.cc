@@ -49,52 +49,45 @@ void ConfigReload::finish() {
 }
 
 void ConfigReload::take_file_over() {
-  Config wanted;
-  std::vector<VmGpus> gpus;
-  std::string error;
-  if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
+  auto read = read_again();
+  if (!read) return report_.error(read.error().message + "; nothing is changed");
+  auto& [wanted, gpus] = *read;
   for (const RefusedFile& file : wanted.refused) report_.error(in_words(file, vms_.find(file.vm) != nullptr));
   for (const std::string& remark : wanted.remarks) report_.info(remark);
   change_broker(wanted);
-  vms_.remove_if([&](const Vm& vm) { return find(wanted.vms, vm.options().name) == nullptr; });
+  vms_.remove_if([&vms = wanted.vms](const Vm& vm) { return find(vms, vm.options().name) == nullptr; });
   change_vms(wanted.vms, gpus);
   coming_ = std::move(wanted.vms);
   coming_gpus_ = std::move(gpus);
   add_vms();
 }
 
-// False if the broker's file has a mistake; `error` is one sentence.
-bool ConfigReload::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
-  auto read = read_config(file_, cores_);
-  if (!read) return error = read.error().message, false;
-  wanted = *std::move(read);
-  keep_refused(wanted);
+// An error, one sentence, if the broker's file has a mistake.
+Result<ConfigReload::Wanted> ConfigReload::read_again() {
+  auto wanted = read_config(file_, cores_);
+  if (!wanted) return wanted.error();
+  keep_refused(*wanted);
   // VMs already served come first, so that a new VM is refused rather than a served one.
-  std::stable_partition(wanted.vms.begin(), wanted.vms.end(),
+  std::stable_partition(wanted->vms.begin(), wanted->vms.end(),
                         [&](const VmOptions& vm) { return vm.file.empty() || vms_.find(vm.name) != nullptr; });
-  const Possible possible = [this](Config& config) -> Result<std::vector<VmGpus>> {
-    std::vector<VmGpus> its;
-    std::string why;
-    if (!is_possible(config, its, why)) return Error{why};
-    return its;
-  };
-  const auto wrong = [&](const Error& why) { return error = file_ + ": " + why.message, false; };
-  if (const auto may = may_give_users(wanted.broker); !may) return wrong(may.error());
-  auto found = take_possible(wanted, possible);
-  if (found && keep_refused(wanted)) found = possible(wanted);
-  if (!found) return wrong(found.error());
-  gpus = *std::move(found);
-  return true;
+  const auto wrong = [this](const Error& why) { return Error{file_ + ": " + why.message}; };
+  if (const auto may = may_give_users(wanted->broker); !may) return wrong(may.error());
+  auto gpus = take_possible(*wanted, [this](Config& config) { return check(config); });
+  if (gpus && keep_refused(*wanted)) gpus = check(*wanted);
+  if (!gpus) return wrong(gpus.error());
+  return Wanted{*std::move(wanted), *std::move(gpus)};
 }
 
-bool ConfigReload::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
+// Returns each VM's GPUs if the configuration can be served.
+Result<std::vector<VmGpus>> ConfigReload::check(Config& wanted) {
   std::vector<VmOptions> stay = vms_.options();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
-  if (const auto kept = keep_users(wanted.broker.worker_uids, stay, wanted.vms); !kept)
-    return error = kept.error().message, false;
-  if (!find_gpus_again(wanted, gpus, error) || !services_.hold_gpus(wanted, gpus, error)) return false;
+  if (const auto kept = keep_users(wanted.broker.worker_uids, stay, wanted.vms); !kept) return kept.error();
+  auto gpus = find_gpus_again(wanted);
+  if (!gpus) return gpus.error();
+  if (const auto held = services_.hold_gpus(wanted, *gpus); !held) return held.error();
   note_own_users(wanted.vms);
-  return true;
+  return gpus;
 }
 
 // Keeps a served VM whose file has a mistake. True if a file was refused.
@@ -115,7 +108,7 @@ bool ConfigReload::keeps_gpus(const Vm& vm) const {
 }
 
 // Served VMs keep their placement, whatever the file says.
-bool ConfigReload::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
+Result<std::vector<VmGpus>> ConfigReload::find_gpus_again(const Config& wanted) const {
   Config to_be = wanted;
   std::map<std::string, VmGpus> kept;
   for (VmOptions& options : to_be.vms)
@@ -125,10 +118,8 @@ bool ConfigReload::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gp
       if (keeps_gpus(*vm)) kept[options.name] = vm->gpus();
     }
   auto found = find_gpus(to_be);
-  if (found) found = place_gpus(to_be, services_.accounts().all(), kept, *std::move(found));
-  if (!found) return error = found.error().message, false;
-  gpus = *std::move(found);
-  return true;
+  if (!found) return found.error();
+  return place_gpus(to_be, services_.accounts().all(), kept, *std::move(found));
 }
 
 void ConfigReload::change_broker(const Config& wanted) {
@@ -137,9 +128,10 @@ void ConfigReload::change_broker(const Config& wanted) {
   for (const std::string& line : services_.take_over_options(wanted.gpu).lines) report_.info("[gpu] " + line);
   services_.apply_options();
   spdlog::set_level(spdlog::level::from_str(broker_.log_level));
-  std::string error;
-  if (broker_.metrics == metrics || sockets_.open_metrics(broker_, error)) return;
-  report_.error(error + "; there are no metrics");
+  if (broker_.metrics == metrics) return;
+  const auto opened = sockets_.open_metrics(broker_);
+  if (opened) return;
+  report_.error(opened.error().message + "; there are no metrics");
   broker_.metrics.clear();  // the next reload retries
 }
 
@@ -151,10 +143,11 @@ void ConfigReload::change_vms(const std::vector<VmOptions>& wanted, const std::v
     options.own_uid = now->own_uid && options.worker_uid == now->worker_uid;
     for (const std::string& line : changes.lines) report_.info(fmt::format("VM {}: {}", options.name, line));
     if (!changes.now && !changes.new_sessions && options.own_uid == vm->options().own_uid) continue;
-    std::string error;
     const VmGpus& its = gpus[static_cast<std::size_t>(now - wanted.data())];
-    if (!vm->change(options, services_.program_for(options, its), changes.new_sessions, error))
-      report_.error(fmt::format("VM {}: its control group keeps its old bounds: {}", options.name, error));
+    const auto changed = vm->change(options, services_.program_for(options, its), changes.new_sessions);
+    if (!changed)
+      report_.error(
+          fmt::format("VM {}: its control group keeps its old bounds: {}", options.name, changed.error().message));
   }
 }
 
@@ -169,11 +162,11 @@ void ConfigReload::add_vms() {
   if (vms_.is_removing()) return;
   for (std::size_t i = 0; i < coming_.size(); ++i) {
     if (vms_.find(coming_[i].name) != nullptr) continue;
-    std::string error;
-    if (vms_.add(coming_[i], coming_gpus_[i], broker_, error))
+    const auto added = vms_.add(coming_[i], coming_gpus_[i], broker_);
+    if (added)
       report_.info(fmt::format("VM {}: added", coming_[i].name));
     else
-      report_.error(not_served(coming_[i].name, error));
+      report_.error(not_served(coming_[i].name, added.error().message));
   }
   coming_.clear();
   coming_gpus_.clear();

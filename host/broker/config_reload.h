@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/base/process/service_manager.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 #include "host/broker/ops/answer_server.h"
@@ -55,12 +56,16 @@ class ConfigReload {
   void go_on();
 
  private:
+  struct Wanted {
+    Config config;
+    std::vector<VmGpus> gpus;  // of each VM
+  };
   void finish();
   void take_file_over();
-  bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
-  bool is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
+  Result<Wanted> read_again();
+  Result<std::vector<VmGpus>> check(Config& wanted);
   bool keep_refused(Config& wanted) const;
-  bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
+  Result<std::vector<VmGpus>> find_gpus_again(const Config& wanted) const;
   bool keeps_gpus(const Vm& vm) const;
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);

@@ -13,25 +13,28 @@
 
 namespace host::broker {
 
-bool Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
-                   std::string& error) {
+Result<void> Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus) {
   broker_ = config.broker;
-  if (!succession_.prepare(broker_, error)) return false;
+  if (const auto prepared = succession_.prepare(broker_); !prepared) return prepared.error();
   WorkerProgram kept = program;
   kept.store = succession_.store();
   kept.life_fd = succession_.life_fd();
   kept.outlive_ms = succession_.outlive_ms();
-  if (!services_.start(config, kept, gpus, succession_.manager().is_there(), error)) return false;
+  if (const auto started = services_.start(config, kept, gpus, succession_.manager().is_there()); !started)
+    return started.error();
   std::vector<std::string> failures;
+  Error last;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
-    if (!vms_.add(config.vms[i], gpus[i], broker_, error)) failures.push_back(not_served(config.vms[i].name, error));
+    if (const auto added = vms_.add(config.vms[i], gpus[i], broker_); !added) {
+      last = added.error();
+      failures.push_back(not_served(config.vms[i].name, last.message));
+    }
   const auto& vms = config.vms;
   const bool own = std::any_of(vms.begin(), vms.end(), [](const VmOptions& vm) { return vm.file.empty(); });
-  if (vms_.size() == 0 && (own || !config.may_be_empty)) {
-    if (failures.size() > 1) error = fmt::format("{}", fmt::join(failures, "; "));
-    return false;
-  }
-  if (!sockets_.open(broker_, succession_.store(), error) || !watch_signals(error)) return false;
+  if (vms_.size() == 0 && (own || !config.may_be_empty))
+    return failures.size() > 1 ? Error{fmt::format("{}", fmt::join(failures, "; "))} : last;
+  if (const auto opened = sockets_.open(broker_, succession_.store()); !opened) return opened.error();
+  if (const auto watched = watch_signals(); !watched) return watched.error();
   gputime_ = services_.start_gpu_time();
   vms_.watch_losses();
   succession_.forget_left();
@@ -39,7 +42,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   for (const RefusedFile& file : config.refused) spdlog::error("{}", in_words(file, false));
   for (const std::string& remark : config.remarks) spdlog::warn("{}", remark);
-  return true;
+  return {};
 }
 
 BrokerStatus Daemon::status() const {
@@ -76,9 +79,8 @@ std::string Daemon::end_sessions(std::string_view line) {
   return fmt::format("ok {}", ended);
 }
 
-bool Daemon::watch_signals(std::string& error) {
-  return signals_.watch(
-      {SIGTERM, SIGINT, SIGHUP}, [this](int number) { on_signal(number); }, error);
+Result<void> Daemon::watch_signals() {
+  return signals_.watch({SIGTERM, SIGINT, SIGHUP}, [this](int number) { on_signal(number); });
 }
 
 void Daemon::on_signal(int number) {

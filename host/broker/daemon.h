@@ -12,6 +12,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/process/signal_watch.h"
+#include "host/base/result.h"
 #include "host/broker/alloc/gpu_accounts.h"
 #include "host/broker/alloc/gputime_helper.h"
 #include "host/broker/broker_succession.h"
@@ -37,10 +38,10 @@ class Daemon {
   VmServices& services() { return services_; }
   EventLoop& loop() { return loop_; }
 
-  // False on failure, and `error` is one sentence. `gpus` has an entry per VM. A VM that cannot be served does not stop
+  // The error is one sentence. `gpus` has an entry per VM. A VM that cannot be served does not stop
   // the others: the log has the reason, and a reload retries. start() fails if the broker's file has VMs and none can
   // be served.
-  bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error);
+  Result<void> start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus);
   std::size_t served() const { return vms_.size(); }
 
   // Calls `ready` once every VM has its first worker, so that a program started then need not wait for a driver.
@@ -58,7 +59,7 @@ class Daemon {
  private:
   void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
-  bool watch_signals(std::string& error);
+  Result<void> watch_signals();
   void on_signal(int number);
   void stop(const char* why);
   void leave();

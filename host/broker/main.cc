@@ -152,15 +152,13 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
     return complain(exit_bad_configuration, made.error().message);
   hold_hangups();
   Daemon daemon(arguments.config, cores());
-  const Hold hold = [&](const Config& some, const auto& its) -> Result<void> {
-    if (std::string why; !daemon.services().hold_gpus(some, its, why)) return Error{why};
-    return {};
-  };
+  const Hold hold = [&](const Config& some, const auto& its) { return daemon.services().hold_gpus(some, its); };
   auto placed = look_at_memory(daemon.services().accounts(), daemon.loop(), config, gpus, hold);
   if (!placed) return complain(exit_bad_configuration, arguments.config + ": " + placed.error().message);
   gpus = *std::move(placed);
   daemon.services().report_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
-  if (std::string error; !daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
+  if (const auto started = daemon.start(config, program, gpus); !started)
+    return complain(exit_failed, started.error().message);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
   spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);
   spdlog::debug("waiting through {}", daemon.waiter());

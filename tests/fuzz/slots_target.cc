@@ -150,9 +150,7 @@ class Script {
  public:
   explicit Script(fuzz::Input& in) : in_(in), loop_(make_waiter()) {
     stage = &stage_;
-    std::string error;
-    vm_ = Vm::create(loop_, options(), {}, {}, traces_, scrub_queue_, error);
-    fuzz::require(vm_ != nullptr, "%s", error.c_str());
+    vm_ = Vm::create(loop_, options(), {}, {}, traces_, scrub_queue_).value();
     began_ = fuzz::clock_ns;
   }
   ~Script() {

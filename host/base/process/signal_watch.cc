@@ -17,19 +17,16 @@ SignalWatch::~SignalWatch() {
   loop_.forget(pipe_watch_);
 }
 
-bool SignalWatch::watch(std::initializer_list<int> numbers, std::function<void(int)> received, std::string& error) {
+Result<void> SignalWatch::watch(std::initializer_list<int> numbers, std::function<void(int)> received) {
   sigset_t ours;
   sigemptyset(&ours);
   for (const int number : numbers) sigaddset(&ours, number);
   sigprocmask(SIG_BLOCK, &ours, nullptr);
   signals_.reset(signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) {
-    error = fmt::format("signalfd: {}", std::strerror(errno));
-    return false;
-  }
+  if (!signals_) return Error{fmt::format("signalfd: {}", std::strerror(errno))};
   received_ = std::move(received);
   signal_watch_ = loop_.watch(signals_.get(), POLLIN, [this](short) { read_signal(); });
-  return true;
+  return {};
 }
 
 void SignalWatch::read_signal() {

@@ -9,6 +9,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/fd.h"
+#include "host/base/result.h"
 
 namespace host::broker {
 
@@ -19,9 +20,8 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  // Blocks these signals in the calling thread, and calls `received` for each from now on. False on failure, and
-  // `error` is one sentence.
-  bool watch(std::initializer_list<int> numbers, std::function<void(int number)> received, std::string& error);
+  // Blocks these signals in the calling thread, and calls `received` for each from now on. The error is one sentence.
+  Result<void> watch(std::initializer_list<int> numbers, std::function<void(int number)> received);
   // Calls `closed` once, when all holders of the other end of `fd` have closed it. The caller owns `fd`.
   void watch_pipe(int fd, std::function<void()> closed);
 

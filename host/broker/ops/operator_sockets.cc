@@ -6,48 +6,47 @@
 
 namespace host::broker {
 
-bool OperatorSockets::open(const BrokerOptions& broker, FdStore* store, std::string& error) {
+Result<void> OperatorSockets::open(const BrokerOptions& broker, FdStore* store) {
   store_ = store;
-  return open_status(broker, error) && open_traces(broker, error) && open_control(broker, error) &&
-         open_metrics(broker, error);
+  if (const auto status = open_status(broker); !status) return status.error();
+  if (const auto traces = open_traces(broker); !traces) return traces.error();
+  if (const auto control = open_control(broker); !control) return control.error();
+  return open_metrics(broker);
 }
 
-bool OperatorSockets::open_status(const BrokerOptions& broker, std::string& error) {
+Result<void> OperatorSockets::open_status(const BrokerOptions& broker) {
   const ListenerOptions socket{status_path(broker.runtime_dir), access_of(broker), "socket", store_};
   auto server = StatusServer::listen(loop_, socket, [this] { return status_as_json(answers_.status()); });
-  if (!server) return error = server.error().message, false;
+  if (!server) return server.error();
   status_ = *std::move(server);
-  return true;
+  return {};
 }
 
-bool OperatorSockets::open_traces(const BrokerOptions& broker, std::string& error) {
-  const auto listening =
-      traces_.listen({trace_path(broker.runtime_dir),
-                      {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
-                      "trace",
-                      store_});
-  if (!listening) error = listening.error().message;
-  return static_cast<bool>(listening);
+Result<void> OperatorSockets::open_traces(const BrokerOptions& broker) {
+  return traces_.listen({trace_path(broker.runtime_dir),
+                         {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
+                         "trace",
+                         store_});
 }
 
-bool OperatorSockets::open_control(const BrokerOptions& broker, std::string& error) {
+Result<void> OperatorSockets::open_control(const BrokerOptions& broker) {
   const ListenerOptions socket{control_path(broker.runtime_dir), {0600, "", ""}, "control", store_};
   auto server = AnswerServer::listen(loop_, socket, control_protocol(), answers_.control);
-  if (!server) return error = server.error().message, false;
+  if (!server) return server.error();
   control_ = *std::move(server);
-  return true;
+  return {};
 }
 
-bool OperatorSockets::open_metrics(const BrokerOptions& broker, std::string& error) {
+Result<void> OperatorSockets::open_metrics(const BrokerOptions& broker) {
   metrics_.reset();  // the new server may use the same path
-  if (broker.metrics.empty()) return true;
+  if (broker.metrics.empty()) return {};
   AnswerServer::Address address = ListenerOptions{broker.metrics, access_of(broker), "socket", store_};
   if (const auto loopback = parse_loopback(broker.metrics)) address = *loopback;
   const auto page = [this] { return metrics_as_text(answers_.status()); };
   auto server = MetricsServer::listen(loop_, address, page);
-  if (!server) return error = "[broker] metrics: " + server.error().message, false;
+  if (!server) return Error{"[broker] metrics: " + server.error().message};
   metrics_ = *std::move(server);
-  return true;
+  return {};
 }
 
 void OperatorSockets::close() {

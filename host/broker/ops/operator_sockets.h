@@ -8,6 +8,7 @@
 
 #include "host/base/event_loop.h"
 #include "host/base/process/fd_store.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/ops/answer_server.h"
 #include "host/broker/ops/metrics_server.h"
@@ -28,19 +29,18 @@ class OperatorSockets {
   OperatorSockets(EventLoop& loop, TraceServer& traces, Answers answers)
       : loop_(loop), traces_(traces), answers_(std::move(answers)) {}
 
-  // Opens all sockets. `store`: keeps them for the next broker; null: not kept. False on failure, and `error` is one
-  // sentence.
-  bool open(const BrokerOptions& broker, FdStore* store, std::string& error);
+  // Opens all sockets. `store`: keeps them for the next broker; null: not kept. The error is one sentence.
+  Result<void> open(const BrokerOptions& broker, FdStore* store);
   // Opens the metrics socket at the address of the key `metrics`, in place of an earlier one. Precondition: open() was
-  // called. False on failure: then there are no metrics, and `error` is one sentence.
-  bool open_metrics(const BrokerOptions& broker, std::string& error);
+  // called. After an error, one sentence, there are no metrics.
+  Result<void> open_metrics(const BrokerOptions& broker);
   // Closes all sockets except the traces, which end with their workers.
   void close();
 
  private:
-  bool open_status(const BrokerOptions& broker, std::string& error);
-  bool open_traces(const BrokerOptions& broker, std::string& error);
-  bool open_control(const BrokerOptions& broker, std::string& error);
+  Result<void> open_status(const BrokerOptions& broker);
+  Result<void> open_traces(const BrokerOptions& broker);
+  Result<void> open_control(const BrokerOptions& broker);
 
   EventLoop& loop_;
   TraceServer& traces_;

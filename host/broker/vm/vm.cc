@@ -19,22 +19,22 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program)
   if (program.scheduler != nullptr) context_.scheduled_as = program.scheduler->add_vm(share_of(context_.options));
 }
 
-std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                               const WorkerProgram& program, TraceServer& traces, ScrubQueue& scrub_queue,
-                               std::string& error) {
+Result<std::unique_ptr<Vm>> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
+                                       const WorkerProgram& program, TraceServer& traces, ScrubQueue& scrub_queue) {
   std::unique_ptr<Vm> vm(new Vm(loop, options, program));
-  if (!vm->open(broker, traces, scrub_queue, error)) return nullptr;
+  if (const auto opened = vm->open(broker, traces, scrub_queue); !opened) return opened.error();
   traces.add_vm(options.name, static_cast<std::uint32_t>(options.slots));
   vm->supply_->refill();
   return vm;
 }
 
-bool Vm::open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scrub_queue, std::string& error) {
-  if (!bounds_.make_group(error)) return false;
+Result<void> Vm::open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scrub_queue) {
+  if (const auto made = bounds_.make_group(); !made) return made.error();
   count_memory();
-  auto [region, saved] = persistence_.open(error);
-  if (!region) return false;
-  region_ = std::move(region);
+  auto opened = persistence_.open();
+  if (!opened) return opened.error();
+  region_ = std::move(opened->region);
+  const std::unique_ptr<SavedVm> saved = std::move(opened->left);
   auto transport =
       make_transport(context_.loop, *region_, context_.options, broker, persistence_.kept_transport(saved.get()),
                      {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
@@ -43,7 +43,7 @@ bool Vm::open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scru
                         slots_->release_held(k);
                       },
                       [this](auto slot, auto channel) { persistence_.save_channel(slot, channel); }});
-  if (!transport) return error = transport.error().message, false;
+  if (!transport) return transport.error();
   transport_ = *std::move(transport);
   spdlog::info("{}: {} slots of {} MiB{}{}", context_.options.name, context_.options.slots, region_->slot_bytes() >> 20,
                transport_->knows_peers()              ? ""
@@ -51,12 +51,12 @@ bool Vm::open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scru
                                                       : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
   make_parts(traces, scrub_queue);
-  if (!join_mps(saved != nullptr, error)) return false;
+  if (const auto joined = join_mps(saved != nullptr); !joined) return joined.error();
   if (saved) go_on_with(*saved);
   if (context_.options.jail_ioctls == "any" && context_.options.jail != "off")
     spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
                  context_.options.name);
-  return true;
+  return {};
 }
 
 void Vm::count_memory() {
@@ -116,18 +116,16 @@ void Vm::make_parts(TraceServer& traces, ScrubQueue& scrub_queue) {
       Heartbeat::Acts{.is_needed = [this] { return slots_->sessions() > 0; }, .look = [this] { look(); }});
 }
 
-bool Vm::join_mps(bool goes_on, std::string& error) {
-  return mps_.join(goes_on,
-                   {.ready =
-                        [this] {
-                          if (!context_.stopping) pace_.try_soon();
-                        },
-                    .failed = [this] { pace_.report_warm(); },
-                    .lost = [this](const std::string& why) { on_mps_lost(why); },
-                    .end_sessions = [this] { workers_->end_each("MPS has lost all clients of its GPU"); },
-                    .has_sessions = [this] { return slots_->sessions() > 0; },
-                    .fault = [this] { return workers_->reported_fault(); }},
-                   error);
+Result<void> Vm::join_mps(bool goes_on) {
+  return mps_.join(goes_on, {.ready =
+                                 [this] {
+                                   if (!context_.stopping) pace_.try_soon();
+                                 },
+                             .failed = [this] { pace_.report_warm(); },
+                             .lost = [this](const std::string& why) { on_mps_lost(why); },
+                             .end_sessions = [this] { workers_->end_each("MPS has lost all clients of its GPU"); },
+                             .has_sessions = [this] { return slots_->sessions() > 0; },
+                             .fault = [this] { return workers_->reported_fault(); }});
 }
 
 void Vm::when_warm(std::function<void()> warm) {
@@ -198,7 +196,7 @@ void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   workers_->end_all(patience, std::move(done));
 }
 
-bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error) {
+Result<void> Vm::change(const VmOptions& options, const WorkerProgram& program, bool new_sessions) {
   const bool other_pace = options.starts_per_second != context_.options.starts_per_second ||
                           options.start_burst != context_.options.start_burst;
   context_.options = options;
@@ -210,8 +208,8 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   transport_->bound_connections(static_cast<std::size_t>(context_.options.connections));
   memory_.bound();
   supply_->apply(new_sessions);
-  error = bounds_.apply();
-  return error.empty();
+  if (const std::string refused = bounds_.apply(); !refused.empty()) return Error{refused};
+  return {};
 }
 
 // ---- what guests and the operator do -------------------------------------------------------------------------------

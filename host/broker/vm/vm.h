@@ -18,6 +18,7 @@
 #include <string>
 
 #include "host/base/event_loop.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 #include "host/broker/ops/status.h"
@@ -43,10 +44,9 @@ namespace host::broker {
 
 class Vm {
  public:
-  // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<Vm> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                                    const WorkerProgram& program, TraceServer& traces, ScrubQueue& scrub_queue,
-                                    std::string& error);
+  // The error is one sentence.
+  static Result<std::unique_ptr<Vm>> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
+                                            const WorkerProgram& program, TraceServer& traces, ScrubQueue& scrub_queue);
   ~Vm();
   Vm(const Vm&) = delete;
   Vm& operator=(const Vm&) = delete;
@@ -60,8 +60,8 @@ class Vm {
   // it calls `removed`, which must not destroy the Vm.
   void remove(Clock::duration patience, std::function<void()> removed);
   // Takes over the keys of `options` that need no restart (config_changes.h). `new_sessions`: unclaimed workers are
-  // replaced by workers with the new values. False if the control group refuses, and `error` is the reason.
-  bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
+  // replaced by workers with the new values. An error, the reason, if the control group refuses.
+  Result<void> change(const VmOptions& options, const WorkerProgram& program, bool new_sessions);
 
   const VmOptions& options() const { return context_.options; }
   const VmGpus& gpus() const { return context_.program.gpus; }
@@ -79,10 +79,10 @@ class Vm {
 
  private:
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
-  bool open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scrub_queue, std::string& error);
+  Result<void> open(const BrokerOptions& broker, TraceServer& traces, ScrubQueue& scrub_queue);
   void count_memory();
   void make_parts(TraceServer& traces, ScrubQueue& scrub_queue);
-  bool join_mps(bool goes_on, std::string& error);
+  Result<void> join_mps(bool goes_on);
   void go_on_with(const SavedVm& saved);
   void save(std::uint32_t k, SavedSlot& to) const;
   void end_all(Clock::duration patience, std::function<void()> done);

@@ -7,13 +7,13 @@ GroupLimits VmBounds::limits() const {
   return {.memory_bytes = options.memory_max, .pids = options.pids_max, .cpu_thousandths = options.cpu_max};
 }
 
-bool VmBounds::make_group(std::string& error) {
+Result<void> VmBounds::make_group() {
   const Groups* const groups = context_.program.groups;
-  if (groups == nullptr || !groups->missing().empty()) return true;
+  if (groups == nullptr || !groups->missing().empty()) return {};
   auto group = groups->make(context_.options.name, limits());
-  if (!group) return error = group.error().message, false;
+  if (!group) return group.error();
   group_ = *std::move(group);
-  return true;
+  return {};
 }
 
 std::string VmBounds::apply() const { return group_ ? group_->bound(limits()) : ""; }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "host/base/result.h"
 #include "host/broker/ops/status.h"
 #include "host/broker/vm/vm_context.h"
 #include "host/broker/worker/cgroup.h"
@@ -17,8 +18,8 @@ class VmBounds {
  public:
   explicit VmBounds(const VmContext& context) : context_(context) {}
 
-  // Makes the control group if this machine has any. False on failure, and `error` is one sentence.
-  bool make_group(std::string& error);
+  // Makes the control group if this machine has any. The error is one sentence.
+  Result<void> make_group();
   // Applies the present options. "" if the limits are in effect, else the reason.
   std::string apply() const;
   // The descriptor by which a worker joins the group; -1: no group.

@@ -8,21 +8,18 @@
 
 namespace host::broker {
 
-bool VmMps::join(bool goes_on, MpsRegistration::Acts acts, std::string& error) {
-  if (context_.program.mps == nullptr) return true;
+Result<void> VmMps::join(bool goes_on, MpsRegistration::Acts acts) {
+  if (context_.program.mps == nullptr) return {};
   const auto& gpus = context_.program.gpus.list;
   // The start checked the file for this, but a reload whose policy waits for a restart did not.
-  if (gpus.size() != 1 || gpus.front().uuid.empty()) {
-    error = "policy = \"mps\": a VM has one GPU whose UUID is known; name one by gpus";
-    return false;
-  }
+  if (gpus.size() != 1 || gpus.front().uuid.empty())
+    return Error{"policy = \"mps\": a VM has one GPU whose UUID is known; name one by gpus"};
   const Mps::User user{static_cast<uid_t>(context_.options.worker_uid),
                        static_cast<gid_t>(context_.options.worker_gid)};
-  auto joined =
-      context_.program.mps->join({gpus.front().uuid, context_.options.name, user, goes_on}, std::move(acts));
-  if (!joined) return error = joined.error().message, false;
+  auto joined = context_.program.mps->join({gpus.front().uuid, context_.options.name, user, goes_on}, std::move(acts));
+  if (!joined) return joined.error();
   registration_ = *std::move(joined);
-  return true;
+  return {};
 }
 
 void VmMps::started(pid_t worker) {

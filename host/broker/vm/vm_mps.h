@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "host/base/result.h"
 #include "host/broker/mps/mps.h"
 #include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/ops/status.h"
@@ -22,9 +23,8 @@ class VmMps {
  public:
   explicit VmMps(const VmContext& context) : context_(context) {}
 
-  // Registers the VM if the policy is MPS. `goes_on`: with an earlier broker's workers. False on failure, and `error` is
-  // one sentence.
-  bool join(bool goes_on, MpsRegistration::Acts acts, std::string& error);
+  // Registers the VM if the policy is MPS. `goes_on`: with an earlier broker's workers. The error is one sentence.
+  Result<void> join(bool goes_on, MpsRegistration::Acts acts);
   bool is_client() const { return registration_ != nullptr; }
   // False if no worker may start now; Acts::ready follows.
   bool may_start() const { return !registration_ || registration_->ready(); }

@@ -33,26 +33,27 @@ std::uint64_t VmPersistence::mark() const {
   return mark_of(text);
 }
 
-VmPersistence::Opened VmPersistence::open(std::string& error) {
+Result<VmPersistence::Opened> VmPersistence::open() {
   if (auto region = adopt_region()) {
     adopted_ = true;
-    return {std::move(region), std::make_unique<SavedVm>(record_->saved())};
+    return Opened{std::move(region), std::make_unique<SavedVm>(record_->saved())};
   }
-  return {make_region(error), nullptr};
+  auto region = make_region();
+  if (!region) return region.error();
+  return Opened{*std::move(region), nullptr};
 }
 
-std::unique_ptr<Region> VmPersistence::make_region(std::string& error) {
+Result<std::unique_ptr<Region>> VmPersistence::make_region() {
   store_.forget_all();
   if (store_ && !context_.options.plain_file.empty())
     store_.all()->notify_now();  // until then the earlier region's file is locked
-  auto made = Region::create(context_.options, access_of(context_.options));
-  if (!made) return error = made.error().message, nullptr;
-  std::unique_ptr<Region> region = *std::move(made);
-  if (!store_) return region;
-  record_ = VmRecord::create(context_.options.name, mark(), static_cast<std::uint32_t>(context_.options.slots),
-                             region->generation(), error);
-  if (!record_) return nullptr;
-  store_.keep("region", region->memfd());
+  auto region = Region::create(context_.options, access_of(context_.options));
+  if (!region || !store_) return region;
+  auto record = VmRecord::create(context_.options.name, mark(), static_cast<std::uint32_t>(context_.options.slots),
+                                 (*region)->generation());
+  if (!record) return record.error();
+  record_ = *std::move(record);
+  store_.keep("region", (*region)->memfd());
   store_.keep("record", record_->memfd());
   return region;
 }
@@ -60,22 +61,23 @@ std::unique_ptr<Region> VmPersistence::make_region(std::string& error) {
 // Null if there is nothing to adopt. Else the record is the old one, too.
 std::unique_ptr<Region> VmPersistence::adopt_region() {
   if (store_.left().empty()) return nullptr;
-  std::string why;
-  auto record = VmRecord::adopt(store_.take("record"), mark(), static_cast<std::uint32_t>(context_.options.slots), why);
-  const std::vector<std::string> doorbells = kept_doorbells(context_.options);
-  const bool complete = std::ranges::all_of(doorbells, [this](const auto& name) { return store_.has(name); });
-  if (record && !complete) why = "not all of its doorbells were kept (FileDescriptorStoreMax)";
-  if (record && complete) {
-    auto region = Region::adopt(context_.options, store_.take("region"), record->saved().generation);
-    if (region) {
-      record_ = std::move(record);
-      return *std::move(region);
-    }
-    why = region.error().message;
-  }
+  auto region = take_region();
+  if (region) return *std::move(region);
   spdlog::warn("{}: its sessions of before the restart end, and the VM has to be started again: {}",
-               context_.options.name, why);
+               context_.options.name, region.error().message);
   return nullptr;
+}
+
+// The error is half a sentence.
+Result<std::unique_ptr<Region>> VmPersistence::take_region() {
+  auto record = VmRecord::adopt(store_.take("record"), mark(), static_cast<std::uint32_t>(context_.options.slots));
+  if (!record) return record.error();
+  const std::vector<std::string> doorbells = kept_doorbells(context_.options);
+  if (!std::ranges::all_of(doorbells, [this](const auto& name) { return store_.has(name); }))
+    return Error{"not all of its doorbells were kept (FileDescriptorStoreMax)"};
+  auto region = Region::adopt(context_.options, store_.take("region"), (*record)->saved().generation);
+  if (region) record_ = *std::move(record);
+  return region;
 }
 
 KeptTransport VmPersistence::kept_transport(const SavedVm* left) const {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "host/base/process/fd_store.h"
+#include "host/base/result.h"
 #include "host/broker/region/region.h"
 #include "host/broker/transport/transport.h"
 #include "host/broker/vm/vm_context.h"
@@ -39,8 +40,8 @@ class VmPersistence {
   bool outlives_broker() const { return static_cast<bool>(store_); }
   bool has_adopted() const { return adopted_; }
 
-  // Adopts the earlier broker's region, or makes a new one. Without a region on failure, and `error` is one sentence.
-  Opened open(std::string& error);
+  // Adopts the earlier broker's region, or makes a new one. The error is one sentence.
+  Result<Opened> open();
   // What the transport keeps and adopts. Numbers new connections above those that slots name.
   KeptTransport kept_transport(const SavedVm* left) const;
 
@@ -61,7 +62,8 @@ class VmPersistence {
  private:
   std::uint64_t mark() const;
   std::unique_ptr<Region> adopt_region();
-  std::unique_ptr<Region> make_region(std::string& error);
+  Result<std::unique_ptr<Region>> take_region();
+  Result<std::unique_ptr<Region>> make_region();
 
   const VmContext& context_;
   const Fill fill_;

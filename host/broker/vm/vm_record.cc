@@ -37,14 +37,12 @@ bool is_good(const SavedSlot& slot) {
 
 SavedVm* VmRecord::map(const Fd& memfd) { return static_cast<SavedVm*>(map_memory(memfd, sizeof(SavedVm))); }
 
-std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,
-                                           std::uint64_t generation, std::string& error) {
+Result<std::unique_ptr<VmRecord>> VmRecord::create(const std::string& vm, std::uint64_t configuration,
+                                                   std::uint32_t slots, std::uint64_t generation) {
   Fd memfd = make_sealed_memory("ivgpud:" + vm, sizeof(SavedVm));
   SavedVm* const saved = memfd && seal_for_good(memfd, true) ? map(memfd) : nullptr;
-  if (saved == nullptr) {
-    error = fmt::format("VM {}: its record for the next broker cannot be made: {}", vm, std::strerror(errno));
-    return nullptr;
-  }
+  if (saved == nullptr)
+    return Error{fmt::format("VM {}: its record for the next broker cannot be made: {}", vm, std::strerror(errno))};
   *saved = {};
   saved->version = record_version;
   saved->bytes = sizeof(SavedVm);
@@ -56,23 +54,17 @@ std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t 
   return std::unique_ptr<VmRecord>(new VmRecord(std::move(memfd), saved));
 }
 
-std::unique_ptr<VmRecord> VmRecord::adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots,
-                                          std::string& why) {
-  const auto refuse = [&](const char* half) {
-    why = half;
-    return nullptr;
-  };
-  if (!has_size(memfd, sizeof(SavedVm)))
-    return refuse("the record of the ivgpud before this one is of another release");
+Result<std::unique_ptr<VmRecord>> VmRecord::adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots) {
+  if (!has_size(memfd, sizeof(SavedVm))) return Error{"the record of the ivgpud before this one is of another release"};
   SavedVm* const saved = map(memfd);
-  if (saved == nullptr) return refuse("the record of the ivgpud before this one cannot be mapped");
+  if (saved == nullptr) return Error{"the record of the ivgpud before this one cannot be mapped"};
   std::unique_ptr<VmRecord> record(new VmRecord(std::move(memfd), saved));
   if (saved->magic != record_magic || saved->version != record_version || saved->bytes != sizeof(SavedVm))
-    return refuse("the record of the ivgpud before this one is of another release");
+    return Error{"the record of the ivgpud before this one is of another release"};
   if (saved->configuration != configuration || saved->slots != slots)
-    return refuse("keys that need a restart are others by now");
+    return Error{"keys that need a restart are others by now"};
   if (!std::all_of(std::begin(saved->slot), std::begin(saved->slot) + slots, is_good))
-    return refuse("the record of the ivgpud before this one makes no sense");
+    return Error{"the record of the ivgpud before this one makes no sense"};
   return record;
 }
 

@@ -12,6 +12,7 @@
 
 #include "host/base/fd.h"
 #include "host/base/process/control.h"
+#include "host/base/result.h"
 #include "ring/layout/layout.h"
 
 namespace host::broker {
@@ -46,11 +47,11 @@ struct SavedVm {
 
 class VmRecord {
  public:
-  // Makes an empty record of a VM. Null on failure, and `error` is one sentence.
-  static std::unique_ptr<VmRecord> create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,
-                                          std::uint64_t generation, std::string& error);
-  // Takes the record of a descriptor. Null if it is unusable, and `why` is half a sentence.
-  static std::unique_ptr<VmRecord> adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots, std::string& why);
+  // Makes an empty record of a VM. The error is one sentence.
+  static Result<std::unique_ptr<VmRecord>> create(const std::string& vm, std::uint64_t configuration,
+                                                  std::uint32_t slots, std::uint64_t generation);
+  // Takes the record of a descriptor. An error, half a sentence, if it is unusable.
+  static Result<std::unique_ptr<VmRecord>> adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots);
   ~VmRecord();
   VmRecord(const VmRecord&) = delete;
   VmRecord& operator=(const VmRecord&) = delete;

@@ -38,18 +38,18 @@ bool WorkerPool::one_more_may_spin() const {
 }
 
 // Pages and descriptors that a worker shares with the broker besides the region.
-bool WorkerPool::give_pages(std::uint32_t k, std::string& error) {
+Result<void> WorkerPool::give_pages(std::uint32_t k) {
   SlotWorker& worker = workers_[k];
   const std::string name = fmt::format("{}/{}", context_.options.name, k);
   auto telemetry = Telemetry::create("telemetry:" + name);
-  if (!telemetry) return error = telemetry.error().message, false;
+  if (!telemetry) return telemetry.error();
   worker.telemetry = *std::move(telemetry);
-  if (context_.program.scheduler == nullptr) return true;
+  if (context_.program.scheduler == nullptr) return {};
   auto schedule = WorkerSchedule::create(*context_.program.scheduler, context_.scheduled_as, name,
                                          parts_.persistence.outlives_broker());
-  if (!schedule) return error = schedule.error().message, false;
+  if (!schedule) return schedule.error();
   worker.schedule = *std::move(schedule);
-  return true;
+  return {};
 }
 
 WorkerProcess::Events WorkerPool::events_of(std::uint32_t k) {
@@ -80,9 +80,8 @@ bool WorkerPool::start(std::uint32_t k) {
   }
   worker.jail = {};
   worker.may_spin = one_more_may_spin();
-  std::string error;
-  if (!give_pages(k, error)) {
-    on_start_failed(k, error);
+  if (const auto given = give_pages(k); !given) {
+    on_start_failed(k, given.error().message);
     return false;
   }
   auto process = WorkerProcess::start(

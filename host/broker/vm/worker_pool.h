@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/base/event_loop.h"
+#include "host/base/result.h"
 #include "host/broker/mps/mps_connect_proxy.h"
 #include "host/broker/ops/status.h"
 #include "host/broker/ops/trace_server.h"
@@ -97,7 +98,7 @@ class WorkerPool {
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);
   bool adopt_proxy(std::uint32_t k, const SavedSlot& was);
   bool one_more_may_spin() const;
-  bool give_pages(std::uint32_t k, std::string& error);
+  Result<void> give_pages(std::uint32_t k);
   WorkerProcess::Events events_of(std::uint32_t k);
   void keep(std::uint32_t k);
   void note_ready(std::uint32_t k, const WorkerProcess::Ready& reported);

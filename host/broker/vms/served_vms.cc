@@ -48,19 +48,19 @@ ServedVms::~ServedVms() {
   loop_.forget(lost_watch_);
 }
 
-bool ServedVms::add(const VmOptions& options, const VmGpus& gpus, const BrokerOptions& broker, std::string& error) {
+Result<void> ServedVms::add(const VmOptions& options, const VmGpus& gpus, const BrokerOptions& broker) {
   std::vector<VmOptions> together = this->options();
   together.push_back(options);
   // A VM that still runs may have the user that the reloaded file gives to another VM.
   const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
   together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
-  if (const auto fit = plain_files_fit(together); !fit) return error = fit.error().message, false;
+  if (const auto fit = plain_files_fit(together); !fit) return fit.error();
   auto vm = Vm::create(loop_, together.back(), broker, services_.program_for(options, gpus), services_.traces(),
-                       services_.scrub_queue(), error);
-  if (!vm) return false;
+                       services_.scrub_queue());
+  if (!vm) return vm.error();
   report_gpus(options.name, gpus);
-  vms_.push_back(std::move(vm));
-  return true;
+  vms_.push_back(*std::move(vm));
+  return {};
 }
 
 void ServedVms::remove_if(const std::function<bool(const Vm&)>& goes) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/base/event_loop.h"
+#include "host/base/result.h"
 #include "host/broker/config/config.h"
 #include "host/broker/gpu/gpus.h"
 #include "host/broker/ops/reload_report.h"
@@ -29,8 +30,8 @@ class ServedVms {
   ServedVms(const ServedVms&) = delete;
   ServedVms& operator=(const ServedVms&) = delete;
 
-  // Serves a VM. False on failure, and `error` is one sentence. Precondition: no VM has its name, and none is_removing().
-  bool add(const VmOptions& options, const VmGpus& gpus, const BrokerOptions& broker, std::string& error);
+  // Serves a VM. The error is one sentence. Precondition: no VM has its name, and none is_removing().
+  Result<void> add(const VmOptions& options, const VmGpus& gpus, const BrokerOptions& broker);
   void remove_if(const std::function<bool(const Vm&)>& goes);
   // Removes from now on each VM whose region memory another process truncates (host/broker/region/guarded_memory.h).
   // The other VMs are still served.

@@ -15,34 +15,28 @@ void VmServices::report_facts_by(std::unique_ptr<GpuUsage> usage) {
   facts_ = std::make_unique<GpuFactCache>(loop_, std::move(usage));
 }
 
-bool VmServices::hold_gpus(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
-  const auto held = holds_.take_for(config, gpus);
-  if (!held) error = held.error().message;
-  return static_cast<bool>(held);
-}
-
-bool VmServices::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
-                       bool may_follow, std::string& error) {
+Result<void> VmServices::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
+                               bool may_follow) {
   runtime_dir_ = config.broker.runtime_dir;
   gpu_ = config.gpu;
   program_ = program;
   program_.accounts = &accounts_;
   program_.facts = facts_.get();
   accounts_.allow_overcommit(gpu_.overcommit);
-  if (!make_groups(config.broker, error) || !hold_gpus(config, gpus, error)) return false;
+  if (const auto made = make_groups(config.broker); !made) return made.error();
+  if (const auto held = hold_gpus(config, gpus); !held) return held.error();
   auto started = scheduler::Scheduler::start(scheduler_options(gpu_));
-  if (!started) return error = started.error().message, false;
+  if (!started) return started.error();
   scheduler_ = *std::move(started);
   if (gpu_.policy == "mps") start_mps(may_follow);
-  return true;
+  return {};
 }
 
-bool VmServices::make_groups(const BrokerOptions& broker, std::string& error) {
-  if (broker.cgroups == "off") return true;
+Result<void> VmServices::make_groups(const BrokerOptions& broker) {
+  if (broker.cgroups == "off") return {};
   groups_ = std::make_unique<Groups>();
-  if (groups_->missing().empty() || broker.cgroups != "required") return true;
-  error = "VMs get no control groups: " + groups_->missing();
-  return false;
+  if (groups_->missing().empty() || broker.cgroups != "required") return {};
+  return Error{"VMs get no control groups: " + groups_->missing()};
 }
 
 void VmServices::start_mps(bool may_follow) {

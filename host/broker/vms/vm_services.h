@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/base/event_loop.h"
+#include "host/base/result.h"
 #include "host/broker/alloc/gpu_accounts.h"
 #include "host/broker/alloc/gpu_holds.h"
 #include "host/broker/alloc/gputime_helper.h"
@@ -33,11 +34,13 @@ class VmServices {
   // Sets the source of the GPU facts that guests may see; call it before start().
   void report_facts_by(std::unique_ptr<GpuUsage> usage);
   // Locks these VMs' GPUs if the configuration requires that no other broker uses them.
-  bool hold_gpus(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
+  Result<void> hold_gpus(const Config& config, const std::vector<VmGpus>& gpus) {
+    return holds_.take_for(config, gpus);
+  }
   // Starts all that a VM needs. `program`: without the parts that this object provides. `may_follow`: MPS daemons of an
-  // earlier broker may still be ending. False on failure, and `error` is one sentence.
-  bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, bool may_follow,
-             std::string& error);
+  // earlier broker may still be ending. The error is one sentence.
+  Result<void> start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
+                     bool may_follow);
   // Starts the switching of GPU time, which resumes the workers of the VMs that exist: call it when the VMs of an
   // earlier broker have been adopted. Null under MPS: processes share one context there, so no VM has channels of its
   // own.
@@ -66,7 +69,7 @@ class VmServices {
   void end(const std::function<void()>& done);
 
  private:
-  bool make_groups(const BrokerOptions& broker, std::string& error);
+  Result<void> make_groups(const BrokerOptions& broker);
   void start_mps(bool may_follow);
 
   EventLoop& loop_;

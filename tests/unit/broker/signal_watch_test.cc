@@ -28,7 +28,6 @@ class Signals : public testing::Test {
 
   EventLoop loop;
   SignalWatch watch{loop};
-  std::string error;
 
  private:
   sigset_t mask_;
@@ -36,15 +35,12 @@ class Signals : public testing::Test {
 
 TEST_F(Signals, AreReportedByNumberInTheLoop) {
   std::vector<int> received;
-  ASSERT_TRUE(watch.watch(
-      {SIGUSR1, SIGUSR2},
-      [&](int number) {
-        received.push_back(number);
-        if (received.size() == 1) kill(getpid(), SIGUSR2);
-        if (received.size() == 2) loop.stop();
-      },
-      error))
-      << error;
+  const auto watched = watch.watch({SIGUSR1, SIGUSR2}, [&](int number) {
+    received.push_back(number);
+    if (received.size() == 1) kill(getpid(), SIGUSR2);
+    if (received.size() == 2) loop.stop();
+  });
+  ASSERT_TRUE(watched) << watched.error().message;
   kill(getpid(), SIGUSR1);
   EXPECT_TRUE(received.empty()) << "none is handled outside the loop";
   run();
