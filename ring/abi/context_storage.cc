@@ -11,27 +11,28 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <new>
 
 #include "ring/abi/backend.h"
+#include "ring/base/mutex.h"
 
 namespace cuabi {
 namespace {
+
+constinit ring::Mutex writers;
 
 struct Entry {
   std::atomic<std::uint32_t> sequence{0};
   std::atomic<CUcontext> context{nullptr};  // NULL: unused
   std::atomic<void*> key{nullptr};
   std::atomic<void*> value{nullptr};
-  StorageDestructor destructor = nullptr;  // for writers only
-  Entry* next = nullptr;                   // constant once linked
+  StorageDestructor destructor GUARDED_BY(writers) = nullptr;
+  Entry* next = nullptr;  // constant once linked
 };
 
 constinit std::atomic<Entry*> head{nullptr};
-constinit std::mutex writers;
 
-void rewrite(Entry& entry, CUcontext context, void* key, void* value, StorageDestructor destructor) {
+void rewrite(Entry& entry, CUcontext context, void* key, void* value, StorageDestructor destructor) REQUIRES(writers) {
   const std::uint32_t before = entry.sequence.load(std::memory_order_relaxed);
   entry.sequence.store(before + 1, std::memory_order_relaxed);
   entry.context.store(context, std::memory_order_release);  // A
@@ -41,20 +42,20 @@ void rewrite(Entry& entry, CUcontext context, void* key, void* value, StorageDes
   entry.sequence.store(before + 2, std::memory_order_release);  // B
 }
 
-Entry* find_locked(CUcontext context, const void* key) {
+Entry* find_locked(CUcontext context, const void* key) REQUIRES(writers) {
   for (Entry* e = head.load(std::memory_order_relaxed); e != nullptr; e = e->next)
     if (e->context.load(std::memory_order_relaxed) == context && e->key.load(std::memory_order_relaxed) == key)
       return e;
   return nullptr;
 }
 
-Entry* unused_locked() {
+Entry* unused_locked() REQUIRES(writers) {
   for (Entry* e = head.load(std::memory_order_relaxed); e != nullptr; e = e->next)
     if (e->context.load(std::memory_order_relaxed) == nullptr) return e;
   return nullptr;
 }
 
-bool append_locked(CUcontext context, void* key, void* value, StorageDestructor destructor) {
+bool append_locked(CUcontext context, void* key, void* value, StorageDestructor destructor) REQUIRES(writers) {
   auto* entry = new (std::nothrow) Entry;
   if (entry == nullptr) return false;
   rewrite(*entry, context, key, value, destructor);
@@ -80,7 +81,7 @@ CUresult storage_put(CUcontext context, void* key, void* value, StorageDestructo
   context = meant(context, &error);
   if (context == nullptr) return error;
   if (!backend()->context_exists(context)) return CUDA_ERROR_INVALID_CONTEXT;
-  const std::lock_guard lock(writers);
+  const ring::MutexLock lock(writers);
   if (find_locked(context, key) != nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (Entry* entry = unused_locked()) {
     rewrite(*entry, context, key, value, destructor);
@@ -93,7 +94,7 @@ CUresult storage_delete(CUcontext context, void* key) {
   CUresult error;
   context = meant(context, &error);
   if (context == nullptr) return error;
-  const std::lock_guard lock(writers);
+  const ring::MutexLock lock(writers);
   Entry* entry = find_locked(context, key);
   if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   rewrite(*entry, nullptr, nullptr, nullptr, nullptr);
@@ -127,7 +128,7 @@ void storage_release(CUcontext context) {
     void* value = nullptr;
     StorageDestructor destructor = nullptr;
     {
-      const std::lock_guard lock(writers);
+      const ring::MutexLock lock(writers);
       Entry* entry = head.load(std::memory_order_relaxed);
       while (entry != nullptr && entry->context.load(std::memory_order_relaxed) != context) entry = entry->next;
       if (entry == nullptr) return;

@@ -5,9 +5,10 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <mutex>
 #include <string>
 #include <string_view>
+
+#include "ring/base/mutex.h"
 
 namespace cuabi {
 namespace {
@@ -32,8 +33,8 @@ struct Settings {
   }
 };
 
-std::mutex mutex;
-Settings& settings() {
+ring::Mutex mutex;
+Settings& settings() REQUIRES(mutex) {
   static Settings all;
   return all;
 }
@@ -115,7 +116,7 @@ CUresult coredump_get(CUcoredumpSettings which, void* value, std::size_t* size) 
     *size = bytes;
     return CUDA_SUCCESS;
   }
-  const std::lock_guard lock(mutex);
+  const ring::MutexLock lock(mutex);
   const Settings& now = settings();
   const bool off = false;
   switch (which) {
@@ -133,7 +134,7 @@ CUresult coredump_set(CUcoredumpSettings which, const void* value, const std::si
   const bool text = which == CU_COREDUMP_FILE || which == CU_COREDUMP_PIPE;
   if (size == nullptr || bytes == 0 || (text ? *size == 0 : *size < bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (value == nullptr) return CUDA_SUCCESS;  // changes nothing
-  const std::lock_guard lock(mutex);
+  const ring::MutexLock lock(mutex);
   return set(settings(), which, value, *size);
 }
 

@@ -18,8 +18,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 #include <vector>
+
+#include "ring/base/mutex.h"
 
 namespace cuabi {
 
@@ -38,25 +39,25 @@ class OldLaunch {
     constexpr long long most_threads = 1024;
     if (x < 1 || y < 1 || z < 1 || x > most_threads || y > most_threads || z > 64) return CUDA_ERROR_INVALID_VALUE;
     if (static_cast<long long>(x) * y * z > most_threads) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     asked_.block[0] = x, asked_.block[1] = y, asked_.block[2] = z;
     return CUDA_SUCCESS;
   }
   CUresult set_shared(unsigned bytes) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     asked_.shared = bytes;
     return CUDA_SUCCESS;
   }
   CUresult set_size(unsigned bytes) {
     if (bytes > most_bytes) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     asked_.bytes = bytes;
     return CUDA_SUCCESS;
   }
   CUresult set(int offset, const void* from, std::size_t bytes) {
     const auto at = static_cast<std::size_t>(offset);
     if (offset < 0 || from == nullptr || at > most_bytes || bytes > most_bytes - at) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     if (asked_.parameters.size() < at + bytes) asked_.parameters.resize(at + bytes);
     if (bytes != 0) std::memcpy(asked_.parameters.data() + at, from, bytes);
     return CUDA_SUCCESS;
@@ -68,7 +69,7 @@ class OldLaunch {
     if (width < 1 || height < 1) return CUDA_ERROR_INVALID_VALUE;
     Asked now;
     {
-      const std::lock_guard lock(mutex_);
+      const ring::MutexLock lock(mutex_);
       now = asked_;
     }
     std::size_t size = now.bytes;
@@ -79,8 +80,8 @@ class OldLaunch {
   }
 
  private:
-  mutable std::mutex mutex_;
-  Asked asked_;
+  mutable ring::Mutex mutex_;
+  Asked asked_ GUARDED_BY(mutex_);
 };
 
 }  // namespace cuabi

@@ -169,6 +169,7 @@ class Mutex {
   void lock() {
     while (held_.exchange(1, Order::acquire) != 0) futex_wait(&held_, 1);
   }
+  bool try_lock() { return held_.exchange(1, Order::acquire) == 0; }
   void unlock() {
     held_.store(0, Order::release);
     futex_wake(&held_);
