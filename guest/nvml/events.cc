@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "guest/nvml/library.h"
+#include "ring/base/mutex.h"
 
 struct nvmlEventSet_st {
   char unused;
@@ -19,20 +19,20 @@ namespace {
 
 // Never destroyed, like the library. A set outlives nvmlShutdown, as with NVIDIA's library.
 struct Sets {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<nvmlEventSet_st>> all;
+  ring::Mutex mutex;
+  std::vector<std::unique_ptr<nvmlEventSet_st>> all GUARDED_BY(mutex);
 };
 Sets& sets() {
   static Sets* const the = new Sets;
   return *the;
 }
 
-auto find(Sets& among, nvmlEventSet_t set) {
+auto find(Sets& among, nvmlEventSet_t set) REQUIRES(among.mutex) {
   return std::find_if(among.all.begin(), among.all.end(), [&](const auto& one) { return one.get() == set; });
 }
 
 bool is_set(nvmlEventSet_t set) {
-  const std::lock_guard lock(sets().mutex);
+  const ring::MutexLock lock(sets().mutex);
   return find(sets(), set) != sets().all.end();
 }
 
@@ -49,14 +49,14 @@ nvmlReturn_t wait(nvmlEventSet_t set, const void* data, unsigned milliseconds) {
 NVML_CALL nvmlEventSetCreate(nvmlEventSet_t* to) {
   if (!library().started()) return NVML_ERROR_UNINITIALIZED;
   if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  const std::lock_guard lock(sets().mutex);
+  const ring::MutexLock lock(sets().mutex);
   *to = sets().all.emplace_back(std::make_unique<nvmlEventSet_st>()).get();
   return NVML_SUCCESS;
 }
 
 NVML_CALL nvmlEventSetFree(nvmlEventSet_t set) {
   if (!library().started()) return NVML_ERROR_UNINITIALIZED;
-  const std::lock_guard lock(sets().mutex);
+  const ring::MutexLock lock(sets().mutex);
   const auto found = find(sets(), set);
   if (found == sets().all.end()) return NVML_ERROR_INVALID_ARGUMENT;
   sets().all.erase(found);

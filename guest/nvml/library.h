@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "guest/base/uncancelled.h"
 #include "guest/nvml/gpus.h"
+#include "ring/base/mutex.h"
 #include "ring/nvml/facts.h"
 #include "ring/nvml/types.h"
 
@@ -77,9 +77,9 @@ class Library {
     return reached == NVML_SUCCESS ? get(Gpu{*gpus_, index}) : reached;
   }
 
-  void before_fork() { mutex_.lock(); }
-  void after_fork_in_parent() { mutex_.unlock(); }
-  void after_fork_in_child();
+  void before_fork() ACQUIRE(mutex_) { mutex_.lock(); }
+  void after_fork_in_parent() RELEASE(mutex_) { mutex_.unlock(); }
+  void after_fork_in_child() RELEASE(mutex_);
 
   // For tests: replaces the GPUs and resets the library to uninitialised.
   void replace(Gpus::Find find, Patience patience);
@@ -89,18 +89,19 @@ class Library {
   static constexpr std::uint64_t recent_ns = 20'000'000;
 
   // A thread cancelled inside a call would keep the mutex locked.
-  struct Lock {
-    explicit Lock(std::mutex& mutex) : guard(mutex) {}
+  struct SCOPED_CAPABILITY Lock {
+    explicit Lock(ring::Mutex& mutex) ACQUIRE(mutex) : guard(mutex) {}
+    ~Lock() RELEASE() {}
     const Uncancelled here;
-    const std::lock_guard<std::mutex> guard;
+    const ring::MutexLock guard;
   };
 
-  nvmlReturn_t reach_vm(bool sound, About about);
-  nvmlReturn_t reach_gpu(nvmlDevice_t device, About about, bool sound, std::uint32_t& index);
+  nvmlReturn_t reach_vm(bool sound, About about) REQUIRES(mutex_);
+  nvmlReturn_t reach_gpu(nvmlDevice_t device, About about, bool sound, std::uint32_t& index) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::uint64_t starts_ = 0;
-  std::unique_ptr<Gpus> gpus_;
+  ring::Mutex mutex_;
+  std::uint64_t starts_ GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<Gpus> gpus_ GUARDED_BY(mutex_);
 };
 
 // The process's library. Never destroyed, since exit handlers of programs call it.

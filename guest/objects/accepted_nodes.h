@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "ring/api/graph_records.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -17,25 +17,25 @@ class AcceptedNodes {
  public:
   // `context`: the context in which the node will run.
   bool has(const api::ExecKernelNodeRecord& record, unsigned context) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     const auto found = accepted_.find({record.exec, record.node});
     return found != accepted_.end() && found->second == Kernel(record, context);
   }
   void add(const api::ExecKernelNodeRecord& record, unsigned context) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     accepted_.insert_or_assign({record.exec, record.node}, Kernel(record, context));
   }
   // The executable was destroyed or updated.
   void forget(std::uint64_t exec) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     accepted_.erase(accepted_.lower_bound({exec, 0}), accepted_.lower_bound({exec + 1, 0}));
   }
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // the ids of the executable and of the node
   using Kernel = std::pair<api::KernelNodeParams, unsigned>;
-  std::mutex mutex_;
-  std::map<Key, Kernel> accepted_;
+  ring::Mutex mutex_;
+  std::map<Key, Kernel> accepted_ GUARDED_BY(mutex_);
 };
 
 }  // namespace guest

@@ -11,11 +11,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "guest/objects/objects.h"
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -42,15 +42,16 @@ class Captures {
   }
   // The arrays stay valid until the next keep() for the stream.
   const Dependencies& keep(const Object& stream, Dependencies dependencies) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     return reported_[&stream] = std::move(dependencies);
   }
 
  private:
   std::atomic<std::uint32_t> open_{0};
   std::atomic<bool> disturbed_{false};
-  std::mutex mutex_;
-  std::map<const Object*, Dependencies> reported_;  // keyed by places of the object table, which bound its size
+  ring::Mutex mutex_;
+  // Keyed by places of the object table, which bound its size.
+  std::map<const Object*, Dependencies> reported_ GUARDED_BY(mutex_);
 };
 
 }  // namespace guest

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace guest {
@@ -28,7 +29,7 @@ Object* Objects::reuse() {
 }
 
 Object* Objects::create(api::Handle kind, Context* context) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (table_ == nullptr) return nullptr;
   Object* object = reuse();
   if (object == nullptr) {
@@ -56,7 +57,7 @@ Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context, std
   const Id parts = Id::of(id);
   if (table_ == nullptr || parts.kind != kind || parts.index == 0 || parts.value() != id) return nullptr;
   Object& object = table_[parts.index];
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (object.id.load(std::memory_order_relaxed) == id) {
     object.given.fetch_add(1, std::memory_order_relaxed);
     return &object;
@@ -68,7 +69,7 @@ Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context, std
 }
 
 bool Objects::keep(Object& object, std::uint64_t id) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (object.id.load(std::memory_order_relaxed) != id) return false;  // another thread has closed it
   object.given.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -77,14 +78,14 @@ bool Objects::keep(Object& object, std::uint64_t id) {
 void Objects::close(Object& object, std::uint64_t id, Use last) {
   const bool counts = api::kind_of(Id::of(id).kind).given == api::counted;
   {
-    std::lock_guard lock(mutex_);
+    ring::MutexLock lock(mutex_);
     if (object.id.load(std::memory_order_relaxed) != id) return;  // another thread has closed it, too
     if (counts && object.given.fetch_sub(1, std::memory_order_relaxed) > 1) return;
   }
   retire(object, last);
 }
 
-// The data kept for the object with this index. The caller holds mutex_.
+// The data kept for the object with this index.
 Objects::Keeping& Objects::kept(std::uint32_t index) {
   if (index < Id::first_of_worker) return kept_[index];
   const std::uint32_t at = index - Id::first_of_worker;
@@ -93,7 +94,7 @@ Objects::Keeping& Objects::kept(std::uint32_t index) {
 }
 
 void Objects::retire(Object& object, Use last) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const std::uint32_t index = index_of(object);
   unlist(index);
   while (kept(index).first_owned != 0) unlist(kept(index).first_owned);
@@ -104,13 +105,13 @@ void Objects::retire(Object& object, Use last) {
 void Objects::retire_with_context(Object& object, Use last) {
   const std::uint64_t id = object.id.load(std::memory_order_relaxed);
   retire(object, last);
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   kept(index_of(object)).went_with_context = id;
 }
 
 bool Objects::went_with_context(const void* handle) {
   const auto value = reinterpret_cast<std::uint64_t>(handle);
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const std::uint32_t index = Id::of(value).index;
   const bool is_kept =
       index < kept_.size() || (index >= Id::first_of_worker && index - Id::first_of_worker < kept_of_worker_.size());
@@ -118,7 +119,7 @@ bool Objects::went_with_context(const void* handle) {
 }
 
 void Objects::give(Object& owned, const Object& owner) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const std::uint32_t index = index_of(owned), under = index_of(owner);
   owned.owner = owner.id.load(std::memory_order_relaxed);
   if (owned.owner == 0) return;  // another thread has destroyed it
@@ -140,7 +141,7 @@ void Objects::unlist(std::uint32_t index) {
 }
 
 std::vector<Object*> Objects::owned_by(const Object& object) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   std::vector<Object*> owned;
   std::uint32_t from = index_of(object);
   for (std::size_t next = 0;; from = index_of(*owned[next++])) {
@@ -151,7 +152,7 @@ std::vector<Object*> Objects::owned_by(const Object& object) {
 }
 
 std::vector<Object*> Objects::of_context(const Context& context) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   std::vector<Object*> ending;
   const auto look_from = [&](std::uint32_t first, std::size_t count) {
     for (std::uint32_t i = first; i < first + count; ++i) {
@@ -166,7 +167,7 @@ std::vector<Object*> Objects::of_context(const Context& context) {
 }
 
 FunctionInfo* Objects::new_function() {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   return &functions_.emplace_back();
 }
 

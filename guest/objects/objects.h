@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "ring/abi/old_launch.h"
 #include "ring/api/fields.h"
 #include "ring/api/id.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -136,20 +136,20 @@ class Objects {
     std::uint32_t first_owned = 0, next = 0, previous = 0, listed_under = 0;
     std::uint64_t went_with_context = 0;  // id of the index's last object, if that ended with its context
   };
-  Object* reuse();
-  Keeping& kept(std::uint32_t index);
-  void start(Object& object, api::Id id, Context* context, std::uint32_t device = 0);
+  Object* reuse() REQUIRES(mutex_);
+  Keeping& kept(std::uint32_t index) REQUIRES(mutex_);
+  void start(Object& object, api::Id id, Context* context, std::uint32_t device = 0) REQUIRES(mutex_);
   std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }
-  void unlist(std::uint32_t index);
+  void unlist(std::uint32_t index) REQUIRES(mutex_);
 
   const Executed executed_;
   Object* table_;
-  std::mutex mutex_;
-  std::uint32_t next_index_ = 1;
-  std::vector<Keeping> kept_;            // by index
-  std::vector<Keeping> kept_of_worker_;  // by index, from the worker's first
-  std::deque<Retired> retired_;
-  std::deque<FunctionInfo> functions_;
+  ring::Mutex mutex_;
+  std::uint32_t next_index_ GUARDED_BY(mutex_) = 1;
+  std::vector<Keeping> kept_ GUARDED_BY(mutex_);            // by index
+  std::vector<Keeping> kept_of_worker_ GUARDED_BY(mutex_);  // by index, from the worker's first
+  std::deque<Retired> retired_ GUARDED_BY(mutex_);
+  std::deque<FunctionInfo> functions_ GUARDED_BY(mutex_);
 };
 
 }  // namespace guest

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "guest/objects/objects.h"
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -33,8 +33,8 @@ class Textures {
 
  private:
   Objects& objects_;
-  std::mutex mutex_;
-  std::map<std::pair<api::Handle, unsigned long long>, TextureEntry> entries_;
+  ring::Mutex mutex_;
+  std::map<std::pair<api::Handle, unsigned long long>, TextureEntry> entries_ GUARDED_BY(mutex_);
 };
 
 }  // namespace guest

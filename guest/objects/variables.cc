@@ -8,6 +8,7 @@
 
 #include "guest/objects/memory/page_swap.h"
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace guest {
@@ -69,7 +70,7 @@ Outcome Variables::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t o
   if (in_place_) return Outcome::Done;
   if (bytes == 0 || bytes > api::max_shadowed_bytes || start > UINT64_MAX - 2 * api::max_shadowed_bytes)
     return Outcome::TooMany;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto known = variables_.find(start);
   if (known != variables_.end() && known->second.bytes == bytes) {
     known->second.owner = owner;
@@ -119,14 +120,14 @@ void Variables::drop_empty(Use last) {
 }
 
 void Variables::drop_of(std::uint64_t owner, Use last) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (variables_.empty()) return;
   for (auto at = variables_.begin(); at != variables_.end();) at = at->second.owner == owner ? drop(at) : std::next(at);
   drop_empty(last);
 }
 
 void Variables::leave() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   for (const auto& [start, c] : covers_)
     copy_out({static_cast<std::byte*>(pointer(start)), c.bytes, PROT_READ | PROT_WRITE}, c.block);
   covers_.clear();

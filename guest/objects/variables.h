@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "guest/objects/memory/arena.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -57,23 +57,23 @@ class Variables {
   using All = std::map<std::uint64_t, Variable>;  // by start
   using Covers = std::map<std::uint64_t, Cover>;  // by the first page's address
 
-  Outcome cover(std::uint64_t start, std::uint64_t end);
-  Outcome put_pages(std::uint64_t start, std::uint64_t end);
-  Covers::iterator first_cover(std::uint64_t start);
+  Outcome cover(std::uint64_t start, std::uint64_t end) REQUIRES(mutex_);
+  Outcome put_pages(std::uint64_t start, std::uint64_t end) REQUIRES(mutex_);
+  Covers::iterator first_cover(std::uint64_t start) REQUIRES(mutex_);
   template <class F>
-  void each_cover(std::uint64_t start, std::uint64_t bytes, F f);
-  void drop_overlapping(std::uint64_t start, std::uint64_t bytes);
-  All::iterator drop(All::iterator at);
-  void drop_empty(Use last);
+  void each_cover(std::uint64_t start, std::uint64_t bytes, F f) REQUIRES(mutex_);
+  void drop_overlapping(std::uint64_t start, std::uint64_t bytes) REQUIRES(mutex_);
+  All::iterator drop(All::iterator at) REQUIRES(mutex_);
+  void drop_empty(Use last) REQUIRES(mutex_);
 
   Arena& arena_;
   const bool in_place_;
   const MapAgain map_again_;
   const Reserve reserve_;
-  std::mutex mutex_;
-  All variables_;
-  Covers covers_;
-  std::uint64_t bytes_ = 0;  // of all variables
+  ring::Mutex mutex_;
+  All variables_ GUARDED_BY(mutex_);
+  Covers covers_ GUARDED_BY(mutex_);
+  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;  // of all variables
 };
 
 }  // namespace guest

@@ -7,6 +7,7 @@
 #include "guest/base/log.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
+#include "ring/base/mutex.h"
 #include "ring/wire/record.h"
 
 namespace guest {
@@ -14,12 +15,12 @@ namespace {
 
 // The contexts that the program has created. Never destroyed.
 struct Created {
-  std::mutex mutex;
-  std::map<std::uint64_t, Context*> by_handle;
-  std::map<CUgreenCtx, Context*> by_green;
-  std::bitset<ring::max_contexts> taken;
-  std::uint32_t next = ring::first_created_context;
-  std::uint64_t last_id = ring::max_devices;
+  ring::Mutex mutex;
+  std::map<std::uint64_t, Context*> by_handle GUARDED_BY(mutex);
+  std::map<CUgreenCtx, Context*> by_green GUARDED_BY(mutex);
+  std::bitset<ring::max_contexts> taken GUARDED_BY(mutex);
+  std::uint32_t next GUARDED_BY(mutex) = ring::first_created_context;
+  std::uint64_t last_id GUARDED_BY(mutex) = ring::max_devices;
 };
 
 Created& created() {
@@ -29,7 +30,7 @@ Created& created() {
 
 // Finds a free number; 0 if none is free. The search goes round, so that a number is reused as late as possible. A late
 // record of another thread then names an ended context, not a new one.
-std::uint32_t free_number(Created& c) {
+std::uint32_t free_number(Created& c) REQUIRES(c.mutex) {
   constexpr std::uint32_t first = ring::first_created_context, count = ring::max_contexts - first;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t number = first + (c.next - first + i) % count;
@@ -47,21 +48,21 @@ Context* find_context(CUcontext handle) {
   for (std::uint32_t i = 0; i < device_count(); ++i)
     if (primary(i).handle == handle) return &primary(i);
   Created& c = created();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   const auto found = c.by_handle.find(reinterpret_cast<std::uint64_t>(handle));
   return found == c.by_handle.end() ? nullptr : found->second;
 }
 
 Context* find_context(CUgreenCtx handle) {
   Created& c = created();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   const auto found = c.by_green.find(handle);
   return found == c.by_green.end() ? nullptr : found->second;
 }
 
 std::vector<Context*> greens_of(const Context& primary) {
   Created& c = created();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   std::vector<Context*> found;
   for (const auto& [handle, context] : c.by_green)
     if (context->home == &primary && context->lives()) found.push_back(context);
@@ -79,8 +80,7 @@ Context* current_context() {
 
 namespace {
 
-// The caller holds the mutex.
-Context* make(Created& c, std::uint32_t device) {
+Context* make(Created& c, std::uint32_t device) REQUIRES(c.mutex) {
   const std::uint32_t number = free_number(c);
   if (number == 0) {
     log(Level::Warn, "no context can be created: %u live already, and records have numbers for no more",
@@ -104,7 +104,7 @@ Context* make(Created& c, std::uint32_t device) {
 
 Context* new_context(std::uint32_t device) {
   Created& c = created();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   Context* context = make(c, device);
   if (context != nullptr) context->created = true;
   return context;
@@ -112,7 +112,7 @@ Context* new_context(std::uint32_t device) {
 
 Context* new_green_context(std::uint32_t device) {
   Created& c = created();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   Context* context = make(c, device);
   if (context == nullptr) return nullptr;
   const Object* object = session()->objects.create(api::Handle::GreenContext, nullptr);
@@ -128,7 +128,7 @@ void begin(Context& context) { context.uses.store(1, std::memory_order_relaxed);
 
 void end(Context& context) {
   Created& c = created();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   context.uses.store(0, std::memory_order_relaxed);
   c.taken.reset(context.number);
 }

@@ -13,12 +13,12 @@
 #include <atomic>
 #include <cstdint>
 #include <initializer_list>
-#include <mutex>
 #include <vector>
 
 #include "guest/objects/known_done.h"
 #include "guest/objects/objects.h"
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -36,7 +36,7 @@ struct Context {
   std::atomic<unsigned> flags_of_device{0};  // of a primary context: the flags of the device's next one
   // How often it was retained or attached, less the releases. 0: the context is not alive.
   std::atomic<std::uint32_t> uses{0};
-  std::mutex mutex;
+  ring::Mutex mutex;
   // The last use of its NULL stream, and whether everything in it is known to be done.
   Object null_stream;
   KnownDone done;

@@ -21,6 +21,7 @@
 #include "ring/abi/descriptor.h"
 #include "ring/abi/launch_blocking.h"
 #include "ring/abi/visible_devices.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 
 struct Process {
-  std::mutex mutex;  // serialises cuInit
+  ring::Mutex mutex;  // serialises cuInit
   std::vector<std::uint32_t> visible;
   bool launches_block = false;
   Context primary[ring::max_devices];
@@ -49,18 +50,19 @@ bool ends_its_fork() {
   return forking.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
 }
 
-// An exit handler may fork, too. Its child must have no session either, or it would give the parent's slot back.
-void before_fork() {
+// clang does not check these three, since fork() calls one to lock and another to unlock. An exit handler may fork,
+// too. Its child must have no session either, or it would give the parent's slot back.
+void before_fork() NO_THREAD_SAFETY_ANALYSIS {
   if (session() == nullptr) return;
   session()->memory.registered->before_fork();
   forking.store(pthread_self(), std::memory_order_relaxed);
 }
 
-void after_fork_in_parent() {
+void after_fork_in_parent() NO_THREAD_SAFETY_ANALYSIS {
   if (ends_its_fork()) session()->memory.registered->after_fork_in_parent();
 }
 
-void after_fork_in_child() {
+void after_fork_in_child() NO_THREAD_SAFETY_ANALYSIS {
   if (ends_its_fork()) session()->memory.registered->after_fork_in_child();
   if (session() == nullptr) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
@@ -107,7 +109,7 @@ CUresult choose_devices(const ring::DevicePage& page, std::vector<std::uint32_t>
   return result;
 }
 
-CUresult adopt(Session* s) {
+CUresult adopt(Session* s) REQUIRES(process().mutex) {
   Process& p = process();
   const ring::DevicePage& page = s->slot().devices();
   const std::uint32_t count = page.device_count;
@@ -159,14 +161,14 @@ void write_statistics(Session& s) {
 }  // namespace
 
 CUresult initialize_with(Session* s) {
-  std::lock_guard lock(process().mutex);
+  ring::MutexLock lock(process().mutex);
   return phase.load(std::memory_order_relaxed) == Phase::Ready ? CUDA_SUCCESS : adopt(s);
 }
 
 CUresult initialize(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const Uncancelled here;
-  std::lock_guard lock(process().mutex);
+  ring::MutexLock lock(process().mutex);
   switch (phase.load(std::memory_order_relaxed)) {
     case Phase::Ready: return CUDA_SUCCESS;
     case Phase::Forked: return CUDA_ERROR_NOT_INITIALIZED;

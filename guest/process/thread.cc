@@ -2,19 +2,19 @@
 
 #include <pthread.h>
 
-#include <mutex>
 #include <vector>
 
 #include "guest/session/session.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
 
 // All threads. Never destroyed, since threads may outlive every destructor.
 struct Registry {
-  std::mutex mutex;
-  std::vector<Thread*> alive;
-  std::uint64_t calls_of_ended = 0;
+  ring::Mutex mutex;
+  std::vector<Thread*> alive GUARDED_BY(mutex);
+  std::uint64_t calls_of_ended GUARDED_BY(mutex) = 0;
   pthread_key_t key;
 };
 
@@ -36,7 +36,7 @@ void end_thread(void* argument) {
   if (thread->channel != nullptr)
     if (Session* s = session()) s->channels().release(*thread->channel);
   Registry& r = registry();
-  std::lock_guard lock(r.mutex);
+  ring::MutexLock lock(r.mutex);
   r.calls_of_ended += thread->calls;
   std::erase(r.alive, thread);
   current = nullptr;
@@ -47,7 +47,7 @@ Thread& start_thread() {
   Registry& r = registry();
   current = new Thread;
   pthread_setspecific(r.key, current);
-  std::lock_guard lock(r.mutex);
+  ring::MutexLock lock(r.mutex);
   r.alive.push_back(current);
   return *current;
 }
@@ -73,7 +73,7 @@ Channel& this_channel() {
 
 std::uint64_t calls_of_all_threads() {
   Registry& r = registry();
-  std::lock_guard lock(r.mutex);
+  ring::MutexLock lock(r.mutex);
   std::uint64_t sum = r.calls_of_ended;
   for (const Thread* thread : r.alive) sum += thread->calls;
   return sum;

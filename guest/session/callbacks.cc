@@ -17,6 +17,9 @@ constexpr std::uint64_t longest_callback_sleep_ns = 1'000'000'000;
 
 thread_local bool is_calling = false;
 
+// Called when the program's function has forked and returned in the child, whose only thread is this one.
+[[noreturn]] void leave_child() { _exit(0); }
+
 }  // namespace
 
 std::atomic<bool> Callbacks::started_{false};
@@ -28,13 +31,13 @@ bool Callbacks::inside() { return is_calling; }
 Callbacks::~Callbacks() {
   if (forgotten()) return;
   stop();
-  Lock lock(mutex_);
-  ended_.wait(lock, [&] { return !running_; });
+  ring::UniqueLock lock(mutex_);
+  ended_.wait(lock.native(), [this]() REQUIRES(mutex_) { return !running_; });
 }
 
 std::uint64_t Callbacks::issue(const Callback& callback) {
   if (forgotten()) return 0;
-  Lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   if (over() || (!running_ && !start())) return 0;
   const bool first = tokens_.empty();
   const std::uint64_t token = tokens_.issue(callback);
@@ -45,13 +48,13 @@ std::uint64_t Callbacks::issue(const Callback& callback) {
 
 std::optional<Callback> Callbacks::find(std::uint64_t token) {
   if (forgotten()) return std::nullopt;
-  Lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   return tokens_.find(token);
 }
 
 bool Callbacks::end(std::uint64_t token) {
   if (forgotten()) return false;
-  Lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   const auto callback = tokens_.end(token);
   lock.unlock();
   if (callback && callback->ended != nullptr) callback->ended(*callback);
@@ -61,14 +64,14 @@ bool Callbacks::end(std::uint64_t token) {
 // Does not wait for the thread, which may be in a function of the program that never returns.
 void Callbacks::stop() {
   if (forgotten()) return;
-  Lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   stopped_ = true;
   if (!running_) return;
   issued_.notify_one();
   sleeper_.rouse(self().word());
 }
 
-// The caller holds the mutex. The thread takes no signals: the program's handlers expect the program's own threads.
+// The thread takes no signals: the program's handlers expect the program's own threads.
 bool Callbacks::start() {
   callback_slots_.open(slot_.view());
   sigset_t all, before;
@@ -84,23 +87,22 @@ bool Callbacks::start() {
 
 void* Callbacks::run(void* argument) {
   auto& self = *static_cast<Callbacks*>(argument);
-  Lock lock(self.mutex_);
+  ring::UniqueLock lock(self.mutex_);
   self.serve(lock);
-  if (self.forgotten()) _exit(0);  // the function forked and returned in the child, whose only thread is this one
   self.running_ = false;
   self.ended_.notify_all();
   return nullptr;
 }
 
-void Callbacks::serve(Lock& lock) {
+void Callbacks::serve(ring::UniqueLock& lock) {
   while (!forgotten() && !over()) {
     ring::CallbackRequest call;
     if (tokens_.empty())
-      issued_.wait(lock);
+      issued_.wait(lock.native());
     else if (ring::CallbackCallee* callback_slot = find_call(call))
-      make(call, *callback_slot, lock);
+      make(call, *callback_slot);
     else if (!over())
-      await_call(lock);
+      await_call();
   }
 }
 
@@ -112,26 +114,28 @@ ring::CallbackCallee* Callbacks::find_call(ring::CallbackRequest& call) {
   return callback_slot;
 }
 
-void Callbacks::make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot, Lock& lock) {
+void Callbacks::make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot) {
   const auto kind = static_cast<ring::CallbackKind>(call.kind);
   if (kind == ring::CallbackKind::Forget) {
     const auto ended = tokens_.end(call.token);
     answer(callback_slot, ended ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
     if (!ended || ended->ended == nullptr) return;
-    lock.unlock();
+    const ring::MutexUnlock unlocked(mutex_);
     ended->ended(*ended);
-    if (!forgotten()) lock.lock();
+    if (forgotten()) leave_child();
     return;
   }
   const bool known = kind == ring::CallbackKind::HostFunction || kind == ring::CallbackKind::StreamCallback;
   const auto callback = known ? tokens_.take(call.token) : std::nullopt;
   if (!callback) return answer(callback_slot, CUDA_ERROR_INVALID_HANDLE);
-  lock.unlock();
-  is_calling = true;
-  const CUresult result = callback->function(*callback, static_cast<CUresult>(call.status));
-  is_calling = false;
-  if (forgotten()) return;
-  lock.lock();
+  CUresult result = CUDA_SUCCESS;
+  {
+    const ring::MutexUnlock unlocked(mutex_);
+    is_calling = true;
+    result = callback->function(*callback, static_cast<CUresult>(call.status));
+    is_calling = false;
+    if (forgotten()) leave_child();
+  }
   if (!over()) answer(callback_slot, result);
 }
 
@@ -142,42 +146,46 @@ void Callbacks::answer(ring::CallbackCallee& callback_slot, CUresult result) {
   if (waiter.must_wake() != ring::Asleep::No) doorbell_.wake(waiter.word());
 }
 
-void Callbacks::await_call(Lock& lock) {
+void Callbacks::await_call() {
   const std::uint64_t start = monotonic_nanoseconds(), bound = slot_.spin_nanoseconds();
-  if (poll(lock, start + spin_.share(bound))) return spin_.ended_polling();
+  if (poll(start + spin_.share(bound))) return spin_.ended_polling();
   if (over()) return;
-  sleep(lock);
+  sleep();
   spin_.ended_asleep(monotonic_nanoseconds() - start, bound);
 }
 
 // Polls until a callback slot is filled or `end` comes. Between looks it unlocks the mutex for other threads.
-bool Callbacks::poll(Lock& lock, std::uint64_t end) {
+bool Callbacks::poll(std::uint64_t end) {
   constexpr int pauses = 16;
   while (monotonic_nanoseconds() < end && !over()) {
     if (anything()) return true;
-    lock.unlock();
+    const ring::MutexUnlock unlocked(mutex_);
     for (int i = 0; i < pauses; ++i) __builtin_ia32_pause();
-    lock.lock();
   }
   return false;
 }
 
-void Callbacks::sleep(Lock& lock) {
-  if (sleeper_.how() != ring::Asleep::No) return park(lock);
+void Callbacks::sleep() {
+  if (sleeper_.how() != ring::Asleep::No) return park();
   sleep_ns_ = std::clamp(sleep_ns_ * 2, first_sleep_ns, longest_sleep_ns);
-  lock.unlock();
-  if (!sleeper_.timed_sleep(sleep_ns_) && !forgotten()) liveness_.lose_slot();
-  lock.lock();
+  const std::uint64_t nanoseconds = sleep_ns_;
+  const ring::MutexUnlock unlocked(mutex_);
+  if (!sleeper_.timed_sleep(nanoseconds) && !forgotten()) liveness_.lose_slot();
 }
 
 // Sleeps until the worker has filled a callback slot (ring/queue/parking.h).
-void Callbacks::park(Lock& lock) {
+void Callbacks::park() {
   ring::Parking parking = self();
-  if (!parking.may_sleep([&] { return anything(); }, sleeper_.how())) return;
-  lock.unlock();
-  const bool ours = sleeper_.sleep(parking.word(), longest_callback_sleep_ns);
-  if (!ours && !forgotten()) liveness_.lose_slot();
-  lock.lock();
+  const auto called = [this] {
+    mutex_.assume_held();
+    return anything();
+  };
+  if (!parking.may_sleep(called, sleeper_.how())) return;
+  {
+    const ring::MutexUnlock unlocked(mutex_);
+    const bool ours = sleeper_.sleep(parking.word(), longest_callback_sleep_ns);
+    if (!ours && !forgotten()) liveness_.lose_slot();
+  }
   if (!over()) parking.woke();
 }
 

@@ -26,6 +26,7 @@
 #include "guest/session/slot/slot.h"
 #include "guest/session/tokens.h"
 #include "guest/session/worker_doorbell.h"
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 #include "ring/queue/callback_slot.h"
 #include "ring/queue/parking.h"
@@ -88,21 +89,19 @@ class Callbacks {
   void forget() { forgotten_.store(true, std::memory_order_relaxed); }
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
   static bool inside();
-  bool start();
+  bool start() REQUIRES(mutex_);
   static void* run(void* self);
-  void serve(Lock& lock);
-  ring::CallbackCallee* find_call(ring::CallbackRequest& call);
-  void make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot, Lock& lock);
-  void answer(ring::CallbackCallee& callback_slot, CUresult result);
-  void await_call(Lock& lock);
-  bool poll(Lock& lock, std::uint64_t end);
-  void sleep(Lock& lock);
-  void park(Lock& lock);
-  bool anything() const { return callback_slots_.anything(); }
-  bool over() const { return stopped_ || liveness_.lost(); }
+  void serve(ring::UniqueLock& lock) REQUIRES(mutex_);
+  ring::CallbackCallee* find_call(ring::CallbackRequest& call) REQUIRES(mutex_);
+  void make(const ring::CallbackRequest& call, ring::CallbackCallee& callback_slot) REQUIRES(mutex_);
+  void answer(ring::CallbackCallee& callback_slot, CUresult result) REQUIRES(mutex_);
+  void await_call() REQUIRES(mutex_);
+  bool poll(std::uint64_t end) REQUIRES(mutex_);
+  void sleep() REQUIRES(mutex_);
+  void park() REQUIRES(mutex_);
+  bool anything() const REQUIRES(mutex_) { return callback_slots_.anything(); }
+  bool over() const REQUIRES(mutex_) { return stopped_ || liveness_.lost(); }
   bool forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   ring::Parking self() const { return ring::Parking(slot_.view().header()[&ring::SlotHeader::callbacks_asleep]); }
 
@@ -113,13 +112,14 @@ class Callbacks {
   WorkerDoorbell& doorbell_;
   const Sleeper& sleeper_;
   std::atomic<bool> forgotten_{false};
-  std::mutex mutex_;
+  ring::Mutex mutex_;
   std::condition_variable issued_, ended_;
-  Tokens tokens_;
-  CalleeLanes callback_slots_;
-  std::uint64_t sleep_ns_ = 0;
-  ring::AdaptiveSpin spin_;
-  bool running_ = false, stopped_ = false;
+  Tokens tokens_ GUARDED_BY(mutex_);
+  CalleeLanes callback_slots_ GUARDED_BY(mutex_);
+  std::uint64_t sleep_ns_ GUARDED_BY(mutex_) = 0;
+  ring::AdaptiveSpin spin_ GUARDED_BY(mutex_);
+  bool running_ GUARDED_BY(mutex_) = false;
+  bool stopped_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace guest

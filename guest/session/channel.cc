@@ -50,7 +50,10 @@ CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
   record_.bytes = ring::record_size(payload);
   record_.call = static_cast<std::uint16_t>(call);
   ring::Peer peer = ring::Peer::Wait;
-  const auto has_room = [&] { return (peer = producer_.reserve(record_.bytes, record_.at)) != ring::Peer::Wait; };
+  const auto has_room = [&] {
+    mutex_.assume_held();
+    return (peer = producer_.reserve(record_.bytes, record_.at)) != ring::Peer::Wait;
+  };
   if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (peer == ring::Peer::Broken)
     return liveness_.lose("the worker's ring index makes no sense"), CUDA_ERROR_DEVICE_UNAVAILABLE;

@@ -9,13 +9,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
 #include "guest/session/sleeper.h"
 #include "guest/session/slot/liveness.h"
 #include "guest/session/slot/slot.h"
 #include "guest/session/worker_doorbell.h"
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/record_ring.h"
 #include "ring/queue/spin.h"
@@ -36,21 +36,21 @@ class Channel {
   Channel(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell, const Sleeper& sleeper, std::uint32_t index);
 
   std::uint32_t index() const { return index_; }
-  std::mutex& mutex() { return mutex_; }
+  ring::Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
 
   // The caller holds the lock, up to the next such line.
 
   // Makes room for a record of this call with `payload` bytes, and points `writer` at them in the ring. Waits while the
   // ring is full. An error changes nothing, and the call returns it: CUDA_ERROR_NOT_SUPPORTED, the worker does not know
   // the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost or suspended.
-  CUresult begin(int call, std::size_t payload, ring::Writer& writer);
+  CUresult begin(int call, std::size_t payload, ring::Writer& writer) REQUIRES(mutex_);
   // Publishes the record of begin(), and wakes the worker if it sleeps. Returns the record's position.
-  std::uint64_t publish(std::uint16_t flags);
+  std::uint64_t publish(std::uint16_t flags) REQUIRES(mutex_);
   // Waits for the reply to the record at `position`. If the session is lost or suspended, the result is
   // CUDA_ERROR_DEVICE_UNAVAILABLE.
-  Reply await_reply(std::uint64_t position);
+  Reply await_reply(std::uint64_t position) REQUIRES(mutex_);
   // Takes the error of an earlier posted call, which is returned once. CUDA_SUCCESS if there is none.
-  CUresult take_deferred();
+  CUresult take_deferred() REQUIRES(mutex_);
   // Ends the session because a reply is shorter than its call's. Returns the error for the call.
   CUresult lose_to_short_reply() { return liveness_.lose_to_short_reply(); }
   // Called after reading a reply or staging memory. False: the slot had ended by then and may have read as zeros; the
@@ -107,19 +107,19 @@ class Channel {
   const std::uint32_t index_;
   const ring::Shared<ring::ChannelControl> control_;
   const ring::SharedBytes mailbox_;
-  ring::Producer producer_;
+  ring::Producer producer_ GUARDED_BY(mutex_);
   struct Parked {
     ring::Parking worker, self;
   };
   Parked parked_;
   ring::AdaptiveSpin spin_{ring::AdaptiveSpin::Most::TwiceTheBound};
-  std::mutex mutex_;
+  ring::Mutex mutex_;
   struct PendingRecord {  // between begin() and publish()
     std::byte* at = nullptr;
     std::uint32_t bytes = 0;
     std::uint16_t call = 0;
   };
-  PendingRecord record_;
+  PendingRecord record_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint32_t> deferred_seen_{0};
 };

@@ -4,16 +4,24 @@
 #include <thread>
 
 #include "guest/region/cache_probe.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
 
 constexpr std::uint64_t last_senders_ns = 200'000'000;  // four sleeps of a parked thread
 
+// Whether no thread holds the mutex now.
+bool is_free(ring::Mutex& mutex) {
+  if (!mutex.try_lock()) return false;
+  mutex.unlock();
+  return true;
+}
+
 }  // namespace
 
 Channel& Channels::acquire() {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (liveness_.lost() && open() > 0) return *channels_[0];  // a lost channel begins no record
   if (!free_.empty()) {
     const std::uint32_t index = free_.back();
@@ -30,7 +38,7 @@ Channel& Channels::acquire() {
 }
 
 void Channels::release(Channel& channel) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   free_.push_back(channel.index());
 }
 
@@ -38,11 +46,10 @@ void Channels::release(Channel& channel) {
 // channel's lock that the session is not lost, and acquire() under its own. Once each lock has been free, no thread
 // writes any more. A thread that waits for a reply sees the loss after at most one sleep, and writes nothing.
 void Channels::stop_senders() {
-  { const std::lock_guard opening(mutex_); }
+  { const ring::MutexLock opening(mutex_); }
   const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;
   for (std::uint32_t c = 0; c < open(); ++c) {
-    std::unique_lock lock(channels_[c]->mutex(), std::defer_lock);
-    while (!lock.try_lock() && monotonic_nanoseconds() < until)
+    while (!is_free(channels_[c]->mutex()) && monotonic_nanoseconds() < until)
       std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }

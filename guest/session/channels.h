@@ -14,10 +14,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "guest/session/channel.h"
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace guest {
@@ -42,10 +42,10 @@ class Channels {
   const Slot& slot_;
   WorkerDoorbell& doorbell_;
   const Sleeper& sleeper_;
-  std::mutex mutex_;
+  ring::Mutex mutex_;
   std::array<std::unique_ptr<Channel>, ring::max_channels> channels_;
-  std::vector<std::uint32_t> free_;
-  std::uint32_t share_next_ = 0;
+  std::vector<std::uint32_t> free_ GUARDED_BY(mutex_);
+  std::uint32_t share_next_ GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint32_t> open_{0};
 };
 

@@ -6,13 +6,15 @@
 // back once, when no thread is writing a record. Trust: each member's file states its own; this file reads nothing that
 // the host writes.
 //
+// Lock order: a context's mutex (guest/process/context.h); code.long_names; code.lookups; those of Variables and
+// Registered; the arena's, which may send a record; a channel's or the callbacks'; the rest.
+//
 // Ordering: set_session() releases a complete session, session() acquires it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
 #include "guest/objects/accepted_nodes.h"
 #include "guest/objects/captures.h"
@@ -31,6 +33,7 @@
 #include "guest/session/slot/liveness.h"
 #include "guest/session/slot/slot.h"
 #include "guest/session/worker_doorbell.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -43,8 +46,9 @@ struct SessionGraphs {
 
 // The lookups of functions and variables, and the managed variables that they found.
 struct SessionCode {
-  std::mutex long_names;  // one long name at a time is sent (guest/calls/module/long_name.h); locked before `lookups`
-  std::mutex lookups;     // of functions, kernels, modules and managed variables; locked before any channel
+  // One long name at a time is sent (guest/calls/module/long_name.h).
+  ring::Mutex long_names ACQUIRED_BEFORE(lookups);
+  ring::Mutex lookups;  // of functions, kernels, modules and managed variables; locked before any channel
   std::unique_ptr<Variables> variables;
 };
 

@@ -3,6 +3,7 @@
 // The worker creates and destroys the driver's contexts. Only the guest knows which context is current, and how often
 // each was attached.
 #include "guest/process/context.h"
+#include "ring/base/mutex.h"
 
 #include <algorithm>
 
@@ -79,7 +80,7 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   return CUDA_SUCCESS;
 }
 
-CUresult destroy(Context& context) {
+CUresult destroy(Context& context) REQUIRES(context.mutex) {
   const Sent sent = end_context(context, api::id_of::cuCtxDestroy_v2);
   if (sent.use.position == 0) return sent.result;
   end(context);
@@ -118,7 +119,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   Context* context = find_context(handle);
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver gives this for any unknown handle
   if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // other calls end primary and green contexts
-  std::lock_guard lock(context->mutex);
+  ring::MutexLock lock(context->mutex);
   return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
@@ -127,7 +128,7 @@ CUresult cuCtxAttach(CUcontext* out, unsigned flags) {
   const CUresult entered = enter(context);
   if (context != nullptr && context->lives() && (out == nullptr || flags != 0)) return CUDA_ERROR_INVALID_VALUE;
   if (entered != CUDA_SUCCESS) return entered;
-  std::lock_guard lock(context->mutex);
+  ring::MutexLock lock(context->mutex);
   if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   context->uses.fetch_add(1, std::memory_order_relaxed);
   *out = context->handle;
@@ -139,7 +140,7 @@ CUresult cuCtxDetach(CUcontext handle) {
   Context* context = current_context();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (handle != context->handle && (handle != nullptr || context->lives())) return CUDA_ERROR_INVALID_CONTEXT;
-  std::lock_guard lock(context->mutex);
+  ring::MutexLock lock(context->mutex);
   if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (context->uses.load(std::memory_order_relaxed) == 1) return context->created ? destroy(*context) : CUDA_SUCCESS;
   context->uses.fetch_sub(1, std::memory_order_relaxed);

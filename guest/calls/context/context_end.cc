@@ -3,6 +3,7 @@
 #include "guest/process/process.h"
 #include "ring/abi/context_storage.h"
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -32,7 +33,7 @@ Sent end_context(Context& context, int call, std::optional<api::Way> way) {
   if (sent.use.position == 0) return sent;
   retire_objects(context, sent.use);
   for (Context* green : greens) {
-    std::lock_guard lock(green->mutex);
+    ring::MutexLock lock(green->mutex);
     retire_objects(*green, sent.use);
     if (green->lives()) cuabi::storage_release(green->handle), end(*green);
   }

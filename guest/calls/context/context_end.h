@@ -8,7 +8,7 @@ namespace guest {
 // Sends the call that ends the context. Its streams, events, modules and memory end with it; libraries and kernels
 // stay, as in the driver. A primary context's green contexts end with it. `way` replaces the way of the call's line if
 // no thread waits for the end; with registered memory this thread does wait. If nothing was sent, the context goes on.
-// Preconditions: the context's mutex is held, and the context is alive.
-Sent end_context(Context& context, int call, std::optional<api::Way> way = {});
+// Preconditions: the context is alive.
+Sent end_context(Context& context, int call, std::optional<api::Way> way = {}) REQUIRES(context.mutex);
 
 }  // namespace guest

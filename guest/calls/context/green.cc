@@ -10,6 +10,7 @@
 #include "guest/marshal/reply.h"
 #include "guest/process/process.h"
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace guest::calls {
 namespace {
@@ -44,7 +45,7 @@ CUresult create(CUgreenCtx* out, CUdevResourceDesc description, std::uint32_t or
 
 // `ended`: it was alive, and has ended.
 CUresult end_green(Context& green, bool& ended) {
-  std::lock_guard lock(green.mutex);
+  ring::MutexLock lock(green.mutex);
   if (!green.lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const Sent sent = end_context(green, api::id_of::cuGreenCtxDestroy);
   if (sent.use.position == 0) return sent.result;

@@ -5,6 +5,7 @@
 #include "guest/calls/context/context_flags.h"
 #include "guest/process/process.h"
 #include "ring/api/call.h"
+#include "ring/base/mutex.h"
 
 namespace guest::calls {
 namespace {
@@ -18,7 +19,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Context& p = primary_of(device);
-  std::lock_guard lock(p.mutex);
+  ring::MutexLock lock(p.mutex);
   // After a fault no context can begin, but a living one can still be retained.
   if (const CUresult fault = session()->slot().fault();
       fault != CUDA_SUCCESS && p.uses.load(std::memory_order_relaxed) == 0)
@@ -31,7 +32,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   Context& p = primary_of(device);
-  std::lock_guard lock(p.mutex);
+  ring::MutexLock lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
   // The last release is posted: programs make it when they exit, and no thread needs the result.
   const bool last = p.uses.load(std::memory_order_relaxed) == 1;
@@ -67,7 +68,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   Context& p = primary_of(device);
-  std::lock_guard lock(p.mutex);
+  ring::MutexLock lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
   const Sent sent = end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2);
   if (sent.use.position != 0) p.uses.store(0, std::memory_order_relaxed), p.flags = p.flags_of_device = 0;

@@ -12,6 +12,7 @@
 #include "guest/marshal/custom.h"
 #include "guest/objects/copy/copiers.h"
 #include "guest/objects/copy/streaming_copy.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -158,7 +159,7 @@ CUresult Pipeline::error() {
   if (error_ == CUDA_SUCCESS) error_ = session()->slot().fault();
   if (error_ == CUDA_SUCCESS) {
     Channel& channel = this_channel();
-    std::lock_guard lock(channel.mutex());
+    ring::MutexLock lock(channel.mutex());
     error_ = channel.take_deferred();
   }
   return error_;

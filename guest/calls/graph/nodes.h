@@ -4,13 +4,13 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "guest/calls/found.h"
 #include "guest/marshal/custom.h"
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace guest::calls {
 
@@ -20,13 +20,13 @@ template <class T>
 class KeptArrays {
  public:
   T& renew(const Object& node) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     return kept_[&node] = T();
   }
 
  private:
-  std::mutex mutex_;
-  std::map<const Object*, T> kept_;
+  ring::Mutex mutex_;
+  std::map<const Object*, T> kept_ GUARDED_BY(mutex_);
 };
 
 inline Object* graph_object(CUgraph graph) { return session()->objects.find(graph, api::Handle::Graph); }

@@ -3,13 +3,15 @@
 #include <map>
 #include <utility>
 
+#include "ring/base/mutex.h"
+
 namespace guest {
 namespace {
 
 // Never destroyed: calls come until the process ends.
 struct Links {
-  std::mutex mutex;
-  std::map<std::uint64_t, std::shared_ptr<Link>> by_id;
+  ring::Mutex mutex;
+  std::map<std::uint64_t, std::shared_ptr<Link>> by_id GUARDED_BY(mutex);
 };
 
 Links& links() {
@@ -20,24 +22,24 @@ Links& links() {
 }  // namespace
 
 const std::vector<char>& Link::keep(std::vector<char> image) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (images_.empty() || images_.back() != image) images_.push_back(std::move(image));
   return images_.back();
 }
 
 void add_link(std::uint64_t id, std::shared_ptr<Link> link) {
-  std::lock_guard lock(links().mutex);
+  ring::MutexLock lock(links().mutex);
   links().by_id.insert_or_assign(id, std::move(link));
 }
 
 std::shared_ptr<Link> find_link(std::uint64_t id) {
-  std::lock_guard lock(links().mutex);
+  ring::MutexLock lock(links().mutex);
   const auto found = links().by_id.find(id);
   return found == links().by_id.end() ? nullptr : found->second;
 }
 
 void drop_link(std::uint64_t id) {
-  std::lock_guard lock(links().mutex);
+  ring::MutexLock lock(links().mutex);
   links().by_id.erase(id);
 }
 

@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "guest/calls/module/jit_options.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -28,18 +28,18 @@ class Link {
 
   // Copies a reply's contents to the program's buffers.
   void take_report(ring::SharedReader& reply) {
-    std::lock_guard lock(mutex_);
+    ring::MutexLock lock(mutex_);
     take({static_cast<unsigned>(names_.size()), names_.data(), values_}, asked_.data(), reply);
   }
   // Keeps an image until the link ends. Returns its place, which is the same for the same bytes.
   const std::vector<char>& keep(std::vector<char> image);
 
  private:
-  std::mutex mutex_;
-  std::vector<CUjit_option> names_;
-  std::vector<void*> asked_;  // the values as the program gave them; the driver overwrites log sizes
-  void** values_;             // the program's
-  std::deque<std::vector<char>> images_;
+  ring::Mutex mutex_;
+  std::vector<CUjit_option> names_ GUARDED_BY(mutex_);
+  std::vector<void*> asked_ GUARDED_BY(mutex_);  // the values as the program gave them; the driver overwrites log sizes
+  void** values_;                                // the program's
+  std::deque<std::vector<char>> images_ GUARDED_BY(mutex_);
 };
 
 void add_link(std::uint64_t id, std::shared_ptr<Link> link);

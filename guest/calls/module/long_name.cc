@@ -31,7 +31,7 @@ CUresult SentName::bring(const char* name, std::size_t bytes, Context& context) 
         static_cast<unsigned long long>(api::max_name - 1));
     return CUDA_ERROR_NOT_SUPPORTED;
   }
-  one_at_a_time_ = std::unique_lock(session()->code.long_names);
+  one_at_a_time_.emplace(session()->code.long_names);
   StagedImage staged({.form = api::ImageForm::Plain, .parts = {{name, bytes}}, .bytes = ring::padded(bytes)});
   if (!staged.ok()) return session()->liveness().usable() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_DEVICE_UNAVAILABLE;
   const api::BringNameRecord record{.arena = staged.offset(), .bytes = bytes};

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "guest/marshal/custom.h"
 #include "guest/objects/objects.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -30,7 +31,7 @@ class SentName {
  private:
   CUresult bring(const char* name, std::size_t bytes, Context& context);
 
-  std::unique_lock<std::mutex> one_at_a_time_;
+  std::optional<ring::MutexLock> one_at_a_time_;
   Part part_;
   CUresult result_ = CUDA_SUCCESS;
 };

@@ -1,6 +1,5 @@
 #include "guest/calls/module/lookup.h"
 
-#include <mutex>
 #include <span>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "guest/calls/module/managed_variable.h"
 #include "guest/marshal/reply.h"
 #include "ring/api/texture_records.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -49,7 +49,7 @@ template <class Record>
 CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, Record record,
              std::span<const Part> parts, Object*& found) {
   Session& s = *session();
-  std::lock_guard one_at_a_time(s.code.lookups);
+  ring::MutexLock one_at_a_time(s.code.lookups);
   Object* proposed = s.objects.create(kind, owning_context(kind, context));
   if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
@@ -69,7 +69,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
 Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   Session& s = *session();
   const Context* const home = owning_context(kind, context);
-  std::lock_guard one_at_a_time(s.code.lookups);  // then each object found is complete
+  ring::MutexLock one_at_a_time(s.code.lookups);  // then each object found is complete
   for (Object* const part : s.objects.owned_by(owner)) {
     const std::uint64_t id = part->id.load(std::memory_order_acquire);
     const bool is_whole = kind != api::Handle::Function || part->function != nullptr;
@@ -82,11 +82,11 @@ Object* known_part(api::Handle kind, Context& context, const Object& owner) {
 template <class Find>
 void keep_name(FunctionInfo& info, Find find) {
   {
-    const std::lock_guard lock(session()->code.lookups);
+    const ring::MutexLock lock(session()->code.lookups);
     if (!info.name.empty()) return;
   }
   std::string name = find();
-  const std::lock_guard lock(session()->code.lookups);
+  const ring::MutexLock lock(session()->code.lookups);
   if (info.name.empty()) info.name = std::move(name);
 }
 

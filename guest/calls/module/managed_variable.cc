@@ -1,11 +1,11 @@
 #include "guest/calls/module/managed_variable.h"
 
-#include <mutex>
 #include <vector>
 
 #include "guest/base/log.h"
 #include "guest/marshal/sending.h"
 #include "ring/api/known_ids.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -37,7 +37,7 @@ Sent shadow_copy(Context& context, const Variables::Piece& piece) {
 // If the worker refuses one section, the others stay, and the worker shadows them until the owner ends.
 CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name) {
   Session& s = *session();
-  const std::lock_guard lock(s.code.lookups);
+  const ring::MutexLock lock(s.code.lookups);
   std::vector<Variables::Piece> pieces;
   const Outcome outcome = s.code.variables->add(variable.address, variable.bytes, owner, pieces);
   if (outcome != Outcome::Done) {

@@ -11,6 +11,7 @@
 #include "guest/base/switches.h"
 #include "guest/base/uncancelled.h"
 #include "guest/objects/copy/streaming_copy.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -37,10 +38,10 @@ unsigned wanted_threads() {
 }  // namespace
 
 Copiers::~Copiers() {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   ending_ = true;
   queued_.notify_all();
-  done_.wait(lock, [&] { return running_ == 0; });
+  done_.wait(lock.native(), [this]() REQUIRES(mutex_) { return running_ == 0; });
 }
 
 // The thread takes no signals: the program's handlers expect the program's own threads. If no thread can be made, the
@@ -63,31 +64,32 @@ void* Copiers::run(void* self) {
 }
 
 void Copiers::work() {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   while (!ending_) {
     if (first_ == nullptr)
-      queued_.wait(lock);
+      queued_.wait(lock.native());
     else
-      run_first(lock);
+      run_first();
   }
   --running_;
   done_.notify_all();  // under the lock: the destructor waits for it
 }
 
-void Copiers::run_first(std::unique_lock<std::mutex>& lock) {
+void Copiers::run_first() {
   Job& job = *first_;
   first_ = job.next_;
   if (first_ == nullptr) last_ = nullptr;
   job.state_ = Job::State::Running;
-  lock.unlock();
-  copy_bytes(job.to_, job.from_, job.bytes_, job.streamed_);
-  lock.lock();
+  {
+    const ring::MutexUnlock unlocked(mutex_);
+    copy_bytes(job.to_, job.from_, job.bytes_, job.streamed_);
+  }
   job.state_ = Job::State::Done;
   if (job.awaited_) done_.notify_all();
 }
 
 void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed) {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   while (running_ < wanted_) {
     const unsigned before = running_;
     add_thread();
@@ -104,13 +106,13 @@ void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, boo
 
 void Copiers::finish(Job& job) {
   const Uncancelled here;
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   while (job.state_ == Job::State::Queued || job.state_ == Job::State::Running) {
     if (first_ != nullptr) {
-      run_first(lock);
+      run_first();
     } else {
       job.awaited_ = true;
-      done_.wait(lock);
+      done_.wait(lock.native());
     }
   }
   job.state_ = Job::State::None;

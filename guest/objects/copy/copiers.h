@@ -7,7 +7,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -45,18 +46,18 @@ class Copiers {
   void finish(Job& job);
 
  private:
-  void add_thread();
+  void add_thread() REQUIRES(mutex_);
   static void* run(void* self);
   void work();
-  void run_first(std::unique_lock<std::mutex>& lock);
+  void run_first() REQUIRES(mutex_);
 
   const unsigned wanted_;
-  std::mutex mutex_;
+  ring::Mutex mutex_;
   std::condition_variable queued_, done_;
-  unsigned running_ = 0;
-  bool ending_ = false;
-  Job* first_ = nullptr;
-  Job* last_ = nullptr;
+  unsigned running_ GUARDED_BY(mutex_) = 0;
+  bool ending_ GUARDED_BY(mutex_) = false;
+  Job* first_ GUARDED_BY(mutex_) = nullptr;
+  Job* last_ GUARDED_BY(mutex_) = nullptr;
 };
 
 // The process's copiers: a quarter as many threads as the process may use processors, at most 3. IVGPU_COPY_THREADS

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "ring/base/mutex.h"
+
 namespace guest {
 namespace {
 
@@ -16,7 +18,7 @@ void Addresses::set_arena(std::uint64_t here, std::uint64_t on_device, std::uint
 }
 
 void Addresses::add(const Place& place) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (const auto before = entries_.find(place.start); before != entries_.end()) take_out(before);
   const Entry& entry = *entries_.emplace(place).first;
   const Entry*& first = first_[end_of(place)];
@@ -26,7 +28,7 @@ void Addresses::add(const Place& place) {
 }
 
 std::optional<Place> Addresses::take(std::uint64_t start, Place::Kind kind) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = entries_.find(start);
   if (at == entries_.end() || at->kind != kind || at->owner != 0 || at->reservation != 0) return std::nullopt;
   const Place taken = *at;
@@ -35,7 +37,7 @@ std::optional<Place> Addresses::take(std::uint64_t start, Place::Kind kind) {
 }
 
 std::vector<std::uint64_t> Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   std::vector<std::uint64_t> objects;
   for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
     const auto piece = at++;
@@ -59,7 +61,7 @@ void Addresses::drop_owned(std::uint64_t owner) {
 std::vector<std::uint64_t> Addresses::drop_context(const Context& context) { return drop({0, &context}); }
 
 std::vector<std::uint64_t> Addresses::drop(const End& end) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   std::vector<std::uint64_t> blocks;
   const auto list = first_.find(end);
   if (list == first_.end()) return blocks;
@@ -72,7 +74,7 @@ std::vector<std::uint64_t> Addresses::drop(const End& end) {
   return blocks;
 }
 
-// The place that contains this byte, or the end. The caller holds mutex_.
+// The place that contains this byte, or the end.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t inside) const {
   auto at = entries_.upper_bound(inside);
   if (at == entries_.begin()) return entries_.end();
@@ -81,7 +83,7 @@ Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t inside) co
 }
 
 Place Addresses::find(std::uint64_t inside) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = holder_of(inside);
   if (at == entries_.end()) return {};
   return *at;
@@ -89,7 +91,7 @@ Place Addresses::find(std::uint64_t inside) const {
 
 // Registered memory has a place at both of its addresses.
 void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = holder_of(inside);
   if (at == entries_.end()) return;
   at->sync_memops = on;
@@ -98,8 +100,7 @@ void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
     if (const auto place = holder_of(other); place != entries_.end()) place->sync_memops = on;
 }
 
-// The place where [start, start + bytes) begins, if a call may name it as one range; else the end. The caller holds
-// mutex_.
+// The place where [start, start + bytes) begins, if a call may name it as one range; else the end.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t start, std::uint64_t bytes) const {
   const auto first = holder_of(start);
   if (first == entries_.end()) return first;
@@ -116,13 +117,13 @@ Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t start, std
 }
 
 Place::Kind Addresses::kind_of(std::uint64_t start, std::uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = holder_of(start, bytes);
   return at == entries_.end() ? Place::Kind::Unknown : at->kind;
 }
 
 bool Addresses::touch(std::uint64_t start, std::uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (holder_of(start) != entries_.end()) return true;
   const auto next = entries_.upper_bound(start);
   return next != entries_.end() && next->start - start < bytes;
@@ -130,7 +131,7 @@ bool Addresses::touch(std::uint64_t start, std::uint64_t bytes) const {
 
 std::optional<std::uint64_t> Addresses::device_view(std::uint64_t at, std::uint64_t bytes) const {
   {
-    std::lock_guard lock(mutex_);
+    ring::MutexLock lock(mutex_);
     if (const auto place = holder_of(at, bytes); place != entries_.end()) return on_device(*place, at);
   }
   const std::uint64_t offset = at - arena_there_;

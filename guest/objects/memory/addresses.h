@@ -14,13 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
 #include "guest/objects/memory/reservations.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -121,17 +121,17 @@ class Addresses {
   };
   using Entries = std::set<Entry, ByStart>;
 
-  Entries::const_iterator holder_of(std::uint64_t inside) const;
-  Entries::const_iterator holder_of(std::uint64_t start, std::uint64_t bytes) const;
-  void take_out(Entries::const_iterator at);
+  Entries::const_iterator holder_of(std::uint64_t inside) const REQUIRES(mutex_);
+  Entries::const_iterator holder_of(std::uint64_t start, std::uint64_t bytes) const REQUIRES(mutex_);
+  void take_out(Entries::const_iterator at) REQUIRES(mutex_);
   std::vector<std::uint64_t> drop(const End& end);
 
   const bool keep_free_;
   std::uint64_t arena_here_ = 0, arena_there_ = 0, arena_bytes_ = 0;
   Reservations reserved_;
-  mutable std::mutex mutex_;
-  Entries entries_;
-  std::unordered_map<End, const Entry*, HashOfEnd> first_;  // heads of the lists; null: empty
+  mutable ring::Mutex mutex_;
+  Entries entries_ GUARDED_BY(mutex_);
+  std::unordered_map<End, const Entry*, HashOfEnd> first_ GUARDED_BY(mutex_);  // heads of the lists; null: empty
 };
 
 }  // namespace guest

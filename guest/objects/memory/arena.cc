@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "guest/base/uncancelled.h"
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace guest {
@@ -37,6 +38,7 @@ void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
 std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes) {
   std::byte* place = nullptr;
   each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // first fit
+    mutex_.assume_held();
     if (end - start < rounded(bytes, ring::page)) return false;
     blocks_[start] = bytes;
     place = base_ + start;
@@ -52,18 +54,20 @@ bool Arena::is_empty(std::uint64_t start, std::uint64_t end) const {
 
 std::byte* Arena::allocate(std::uint64_t bytes) {
   if (bytes == 0 || bytes > bytes_) return nullptr;
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   free_executed();
   do {
     for (const Segments::Segment& segment : segments_.all())
       if (std::byte* at = segment.registered() ? allocate_in(segment, bytes) : nullptr) return at;
-  } while (segments_.add_room(bytes, [this](std::uint64_t start, std::uint64_t end) { return is_empty(start, end); }));
+  } while (segments_.add_room(
+      bytes, [this](std::uint64_t start, std::uint64_t end) REQUIRES(mutex_) { return is_empty(start, end); }));
   return nullptr;
 }
 
 Arena::Room Arena::room() const {
-  std::lock_guard lock(mutex_);
-  Room room{0, segments_.largest_room([this](std::uint64_t start, std::uint64_t end) { return is_empty(start, end); })};
+  ring::MutexLock lock(mutex_);
+  Room room{0, segments_.largest_room([this](std::uint64_t start, std::uint64_t end)
+                                          REQUIRES(mutex_) { return is_empty(start, end); })};
   for (const Segments::Segment& segment : segments_.all())
     each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {
       room.bytes += end - start;
@@ -74,13 +78,13 @@ Arena::Room Arena::room() const {
 }
 
 bool Arena::free(const void* start) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto* at = static_cast<const std::byte*>(start);
   return at >= base_ && at < base_ + bytes_ && blocks_.erase(offset(at)) != 0;
 }
 
 bool Arena::extend(const std::byte* start, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   free_executed();
   const auto block = blocks_.find(offset(start));
   if (block == blocks_.end() || bytes < block->second || bytes > bytes_ - block->first) return false;
@@ -94,7 +98,7 @@ bool Arena::extend(const std::byte* start, std::uint64_t bytes) {
 }
 
 bool Arena::free_after(const void* start, Use last) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const std::uint64_t at = offset(static_cast<const std::byte*>(start));
   if (!blocks_.contains(at)) return false;
   leaving_.emplace_back(at, last);
@@ -102,14 +106,15 @@ bool Arena::free_after(const void* start, Use last) {
 }
 
 void Arena::free_executed() {
-  std::erase_if(leaving_,
-                [&](const auto& block) { return executed_(block.second) && blocks_.erase(block.first) != 0; });
+  std::erase_if(leaving_, [&](const auto& block)
+                              REQUIRES(mutex_) { return executed_(block.second) && blocks_.erase(block.first) != 0; });
 }
 
 std::optional<Arena::Chunk> Arena::borrow(bool wait) {
   const Uncancelled here;
-  std::unique_lock lock(staging_mutex_);
-  if (wait) returned_.wait(lock, [&] { return borrowed_ != (1u << chunk_count) - 1; });
+  ring::UniqueLock lock(staging_mutex_);
+  if (wait)
+    returned_.wait(lock.native(), [this]() REQUIRES(staging_mutex_) { return borrowed_ != (1u << chunk_count) - 1; });
   const auto index = free_chunk(wait);
   if (!index) return std::nullopt;
   borrowed_ |= 1u << *index;
@@ -129,7 +134,7 @@ std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
 
 void Arena::give_back(const Chunk& chunk) {
   {
-    std::lock_guard lock(staging_mutex_);
+    ring::MutexLock lock(staging_mutex_);
     chunks_[chunk.index] = chunk;
     borrowed_ &= ~(1u << chunk.index);
   }

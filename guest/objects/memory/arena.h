@@ -15,12 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "guest/objects/copy/segments.h"
 #include "guest/objects/memory/last_use.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -67,23 +67,24 @@ class Arena {
 
  private:
   template <class Visit>
-  void each_gap(const Segments::Segment& segment, Visit visit) const;
-  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes);
-  bool is_empty(std::uint64_t start, std::uint64_t end) const;
-  void free_executed();
-  std::optional<std::uint32_t> free_chunk(bool wait) const;
+  void each_gap(const Segments::Segment& segment, Visit visit) const REQUIRES(mutex_);
+  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes) REQUIRES(mutex_);
+  bool is_empty(std::uint64_t start, std::uint64_t end) const REQUIRES(mutex_);
+  void free_executed() REQUIRES(mutex_);
+  std::optional<std::uint32_t> free_chunk(bool wait) const REQUIRES(staging_mutex_);
 
   std::byte* const base_;
   const std::uint64_t bytes_;
   const Executed executed_;
-  mutable std::mutex mutex_;
-  Segments segments_;
-  std::map<std::uint64_t, std::uint64_t> blocks_;       // offset -> bytes
-  std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks to free once their last use was executed
-  std::mutex staging_mutex_;
+  mutable ring::Mutex mutex_;
+  Segments segments_ GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::uint64_t> blocks_ GUARDED_BY(mutex_);  // offset -> bytes
+  // Blocks to free once their last use was executed.
+  std::vector<std::pair<std::uint64_t, Use>> leaving_ GUARDED_BY(mutex_);
+  ring::Mutex staging_mutex_;
   std::condition_variable returned_;
-  std::array<Chunk, chunk_count> chunks_{};
-  std::uint32_t borrowed_ = 0;  // one bit a chunk
+  std::array<Chunk, chunk_count> chunks_ GUARDED_BY(staging_mutex_){};
+  std::uint32_t borrowed_ GUARDED_BY(staging_mutex_) = 0;  // one bit a chunk
 };
 
 }  // namespace guest

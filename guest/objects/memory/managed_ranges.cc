@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "ring/base/mutex.h"
+
 namespace guest {
 namespace {
 
@@ -20,13 +22,13 @@ ManagedRanges::Steps::iterator ManagedRanges::step_at(std::uint64_t page) {
 }
 
 void ManagedRanges::change(std::uint64_t start, std::uint64_t bytes, const std::function<void(Advice&)>& change) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto first = step_at(first_page(start)), end = step_at(behind_last_page(start, bytes));
   for (auto step = first; step != end; ++step) change(step->second);
 }
 
 void ManagedRanges::forget(std::uint64_t start, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto first = step_at(first_page(start)), end = step_at(behind_last_page(start, bytes));
   first->second = {};
   steps_.erase(std::next(first), end);
@@ -34,7 +36,7 @@ void ManagedRanges::forget(std::uint64_t start, std::uint64_t bytes) {
 
 std::vector<Advice> ManagedRanges::of(std::uint64_t start, std::uint64_t bytes) const {
   const std::uint64_t end = behind_last_page(start, bytes);
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::vector<Advice> found;
   for (auto step = std::prev(steps_.upper_bound(start)); step != steps_.end() && step->first < end; ++step)
     found.push_back(step->second);

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -34,10 +34,10 @@ class ManagedRanges {
 
  private:
   using Steps = std::map<std::uint64_t, Advice>;
-  Steps::iterator step_at(std::uint64_t page);  // makes a step that begins there
+  Steps::iterator step_at(std::uint64_t page) REQUIRES(mutex_);  // makes a step that begins there
 
-  mutable std::mutex mutex_;
-  Steps steps_{{0, {}}};
+  mutable ring::Mutex mutex_;
+  Steps steps_ GUARDED_BY(mutex_){{0, {}}};
 };
 
 }  // namespace guest

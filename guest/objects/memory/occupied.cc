@@ -11,6 +11,7 @@
 #include "guest/base/uncancelled.h"
 #include "guest/objects/copy/own_proc.h"
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 namespace {
@@ -90,7 +91,7 @@ Stretch mappings_around(int maps, Stretch what) {
 
 std::optional<Stretch> Occupied::around(std::uint64_t start, std::uint64_t bytes) {
   const Stretch what{start, start + bytes};
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (reported_.size() == api::max_excluded_ranges) return std::nullopt;
   if (is_reported(what)) return std::nullopt;
   const Uncancelled here;

@@ -5,9 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <vector>
+
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -26,10 +27,10 @@ class Occupied {
   std::optional<Stretch> around(std::uint64_t start, std::uint64_t bytes);
 
  private:
-  bool is_reported(const Stretch& what) const;  // the caller holds the mutex
+  bool is_reported(const Stretch& what) const REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::vector<Stretch> reported_;
+  ring::Mutex mutex_;
+  std::vector<Stretch> reported_ GUARDED_BY(mutex_);
 };
 
 }  // namespace guest

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace guest {
@@ -139,7 +140,7 @@ void Registered::sweep() {
 }
 
 Registered::Added Registered::add(std::uint64_t start, std::uint64_t bytes, bool read_only, const void* owner) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (is_registered(start, bytes)) return {Outcome::Already};
   if (lingering_ != 0) sweep();
   const Pages pages{page_of(start), page_of(start + bytes - 1) + ring::page};
@@ -172,7 +173,7 @@ bool Registered::end(Registrations::iterator registration) {
 }
 
 bool Registered::remove(std::uint64_t start) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto registration = registrations_.find(start);
   if (registration == registrations_.end()) return false;
   end(registration);
@@ -180,13 +181,13 @@ bool Registered::remove(std::uint64_t start) {
 }
 
 bool Registered::has_of(const void* owner) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   return std::any_of(registrations_.begin(), registrations_.end(),
                      [&](const auto& r) { return r.second.owner == owner; });
 }
 
 void Registered::remove_of(const void* owner) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   for (auto at = registrations_.begin(); at != registrations_.end();) {
     const auto registration = at++;
     if (registration->second.owner == owner) end(registration);
@@ -194,7 +195,7 @@ void Registered::remove_of(const void* owner) {
 }
 
 bool Registered::remove_all() {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   while (!registrations_.empty()) end(registrations_.begin());
   sweep();
   return covers_.empty();
@@ -207,6 +208,7 @@ void Registered::before_fork() {
   const Cover& last = std::prev(covers_.end())->second;
   const std::vector<Mapping> all = mappings_in(covers_.begin()->first, std::prev(covers_.end())->first + last.bytes);
   const auto note = [&](std::uint64_t page, const Covers::value_type& cover) {
+    mutex_.assume_held();
     auto m = std::upper_bound(all.begin(), all.end(), page, [](auto at, const Mapping& x) { return at < x.end; });
     if (m == all.end() || m->start > page) return;
     Mapping one = *m;

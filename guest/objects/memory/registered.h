@@ -15,13 +15,13 @@
 #include <functional>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "guest/objects/memory/arena.h"
 #include "guest/objects/memory/mappings.h"
 #include "guest/objects/memory/page_swap.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -53,9 +53,9 @@ class Registered {
 
   // Around a fork: no registration is half done then. Pages with unregistered bytes become the child's own; parent and
   // child share whole pages of a registration.
-  void before_fork();
-  void after_fork_in_parent() { mutex_.unlock(); }
-  void after_fork_in_child();
+  void before_fork() ACQUIRE(mutex_);
+  void after_fork_in_parent() RELEASE(mutex_) { mutex_.unlock(); }
+  void after_fork_in_child() RELEASE(mutex_);
 
  private:
   struct Registration {
@@ -74,27 +74,28 @@ class Registered {
     std::uint64_t start, end;
   };
 
-  Outcome judge(const Pages& pages, Covers::const_iterator cover, bool read_only, std::vector<Mapping>& pieces);
-  Outcome reach(const Pages& pages, Covers::iterator& cover);
-  Outcome put_in(const std::vector<Mapping>& pieces, const Covers::value_type& cover);
-  bool put_back(const Pages& pages, const Covers::value_type& cover);
-  void drop_if_unused(Covers::iterator cover);
-  void sweep();
-  bool end(Registrations::iterator registration);
-  bool is_ours(const Mapping& piece, const Covers::value_type& cover);
-  bool is_registered(std::uint64_t start, std::uint64_t bytes) const;
-  Pages own_pages(std::uint64_t start, std::uint64_t bytes) const;
-  Covers::iterator cover_of(std::uint64_t start) { return std::prev(covers_.upper_bound(start)); }
+  Outcome judge(const Pages& pages, Covers::const_iterator cover, bool read_only, std::vector<Mapping>& pieces)
+      REQUIRES(mutex_);
+  Outcome reach(const Pages& pages, Covers::iterator& cover) REQUIRES(mutex_);
+  Outcome put_in(const std::vector<Mapping>& pieces, const Covers::value_type& cover) REQUIRES(mutex_);
+  bool put_back(const Pages& pages, const Covers::value_type& cover) REQUIRES(mutex_);
+  void drop_if_unused(Covers::iterator cover) REQUIRES(mutex_);
+  void sweep() REQUIRES(mutex_);
+  bool end(Registrations::iterator registration) REQUIRES(mutex_);
+  bool is_ours(const Mapping& piece, const Covers::value_type& cover) REQUIRES(mutex_);
+  bool is_registered(std::uint64_t start, std::uint64_t bytes) const REQUIRES(mutex_);
+  Pages own_pages(std::uint64_t start, std::uint64_t bytes) const REQUIRES(mutex_);
+  Covers::iterator cover_of(std::uint64_t start) REQUIRES(mutex_) { return std::prev(covers_.upper_bound(start)); }
 
   Arena& arena_;
   const MapAgain map_again_;
   const unsigned helpers_;
-  std::mutex mutex_;
-  std::uint32_t lingering_ = 0;  // covers that linger
-  Mapping arena_mapping_;        // the arena's first page; end is 0 until it was looked up
-  Registrations registrations_;  // by the first byte's address
-  Covers covers_;                // by the first page's address
-  std::vector<Piece> partial_;   // for a forked child: pages with unregistered bytes
+  ring::Mutex mutex_;
+  std::uint32_t lingering_ GUARDED_BY(mutex_) = 0;  // covers that linger
+  Mapping arena_mapping_ GUARDED_BY(mutex_);        // the arena's first page; end is 0 until it was looked up
+  Registrations registrations_ GUARDED_BY(mutex_);  // by the first byte's address
+  Covers covers_ GUARDED_BY(mutex_);                // by the first page's address
+  std::vector<Piece> partial_ GUARDED_BY(mutex_);   // for a forked child: pages with unregistered bytes
 };
 
 }  // namespace guest

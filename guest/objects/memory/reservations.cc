@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace guest {
@@ -15,7 +16,7 @@ bool Reservations::reserve(std::uint64_t start, std::uint64_t bytes) {
   const std::uint64_t from = start / ring::page * ring::page;
   const std::uint64_t to = (start + std::max<std::uint64_t>(bytes, 1) + ring::page - 1) / ring::page * ring::page;
   if (bytes > ~start || to <= from) return false;  // past the last address
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
   std::uint64_t at = from;
   while (at < to) {

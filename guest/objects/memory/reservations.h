@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
+
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -14,8 +15,8 @@ class Reservations {
   bool reserve(std::uint64_t start, std::uint64_t bytes);
 
  private:
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> ranges_;  // start -> end, page-aligned, disjoint
+  ring::Mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> ranges_ GUARDED_BY(mutex_);  // start -> end, page-aligned, disjoint
 };
 
 }  // namespace guest

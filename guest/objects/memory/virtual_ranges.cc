@@ -2,14 +2,15 @@
 
 #include <iterator>
 
+#include "ring/base/mutex.h"
+
 namespace guest {
 
 void VirtualRanges::add(std::uint64_t start, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   ranges_[start] = {start, bytes, next_number_++};
 }
 
-// The caller holds mutex_.
 std::map<std::uint64_t, VirtualRange>::const_iterator VirtualRanges::holder_of(std::uint64_t inside) const {
   auto at = ranges_.upper_bound(inside);
   if (at == ranges_.begin()) return ranges_.end();
@@ -18,13 +19,13 @@ std::map<std::uint64_t, VirtualRange>::const_iterator VirtualRanges::holder_of(s
 }
 
 bool VirtualRanges::holds(std::uint64_t start, std::uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = holder_of(start);
   return at != ranges_.end() && bytes <= at->second.bytes - (start - at->first);
 }
 
 std::optional<VirtualRange> VirtualRanges::find(std::uint64_t inside) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = holder_of(inside);
   return at == ranges_.end() ? std::nullopt : std::optional(at->second);
 }
@@ -47,7 +48,7 @@ std::vector<std::uint64_t> VirtualRanges::commit(api::Range range, std::uint64_t
       break;
     case api::Range::Unmapped: return mapped_.unmap(start, bytes);
     case api::Range::Freed: {
-      std::lock_guard lock(mutex_);
+      ring::MutexLock lock(mutex_);
       ranges_.erase(start);
     }
   }

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "guest/objects/memory/addresses.h"
 #include "ring/api/arg.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -35,13 +35,13 @@ class VirtualRanges {
                                     std::uint64_t object = 0, std::uint32_t device = 0);
 
  private:
-  std::map<std::uint64_t, VirtualRange>::const_iterator holder_of(std::uint64_t inside) const;
+  std::map<std::uint64_t, VirtualRange>::const_iterator holder_of(std::uint64_t inside) const REQUIRES(mutex_);
 
   Addresses& mapped_;
   std::atomic<std::uint64_t>& next_id_;  // of buffers
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, VirtualRange> ranges_;  // by start
-  std::uint32_t next_number_ = 1;
+  mutable ring::Mutex mutex_;
+  std::map<std::uint64_t, VirtualRange> ranges_ GUARDED_BY(mutex_);  // by start
+  std::uint32_t next_number_ GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace guest

@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "guest/region/cache_probe.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
-// Whether either heartbeat has changed since the last look. The caller holds mutex_.
+// Whether either heartbeat has changed since the last look.
 bool Heartbeat::has_moved() {
   const std::uint64_t beat = view_.header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   const bool brokers = beat != std::exchange(last_beat_, beat);
@@ -15,7 +16,7 @@ bool Heartbeat::has_moved() {
   return its != std::exchange(worker_->last_beat, its) || brokers;
 }
 
-// Rings the worker only if the broker did not answer, since the ring also wakes its channels' threads. Under mutex_.
+// Rings the worker only if the broker did not answer, since the ring also wakes its channels' threads.
 void Heartbeat::ask(std::uint64_t now) {
   last_question_ns_ = now;
   region_.ring(ring::peer_broker);
@@ -24,7 +25,7 @@ void Heartbeat::ask(std::uint64_t now) {
 
 // Counts questions, not time: a paused VM's clock jumps, and a program that seldom calls seldom asks.
 bool Heartbeat::beats() {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (has_moved()) unanswered_ = 0;
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ < between_questions_ns) return true;
@@ -35,7 +36,7 @@ bool Heartbeat::beats() {
 }
 
 bool Heartbeat::answers_again() {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (has_moved()) return unanswered_ = 0, true;
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ >= between_questions_ns) ask(now);

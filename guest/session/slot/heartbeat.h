@@ -9,11 +9,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
 #include "guest/base/switches.h"
 #include "guest/region/region.h"
+#include "ring/base/mutex.h"
 #include "ring/view.h"
 
 namespace guest {
@@ -25,7 +25,10 @@ class Heartbeat {
   Heartbeat(Region& region, const CheckedRegion& checked) : region_(region), view_(checked.view) {}
 
   // From now on this slot's worker answers, too. Called when the slot is mapped, before any thread asks.
-  void ask_worker(const ring::SlotView& slot, std::uint32_t index) { worker_.emplace(Worker{slot, index}); }
+  void ask_worker(const ring::SlotView& slot, std::uint32_t index) {
+    const ring::MutexLock lock(mutex_);
+    worker_.emplace(Worker{slot, index});
+  }
 
   // Asks. False: several questions in a row had no answer.
   bool beats();
@@ -39,15 +42,16 @@ class Heartbeat {
     std::uint64_t last_beat = 0;
   };
 
-  bool has_moved();
-  void ask(std::uint64_t now);
+  bool has_moved() REQUIRES(mutex_);
+  void ask(std::uint64_t now) REQUIRES(mutex_);
 
   Region& region_;
   const ring::RegionView view_;
-  std::mutex mutex_;
-  std::optional<Worker> worker_;
-  std::uint64_t last_beat_ = 0, last_question_ns_ = 0;
-  unsigned unanswered_ = 0;
+  ring::Mutex mutex_;
+  std::optional<Worker> worker_ GUARDED_BY(mutex_);
+  std::uint64_t last_beat_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_question_ns_ GUARDED_BY(mutex_) = 0;
+  unsigned unanswered_ GUARDED_BY(mutex_) = 0;
   const unsigned patience_ = host_patience();
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "guest/base/timespec.h"
+#include "ring/base/mutex.h"
 
 namespace guest {
 
@@ -17,7 +18,7 @@ bool Listeners::sleep(DoorbellChannel& doorbells, ring::Shared<std::uint32_t> wo
   const std::uint32_t* at = word.futex_word();
   bool listens = false;
   {
-    const std::lock_guard lock(lock_);
+    const ring::MutexLock lock(lock_);
     if (word.load(std::memory_order_relaxed) != expected) return true;
     words_.push_back(at);
     listens = !std::exchange(heard_, true);
@@ -37,7 +38,7 @@ bool Listeners::sleep(DoorbellChannel& doorbells, ring::Shared<std::uint32_t> wo
 // Wakes the sleepers even if their words are unchanged: either a word has changed, or one of the sleepers must listen
 // next.
 void Listeners::leave(const std::uint32_t* word, bool listened) {
-  const std::lock_guard lock(lock_);
+  const ring::MutexLock lock(lock_);
   words_.erase(std::find(words_.begin(), words_.end(), word));
   if (!listened) return;
   heard_ = false;

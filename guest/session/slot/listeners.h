@@ -10,10 +10,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "guest/region/doorbell_channel.h"
+#include "ring/base/mutex.h"
 #include "ring/shared/shared.h"
 
 namespace guest {
@@ -27,9 +27,9 @@ class Listeners {
  private:
   void leave(const std::uint32_t* word, bool listened);
 
-  std::mutex lock_;
-  bool heard_ = false;  // a thread listens
-  std::vector<const std::uint32_t*> words_;
+  ring::Mutex lock_;
+  bool heard_ GUARDED_BY(lock_) = false;  // a thread listens
+  std::vector<const std::uint32_t*> words_ GUARDED_BY(lock_);
 };
 
 }  // namespace guest
