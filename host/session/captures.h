@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -21,6 +20,7 @@
 
 #include "host/driver/driver.h"
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -38,13 +38,13 @@ class Captures {
     unsigned context;
   };
   void began(const Begun& capture) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     begun_[key_of(capture.stream)] = capture;
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
   }
   // Forgets the capture begun in the stream, and returns its graph; nothing if none was begun.
   std::optional<CUgraph> over(CUstream stream) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     const auto found = begun_.find(key_of(stream));
     if (found == begun_.end()) return std::nullopt;
     const CUgraph graph = found->second.graph;
@@ -54,7 +54,7 @@ class Captures {
   }
   // Forgets and returns the captures in a context's streams, including other threads' per-thread streams.
   std::vector<Begun> take_of(unsigned context) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     std::vector<Begun> taken;
     for (auto at = begun_.begin(); at != begun_.end();) {
       const bool is_its = at->second.context == context;
@@ -72,8 +72,8 @@ class Captures {
   }
 
   std::atomic<std::uint32_t> open_{0};
-  std::mutex mutex_;
-  std::map<Key, Begun> begun_;
+  ring::Mutex mutex_;
+  std::map<Key, Begun> begun_ GUARDED_BY(mutex_);
 };
 
 // Must be the first call in each thread that calls the driver.

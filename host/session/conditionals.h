@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <set>
+
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -17,17 +18,17 @@ class Conditionals {
 
   // False if there are too many.
   bool add(std::uint64_t handle) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     return handles_.size() < most && (handles_.insert(handle), true);
   }
   bool has(std::uint64_t handle) const {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     return handles_.contains(handle);
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::set<std::uint64_t> handles_;
+  mutable ring::Mutex mutex_;
+  std::set<std::uint64_t> handles_ GUARDED_BY(mutex_);
 };
 
 }  // namespace host

@@ -1,5 +1,7 @@
 #include "host/session/contexts.h"
 
+#include "ring/base/mutex.h"
+
 namespace host {
 namespace {
 
@@ -52,18 +54,18 @@ void Contexts::end_count(unsigned number, CUdevice device) {
 }
 
 void Contexts::shrink(unsigned number) {
-  const std::lock_guard lock(grown_mutex_);
+  const ring::MutexLock lock(grown_mutex_);
   grown_[number] = {};
 }
 
 std::uint64_t Contexts::grown_to(unsigned number, int limit) {
-  const std::lock_guard lock(grown_mutex_);
+  const ring::MutexLock lock(grown_mutex_);
   const auto at = grown_[number].bytes.find(limit);
   return at == grown_[number].bytes.end() ? 0 : at->second;
 }
 
 void Contexts::grow(unsigned number, int limit, std::uint64_t bytes, Charge charge) {
-  const std::lock_guard lock(grown_mutex_);
+  const ring::MutexLock lock(grown_mutex_);
   grown_[number].bytes[limit] = bytes;
   grown_[number].charges.push_back(std::move(charge));
 }

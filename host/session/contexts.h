@@ -17,6 +17,7 @@
 #include "host/driver/driver.h"
 #include "host/session/memory/device_memory.h"
 #include "host/session/resources.h"
+#include "ring/base/mutex.h"
 #include "ring/wire/record.h"
 
 namespace host {
@@ -28,7 +29,7 @@ class Contexts {
   Contexts(const Driver& driver, bool asleep) : driver_(driver), asleep_(asleep) {}
 
   // Held by a thread while it begins or ends a context.
-  [[nodiscard]] std::unique_lock<std::mutex> beginning() { return std::unique_lock(beginning_); }
+  ring::Mutex& beginning() RETURN_CAPABILITY(beginning_) { return beginning_; }
 
   // Counts each context as `bytes` of its device, except the first device's primary one, which exists before the
   // session. Call it before the first record.
@@ -84,19 +85,19 @@ class Contexts {
 
   const Driver& driver_;
   const bool asleep_;
-  std::mutex beginning_;
+  ring::Mutex beginning_;
   std::array<std::atomic<CUcontext>, ring::max_contexts> contexts_{};
   std::array<std::atomic<CUgreenCtx>, ring::max_contexts> greens_{};
   std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created contexts
   DeviceMemory* memory_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::array<std::atomic<bool>, ring::max_contexts> counted_{};
-  std::mutex grown_mutex_;
+  ring::Mutex grown_mutex_;
   struct Grown {
     std::map<int, std::uint64_t> bytes;  // by limit
     std::vector<Charge> charges;
   };
-  std::array<Grown, ring::max_contexts> grown_;
+  std::array<Grown, ring::max_contexts> grown_ GUARDED_BY(grown_mutex_);
   std::atomic<std::uint64_t> ended_{0};  // ended contexts: when it changes, each thread sets its current context again
 };
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "ring/base/mutex.h"
+
 namespace host {
 namespace {
 
@@ -23,7 +25,7 @@ bool ControlChannel::send_message(MemoryWord word, unsigned device, std::uint32_
 }
 
 std::optional<ControlChannel::Message> ControlChannel::ask(MemoryWord word, unsigned device, std::uint64_t bytes) {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   if (closed_) return std::nullopt;
   if (++sequence_ == 0) ++sequence_;
   answer_.reset();
@@ -31,7 +33,7 @@ std::optional<ControlChannel::Message> ControlChannel::ask(MemoryWord word, unsi
   question_ = {worker::memory_kind, word, device, sequence_, bytes, 0};
   // The answer may arrive before wait_for() releases the mutex: the doorbell thread then blocks until it does.
   if (send_message(word, device, sequence_, bytes))
-    news_.wait_for(lock, patience, [this] { return answer_.has_value() || closed_; });
+    news_.wait_for(lock.native(), patience, [this]() REQUIRES(mutex_) { return answer_.has_value() || closed_; });
   waiting_ = false;
   return answer_;
 }
@@ -48,7 +50,7 @@ std::optional<MemoryReserver::Headroom> ControlChannel::headroom(unsigned device
 }
 
 void ControlChannel::answered(const Message& answer) {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   if (waiting_ && !answer_ && answer.sequence == sequence_) {
     answer_ = answer;
     news_.notify_one();
@@ -74,12 +76,12 @@ bool ControlChannel::hear(DeviceMemory& memory) {
 }
 
 void ControlChannel::ask_again() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (waiting_ && !answer_) send_message(question_.word, question_.device, question_.sequence, question_.bytes);
 }
 
 void ControlChannel::close() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   closed_ = true;
   news_.notify_all();
 }

@@ -11,12 +11,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
 #include "host/base/process/control.h"
 #include "host/base/process/liveness_pipe.h"
 #include "host/session/memory/device_memory.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -45,12 +45,13 @@ class ControlChannel : public MemoryReserver {
   void ask_again();
 
   const int control_;
-  std::mutex mutex_;  // for the members below
+  ring::Mutex mutex_;
   std::condition_variable news_;
-  std::uint32_t sequence_ = 0;  // of the last question
-  bool waiting_ = false, closed_ = false;
-  Message question_{};  // valid while waiting_
-  std::optional<Message> answer_;
+  std::uint32_t sequence_ GUARDED_BY(mutex_) = 0;  // of the last question
+  bool waiting_ GUARDED_BY(mutex_) = false;
+  bool closed_ GUARDED_BY(mutex_) = false;
+  Message question_ GUARDED_BY(mutex_){};  // valid while waiting_
+  std::optional<Message> answer_ GUARDED_BY(mutex_);
 };
 
 }  // namespace host

@@ -2,8 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <mutex>
 #include <new>
+
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -55,7 +56,7 @@ bool Objects::fill(std::uint64_t id, void* handle, Place place) {
 }
 
 std::uint64_t Objects::put_once(std::uint64_t id, api::Handle kind, void* handle, Place place) {
-  std::lock_guard lock(once_mutex_);
+  ring::MutexLock lock(once_mutex_);
   std::uint64_t& known = once_[handle];
   if (Id::of(known).kind == kind && find(known, kind) == handle) return known;
   known = put(id, kind, handle, place) ? id : 0;
@@ -66,14 +67,14 @@ std::uint64_t Objects::put_once(std::uint64_t id, api::Handle kind, void* handle
 
 bool Objects::put_new(std::uint64_t id, api::Handle kind, void* handle, Place place) {
   if (api::kind_of(kind).given == api::once) return put(id, kind, handle, place);
-  std::lock_guard lock(once_mutex_);
+  ring::MutexLock lock(once_mutex_);
   if (!put(id, kind, handle, place)) return false;
   once_[handle] = id;
   return true;
 }
 
 std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
-  std::lock_guard lock(once_mutex_);
+  ring::MutexLock lock(once_mutex_);
   std::uint64_t& known = once_[handle];
   if (Id::of(known).kind == kind && find(known, kind) == handle) {
     entries_[Id::of(known).index].given.fetch_add(1, std::memory_order_relaxed);
@@ -101,7 +102,7 @@ std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
     });
     return known;
   }
-  std::lock_guard lock(once_mutex_);
+  ring::MutexLock lock(once_mutex_);
   const auto at = once_.find(handle);
   return at != once_.end() && Id::of(at->second).kind == kind && find(at->second, kind) == handle ? at->second : 0;
 }
@@ -120,7 +121,7 @@ std::uint64_t Objects::owner_of(std::uint64_t id) const {
 
 bool Objects::keep(std::uint64_t id) {
   Entry& entry = entries_[Id::of(id).index];
-  std::lock_guard lock(once_mutex_);
+  ring::MutexLock lock(once_mutex_);
   if (entry.id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed it
   entry.given.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -129,7 +130,7 @@ bool Objects::keep(std::uint64_t id) {
 bool Objects::close(std::uint64_t id) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::counted) {
-    std::lock_guard lock(once_mutex_);
+    ring::MutexLock lock(once_mutex_);
     if (entries_[parts.index].id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed it
     if (entries_[parts.index].given.fetch_sub(1, std::memory_order_relaxed) > 1) return false;
   }
@@ -168,7 +169,7 @@ bool Objects::clear(std::uint64_t id) {
 // Puts an object into its owner's list, unless another channel has dropped one of the two meanwhile.
 void Objects::enlist(std::uint64_t id, std::uint64_t owner) {
   const std::uint32_t index = Id::of(id).index, under = Id::of(owner).index;
-  std::lock_guard lock(family_mutex_);
+  ring::MutexLock lock(family_mutex_);
   Entry& entry = entries_[index];
   Entry& parent = entries_[under];
   if (entry.id.load(std::memory_order_relaxed) != id || parent.id.load(std::memory_order_relaxed) != owner) return;
@@ -190,7 +191,7 @@ void Objects::unlist(std::uint32_t index) {
 bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const std::uint32_t index = Id::of(id).index;
   Entry& entry = entries_[index];
-  std::lock_guard lock(family_mutex_);
+  ring::MutexLock lock(family_mutex_);
   if (entry.id.load(std::memory_order_relaxed) != id) return false;
   unlist(index);
   while (const std::uint32_t child = entry.first_owned) {
@@ -205,7 +206,7 @@ bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* ow
 void Objects::forget_handle(std::uint64_t id, void* handle) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::once) return;
-  std::lock_guard lock(once_mutex_);
+  ring::MutexLock lock(once_mutex_);
   if (!Id::of_guest(parts.index)) found_before_.push_back(parts.index);
   if (const auto at = once_.find(handle); at != once_.end() && at->second == id) once_.erase(at);
 }

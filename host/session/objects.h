@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "ring/api/id.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -86,7 +86,7 @@ class Objects {
   template <class F>
   void each(F f);
   void enlist(std::uint64_t id, std::uint64_t owner);
-  void unlist(std::uint32_t index);
+  void unlist(std::uint32_t index) REQUIRES(family_mutex_);
   bool fill(std::uint64_t id, void* handle, Place place);
   bool take_out(std::uint64_t id, std::vector<std::uint64_t>* owned);
   bool clear(std::uint64_t id);
@@ -96,13 +96,14 @@ class Objects {
   // One mapping with space for every index; pages are allocated on first use.
   Entry* entries_ = nullptr;
   std::atomic<std::uint32_t> highest_{0};  // of the guest's half
-  // Of the worker's half; under once_mutex_, except for reading found_, which only grows.
+  // Of the worker's half. found_ changes under once_mutex_ and only grows.
   std::atomic<std::uint32_t> found_{0};
-  std::deque<std::uint32_t> found_before_;
+  std::deque<std::uint32_t> found_before_ GUARDED_BY(once_mutex_);
   std::atomic<std::uint64_t> count_{0};
-  std::mutex family_mutex_;  // never held while once_mutex_ is taken
-  std::mutex once_mutex_;
-  std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; valid only if the id still has the handle
+  ring::Mutex family_mutex_ ACQUIRED_AFTER(once_mutex_);
+  ring::Mutex once_mutex_;
+  // Ids by handle; valid only if the id still has the handle.
+  std::unordered_map<void*, std::uint64_t> once_ GUARDED_BY(once_mutex_);
 };
 
 }  // namespace host

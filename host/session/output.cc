@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 namespace {
@@ -16,11 +16,12 @@ constexpr std::size_t capacity = 4 << 20;  // bytes; the driver's own buffer has
 
 // Leaked: the driver's threads may print until the process's end.
 struct Caught {
-  std::mutex mutex;
-  std::string text, diagnosis;
+  ring::Mutex mutex;
+  std::string text GUARDED_BY(mutex);
+  std::string diagnosis GUARDED_BY(mutex);
   std::atomic<bool> waiting{false};
 
-  void look() { waiting.store(!text.empty() || !diagnosis.empty(), std::memory_order_relaxed); }
+  void look() REQUIRES(mutex) { waiting.store(!text.empty() || !diagnosis.empty(), std::memory_order_relaxed); }
 };
 
 Caught& caught() {
@@ -30,7 +31,7 @@ Caught& caught() {
 
 void append(const char* from, std::size_t bytes) {
   Caught& c = caught();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   c.text.append(from, bytes);
   if (c.text.size() > capacity) c.text.erase(0, c.text.size() - capacity);
   c.look();
@@ -38,7 +39,7 @@ void append(const char* from, std::size_t bytes) {
 
 void diagnose(void*, CUlogLevel, char* line, std::size_t bytes) {
   Caught& c = caught();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   const std::size_t room = api::max_diagnosis - c.diagnosis.size();
   if (room < 2) return;
   c.diagnosis.append(line, std::min(bytes, room - 1)).push_back('\n');
@@ -47,7 +48,7 @@ void diagnose(void*, CUlogLevel, char* line, std::size_t bytes) {
 
 std::size_t take(std::string Caught::*text, std::span<std::byte> room) {
   Caught& c = caught();
-  std::lock_guard lock(c.mutex);
+  ring::MutexLock lock(c.mutex);
   std::string& from = c.*text;
   const std::size_t n = std::min(room.size(), from.size());
   if (n != 0) std::memcpy(room.data(), from.data(), n);

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "host/driver/driver.h"
 #include "ring/api/id.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -25,7 +25,7 @@ class ParameterPlaces {
   // `id`: of the function, or of its kernel. Null if the driver does not report the parameters.
   std::shared_ptr<const Places> of(const Driver& driver, std::uint64_t id, CUfunction function) {
     {
-      const std::lock_guard lock(mutex_);
+      const ring::MutexLock lock(mutex_);
       if (const auto found = known_.find(id); found != known_.end()) return found->second;
     }
     const auto places = std::make_shared<Places>();
@@ -39,7 +39,7 @@ class ParameterPlaces {
       if (answered != CUDA_SUCCESS) return nullptr;
       places->push_back(place);
     }
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     if (known_.size() >= most) known_.clear();
     return known_[id] = places;
   }
@@ -48,8 +48,8 @@ class ParameterPlaces {
   // The guest chooses the number of functions. With more of them in captures, some are queried again.
   static constexpr std::size_t most = 4096;
 
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::shared_ptr<const Places>> known_;  // ids are never reused
+  ring::Mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<const Places>> known_ GUARDED_BY(mutex_);  // ids are never reused
 };
 
 }  // namespace host

@@ -10,8 +10,9 @@
 #include <cuda.h>
 
 #include <cstring>
-#include <mutex>
 #include <set>
+
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -19,7 +20,7 @@ class Resources {
  public:
   // Stores the resource and returns its address; equal resources have the same address.
   const CUdevResource* keep(const CUdevResource& resource) {
-    std::lock_guard lock(mutex_);
+    ring::MutexLock lock(mutex_);
     return &*kept_.insert(resource).first;
   }
 
@@ -27,8 +28,8 @@ class Resources {
   struct ByBytes {
     bool operator()(const CUdevResource& a, const CUdevResource& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
   };
-  std::mutex mutex_;
-  std::set<CUdevResource, ByBytes> kept_;
+  ring::Mutex mutex_;
+  std::set<CUdevResource, ByBytes> kept_ GUARDED_BY(mutex_);
 };
 
 }  // namespace host

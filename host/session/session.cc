@@ -60,7 +60,7 @@ void Session::asked_to_free(const Freed& freed, CUresult result) {
 
 CUresult Session::create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count) {
   const auto beside = making();
-  const auto one = contexts.beginning();
+  const ring::MutexLock one(contexts.beginning());
   if (contexts.find(number) != nullptr) {
     protocol.broken.store(true, std::memory_order_relaxed);
     return CUDA_ERROR_UNKNOWN;
@@ -70,7 +70,7 @@ CUresult Session::create_context(unsigned number, CUdevice device, unsigned flag
 
 CUresult Session::create_green_context(unsigned number, CUdevice device, CUdevResourceDesc described, unsigned flags) {
   const auto beside = making();
-  const auto one = contexts.beginning();
+  const ring::MutexLock one(contexts.beginning());
   if (contexts.find(number) != nullptr) {
     protocol.broken.store(true, std::memory_order_relaxed);
     return CUDA_ERROR_UNKNOWN;
@@ -80,7 +80,7 @@ CUresult Session::create_green_context(unsigned number, CUdevice device, CUdevRe
 
 CUresult Session::destroy_context(unsigned number) {
   const auto alone = ending();
-  const auto one = contexts.beginning();
+  const ring::MutexLock one(contexts.beginning());
   return contexts.find(number) == nullptr ? CUDA_ERROR_INVALID_CONTEXT : end_context(number);
 }
 
@@ -116,8 +116,8 @@ void Session::keep_of_libraries(ShadowCopies::Variables variables, unsigned devi
 
 CUresult Session::reset(unsigned device) {
   const auto alone = ending();
-  const auto one = contexts.beginning();
-  const auto pins = arena.registering();
+  const ring::MutexLock one(contexts.beginning());
+  const ring::MutexLock pins(arena.registering());
   for (const unsigned green : contexts.greens_of(device)) end_context(green);
   end_captures(device);
   ShadowCopies::Variables variables = memory.shadow_copies.take_of_context(device);

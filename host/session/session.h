@@ -2,7 +2,10 @@
 //
 // Thread-safety: one thread per channel uses a Session. The shared parts are safe by themselves (Objects, Addresses,
 // atomics) or under `mutex_`. making() and ending() ensure that the session knows an object before another channel can
-// end it.
+// end it. clang does not follow these two locks, since functions return them.
+//
+// Lock order: memory.reserved.changing(); making() or ending(); contexts.beginning(); arena.registering(); then the
+// mutexes of the parts.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +27,7 @@
 #include "host/session/serve_options.h"
 #include "host/session/session_memory.h"
 #include "host/session/telemetry.h"
+#include "ring/base/mutex.h"
 #include "ring/verify/mutants.h"
 #include "ring/view.h"
 
@@ -45,12 +49,12 @@ class Session {
   // one. Otherwise a reset or an unload on another channel could end the new object in between. The session would then
   // record an ended object, or forget an object that has got the same handle since. A library does not need it, since
   // only a call that names the library ends it.
-  [[nodiscard]] std::shared_lock<std::shared_mutex> making() {
+  [[nodiscard]] std::shared_lock<ring::SharedMutex> making() {
     if (ring::wrong(ring::Mutant::making_unlocked)) return {};
     return std::shared_lock(lives_);
   }
   // A call holds this while it ends an object that ends others, too.
-  [[nodiscard]] std::unique_lock<std::shared_mutex> ending() {
+  [[nodiscard]] std::unique_lock<ring::SharedMutex> ending() {
     if (ring::wrong(ring::Mutant::ending_unlocked)) return {};
     return std::unique_lock(lives_);
   }
@@ -119,13 +123,13 @@ class Session {
   SessionCallbacks callbacks;
 
  private:
-  // Called under contexts.beginning() and ending().
-  CUresult end_context(unsigned number);
+  // Called under ending().
+  CUresult end_context(unsigned number) REQUIRES(contexts.beginning());
   void end_captures(unsigned context);
   void end_capture(CUstream stream, CUgraph began);
   void keep_of_libraries(ShadowCopies::Variables variables, unsigned device);
 
-  std::shared_mutex lives_;  // locked before contexts.beginning(), which is locked before arena.registering()
+  ring::SharedMutex lives_;
 };
 
 // True for a result from which the context never recovers.

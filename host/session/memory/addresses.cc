@@ -1,7 +1,8 @@
 #include "host/session/memory/addresses.h"
 
 #include <iterator>
-#include <mutex>
+
+#include "ring/base/mutex.h"
 
 namespace host {
 namespace {
@@ -13,7 +14,7 @@ bool are_joined(const Range& a, const Range& b) {
 }  // namespace
 
 void Addresses::add(const Range& range) {
-  std::unique_lock lock(mutex_);
+  ring::WriterLock lock(mutex_);
   if (const auto before = entries_.find(range.start); before != entries_.end()) end_allocation(before);
   const Entry& entry = *entries_.emplace(range).first;
   if (range.kind == Memory::Device) {
@@ -27,7 +28,7 @@ void Addresses::add(const Range& range) {
 }
 
 std::optional<Range> Addresses::remove(std::uint64_t start, Memory kind) {
-  std::unique_lock lock(mutex_);
+  ring::WriterLock lock(mutex_);
   const auto at = entries_.find(start);
   if (at == entries_.end() || at->kind != kind || at->owner != 0 || at->reservation != 0) return std::nullopt;
   const Range removed = *at;
@@ -42,7 +43,7 @@ void Addresses::end_allocation(Entries::const_iterator at) {
 }
 
 std::vector<std::uint64_t> Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
-  std::unique_lock lock(mutex_);
+  ring::WriterLock lock(mutex_);
   std::vector<std::uint64_t> objects;
   for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
     const auto piece = at++;
@@ -64,7 +65,7 @@ void Addresses::take_out(Entries::const_iterator at) {
 }
 
 void Addresses::drop_global(std::uint64_t start, std::uint64_t owner) {
-  std::unique_lock lock(mutex_);
+  ring::WriterLock lock(mutex_);
   const auto at = entries_.find(start);
   if (at == entries_.end() || at->owner != owner || owner == 0) return;
   take_out(at);
@@ -73,20 +74,20 @@ void Addresses::drop_global(std::uint64_t start, std::uint64_t owner) {
 
 void Addresses::drop_owned(std::uint64_t owner) {
   if (owner == 0) return;
-  std::unique_lock lock(mutex_);
+  ring::WriterLock lock(mutex_);
   for (auto list = first_.lower_bound({owner, 0}); list != first_.end() && list->first.owner == owner;)
     list = drop(list);
   publish();
 }
 
 void Addresses::drop_context(std::uint32_t context) {
-  std::unique_lock lock(mutex_);
+  ring::WriterLock lock(mutex_);
   for (auto list = first_.begin(); list != first_.end();)
     list = list->first.context == context ? drop(list) : std::next(list);
   publish();
 }
 
-// Called under mutex_. Returns the next list.
+// Returns the next list.
 Addresses::Lists::iterator Addresses::drop(Lists::iterator list) {
   while (list->second != nullptr) end_allocation(entries_.find(list->second->start));
   return first_.erase(list);
@@ -98,7 +99,7 @@ void Addresses::publish() {
 }
 
 bool Addresses::contains(std::uint64_t start, std::uint64_t bytes) const {
-  std::shared_lock lock(mutex_);
+  ring::ReaderLock lock(mutex_);
   auto next = entries_.upper_bound(start);
   if (next == entries_.begin()) return false;
   auto here = std::prev(next);
@@ -115,7 +116,7 @@ bool Addresses::contains(std::uint64_t start, std::uint64_t bytes) const {
 }
 
 std::vector<Range> Addresses::pinned_in(std::uint64_t start, std::uint64_t bytes) const {
-  std::shared_lock lock(mutex_);
+  ring::ReaderLock lock(mutex_);
   std::vector<Range> pieces;
   auto at = entries_.upper_bound(start);
   if (at != entries_.begin() && start - std::prev(at)->start < std::prev(at)->bytes) --at;

@@ -24,9 +24,10 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <utility>
 #include <vector>
+
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -107,15 +108,15 @@ class Addresses {
   using Lists = std::map<End, const Entry*>;
 
   std::optional<Range> remove(std::uint64_t start, Memory kind);
-  void end_allocation(Entries::const_iterator at);
-  void take_out(Entries::const_iterator at);
-  Lists::iterator drop(Lists::iterator list);
-  void publish();
+  void end_allocation(Entries::const_iterator at) REQUIRES(mutex_);
+  void take_out(Entries::const_iterator at) REQUIRES(mutex_);
+  Lists::iterator drop(Lists::iterator list) REQUIRES(mutex_);
+  void publish() REQUIRES(mutex_);
 
-  mutable std::shared_mutex mutex_;
-  Entries entries_;
-  Lists first_;  // head of each list; null: empty
-  std::uint64_t allocated_ = 0;
+  mutable ring::SharedMutex mutex_;
+  Entries entries_ GUARDED_BY(mutex_);
+  Lists first_ GUARDED_BY(mutex_);  // head of each list; null: empty
+  std::uint64_t allocated_ GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> count_{0};  // of entries_
   std::atomic<std::uint64_t>* const held_;
   const std::function<void(const Range&)> ended_;

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 #include "ring/verify/mutants.h"
 
@@ -31,12 +32,13 @@ bool Arena::bind(std::uint64_t window) {
 CUresult Arena::pin(std::uint64_t offset, std::uint64_t bytes) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!ring::wrong(ring::Mutant::pinning_unlocked)) lock.lock();
+  mutex_.assume_held();  // except in the mutant
   if (!addresses_.pinned_in(address() + offset, bytes).empty()) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return register_piece(offset, bytes);
 }
 
 CUresult Arena::join_pins(std::uint64_t offset, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const std::uint64_t start = address() + offset;
   const std::vector<Range> inside = addresses_.pinned_in(start, bytes);
   for (const Range& piece : inside)
@@ -48,7 +50,6 @@ CUresult Arena::join_pins(std::uint64_t offset, std::uint64_t bytes) {
   return register_piece(offset, bytes);
 }
 
-// Called under mutex_.
 CUresult Arena::register_piece(std::uint64_t offset, std::uint64_t bytes) {
   if (!may_register_()) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = driver_.cuMemHostRegister_v2(bytes_at(offset, bytes).for_driver(), bytes, register_flags);
@@ -57,14 +58,13 @@ CUresult Arena::register_piece(std::uint64_t offset, std::uint64_t bytes) {
   return result;
 }
 
-// Called under mutex_. The session forgets the registration even if the driver reports an error: in a context with a
+// The session forgets the registration even if the driver reports an error: in a context with a
 // fault the driver reports only the fault.
 CUresult Arena::unregister_piece(std::uint64_t offset, std::uint64_t bytes) {
   addresses_.unpin(address() + offset);
   return driver_.cuMemHostUnregister(bytes_at(offset, bytes).for_driver());
 }
 
-// Called under mutex_.
 CUresult Arena::register_again() {
   for (const Range& piece : addresses_.pinned_in(address(), bytes_))
     if (const CUresult r = driver_.cuMemHostRegister_v2(bytes_at(piece.start - address(), piece.bytes).for_driver(),

@@ -12,6 +12,7 @@
 
 #include "host/driver/driver.h"
 #include "host/session/memory/addresses.h"
+#include "ring/base/mutex.h"
 #include "ring/shared/shared.h"
 #include "ring/view.h"
 
@@ -48,14 +49,14 @@ class Arena {
   // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a registration reaches out of the range, and nothing has changed.
   CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
 
-  // While a caller holds this lock, no other thread registers.
-  [[nodiscard]] std::unique_lock<std::mutex> registering() { return std::unique_lock(mutex_); }
-  // Registers every piece again, after a reset of the context. Precondition: the caller holds registering().
-  CUresult register_again();
+  // While a caller holds this mutex, no other thread registers.
+  ring::Mutex& registering() RETURN_CAPABILITY(mutex_) { return mutex_; }
+  // Registers every piece again, after a reset of the context.
+  CUresult register_again() REQUIRES(mutex_);
 
  private:
-  CUresult register_piece(std::uint64_t offset, std::uint64_t bytes);
-  CUresult unregister_piece(std::uint64_t offset, std::uint64_t bytes);
+  CUresult register_piece(std::uint64_t offset, std::uint64_t bytes) REQUIRES(mutex_);
+  CUresult unregister_piece(std::uint64_t offset, std::uint64_t bytes) REQUIRES(mutex_);
 
   std::atomic<std::byte*> start_;
   const std::size_t bytes_;
@@ -63,7 +64,7 @@ class Arena {
   const Driver& driver_;
   Addresses& addresses_;
   const std::function<bool()> may_register_;
-  std::mutex mutex_;  // the registered pieces
+  ring::Mutex mutex_;  // the registered pieces
 };
 
 }  // namespace host

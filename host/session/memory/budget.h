@@ -7,8 +7,9 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
+
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -75,18 +76,18 @@ class Shares {
  public:
   // False if the id already has a share.
   bool keep(std::uint64_t id, Share share) {
-    std::lock_guard lock(mutex_);
+    ring::MutexLock lock(mutex_);
     return kept_.try_emplace(id, std::move(share)).second;
   }
   // Drops an id's share, if it has one.
   void drop(std::uint64_t id) {
-    std::lock_guard lock(mutex_);
+    ring::MutexLock lock(mutex_);
     kept_.erase(id);
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::uint64_t, Share> kept_;
+  ring::Mutex mutex_;
+  std::map<std::uint64_t, Share> kept_ GUARDED_BY(mutex_);
 };
 
 }  // namespace host

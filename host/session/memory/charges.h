@@ -6,10 +6,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "host/session/memory/device_memory.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -17,18 +17,18 @@ class Charges {
  public:
   void keep(std::uint64_t id, Charge charge) {
     if (charge.bytes() == 0) return;
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     kept_[id] = std::move(charge);
   }
   // Gives back the charge of an id, if it has one.
   void drop(std::uint64_t id) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     kept_.erase(id);
   }
 
  private:
-  std::mutex mutex_;
-  std::map<std::uint64_t, Charge> kept_;
+  ring::Mutex mutex_;
+  std::map<std::uint64_t, Charge> kept_ GUARDED_BY(mutex_);
 };
 
 }  // namespace host

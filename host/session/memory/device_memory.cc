@@ -1,5 +1,7 @@
 #include "host/session/memory/device_memory.h"
 
+#include "ring/base/mutex.h"
+
 namespace host {
 namespace {
 
@@ -22,7 +24,7 @@ bool DeviceMemory::take(unsigned device, std::uint64_t bytes) {
   if (take_reserved(device, bytes)) return true;
   // Threads ask the lender one at a time. Threads that waited can then use the first one's grant, and the lender gets
   // one question.
-  const std::lock_guard one_at_a_time(asking_);
+  const ring::MutexLock one_at_a_time(asking_);
   if (take_reserved(device, bytes) || reserve(device, bytes)) return true;
   if (make_room_) make_room_(device);
   return take_reserved(device, bytes) || reserve(device, bytes);
@@ -30,24 +32,24 @@ bool DeviceMemory::take(unsigned device, std::uint64_t bytes) {
 
 bool DeviceMemory::take_reserved(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   if (!fits(a, bytes)) return false;
   change(device, a, a.taken + bytes);
   return true;
 }
 
-// Called under asking_. The bytes count as taken during the question, so that no other thread uses up what is missing.
+// The bytes count as taken during the question, so that no other thread uses up what is missing.
 bool DeviceMemory::reserve(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
   std::uint64_t missing = 0;
   {
-    const std::lock_guard lock(a.mutex);
+    const ring::MutexLock lock(a.mutex);
     change(device, a, a.taken + bytes);
     if (a.taken <= a.reserved) return true;  // another thread has given memory back meanwhile
     missing = a.taken - a.reserved;
   }
   const std::uint64_t reserved = reserver_->reserve(device, missing);
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   a.reserved += reserved;
   if (a.taken <= a.reserved) return true;
   change(device, a, a.taken - bytes);
@@ -56,21 +58,21 @@ bool DeviceMemory::reserve(unsigned device, std::uint64_t bytes) {
 
 void DeviceMemory::take_anyway(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   change(device, a, a.taken + bytes);
 }
 
 void DeviceMemory::give_back(unsigned device, std::uint64_t bytes) {
   if (bytes == 0) return;
   Account& a = accounts_[device];
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   change(device, a, a.taken - bytes);
 }
 
 std::uint64_t DeviceMemory::collect(unsigned device) {
   if (device >= accounts_.size()) return 0;
   Account& a = accounts_[device];
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   if (a.reserved <= a.taken) return 0;
   const std::uint64_t unused = a.reserved - a.taken;
   a.reserved = a.taken;
@@ -79,18 +81,18 @@ std::uint64_t DeviceMemory::collect(unsigned device) {
 
 std::optional<MemoryReserver::Headroom> DeviceMemory::headroom(unsigned device) {
   if (reserver_ == nullptr || device >= accounts_.size()) return std::nullopt;
-  const std::lock_guard one_at_a_time(asking_);
+  const ring::MutexLock one_at_a_time(asking_);
   auto headroom = reserver_->headroom(device);
   if (!headroom) return headroom;
   const Account& a = accounts_[device];
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   if (a.reserved > a.taken) headroom->free += a.reserved - a.taken;
   return headroom;
 }
 
 std::uint64_t DeviceMemory::taken(unsigned device) const {
   const Account& a = accounts_[device];
-  const std::lock_guard lock(a.mutex);
+  const ring::MutexLock lock(a.mutex);
   return a.taken;
 }
 

@@ -6,18 +6,18 @@
 // call. Beyond it the thread asks the lender, one thread at a time, and waits for the answer. The account is not locked
 // meanwhile, so that collect() answers at once.
 //
-// Thread-safety: any thread.
+// Thread-safety: any thread. Lock order: asking_; a pool's, since make_room_ trims pools; an account's mutex.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace host {
@@ -99,25 +99,25 @@ class DeviceMemory {
 
  private:
   struct Account {
-    mutable std::mutex mutex;
-    std::uint64_t taken = 0,
-                  reserved = 0;  // `taken` may exceed `reserved` while a thread asks, and after take_anyway()
+    mutable ring::Mutex mutex;
+    // `taken` may exceed `reserved` while a thread asks, and after take_anyway().
+    std::uint64_t taken GUARDED_BY(mutex) = 0;
+    std::uint64_t reserved GUARDED_BY(mutex) = 0;
   };
-  // Called under the account's mutex.
-  bool fits(const Account& a, std::uint64_t bytes) const {
+  bool fits(const Account& a, std::uint64_t bytes) const REQUIRES(a.mutex) {
     return reserver_ == nullptr || (a.reserved >= a.taken && bytes <= a.reserved - a.taken);
   }
-  void change(unsigned device, Account& a, std::uint64_t taken) {
+  void change(unsigned device, Account& a, std::uint64_t taken) REQUIRES(a.mutex) {
     a.taken = taken;
     published_[device].store(taken, std::memory_order_relaxed);
   }
   bool take_reserved(unsigned device, std::uint64_t bytes);
-  bool reserve(unsigned device, std::uint64_t bytes);
+  bool reserve(unsigned device, std::uint64_t bytes) REQUIRES(asking_);
 
   MemoryReserver* const reserver_;
   const std::span<std::atomic<std::uint64_t>, ring::max_devices> published_;
   std::function<void(unsigned)> make_room_;
-  std::mutex asking_;  // locked before an account's mutex
+  ring::Mutex asking_;
   std::array<Account, ring::max_devices> accounts_;
 };
 

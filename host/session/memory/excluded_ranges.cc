@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 namespace {
@@ -40,7 +41,7 @@ void ExcludedRanges::take_what_is_free(std::uint64_t start, std::uint64_t bytes,
 }
 
 CUresult ExcludedRanges::add(std::uint64_t start, std::uint64_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (ranges_ == api::max_excluded_ranges || bytes > api::max_excluded_bytes - bytes_) return CUDA_ERROR_OUT_OF_MEMORY;
   ++ranges_;
   bytes_ += bytes;

@@ -11,10 +11,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -33,13 +33,13 @@ class ExcludedRanges {
   struct Piece {
     std::uint64_t start, bytes;
   };
-  bool take(std::uint64_t start, std::uint64_t bytes);
-  void take_what_is_free(std::uint64_t start, std::uint64_t bytes, std::uint64_t piece);
+  bool take(std::uint64_t start, std::uint64_t bytes) REQUIRES(mutex_);
+  void take_what_is_free(std::uint64_t start, std::uint64_t bytes, std::uint64_t piece) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::vector<Piece> taken_;  // adjacent pieces are merged
-  std::size_t ranges_ = 0;
-  std::uint64_t bytes_ = 0;
+  ring::Mutex mutex_;
+  std::vector<Piece> taken_ GUARDED_BY(mutex_);  // adjacent pieces are merged
+  std::size_t ranges_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace host

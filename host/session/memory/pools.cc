@@ -1,5 +1,7 @@
 #include "host/session/memory/pools.h"
 
+#include "ring/base/mutex.h"
+
 namespace host {
 namespace {
 
@@ -24,7 +26,7 @@ std::optional<std::uint64_t> Pools::asked(CUmemoryPool pool, CUmemPool_attribute
 
 Pools::Made Pools::allocate(const Allocation& wanted, CUdeviceptr& at, const std::function<CUresult()>& allocate,
                             const std::function<void()>& undo) {
-  const std::lock_guard one_at_a_time(growing_);
+  const ring::MutexLock one_at_a_time(growing_);
   const unsigned device = known_device(wanted.pool).value_or(wanted.device);
   Charge most;
   // If the charge fails but the pool has space, tries anyway, and undoes the allocation if the pool grows.
@@ -40,7 +42,7 @@ Pools::Made Pools::allocate(const Allocation& wanted, CUdeviceptr& at, const std
 }
 
 std::optional<unsigned> Pools::known_device(CUmemoryPool pool) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto known = numbers_.find(pool);
   return known == numbers_.end() ? std::nullopt : std::optional(pools_.at(known->second).device);
 }
@@ -67,7 +69,7 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
       (ask == nullptr || ask(static_cast<void*>(&pool), CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, at) != CUDA_SUCCESS))
     pool = chosen(device);
   if (pool == nullptr) return 0;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::uint32_t& number = numbers_[pool];
   if (number == 0) {  // one of the driver's own pools
     int ordinal = -1;
@@ -82,7 +84,7 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
 // Replaces the charge for the maximum growth by the pool's real size. False if that does not fit: the caller must undo
 // the allocation, and until the pool shrinks the session exceeds its limit.
 bool Pools::count_growth(std::uint32_t number, Charge& most) {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   Pool& pool = pools_[number];  // not removed, because it has an allocation
   const std::uint64_t reserved = asked(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).value_or(pool.counted);
   const std::uint64_t grown = reserved > pool.counted ? reserved - pool.counted : 0;
@@ -102,7 +104,7 @@ bool Pools::count_growth(std::uint32_t number, Charge& most) {
 
 void Pools::ended(std::uint32_t number) {
   if (number == 0) return;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto at = pools_.find(number);
   if (at == pools_.end() || at->second.live == 0) return;
   Pool& pool = at->second;
@@ -111,7 +113,7 @@ void Pools::ended(std::uint32_t number) {
   pools_.erase(at);
 }
 
-// Numbers a new pool. Called under mutex_.
+// Numbers a new pool.
 std::uint32_t Pools::add(CUmemoryPool pool, unsigned device) {
   pools_[next_] = {.handle = pool, .device = device};
   return next_++;
@@ -120,19 +122,19 @@ std::uint32_t Pools::add(CUmemoryPool pool, unsigned device) {
 // ---- pools ---------------------------------------------------------------------------------------------------------
 
 void Pools::made(CUmemoryPool pool, unsigned device) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   numbers_[pool] = add(pool, device);
   any_.store(true, std::memory_order_relaxed);
 }
 
 void Pools::found(CUmemoryPool pool, unsigned device) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::uint32_t& number = numbers_[pool];
   if (number == 0) number = add(pool, device);
 }
 
 CUresult Pools::end(CUmemoryPool pool, const std::function<CUresult()>& destroy) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const CUresult result = destroy();
   const auto known = numbers_.find(pool);
   if (result != CUDA_SUCCESS || known == numbers_.end()) return result;
@@ -145,7 +147,7 @@ CUresult Pools::end(CUmemoryPool pool, const std::function<CUresult()>& destroy)
   return result;
 }
 
-// Called under mutex_. `ahead`: bytes already charged for the pool beyond `counted`.
+// `ahead`: bytes already charged for the pool beyond `counted`.
 void Pools::recount(Pool& pool, std::uint64_t ahead) {
   const std::uint64_t before = pool.counted + ahead;
   if (!pool.destroyed)  // the driver does not know a destroyed pool
@@ -156,14 +158,14 @@ void Pools::recount(Pool& pool, std::uint64_t ahead) {
 
 void Pools::refresh() {
   if (!any_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   for (auto& [number, pool] : pools_)
     if (pool.counted != 0) recount(pool, 0);
 }
 
 void Pools::trim(unsigned device) {
   if (!any_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   for (auto& [number, pool] : pools_) {
     if (pool.device != device || pool.counted == 0 || pool.destroyed) continue;
     if (driver_.cuMemPoolTrimTo != nullptr) driver_.cuMemPoolTrimTo(pool.handle, 0);

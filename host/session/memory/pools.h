@@ -5,19 +5,20 @@
 // its maximum growth is charged, and afterwards the real growth. Allocations from pools run one at a time: two at once
 // would each count the growth of both. A pool shrinks when the host waits, so waits count again (refresh()).
 //
-// Thread-safety: any thread.
+// Thread-safety: any thread. Lock order: growing_; the lock of DeviceMemory's questions, under which trim() runs;
+// mutex_; an account's mutex.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "host/driver/driver.h"
 #include "host/session/memory/device_memory.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -67,18 +68,18 @@ class Pools {
   std::optional<unsigned> known_device(CUmemoryPool pool);
   bool has_room(CUmemoryPool pool, std::uint64_t bytes) const;
   CUmemoryPool chosen(unsigned device) const;
-  std::uint32_t add(CUmemoryPool pool, unsigned device);
+  std::uint32_t add(CUmemoryPool pool, unsigned device) REQUIRES(mutex_);
   std::uint32_t number_of(CUmemoryPool pool, CUdeviceptr at, unsigned device);
   bool count_growth(std::uint32_t number, Charge& most);
-  void recount(Pool& pool, std::uint64_t ahead);
+  void recount(Pool& pool, std::uint64_t ahead) REQUIRES(mutex_);
 
   const Driver& driver_;
   DeviceMemory& memory_;
-  std::mutex growing_;                   // locked before mutex_
-  std::mutex mutex_;                     // for the members below
-  std::map<std::uint32_t, Pool> pools_;  // by number
-  std::unordered_map<CUmemoryPool, std::uint32_t> numbers_;
-  std::uint32_t next_ = 1;
+  ring::Mutex growing_ ACQUIRED_BEFORE(mutex_);
+  ring::Mutex mutex_;
+  std::map<std::uint32_t, Pool> pools_ GUARDED_BY(mutex_);  // by number
+  std::unordered_map<CUmemoryPool, std::uint32_t> numbers_ GUARDED_BY(mutex_);
+  std::uint32_t next_ GUARDED_BY(mutex_) = 1;
   std::atomic<bool> any_{false};  // a pool may have memory
 };
 

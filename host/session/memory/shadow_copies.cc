@@ -9,6 +9,7 @@
 
 #include "ring/api/id.h"
 #include "ring/api/records.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 namespace {
@@ -82,7 +83,7 @@ void ShadowCopies::count(const Variable& variable, bool more) {
 }
 
 void ShadowCopies::found(const Variable& variable) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (const auto at = variables_.find(variable.start); at != variables_.end() && at->second.bytes == variable.bytes) {
     at->second.owner = variable.owner, at->second.context = variable.context, at->second.name = variable.name;
     return;
@@ -91,7 +92,7 @@ void ShadowCopies::found(const Variable& variable) {
 }
 
 CUresult ShadowCopies::add(std::uint64_t start, std::uint64_t arena, ring::SharedBytes shared) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto at = holder_of(start, shared.size());
   if (at == variables_.end() || shared.size() == 0) return CUDA_ERROR_INVALID_VALUE;
   for (const Piece& piece : at->second.pieces) {
@@ -111,7 +112,7 @@ CUresult ShadowCopies::add(std::uint64_t start, std::uint64_t arena, ring::Share
 
 template <class Copy>
 void ShadowCopies::each_piece(Copy copy) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (stopped_) return;
   for (auto& [start, variable] : variables_)
     for (Piece& piece : variable.pieces) copy(piece);
@@ -122,7 +123,7 @@ void ShadowCopies::down() { each_piece(copy_down); }
 
 template <class Take>
 ShadowCopies::Variables ShadowCopies::take_if(Take take) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   Variables taken;
   for (auto at = variables_.begin(); at != variables_.end();) {
     if (!take(at->second)) {
@@ -146,7 +147,7 @@ ShadowCopies::Variables ShadowCopies::take_of_context(unsigned context) {
 }
 
 void ShadowCopies::put_back(Variables variables) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   for (Variable& v : variables) {
     count(v, true);
     variables_.insert_or_assign(v.start, std::move(v));
@@ -155,13 +156,13 @@ void ShadowCopies::put_back(Variables variables) {
 }
 
 void ShadowCopies::stop() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   stopped_ = true;
   publish();
 }
 
 void ShadowCopies::go_on() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   stopped_ = false;
   publish();
 }

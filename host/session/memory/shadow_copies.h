@@ -20,11 +20,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 #include "ring/shared/shared.h"
 
 namespace host {
@@ -76,19 +76,19 @@ class ShadowCopies {
  private:
   using Map = std::map<std::uint64_t, Variable>;  // by start; they do not overlap
 
-  Map::iterator holder_of(std::uint64_t start, std::uint64_t bytes);
-  void count(const Variable& variable, bool more);
-  void publish() { any_.store(pieces_ != 0 && !stopped_, std::memory_order_relaxed); }
+  Map::iterator holder_of(std::uint64_t start, std::uint64_t bytes) REQUIRES(mutex_);
+  void count(const Variable& variable, bool more) REQUIRES(mutex_);
+  void publish() REQUIRES(mutex_) { any_.store(pieces_ != 0 && !stopped_, std::memory_order_relaxed); }
   template <class Take>
   Variables take_if(Take take);
   template <class Copy>
   void each_piece(Copy copy);
 
   std::atomic<bool> any_{false};
-  std::mutex mutex_;
-  Map variables_;
-  std::size_t pieces_ = 0, bytes_ = 0;  // of all mirrors
-  bool stopped_ = false;
+  ring::Mutex mutex_;
+  Map variables_ GUARDED_BY(mutex_);
+  std::size_t pieces_ GUARDED_BY(mutex_) = 0, bytes_ GUARDED_BY(mutex_) = 0;  // of all mirrors
+  bool stopped_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace host

@@ -1,14 +1,15 @@
 #include "host/session/memory/virtual_ranges.h"
 
+#include "ring/base/mutex.h"
+
 namespace host {
 
 void VirtualRanges::add(std::uint64_t start, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   ranges_[start] = {bytes, next_number_++};
   count_.store(ranges_.size(), std::memory_order_relaxed);
 }
 
-// Called under mutex_.
 std::map<std::uint64_t, VirtualRanges::Reservation>::const_iterator VirtualRanges::holder_of(
     std::uint64_t start, std::uint64_t bytes) const {
   auto at = ranges_.upper_bound(start);
@@ -19,13 +20,13 @@ std::map<std::uint64_t, VirtualRanges::Reservation>::const_iterator VirtualRange
 }
 
 bool VirtualRanges::holds(std::uint64_t start, std::uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   return holder_of(start, bytes) != ranges_.end();
 }
 
 std::vector<std::uint64_t> VirtualRanges::commit(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                                  std::uint64_t object) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const auto at = holder_of(start, bytes);
   if (at == ranges_.end()) return {};
   switch (range) {

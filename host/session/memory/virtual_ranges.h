@@ -14,6 +14,7 @@
 
 #include "host/session/memory/addresses.h"
 #include "ring/api/arg.h"
+#include "ring/base/mutex.h"
 #include "ring/verify/mutants.h"
 
 namespace host {
@@ -25,8 +26,8 @@ class VirtualRanges {
   // A call that reserves, maps, unmaps or ends a range holds this from its check until its commit. Otherwise the
   // session could commit two calls in a different order than the driver executes them
   // (docs/design/045-addresses-that-are-gone.md). The driver may wait for the GPU meanwhile, so other calls do not take
-  // it.
-  [[nodiscard]] std::unique_lock<std::mutex> changing() {
+  // it. clang does not follow this lock, since a function returns it.
+  [[nodiscard]] std::unique_lock<ring::Mutex> changing() {
     if (ring::wrong(ring::Mutant::mapping_unlocked)) return {};
     return std::unique_lock(changes_);
   }
@@ -45,13 +46,14 @@ class VirtualRanges {
     std::uint64_t bytes = 0;
     std::uint32_t number = 0;
   };
-  std::map<std::uint64_t, Reservation>::const_iterator holder_of(std::uint64_t start, std::uint64_t bytes) const;
+  std::map<std::uint64_t, Reservation>::const_iterator holder_of(std::uint64_t start, std::uint64_t bytes) const
+      REQUIRES(mutex_);
 
   Addresses& mapped_;
-  std::mutex changes_;  // locked before all other locks of the session
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, Reservation> ranges_;  // by start
-  std::uint32_t next_number_ = 1;
+  ring::Mutex changes_ ACQUIRED_BEFORE(mutex_);
+  mutable ring::Mutex mutex_;
+  std::map<std::uint64_t, Reservation> ranges_ GUARDED_BY(mutex_);  // by start
+  std::uint32_t next_number_ GUARDED_BY(mutex_) = 1;
   std::atomic<std::uint64_t> count_{0};
 };
 

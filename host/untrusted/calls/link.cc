@@ -6,6 +6,7 @@
 
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/image.h"
+#include "ring/base/mutex.h"
 
 namespace host::calls {
 namespace {
@@ -19,7 +20,7 @@ template <class F>
 CUresult with_link(Request& r, std::uint64_t id, F call) {
   const std::shared_ptr<Link> link = r.session.code.links.find(id);
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(link->mutex);
+  ring::MutexLock lock(link->mutex);
   if (link->ended) return CUDA_ERROR_INVALID_HANDLE;
   const CUresult result = call(*link);
   link->options.report(r.out);
@@ -27,7 +28,7 @@ CUresult with_link(Request& r, std::uint64_t id, F call) {
   return result;
 }
 
-bool take_share(Session& session, Link& link, std::uint64_t bytes) {
+bool take_share(Session& session, Link& link, std::uint64_t bytes) REQUIRES(link.mutex) {
   Share share;
   if (!share.take(session.code.budget, bytes)) return false;
   link.share.join(std::move(share));
@@ -35,7 +36,7 @@ bool take_share(Session& session, Link& link, std::uint64_t bytes) {
 }
 
 // Copies the driver's image into the session.
-CUresult keep_image(Session& session, Link& link, const void* image, std::size_t bytes) {
+CUresult keep_image(Session& session, Link& link, const void* image, std::size_t bytes) REQUIRES(link.mutex) {
   const auto* const from = static_cast<const std::byte*>(image);
   if (std::equal(link.image.begin(), link.image.end(), from, from + bytes)) return CUDA_SUCCESS;  // completed again
   if (bytes > api::max_image_bytes || !take_share(session, link, 2 * bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -48,8 +49,8 @@ CUresult keep_image(Session& session, Link& link, const void* image, std::size_t
 CUresult cuLinkCreate_v2(call_of::cuLinkCreate_v2& a) {
   const std::size_t count = a.record.options;
   const auto link = std::make_shared<Link>(option_names(a.image(), count), option_values(a.image(), count));
+  ring::MutexLock lock(link->mutex);
   if (!take_share(a.session(), *link, link->options.log_bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::lock_guard lock(link->mutex);
   CUlinkState state = nullptr;
   DriverJitOptions& options = link->options;
   const CUresult result = a.call(options.count(), options.names(), options.values(), &state);
@@ -65,6 +66,7 @@ CUresult cuLinkAddData_v2(call_of::cuLinkAddData_v2& a) {
     if (api::is_of_whole_link(name)) return a.request.broken();
   LoadRequest input(a.request, a.record, a.image());
   return with_link(a.request, a.record.id, [&](Link& link) {
+    link.mutex.assume_held();
     if (!input.ok()) return input.refused();
     if (!take_share(a.session(), link, least_input)) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result =
@@ -78,6 +80,7 @@ CUresult cuLinkAddData_v2(call_of::cuLinkAddData_v2& a) {
 
 CUresult cuLinkComplete(call_of::cuLinkComplete& a) {
   return with_link(a.request, a.record.id, [&](Link& link) {
+    link.mutex.assume_held();
     void* image = nullptr;
     std::size_t bytes = 0;
     CUresult result = a.call(a.handle<CUlinkState>(&api::CompleteLinkRecord::id), &image, &bytes);
@@ -90,7 +93,7 @@ CUresult cuLinkComplete(call_of::cuLinkComplete& a) {
 CUresult take_image(call_of::take_image& a) {
   const std::shared_ptr<Link> link = a.session().code.links.find(a.record.id);
   if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(link->mutex);
+  ring::MutexLock lock(link->mutex);
   const std::uint64_t offset = std::min<std::uint64_t>(a.record.offset, link->image.size());
   const std::span rest = std::span<const std::byte>(link->image).subspan(offset);
   return a.answer(CUDA_SUCCESS, {.length = 0}, rest.first(std::min<std::uint64_t>(a.record.room, rest.size())));
@@ -98,6 +101,7 @@ CUresult take_image(call_of::take_image& a) {
 
 CUresult cuLinkDestroy(call_of::cuLinkDestroy& a) {
   return with_link(a.request, a.record.id, [&](Link& link) {
+    link.mutex.assume_held();
     const CUresult result = a.call(a.handle<CUlinkState>(&api::CloseRecord::id));
     link.ended = result == CUDA_SUCCESS;
     return result;

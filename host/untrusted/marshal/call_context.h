@@ -7,6 +7,7 @@
 #include "host/untrusted/marshal/decoded_request.h"
 #include "host/untrusted/marshal/form.h"
 #include "ring/api/lives.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -51,7 +52,7 @@ auto hold(Session& session) {
   else if constexpr (lives.with_another)
     return session.making();
   else
-    return std::shared_lock<std::shared_mutex>();
+    return std::shared_lock<ring::SharedMutex>();
 }
 
 template <int Id>

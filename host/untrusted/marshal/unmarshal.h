@@ -15,6 +15,7 @@
 #include "host/untrusted/marshal/request.h"
 #include "host/untrusted/marshal/structs.h"
 #include "ring/api/call.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
@@ -39,8 +40,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (!take_all()) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
     if (makes() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
-    [[maybe_unused]] const auto ending = closes_family() ? r_.session.ending() : std::unique_lock<std::shared_mutex>();
-    const auto making = makes() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
+    [[maybe_unused]] const auto ending = closes_family() ? r_.session.ending() : std::unique_lock<ring::SharedMutex>();
+    const auto making = makes() ? r_.session.making() : std::shared_lock<ring::SharedMutex>();
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
@@ -349,7 +350,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t slots_[sizeof...(P) + 1] = {};
   void* created_[sizeof...(P) + 1] = {};
   std::byte* answer_[sizeof...(P) + 1] = {};  // found ids and new addresses in the reply
-  std::shared_lock<std::shared_mutex> captures_stay_;
+  std::shared_lock<ring::SharedMutex> captures_stay_;
   std::optional<Session::Freed> freed_;  // the memory that the driver is about to free
   CUresult refused_ = CUDA_SUCCESS;
   bool broken_ = false;
