@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ring/base/mutex.h"
+
 namespace host::rm {
 
 bool GroupLog::note(int fd, unsigned long request, const void* argument) {
@@ -29,7 +31,7 @@ bool GroupLog::note_alloc(int fd, const Alloc& alloc) {
     const bool is_there = alloc.parameters != 0 && (alloc.bytes == 0 || alloc.bytes >= sizeof(T));
     return is_there ? reinterpret_cast<const T*>(alloc.parameters) : nullptr;
   };
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   if (alloc.object_class == device_class) {
     const auto* p = parameters_of(static_cast<const DeviceParameters*>(nullptr));
     devices_.push_back({alloc.client, alloc.object, p != nullptr ? p->instance : 0});
@@ -50,7 +52,7 @@ bool GroupLog::note_alloc(int fd, const Alloc& alloc) {
 
 // An object ends with its parent.
 bool GroupLog::note_free(Handle client, Handle object) {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   const bool all = object == client;
   std::erase_if(devices_, [&](const Device& d) { return d.client == client && (all || d.device == object); });
   std::size_t changed = std::erase_if(
@@ -62,12 +64,12 @@ bool GroupLog::note_free(Handle client, Handle object) {
 }
 
 Handle GroupLog::client() const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   return groups_.empty() ? 0 : groups_.front().client;
 }
 
 std::vector<Group> GroupLog::compute_groups(std::uint32_t instance) const {
-  std::lock_guard lock(mutex_);
+  ring::MutexLock lock(mutex_);
   std::vector<Group> found;
   for (const Group& group : groups_) {
     const auto device = std::ranges::find_if(

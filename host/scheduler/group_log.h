@@ -5,10 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
 #include "host/scheduler/rm_api.h"
+#include "ring/base/mutex.h"
 
 namespace host::rm {
 
@@ -44,10 +44,10 @@ class GroupLog {
   bool note_alloc(int fd, const Alloc& alloc);
   bool note_free(Handle client, Handle object);
 
-  mutable std::mutex mutex_;
-  std::vector<Device> devices_;
-  std::vector<Group> groups_;
-  std::uint32_t serial_ = 0;
+  mutable ring::Mutex mutex_;
+  std::vector<Device> devices_ GUARDED_BY(mutex_);
+  std::vector<Group> groups_ GUARDED_BY(mutex_);
+  std::uint32_t serial_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace host::rm

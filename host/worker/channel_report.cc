@@ -1,9 +1,9 @@
 #include "host/worker/channel_report.h"
 
 #include <atomic>
-#include <mutex>
 
 #include "host/scheduler/group_log.h"
+#include "ring/base/mutex.h"
 
 namespace host::worker {
 namespace {
@@ -13,10 +13,10 @@ rm::GroupLog& groups() {
   return log;
 }
 
-std::mutex mutex;
-ring::UsePage* reported_in = nullptr;
+ring::Mutex mutex;
+ring::UsePage* reported_in GUARDED_BY(mutex) = nullptr;
 
-void report(ring::ChannelTable& table, std::uint32_t instance, std::uint32_t client) {
+void report(ring::ChannelTable& table, std::uint32_t instance, std::uint32_t client) REQUIRES(mutex) {
   std::uint32_t count = 0;
   const std::uint32_t version = table.version.load(std::memory_order_relaxed);
   table.version.store(version + 1, std::memory_order_relaxed);
@@ -35,7 +35,7 @@ void report(ring::ChannelTable& table, std::uint32_t instance, std::uint32_t cli
 }
 
 void report_all() {
-  std::lock_guard lock(mutex);
+  ring::MutexLock lock(mutex);
   if (reported_in == nullptr) return;
   for (std::uint32_t instance = 0; instance < ring::max_devices; ++instance)
     report(reported_in->channels[instance], instance, groups().client());
@@ -45,7 +45,7 @@ void report_all() {
 
 void report_channels_in(ring::UsePage* page) {
   {
-    std::lock_guard lock(mutex);
+    ring::MutexLock lock(mutex);
     reported_in = page;
   }
   report_all();

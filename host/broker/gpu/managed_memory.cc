@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ring/base/mutex.h"
+
 namespace host::broker {
 namespace {
 
@@ -65,7 +67,7 @@ ManagedMemory::ManagedMemory(Read read) : read_(std::move(read)), thread_([this]
 
 ManagedMemory::~ManagedMemory() {
   {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     ends_ = true;
   }
   wanted_.notify_one();
@@ -74,12 +76,12 @@ ManagedMemory::~ManagedMemory() {
 
 std::map<pid_t, ManagedMemory::Held> ManagedMemory::look(const std::set<pid_t>& processes,
                                                          std::chrono::milliseconds patience) {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   left_ = processes;
   std::erase_if(known_, [&](const auto& known) { return !processes.contains(known.first); });
   for (const pid_t process : processes) known_.try_emplace(process);
   wanted_.notify_one();
-  done_.wait_for(lock, patience, [this] { return left_.empty() && !busy_; });
+  done_.wait_for(lock.native(), patience, [this]() REQUIRES(mutex_) { return left_.empty() && !busy_; });
   std::map<pid_t, Held> all;
   for (const pid_t process : processes) all[process] = known_[process].held;
   return all;
@@ -88,9 +90,9 @@ std::map<pid_t, ManagedMemory::Held> ManagedMemory::look(const std::set<pid_t>& 
 // Reads the processes in turn, so that a slow list delays the others only once.
 void ManagedMemory::run() {
   pid_t last = 0;
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   for (;;) {
-    wanted_.wait(lock, [this] { return ends_ || !left_.empty(); });
+    wanted_.wait(lock.native(), [this]() REQUIRES(mutex_) { return ends_ || !left_.empty(); });
     if (ends_) return;
     auto next = left_.upper_bound(last);
     if (next == left_.end()) next = left_.begin();

@@ -18,11 +18,12 @@
 #include <functional>
 #include <istream>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
+
+#include "ring/base/mutex.h"
 
 namespace host::broker {
 
@@ -74,11 +75,12 @@ class ManagedMemory {
   void note(Known& known, const Mapped& mapped);
 
   const Read read_;
-  std::mutex mutex_;
+  ring::Mutex mutex_;
   std::condition_variable wanted_, done_;
-  std::set<pid_t> left_;  // to be read
-  std::map<pid_t, Known> known_;
-  bool busy_ = false, ends_ = false;
+  std::set<pid_t> left_ GUARDED_BY(mutex_);  // to be read
+  std::map<pid_t, Known> known_ GUARDED_BY(mutex_);
+  bool busy_ GUARDED_BY(mutex_) = false;
+  bool ends_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -11,9 +11,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
+#include "ring/base/mutex.h"
 #include "ring/queue/callback_slot.h"
 #include "ring/verify/mutants.h"
 
@@ -24,27 +24,26 @@ class CallbackSlotPool {
  public:
   // Call it before any thread takes a slot.
   void add(std::size_t callback_slot, ring::Shared<ring::CallbackSlot> words) {
-    callback_slots_[callback_slot].caller = ring::CallbackCaller(words);
+    callers_[callback_slot] = ring::CallbackCaller(words);
   }
 
   // The worker's half of a callback slot. Only the thread that has taken the slot may use it.
-  ring::CallbackCaller& caller(std::size_t callback_slot) { return callback_slots_[callback_slot].caller; }
+  ring::CallbackCaller& caller(std::size_t callback_slot) { return callers_[callback_slot]; }
 
   // Takes a slot whose last use is answered. `await(callback_slot)` waits for that answer, and returns false if the session
   // ends; `over()` is true if it has ended. Nothing if the session ends.
   template <class Await, class Over>
   std::optional<std::size_t> take(Await await, Over over) {
-    std::unique_lock lock(mutex_);
+    ring::UniqueLock lock(mutex_);
     while (!over()) {
       std::optional<std::size_t> callback_slot = find(State::Free);
       if (!callback_slot && !ring::wrong(ring::Mutant::left_kept)) callback_slot = find(State::Left);
       if (!callback_slot) {
-        released_.wait(lock);
+        released_.wait(lock.native());
         continue;
       }
-      const bool left =
-          callback_slots_[*callback_slot].state == State::Left && !ring::wrong(ring::Mutant::left_unanswered);
-      callback_slots_[*callback_slot].state = State::Busy;
+      const bool left = states_[*callback_slot] == State::Left && !ring::wrong(ring::Mutant::left_unanswered);
+      states_[*callback_slot] = State::Busy;
       lock.unlock();
       return !left || await(*callback_slot) ? callback_slot : std::nullopt;
     }
@@ -56,23 +55,19 @@ class CallbackSlotPool {
   void leave(std::size_t callback_slot) { release(callback_slot, State::Left); }
   // Ends the waits for a slot. Call it when `over` has become true.
   void end() {
-    { const std::lock_guard lock(mutex_); }
+    { const ring::MutexLock lock(mutex_); }
     released_.notify_all();
   }
 
  private:
   enum class State : std::uint8_t { Free, Busy, Left };
-  struct Entry {
-    ring::CallbackCaller caller;
-    State state = State::Free;
-  };
 
-  // Called under mutex_. Finds a slot in this state; of Left slots it prefers one that is answered.
-  std::optional<std::size_t> find(State state) {
+  // Finds a slot in this state; of Left slots it prefers one that is answered.
+  std::optional<std::size_t> find(State state) REQUIRES(mutex_) {
     std::optional<std::size_t> found;
     for (std::size_t k = 0; k < count; ++k) {
-      if (callback_slots_[k].state != state) continue;
-      if (state == State::Free || callback_slots_[k].caller.look() != ring::Peer::Wait) return k;
+      if (states_[k] != state) continue;
+      if (state == State::Free || callers_[k].look() != ring::Peer::Wait) return k;
       if (!found) found = k;
     }
     return found;
@@ -80,15 +75,16 @@ class CallbackSlotPool {
 
   void release(std::size_t callback_slot, State state) {
     {
-      const std::lock_guard lock(mutex_);
-      callback_slots_[callback_slot].state = state;
+      const ring::MutexLock lock(mutex_);
+      states_[callback_slot] = state;
     }
     if (state == State::Free || !ring::wrong(ring::Mutant::left_unnotified)) released_.notify_one();
   }
 
-  std::mutex mutex_;  // guards the states
+  std::array<ring::CallbackCaller, count> callers_;
+  ring::Mutex mutex_;
   std::condition_variable released_;
-  std::array<Entry, count> callback_slots_;
+  std::array<State, count> states_ GUARDED_BY(mutex_){};  // all Free
 };
 
 }  // namespace host

@@ -8,6 +8,7 @@
 #include <climits>
 
 #include "host/untrusted/callbacks/host_calls.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 namespace {
@@ -29,18 +30,18 @@ CallbackSlots::CallbackSlots(Session& session, int doorbell_fd)
 CallbackSlots::~CallbackSlots() {
   end();
   session_.callbacks.calls->close();
-  std::unique_lock lock(mutex_);
-  none_calls_.wait(lock, [&] { return callers_ == 0; });
+  ring::UniqueLock lock(mutex_);
+  none_calls_.wait(lock.native(), [this]() REQUIRES(mutex_) { return callers_ == 0; });
 }
 
 CallbackSlots::Caller::Caller(CallbackSlots& callback_slots) : callback_slots_(callback_slots) {
-  const std::lock_guard lock(callback_slots_.mutex_);
+  const ring::MutexLock lock(callback_slots_.mutex_);
   ++callback_slots_.callers_;
 }
 
 // Holds the lock until return, since the Lanes may be destroyed as soon as it is free.
 CallbackSlots::Caller::~Caller() {
-  const std::lock_guard lock(callback_slots_.mutex_);
+  const ring::MutexLock lock(callback_slots_.mutex_);
   if (--callback_slots_.callers_ == 0) callback_slots_.none_calls_.notify_all();
 }
 

@@ -11,12 +11,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 
 #include "host/session/session.h"
 #include "host/untrusted/callbacks/callback_slot_pool.h"
 #include "host/untrusted/callbacks/guest_waker.h"
+#include "ring/base/mutex.h"
 #include "ring/queue/parking.h"
 
 namespace host {
@@ -77,9 +77,9 @@ class CallbackSlots {
   GuestWaker guest_;
   std::atomic<bool> used_{false}, ended_{false};
   CallbackSlotPool<ring::max_callback_slots> pool_;
-  std::mutex mutex_;  // guards callers_
+  ring::Mutex mutex_;
   std::condition_variable none_calls_;
-  unsigned callers_ = 0;
+  unsigned callers_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace host

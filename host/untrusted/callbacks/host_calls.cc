@@ -1,28 +1,27 @@
 #include "host/untrusted/callbacks/host_calls.h"
 
-#include <mutex>
-
 #include "host/untrusted/callbacks/callback_slots.h"
+#include "ring/base/mutex.h"
 
 namespace host {
 
 void HostCalls::close() {
-  const std::lock_guard lock(mutex_);
+  const ring::WriterLock lock(mutex_);
   callback_slots_ = nullptr;
 }
 
 void HostCalls::call(ring::CallbackKind kind, std::uint64_t token, CUresult status) {
-  const std::shared_lock lock(mutex_);
+  const ring::ReaderLock lock(mutex_);
   if (callback_slots_ != nullptr) callback_slots_->call(kind, token, status);
 }
 
 void HostCalls::destroyed(std::uint64_t object, std::uint64_t token) {
-  const std::shared_lock lock(mutex_);
+  const ring::ReaderLock lock(mutex_);
   if (callback_slots_ != nullptr) callback_slots_->destroyed(object, token);
 }
 
 void HostCalls::forget(std::uint64_t token) {
-  const std::shared_lock lock(mutex_);
+  const ring::ReaderLock lock(mutex_);
   if (callback_slots_ != nullptr) callback_slots_->post(ring::CallbackKind::Forget, token);
 }
 

@@ -2,14 +2,15 @@
 // and run() has the guest make the call through a callback slot.
 //
 // Lifetime: the driver may call after the session has ended. Each HostCall therefore keeps the HostCalls alive, and
-// close() disconnects them from the callback slots. Thread-safety: any thread.
+// close() disconnects them from the callback slots. Thread-safety: any thread. Lock order: mutex_, then one of the
+// callback slots'.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 
 #include "ring/api/cuda.h"
+#include "ring/base/mutex.h"
 #include "ring/layout/layout.h"
 
 namespace host {
@@ -31,8 +32,8 @@ class HostCalls {
   void forget(std::uint64_t token);
 
  private:
-  std::shared_mutex mutex_;        // shared while a call is in progress
-  CallbackSlots* callback_slots_;  // null: closed
+  ring::SharedMutex mutex_;                           // shared while a call is in progress
+  CallbackSlots* callback_slots_ GUARDED_BY(mutex_);  // null: closed
 };
 
 // The function's argument in the driver. run(), run_with_status() and end() delete it.
