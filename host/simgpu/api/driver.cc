@@ -15,6 +15,7 @@
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/memory/memory_pool.h"
 #include "host/simgpu/memory/address_space.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -32,7 +33,7 @@ void end_thread(void* state) {
   auto* ending = static_cast<ThreadState*>(state);
   if (Driver* driver = Driver::get()) {
     for (const auto& [context, stream] : ending->streams) forget_stream(*driver, *stream);
-    const std::lock_guard order(driver->schedule.order());
+    const ring::MutexLock order(driver->schedule.order());
     for (const auto& [context, stream] : ending->streams) stream->destroyed = true;
   }
   delete ending;
@@ -71,9 +72,9 @@ Driver* Driver::get(CUresult* why) {
 bool Driver::is_forked() { return forked.load(std::memory_order_relaxed); }
 
 CUresult Driver::initialise() {
-  static std::mutex& once = *new std::mutex;
+  static ring::Mutex& once = *new ring::Mutex;
   if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
-  const std::lock_guard lock(once);
+  const ring::MutexLock lock(once);
   if (get() != nullptr) return CUDA_SUCCESS;
   if (absent.load() == CUDA_ERROR_DEINITIALIZED) return CUDA_ERROR_DEINITIALIZED;
   Settings settings;
@@ -152,7 +153,7 @@ Device* Driver::device(CUdevice ordinal) {
 }
 
 void Driver::fail(const Fault& fault) {
-  const std::lock_guard lock(fault_mutex_);
+  const ring::MutexLock lock(fault_mutex_);
   if (this->fault() != CUDA_SUCCESS) return;
   log_error(fault.what);
   fault_.store(fault.code, std::memory_order_release);
@@ -161,17 +162,17 @@ void Driver::fail(const Fault& fault) {
 void Driver::print(Context& context, std::string_view text) {
   std::size_t most = 0;
   {
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     most = context.limits[CU_LIMIT_PRINTF_FIFO_SIZE];
   }
-  const std::lock_guard lock(output_mutex_);
+  const ring::MutexLock lock(output_mutex_);
   std::string& output = output_[&context];
   output.append(text);
   keep_newest(output, most);
 }
 
 void Driver::flush_output() {
-  const std::lock_guard lock(output_mutex_);
+  const ring::MutexLock lock(output_mutex_);
   if (output_.empty()) return;
   for (const auto& [context, text] : output_) std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);

@@ -1,8 +1,13 @@
 // The state of the simulated driver, and the wrappers of all exported calls. cuInit creates the state; nothing destroys
 // it.
+//
+// Lock order: a device's mutex; graph_mutex; an event's; Schedule::order(); the schedule's own. A library's comes
+// before its modules', a module's before its references', fault_mutex_ before the log's. The rest lock only what lies
+// below them: a context its heap, a pool or the virtual memory the address space.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
+#include "ring/base/mutex.h"
 
 #include <functional>
 #include <map>
@@ -75,8 +80,8 @@ class Driver {
   HandleTable<GraphNode, CUgraphNode, HandleKind::GraphNode> graph_nodes;
   HandleTable<GraphExec, CUgraphExec, HandleKind::GraphExec> graph_execs;
   HandleTable<UserObject, CUuserObject, HandleKind::UserObject> user_objects;
-  std::recursive_mutex graph_mutex;  // protects all graphs and captures (graph.h)
-  std::vector<std::shared_ptr<Capture>> captures;
+  ring::RecursiveMutex graph_mutex;  // protects all graphs and captures (graph.h)
+  std::vector<std::shared_ptr<Capture>> captures GUARDED_BY(graph_mutex);
   std::atomic<std::size_t> captures_open{0};        // number of open captures
   CallbackThread& callbacks = *new CallbackThread;  // never freed: its thread waits inside it
   MemoryMap memory;
@@ -85,8 +90,8 @@ class Driver {
   VirtualMemory virtual_memory;
   ManagedAdvice managed_advice;
 
-  std::mutex places_mutex;  // protects the pools of all locations except device memory
-  std::map<PoolPlace, PoolsOfPlace> pools_of_places;
+  ring::Mutex places_mutex;  // protects the pools of all locations except device memory
+  std::map<PoolPlace, PoolsOfPlace> pools_of_places GUARDED_BY(places_mutex);
 
   ThreadState& thread();
   bool in_callback() const;
@@ -108,9 +113,9 @@ class Driver {
   explicit Driver(const Settings& settings);
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<int> fault_{CUDA_SUCCESS};
-  std::mutex fault_mutex_;
-  std::mutex output_mutex_;
-  std::map<const Context*, std::string> output_;
+  ring::Mutex fault_mutex_;
+  ring::Mutex output_mutex_;
+  std::map<const Context*, std::string> output_ GUARDED_BY(output_mutex_);
 };
 
 // Thrown if a capture forbids a command; the wrapper of the call returns `code`.

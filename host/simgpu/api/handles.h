@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <vector>
+
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -67,7 +67,7 @@ template <class T, class Handle, HandleKind kind>
 class HandleTable {
  public:
   Handle insert(std::shared_ptr<T> object) {
-    const std::unique_lock lock(mutex_);
+    const ring::WriterLock lock(mutex_);
     if (free_.empty()) {
       free_.push_back(static_cast<std::uint32_t>(slots_.size()));
       slots_.push_back({});
@@ -82,7 +82,7 @@ class HandleTable {
   // Returns the object of a handle; null for NULL and for a destroyed object.
   std::shared_ptr<T> find(Handle handle) const {
     if (handle == nullptr) return nullptr;
-    const std::shared_lock lock(mutex_);
+    const ring::ReaderLock lock(mutex_);
     const Slot* slot = slot_of(handle);
     return slot == nullptr ? nullptr : slot->object;
   }
@@ -90,7 +90,7 @@ class HandleTable {
   // Returns the object and invalidates the handle.
   std::shared_ptr<T> remove(Handle handle) {
     if (handle == nullptr) return nullptr;
-    const std::unique_lock lock(mutex_);
+    const ring::WriterLock lock(mutex_);
     Slot* slot = const_cast<Slot*>(slot_of(handle));
     if (slot == nullptr || slot->object == nullptr) return nullptr;
     std::shared_ptr<T> object = std::move(slot->object);
@@ -100,7 +100,7 @@ class HandleTable {
   }
 
   std::vector<std::shared_ptr<T>> all() const {
-    const std::shared_lock lock(mutex_);
+    const ring::ReaderLock lock(mutex_);
     std::vector<std::shared_ptr<T>> out;
     for (const Slot& slot : slots_)
       if (slot.object != nullptr) out.push_back(slot.object);
@@ -114,13 +114,13 @@ class HandleTable {
   };
 
   static std::uint64_t number(Handle handle) { return reinterpret_cast<std::uint64_t>(handle); }
-  Handle handle_at(std::uint32_t index) const {
+  Handle handle_at(std::uint32_t index) const REQUIRES(mutex_) {
     const HandleBits bits{.index = index, .generation = slots_[index].generation, .kind = kind};
     return reinterpret_cast<Handle>(bits.pack());
   }
 
   // Returns the slot of a live handle; null if the object is destroyed.
-  const Slot* slot_of(Handle handle) const {
+  const Slot* slot_of(Handle handle) const REQUIRES_SHARED(mutex_) {
     const HandleBits bits = HandleBits::unpack(number(handle));
     if (!is_kind(handle, kind) || bits.index >= slots_.size() || bits.generation > slots_[bits.index].generation)
       never_issued(handle, kind);
@@ -130,9 +130,9 @@ class HandleTable {
     return &slot;
   }
 
-  mutable std::shared_mutex mutex_;
-  std::deque<Slot> slots_;
-  std::deque<std::uint32_t> free_;
+  mutable ring::SharedMutex mutex_;
+  std::deque<Slot> slots_ GUARDED_BY(mutex_);
+  std::deque<std::uint32_t> free_ GUARDED_BY(mutex_);
 };
 
 }  // namespace simgpu

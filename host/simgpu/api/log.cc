@@ -1,12 +1,12 @@
 // The log: messages go to standard error and to the callbacks of cuLogsRegisterCallback.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include "host/simgpu/api/log.h"
 
@@ -20,9 +20,9 @@ struct Listener {
 
 // Never freed: streams report errors until the process ends.
 struct Listeners {
-  std::mutex mutex;  // held during the callbacks: after unregistering, no callback is running
-  std::uint64_t last = 0;
-  std::map<std::uint64_t, Listener> by_number;
+  ring::Mutex mutex;  // held during the callbacks: after unregistering, no callback is running
+  std::uint64_t last GUARDED_BY(mutex) = 0;
+  std::map<std::uint64_t, Listener> by_number GUARDED_BY(mutex);
 };
 
 Listeners& listeners() {
@@ -45,7 +45,7 @@ bool warnings_wanted() {
 void log_error(const std::string& line) {
   report(line);
   Listeners& all = listeners();
-  const std::lock_guard lock(all.mutex);
+  const ring::MutexLock lock(all.mutex);
   for (const auto& [number, listener] : all.by_number) {
     std::string message = line;  // a copy, because a callback may modify its argument
     listener.function(listener.data, CU_LOG_LEVEL_ERROR, message.data(), message.size());
@@ -60,7 +60,7 @@ using namespace simgpu;
 CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUlogsCallbackHandle* callback_out) {
   if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Listeners& all = listeners();
-  const std::lock_guard lock(all.mutex);
+  const ring::MutexLock lock(all.mutex);
   all.by_number.emplace(++all.last, Listener{callbackFunc, userData});
   if (callback_out != nullptr) *callback_out = reinterpret_cast<CUlogsCallbackHandle>(all.last);
   return CUDA_SUCCESS;
@@ -68,7 +68,7 @@ CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUl
 
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
   Listeners& all = listeners();
-  const std::lock_guard lock(all.mutex);
+  const ring::MutexLock lock(all.mutex);
   return all.by_number.erase(reinterpret_cast<std::uint64_t>(callback)) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <array>
 #include <atomic>
@@ -14,7 +15,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -53,12 +53,10 @@ struct Device {
   std::size_t context_memory = 0;    // bytes of device memory that each context occupies
   bool pageable = false;             // the device reports that kernels can access all memory of the process
 
-  std::recursive_mutex
-      // protects the members below; recursive, since ending a context runs code of the runtime that may call the driver
-      mutex;
-  unsigned primary_references = 0;
-  unsigned primary_flags = 0;
-  PoolsOfPlace pools;
+  ring::RecursiveMutex mutex;  // recursive, since ending a context runs code of the runtime that may call the driver
+  unsigned primary_references GUARDED_BY(mutex) = 0;
+  unsigned primary_flags GUARDED_BY(mutex) = 0;
+  PoolsOfPlace pools GUARDED_BY(mutex);
 };
 
 struct Context {
@@ -73,13 +71,14 @@ struct Context {
   std::atomic<bool> ending{false};  // waits in the context's streams must stop
   std::size_t memory = 0;           // bytes of device memory that the context itself occupies
 
-  std::mutex mutex;  // protects the members below
-  unsigned flags = 0;
-  unsigned attached = 1;  // for a created context: the number of cuCtxDetach calls that end it
-  CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
-  CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
-  std::array<std::size_t, CU_LIMIT_MAX> limits{};
-  bool prints = false, allocates = false;  // a kernel was launched that may call printf, or malloc
+  ring::Mutex mutex;
+  unsigned flags GUARDED_BY(mutex) = 0;
+  unsigned attached GUARDED_BY(mutex) = 1;  // for a created context: the number of cuCtxDetach calls that end it
+  CUfunc_cache cache_config GUARDED_BY(mutex) = CU_FUNC_CACHE_PREFER_NONE;
+  CUsharedconfig shared_config GUARDED_BY(mutex) = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  std::array<std::size_t, CU_LIMIT_MAX> limits GUARDED_BY(mutex){};
+  // A kernel was launched that may call printf, or malloc.
+  bool prints GUARDED_BY(mutex) = false, allocates GUARDED_BY(mutex) = false;
 
   std::unique_ptr<Heap> heap;  // exists while the context is active, like `print`
   std::function<void(std::string_view)> print;
@@ -120,8 +119,8 @@ struct Event {
   std::shared_ptr<Context> context;
   CUevent handle = nullptr;
   unsigned flags = 0;
-  std::mutex mutex;
-  Ticket record;  // work of the newest cuEventRecord
+  ring::Mutex mutex;
+  Ticket record GUARDED_BY(mutex);  // work of the newest cuEventRecord
 
   // set if the event was last recorded in a captured stream; protected by Driver::graph_mutex
   std::shared_ptr<EventCapture> captured;
@@ -148,11 +147,11 @@ struct LoadedModule {
   std::map<std::string_view, std::unique_ptr<LoadedFunction>> functions;  // constant once loaded
   // the library of which this module is a part; empty if none
   std::weak_ptr<LoadedLibrary> library;
-  std::mutex mutex;
-  CUmodule handle = nullptr;  // for a library's part: created at first use; protected by mutex
-  // References by variable. They are created at first use; mutex protects the two maps.
-  std::map<const Global*, std::shared_ptr<TextureReference>> texture_references;
-  std::map<const Global*, std::shared_ptr<SurfaceReference>> surface_references;
+  ring::Mutex mutex;
+  CUmodule handle GUARDED_BY(mutex) = nullptr;  // for a library's part: created at first use
+  // References by variable. They are created at first use.
+  std::map<const Global*, std::shared_ptr<TextureReference>> texture_references GUARDED_BY(mutex);
+  std::map<const Global*, std::shared_ptr<SurfaceReference>> surface_references GUARDED_BY(mutex);
 };
 
 // The function to which a handle refers.

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <new>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 namespace {
 
@@ -83,7 +85,7 @@ Address AddressSpace::Impl::take(std::size_t size) {
 
 Address AddressSpace::Impl::allocate(std::size_t size) {
   if (size == 0 || size > capacity) return 0;
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const Address start = take(size);
   if (start == 0) return 0;
   ranges_[start] = Range{.start = start, .size = size, .kind = RangeKind::Device, .id = next_id_++};
@@ -93,12 +95,12 @@ Address AddressSpace::Impl::allocate(std::size_t size) {
 
 Address AddressSpace::Impl::claim(std::size_t size) {
   if (size == 0 || size > capacity) return 0;
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   return take(size);
 }
 
 void AddressSpace::Impl::give_back_claim(Address start, std::size_t size) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   put_back(start, size);
 }
 
@@ -120,7 +122,7 @@ void AddressSpace::Impl::give_back(Address start, Address end) {
 }
 
 bool AddressSpace::Impl::free(Address start) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = ranges_.find(start);
   if (found == ranges_.end() || found->second.kind != RangeKind::Device) return false;
   const std::size_t size = found->second.size;
@@ -163,7 +165,7 @@ bool AddressSpace::Impl::overlaps(const Range& range) const {
 
 bool AddressSpace::Impl::add(Range range) {
   if (range.size == 0 || range.start == 0 || range.start + range.size < range.start) return false;
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (overlaps(range)) return false;
   range.id = next_id_++;
   ranges_[range.start] = range;
@@ -172,7 +174,7 @@ bool AddressSpace::Impl::add(Range range) {
 }
 
 bool AddressSpace::Impl::remove(Address start, RangeKind kind) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = ranges_.find(start);
   if (found == ranges_.end() || found->second.kind != kind) return false;
   ranges_.erase(found);
@@ -181,14 +183,14 @@ bool AddressSpace::Impl::remove(Address start, RangeKind kind) {
 }
 
 bool AddressSpace::Impl::remove(Address start) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (ranges_.erase(start) == 0) return false;
   changed();
   return true;
 }
 
 bool AddressSpace::Impl::set_leaving(Address start, bool leaving) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = ranges_.find(start);
   if (found == ranges_.end()) return false;
   found->second.leaving = leaving;
@@ -204,13 +206,13 @@ const Range* AddressSpace::Impl::find_locked(Address inside) const {
 }
 
 std::optional<Range> AddressSpace::Impl::find(Address inside) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const Range* range = find_locked(inside);
   return range == nullptr ? std::nullopt : std::optional(*range);
 }
 
 bool AddressSpace::Impl::check(Address start, std::size_t size, bool to_write) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const Range* range = find_locked(start);
   while (range != nullptr && !(to_write && range->read_only)) {
     const std::size_t here = range->size - (start - range->start);
@@ -227,7 +229,7 @@ bool AddressSpace::Impl::check(Address start, std::size_t size, bool to_write) {
 // Builds a snapshot at the first use after a change, so that a program that allocates in a loop does not pay for a
 // snapshot per allocation.
 std::shared_ptr<const RangeList> AddressSpace::Impl::snapshot() {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (!snapshot_) {
     auto list = std::make_shared<RangeList>();
     list->reserve(ranges_.size());

@@ -9,13 +9,13 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "host/simgpu/engine.h"
 #include "host/simgpu/memory/chunks.h"
 #include "host/simgpu/texture/texture.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -30,7 +30,10 @@ struct AddressSpace::Impl {
 
   // Allocations get addresses below `address`, as NVIDIA's driver would choose them. Call this function before the
   // first allocation.
-  void place_chunks_below(Address address) { chunks_.emplace(address); }
+  void place_chunks_below(Address address) {
+    const ring::MutexLock lock(mutex_);
+    chunks_.emplace(address);
+  }
   Address allocate(std::size_t size);
   bool free(Address start);
   Address claim(std::size_t size);
@@ -55,23 +58,22 @@ struct AddressSpace::Impl {
   TextureTable textures;
 
  private:
-  // The caller holds the mutex.
-  void changed();
-  void give_back(Address start, Address end);
-  Address take(std::size_t size);
-  Address take_of_chunks(std::size_t size);
-  void put_back(Address start, std::size_t size);
-  bool overlaps(const Range& range) const;
-  const Range* find_locked(Address inside) const;
+  void changed() REQUIRES(mutex_);
+  void give_back(Address start, Address end) REQUIRES(mutex_);
+  Address take(std::size_t size) REQUIRES(mutex_);
+  Address take_of_chunks(std::size_t size) REQUIRES(mutex_);
+  void put_back(Address start, std::size_t size) REQUIRES(mutex_);
+  bool overlaps(const Range& range) const REQUIRES(mutex_);
+  const Range* find_locked(Address inside) const REQUIRES(mutex_);
 
   Address reserved_ = 0;
   std::size_t reserved_size_ = 0;
-  std::mutex mutex_;  // protects the members below
-  std::map<Address, Range> ranges_;
-  std::map<Address, std::size_t> holes_;  // free parts of the reservation: start to size
-  std::optional<Chunks> chunks_;          // used instead of the reservation if it has a value
-  std::shared_ptr<const RangeList> snapshot_;
-  std::uint64_t next_id_ = 1;
+  ring::Mutex mutex_;
+  std::map<Address, Range> ranges_ GUARDED_BY(mutex_);
+  std::map<Address, std::size_t> holes_ GUARDED_BY(mutex_);  // free parts of the reservation: start to size
+  std::optional<Chunks> chunks_ GUARDED_BY(mutex_);          // used instead of the reservation if it has a value
+  std::shared_ptr<const RangeList> snapshot_ GUARDED_BY(mutex_);
+  std::uint64_t next_id_ GUARDED_BY(mutex_) = 1;
 };
 
 // Returns the range of `list` that contains `inside`, or null.

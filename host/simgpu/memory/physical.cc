@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ring/abi/descriptor.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -28,7 +29,7 @@ PhysicalMemory::~PhysicalMemory() {
 }
 
 std::optional<std::uint64_t> PhysicalMemory::take(std::size_t size) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
     const auto [offset, bytes] = *hole;
     if (bytes < size) continue;
@@ -47,7 +48,7 @@ void PhysicalMemory::give_back(std::uint64_t offset, std::size_t size) {
     madvise(pages, size, MADV_REMOVE);
     munmap(pages, size);
   }
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   auto after = holes_.lower_bound(offset);
   if (after != holes_.end() && after->first == offset + size) {
     size += after->second;

@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "host/simgpu/engine.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -33,8 +33,8 @@ class PhysicalMemory {
  private:
   int file_ = -1;
   bool allowed_ = false;
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::size_t> holes_;
+  ring::Mutex mutex_;
+  std::map<std::uint64_t, std::size_t> holes_ GUARDED_BY(mutex_);
 };
 
 }  // namespace simgpu

@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 namespace {
 
@@ -40,7 +42,7 @@ Address reserve_anywhere(std::size_t size, std::size_t align) {
 }  // namespace
 
 Address Reservations::reserve(std::size_t size, std::size_t align, Address hint) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (hint != 0 && hint % align == 0 && (take_spare_at(hint, size) || reserve_at(hint, size))) return hint;
   if (const Address start = take_spare(size, align); start != 0) return start;
   const Address start = round_up(next_, align);
@@ -74,7 +76,7 @@ Address Reservations::take_spare(std::size_t size, std::size_t align) {
 }
 
 void Reservations::release(Address start, std::size_t size) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   auto after = spare_.lower_bound(start);
   if (after != spare_.end() && after->first == start + size) {
     size += after->second;

@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <map>
-#include <mutex>
 
 #include "host/simgpu/engine.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -22,13 +22,13 @@ class Reservations {
   static void unmap(Address start, std::size_t size);
 
  private:
-  // The caller holds the mutex.
-  Address take_spare(std::size_t size, std::size_t align);
-  bool take_spare_at(Address start, std::size_t size);
+  Address take_spare(std::size_t size, std::size_t align) REQUIRES(mutex_);
+  bool take_spare_at(Address start, std::size_t size) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::map<Address, std::size_t> spare_;  // adjacent ranges are merged
-  Address next_ = 0x7e90'0000'0000;       // starts below device memory, at addresses that ThreadSanitizer permits
+  ring::Mutex mutex_;
+  std::map<Address, std::size_t> spare_ GUARDED_BY(mutex_);  // adjacent ranges are merged
+  // Starts below device memory, at addresses that ThreadSanitizer permits.
+  Address next_ GUARDED_BY(mutex_) = 0x7e90'0000'0000;
 };
 
 }  // namespace simgpu

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "host/simgpu/texture/texture.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -50,7 +51,7 @@ std::uint64_t TextureTable::insert(Surface surface) {
 }
 
 std::uint64_t TextureTable::insert(TextureObject object) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::vector<TextureObject>& objects = current_.objects_;
   if (free_slots_.empty()) {
     if (objects.size() == slot_mask) return 0;
@@ -71,7 +72,7 @@ std::uint64_t TextureTable::insert(TextureObject object) {
 // memory may be freed with it.
 bool TextureTable::remove(std::uint64_t number, bool is_texture) {
   TextureObject removed;
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const TextureObject* const found = current_.find(number);
   if (found == nullptr || (is_texture ? !found->texture : !found->surface)) return false;
   const auto slot = static_cast<std::uint32_t>((number & slot_mask) - 1);
@@ -85,19 +86,19 @@ bool TextureTable::remove_texture(std::uint64_t number) { return remove(number, 
 bool TextureTable::remove_surface(std::uint64_t number) { return remove(number, false); }
 
 std::shared_ptr<const Texture> TextureTable::texture(std::uint64_t number) const {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const TextureObject* const object = current_.find(number);
   return object == nullptr ? nullptr : object->texture;
 }
 
 std::shared_ptr<const Surface> TextureTable::surface(std::uint64_t number) const {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const TextureObject* const object = current_.find(number);
   return object == nullptr ? nullptr : object->surface;
 }
 
 std::shared_ptr<const TextureList> TextureTable::list() const {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (!list_) list_ = std::make_shared<const TextureList>(current_);
   return list_;
 }

@@ -15,8 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
+
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -120,13 +121,14 @@ class TextureTable {
  private:
   std::uint64_t insert(TextureObject object);
   bool remove(std::uint64_t number, bool is_texture);
-  void changed();
+  void changed() REQUIRES(mutex_);
 
   std::atomic<std::uint64_t> generation_{1};
-  mutable std::mutex mutex_;  // protects the members below
-  TextureList current_;
-  std::vector<std::uint32_t> free_slots_;
-  mutable std::shared_ptr<const TextureList> list_;  // a copy of current_, created at the first use after a change
+  mutable ring::Mutex mutex_;
+  TextureList current_ GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> free_slots_ GUARDED_BY(mutex_);
+  // A copy of current_, created at the first use after a change.
+  mutable std::shared_ptr<const TextureList> list_ GUARDED_BY(mutex_);
 };
 
 }  // namespace simgpu

@@ -7,6 +7,7 @@
 #include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/windows.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -61,7 +62,7 @@ const Ins* raise_fault(Ctx& c, const Ins* i, CUresult code, unsigned lane, const
   const Dim3& size = grid.launch.block;
   const std::uint32_t thread = c.warp->index * warp_size + lane;
   const auto number = static_cast<std::size_t>(i - c.code->body.data());
-  const std::scoped_lock lock(grid.mutex);
+  const ring::MutexLock lock(grid.mutex);
   if (!grid.fault) {
     grid.fault.code = code;
     grid.fault.what = "kernel " + grid.code->name + ", block " + triple(block.x, block.y, block.z) + ", thread " +

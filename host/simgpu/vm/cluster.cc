@@ -6,6 +6,7 @@
 #include "host/simgpu/vm/control.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/windows.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -47,7 +48,7 @@ void record_deadlock(Cluster& cluster) {
     if (block.alive != 0) waiting = &block;
   }
   Grid& grid = *waiting->grid;
-  const std::scoped_lock lock(grid.mutex);
+  const ring::MutexLock lock(grid.mutex);
   if (!grid.fault) {
     grid.fault.code = CUDA_ERROR_LAUNCH_TIMEOUT;
     grid.fault.what = "kernel " + grid.code->name + ": the threads of block " + std::to_string(waiting->number) +

@@ -18,6 +18,7 @@
 
 #include "host/simgpu/vm/heap.h"
 #include "host/simgpu/vm/state.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -59,7 +60,7 @@ class ModeGuard {
 bool has_work(Grid& grid) {
   if (grid.stopped.load(std::memory_order_relaxed)) return false;
   if (grid.started.load(std::memory_order_relaxed) < grid.total) return true;
-  const std::scoped_lock lock(grid.mutex);
+  const ring::MutexLock lock(grid.mutex);
   return !grid.waiting.empty();
 }
 
@@ -79,7 +80,7 @@ struct Engine::Impl {
 
   ~Impl() {
     {
-      const std::scoped_lock lock(mutex);
+      const ring::MutexLock lock(mutex);
       closing = true;
     }
     wake.notify_all();
@@ -87,7 +88,7 @@ struct Engine::Impl {
   }
 
   std::unique_ptr<Worker> take_worker() {
-    const std::scoped_lock lock(mutex);
+    const ring::MutexLock lock(mutex);
     if (workers.empty()) return make_worker();
     std::unique_ptr<Worker> worker = std::move(workers.back());
     workers.pop_back();
@@ -103,7 +104,7 @@ struct Engine::Impl {
   }
 
   void return_worker(std::unique_ptr<Worker> worker) {
-    const std::scoped_lock lock(mutex);
+    const ring::MutexLock lock(mutex);
     workers.push_back(std::move(worker));
   }
 
@@ -111,7 +112,7 @@ struct Engine::Impl {
   // longest.
   std::unique_ptr<Cluster> take_cluster(Worker& worker, Grid& grid, bool prefer_waiting) {
     {
-      const std::scoped_lock lock(grid.mutex);
+      const ring::MutexLock lock(grid.mutex);
       const std::uint64_t resident =
           grid.started.load(std::memory_order_relaxed) - grid.finished.load(std::memory_order_relaxed);
       if (!grid.waiting.empty() && (prefer_waiting || resident >= grid.max_resident ||
@@ -141,7 +142,7 @@ struct Engine::Impl {
 
   // If the host has too little memory, the grid fails and the process continues.
   static void out_of_memory(Grid& grid) {
-    const std::scoped_lock lock(grid.mutex);
+    const ring::MutexLock lock(grid.mutex);
     if (!grid.fault) {
       grid.fault = {CUDA_ERROR_OUT_OF_MEMORY, "kernel " + grid.code->name + ": the host has no memory for its threads"};
     }
@@ -169,7 +170,7 @@ struct Engine::Impl {
       if (!cluster) break;
       const bool resumed = paused;
       if (run_cluster(worker, *cluster) == Outcome::Paused) {
-        const std::scoped_lock lock(grid.mutex);
+        const ring::MutexLock lock(grid.mutex);
         grid.waiting.push_back(std::move(cluster));
         paused = !resumed;
       } else {
@@ -183,23 +184,23 @@ struct Engine::Impl {
 
   void help() {
     std::unique_ptr<Worker> worker = take_worker();
-    std::unique_lock lock(mutex);
+    ring::UniqueLock lock(mutex);
     for (;;) {
       Grid* grid = nullptr;
-      wake.wait(lock, [&] {
+      wake.wait(lock.native(), [&]() REQUIRES(mutex) {
         grid = closing ? nullptr : next_grid();
         return closing || grid != nullptr;
       });
       if (closing) return;
       {
-        const std::scoped_lock grid_lock(grid->mutex);
+        const ring::MutexLock grid_lock(grid->mutex);
         ++grid->helpers;
       }
       lock.unlock();
       serve(*worker, *grid, true);
       {
         // This is the last access to the grid: its launcher may continue as soon as the lock is released.
-        const std::scoped_lock grid_lock(grid->mutex);
+        const ring::MutexLock grid_lock(grid->mutex);
         --grid->helpers;
         grid->done.notify_all();
       }
@@ -208,7 +209,7 @@ struct Engine::Impl {
   }
 
   // Returns the first grid that has work, and moves it to the end of the queue.
-  Grid* next_grid() {
+  Grid* next_grid() REQUIRES(mutex) {
     for (auto at = grids.begin(); at != grids.end(); ++at) {
       if (!has_work(**at)) continue;
       grids.splice(grids.end(), grids, at);
@@ -220,9 +221,10 @@ struct Engine::Impl {
   void finish(Worker& worker, Grid& grid) {
     for (;;) {
       serve(worker, grid, false);
-      std::unique_lock lock(grid.mutex);
+      ring::UniqueLock lock(grid.mutex);
       const auto stopped = [&] { return grid.stopped.load(std::memory_order_relaxed); };
-      grid.done.wait(lock, [&] { return grid.helpers == 0 || (!grid.waiting.empty() && !stopped()); });
+      grid.done.wait(lock.native(),
+                     [&]() REQUIRES(grid.mutex) { return grid.helpers == 0 || (!grid.waiting.empty() && !stopped()); });
       if (grid.helpers == 0 && (grid.waiting.empty() || stopped())) return;
     }
   }
@@ -231,7 +233,7 @@ struct Engine::Impl {
     std::unique_ptr<Worker> worker = take_worker();
     const bool shared = grid.total > 1 && !threads.empty();
     if (shared) {
-      const std::scoped_lock lock(mutex);
+      const ring::MutexLock lock(mutex);
       grids.push_back(&grid);
     }
     if (shared) wake.notify_all();
@@ -239,7 +241,7 @@ struct Engine::Impl {
     if (shared) {
       // A helper may have taken the grid again before the grid is removed from the queue.
       {
-        const std::scoped_lock lock(mutex);
+        const ring::MutexLock lock(mutex);
         grids.remove(&grid);
       }
       finish(*worker, grid);
@@ -249,15 +251,15 @@ struct Engine::Impl {
 
   AddressSpace& space;
   std::function<void(std::string_view)> print_sink;
-  std::mutex print_mutex;
+  ring::Mutex print_mutex;
   Heap heap;
   std::atomic<std::uint64_t> next_grid_id{1};
 
-  std::mutex mutex;  // protects the members below
+  ring::Mutex mutex;
   std::condition_variable wake;
-  std::list<Grid*> grids;
-  std::vector<std::unique_ptr<Worker>> workers;
-  bool closing = false;
+  std::list<Grid*> grids GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Worker>> workers GUARDED_BY(mutex);
+  bool closing GUARDED_BY(mutex) = false;
   std::vector<std::thread> threads;
   unsigned missing = 0;  // constant after construction
 };
@@ -304,12 +306,13 @@ Fault Engine::run(const Launch& launch) {
   }
   impl_->run_grid(grid);
   if (grid.workspace != 0) impl_->space.free(grid.workspace);
+  const ring::MutexLock lock(grid.mutex);
   return grid.fault;
 }
 
 void print(Ctx& c, const std::string& text) {
   Engine::Impl& engine = *c.worker->engine;
-  const std::scoped_lock lock(engine.print_mutex);
+  const ring::MutexLock lock(engine.print_mutex);
   const std::function<void(std::string_view)>* const sink = c.block->grid->launch.print;
   if (sink != nullptr) return (*sink)(text);
   if (engine.print_sink) engine.print_sink(text);

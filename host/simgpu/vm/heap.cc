@@ -1,5 +1,7 @@
 #include "host/simgpu/vm/heap.h"
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 namespace {
 
@@ -12,7 +14,7 @@ Heap::~Heap() {
 }
 
 std::uint64_t Heap::allocate(std::uint64_t size) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (size == 0 || size > size_) return 0;
   const std::uint64_t wanted = (size + block_unit - 1) / block_unit * block_unit;
   if (base_ == 0) {
@@ -33,13 +35,13 @@ std::uint64_t Heap::allocate(std::uint64_t size) {
 }
 
 void Heap::set_size(std::uint64_t size) {
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   size_ = size;
 }
 
 bool Heap::free(std::uint64_t address) {
   if (address == 0) return true;
-  const std::scoped_lock lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = used_.find(address);
   if (found == used_.end()) return false;
   std::uint64_t start = address;

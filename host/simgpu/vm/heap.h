@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
 #include "host/simgpu/engine.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -24,11 +24,11 @@ class Heap {
 
  private:
   AddressSpace& space_;
-  std::mutex mutex_;  // protects the members below
-  std::uint64_t size_ = default_size;
-  Address base_ = 0;
-  std::map<std::uint64_t, std::uint64_t> holes_;  // start to size
-  std::map<std::uint64_t, std::uint64_t> used_;
+  ring::Mutex mutex_;
+  std::uint64_t size_ GUARDED_BY(mutex_) = default_size;
+  Address base_ GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::uint64_t> holes_ GUARDED_BY(mutex_);  // start to size
+  std::map<std::uint64_t, std::uint64_t> used_ GUARDED_BY(mutex_);
 };
 
 }  // namespace simgpu

@@ -15,13 +15,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "host/simgpu/engine.h"
 #include "host/simgpu/memory/address_space.h"
 #include "host/simgpu/vm/ctx.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -144,11 +144,11 @@ struct Grid {
   std::atomic<std::uint64_t> finished{0};
   std::atomic<bool> stopped{false};
 
-  std::mutex mutex;  // protects the members below
+  ring::Mutex mutex;
   std::condition_variable done;
-  std::deque<std::unique_ptr<Cluster>> waiting;  // started clusters that are suspended
-  std::uint32_t helpers = 0;                     // workers that hold a pointer to this grid
-  Fault fault;
+  std::deque<std::unique_ptr<Cluster>> waiting GUARDED_BY(mutex);  // started clusters that are suspended
+  std::uint32_t helpers GUARDED_BY(mutex) = 0;                     // workers that hold a pointer to this grid
+  Fault fault GUARDED_BY(mutex);
 };
 
 // cluster.cc: run_cluster() runs a cluster to its end or to the end of its slice.

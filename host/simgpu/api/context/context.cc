@@ -13,6 +13,7 @@
 #include "host/simgpu/api/texture/resource.h"
 #include "host/simgpu/api/texture/texture_reference.h"
 #include "ring/abi/context_storage.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -60,7 +61,7 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
   // non-owning: the context owns the stream
   legacy->context = std::shared_ptr<Context>(std::shared_ptr<Context>(), &context);
   {
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     context.flags = context.is_primary ? flags | CU_CTX_MAP_HOST : flags;
     // Core dumps on request include core dumps after a fault, and cuCtxGetFlags reports only the flag of the latter.
     if ((flags & CU_CTX_USER_COREDUMP_ENABLE) != 0)
@@ -72,7 +73,7 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
     context.heap = std::make_unique<Heap>(context.device.space);
     context.print = [&driver, &context](std::string_view text) { driver.print(context, text); };
   }
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   context.legacy = legacy;
   context.recorded = context.gate = nullptr;
   context.ending.store(false, std::memory_order_relaxed);
@@ -89,11 +90,11 @@ void end_context(Driver& driver, const std::shared_ptr<Context>& context) {
   drop_objects(driver, *context);
   for (const Allocation& allocation : driver.memory.take_all(context.get())) give_back(driver, allocation);
   {
-    const std::lock_guard lock(context->mutex);
+    const ring::MutexLock lock(context->mutex);
     context->heap = nullptr;
   }
   context->device.space.discharge(context->memory);
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   for (const auto& stream : context->streams) stream->destroyed = true;
   context->streams.clear();
 }

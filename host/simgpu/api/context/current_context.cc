@@ -1,5 +1,6 @@
 // Calls on contexts: creation, the thread's stack, settings.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <algorithm>
 
@@ -180,7 +181,7 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   return with_driver([&](Driver& driver) {
     Context* context = driver.current();
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    const std::lock_guard lock(context->mutex);
+    const ring::MutexLock lock(context->mutex);
     *flags = context->flags;
     return CUDA_SUCCESS;
   });
@@ -190,8 +191,8 @@ CUresult cuCtxSetFlags(unsigned flags) {
   return with_named(nullptr, [&](Driver&, Context& context) {
     if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0 || two_schedules(flags)) return CUDA_ERROR_INVALID_VALUE;
     constexpr unsigned of_device = CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS, set = CU_CTX_SCHED_MASK | of_device;
-    const std::lock_guard device_lock(context.device.mutex);
-    const std::lock_guard lock(context.mutex);
+    const ring::RecursiveLock device_lock(context.device.mutex);
+    const ring::MutexLock lock(context.mutex);
     context.flags = (context.flags & ~set) | (flags & set);
     // The flags of a primary context are also stored in the device, without their scheduling policy: the device keeps
     // its own.
@@ -216,7 +217,7 @@ namespace {
 
 // The sizes of the printf buffer and of the heap are fixed once a kernel that uses them has been launched.
 CUresult set_if_unused(Context& context, CUlimit limit, std::size_t value, bool Context::*used) {
-  const std::lock_guard lock(context.mutex);
+  const ring::MutexLock lock(context.mutex);
   if (context.*used) return CUDA_ERROR_INVALID_VALUE;
   context.limits[static_cast<std::size_t>(limit)] = value;
   if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context.heap->set_size(value);
@@ -230,7 +231,7 @@ CUresult cuCtxGetLimit(std::size_t* pvalue, CUlimit limit) {
     if (pvalue == nullptr || limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
       return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     *pvalue = context.limits[static_cast<std::size_t>(limit)];
     return CUDA_SUCCESS;
   });
@@ -256,7 +257,7 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
       case CU_LIMIT_CIG_ENABLED: return CUDA_ERROR_NOT_PERMITTED;  // can only be set when the context is created
       default: return CUDA_ERROR_UNSUPPORTED_LIMIT;
     }
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     context.limits[static_cast<std::size_t>(limit)] = value;
     return CUDA_SUCCESS;
   });
@@ -265,7 +266,7 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
 CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
   return with_context([&](Driver&, Context& context) {
     if (pconfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     *pconfig = context.cache_config;
     return CUDA_SUCCESS;
   });
@@ -275,7 +276,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
   if (const CUresult error = refuse_as_unsafe(); error != CUDA_SUCCESS) return error;
   return with_context([&](Driver&, Context& context) {
     if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     context.cache_config = config;
     return CUDA_SUCCESS;
   });
@@ -284,7 +285,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
   return with_context([&](Driver&, Context& context) {
     if (pConfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     *pConfig = context.shared_config;
     return CUDA_SUCCESS;
   });
@@ -330,7 +331,7 @@ CUresult cuCtxAttach(CUcontext* pctx, unsigned flags) {
     if (!living(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
-    const std::lock_guard lock(context.mutex);
+    const ring::MutexLock lock(context.mutex);
     ++context.attached;
     *pctx = context.handle;
     return CUDA_SUCCESS;
@@ -345,7 +346,7 @@ CUresult cuCtxDetach(CUcontext ctx) {
     if (context == nullptr || (ctx != nullptr && context->handle != ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!living(*context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (ctx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    const std::lock_guard lock(context->mutex);
+    const ring::MutexLock lock(context->mutex);
     last = !context->is_primary && --context->attached == 0;
     return CUDA_SUCCESS;
   });

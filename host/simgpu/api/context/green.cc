@@ -9,6 +9,7 @@
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/stream/streams.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -154,9 +155,9 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
     if (event == nullptr || event->context.get() != green->primary.get()) return CUDA_ERROR_INVALID_HANDLE;
     const CUresult refused = refuse_in_capturing(driver, *green->primary, green.get());
     if (refused != CUDA_SUCCESS) return refused;
-    const std::lock_guard graphs(driver.graph_mutex);
+    const ring::RecursiveLock graphs(driver.graph_mutex);
     event->captured = nullptr;
-    const std::lock_guard lock(event->mutex);
+    const ring::MutexLock lock(event->mutex);
     event->record = record_all(driver, *green);
     return CUDA_SUCCESS;
   });
@@ -172,7 +173,7 @@ CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
     if (refused != CUDA_SUCCESS) return refused;
     Ticket recorded;
     {
-      const std::lock_guard lock(event->mutex);
+      const ring::MutexLock lock(event->mutex);
       recorded = event->record;
     }
     hold_back(driver, *green, recorded);

@@ -1,5 +1,6 @@
 // Calls on a device's primary context, whose handle stays the same until the process ends.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include "host/simgpu/api/context/context.h"
 #include "host/simgpu/api/driver.h"
@@ -13,7 +14,7 @@ CUresult with_locked_device(CUdevice number, F&& call) {
   return with_driver([&](Driver& driver) {
     Device* device = driver.device(number);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    const std::lock_guard lock(device->mutex);
+    const ring::RecursiveLock lock(device->mutex);
     return call(driver, *device);
   });
 }
@@ -27,6 +28,7 @@ bool valid_flags(unsigned flags) {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
+    device.mutex.assume_held();
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!device.primary->active.load()) {
       if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
@@ -40,6 +42,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
+    device.mutex.assume_held();
     if (device.primary_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (--device.primary_references == 0 && device.primary->active.load()) end_context(driver, device.primary);
     return CUDA_SUCCESS;
@@ -51,6 +54,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRele
 // A reset does not change the reference count: programs that retained the context must still release it.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
+    device.mutex.assume_held();
     if (device.primary->active.load()) end_context(driver, device.primary);
     device.primary_flags = 0;
     return CUDA_SUCCESS;
@@ -61,9 +65,10 @@ CUresult cuDevicePrimaryCtxReset(CUdevice dev) { return cuDevicePrimaryCtxReset_
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags) {
   return with_locked_device(dev, [&](Driver&, Device& device) {
+    device.mutex.assume_held();
     if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
     device.primary_flags = flags;
-    const std::lock_guard lock(device.primary->mutex);
+    const ring::MutexLock lock(device.primary->mutex);
     device.primary->flags = flags | CU_CTX_MAP_HOST;
     return CUDA_SUCCESS;
   });
@@ -79,6 +84,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* active) {
   if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_locked_device(dev, [&](Driver&, Device& device) {
+    device.mutex.assume_held();
     *active = device.primary->active.load() ? 1 : 0;
     *flags = device.primary_flags;
     return CUDA_SUCCESS;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 namespace {
 
@@ -17,7 +19,7 @@ CUresult refuse(Capture& capture, CUresult code) {
 }
 
 // Returns an open capture in a blocking stream of the context, or null.
-Capture* blocking_capture(Driver& driver, const Context& context) {
+Capture* blocking_capture(Driver& driver, const Context& context) REQUIRES(driver.graph_mutex) {
   for (const std::shared_ptr<Capture>& capture : driver.captures)
     for (const std::shared_ptr<Stream>& stream : capture->streams)
       if (stream->context.get() == &context && is_blocking_stream(*stream)) return capture.get();
@@ -25,7 +27,7 @@ Capture* blocking_capture(Driver& driver, const Context& context) {
 }
 
 bool is_recorded(Event& event) {
-  const std::lock_guard lock(event.mutex);
+  const ring::MutexLock lock(event.mutex);
   return event.record != nullptr;
 }
 
@@ -55,12 +57,12 @@ bool has_blocking_capture(Driver& driver, const Context& context) {
 
 bool is_captured(Driver& driver, Stream& stream) {
   if (none_open(driver)) return false;
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   return stream.captured != nullptr;
 }
 
 CUresult capture_node(Driver& driver, Stream& stream, NodeWork work, const CUgraphEdgeData& between) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   StreamCapture& captured = *stream.captured;
   if (captured.capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   std::vector<Edge> before;
@@ -76,7 +78,7 @@ CUresult capture_node(Driver& driver, Stream& stream, NodeWork work, const CUgra
 
 CUresult refuse_in_capture(Driver& driver, Stream& stream) {
   if (none_open(driver)) return CUDA_SUCCESS;
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   if (stream.captured != nullptr) return refuse(*stream.captured->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   if (stream.handle != CU_STREAM_LEGACY) return CUDA_SUCCESS;
   Capture* const blocking = blocking_capture(driver, *stream.context);
@@ -87,14 +89,14 @@ CUresult refuse_in_capture(Driver& driver, Stream& stream) {
 
 CUresult refuse_invalidated(Driver& driver, Stream& stream) {
   if (none_open(driver)) return CUDA_SUCCESS;
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   const bool invalid = stream.captured != nullptr && stream.captured->capture->invalid;
   return invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
 void invalidate_capture(Driver& driver, Stream& stream) {
   if (none_open(driver)) return;
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   if (stream.captured != nullptr) stream.captured->capture->invalid = true;
 }
 
@@ -104,7 +106,7 @@ CUresult refuse_as_unsafe() noexcept {
   const ThreadState& thread = driver->thread();
   if (thread.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
   const bool minds_others = thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-  const std::lock_guard lock(driver->graph_mutex);
+  const ring::RecursiveLock lock(driver->graph_mutex);
   CUresult result = CUDA_SUCCESS;
   for (const std::shared_ptr<Capture>& capture : driver->captures) {
     const bool own = capture->thread == thread.id && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -118,7 +120,7 @@ CUresult refuse_as_unsafe() noexcept {
 
 CUresult refuse_in_capturing(Driver& driver, const Context& context, const GreenContext* green) {
   if (none_open(driver)) return CUDA_SUCCESS;
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   CUresult result = CUDA_SUCCESS;
   for (const std::shared_ptr<Capture>& capture : driver.captures) {
     const auto concerned = [&](const std::shared_ptr<Stream>& stream) {
@@ -139,7 +141,7 @@ CUresult refuse_question(Driver& driver, Stream& stream) {
 }
 
 CUresult refuse_event_question(Driver& driver, Event& event) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   if (event.captured == nullptr) return refuse_as_unsafe();
   if (event.captured->capture->ended) return CUDA_ERROR_INVALID_VALUE;
   event.captured->capture->invalid = true;
@@ -147,26 +149,26 @@ CUresult refuse_event_question(Driver& driver, Event& event) {
 }
 
 CUresult refuse_captured(Driver& driver, Event& event) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   if (event.captured == nullptr) return CUDA_SUCCESS;
   if (event.captured->capture->ended) return CUDA_ERROR_INVALID_VALUE;
   return refuse(*event.captured->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 }
 
 CUresult capture_record(Driver& driver, Stream& stream, const std::shared_ptr<Event>& event, bool external) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   if (external) return capture_node(driver, stream, EventRecord{event});
   const StreamCapture& captured = *stream.captured;
   if (captured.capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   event->captured = std::make_shared<EventCapture>(EventCapture{captured.capture, captured.tips});
-  const std::lock_guard event_lock(event->mutex);
+  const ring::MutexLock event_lock(event->mutex);
   event->record = nullptr;
   return CUDA_SUCCESS;
 }
 
 bool capture_wait(Driver& driver, const std::shared_ptr<Stream>& stream, const std::shared_ptr<Event>& event,
                   bool external, CUresult& result) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   const std::shared_ptr<StreamCapture>& captured = stream->captured;
   const std::shared_ptr<EventCapture>& recorded = event->captured;
   if (captured == nullptr && recorded == nullptr) return false;
@@ -215,14 +217,14 @@ void drop_capture(Driver& driver, Capture& capture) {
 }
 
 void forget_stream(Driver& driver, Stream& stream) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   if (stream.captured == nullptr) return;
   const std::shared_ptr<Capture> capture = stream.captured->capture;
   if (capture->streams.front().get() == &stream) drop_capture(driver, *capture);
 }
 
 void forget_captures(Driver& driver, const Context& context) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   const std::vector<std::shared_ptr<Capture>> open = driver.captures;
   for (const std::shared_ptr<Capture>& capture : open) {
     const auto concerned = [&](const std::shared_ptr<Stream>& stream) { return stream->context.get() == &context; };

@@ -82,7 +82,7 @@ bool capture_wait(Driver& driver, const std::shared_ptr<Stream>& stream, const s
                   bool external, CUresult& result);
 
 // Returns true if the context's legacy stream would wait for a captured stream.
-bool has_blocking_capture(Driver& driver, const Context& context);
+bool has_blocking_capture(Driver& driver, const Context& context) REQUIRES(driver.graph_mutex);
 
 void join_tips(CaptureTips& tips, const CaptureTips& more);
 
@@ -91,8 +91,8 @@ void forget_stream(Driver& driver, Stream& stream);
 void forget_captures(Driver& driver, const Context& context);
 
 // Ends a capture; its streams then execute commands again.
-void close_capture(Driver& driver, Capture& capture);
+void close_capture(Driver& driver, Capture& capture) REQUIRES(driver.graph_mutex);
 // Ends a capture without yielding a graph. Destroys the graph, even one that cuStreamBeginCaptureToGraph received.
-void drop_capture(Driver& driver, Capture& capture);
+void drop_capture(Driver& driver, Capture& capture) REQUIRES(driver.graph_mutex);
 
 }  // namespace simgpu

@@ -1,5 +1,6 @@
 // Calls that begin, end and query captures.
 #include "host/simgpu/api/graph/capture.h"
+#include "ring/base/mutex.h"
 
 #include <unordered_set>
 
@@ -13,7 +14,7 @@ namespace {
 template <class F>
 CUresult with_capturable(CUstream handle, F&& call) {
   return with_context_of(handle, [&](Driver& driver, Context& context) {
-    const std::lock_guard lock(driver.graph_mutex);
+    const ring::RecursiveLock lock(driver.graph_mutex);
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, stream);
   });
@@ -38,7 +39,7 @@ CUresult may_begin(Driver& driver, Stream& stream, CUstreamCaptureMode mode) {
 }
 
 void begin(Driver& driver, const std::shared_ptr<Stream>& stream, const std::shared_ptr<Graph>& graph,
-           CUstreamCaptureMode mode, CaptureTips tips) {
+           CUstreamCaptureMode mode, CaptureTips tips) REQUIRES(driver.graph_mutex) {
   const auto capture = std::make_shared<Capture>();
   capture->id = driver.next_id();
   capture->graph = graph;
@@ -55,6 +56,7 @@ void begin(Driver& driver, const std::shared_ptr<Stream>& stream, const std::sha
 
 CUresult begin_capture(CUstream handle, CUstreamCaptureMode mode) {
   return with_capturable(handle, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
+    driver.graph_mutex.assume_held();
     if (const CUresult error = may_begin(driver, *stream, mode); error != CUDA_SUCCESS) return error;
     begin(driver, stream, make_graph(driver), mode, {});
     return CUDA_SUCCESS;
@@ -64,6 +66,7 @@ CUresult begin_capture(CUstream handle, CUstreamCaptureMode mode) {
 CUresult begin_capture_to(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies,
                           const CUgraphEdgeData* data, std::size_t count, CUstreamCaptureMode mode) {
   return with_capturable(handle, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
+    driver.graph_mutex.assume_held();
     if (const CUresult error = may_begin(driver, *stream, mode); error != CUDA_SUCCESS) return error;
     const std::shared_ptr<Graph> graph = driver.graphs.find(graph_handle);
     std::vector<Edge> after;
@@ -102,6 +105,7 @@ CUresult judge_end(Driver& driver, const Capture& capture) {
 // Ends the capture even if the wrong thread calls, in which case the call fails.
 CUresult end_capture(CUstream handle, CUgraph* out) {
   return with_capturable(handle, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
+    driver.graph_mutex.assume_held();
     if (out != nullptr) *out = nullptr;
     if (stream->captured == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     const std::shared_ptr<Capture> capture = stream->captured->capture;
@@ -120,7 +124,7 @@ CUresult end_capture(CUstream handle, CUgraph* out) {
   });
 }
 
-CUresult status_of(Driver& driver, Stream& stream, CUstreamCaptureStatus* out) {
+CUresult status_of(Driver& driver, Stream& stream, CUstreamCaptureStatus* out) REQUIRES(driver.graph_mutex) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (stream.handle == CU_STREAM_LEGACY && has_blocking_capture(driver, *stream.context))
     return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -143,6 +147,7 @@ struct CaptureInfo {
 CUresult capture_info(CUstream handle, const CaptureInfo& out) {
   return with_capturable(handle, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
     if (out.edges != nullptr && out.nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    driver.graph_mutex.assume_held();
     const CUresult asked = status_of(driver, *stream, out.status);
     if (asked != CUDA_SUCCESS || *out.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return asked;
     StreamCapture& captured = *stream->captured;
@@ -205,6 +210,7 @@ CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph* phGraph) { return en
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
   if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_capturable(hStream, [&](Driver& driver, const std::shared_ptr<Stream>& stream) {
+    driver.graph_mutex.assume_held();
     return status_of(driver, *stream, captureStatus);
   });
 }

@@ -2,18 +2,18 @@
 #include "host/simgpu/api/graph/condition.h"
 
 #include <map>
-#include <mutex>
 
 #include "host/simgpu/api/context/context.h"
 #include "host/simgpu/api/graph/graph.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
 
 struct Conditions {
-  std::mutex mutex;
-  std::map<CUgraphConditionalHandle, std::weak_ptr<Condition>> all;
-  CUgraphConditionalHandle next = 1;
+  ring::Mutex mutex;
+  std::map<CUgraphConditionalHandle, std::weak_ptr<Condition>> all GUARDED_BY(mutex);
+  CUgraphConditionalHandle next GUARDED_BY(mutex) = 1;
 };
 Conditions& conditions() {
   static Conditions& table = *new Conditions;  // never freed: kernels may use it while the process exits
@@ -24,7 +24,7 @@ Conditions& conditions() {
 
 std::shared_ptr<Condition> make_condition() {
   Conditions& table = conditions();
-  const std::lock_guard lock(table.mutex);
+  const ring::MutexLock lock(table.mutex);
   auto condition = std::make_shared<Condition>();
   condition->handle = table.next++;
   table.all[condition->handle] = condition;
@@ -34,7 +34,7 @@ std::shared_ptr<Condition> make_condition() {
 
 std::shared_ptr<Condition> condition_of(CUgraphConditionalHandle handle) {
   Conditions& table = conditions();
-  const std::lock_guard lock(table.mutex);
+  const ring::MutexLock lock(table.mutex);
   const auto at = table.all.find(handle);
   return at == table.all.end() ? nullptr : at->second.lock();
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -110,7 +111,7 @@ struct Graph {
 template <class F>
 CUresult with_graphs(F&& call) noexcept {
   return with_driver([&](Driver& driver) {
-    const std::lock_guard lock(driver.graph_mutex);
+    const ring::RecursiveLock lock(driver.graph_mutex);
     return call(driver);
   });
 }

@@ -7,6 +7,7 @@
 #include "host/simgpu/api/graph/condition.h"
 #include "host/simgpu/api/graph/graph_calls.h"
 #include "host/simgpu/api/stream/streams.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -185,7 +186,7 @@ Ticket put_launch(Driver& driver, Stream& stream, GraphExec& exec, const LaunchP
   };
   exec.last = post_pieces(driver, stream, {exec.last}, submit);
   for (const auto& [event, ticket] : records) {
-    const std::lock_guard lock(event->mutex);
+    const ring::MutexLock lock(event->mutex);
     event->record = ticket;
     event->captured = nullptr;
   }
@@ -196,7 +197,7 @@ Ticket put_launch(Driver& driver, Stream& stream, GraphExec& exec, const LaunchP
 template <class F>
 CUresult with_exec_in_stream(CUgraphExec exec_handle, CUstream stream_handle, F&& call) {
   return with_context_of(stream_handle, [&](Driver& driver, Context& context) {
-    const std::lock_guard lock(driver.graph_mutex);
+    const ring::RecursiveLock lock(driver.graph_mutex);
     const std::shared_ptr<GraphExec> exec = driver.graph_execs.find(exec_handle);
     const std::shared_ptr<Stream> stream = stream_of(driver, context, stream_handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;

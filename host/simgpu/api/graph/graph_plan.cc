@@ -1,5 +1,6 @@
 // Turns the nodes of a graph into the pieces of a launch plan.
 #include "host/simgpu/api/graph/graph_exec.h"
+#include "ring/base/mutex.h"
 
 #include "host/simgpu/api/context/green_resources.h"
 #include "host/simgpu/api/graph/condition.h"
@@ -64,7 +65,7 @@ CUresult plan_work(Driver& driver, const ChildWork& work, Piece& piece) {
 CUresult plan_work(Driver&, const NoWork&, Piece&) { return CUDA_SUCCESS; }
 
 CUresult plan_work(Driver&, const EventWait& work, Piece& piece) {
-  const std::lock_guard lock(work.event->mutex);
+  const ring::MutexLock lock(work.event->mutex);
   piece.awaits = work.event->record;
   return CUDA_SUCCESS;
 }

@@ -5,17 +5,18 @@
 
 #include "host/simgpu/api/graph/graph.h"
 #include "host/simgpu/api/stream/callback.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
 void UserObject::retain(unsigned count) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   count_ += count;
 }
 
 bool UserObject::release(unsigned count) {
   {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     if (count > count_) return false;
     count_ -= count;
     if (count_ != 0) return true;

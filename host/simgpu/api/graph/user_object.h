@@ -4,10 +4,10 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <map>
 #include <memory>
-#include <mutex>
 
 namespace simgpu {
 
@@ -24,8 +24,8 @@ class UserObject {
   void* const data_;
   const CUhostFn destroy_;
   CUuserObject handle_ = nullptr;
-  std::mutex mutex_;
-  unsigned count_;
+  ring::Mutex mutex_;
+  unsigned count_ GUARDED_BY(mutex_);
 };
 
 // The references of one owner. A copy of this object retains references of its own.

@@ -11,6 +11,7 @@
 #include "host/simgpu/api/launch/occupancy.h"
 #include "host/simgpu/api/module/library.h"
 #include "host/simgpu/api/stream/streams.h"
+#include "ring/base/mutex.h"
 
 using namespace simgpu;
 
@@ -105,9 +106,9 @@ CUresult find_events(Driver& driver, const LaunchRequest& request, std::vector<s
 
 void record(Driver& driver, const std::vector<std::shared_ptr<Event>>& events, const Ticket& work) {
   if (events.empty()) return;
-  const std::lock_guard graphs(driver.graph_mutex);
+  const ring::RecursiveLock graphs(driver.graph_mutex);
   for (const std::shared_ptr<Event>& event : events) {
-    const std::lock_guard lock(event->mutex);
+    const ring::MutexLock lock(event->mutex);
     event->record = work;
     event->captured = nullptr;
   }
@@ -115,7 +116,7 @@ void record(Driver& driver, const std::vector<std::shared_ptr<Event>>& events, c
 
 // Records which features the kernels of the context use, and returns the stack size.
 std::uint32_t note_use(Context& context, const Function& code) {
-  const std::lock_guard lock(context.mutex);
+  const ring::MutexLock lock(context.mutex);
   context.prints |= code.prints;
   context.allocates |= code.allocates;
   return static_cast<std::uint32_t>(context.limits[CU_LIMIT_STACK_SIZE]);

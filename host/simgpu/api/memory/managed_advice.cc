@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 namespace {
 
@@ -24,7 +26,7 @@ void ManagedAdvice::split(Address at) {
 
 void ManagedAdvice::change(Address start, std::size_t size, const std::function<void(Advice&)>& change) {
   const Address end = behind_last_page(start, size);
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   split(first_page(start));
   split(end);
   for (Address at = first_page(start); at < end;) {
@@ -40,7 +42,7 @@ void ManagedAdvice::change(Address start, std::size_t size, const std::function<
 
 void ManagedAdvice::forget(Address start, std::size_t size) {
   const Address end = behind_last_page(start, size);
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   split(first_page(start));
   split(end);
   parts_.erase(parts_.lower_bound(first_page(start)), parts_.lower_bound(end));
@@ -48,7 +50,7 @@ void ManagedAdvice::forget(Address start, std::size_t size) {
 
 std::vector<Advice> ManagedAdvice::of(Address start, std::size_t size) const {
   const Address end = behind_last_page(start, size);
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::vector<Advice> found;
   Address at = first_page(start);
   auto part = parts_.upper_bound(at);

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <vector>
 
@@ -41,11 +41,10 @@ class ManagedAdvice {
   };
   using Parts = std::map<Address, Part>;
 
-  // The caller holds the mutex.
-  void split(Address at);
+  void split(Address at) REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  Parts parts_;  // disjoint ranges; memory outside them has no advice
+  mutable ring::Mutex mutex_;
+  Parts parts_ GUARDED_BY(mutex_);  // disjoint ranges; memory outside them has no advice
 };
 
 }  // namespace simgpu

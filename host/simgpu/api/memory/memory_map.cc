@@ -2,10 +2,12 @@
 // address.
 #include "host/simgpu/api/memory/memory_map.h"
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 
 void MemoryMap::insert(const Allocation& allocation) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   map_[allocation.start] = allocation;
 }
 
@@ -17,20 +19,20 @@ const Allocation* MemoryMap::find_locked(Address inside) const {
 }
 
 std::optional<Allocation> MemoryMap::find(Address inside) const {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const Allocation* found = find_locked(inside);
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 bool MemoryMap::overlaps(Address start, std::size_t size) const {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (find_locked(start) != nullptr) return true;
   const auto next = map_.lower_bound(start);
   return next != map_.end() && next->first - start < size;
 }
 
 bool MemoryMap::set_sync_memops(Address inside, bool value) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const Allocation* found = find_locked(inside);
   if (found == nullptr) return false;
   map_[found->start].sync_memops = value;
@@ -38,7 +40,7 @@ bool MemoryMap::set_sync_memops(Address inside, bool value) {
 }
 
 std::vector<Allocation> MemoryMap::take_all(const Context* context) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::vector<Allocation> out;
   for (auto at = map_.begin(); at != map_.end();) {
     if (at->second.context == context && at->second.kind != MemoryKind::Pool) {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -52,7 +52,7 @@ class MemoryMap {
   // Removes and returns the allocation that starts at `start`, if `wanted` accepts its kind.
   template <class Wanted>
   std::optional<Allocation> take(Address start, Wanted wanted) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     const auto found = map_.find(start);
     if (found == map_.end() || !wanted(found->second)) return std::nullopt;
     const Allocation allocation = found->second;
@@ -67,10 +67,10 @@ class MemoryMap {
   std::vector<Allocation> take_all(const Context* context);
 
  private:
-  const Allocation* find_locked(Address inside) const;
+  const Allocation* find_locked(Address inside) const REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<Address, Allocation> map_;
+  mutable ring::Mutex mutex_;
+  std::map<Address, Allocation> map_ GUARDED_BY(mutex_);
 };
 
 }  // namespace simgpu

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host/simgpu/api/driver.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -21,13 +22,13 @@ std::atomic<std::size_t> unused_chunks{0};
 }  // namespace
 
 MemoryPool::~MemoryPool() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   trim_locked(0);
 }
 
 Address MemoryPool::allocate(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after) {
   if (size > device_.space.capacity()) return 0;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   Address start = reuse(size, stream, after);
   if (start == 0) {
     start = room_for(size);
@@ -110,7 +111,7 @@ void MemoryPool::put_back(Address start, std::size_t size) {
 }
 
 void MemoryPool::free(Address start, std::size_t size) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   used_ -= size;
   put_back(start, size);
 }
@@ -120,7 +121,7 @@ std::shared_ptr<Leaving> MemoryPool::leave(Address start, std::size_t size, cons
   leaving->start = start;
   leaving->size = size;
   leaving->stream = stream;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   device_.space.set_leaving(start, true);
   used_ -= size;
   leaving_.push_back(leaving);
@@ -128,12 +129,12 @@ std::shared_ptr<Leaving> MemoryPool::leave(Address start, std::size_t size, cons
 }
 
 void MemoryPool::set_ticket(Leaving& leaving, const Ticket& ticket) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (!leaving.over) leaving.ticket = ticket;
 }
 
 void MemoryPool::leave_now(const std::shared_ptr<Leaving>& leaving) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   leaving->over = true;
   leaving->ticket = nullptr;
   std::erase(leaving_, leaving);
@@ -141,12 +142,12 @@ void MemoryPool::leave_now(const std::shared_ptr<Leaving>& leaving) {
 }
 
 bool MemoryPool::awaits_frees() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   return !leaving_.empty();
 }
 
 std::pair<Address, std::size_t> MemoryPool::chunk_of(Address inside) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto after = chunks_.upper_bound(inside);
   if (after == chunks_.begin()) return {0, 0};
   const auto& [start, chunk] = *std::prev(after);
@@ -154,12 +155,12 @@ std::pair<Address, std::size_t> MemoryPool::chunk_of(Address inside) {
 }
 
 void MemoryPool::trim(std::size_t keep) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   trim_locked(keep);
 }
 
 void MemoryPool::trim_to_threshold() {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   trim_locked(release_threshold_);
 }
 
@@ -179,7 +180,7 @@ void MemoryPool::trim_locked(std::size_t keep) {
 }
 
 CUresult MemoryPool::attribute(CUmemPool_attribute which, void* value) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto put = [&](const auto& found) {
     std::memcpy(value, &found, sizeof found);
     return CUDA_SUCCESS;
@@ -198,7 +199,7 @@ CUresult MemoryPool::attribute(CUmemPool_attribute which, void* value) {
 }
 
 CUresult MemoryPool::set_attribute(CUmemPool_attribute which, const void* value) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto set_reuse = [&](int& field) {
     int given = 0;
     std::memcpy(&given, value, sizeof given);

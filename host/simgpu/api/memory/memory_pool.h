@@ -9,6 +9,7 @@
 #pragma once
 
 #include "host/simgpu/api/objects.h"
+#include "ring/base/mutex.h"
 
 #include <array>
 #include <atomic>
@@ -16,7 +17,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -79,24 +79,24 @@ class MemoryPool {
   };
   using Chunks = std::map<Address, Chunk>;
 
-  // The caller holds the mutex.
-  Address reuse(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after);
-  Address room_for(std::size_t size);
-  Address room_in(Chunk& chunk, std::size_t size);
-  bool add_chunk(std::size_t size);
-  void put_back(Address start, std::size_t size);
-  void trim_locked(std::size_t keep);
+  Address reuse(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after) REQUIRES(mutex_);
+  Address room_for(std::size_t size) REQUIRES(mutex_);
+  Address room_in(Chunk& chunk, std::size_t size) REQUIRES(mutex_);
+  bool add_chunk(std::size_t size) REQUIRES(mutex_);
+  void put_back(Address start, std::size_t size) REQUIRES(mutex_);
+  void trim_locked(std::size_t keep) REQUIRES(mutex_);
 
   Device& device_;
   const CUmemPoolProps properties_;
 
-  std::mutex mutex_;  // protects the members below
-  Chunks chunks_;
-  std::vector<std::shared_ptr<Leaving>> leaving_;
-  std::uint64_t release_threshold_ = 0;
+  ring::Mutex mutex_;
+  Chunks chunks_ GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Leaving>> leaving_ GUARDED_BY(mutex_);
+  std::uint64_t release_threshold_ GUARDED_BY(mutex_) = 0;
   // Reuse policies: follow event dependencies, opportunistic, internal dependencies.
-  std::array<int, 3> reuse_{1, 1, 1};
-  std::uint64_t used_ = 0, used_high_ = 0, reserved_ = 0, reserved_high_ = 0;
+  std::array<int, 3> reuse_ GUARDED_BY(mutex_){1, 1, 1};
+  std::uint64_t used_ GUARDED_BY(mutex_) = 0, used_high_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t reserved_ GUARDED_BY(mutex_) = 0, reserved_high_ GUARDED_BY(mutex_) = 0;
 };
 
 // Creates a pool and its handle.

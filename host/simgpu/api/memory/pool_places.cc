@@ -3,6 +3,7 @@
 
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/memory/memory_pool.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -28,14 +29,14 @@ CUresult with_place(Driver& driver, const CUmemLocation& location, CUmemAllocati
   if (is_own_place(location, type)) {
     Device* device = driver.device(location.id);
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(device->mutex);
+    const ring::RecursiveLock lock(device->mutex);
     return call(device->pools);
   }
   if (!is_kind_of_place(location.type) || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
     return CUDA_ERROR_NOT_SUPPORTED;
   Device* device = device_of_place(driver, location, type);
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::lock_guard lock(driver.places_mutex);
+  const ring::MutexLock lock(driver.places_mutex);
   PoolsOfPlace& pools = driver.pools_of_places[place_of(location, type)];
   if (pools.standard == nullptr) {
     CUmemPoolProps properties{};
@@ -74,7 +75,7 @@ CUmemLocation place_of_device(CUdevice device) { return {CU_MEM_LOCATION_TYPE_DE
 }  // namespace
 
 CUmemoryPool current_pool(Device& device) {
-  const std::lock_guard lock(device.mutex);
+  const ring::RecursiveLock lock(device.mutex);
   return device.pools.current;
 }
 

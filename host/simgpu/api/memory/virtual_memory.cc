@@ -10,6 +10,7 @@
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/memory/memory.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -37,14 +38,14 @@ CUresult VirtualMemory::reserve(Address* out, std::size_t size, std::size_t alig
   const std::size_t align = std::max(alignment, granularity);
   const Address start = addresses_.reserve(size, align, size < least_hinted ? 0 : hint);
   if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   reservations_[start].size = size;
   *out = start;
   return CUDA_SUCCESS;
 }
 
 CUresult VirtualMemory::free(Address start, std::size_t size) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = reservations_.find(start);
   if (found == reservations_.end() || found->second.size != size || !found->second.mappings.empty())
     return CUDA_ERROR_INVALID_VALUE;
@@ -68,7 +69,7 @@ CUresult VirtualMemory::create(CUmemGenericAllocationHandle* out, std::size_t si
   object->size = size;
   object->properties = properties;
   object->device = &device;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   *out = object->handle = next_handle_;
   next_handle_ += 0x100;
   objects_[object->handle] = std::move(object);
@@ -89,7 +90,7 @@ void VirtualMemory::drop_if_unused(const Object& object) {
 
 // A released handle stays valid as long as its object is mapped.
 CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   Object* object = find_object(handle);
   if (object == nullptr || object->handles == 0) return CUDA_ERROR_INVALID_VALUE;
   --object->handles;
@@ -98,7 +99,7 @@ CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult VirtualMemory::retain(CUmemGenericAllocationHandle* out, Address inside) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto* mapping = mapping_of(inside);
   if (mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
   ++mapping->second.object->handles;
@@ -107,7 +108,7 @@ CUresult VirtualMemory::retain(CUmemGenericAllocationHandle* out, Address inside
 }
 
 CUresult VirtualMemory::properties(CUmemAllocationProp* out, CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const Object* object = find_object(handle);
   if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *out = object->properties;
@@ -128,7 +129,7 @@ std::pair<const Address, VirtualMemory::Mapping>* VirtualMemory::mapping_of(Addr
 }
 
 CUresult VirtualMemory::map(Address start, std::size_t size, CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   Object* object = find_object(handle);
   auto* reservation = reservation_of(start, size);
   if (object == nullptr || reservation == nullptr || !whole(start)) return CUDA_ERROR_INVALID_VALUE;
@@ -158,7 +159,7 @@ void VirtualMemory::end_mapping(Address start, Mapping& mapping) {
 
 // Unmaps any number of mappings. As in NVIDIA's driver, a range without mappings is no error.
 CUresult VirtualMemory::unmap(Address start, std::size_t size) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   auto* reservation = reservation_of(start, size);
   if (reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Mappings& mappings = reservation->second.mappings;
@@ -186,7 +187,7 @@ void VirtualMemory::give_access(Address start, Mapping& mapping, Device& device,
 }
 
 CUresult VirtualMemory::set_access(Address start, std::size_t size, Device& device, CUmemAccess_flags flags) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   auto* reservation = reservation_of(start, size);
   if (reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::pair<const Address, Mapping>*> wanted;
@@ -202,7 +203,7 @@ CUresult VirtualMemory::set_access(Address start, std::size_t size, Device& devi
 }
 
 CUresult VirtualMemory::access(unsigned long long* out, const Device* device, Address inside) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   auto* mapping = mapping_of(inside);
   if (mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto found = mapping->second.access.find(device);

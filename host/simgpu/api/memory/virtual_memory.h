@@ -5,13 +5,13 @@
 #pragma once
 
 #include "host/simgpu/api/objects.h"
+#include "ring/base/mutex.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "host/simgpu/memory/physical.h"
 #include "host/simgpu/memory/reservations.h"
@@ -63,23 +63,23 @@ class VirtualMemory {
     Mappings mappings;
   };
 
-  // The caller holds the mutex.
-  Object* find_object(CUmemGenericAllocationHandle handle);
-  void drop_if_unused(const Object& object);
-  std::pair<const Address, Reservation>* reservation_of(Address start, std::size_t size);
-  std::pair<const Address, Mapping>* mapping_of(Address inside);
-  void give_access(Address start, Mapping& mapping, Device& device, CUmemAccess_flags flags);
-  void end_mapping(Address start, Mapping& mapping);
+  Object* find_object(CUmemGenericAllocationHandle handle) REQUIRES(mutex_);
+  void drop_if_unused(const Object& object) REQUIRES(mutex_);
+  std::pair<const Address, Reservation>* reservation_of(Address start, std::size_t size) REQUIRES(mutex_);
+  std::pair<const Address, Mapping>* mapping_of(Address inside) REQUIRES(mutex_);
+  void give_access(Address start, Mapping& mapping, Device& device, CUmemAccess_flags flags) REQUIRES(mutex_);
+  void end_mapping(Address start, Mapping& mapping) REQUIRES(mutex_);
 
   Driver& driver_;
   PhysicalMemory physical_;
   std::atomic<bool> limit_reported_{false};
   Reservations addresses_;
 
-  std::mutex mutex_;  // protects the members below
-  std::map<Address, Reservation> reservations_;
-  std::map<CUmemGenericAllocationHandle, std::unique_ptr<Object>> objects_;
-  CUmemGenericAllocationHandle next_handle_ = 0x5100'0000'1000;  // starts at a large number, as in NVIDIA's driver
+  ring::Mutex mutex_;
+  std::map<Address, Reservation> reservations_ GUARDED_BY(mutex_);
+  std::map<CUmemGenericAllocationHandle, std::unique_ptr<Object>> objects_ GUARDED_BY(mutex_);
+  // Starts at a large number, as in NVIDIA's driver.
+  CUmemGenericAllocationHandle next_handle_ GUARDED_BY(mutex_) = 0x5100'0000'1000;
 };
 
 }  // namespace simgpu

@@ -1,5 +1,6 @@
 // Calls for functions and kernels: names, parameters, attributes.
 #include "host/simgpu/api/device/device.h"
+#include "ring/base/mutex.h"
 
 #include <algorithm>
 #include <limits>
@@ -95,7 +96,7 @@ CUresult check_attribute(const Function& code, CUfunction_attribute attribute, i
 // Returns null only if there is no context.
 const Function* code_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, const std::string& name) {
   {
-    const std::lock_guard lock(library->mutex);
+    const ring::MutexLock lock(library->mutex);
     if (library->first != nullptr) return library->first->function(name);
     if (!library->parts.empty()) return library->parts.begin()->second->module->function(name);
   }
@@ -171,7 +172,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
   if (hmod == nullptr || hfunc == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_VALUE);
   return with_function(hfunc, [&](Driver& driver, const FunctionReference& reference) {
-    const std::lock_guard lock(reference.module->mutex);
+    const ring::MutexLock lock(reference.module->mutex);
     if (reference.module->handle == nullptr) reference.module->handle = driver.modules.insert(reference.module);
     *hmod = reference.module->handle;
     return CUDA_SUCCESS;
@@ -249,7 +250,7 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel han
     if (code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     LoadedFunction as_set;
     describe(as_set, *code);
-    const std::lock_guard lock(library->mutex);
+    const ring::MutexLock lock(library->mutex);
     for (const auto& [attribute, value] : library->settings[kernel.name]) set_attribute(as_set, attribute, value);
     return get_attribute(as_set, attrib, pi);
   });
@@ -262,7 +263,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel han
     const Function* code = code_of(driver, library, kernel.name);
     if (code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     if (const CUresult verdict = check_attribute(*code, attrib, val); verdict != CUDA_SUCCESS) return verdict;
-    const std::lock_guard lock(library->mutex);
+    const ring::MutexLock lock(library->mutex);
     library->settings[kernel.name][attrib] = val;
     for (const auto& [context, part] : library->parts) set_attribute(*part->functions.at(kernel.name), attrib, val);
     return CUDA_SUCCESS;

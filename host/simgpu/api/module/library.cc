@@ -1,5 +1,6 @@
 // Calls for libraries.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <algorithm>
 
@@ -47,6 +48,7 @@ CUresult load(Driver& driver, CUlibrary* out, OwnedImage image, const JitOptions
   Device& device = context == nullptr ? *driver.devices[0] : context->device;
   auto library = std::make_shared<LoadedLibrary>(std::move(image));
   CUresult error;
+  const ring::MutexLock lock(library->mutex);  // uncontended: no other thread knows the library
   library->first = load_on(driver, device, library->image.get(), options, &error);
   library->first_device = &device;
   if (library->first == nullptr) return error;
@@ -57,7 +59,7 @@ CUresult load(Driver& driver, CUlibrary* out, OwnedImage image, const JitOptions
 }
 
 CUkernel kernel_named(Driver& driver, const LibraryPointer& library, const std::string& name) {
-  const std::lock_guard lock(library->mutex);
+  const ring::MutexLock lock(library->mutex);
   CUkernel& handle = library->kernels[name];
   if (handle == nullptr) {
     auto kernel = std::make_shared<Kernel>();
@@ -73,7 +75,7 @@ CUkernel kernel_named(Driver& driver, const LibraryPointer& library, const std::
 std::shared_ptr<Module> any_module(Driver& driver, const LibraryPointer& library) {
   CUresult ignored;
   if (const auto part = part_of(driver, library, &ignored)) return part->module;
-  const std::lock_guard lock(library->mutex);
+  const ring::MutexLock lock(library->mutex);
   if (library->first != nullptr) return library->first;
   return library->parts.empty() ? nullptr : library->parts.begin()->second->module;
 }
@@ -117,7 +119,7 @@ CUresult cuLibraryUnload(CUlibrary handle) {
   return with_driver([&](Driver& driver) {
     const LibraryPointer library = driver.libraries.remove(handle);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const std::lock_guard lock(library->mutex);
+    const ring::MutexLock lock(library->mutex);
     for (const auto& [name, kernel] : library->kernels) driver.kernels.remove(kernel);
     for (const auto& [context, part] : library->parts) drop_module(driver, *part);
     library->parts.clear();
@@ -159,7 +161,7 @@ CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary handle) {
     CUresult error;
     const std::shared_ptr<LoadedModule> part = part_of(driver, library, &error);
     if (part == nullptr) return error;
-    const std::lock_guard lock(part->mutex);
+    const ring::MutexLock lock(part->mutex);
     if (part->handle == nullptr) part->handle = driver.modules.insert(part);
     *pMod = part->handle;
     return CUDA_SUCCESS;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/simgpu/api/objects.h"
+#include "ring/base/mutex.h"
 
 #include <map>
 #include <memory>
@@ -26,14 +27,14 @@ struct LoadedLibrary {
   CUlibrary handle = nullptr;
   std::vector<std::string> names;  // names of kernels; constant once loaded
 
-  std::mutex mutex;  // protects the members below
-  std::map<std::string, CUkernel, std::less<>> kernels;
-  std::map<std::string, KernelSettings, std::less<>> settings;
-  std::map<const Context*, std::shared_ptr<LoadedModule>> parts;
+  ring::Mutex mutex;
+  std::map<std::string, CUkernel, std::less<>> kernels GUARDED_BY(mutex);
+  std::map<std::string, KernelSettings, std::less<>> settings GUARDED_BY(mutex);
+  std::map<const Context*, std::shared_ptr<LoadedModule>> parts GUARDED_BY(mutex);
   // A module that was loaded before any context existed, to find errors. The first context on its device takes the
   // module over.
-  std::shared_ptr<Module> first;
-  Device* first_device = nullptr;
+  std::shared_ptr<Module> first GUARDED_BY(mutex);
+  Device* first_device GUARDED_BY(mutex) = nullptr;
 };
 
 // Loads code onto a device. The log goes to the buffers of the options or, without buffers, to the simulated GPU's log.

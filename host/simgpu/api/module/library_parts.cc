@@ -3,6 +3,7 @@
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/module/library.h"
 #include "host/simgpu/api/texture/texture_reference.h"
+#include "ring/base/mutex.h"
 
 #include <dlfcn.h>
 
@@ -86,7 +87,7 @@ std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<Load
     *error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (*error != CUDA_SUCCESS) return nullptr;
 
-  const std::lock_guard lock(library->mutex);
+  const ring::MutexLock lock(library->mutex);
   std::shared_ptr<LoadedModule>& part = library->parts[context.get()];
   if (part != nullptr) return part;
   std::shared_ptr<Module> module;
@@ -129,7 +130,7 @@ FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error) {
 }
 
 CUfunction handle_of(Driver& driver, const std::shared_ptr<LoadedModule>& module, LoadedFunction& function) {
-  const std::lock_guard lock(module->mutex);
+  const ring::MutexLock lock(module->mutex);
   if (function.handle == nullptr)
     function.handle =
         driver.functions.insert(std::make_shared<FunctionReference>(FunctionReference{module, &function}));
@@ -144,7 +145,7 @@ CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* byt
 
 void drop_module(Driver& driver, LoadedModule& module) {
   forget_managed_variables(driver, module);
-  const std::lock_guard lock(module.mutex);
+  const ring::MutexLock lock(module.mutex);
   for (const auto& [name, function] : module.functions)
     if (function->handle != nullptr) driver.functions.remove(std::exchange(function->handle, nullptr));
   for (const auto& [variable, reference] : module.texture_references)
@@ -158,7 +159,7 @@ void forget_context(Driver& driver, const Context& context) {
   for (const auto& library : driver.libraries.all()) {
     std::shared_ptr<LoadedModule> part;
     {
-      const std::lock_guard lock(library->mutex);
+      const ring::MutexLock lock(library->mutex);
       const auto found = library->parts.find(&context);
       if (found == library->parts.end()) continue;
       part = std::move(found->second);

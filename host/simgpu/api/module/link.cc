@@ -1,5 +1,6 @@
 // Calls for the JIT linker.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <optional>
 #include <sstream>
@@ -53,7 +54,7 @@ CUresult with_link(CUlinkState handle, F&& call) {
 // Executes a step of the link. The step's additions to the logs are written before the call returns.
 template <class F>
 CUresult step(LinkState& state, F&& call) {
-  const std::lock_guard lock(state.mutex);
+  const ring::MutexLock lock(state.mutex);
   const auto start = std::chrono::steady_clock::now();
   const std::size_t reported = state.error.size();
   const CUresult result = call();
@@ -65,8 +66,10 @@ CUresult step(LinkState& state, F&& call) {
 }
 
 CUresult add(LinkState& state, CUjitInputType type, std::span<const std::byte> data, const char* name) {
-  return step(state,
-              [&] { return state.add(type, read_link_input(type, data), name == nullptr ? std::string() : name); });
+  return step(state, [&] {
+    state.mutex.assume_held();
+    return state.add(type, read_link_input(type, data), name == nullptr ? std::string() : name);
+  });
 }
 
 }  // namespace
@@ -108,11 +111,13 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
 CUresult cuLinkComplete(CUlinkState state, void** cubinOut, std::size_t* sizeOut) {
   return with_link(state, [&](Driver&, LinkState& link) {
     if (cubinOut == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = step(link, [&] { return link.complete(); });
-    if (result != CUDA_SUCCESS) return result;
-    *cubinOut = link.image.data();
-    if (sizeOut != nullptr) *sizeOut = link.image.size();
-    return CUDA_SUCCESS;
+    return step(link, [&] {
+      link.mutex.assume_held();
+      if (const CUresult result = link.complete(); result != CUDA_SUCCESS) return result;
+      *cubinOut = link.image.data();
+      if (sizeOut != nullptr) *sizeOut = link.image.size();
+      return CUDA_SUCCESS;
+    });
   });
 }
 

@@ -48,7 +48,8 @@ CUresult LinkState::take(Text text) {
 }
 
 bool LinkState::is_wanted(const Text& text) const {
-  const auto missing = [&](const std::string& name) { return needed_.contains(name) && !is_defined(name); };
+  const auto missing = [&](const std::string& name)
+                           REQUIRES(mutex) { return needed_.contains(name) && !is_defined(name); };
   return std::any_of(text.names.defined.begin(), text.names.defined.end(), missing) ||
          std::any_of(text.names.weak.begin(), text.names.weak.end(), missing);
 }
@@ -56,8 +57,8 @@ bool LinkState::is_wanted(const Text& text) const {
 // Adds library members until no undefined name is left that a member defines. Each added member may need others.
 CUresult LinkState::take_from_libraries() {
   for (;;) {
-    const auto wanted =
-        std::find_if(offered_.begin(), offered_.end(), [&](const Text& text) { return is_wanted(text); });
+    const auto wanted = std::find_if(offered_.begin(), offered_.end(),
+                                     [&](const Text& text) REQUIRES(mutex) { return is_wanted(text); });
     if (wanted == offered_.end()) return CUDA_SUCCESS;
     Text text = std::move(*wanted);
     offered_.erase(wanted);

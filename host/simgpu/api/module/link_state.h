@@ -6,6 +6,7 @@
 #pragma once
 
 #include "host/simgpu/api/objects.h"
+#include "ring/base/mutex.h"
 
 #include <cstddef>
 #include <map>
@@ -19,20 +20,19 @@
 
 namespace simgpu {
 
-// Not thread-safe: the caller holds `mutex`.
 struct LinkState {
   explicit LinkState(const JitOptions& options) : report(options) {}
 
   // Adds the texts of an input. `name` is the name that the program gives the input, or empty.
-  CUresult add(CUjitInputType type, const ImageTexts& texts, std::string name);
+  CUresult add(CUjitInputType type, const ImageTexts& texts, std::string name) REQUIRES(mutex);
   // Builds `image`. Call this function once. Afterwards, no input can be added.
-  CUresult complete();
+  CUresult complete() REQUIRES(mutex);
 
-  std::mutex mutex;
+  ring::Mutex mutex;
   const JitReport report;
-  std::string info, error;  // the logs since the link's creation
-  JitReport::Milliseconds took{0};
-  std::vector<std::byte> image;  // empty until complete() has succeeded
+  std::string info GUARDED_BY(mutex), error GUARDED_BY(mutex);  // the logs since the link's creation
+  JitReport::Milliseconds took GUARDED_BY(mutex){0};
+  std::vector<std::byte> image GUARDED_BY(mutex);  // empty until complete() has succeeded
 
  private:
   struct Text {
@@ -40,20 +40,23 @@ struct LinkState {
     std::string ptx;
     Relocatable names;
   };
-  CUresult take(Text text);
-  bool is_defined(const std::string& name) const { return defined_.contains(name) || weak_.contains(name); }
-  bool is_wanted(const Text& text) const;
-  CUresult take_from_libraries();
-  CUresult make_image();
-  CUresult fail(CUresult code, const std::string& why);
+  CUresult take(Text text) REQUIRES(mutex);
+  bool is_defined(const std::string& name) const REQUIRES(mutex) {
+    return defined_.contains(name) || weak_.contains(name);
+  }
+  bool is_wanted(const Text& text) const REQUIRES(mutex);
+  CUresult take_from_libraries() REQUIRES(mutex);
+  CUresult make_image() REQUIRES(mutex);
+  CUresult fail(CUresult code, const std::string& why) REQUIRES(mutex);
 
-  std::vector<Text> taken_, offered_;           // taken: to be linked; offered: library texts that no other text needs
-  std::map<std::string, std::string> defined_;  // name, and the input that defines it
-  std::set<std::string> weak_;
-  std::map<std::string, std::string> needed_;  // name, and the first input that uses it
-  unsigned inputs_ = 0;
-  bool closed_ = false;  // complete() has been called
-  CUresult failed_ = CUDA_SUCCESS;
+  std::vector<Text> taken_ GUARDED_BY(mutex);                     // to be linked
+  std::vector<Text> offered_ GUARDED_BY(mutex);                   // library texts that no other text needs
+  std::map<std::string, std::string> defined_ GUARDED_BY(mutex);  // name, and the input that defines it
+  std::set<std::string> weak_ GUARDED_BY(mutex);
+  std::map<std::string, std::string> needed_ GUARDED_BY(mutex);  // name, and the first input that uses it
+  unsigned inputs_ GUARDED_BY(mutex) = 0;
+  bool closed_ GUARDED_BY(mutex) = false;  // complete() has been called
+  CUresult failed_ GUARDED_BY(mutex) = CUDA_SUCCESS;
 };
 
 }  // namespace simgpu

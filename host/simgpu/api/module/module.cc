@@ -6,6 +6,7 @@
 
 #include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/module/library.h"
+#include "ring/base/mutex.h"
 
 using namespace simgpu;
 
@@ -18,6 +19,7 @@ CUresult load(CUmodule* out, const void* image, const JitOptions& options) {
     std::shared_ptr<Module> module = load_on(driver, context.device, image, options, &error);
     if (module == nullptr) return error;
     auto placed = place_in(driver, driver.current_shared(), std::move(module));
+    const ring::MutexLock lock(placed->mutex);  // uncontended: no other thread knows the module
     placed->handle = driver.modules.insert(placed);
     *out = placed->handle;
     return CUDA_SUCCESS;

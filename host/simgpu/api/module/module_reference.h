@@ -1,11 +1,11 @@
 // Looks up the texture and surface references of a module by name.
 #pragma once
 
-#include <mutex>
 #include <string_view>
 
 #include "host/simgpu/api/module/library.h"
 #include "host/simgpu/api/texture/texture_reference.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -32,13 +32,14 @@ CUresult find_reference(CUmodule handle, Handle* out, const char* name, Named na
     const std::shared_ptr<LoadedModule> module = driver.modules.find(handle);
     if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (out == nullptr || name == nullptr || *name == '\0') return CUDA_ERROR_INVALID_VALUE;
+    const ring::MutexLock lock(module->mutex);
     const auto found = named(*module, std::string_view(name));
     if (found.variable == nullptr) return CUDA_ERROR_NOT_FOUND;
-    const std::lock_guard lock(module->mutex);
     auto& reference = found.known[found.variable];
     if (reference == nullptr) {
       using Reference = typename std::remove_reference_t<decltype(reference)>::element_type;
       reference = std::make_shared<Reference>();
+      const ring::MutexLock uncontended(reference->mutex);
       reference->context = module->context;
       reference->shown.belong_to(module, *found.variable);
       reference->handle = (driver.*found.handles).insert(reference);

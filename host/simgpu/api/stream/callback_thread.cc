@@ -3,22 +3,24 @@
 
 #include <thread>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 
 void CallbackThread::run(const std::function<void()>& function) {
   Call call{function};
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   if (!started_) std::thread([this] { serve(); }).detach();
   started_ = true;
   calls_.push_back(&call);
   changed_.notify_all();
-  changed_.wait(lock, [&] { return call.done; });
+  changed_.wait(lock.native(), [&] { return call.done; });
 }
 
 void CallbackThread::serve() {
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return !calls_.empty(); });
+    changed_.wait(lock.native(), [this]() REQUIRES(mutex_) { return !calls_.empty(); });
     Call& call = *calls_.front();
     calls_.pop_front();
     lock.unlock();

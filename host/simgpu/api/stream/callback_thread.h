@@ -4,7 +4,8 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
+
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -20,10 +21,10 @@ class CallbackThread {
   };
   [[noreturn]] void serve();
 
-  std::mutex mutex_;
+  ring::Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Call*> calls_;
-  bool started_ = false;
+  std::deque<Call*> calls_ GUARDED_BY(mutex_);
+  bool started_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace simgpu

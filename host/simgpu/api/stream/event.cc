@@ -1,5 +1,6 @@
 // Calls for events.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <chrono>
 
@@ -12,12 +13,12 @@ using namespace simgpu;
 namespace {
 
 Ticket record_of(Event& event) {
-  const std::lock_guard lock(event.mutex);
+  const ring::MutexLock lock(event.mutex);
   return event.record;
 }
 
 bool is_captured(Driver& driver, const Event& event) {
-  const std::lock_guard lock(driver.graph_mutex);
+  const ring::RecursiveLock lock(driver.graph_mutex);
   return event.captured != nullptr;
 }
 
@@ -62,11 +63,11 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned flags
     if (!event->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (event->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard graphs(driver.graph_mutex);
+    const ring::RecursiveLock graphs(driver.graph_mutex);
     const bool external = flags == CU_EVENT_RECORD_EXTERNAL;
     if (stream->captured != nullptr) return capture_record(driver, *stream, event, external);
     if (external) return CUDA_ERROR_ILLEGAL_STATE;
-    const std::lock_guard lock(event->mutex);
+    const ring::MutexLock lock(event->mutex);
     event->record = post(driver, *stream, {});
     event->captured = nullptr;
     return CUDA_SUCCESS;
@@ -121,9 +122,9 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult refused = refuse_in_capturing(driver, *context); refused != CUDA_SUCCESS) return refused;
-    const std::lock_guard graphs(driver.graph_mutex);
+    const ring::RecursiveLock graphs(driver.graph_mutex);
     event->captured = nullptr;
-    const std::lock_guard lock(event->mutex);
+    const ring::MutexLock lock(event->mutex);
     event->record = record_all(driver, *context);
     return CUDA_SUCCESS;
   });

@@ -9,6 +9,8 @@
 #include <system_error>
 #include <thread>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 namespace {
 
@@ -32,35 +34,35 @@ class SignalsBlocked {
 
 void Schedule::run_here(const Ticket& work) {
   {
-    std::unique_lock lock(mutex_);
-    work_done_.wait(lock, [&] { return work->blockers_ == 0; });
+    ring::UniqueLock lock(mutex_);
+    work_done_.wait(lock.native(), [&] { return work->blockers_ == 0; });
   }
   run_and_finish(work);
 }
 
 void Schedule::wait(const Ticket& work) {
   if (work == nullptr || work->done()) return;
-  std::unique_lock lock(mutex_);
-  work_done_.wait(lock, [&] { return work->done(); });
+  ring::UniqueLock lock(mutex_);
+  work_done_.wait(lock.native(), [&] { return work->done(); });
 }
 
 Ticket Schedule::submit(std::function<void()> run, const std::vector<Ticket>& after, Who who) {
   auto work = std::make_shared<Work>();
   work->run_ = std::move(run);
   work->by_submitter_ = who == Who::Submitter;
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   for (const Ticket& other : after) {
     if (other == nullptr || other->done()) continue;
     other->followers_.push_back(work);
     ++work->blockers_;
   }
-  release(lock, work);
+  release(work);
   return work;
 }
 
 // Removes one dependency of `work`. The lock is held on entry and on return. It is released while a thread is woken or
 // started, because that thread would contend for it.
-void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
+void Schedule::release(const Ticket& work) {
   if (--work->blockers_ != 0) return;
   if (work->by_submitter_) {
     work_done_.notify_all();
@@ -69,15 +71,13 @@ void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
   hand_over(work);
   const bool somebody_waits = balance_.fetch_add(1, std::memory_order_acq_rel) < 0;
   if (!somebody_waits) ++threads_;
-  lock.unlock();
+  const ring::MutexUnlock unlocked(mutex_);
   if (somebody_waits)
     sem_post(&wakes_);
   else
     start_thread();
-  lock.lock();
 }
 
-// The caller holds the mutex.
 void Schedule::hand_over(const Ticket& work) {
   work->queued_ = work;
   if (!ready_.push(work.get())) more_.push_back(work.get());
@@ -87,7 +87,7 @@ void Schedule::hand_over(const Ticket& work) {
 Ticket Schedule::take() {
   Work* work = nullptr;
   while (!ready_.pop(work)) {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     if (more_.empty()) continue;
     work = more_.front();
     more_.pop_front();
@@ -108,11 +108,11 @@ bool Schedule::make_thread() {
 
 bool Schedule::start() {
   {
-    const std::lock_guard lock(mutex_);
+    const ring::MutexLock lock(mutex_);
     ++threads_;
   }
   if (make_thread()) return true;
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   --threads_;
   return false;
 }
@@ -121,7 +121,7 @@ void Schedule::start_thread() {
   if (make_thread()) return;
   // The system refused another thread, so existing threads will run the item. Without any thread the item could not
   // run.
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   if (--threads_ == 0) throw std::bad_alloc();
 }
 
@@ -137,12 +137,12 @@ void Schedule::thread_main() {
 void Schedule::run_and_finish(const Ticket& work) {
   if (work->run_) work->run_();
   work->run_ = nullptr;  // frees the objects that the closure holds
-  std::unique_lock lock(mutex_);
+  ring::UniqueLock lock(mutex_);
   work->finished_ = Work::Clock::now();
   work->done_.store(true, std::memory_order_release);
   const std::vector<Ticket> followers = std::move(work->followers_);
   work->followers_.clear();
-  for (const Ticket& follower : followers) release(lock, follower);
+  for (const Ticket& follower : followers) release(follower);
   work_done_.notify_all();
 }
 

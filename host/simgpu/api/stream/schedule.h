@@ -28,6 +28,8 @@
 #include <mutex>
 #include <vector>
 
+#include "ring/base/mutex.h"
+
 namespace simgpu {
 
 class Schedule;
@@ -72,24 +74,24 @@ class Schedule {
 
   // A caller holds this mutex while it collects dependencies and submits, so that submissions follow the order of the
   // host's calls. No thread holds the mutex while it waits.
-  std::mutex& order() { return order_; }
+  ring::Mutex& order() RETURN_CAPABILITY(order_) { return order_; }
 
  private:
   void run_and_finish(const Ticket& work);
-  void release(std::unique_lock<std::mutex>& lock, const Ticket& work);
-  void hand_over(const Ticket& work);
+  void release(const Ticket& work) REQUIRES(mutex_);
+  void hand_over(const Ticket& work) REQUIRES(mutex_);
   Ticket take();
   bool make_thread();
   void start_thread();
   void thread_main();
 
-  std::mutex order_;
-  std::mutex mutex_;  // locked after order_
+  ring::Mutex order_ ACQUIRED_BEFORE(mutex_);
+  ring::Mutex mutex_;
   std::condition_variable work_done_;
-  std::size_t threads_ = 0;
+  std::size_t threads_ GUARDED_BY(mutex_) = 0;
 
   boost::lockfree::queue<Work*, boost::lockfree::fixed_sized<true>> ready_;
-  std::deque<Work*> more_;  // items that did not fit into the queue; protected by mutex_
+  std::deque<Work*> more_ GUARDED_BY(mutex_);  // items that did not fit into the queue
   std::atomic<std::ptrdiff_t> balance_{0};
   sem_t wakes_;
 };

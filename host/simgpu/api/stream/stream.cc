@@ -1,5 +1,6 @@
 // Calls for streams, and for host functions in streams.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <algorithm>
 
@@ -45,7 +46,7 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
     const std::shared_ptr<Stream> stream = special ? nullptr : driver.streams.remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     forget_stream(driver, *stream);
-    const std::lock_guard order(driver.schedule.order());
+    const ring::MutexLock order(driver.schedule.order());
     stream->destroyed = true;
     return CUDA_SUCCESS;
   });
@@ -84,7 +85,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
     if (external) return CUDA_ERROR_ILLEGAL_STATE;
     Ticket recorded;
     {
-      const std::lock_guard lock(event->mutex);
+      const ring::MutexLock lock(event->mutex);
       recorded = event->record;
     }
     if (recorded != nullptr) post(driver, *stream, {}, Run::UnlessFailed, {recorded});

@@ -1,5 +1,6 @@
 // Attributes of streams. They only affect performance, so the simulation stores them without effect.
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +17,7 @@ CUresult with_stream(CUstream handle, F&& call) {
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const std::lock_guard order(driver.schedule.order());
+    const ring::MutexLock order(driver.schedule.order());
     return call(context, *stream);
   });
 }

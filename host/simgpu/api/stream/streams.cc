@@ -5,6 +5,7 @@
 
 #include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/memory/memory_pool.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -47,7 +48,7 @@ Ticket append_in_order(Driver& driver, Stream& stream, std::function<void()> wor
 
 Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const std::vector<Ticket>& after,
               Schedule::Who who) {
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   return append_in_order(driver, stream, std::move(work), after, who);
 }
 
@@ -92,7 +93,7 @@ std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Contex
   stream->id = driver.next_id();
   stream->flags = flags;
   stream->priority = priority;
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   drop_finished(*context);
   context->streams.push_back(stream);
   return stream;
@@ -100,7 +101,7 @@ std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Contex
 
 std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY) {
-    const std::lock_guard order(driver.schedule.order());
+    const ring::MutexLock order(driver.schedule.order());
     return context.legacy;
   }
   if (handle == CU_STREAM_PER_THREAD) return own_stream(driver, context);
@@ -123,7 +124,7 @@ Ticket post_pieces(Driver& driver, Stream& stream, const std::vector<Ticket>& af
                    const std::function<Ticket(const Ticket& begin)>& submit) {
   may_put(driver, stream);
   ++commands;
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   const Ticket begin = append_in_order(driver, stream, {}, after, Schedule::Who::Pool);
   stream.last = submit(begin);
   return stream.last;
@@ -138,12 +139,12 @@ void run_now(Driver& driver, Stream& stream, std::function<void()> work) {
 }
 
 std::vector<Ticket> pending(Driver& driver, Stream& stream) {
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   return is_legacy(stream) ? predecessors(stream) : std::vector<Ticket>{stream.last};
 }
 
 std::vector<Ticket> pending(Driver& driver, Context& context) {
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   return all_of(context);
 }
 
@@ -151,7 +152,7 @@ void hold_back(Driver& driver, Context& context, const Ticket& until) {
   if (until == nullptr) return;
   ++commands;
   if (until->done()) return;
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   context.gate = driver.schedule.submit({}, {context.gate, until}, Schedule::Who::Pool);
 }
 
@@ -159,12 +160,12 @@ void hold_back(Driver& driver, GreenContext& green, const Ticket& until) {
   if (until == nullptr) return;
   ++commands;
   if (until->done()) return;
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   green.gate = driver.schedule.submit({}, {green.gate, until}, Schedule::Who::Pool);
 }
 
 Ticket record_all(Driver& driver, GreenContext& green) {
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   ++commands;
   std::vector<Ticket> all{green.gate};
   for (const auto& stream : green.primary->streams)
@@ -173,7 +174,7 @@ Ticket record_all(Driver& driver, GreenContext& green) {
 }
 
 Ticket record_all(Driver& driver, Context& context) {
-  const std::lock_guard order(driver.schedule.order());
+  const ring::MutexLock order(driver.schedule.order());
   ++commands;
   context.recorded = driver.schedule.submit({}, all_of(context), Schedule::Who::Pool);
   return context.recorded;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <memory>
 #include <vector>
@@ -43,8 +44,8 @@ struct Array : Texels {
 
 struct MipmappedArray : Texels {
   CUmipmappedArray handle = nullptr;
-  std::mutex mutex;
-  std::vector<CUarray> levels;  // handles of levels, created at first use; protected by mutex
+  ring::Mutex mutex;
+  std::vector<CUarray> levels GUARDED_BY(mutex);  // handles of levels, created at first use
 };
 
 // Allocates the texels of a description.

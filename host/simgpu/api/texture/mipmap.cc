@@ -3,13 +3,14 @@
 #include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/stream/streams.h"
 #include "host/simgpu/api/texture/array.h"
+#include "ring/base/mutex.h"
 
 using namespace simgpu;
 
 namespace {
 
 CUarray level_handle(Driver& driver, const std::shared_ptr<MipmappedArray>& owner, unsigned level) {
-  const std::lock_guard lock(owner->mutex);
+  const ring::MutexLock lock(owner->mutex);
   CUarray& handle = owner->levels[level];
   if (handle != nullptr) return handle;
   auto array = std::make_shared<Array>();
@@ -30,7 +31,10 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DE
     if (pHandle == nullptr || d == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto array = std::make_shared<MipmappedArray>();
     if (const CUresult r = make_texels(driver, context, *d, numLevels, *array); r != CUDA_SUCCESS) return r;
-    array->levels.resize(array->image.levels.size());
+    {
+      const ring::MutexLock lock(array->mutex);
+      array->levels.resize(array->image.levels.size());
+    }
     array->handle = driver.mipmapped_arrays.insert(array);
     *pHandle = array->handle;
     return CUDA_SUCCESS;
@@ -52,7 +56,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   return with_mipmapped_array(handle, [&](Driver& driver, Context& context, const auto& array) {
     const CUresult fault = wait_for(driver, pending(driver, context));
     if (driver.mipmapped_arrays.remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const std::lock_guard lock(array->mutex);
+    const ring::MutexLock lock(array->mutex);
     for (const CUarray level : array->levels)
       if (level != nullptr) driver.arrays.remove(level);
     return fault;

@@ -7,6 +7,7 @@
 #include "host/simgpu/api/device/device.h"
 #include "host/simgpu/api/texture/array.h"
 #include "host/simgpu/api/texture/array_format.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 namespace {
@@ -145,20 +146,20 @@ CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& view, bool is_mipmapped, Imag
 }
 
 void TextureObjectRecords::insert(const Device* device, std::uint64_t number, TextureObjectRecord record) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   records_.insert_or_assign({device, number}, std::move(record));
 }
 
 std::optional<TextureObjectRecord> TextureObjectRecords::find(const Device* device, std::uint64_t number,
                                                               bool is_surface) const {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = records_.find({device, number});
   if (found == records_.end() || found->second.is_surface != is_surface) return std::nullopt;
   return found->second;
 }
 
 bool TextureObjectRecords::remove(const Device* device, std::uint64_t number, bool is_surface) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   const auto found = records_.find({device, number});
   if (found == records_.end() || found->second.is_surface != is_surface) return false;
   records_.erase(found);
@@ -166,7 +167,7 @@ bool TextureObjectRecords::remove(const Device* device, std::uint64_t number, bo
 }
 
 std::map<std::uint64_t, TextureObjectRecord> TextureObjectRecords::take_all(const Context* context) {
-  const std::lock_guard lock(mutex_);
+  const ring::MutexLock lock(mutex_);
   std::map<std::uint64_t, TextureObjectRecord> out;
   for (auto at = records_.begin(); at != records_.end();) {
     if (at->second.context.get() != context) {

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "host/simgpu/texture/texture.h"
@@ -44,8 +44,8 @@ class TextureObjectRecords {
 
  private:
   using Key = std::pair<const Device*, std::uint64_t>;
-  mutable std::mutex mutex_;
-  std::map<Key, TextureObjectRecord> records_;
+  mutable ring::Mutex mutex_;
+  std::map<Key, TextureObjectRecord> records_ GUARDED_BY(mutex_);
 };
 
 TextureTable& textures_of(Device& device);

@@ -5,6 +5,7 @@
 #include "host/simgpu/api/module/module_reference.h"
 #include "host/simgpu/api/stream/streams.h"
 #include "host/simgpu/api/texture/array.h"
+#include "ring/base/mutex.h"
 
 namespace simgpu {
 
@@ -45,7 +46,7 @@ CUresult with_reference(CUsurfref handle, F&& call) {
   return with_context_of(&Driver::surface_references, handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<SurfaceReference> reference = driver.surface_references.find(handle);
     if (reference == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const std::lock_guard lock(reference->mutex);
+    const ring::MutexLock lock(reference->mutex);
     return call(driver, context, *reference);
   });
 }
@@ -57,12 +58,14 @@ using namespace simgpu;
 
 CUresult cuModuleGetSurfRef(CUsurfref* out, CUmodule module, const char* name) {
   return find_reference(module, out, name, [](LoadedModule& of, std::string_view wanted) {
+    of.mutex.assume_held();
     return named_references(of.module->surface_reference(wanted), of.surface_references, &Driver::surface_references);
   });
 }
 
 CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array_handle, unsigned flags) {
   return with_reference(handle, [&](Driver& driver, Context& context, SurfaceReference& reference) {
+    reference.mutex.assume_held();
     const auto array = driver.arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const bool is_surface = (array->description.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0;
@@ -77,6 +80,7 @@ CUresult cuSurfRefSetArray(CUsurfref handle, CUarray array_handle, unsigned flag
 
 CUresult cuSurfRefGetArray(CUarray* out, CUsurfref handle) {
   return with_reference(handle, [&](Driver& driver, Context&, const SurfaceReference& reference) {
+    reference.mutex.assume_held();
     if (out == nullptr || driver.arrays.find(reference.array) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.array;
     return CUDA_SUCCESS;

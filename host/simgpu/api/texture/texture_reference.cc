@@ -8,6 +8,7 @@
 #include "host/simgpu/api/module/module_reference.h"
 #include "host/simgpu/api/texture/array.h"
 #include "host/simgpu/api/texture/array_format.h"
+#include "ring/base/mutex.h"
 
 using namespace simgpu;
 
@@ -19,7 +20,7 @@ CUresult with_reference(CUtexref handle, F&& call) {
   return with_context_of(&Driver::texture_references, handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<TextureReference> reference = driver.texture_references.find(handle);
     if (reference == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const std::lock_guard lock(reference->mutex);
+    const ring::MutexLock lock(reference->mutex);
     return call(driver, context, *reference);
   });
 }
@@ -30,7 +31,7 @@ std::size_t limit(const Context& context, CUdevice_attribute attribute) {
 
 // Returns the image of a reference; nullopt if the memory does not fit into a texture or has no format, so that kernels
 // cannot read it.
-std::optional<Image> image_of(const Context& context, const TextureReference& reference) {
+std::optional<Image> image_of(const Context& context, const TextureReference& reference) REQUIRES(reference.mutex) {
   const TextureReference::Bound& bound = reference.bound;
   if (!bound.image.levels.empty()) return bound.image;
   if (bound.address == 0 || check_format(reference.format.format, reference.format.channels) != CUDA_SUCCESS)
@@ -59,7 +60,7 @@ CUaddress_mode known_or_clamp(CUaddress_mode mode) {
   return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER ? mode : CU_TR_ADDRESS_MODE_CLAMP;
 }
 
-Sampler sampler_of(const TextureReference& reference) {
+Sampler sampler_of(const TextureReference& reference) REQUIRES(reference.mutex) {
   Sampler sampler;
   for (int i = 0; i < 3; ++i) sampler.address[i] = reference.address_mode[i];
   sampler.filter = known_or_point(reference.filter_mode);
@@ -76,7 +77,7 @@ Sampler sampler_of(const TextureReference& reference) {
 }
 
 // Makes the current state of the reference visible to kernels.
-CUresult show(Driver& driver, Context& context, TextureReference& reference) {
+CUresult show(Driver& driver, Context& context, TextureReference& reference) REQUIRES(reference.mutex) {
   if (!reference.shown.is_modules()) return CUDA_SUCCESS;
   std::uint64_t number = 0;
   const Sampler sampler = sampler_of(reference);
@@ -92,6 +93,7 @@ CUresult show(Driver& driver, Context& context, TextureReference& reference) {
 template <class F>
 CUresult change_reference(CUtexref handle, F&& change) {
   return with_reference(handle, [&](Driver& driver, Context& context, TextureReference& reference) {
+    reference.mutex.assume_held();
     if (const CUresult r = change(driver, context, reference); r != CUDA_SUCCESS) return r;
     return show(driver, context, reference);
   });
@@ -101,6 +103,7 @@ CUresult change_reference(CUtexref handle, F&& change) {
 template <class T, class U>
 CUresult give(CUtexref handle, T* out, U TextureReference::*member) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = static_cast<T>(reference.*member);
     return CUDA_SUCCESS;
@@ -110,6 +113,7 @@ CUresult give(CUtexref handle, T* out, U TextureReference::*member) {
 template <class T>
 CUresult set(CUtexref handle, bool allowed, T TextureReference::*member, T value) {
   return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+    reference.mutex.assume_held();
     if (!allowed) return CUDA_ERROR_INVALID_VALUE;
     reference.*member = value;
     return CUDA_SUCCESS;
@@ -134,6 +138,7 @@ CUresult cuTexRefCreate(CUtexref* out) {
 // A module's reference cannot be destroyed by this call: it is destroyed with its module.
 CUresult cuTexRefDestroy(CUtexref handle) {
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (reference.shown.is_modules()) return CUDA_ERROR_INVALID_HANDLE;
     return driver.texture_references.remove(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   });
@@ -141,6 +146,7 @@ CUresult cuTexRefDestroy(CUtexref handle) {
 
 CUresult cuTexRefSetArray(CUtexref handle, CUarray array_handle, unsigned flags) {
   return change_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
+    reference.mutex.assume_held();
     const auto array = driver.arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_TRSA_OVERRIDE_FORMAT}) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -151,6 +157,7 @@ CUresult cuTexRefSetArray(CUtexref handle, CUarray array_handle, unsigned flags)
 
 CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array_handle, unsigned flags) {
   return change_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
+    reference.mutex.assume_held();
     const auto array = driver.mipmapped_arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_TRSA_OVERRIDE_FORMAT}) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -163,6 +170,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array_handl
 // checked when a kernel reads.
 CUresult cuTexRefSetAddress_v2(std::size_t* ByteOffset, CUtexref handle, CUdeviceptr dptr, std::size_t bytes) {
   return change_reference(handle, [&](Driver&, Context& context, TextureReference& reference) {
+    reference.mutex.assume_held();
     const std::size_t offset = dptr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
     if (offset != 0 && ByteOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
     reference.bind({.address = dptr - offset, .bytes = bytes + offset}, reference.format);
@@ -173,6 +181,7 @@ CUresult cuTexRefSetAddress_v2(std::size_t* ByteOffset, CUtexref handle, CUdevic
 
 CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr dptr, std::size_t Pitch) {
   return change_reference(handle, [&](Driver&, Context& context, TextureReference& reference) {
+    reference.mutex.assume_held();
     if (d == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const TexelFormat format{.format = d->Format, .channels = d->NumChannels};
     const bool fits = d->Width <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) &&
@@ -198,6 +207,7 @@ CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels)
 
 CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
   return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+    reference.mutex.assume_held();
     if (dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
     reference.address_mode[dim] = known_or_clamp(mode);
     return CUDA_SUCCESS;
@@ -218,6 +228,7 @@ CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
 
 CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
   return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+    reference.mutex.assume_held();
     reference.min_level = least;
     reference.max_level = most;
     return CUDA_SUCCESS;
@@ -230,6 +241,7 @@ CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned ratio) {
 
 CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
   return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+    reference.mutex.assume_held();
     if (color == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(reference.border, color, sizeof reference.border);
     return CUDA_SUCCESS;
@@ -244,6 +256,7 @@ CUresult cuTexRefSetFlags(CUtexref handle, unsigned flags) {
 
 CUresult cuTexRefGetAddress_v2(CUdeviceptr* out, CUtexref handle) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (out == nullptr || reference.bound.address == 0) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.bound.address;
     return CUDA_SUCCESS;
@@ -252,6 +265,7 @@ CUresult cuTexRefGetAddress_v2(CUdeviceptr* out, CUtexref handle) {
 
 CUresult cuTexRefGetArray(CUarray* out, CUtexref handle) {
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (out == nullptr || driver.arrays.find(reference.bound.array) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.bound.array;
     return CUDA_SUCCESS;
@@ -260,6 +274,7 @@ CUresult cuTexRefGetArray(CUarray* out, CUtexref handle) {
 
 CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* out, CUtexref handle) {
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     const auto array = driver.mipmapped_arrays.find(reference.bound.mipmapped_array);
     if (out == nullptr || array == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.bound.mipmapped_array;
@@ -269,6 +284,7 @@ CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* out, CUtexref handle) {
 
 CUresult cuTexRefGetAddressMode(CUaddress_mode* out, CUtexref handle, int dim) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (out == nullptr || dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.address_mode[dim];
     return CUDA_SUCCESS;
@@ -277,6 +293,7 @@ CUresult cuTexRefGetAddressMode(CUaddress_mode* out, CUtexref handle, int dim) {
 
 CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (format != nullptr) *format = reference.format.format;
     if (channels != nullptr) *channels = static_cast<int>(reference.format.channels);
     return CUDA_SUCCESS;
@@ -285,6 +302,7 @@ CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handl
 
 CUresult cuTexRefGetMipmapLevelClamp(float* least, float* most, CUtexref handle) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (least == nullptr || most == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *least = reference.min_level;
     *most = reference.max_level;
@@ -294,6 +312,7 @@ CUresult cuTexRefGetMipmapLevelClamp(float* least, float* most, CUtexref handle)
 
 CUresult cuTexRefGetBorderColor(float* out, CUtexref handle) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
+    reference.mutex.assume_held();
     if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(out, reference.border, sizeof reference.border);
     return CUDA_SUCCESS;
@@ -316,6 +335,7 @@ CUresult cuTexRefGetFlags(unsigned* out, CUtexref handle) { return give(handle, 
 
 CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
   return find_reference(module, out, name, [](LoadedModule& of, std::string_view wanted) {
+    of.mutex.assume_held();
     return named_references(of.module->texture_reference(wanted), of.texture_references, &Driver::texture_references);
   });
 }

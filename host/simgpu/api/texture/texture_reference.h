@@ -4,10 +4,10 @@
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
+#include "ring/base/mutex.h"
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "host/simgpu/api/driver.h"
@@ -55,18 +55,20 @@ struct TextureReference {
 
   std::shared_ptr<Context> context;
   CUtexref handle = nullptr;
-  std::mutex mutex;  // protects the members below
-  ShownNumber shown{false};
-  Bound bound;
-  TexelFormat format{.format = CU_AD_FORMAT_FLOAT, .channels = 1};
-  CUaddress_mode address_mode[3] = {CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP};
-  CUfilter_mode filter_mode = CU_TR_FILTER_MODE_POINT, mipmap_filter_mode = CU_TR_FILTER_MODE_POINT;
-  float level_bias = 0, min_level = 0, max_level = 0;
-  unsigned max_anisotropy = 0;
-  float border[4] = {};
-  unsigned flags = 0;
+  ring::Mutex mutex;
+  ShownNumber shown GUARDED_BY(mutex){false};
+  Bound bound GUARDED_BY(mutex);
+  TexelFormat format GUARDED_BY(mutex){.format = CU_AD_FORMAT_FLOAT, .channels = 1};
+  CUaddress_mode address_mode[3] GUARDED_BY(mutex) = {CU_TR_ADDRESS_MODE_CLAMP, CU_TR_ADDRESS_MODE_CLAMP,
+                                                      CU_TR_ADDRESS_MODE_CLAMP};
+  CUfilter_mode filter_mode GUARDED_BY(mutex) = CU_TR_FILTER_MODE_POINT;
+  CUfilter_mode mipmap_filter_mode GUARDED_BY(mutex) = CU_TR_FILTER_MODE_POINT;
+  float level_bias GUARDED_BY(mutex) = 0, min_level GUARDED_BY(mutex) = 0, max_level GUARDED_BY(mutex) = 0;
+  unsigned max_anisotropy GUARDED_BY(mutex) = 0;
+  float border[4] GUARDED_BY(mutex) = {};
+  unsigned flags GUARDED_BY(mutex) = 0;
 
-  void bind(Bound what, TexelFormat of) {
+  void bind(Bound what, TexelFormat of) REQUIRES(mutex) {
     bound = std::move(what);
     format = of;
   }
@@ -75,9 +77,9 @@ struct TextureReference {
 struct SurfaceReference {
   std::shared_ptr<Context> context;
   CUsurfref handle = nullptr;
-  std::mutex mutex;  // protects the members below
-  ShownNumber shown{true};
-  CUarray array = nullptr;
+  ring::Mutex mutex;
+  ShownNumber shown GUARDED_BY(mutex){true};
+  CUarray array GUARDED_BY(mutex) = nullptr;
 };
 
 }  // namespace simgpu
