@@ -72,10 +72,11 @@ add_test(NAME unit.tools.boundary_check_catches
 add_test(NAME unit.tools.class_sizes COMMAND ${IVGPU_LIMITED} ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
 add_test(NAME unit.tools.class_sizes_catches
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/class_sizes.sh ${CMAKE_SOURCE_DIR}/tools/dev/class-sizes)
+add_test(NAME unit.tools.thread_safety COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/thread_safety.sh ${CMAKE_SOURCE_DIR})
 add_test(NAME unit.tools.draw_prose COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/draw_prose.sh ${CMAKE_SOURCE_DIR})
 set_tests_properties(unit.tools.draw_prose PROPERTIES SKIP_RETURN_CODE 77)
 # These read sources and scripts only, so one build runs them (tools/test).
 set_tests_properties(unit.tools.bench_plot unit.tools.bench_runs unit.tools.boundary_check
                      unit.tools.boundary_check_catches unit.tools.class_sizes unit.tools.class_sizes_catches
                      unit.tools.draw_prose unit.tools.guest_setup
-                     unit.tools.run_programs PROPERTIES LABELS "unit;sources")
+                     unit.tools.run_programs unit.tools.thread_safety PROPERTIES LABELS "unit;sources")
