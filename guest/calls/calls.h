@@ -1,7 +1,6 @@
 // The calls that need a function in the guest: LOCAL lines, which the guest answers itself, and the guest's half of
 // CUSTOM lines. The table declares each with its type in cuda.h. A call's file is named after the part of the table
-// that has its line (ring/api/), or after the work that several calls share. NARROW lines need no function:
-// guest/calls/narrow.h.
+// that has its line (ring/api/), or after the work that several calls share.
 #pragma once
 
 #include "ring/api/cuda.h"
@@ -10,7 +9,6 @@ namespace guest::calls {
 #define CALL(...)
 #define CUSTOM(id, fn, ...) decltype(::fn) fn;
 #define LOCAL(fn, ...) decltype(::fn) fn;
-#define NARROW(...)
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

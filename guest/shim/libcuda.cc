@@ -4,7 +4,6 @@
 // An exported name is an ifunc, so it has cuda.h's type whichever function serves it.
 #include "guest/base/log.h"
 #include "guest/calls/calls.h"
-#include "guest/calls/narrow.h"
 #include "guest/calls/stub.h"
 #include "guest/marshal/output.h"
 #include "guest/process/process.h"
@@ -45,7 +44,6 @@ namespace served {
 #define CALL(id, fn, ...) constexpr auto fn = &Stub<id>::call;
 #define CUSTOM(id, fn, ...) constexpr auto fn = &calls::fn;
 #define LOCAL(fn, ...) constexpr auto fn = &calls::fn;
-#define NARROW(fn, ...) constexpr auto fn = calls::narrow::fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

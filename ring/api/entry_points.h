@@ -17,7 +17,7 @@
 namespace api {
 
 // How an entry point is served, by its line in ring/api/driver.def.
-enum class Line : std::uint8_t { Call, Custom, Local, Refused, Narrow, Variant, Absent };
+enum class Line : std::uint8_t { Call, Custom, Local, Refused, Variant, Absent };
 
 struct EntryPoint {
   std::string_view name;
@@ -25,8 +25,8 @@ struct EntryPoint {
   Line line;
   std::uint16_t id = 0;       // Call, Custom; else 0
   Way way = Way::Local;       // Call, Custom
-  Manner manner = {};         // Call, Custom; the traits of Local and Narrow
-  std::string_view of = {};   // Variant, Narrow: the entry point of which this is a form
+  Manner manner = {};         // Call, Custom; the traits of Local
+  std::string_view of = {};   // Variant: the entry point of which this is a form
   std::string_view why = {};  // Refused, Absent
 
   constexpr bool crosses() const { return line == Line::Call || line == Line::Custom; }
@@ -37,7 +37,6 @@ inline constexpr EntryPoint entry_points[] = {
 #define CUSTOM(id, fn, since, way, manner, record) {#fn, since, Line::Custom, id, way, manner},
 #define LOCAL(fn, since, ...) {#fn, since, Line::Local, 0, Way::Local, own __VA_OPT__(| __VA_ARGS__)},
 #define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, Way::Local, {}, {}, why},
-#define NARROW(fn, since, of, ...) {#fn, since, Line::Narrow, 0, Way::Local, own __VA_OPT__(| __VA_ARGS__), #of},
 #define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, Way::Local, {}, #of},
 #define ABSENT(fn, since, why) {#fn, since, Line::Absent, 0, Way::Local, {}, {}, why},
 #include "ring/api/driver.def"

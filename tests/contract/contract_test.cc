@@ -141,7 +141,6 @@ constexpr TakenHandles taken_handles[] = {
 #define CALL(id, fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
 #define CUSTOM(id, fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
 #define LOCAL(fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
-#define NARROW(...)  // the newer version of the call checks the handle
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
@@ -229,15 +228,12 @@ Seen seen_of_the_simulated() {
   return seen;
 }
 
-// Calls that cannot succeed on the simulated GPU. It has only one device and therefore no peer, no memory below 4 GiB,
-// and no sparse, deferred-mapping or planar arrays. It supports neither unified functions nor memory descriptors. Every
-// driver refuses the remaining calls.
+// Calls that cannot succeed on the simulated GPU. It has only one device and therefore no peer, and no sparse,
+// deferred-mapping or planar arrays. It supports neither unified functions nor memory descriptors. Every driver refuses
+// the remaining calls.
 const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuCtxDisablePeerAccess",
                                                    "cuDeviceGetP2PAttribute",
-                                                   "cuMemAlloc",
-                                                   "cuMemAllocPitch",
-                                                   "cuMemHostGetDevicePointer",
                                                    "cuArrayGetSparseProperties",
                                                    "cuMipmappedArrayGetSparseProperties",
                                                    "cuArrayGetMemoryRequirements",
@@ -247,25 +243,12 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuLibraryGetUnifiedFunction",
                                                    "cuMemGetHandleForAddressRange",
                                                    "cuParamSetTexRef",
-                                                   "cuProfilerInitialize",
-                                                   "cuTexRefGetAddress"};
-
-// Returns the 32-bit versions of calls whose newer version is not served.
-std::set<std::string> forms_of_what_is_not_served() {
-  std::set<std::string> absent, forms;
-  for (const api::EntryPoint& e : api::entry_points)
-    if (e.line == api::Line::Absent) absent.emplace(e.name);
-  for (const api::EntryPoint& e : api::entry_points)
-    if (e.line == api::Line::Narrow && absent.contains(std::string(e.of))) forms.emplace(e.name);
-  return forms;
-}
+                                                   "cuProfilerInitialize"};
 
 TEST(Table, EachServedCallHasAGoodCaseAndABadOne) {
   const Seen seen = seen_of_the_simulated();
-  const std::set<std::string> forms = forms_of_what_is_not_served();
   for (const std::string& name : served()) {
     EXPECT_TRUE(seen.failed.contains(name)) << name << " is served, but no case below tests/contract/ has it fail";
-    if (forms.contains(name)) continue;
     if (without_a_good_case.contains(name)) {
       EXPECT_FALSE(seen.succeeded.contains(name)) << name << " has a good case: it must leave the list";
       continue;

@@ -111,7 +111,6 @@ namespace cu {
 #define CALL(id, fn, ...) extern decltype(&::fn) const fn;
 #define CUSTOM(id, fn, ...) extern decltype(&::fn) const fn;
 #define LOCAL(fn, ...) extern decltype(&::fn) const fn;
-#define NARROW(fn, ...) extern decltype(&::fn) const fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

@@ -41,7 +41,7 @@ add_library(ivgpu_fake_driver STATIC
 target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_abi ivgpu_api Threads::Threads)
 target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers call it
 
-in_process_test(loopback_fake SOURCES callbacks.cc coming_back.cc contexts.cc diagnosis.cc green.cc callback_slots.cc module.cc narrow.cc order.cc release.cc scenarios.cc
+in_process_test(loopback_fake SOURCES callbacks.cc coming_back.cc contexts.cc diagnosis.cc green.cc callback_slots.cc module.cc old_sizes.cc order.cc release.cc scenarios.cc
                 strict.cc)
 if(TARGET simgpu)
   in_process_test(loopback_simulated SIMULATED SOURCES callbacks.cc captures.cc contexts.cc green.cc order.cc scenarios.cc)

@@ -32,11 +32,6 @@ std::string text_of(const api::Manner& manner) {
   return text;
 }
 
-std::string narrow(const api::EntryPoint& e) {
-  const std::string where = e.manner.contextless ? "" : ", in contexts of the old `cuCtxCreate`";
-  return "32-bit form of `" + std::string(e.of) + "`" + where;
-}
-
 // How an entry point is answered.
 std::string how(const api::EntryPoint& e) {
   const std::string way = e.way == api::Posted ? "Posted" : "Waited";
@@ -45,7 +40,6 @@ std::string how(const api::EntryPoint& e) {
     case api::Line::Custom: return way + ", own code" + text_of(e.manner);
     case api::Line::Local: return "Local";
     case api::Line::Refused: return "refused, but known: " + std::string(e.why);
-    case api::Line::Narrow: return narrow(e);
     case api::Line::Variant: return "as `" + std::string(e.of) + "`";
     case api::Line::Absent: return "refused: " + std::string(e.why);
   }
@@ -67,7 +61,6 @@ std::vector<Section> sections() {
 #define CUSTOM CALL
 #define LOCAL(fn, ...) add(#fn);
 #define REFUSED LOCAL
-#define NARROW LOCAL
 #define VARIANT LOCAL
 #define ABSENT LOCAL
   all.push_back({"Start, version, errors", {}});
@@ -127,7 +120,7 @@ std::vector<Section> sections() {
   return all;
 }
 
-// A variant or 32-bit form is refused if its base call is refused.
+// A variant is refused if its base call is refused.
 void resolve_forms(std::vector<Section>& all) {
   for (Section& section : all)
     for (Line& line : section.lines)
@@ -141,6 +134,7 @@ struct Reason {
 };
 constexpr Reason reasons[] = {
     {"the form before CUDA 11.7", "headers since then call the `_v2` form, which is served"},
+    {"the form of CUDA 3", "headers since CUDA 3.2 call the `_v2` form, which is served"},
     {"Windows only", "the real driver refuses it on Linux, too"},
     {"no display in the guest", "OpenGL and other graphics: there is nothing to share with"},
     {"needs several GPUs", "what spans several GPUs"},
@@ -196,7 +190,6 @@ void print_head(const std::vector<Section>& all) {
   std::printf("| Local | in the guest, without the host |\n");
   std::printf("| Posted | a record in the ring; the caller does not wait |\n");
   std::printf("| Waited | a record, and its reply |\n");
-  std::printf("| 32-bit form | CUDA 3's, with widened numbers; CUDA_ERROR_INVALID_CONTEXT in all newer contexts |\n");
   std::printf("| own code | more than a line of the table: `guest/calls/`, `host/untrusted/calls/` |\n");
   std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, and a line in the log that names it |\n");
   std::printf(

@@ -14,6 +14,7 @@
 #include "guest/process/thread.h"
 #include "ring/abi/error_text.h"
 #include "ring/abi/export_tables.h"
+#include "ring/abi/old_sizes.h"
 
 namespace guest::calls {
 namespace {
@@ -81,6 +82,13 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
   if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *bytes = info(device).total_memory;
   return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(unsigned* bytes, CUdevice device) {
+  std::size_t all = 0;
+  const CUresult result = calls::cuDeviceTotalMem_v2(bytes == nullptr ? nullptr : &all, device);
+  if (result == CUDA_SUCCESS) *bytes = cuabi::size_in_32_bits(all);
+  return result;
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {

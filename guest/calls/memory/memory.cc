@@ -5,8 +5,10 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/calls/memory/arena_block.h"
+#include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
 #include "guest/marshal/new_memory.h"
+#include "ring/abi/old_sizes.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -102,6 +104,22 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
       cross({.call = api::id_of::cuMemFree_v2, .context = *allocation->context}, api::FreeRecord{.address = address});
   if (sent.use.position == 0) s.memory.addresses.add(*allocation);  // nothing was sent, so the allocation stays
   return sent.result;
+}
+
+CUresult cuMemGetInfo(unsigned* free, unsigned* total) {
+  Context* context = nullptr;
+  const CUresult entered = enter(context);
+  // The driver checks the version before a fault.
+  if (context != nullptr && context->lives() && !cuabi::old_sizes_work_in(context->api_version))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (entered != CUDA_SUCCESS) return entered;
+  std::size_t available = 0, all = 0;
+  const CUresult result = Stub<api::id_of::cuMemGetInfo_v2>::call(free == nullptr ? nullptr : &available,
+                                                                  total == nullptr ? nullptr : &all);
+  if (result != CUDA_SUCCESS) return result;
+  if (free != nullptr) *free = cuabi::size_in_32_bits(available);
+  if (total != nullptr) *total = cuabi::size_in_32_bits(all);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace guest::calls

@@ -35,7 +35,6 @@ State state_of_line(const api::EntryPoint& e) {
     case api::Line::Refused: return {"refused: " + std::string(e.why)};
     case api::Line::Absent: return {"refused: " + std::string(e.why), false};
     case api::Line::Local:
-    case api::Line::Narrow:
     case api::Line::Variant: break;
   }
   return {"local"};
@@ -46,7 +45,6 @@ States read_table() {
   for (const api::EntryPoint& e : api::entry_points) all[std::string(e.name)] = state_of_line(e);
   for (const api::EntryPoint& e : api::entry_points) {
     if (e.line == api::Line::Variant) all[std::string(e.name)] = all.find(e.of)->second;
-    if (e.line == api::Line::Narrow) all[std::string(e.name)].words = all.find(e.of)->second.words;
   }
   return all;
 }

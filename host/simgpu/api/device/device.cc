@@ -7,6 +7,7 @@
 
 #include "host/simgpu/api/device/settings.h"
 #include "host/simgpu/api/driver.h"
+#include "ring/abi/old_sizes.h"
 
 using namespace simgpu;
 
@@ -67,6 +68,13 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice dev) {
     *bytes = device.space.capacity();
     return CUDA_SUCCESS;
   });
+}
+
+CUresult cuDeviceTotalMem(unsigned* bytes, CUdevice dev) {
+  std::size_t all = 0;
+  const CUresult result = cuDeviceTotalMem_v2(bytes == nullptr ? nullptr : &all, dev);
+  if (result == CUDA_SUCCESS) *bytes = cuabi::size_in_32_bits(all);
+  return result;
 }
 
 CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {

@@ -7,6 +7,7 @@
 #include "host/simgpu/api/graph/capture.h"
 #include "host/simgpu/api/memory/memory_pool.h"
 #include "host/simgpu/api/stream/streams.h"
+#include "ring/abi/old_sizes.h"
 
 namespace simgpu {
 
@@ -128,6 +129,23 @@ CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
     if (total != nullptr) *total = space.capacity();
     return CUDA_SUCCESS;
   });
+}
+
+CUresult cuMemGetInfo(unsigned* free, unsigned* total) {
+  const CUresult state = with_driver([](Driver& driver) {
+    const Context* context = driver.current();
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    // The version is checked before a fault.
+    return cuabi::old_sizes_work_in(context->api_version) ? driver.fault() : CUDA_ERROR_INVALID_CONTEXT;
+  });
+  if (state != CUDA_SUCCESS) return state;
+  std::size_t available = 0, all = 0;
+  const CUresult result = cuMemGetInfo_v2(free == nullptr ? nullptr : &available, total == nullptr ? nullptr : &all);
+  if (result != CUDA_SUCCESS) return result;
+  if (free != nullptr) *free = cuabi::size_in_32_bits(available);
+  if (total != nullptr) *total = cuabi::size_in_32_bits(all);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, std::size_t* psize, CUdeviceptr dptr) {
