@@ -3,6 +3,7 @@
 #include <array>
 
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/guest_line.h"
 #include "host/untrusted/counted.h"
 #include "host/untrusted/marshal/form.h"
 #include "host/untrusted/marshal/unmarshal.h"
@@ -18,7 +19,7 @@ CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
   return driver == nullptr ? unmarshal.refuse() : unmarshal.run(counting<Id>(r, driver));
 }
 
-// Serves a CUSTOM line.
+// Serves a CUSTOM or GUEST line.
 template <int Id>
 CUresult ask(Request& r, typename CallContext<Id>::Form form, CUresult (*function)(CallContext<Id>&)) {
   CallContext<Id> context(r, form);
@@ -29,6 +30,8 @@ constexpr std::array<Handler, api::driver_ids> driver_handlers() {
   std::array<Handler, api::driver_ids> table{};
 #define CALL(id, fn, ...) table[id] = [](Request& r) { return accept<id>(r, r.session.driver.fn); };
 #define CUSTOM(id, fn, ...) table[id] = [](Request& r) { return ask<id>(r, r.session.driver.fn, calls::fn); };
+#define GUEST(id, fn, ...) \
+  table[id] = [](Request& r) { return ask<id>(r, r.session.driver.fn, calls::call_by_line<id>); };
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)

@@ -21,6 +21,7 @@
 
 #include "ring/api/arg.h"
 #include "ring/api/known_ids.h"
+#include "ring/api/pass.h"
 #include "ring/api/records.h"
 #include "ring/api/structs.h"
 #include "ring/api/texture_records.h"
@@ -151,6 +152,16 @@ struct Shape<CUresult(P...), A...> {
   static_assert(check(), "a length must name an integer parameter of the same call, or an enum with value_bytes()");
 };
 
+// The parameters of a declaration in cuda.h.
+template <class F>
+struct ParametersOf;
+template <class... P>
+struct ParametersOf<CUresult(P...)> {
+  static constexpr std::size_t count = sizeof...(P);
+  template <std::size_t I>
+  using Type = std::tuple_element_t<I, std::tuple<P...>>;
+};
+
 template <int Id>
 struct Call;  // specialised by each line that crosses
 
@@ -184,6 +195,24 @@ namespace id_of {
     static_assert(sound(manner), "a call that asks submits nothing"); \
     using Function = decltype(::fn);                                  \
     using Record = record;                                            \
+  };
+#define GUEST(id, fn, since, way_, manner_, record, ...)                                      \
+  template <>                                                                                 \
+  struct Call<id> {                                                                           \
+    static constexpr std::string_view name = #fn;                                             \
+    static constexpr Way way = Way::way_;                                                     \
+    static constexpr Manner manner = manner_;                                                 \
+    static_assert(sound(manner), "a call that asks submits nothing");                         \
+    using Function = decltype(::fn);                                                          \
+    using Record = record;                                                                    \
+    static constexpr auto arguments = [] {                                                    \
+      using namespace pass;                                                                   \
+      using R [[maybe_unused]] = record;                                                      \
+      using Reply [[maybe_unused]] = typename ReplyOf<record>::Type;                          \
+      return std::tuple{__VA_ARGS__};                                                         \
+    }();                                                                                      \
+    static_assert(ParametersOf<Function>::count == std::tuple_size_v<decltype(arguments)>,    \
+                  "one argument of a GUEST line per parameter of the declaration in cuda.h"); \
   };
 #define LOCAL(...)
 #define VARIANT(...)

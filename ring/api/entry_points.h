@@ -17,24 +17,25 @@
 namespace api {
 
 // How an entry point is served, by its line in ring/api/driver.def.
-enum class Line : std::uint8_t { Call, Custom, Local, Refused, Variant, Absent };
+enum class Line : std::uint8_t { Call, Custom, Guest, Local, Refused, Variant, Absent };
 
 struct EntryPoint {
   std::string_view name;
   int since;  // CUDA version: 12040 is 12.4
   Line line;
-  std::uint16_t id = 0;       // Call, Custom; else 0
-  Way way = Way::Local;       // Call, Custom
-  Manner manner = {};         // Call, Custom; the traits of Local
+  std::uint16_t id = 0;       // if it crosses; else 0
+  Way way = Way::Local;       // if it crosses
+  Manner manner = {};         // if it crosses; the traits of Local
   std::string_view of = {};   // Variant: the entry point of which this is a form
   std::string_view why = {};  // Refused, Absent
 
-  constexpr bool crosses() const { return line == Line::Call || line == Line::Custom; }
+  constexpr bool crosses() const { return line == Line::Call || line == Line::Custom || line == Line::Guest; }
 };
 
 inline constexpr EntryPoint entry_points[] = {
 #define CALL(id, fn, since, way, manner, ...) {#fn, since, Line::Call, id, way, manner},
 #define CUSTOM(id, fn, since, way, manner, record) {#fn, since, Line::Custom, id, way, manner},
+#define GUEST(id, fn, since, way, manner, ...) {#fn, since, Line::Guest, id, way, manner},
 #define LOCAL(fn, since, ...) {#fn, since, Line::Local, 0, Way::Local, own __VA_OPT__(| __VA_ARGS__)},
 #define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, Way::Local, {}, {}, why},
 #define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, Way::Local, {}, #of},

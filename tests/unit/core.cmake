@@ -26,7 +26,7 @@ unit_test(guest_test SANITIZED TSAN LIBRARIES ivgpu_guest
 unit_test(guest_nvml_test SANITIZED TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest/nvml_test.cc)
 
 unit_test(session_test SANITIZED TSAN LIBRARIES ivgpu_untrusted ivgpu_fake_driver
-          SOURCES session/addresses_test.cc session/attributes_test.cc session/excluded_ranges_test.cc session/control_channel_test.cc session/budget_test.cc session/captures_test.cc session/channel_test.cc session/contexts_test.cc session/gone_addresses_test.cc session/green_test.cc session/hostile_test.cc session/hostile_references_test.cc session/hostile_textures_test.cc session/callback_slots_test.cc session/links_test.cc session/long_waits_test.cc session/memory_test.cc session/shadow_copies_test.cc session/misuse_test.cc session/objects_test.cc session/quota_test.cc session/stream_attributes_test.cc session/gpu_use_test.cc session/waker_test.cc)
+          SOURCES session/addresses_test.cc session/attributes_test.cc session/excluded_ranges_test.cc session/control_channel_test.cc session/budget_test.cc session/captures_test.cc session/channel_test.cc session/contexts_test.cc session/gone_addresses_test.cc session/green_test.cc session/guest_line_test.cc session/hostile_test.cc session/hostile_references_test.cc session/hostile_textures_test.cc session/callback_slots_test.cc session/links_test.cc session/long_waits_test.cc session/memory_test.cc session/shadow_copies_test.cc session/misuse_test.cc session/objects_test.cc session/quota_test.cc session/stream_attributes_test.cc session/gpu_use_test.cc session/waker_test.cc)
 
 unit_test(scheduler_test SANITIZED TSAN LIBRARIES ivgpu_scheduler ivgpu_switch_table
           SOURCES scheduler/policy_test.cc scheduler/switches_test.cc scheduler/scheduler_test.cc)

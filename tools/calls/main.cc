@@ -38,6 +38,7 @@ std::string how(const api::EntryPoint& e) {
   switch (e.line) {
     case api::Line::Call: return way + text_of(e.manner);
     case api::Line::Custom: return way + ", own code" + text_of(e.manner);
+    case api::Line::Guest: return way + ", own code in the guest" + text_of(e.manner);
     case api::Line::Local: return "Local";
     case api::Line::Refused: return "refused, but known: " + std::string(e.why);
     case api::Line::Variant: return "as `" + std::string(e.of) + "`";
@@ -59,6 +60,7 @@ std::vector<Section> sections() {
   };
 #define CALL(id, fn, ...) add(#fn);
 #define CUSTOM CALL
+#define GUEST CALL
 #define LOCAL(fn, ...) add(#fn);
 #define REFUSED LOCAL
 #define VARIANT LOCAL
@@ -170,7 +172,7 @@ bool print_reasons(const std::vector<Section>& all) {
 void print_own_code() {
   int crossing = 0, own = 0;
   for (const api::EntryPoint& e : api::entry_points) {
-    crossing += e.line == api::Line::Call || e.line == api::Line::Custom;
+    crossing += e.crosses();
     own += e.line == api::Line::Custom;
   }
   std::printf("Of the %d that cross, their other forms not counted, %d have code of their own: %d %%.\n\n", crossing,

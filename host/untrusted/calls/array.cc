@@ -1,4 +1,4 @@
-// Arrays: destruction, and copies from or to an array.
+// Copies from or to an array.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 
@@ -15,8 +15,6 @@ void count_texels(const DecodedRequest<R>& t) {
 }
 
 }  // namespace
-
-CUresult cuArrayDestroy(call_of::cuArrayDestroy& a) { return a.call(a.handle<CUarray>(&api::CloseRecord::id)); }
 
 // All copies from or to an array arrive as one of these two calls, in the driver's most general form.
 CUresult cuMemcpyAtoD_v2(call_of::cuMemcpyAtoD_v2& a) {

@@ -8,15 +8,7 @@
 
 namespace host::calls {
 
-// `a`: a call with a handle, an attribute's tag and its value.
-template <class A, class Handle>
-CUresult set_attribute(A& a, Handle handle) {
-  const CUlaunchAttribute& attribute = *a.attributes();
-  if (!api::is_streams(attribute.id)) return a.request.broken();
-  return a.call(handle, attribute.id, &attribute.value);
-}
-
-// The driver writes into a zeroed union, and the reply gets as many bytes as the attribute uses. Attributes outside the
+// `a`: a query for an attribute. The driver writes into a zeroed union, and the reply gets as many bytes as the attribute uses. Attributes outside the
 // table are refused, since they may hold a handle of the driver's.
 template <class A, class Handle>
 CUresult get_attribute(A& a, Handle handle) {

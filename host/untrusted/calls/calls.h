@@ -1,5 +1,6 @@
 // Declares the worker's function for each CUSTOM line and each call of the session's own, from the tables. A function
-// gets its decoded and checked record, calls the driver, and fills the reply. call_context.h does the rest.
+// gets its decoded and checked record, calls the driver, and fills the reply. call_context.h does the rest. GUEST lines
+// need no function (guest_line.h).
 #pragma once
 
 #include "host/untrusted/marshal/call_context.h"
@@ -11,6 +12,7 @@ namespace host {
 namespace call_of {
 #define CALL(...)
 #define CUSTOM(id, fn, ...) using fn = CallContext<id>;
+#define GUEST(...)
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
@@ -22,6 +24,7 @@ namespace call_of {
 namespace calls {
 #define CALL(...)
 #define CUSTOM(id, fn, ...) CUresult fn(CallContext<id>& a);
+#define GUEST(...)
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)

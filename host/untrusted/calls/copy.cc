@@ -1,11 +1,6 @@
 // Copies. Those between host and device are CUSTOM because the host's side is in the arena, the record or the reply. It
-// is never an address from the guest, since the driver would copy from any address of this process. Copies of rows are
-// CUSTOM because their length in memory is not the product of two parameters. Their sides are device addresses that the
-// session owns: allocations, and registered pieces of the arena.
-#include <cstring>
-
+// is never an address from the guest, since the driver would copy from any address of this process.
 #include "host/untrusted/calls/calls.h"
-#include "host/untrusted/calls/copy_side.h"
 
 namespace host::calls {
 namespace {
@@ -30,29 +25,6 @@ CUresult then_wait(const DecodedRequest<R>& t, CUresult result) {
   return result;
 }
 
-// Counts the bytes of a copy of rows. The host's side is in the arena. A copy within the device counts in neither
-// direction.
-template <class R>
-void count_rows(const DecodedRequest<R>& t) {
-  const api::CopyRowsRecord& copy = t.record;
-  const bool from_host = t.session().arena.holds(copy.from.address), to_host = t.session().arena.holds(copy.to.address);
-  const std::uint64_t bytes = copy.width * copy.height * copy.depth;
-  if (from_host && !to_host) t.request.to_device = bytes;
-  if (to_host && !from_host) t.request.from_device = bytes;
-}
-
-template <class R>
-CUDA_MEMCPY3D rows_of(const DecodedRequest<R>& t) {
-  const api::CopyRowsRecord& record = t.record;
-  CUDA_MEMCPY3D copy;
-  std::memset(&copy, 0, sizeof copy);
-  set_sides(copy, side_of(t.session(), record.to.address), side_of(t.session(), record.from.address));
-  copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
-  copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
-  copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;
-  return copy;
-}
-
 }  // namespace
 
 CUresult cuMemcpyHtoD_v2(call_of::cuMemcpyHtoD_v2& a) {
@@ -74,18 +46,6 @@ CUresult cuMemcpyHtoDAsync_v2(call_of::cuMemcpyHtoDAsync_v2& a) {
 CUresult cuMemcpyDtoHAsync_v2(call_of::cuMemcpyDtoHAsync_v2& a) {
   a.request.from_device = a.record.bytes;
   return then_wait(a, a.call(host_side(a), a.record.device, a.record.bytes, stream_of(a)));
-}
-
-CUresult cuMemcpy3D_v2(call_of::cuMemcpy3D_v2& a) {
-  count_rows(a);
-  const CUDA_MEMCPY3D copy = rows_of(a);
-  return a.call(&copy);
-}
-
-CUresult cuMemcpy3DAsync_v2(call_of::cuMemcpy3DAsync_v2& a) {
-  count_rows(a);
-  const CUDA_MEMCPY3D copy = rows_of(a);
-  return a.call(&copy, a.handle<CUstream>(&api::CopyRowsRecord::stream));
 }
 
 }  // namespace host::calls

@@ -51,4 +51,27 @@ CUDA_MEMCPY3D copy_of(const DecodedRequest<R>& t) {
   return copy;
 }
 
+// Counts the bytes of a copy of rows. The host's side is in the arena. A copy within the device counts in neither
+// direction.
+template <class R>
+void count_rows(const DecodedRequest<R>& t) {
+  const api::CopyRowsRecord& copy = t.record;
+  const bool from_host = t.session().arena.holds(copy.from.address), to_host = t.session().arena.holds(copy.to.address);
+  const std::uint64_t bytes = copy.width * copy.height * copy.depth;
+  if (from_host && !to_host) t.request.to_device = bytes;
+  if (to_host && !from_host) t.request.from_device = bytes;
+}
+
+template <class R>
+CUDA_MEMCPY3D rows_of(const DecodedRequest<R>& t) {
+  const api::CopyRowsRecord& record = t.record;
+  CUDA_MEMCPY3D copy;
+  std::memset(&copy, 0, sizeof copy);
+  set_sides(copy, side_of(t.session(), record.to.address), side_of(t.session(), record.from.address));
+  copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
+  copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
+  copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;
+  return copy;
+}
+
 }  // namespace host::calls

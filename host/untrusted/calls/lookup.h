@@ -48,14 +48,6 @@ CUresult answer_found(DecodedRequest<R>& t, T found, std::string_view called) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// `a`: a lookup of a function or kernel by its name in an owner.
-template <class T, class Owner, class A>
-CUresult find_by_name(A& a) {
-  T found = nullptr;
-  const CUresult result = a.call(&found, a.template handle<Owner>(&api::LookupRecord::from), a.text().data());
-  return result != CUDA_SUCCESS ? result : answer_found(a, found, a.text());
-}
-
 // `a`: a query for one entry of an owner's list. The driver fills lists from the start, so the query reads up to that
 // entry.
 template <class T, class Owner, class Count, class Name, class A>

@@ -21,11 +21,4 @@ CUresult cuMemAllocPitch_v2(call_of::cuMemAllocPitch_v2& a) {
   return a.answer(result, {{.address = address, .pitch = pitch, .bytes = pitch * a.record.height}});
 }
 
-CUresult cuMemFree_v2(call_of::cuMemFree_v2& a) { return a.call(a.record.address); }
-
-CUresult cuPointerSetAttribute(call_of::cuPointerSetAttribute& a) {
-  const unsigned on = a.record.sync_memops != 0;
-  return a.call(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a.record.address);
-}
-
 }  // namespace host::calls

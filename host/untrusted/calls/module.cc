@@ -13,30 +13,15 @@ CUresult load_module(DecodedRequest<api::LoadModuleRecord>& t) {
   });
 }
 
-// The driver returns the same reference each time, so the reference has one id.
-template <class Reference, class A>
-CUresult find_reference(A& a) {
-  Reference found = nullptr;
-  const CUresult result = a.call(&found, a.template handle<CUmodule>(&api::LookupRecord::from), a.text().data());
-  if (result != CUDA_SUCCESS) return result;
-  const std::uint64_t id = a.put_once(found);
-  return id == 0 ? a.request.broken() : a.answer(result, {{.id = id}});
-}
-
 }  // namespace
 
 CUresult cuModuleLoadData(call_of::cuModuleLoadData& a) { return load_module(a); }
 CUresult cuModuleLoadDataEx(call_of::cuModuleLoadDataEx& a) { return load_module(a); }
-
-CUresult cuModuleGetFunction(call_of::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
 
 CUresult cuModuleEnumerateFunctions(call_of::cuModuleEnumerateFunctions& a) {
   return find_in_list<CUfunction, CUmodule>(a, a.driver().cuModuleGetFunctionCount, a.driver().cuFuncGetName);
 }
 
 CUresult cuModuleGetGlobal_v2(call_of::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
-
-CUresult cuModuleGetTexRef(call_of::cuModuleGetTexRef& a) { return find_reference<CUtexref>(a); }
-CUresult cuModuleGetSurfRef(call_of::cuModuleGetSurfRef& a) { return find_reference<CUsurfref>(a); }
 
 }  // namespace host::calls

@@ -4,10 +4,6 @@
 
 namespace host::calls {
 
-CUresult cuStreamSetAttribute(call_of::cuStreamSetAttribute& a) {
-  return set_attribute(a, a.handle<CUstream>(&api::SetStreamAttributeRecord::stream));
-}
-
 CUresult cuStreamGetAttribute(call_of::cuStreamGetAttribute& a) {
   return get_attribute(a, a.handle<CUstream>(&api::GetStreamAttributeRecord::stream));
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/kept_number.h"
 
 namespace host::calls {
 namespace {
@@ -88,13 +89,9 @@ bool names_its_resource(const TextureResource& r) {
   }
 }
 
-// The driver's number plus 1 as a pointer for the session's table, so that it is never null.
-void* kept(unsigned long long object) { return reinterpret_cast<void*>(object + 1); }
-unsigned long long number_of(void* kept) { return reinterpret_cast<std::uint64_t>(kept) - 1; }
-
 template <class A>
 CUresult answer(A& a, CUresult result, unsigned long long object) {
-  if (result == CUDA_SUCCESS && !a.put(kept(object))) return a.request.broken();
+  if (result == CUDA_SUCCESS && !a.put(keep_number(object))) return a.request.broken();
   return a.answer(result, {.number = object});
 }
 
@@ -110,10 +107,6 @@ CUresult cuTexObjectCreate(call_of::cuTexObjectCreate& a) {
   return answer(a, result, object);
 }
 
-CUresult cuTexObjectDestroy(call_of::cuTexObjectDestroy& a) {
-  return a.call(number_of(a.handle<void*>(&api::CloseRecord::id)));
-}
-
 CUresult cuSurfObjectCreate(call_of::cuSurfObjectCreate& a) {
   if (a.record.array == 0) return a.request.broken();
   auto resource = zeroed<CUDA_RESOURCE_DESC>();
@@ -123,27 +116,5 @@ CUresult cuSurfObjectCreate(call_of::cuSurfObjectCreate& a) {
   const CUresult result = a.call(&object, &resource);
   return answer(a, result, object);
 }
-
-CUresult cuSurfObjectDestroy(call_of::cuSurfObjectDestroy& a) {
-  return a.call(number_of(a.handle<void*>(&api::CloseRecord::id)));
-}
-
-// ---- texture references --------------------------------------------------------------------------------------------
-
-namespace {
-
-template <class A>
-CUresult bind_rows(A& a) {
-  const api::BindRowsRecord& from = a.record;
-  auto d = zeroed<CUDA_ARRAY_DESCRIPTOR>();
-  d.Width = from.width, d.Height = from.height;
-  d.Format = enumerator<CUarray_format>(from.format), d.NumChannels = from.channels;
-  return a.call(a.template handle<CUtexref>(&api::BindRowsRecord::reference), &d, from.address, from.pitch);
-}
-
-}  // namespace
-
-CUresult cuTexRefSetAddress2D_v2(call_of::cuTexRefSetAddress2D_v2& a) { return bind_rows(a); }
-CUresult cuTexRefSetAddress2D_v3(call_of::cuTexRefSetAddress2D_v3& a) { return bind_rows(a); }
 
 }  // namespace host::calls

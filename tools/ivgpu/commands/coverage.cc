@@ -31,7 +31,8 @@ using States = std::map<std::string, State, std::less<>>;
 State state_of_line(const api::EntryPoint& e) {
   switch (e.line) {
     case api::Line::Call:
-    case api::Line::Custom: return {"served"};
+    case api::Line::Custom:
+    case api::Line::Guest: return {"served"};
     case api::Line::Refused: return {"refused: " + std::string(e.why)};
     case api::Line::Absent: return {"refused: " + std::string(e.why), false};
     case api::Line::Local:

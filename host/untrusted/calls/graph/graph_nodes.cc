@@ -7,9 +7,9 @@
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/copy_side.h"
 #include "host/untrusted/calls/found_nodes.h"
+#include "host/untrusted/calls/kernel_node.h"
 #include "host/untrusted/calls/node_parts.h"
 #include "host/untrusted/calls/pageable_node.h"
-#include "host/untrusted/calls/parameters.h"
 
 namespace host::calls {
 namespace {
@@ -27,46 +27,6 @@ CUresult add_node(A& a, std::uint64_t Record::*graph, std::uint64_t Record::*dep
 }
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
-
-// A record's kernel node, as the driver takes it.
-class KernelNode {
- public:
-  template <class R>
-  explicit KernelNode(const DecodedRequest<R>& t) : KernelNode(t, t.record) {}
-  KernelNode(const KernelNode&) = delete;
-  KernelNode& operator=(const KernelNode&) = delete;
-
-  const CUDA_KERNEL_NODE_PARAMS_v2* get() const { return &params_; }
-
- private:
-  // A program may pass a kernel as a function.
-  static std::uint64_t id_of(const api::KernelNodeParams& given) {
-    return given.function != 0 ? given.function : given.kernel;
-  }
-  template <class R>
-  KernelNode(const DecodedRequest<R>& t, const api::KernelNodeParams& given)
-      : function_(t.template handle<CUfunction>(&api::KernelNodeParams::function)),
-        kernel_(t.template handle<CUkernel>(&api::KernelNodeParams::kernel)),
-        parameters_(t.session(), id_of(given), function_ != nullptr ? function_ : reinterpret_cast<CUfunction>(kernel_),
-                    t.behind(&api::KernelNodeParams::param_bytes), given.param_bytes, given.used_extra == 0),
-        params_{.func = function_,
-                .gridDimX = given.grid[0],
-                .gridDimY = given.grid[1],
-                .gridDimZ = given.grid[2],
-                .blockDimX = given.block[0],
-                .blockDimY = given.block[1],
-                .blockDimZ = given.block[2],
-                .sharedMemBytes = given.shared,
-                .kernelParams = parameters_.each(),
-                .extra = parameters_.extra(),
-                .kern = kernel_,
-                .ctx = nullptr} {}
-
-  const CUfunction function_;
-  const CUkernel kernel_;
-  Parameters parameters_;
-  const CUDA_KERNEL_NODE_PARAMS_v2 params_;
-};
 
 // The parameters that the driver has of a node, packed. Empty if the driver does not report their sizes.
 std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& p) {
@@ -113,17 +73,6 @@ CUresult cuGraphAddKernelNode_v2(call_of::cuGraphAddKernelNode_v2& a) {
   return add_node(a, &R::graph, &R::dependencies, [&](auto... p) { return a.call(p..., kernel.get()); });
 }
 
-CUresult cuGraphKernelNodeSetParams_v2(call_of::cuGraphKernelNodeSetParams_v2& a) {
-  const KernelNode kernel(a);
-  return a.call(a.handle<CUgraphNode>(&api::SetKernelNodeRecord::node), kernel.get());
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(call_of::cuGraphExecKernelNodeSetParams_v2& a) {
-  using R = api::ExecKernelNodeRecord;
-  const KernelNode kernel(a);
-  return a.call(a.handle<CUgraphExec>(&R::exec), a.handle<CUgraphNode>(&R::node), kernel.get());
-}
-
 CUresult cuGraphKernelNodeGetParams_v2(call_of::cuGraphKernelNodeGetParams_v2& a) {
   const auto beside = a.session().making();
   CUDA_KERNEL_NODE_PARAMS_v2 p{};
@@ -147,10 +96,6 @@ CUresult cuGraphKernelNodeGetParams_v2(call_of::cuGraphKernelNodeGetParams_v2& a
                   block);
 }
 
-CUresult cuGraphKernelNodeSetAttribute(call_of::cuGraphKernelNodeSetAttribute& a) {
-  return set_attribute(a, a.handle<CUgraphNode>(&api::SetNodeAttributeRecord::node));
-}
-
 CUresult cuGraphKernelNodeGetAttribute(call_of::cuGraphKernelNodeGetAttribute& a) {
   return get_attribute(a, a.handle<CUgraphNode>(&api::GetNodeAttributeRecord::node));
 }
@@ -160,17 +105,6 @@ CUresult cuGraphAddMemcpyNode(call_of::cuGraphAddMemcpyNode& a) {
   const CUDA_MEMCPY3D copy = copy_of(a);
   return add_node(a, &R::graph, &R::dependencies,
                   [&](auto... p) { return a.call(p..., &copy, context_of(a.request)); });
-}
-
-CUresult cuGraphMemcpyNodeSetParams(call_of::cuGraphMemcpyNodeSetParams& a) {
-  const CUDA_MEMCPY3D copy = copy_of(a);
-  return a.call(a.handle<CUgraphNode>(&api::SetCopyNodeRecord::node), &copy);
-}
-
-CUresult cuGraphExecMemcpyNodeSetParams(call_of::cuGraphExecMemcpyNodeSetParams& a) {
-  using R = api::ExecCopyNodeRecord;
-  const CUDA_MEMCPY3D copy = copy_of(a);
-  return a.call(a.handle<CUgraphExec>(&R::exec), a.handle<CUgraphNode>(&R::node), &copy, context_of(a.request));
 }
 
 CUresult cuGraphMemcpyNodeGetParams(call_of::cuGraphMemcpyNodeGetParams& a) {
