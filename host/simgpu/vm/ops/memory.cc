@@ -58,60 +58,48 @@ SIMGPU_INLINE Pattern look_offsets(const A* a, A offset, u64 size, u32 element, 
 
 SIMGPU_INLINE void add_offset(const u64* a, u64 offset, u64* x) { SIMGPU_LANES x[l] = a[l] + offset; }
 
-template <class M, class S>
-struct LoadGlobal {
-  template <bool masked>
-  static const Ins* run(Ctx& c, const Ins* i) {
-    note_sync(c, i);
-    const u64* a = at<u64>(c, i->a);
-    const u64 offset = static_cast<u64>(i->imm);
-    const u32 bytes = static_cast<u32>(sizeof(M)) * i->count;
-    alignas(64) u64 x[warp_size];
-    if (!masked && c.mask == all_lanes) {
-      const Pattern pattern = look_global(a, offset, c.windows[i->window], sizeof(M), bytes);
-      if (pattern.in_range) [[likely]] {
-        if (!in_pieces && pattern.in_row && i->count == 1) {
-          copy_row_in<M, S>(at<S>(c, i->d), pattern.first);
-        } else {
-          add_offset(a, offset, x);
-          gather<M, S>(c, i, x);
-        }
-        return i + 1;
-      }
-    }
-    add_offset(a, offset, x);
-    alignas(64) u64 host[warp_size];
-    if (!resolve_global(c, i, x, bytes, host)) return c.stop;
-    gather<M, S>(c, i, host);
-    return i + 1;
-  }
-};
-
-template <class M, class S>
-struct StoreGlobal {
-  template <bool masked>
-  static const Ins* run(Ctx& c, const Ins* i) {
-    note_sync(c, i);
-    const u64* a = at<u64>(c, i->a);
-    const u64 offset = static_cast<u64>(i->imm);
-    const u32 bytes = static_cast<u32>(sizeof(M)) * i->count;
-    alignas(64) u64 x[warp_size];
-    if (!masked && c.mask == all_lanes) {
-      const Pattern pattern = look_global(a, offset, c.windows[i->window], sizeof(M), bytes);
-      if (pattern.in_range) [[likely]] {
-        if (!in_pieces && pattern.in_row && i->count == 1) {
-          copy_row_out<M, S>(at<S>(c, i->b), pattern.first);
-        } else {
-          add_offset(a, offset, x);
-          scatter<M, S>(c, i, x);
-        }
-        return i + 1;
-      }
-    }
-    add_offset(a, offset, x);
-    alignas(64) u64 host[warp_size];
-    if (!resolve_global(c, i, x, bytes, host)) return c.stop;
+// One row of adjacent values between memory and a register, and values at any addresses.
+template <class M, class S, bool store>
+SIMGPU_INLINE void copy_row(Ctx& c, const Ins* i, u64 host) {
+  if constexpr (store)
+    copy_row_out<M, S>(at<S>(c, i->b), host);
+  else
+    copy_row_in<M, S>(at<S>(c, i->d), host);
+}
+template <class M, class S, bool store>
+SIMGPU_INLINE void copy_lanes(Ctx& c, const Ins* i, const u64* host) {
+  if constexpr (store)
     scatter<M, S>(c, i, host);
+  else
+    gather<M, S>(c, i, host);
+}
+
+// A load from global memory, or a store to it.
+template <class M, class S, bool store>
+struct AccessGlobal {
+  template <bool masked>
+  static const Ins* run(Ctx& c, const Ins* i) {
+    note_sync(c, i);
+    const u64* a = at<u64>(c, i->a);
+    const u64 offset = static_cast<u64>(i->imm);
+    const u32 bytes = static_cast<u32>(sizeof(M)) * i->count;
+    alignas(64) u64 x[warp_size];
+    if (!masked && c.mask == all_lanes) {
+      const Pattern pattern = look_global(a, offset, c.windows[i->window], sizeof(M), bytes);
+      if (pattern.in_range) [[likely]] {
+        if (!in_pieces && pattern.in_row && i->count == 1) {
+          copy_row<M, S, store>(c, i, pattern.first);
+        } else {
+          add_offset(a, offset, x);
+          copy_lanes<M, S, store>(c, i, x);
+        }
+        return i + 1;
+      }
+    }
+    add_offset(a, offset, x);
+    alignas(64) u64 host[warp_size];
+    if (!resolve_global(c, i, x, bytes, host)) return c.stop;
+    copy_lanes<M, S, store>(c, i, host);
     return i + 1;
   }
 };
@@ -221,11 +209,10 @@ struct LoadParam {
 
 template <class M, class S, bool store>
 Handlers access(bool windowed, unsigned address_size) {
+  if (!windowed) return both<AccessGlobal<M, S, store>>();
   if constexpr (store) {
-    if (!windowed) return both<StoreGlobal<M, S>>();
     return address_size == 4 ? both<StoreOffset<M, S, u32>>() : both<StoreOffset<M, S, u64>>();
   } else {
-    if (!windowed) return both<LoadGlobal<M, S>>();
     return address_size == 4 ? both<LoadOffset<M, S, u32>>() : both<LoadOffset<M, S, u64>>();
   }
 }
