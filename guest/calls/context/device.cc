@@ -12,6 +12,7 @@
 #include "guest/calls/refusal.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
+#include "ring/abi/device_properties.h"
 #include "ring/abi/error_text.h"
 #include "ring/abi/export_tables.h"
 #include "ring/abi/old_sizes.h"
@@ -150,18 +151,7 @@ CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   if (properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto get = [&](CUdevice_attribute a) { return info(device).attribute[a]; };
-  *properties = {.maxThreadsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-                 .maxThreadsDim = {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-                                   get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
-                 .maxGridSize = {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-                                 get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
-                 .sharedMemPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-                 .totalConstantMemory = get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
-                 .SIMDWidth = get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-                 .memPitch = get(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-                 .regsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
-                 .clockRate = get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-                 .textureAlign = get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+  *properties = cuabi::device_properties(get);
   return CUDA_SUCCESS;
 }
 

@@ -78,11 +78,6 @@ CUmemLocation place_of_number(CUdevice number) {
   return {CU_MEM_LOCATION_TYPE_DEVICE, number};
 }
 
-CUdevice number_of_place(const CUmemLocation& place) {
-  if (place.type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
-  return place.type == CU_MEM_LOCATION_TYPE_DEVICE ? place.id : CU_DEVICE_CPU;
-}
-
 // Managed memory starts as zeros, like the driver's.
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;

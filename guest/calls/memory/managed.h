@@ -15,6 +15,5 @@ CUresult judge_place(const CUmemLocation& place);
 
 // The place that an older call names: a device's number, or CU_DEVICE_CPU.
 CUmemLocation place_of_number(CUdevice number);
-CUdevice number_of_place(const CUmemLocation& place);  // the reverse; CU_DEVICE_INVALID for none
 
 }  // namespace guest::calls

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "ring/abi/mapped_pieces.h"
 #include "ring/base/mutex.h"
 
 namespace guest {
@@ -38,14 +39,7 @@ std::optional<Place> Addresses::take(std::uint64_t start, Place::Kind kind) {
 
 std::vector<std::uint64_t> Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
   ring::MutexLock lock(mutex_);
-  std::vector<std::uint64_t> objects;
-  for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
-    const auto piece = at++;
-    if (piece->reservation == 0) continue;
-    if (piece->object != 0) objects.push_back(piece->object);
-    take_out(piece);
-  }
-  return objects;
+  return cuabi::end_mapped_pieces(entries_, start, bytes, [this](auto piece) REQUIRES(mutex_) { take_out(piece); });
 }
 
 void Addresses::take_out(Entries::const_iterator at) {

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "ring/abi/mapped_pieces.h"
 #include "ring/base/mutex.h"
 
 namespace host {
@@ -44,13 +45,8 @@ void Addresses::end_allocation(Entries::const_iterator at) {
 
 std::vector<std::uint64_t> Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
   ring::WriterLock lock(mutex_);
-  std::vector<std::uint64_t> objects;
-  for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
-    const auto piece = at++;
-    if (piece->reservation == 0) continue;
-    if (piece->object != 0) objects.push_back(piece->object);
-    take_out(piece);
-  }
+  const auto objects =
+      cuabi::end_mapped_pieces(entries_, start, bytes, [this](auto piece) REQUIRES(mutex_) { take_out(piece); });
   publish();
   return objects;
 }

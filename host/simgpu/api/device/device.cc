@@ -7,6 +7,7 @@
 
 #include "host/simgpu/api/device/settings.h"
 #include "host/simgpu/api/driver.h"
+#include "ring/abi/device_properties.h"
 #include "ring/abi/old_sizes.h"
 
 using namespace simgpu;
@@ -102,18 +103,7 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
   return with_device(dev, [&](Device& device) {
     if (prop == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto get = [&](CUdevice_attribute a) { return device_attribute(device, a).value_or(0); };
-    *prop = {.maxThreadsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-             .maxThreadsDim = {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-                               get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
-             .maxGridSize = {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-                             get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
-             .sharedMemPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
-             .totalConstantMemory = get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
-             .SIMDWidth = get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-             .memPitch = get(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
-             .regsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
-             .clockRate = get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
-             .textureAlign = get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+    *prop = cuabi::device_properties(get);
     return CUDA_SUCCESS;
   });
 }

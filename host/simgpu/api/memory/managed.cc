@@ -6,6 +6,7 @@
 #include "host/simgpu/api/memory/memory.h"
 #include "host/simgpu/api/memory/memory_pool.h"
 #include "host/simgpu/api/stream/streams.h"
+#include "ring/abi/range_attributes.h"
 
 namespace simgpu {
 namespace {
@@ -34,9 +35,9 @@ CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise ad
     case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = node ? of_host : place; });
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = {}; });
     case CU_MEM_ADVISE_SET_ACCESSED_BY:
-      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.insert(number_of_place(place)); });
+      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.insert(cuabi::number_of_place(place)); });
     case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.erase(number_of_place(place)); });
+      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.erase(cuabi::number_of_place(place)); });
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -77,11 +78,6 @@ CUresult judge_place(Driver& driver, const CUmemLocation& place) {
 CUmemLocation place_of_number(CUdevice number) {
   if (number == CU_DEVICE_CPU) return {CU_MEM_LOCATION_TYPE_HOST, 0};
   return {CU_MEM_LOCATION_TYPE_DEVICE, number};
-}
-
-CUdevice number_of_place(const CUmemLocation& place) {
-  if (place.type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
-  return place.type == CU_MEM_LOCATION_TYPE_DEVICE ? place.id : CU_DEVICE_CPU;
 }
 
 }  // namespace simgpu

@@ -15,7 +15,5 @@ CUresult judge_place(Driver& driver, const CUmemLocation& place);
 
 // Returns the location that older calls give as a device number or as CU_DEVICE_CPU.
 CUmemLocation place_of_number(CUdevice number);
-// inverse of place_of_number(); CU_DEVICE_INVALID if a location has no number
-CUdevice number_of_place(const CUmemLocation& place);
 
 }  // namespace simgpu
