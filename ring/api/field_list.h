@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ring/api/field_makers.h"
+#include "ring/api/fields.h"
 
 namespace api {
 

@@ -3,10 +3,17 @@
 // the struct, after the fields.
 //
 // Each word is a type. Worker, trace and fuzzers have an overload for every word, so a new word compiles only when all
-// of them know it. `ivgpu trace` prints fields that have a name. ring/api/field_makers.h makes the words,
-// ring/api/field_list.h iterates over a list.
+// of them know it. `ivgpu trace` prints fields that have a name. ring/api/field_list.h iterates over a list.
+//
+// A list is a std::tuple beside the members of its struct. A deduction guide behind each word finds the word's type.
 //
 // ```cpp
+// #include <tuple>
+// struct FillRecord {
+//   std::uint64_t device, bytes;
+//   static constexpr std::tuple fields{api::field::Address{"to", &FillRecord::device, &FillRecord::bytes},
+//                                      api::field::Number{"bytes", &FillRecord::bytes}};
+// };
 // template <class Record, class Member>
 // auto shown(const api::field::Number<Member>& word, const Record& record) {  // an overload for one word
 //   return record.*word.member;
@@ -35,6 +42,12 @@ struct ParameterPlace {
 
 namespace field {
 
+// The member `inner` of the record's member `outer`.
+template <class C, class S, class T>
+constexpr InnerMember<C, S, T> of(S C::*outer, T S::*inner) {
+  return {outer, inner};
+}
+
 // ---- numbers -------------------------------------------------------------------------------------------------------
 
 template <class M>
@@ -42,6 +55,8 @@ struct Number {
   const char* name;
   M member;
 };
+template <class M>
+Number(const char*, M) -> Number<M>;
 // A number from `least` to `most`. Any other number breaks the protocol.
 template <class M>
 struct Between {
@@ -49,6 +64,8 @@ struct Between {
   M member;
   std::uint64_t least, most;
 };
+template <class M>
+Between(const char*, M, std::uint64_t, std::uint64_t) -> Between<M>;
 // A number that is at least the function's value for the record. A smaller one breaks the protocol.
 template <class M, class F>
 struct AtLeast {
@@ -56,16 +73,22 @@ struct AtLeast {
   M member;
   F least;
 };
+template <class M, class F>
+AtLeast(const char*, M, F) -> AtLeast<M, F>;
 // A flag: 0 or 1.
 template <class M>
 struct Flag {
   M member;
 };
+template <class M>
+Flag(M) -> Flag<M>;
 // Must be 0: padding, or a member that this call does not use.
 template <class M>
 struct Zero {
   M member;
 };
+template <class M>
+Zero(M) -> Zero<M>;
 // Flags. A bit outside the mask breaks the protocol.
 template <class M>
 struct Bits {
@@ -73,6 +96,8 @@ struct Bits {
   M member;
   std::uint64_t mask;
 };
+template <class M>
+Bits(const char*, M, std::uint64_t) -> Bits<M>;
 // A number that must be 0 if the other member is 0.
 template <class M, class C>
 struct OnlyIf {
@@ -80,25 +105,35 @@ struct OnlyIf {
   M member;
   C condition;
 };
+template <class M, class C>
+OnlyIf(const char*, M, C) -> OnlyIf<M, C>;
 // A device, by the host's ordinal.
 template <class M>
 struct Ordinal {
   const char* name;
   M member;
 };
+template <class M>
+Ordinal(const char*, M) -> Ordinal<M>;
 // A multiple of ring::huge_page: bytes, or an offset in the arena.
 template <class M>
 struct Pages {
   const char* name;
   M member;
-  bool is_offset;
+  bool is_offset = false;
 };
+template <class M>
+Pages(const char*, M) -> Pages<M>;
+template <class M>
+Pages(const char*, M, bool) -> Pages<M>;
 // Consecutive numbers: one for each dimension, or words that only the driver interprets.
 template <class M>
 struct Triple {
   const char* name;
   M member;
 };
+template <class M>
+Triple(const char*, M) -> Triple<M>;
 
 // ---- addresses -----------------------------------------------------------------------------------------------------
 
@@ -109,6 +144,8 @@ struct Address {
   M member;
   L length;
 };
+template <class M, class L>
+Address(const char*, M, L) -> Address<M, L>;
 // The same, or 0 if the length is 0: the record names no memory there.
 template <class M, class L>
 struct MaybeAddress {
@@ -116,6 +153,8 @@ struct MaybeAddress {
   M member;
   L length;
 };
+template <class M, class L>
+MaybeAddress(const char*, M, L) -> MaybeAddress<M, L>;
 // The length if only the first byte must be the session's, and the driver checks the rest: for memory that the call
 // does not access. A kernel may access every address of its context without a record anyway.
 inline constexpr auto first_byte = [](const auto&) -> std::uint64_t { return 1; };
@@ -125,6 +164,8 @@ struct Frees {
   const char* name;
   M member;
 };
+template <class M>
+Frees(const char*, M) -> Frees<M>;
 // The place of the bytes if they are not in the arena.
 enum class Otherwise : std::uint8_t { Nowhere, InRecord, InReply };
 // An offset in the arena, with a length; or ring::absent.
@@ -135,6 +176,8 @@ struct Place {
   L length;
   Otherwise otherwise;
 };
+template <class M, class L>
+Place(const char*, M, L, Otherwise) -> Place<M, L>;
 // A device address in a reply. The session owns the bytes from there, from then on.
 template <class M, class L>
 struct Memory {
@@ -142,55 +185,73 @@ struct Memory {
   M member;
   L length;
 };
+template <class M, class L>
+Memory(const char*, M, L) -> Memory<M, L>;
 // The arena's own device address, in a reply.
 template <class M>
 struct Arena {
   const char* name;
   M member;
 };
+template <class M>
+Arena(const char*, M) -> Arena<M>;
 
 // ---- ids -----------------------------------------------------------------------------------------------------------
 
 // A stream of the session, or a special one.
 template <class M>
 struct Stream {
-  const char* name;
   M member;
+  const char* name = "stream";
 };
 template <class M>
+Stream(M) -> Stream<M>;
+template <class M>
+Stream(M, const char*) -> Stream<M>;
+template <class M>
 struct Id {
-  const char* name;
-  M member;
   Handle kind;
+  M member;
+  const char* name = kind_of(kind).text;
 };
+template <class M>
+Id(Handle, M) -> Id<M>;
 // The same, or 0: no object. It does not own what the call makes.
 template <class M>
 struct MaybeId {
   const char* name;
-  M member;
   Handle kind;
+  M member;
 };
+template <class M>
+MaybeId(const char*, Handle, M) -> MaybeId<M>;
 // The id of an object that the call destroys, with everything that it owns.
 template <class M>
 struct Closes {
-  const char* name;
-  M member;
   Handle kind;
+  M member;
+  const char* name = kind_of(kind).text;
 };
+template <class M>
+Closes(Handle, M) -> Closes<M>;
 // The guest's id for the object that the call makes. The first id of the record names its owner.
 template <class M>
 struct Proposed {
-  const char* name;
-  M member;
   Handle kind;
+  M member;
+  const char* name = kind_of(kind).text;
 };
+template <class M>
+Proposed(Handle, M) -> Proposed<M>;
 // In a reply: the proposed id, or the id that the object already had.
 template <class M>
 struct Made {
-  const char* name;
-  M member;
   Handle kind;
+  M member;
+  const char* name = kind_of(kind).text;
 };
+template <class M>
+Made(Handle, M) -> Made<M>;
 
 // The number of a context that the program has created (ring/wire/record.h).
 template <class M>
@@ -198,12 +259,16 @@ struct CreatedContext {
   const char* name;
   M member;
 };
+template <class M>
+CreatedContext(const char*, M) -> CreatedContext<M>;
 // The guest's number for a context that the call makes.
 template <class M>
 struct NewContext {
   const char* name;
   M member;
 };
+template <class M>
+NewContext(const char*, M) -> NewContext<M>;
 
 // ---- what follows the struct ---------------------------------------------------------------------------------------
 
@@ -213,59 +278,79 @@ struct Text {
   const char* name;
   M length;
 };
+template <class M>
+Text(const char*, M) -> Text<M>;
 // Characters without a NUL.
 template <class M>
 struct Characters {
   const char* name;
   M length;
 };
+template <class M>
+Characters(const char*, M) -> Characters<M>;
 // In a reply: 64-bit words; `length` is their size in bytes.
 template <class M>
 struct Words {
   const char* name;
   M length;
 };
+template <class M>
+Words(const char*, M) -> Words<M>;
 // In a reply: a ParameterPlace for each of a kernel's parameters. Each lies within `bytes` bytes.
 template <class M>
 struct Layout {
   const char* name;
   M count, bytes;
 };
+template <class M>
+Layout(const char*, M, M) -> Layout<M>;
 // Packed parameters of a kernel.
 template <class M>
 struct Parameters {
   const char* name;
   M length;
 };
+template <class M>
+Parameters(const char*, M) -> Parameters<M>;
 // `count` ids (u64).
 template <class M>
 struct Ids {
   const char* name;
-  M count;
   Handle kind;
+  M count;
 };
+template <class M>
+Ids(const char*, Handle, M) -> Ids<M>;
 // `count` CUjit_option, a u64 each, then their values (u64).
 template <class M>
 struct JitOptions {
   M count;
 };
+template <class M>
+JitOptions(M) -> JitOptions<M>;
 // CUlaunchAttribute, at most max_launch_attributes.
 template <class M>
 struct Attributes {
   M count;
 };
+template <class M>
+Attributes(M) -> Attributes<M>;
 // The length of each section of an image (u64).
 template <class M>
 struct PartSizes {
   const char* name;
   M count;
 };
+template <class M>
+PartSizes(const char*, M) -> PartSizes<M>;
 // The sections themselves, each padded to 8. In the arena if the member is an offset there.
 template <class M, class C>
 struct Parts {
   M arena;
   C count;
 };
+template <class M, class C>
+Parts(M, C) -> Parts<M, C>;
 
 }  // namespace field
 

@@ -14,13 +14,13 @@ struct EndCaptureReply {
   std::uint64_t graph;
   std::uint64_t over;
 
-  static constexpr std::tuple fields{field::made(Handle::Graph, &EndCaptureReply::graph),
-                                     field::unsaid(&EndCaptureReply::over)};
+  static constexpr std::tuple fields{field::Made{Handle::Graph, &EndCaptureReply::graph},
+                                     field::Number{"", &EndCaptureReply::over}};
 };
 struct EndCaptureRecord {
   std::uint64_t stream;
 
-  static constexpr std::tuple fields{field::stream(&EndCaptureRecord::stream)};
+  static constexpr std::tuple fields{field::Stream{&EndCaptureRecord::stream}};
   using Reply = EndCaptureReply;
 };
 
@@ -29,13 +29,13 @@ struct CaptureInfoReply {
   std::uint64_t status, number, graph, bytes;
 
   static constexpr std::tuple fields{
-      field::number("status", &CaptureInfoReply::status), field::number("number", &CaptureInfoReply::number),
-      field::made(Handle::Graph, &CaptureInfoReply::graph), field::words("dependencies", &CaptureInfoReply::bytes)};
+      field::Number{"status", &CaptureInfoReply::status}, field::Number{"number", &CaptureInfoReply::number},
+      field::Made{Handle::Graph, &CaptureInfoReply::graph}, field::Words{"dependencies", &CaptureInfoReply::bytes}};
 };
 struct CaptureInfoRecord {
   std::uint64_t stream;
 
-  static constexpr std::tuple fields{field::stream(&CaptureInfoRecord::stream)};
+  static constexpr std::tuple fields{field::Stream{&CaptureInfoRecord::stream}};
   using Reply = CaptureInfoReply;
 };
 
@@ -46,22 +46,22 @@ inline constexpr std::uint64_t list_page = 2048;
 struct ListReply {
   std::uint64_t all, bytes;
 
-  static constexpr std::tuple fields{field::number("all", &ListReply::all),
-                                     field::words("elements", &ListReply::bytes)};
+  static constexpr std::tuple fields{field::Number{"all", &ListReply::all},
+                                     field::Words{"elements", &ListReply::bytes}};
 };
 // A page of a list, from element `first` on.
 struct GraphListRecord {
   std::uint64_t graph, first;
 
-  static constexpr std::tuple fields{field::id(Handle::Graph, &GraphListRecord::graph),
-                                     field::number("first", &GraphListRecord::first)};
+  static constexpr std::tuple fields{field::Id{Handle::Graph, &GraphListRecord::graph},
+                                     field::Number{"first", &GraphListRecord::first}};
   using Reply = ListReply;
 };
 struct NodeListRecord {
   std::uint64_t node, first;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &NodeListRecord::node),
-                                     field::number("first", &NodeListRecord::first)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &NodeListRecord::node},
+                                     field::Number{"first", &NodeListRecord::first}};
   using Reply = ListReply;
 };
 
@@ -72,25 +72,25 @@ struct UserObjectRecord {
   std::uint32_t references, flags;
 
   static constexpr std::tuple fields{
-      field::proposed(Handle::UserObject, &UserObjectRecord::object), field::number("token", &UserObjectRecord::token),
-      field::number("references", &UserObjectRecord::references), field::number("flags", &UserObjectRecord::flags)};
+      field::Proposed{Handle::UserObject, &UserObjectRecord::object}, field::Number{"token", &UserObjectRecord::token},
+      field::Number{"references", &UserObjectRecord::references}, field::Number{"flags", &UserObjectRecord::flags}};
 };
 
 // For cuGraphInstantiateWithParams. A reply with an error has these, too. A node's id is 0 if there is none.
 struct InstantiateReply {
   std::uint64_t result, node;
 
-  static constexpr std::tuple fields{field::number("result", &InstantiateReply::result),
-                                     field::made(Handle::GraphNode, &InstantiateReply::node)};
+  static constexpr std::tuple fields{field::Number{"result", &InstantiateReply::result},
+                                     field::Made{Handle::GraphNode, &InstantiateReply::node}};
 };
 // The graph does not own the executable.
 struct InstantiateRecord {
   std::uint64_t graph, exec, flags, upload_stream;
 
-  static constexpr std::tuple fields{field::maybe_id("graph", Handle::Graph, &InstantiateRecord::graph),
-                                     field::proposed(Handle::GraphExec, &InstantiateRecord::exec),
-                                     field::number("flags", &InstantiateRecord::flags),
-                                     field::stream(&InstantiateRecord::upload_stream, "upload_stream")};
+  static constexpr std::tuple fields{field::MaybeId{"graph", Handle::Graph, &InstantiateRecord::graph},
+                                     field::Proposed{Handle::GraphExec, &InstantiateRecord::exec},
+                                     field::Number{"flags", &InstantiateRecord::flags},
+                                     field::Stream{&InstantiateRecord::upload_stream, "upload_stream"}};
   using Reply = InstantiateReply;
 };
 
@@ -98,15 +98,15 @@ struct InstantiateRecord {
 struct ExecUpdateReply {
   std::uint64_t result, node, from;
 
-  static constexpr std::tuple fields{field::number("result", &ExecUpdateReply::result),
-                                     field::made(Handle::GraphNode, &ExecUpdateReply::node),
-                                     field::made(Handle::GraphNode, &ExecUpdateReply::from)};
+  static constexpr std::tuple fields{field::Number{"result", &ExecUpdateReply::result},
+                                     field::Made{Handle::GraphNode, &ExecUpdateReply::node},
+                                     field::Made{Handle::GraphNode, &ExecUpdateReply::from}};
 };
 struct ExecUpdateRecord {
   std::uint64_t exec, graph;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphExec, &ExecUpdateRecord::exec),
-                                     field::id(Handle::Graph, &ExecUpdateRecord::graph)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphExec, &ExecUpdateRecord::exec},
+                                     field::Id{Handle::Graph, &ExecUpdateRecord::graph}};
   using Reply = ExecUpdateReply;
 };
 
@@ -115,7 +115,7 @@ struct ExecUpdateRecord {
 struct NodeReply {
   std::uint64_t node;
 
-  static constexpr std::tuple fields{field::made(Handle::GraphNode, &NodeReply::node)};
+  static constexpr std::tuple fields{field::Made{Handle::GraphNode, &NodeReply::node}};
 };
 
 // A kernel node: like a launch, without a stream. Its packed parameters follow. The driver runs the function, or
@@ -129,34 +129,34 @@ struct KernelNodeParams {
   bool operator==(const KernelNodeParams&) const = default;
   static constexpr auto with(auto... ids) {
     return std::tuple{ids...,
-                      field::maybe_id("function", Handle::Function, &KernelNodeParams::function),
-                      field::maybe_id("kernel", Handle::Kernel, &KernelNodeParams::kernel),
-                      field::triple("grid", &KernelNodeParams::grid),
-                      field::triple("block", &KernelNodeParams::block),
-                      field::number("shared", &KernelNodeParams::shared),
-                      field::flag(&KernelNodeParams::used_extra),
-                      field::zero(&KernelNodeParams::pad),
-                      field::parameters("parameters", &KernelNodeParams::param_bytes)};
+                      field::MaybeId{"function", Handle::Function, &KernelNodeParams::function},
+                      field::MaybeId{"kernel", Handle::Kernel, &KernelNodeParams::kernel},
+                      field::Triple{"grid", &KernelNodeParams::grid},
+                      field::Triple{"block", &KernelNodeParams::block},
+                      field::Number{"shared", &KernelNodeParams::shared},
+                      field::Flag{&KernelNodeParams::used_extra},
+                      field::Zero{&KernelNodeParams::pad},
+                      field::Parameters{"parameters", &KernelNodeParams::param_bytes}};
   }
 };
 struct AddKernelNodeRecord : KernelNodeParams {
   std::uint64_t graph, dependencies;
 
   static constexpr auto fields =
-      with(field::id(Handle::Graph, &AddKernelNodeRecord::graph),
-           field::ids("dependencies", Handle::GraphNode, &AddKernelNodeRecord::dependencies));
+      with(field::Id{Handle::Graph, &AddKernelNodeRecord::graph},
+           field::Ids{"dependencies", Handle::GraphNode, &AddKernelNodeRecord::dependencies});
   using Reply = NodeReply;
 };
 struct SetKernelNodeRecord : KernelNodeParams {
   std::uint64_t node;
 
-  static constexpr auto fields = with(field::id(Handle::GraphNode, &SetKernelNodeRecord::node));
+  static constexpr auto fields = with(field::Id{Handle::GraphNode, &SetKernelNodeRecord::node});
 };
 struct ExecKernelNodeRecord : KernelNodeParams {
   std::uint64_t exec, node;
 
-  static constexpr auto fields = with(field::id(Handle::GraphExec, &ExecKernelNodeRecord::exec),
-                                      field::id(Handle::GraphNode, &ExecKernelNodeRecord::node));
+  static constexpr auto fields = with(field::Id{Handle::GraphExec, &ExecKernelNodeRecord::exec},
+                                      field::Id{Handle::GraphNode, &ExecKernelNodeRecord::node});
 };
 // The packed parameters follow, padded to words.
 struct KernelNodeReply {
@@ -165,19 +165,19 @@ struct KernelNodeReply {
   std::uint32_t shared, param_bytes;
   std::uint64_t used_extra, bytes;
 
-  static constexpr std::tuple fields{field::made(Handle::Function, &KernelNodeReply::function),
-                                     field::made(Handle::Kernel, &KernelNodeReply::kernel),
-                                     field::triple("grid", &KernelNodeReply::grid),
-                                     field::triple("block", &KernelNodeReply::block),
-                                     field::number("shared", &KernelNodeReply::shared),
-                                     field::unsaid(&KernelNodeReply::param_bytes),
-                                     field::unsaid(&KernelNodeReply::used_extra),
-                                     field::words("parameters", &KernelNodeReply::bytes)};
+  static constexpr std::tuple fields{field::Made{Handle::Function, &KernelNodeReply::function},
+                                     field::Made{Handle::Kernel, &KernelNodeReply::kernel},
+                                     field::Triple{"grid", &KernelNodeReply::grid},
+                                     field::Triple{"block", &KernelNodeReply::block},
+                                     field::Number{"shared", &KernelNodeReply::shared},
+                                     field::Number{"", &KernelNodeReply::param_bytes},
+                                     field::Number{"", &KernelNodeReply::used_extra},
+                                     field::Words{"parameters", &KernelNodeReply::bytes}};
 };
 struct GetNodeRecord {
   std::uint64_t node;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &GetNodeRecord::node)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &GetNodeRecord::node}};
   using Reply = KernelNodeReply;
 };
 
@@ -186,18 +186,18 @@ struct SetNodeAttributeRecord {
   std::uint64_t node;
   std::uint32_t attributes, pad;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &SetNodeAttributeRecord::node),
-                                     field::between("", &SetNodeAttributeRecord::attributes, 1, 1),
-                                     field::zero(&SetNodeAttributeRecord::pad),
-                                     field::attributes(&SetNodeAttributeRecord::attributes)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &SetNodeAttributeRecord::node},
+                                     field::Between{"", &SetNodeAttributeRecord::attributes, 1, 1},
+                                     field::Zero{&SetNodeAttributeRecord::pad},
+                                     field::Attributes{&SetNodeAttributeRecord::attributes}};
 };
 struct GetNodeAttributeRecord {
   std::uint64_t node;
   std::uint32_t tag, pad;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &GetNodeAttributeRecord::node),
-                                     field::number("attribute", &GetNodeAttributeRecord::tag),
-                                     field::zero(&GetNodeAttributeRecord::pad)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &GetNodeAttributeRecord::node},
+                                     field::Number{"attribute", &GetNodeAttributeRecord::tag},
+                                     field::Zero{&GetNodeAttributeRecord::pad}};
   using Reply = StreamAttributeReply;
 };
 
@@ -205,33 +205,33 @@ struct GetNodeAttributeRecord {
 struct AddHostNodeRecord {
   std::uint64_t graph, dependencies, token;
 
-  static constexpr std::tuple fields{field::id(Handle::Graph, &AddHostNodeRecord::graph),
-                                     field::number("token", &AddHostNodeRecord::token),
-                                     field::ids("dependencies", Handle::GraphNode, &AddHostNodeRecord::dependencies)};
+  static constexpr std::tuple fields{field::Id{Handle::Graph, &AddHostNodeRecord::graph},
+                                     field::Number{"token", &AddHostNodeRecord::token},
+                                     field::Ids{"dependencies", Handle::GraphNode, &AddHostNodeRecord::dependencies}};
   using Reply = NodeReply;
 };
 struct SetHostNodeRecord {
   std::uint64_t node, token;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &SetHostNodeRecord::node),
-                                     field::number("token", &SetHostNodeRecord::token)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &SetHostNodeRecord::node},
+                                     field::Number{"token", &SetHostNodeRecord::token}};
 };
 struct ExecHostNodeRecord {
   std::uint64_t exec, node, token;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphExec, &ExecHostNodeRecord::exec),
-                                     field::id(Handle::GraphNode, &ExecHostNodeRecord::node),
-                                     field::number("token", &ExecHostNodeRecord::token)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphExec, &ExecHostNodeRecord::exec},
+                                     field::Id{Handle::GraphNode, &ExecHostNodeRecord::node},
+                                     field::Number{"token", &ExecHostNodeRecord::token}};
 };
 struct HostNodeReply {
   std::uint64_t token;
 
-  static constexpr std::tuple fields{field::number("token", &HostNodeReply::token)};
+  static constexpr std::tuple fields{field::Number{"token", &HostNodeReply::token}};
 };
 struct GetHostNodeRecord {
   std::uint64_t node;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &GetHostNodeRecord::node)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &GetHostNodeRecord::node}};
   using Reply = HostNodeReply;
 };
 
@@ -241,8 +241,8 @@ struct GetHostNodeRecord {
 struct ConditionalNodeReply {
   std::uint64_t node, bytes;
 
-  static constexpr std::tuple fields{field::made(Handle::GraphNode, &ConditionalNodeReply::node),
-                                     field::words("bodies", &ConditionalNodeReply::bytes)};
+  static constexpr std::tuple fields{field::Made{Handle::GraphNode, &ConditionalNodeReply::node},
+                                     field::Words{"bodies", &ConditionalNodeReply::bytes}};
 };
 inline constexpr std::uint64_t max_bodies = 1024;  // of a node; the driver has no bound
 // cuGraphAddNode_v2 for a conditional node. Other kinds cross as their own calls.
@@ -251,11 +251,11 @@ struct AddConditionalNodeRecord {
   std::uint32_t type, bodies;
 
   static constexpr std::tuple fields{
-      field::id(Handle::Graph, &AddConditionalNodeRecord::graph),
-      field::number("handle", &AddConditionalNodeRecord::handle),
-      field::number("type", &AddConditionalNodeRecord::type),
-      field::number("bodies", &AddConditionalNodeRecord::bodies),
-      field::ids("dependencies", Handle::GraphNode, &AddConditionalNodeRecord::dependencies)};
+      field::Id{Handle::Graph, &AddConditionalNodeRecord::graph},
+      field::Number{"handle", &AddConditionalNodeRecord::handle},
+      field::Number{"type", &AddConditionalNodeRecord::type},
+      field::Number{"bodies", &AddConditionalNodeRecord::bodies},
+      field::Ids{"dependencies", Handle::GraphNode, &AddConditionalNodeRecord::dependencies}};
   using Reply = ConditionalNodeReply;
 };
 

@@ -13,9 +13,7 @@ struct Resources {
   M count;
 };
 template <class M>
-constexpr Resources<M> resources(const char* name, M count) {
-  return {name, count};
-}
+Resources(const char*, M) -> Resources<M>;
 }  // namespace field
 template <class M>
 inline constexpr bool follows_reply_v<field::Resources<M>> = true;
@@ -27,14 +25,14 @@ struct CreateGreenContextRecord {
   std::uint32_t flags, pad;
 
   static constexpr std::tuple fields{
-      field::maybe_id("description", Handle::ResourceDesc, &CreateGreenContextRecord::description),
-      field::new_context("number", &CreateGreenContextRecord::number),
-      field::ordinal("device", &CreateGreenContextRecord::device),
-      field::bits("flags", &CreateGreenContextRecord::flags, CU_GREEN_CTX_DEFAULT_STREAM),
-      field::zero(&CreateGreenContextRecord::pad)};
+      field::MaybeId{"description", Handle::ResourceDesc, &CreateGreenContextRecord::description},
+      field::NewContext{"number", &CreateGreenContextRecord::number},
+      field::Ordinal{"device", &CreateGreenContextRecord::device},
+      field::Bits{"flags", &CreateGreenContextRecord::flags, CU_GREEN_CTX_DEFAULT_STREAM},
+      field::Zero{&CreateGreenContextRecord::pad}};
 };
 struct DestroyGreenContextRecord : EndContextRecord {
-  static constexpr std::tuple fields{field::created_context("number", &EndContextRecord::number)};
+  static constexpr std::tuple fields{field::CreatedContext{"number", &EndContextRecord::number}};
 };
 
 // A group has at least one multiprocessor, and no GPU has this many.
@@ -44,8 +42,8 @@ struct SplitResourceReply {
   std::uint32_t groups;
   std::uint32_t resources;  // which follow if wanted: the groups, then the rest
 
-  static constexpr std::tuple fields{field::number("groups", &SplitResourceReply::groups),
-                                     field::resources("resources", &SplitResourceReply::resources)};
+  static constexpr std::tuple fields{field::Number{"groups", &SplitResourceReply::groups},
+                                     field::Resources{"resources", &SplitResourceReply::resources}};
 };
 // cuDevSmResourceSplitByCount.
 struct SplitResourceRecord {
@@ -56,11 +54,11 @@ struct SplitResourceRecord {
   std::uint32_t least, flags;
   std::uint32_t wants;  // without wants_groups: only the number of possible groups
 
-  static constexpr std::tuple fields{field::id(Handle::Resource, &SplitResourceRecord::input),
-                                     field::between("groups", &SplitResourceRecord::groups, 0, max_split_groups),
-                                     field::number("least", &SplitResourceRecord::least),
-                                     field::number("flags", &SplitResourceRecord::flags),
-                                     field::bits("wants", &SplitResourceRecord::wants, wants_groups | wants_rest)};
+  static constexpr std::tuple fields{field::Id{Handle::Resource, &SplitResourceRecord::input},
+                                     field::Between{"groups", &SplitResourceRecord::groups, 0, max_split_groups},
+                                     field::Number{"least", &SplitResourceRecord::least},
+                                     field::Number{"flags", &SplitResourceRecord::flags},
+                                     field::Bits{"wants", &SplitResourceRecord::wants, wants_groups | wants_rest}};
   using Reply = SplitResourceReply;
 };
 static_assert(sizeof(SplitResourceReply) + (max_split_groups + 1) * sizeof(CUdevResource) <= ring::reply_bytes);

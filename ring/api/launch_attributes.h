@@ -34,18 +34,18 @@ template <class T>
 struct NumberValue {
   T number;
 
-  static constexpr std::tuple fields{field::number("value", &NumberValue::number)};
+  static constexpr std::tuple fields{field::Number{"value", &NumberValue::number}};
 };
 struct DimensionsValue {
   std::uint32_t size[3];
 
-  static constexpr std::tuple fields{field::triple("size", &DimensionsValue::size)};
+  static constexpr std::tuple fields{field::Triple{"size", &DimensionsValue::size}};
 };
 struct DomainMapValue {
   std::uint8_t local, remote;
 
-  static constexpr std::tuple fields{field::number("default", &DomainMapValue::local),
-                                     field::number("remote", &DomainMapValue::remote)};
+  static constexpr std::tuple fields{field::Number{"default", &DomainMapValue::local},
+                                     field::Number{"remote", &DomainMapValue::remote}};
 };
 
 // Events that the launch records. The driver checks how they were made.
@@ -53,18 +53,18 @@ struct ProgrammaticEventValue {
   std::uint64_t event;
   std::int32_t flags, at_block_start;
 
-  static constexpr std::tuple fields{field::id(Handle::Event, &ProgrammaticEventValue::event),
-                                     field::number("flags", &ProgrammaticEventValue::flags),
-                                     field::number("at_block_start", &ProgrammaticEventValue::at_block_start)};
+  static constexpr std::tuple fields{field::Id{Handle::Event, &ProgrammaticEventValue::event},
+                                     field::Number{"flags", &ProgrammaticEventValue::flags},
+                                     field::Number{"at_block_start", &ProgrammaticEventValue::at_block_start}};
 };
 struct CompletionEventValue {
   std::uint64_t event;
   std::int32_t flags;
   std::uint32_t pad;
 
-  static constexpr std::tuple fields{field::id(Handle::Event, &CompletionEventValue::event),
-                                     field::number("flags", &CompletionEventValue::flags),
-                                     field::zero(&CompletionEventValue::pad)};
+  static constexpr std::tuple fields{field::Id{Handle::Event, &CompletionEventValue::event},
+                                     field::Number{"flags", &CompletionEventValue::flags},
+                                     field::Zero{&CompletionEventValue::pad}};
 };
 
 // CUaccessPolicyWindow, a hint to the GPU's cache. A window of 0 bytes means none.
@@ -77,9 +77,9 @@ struct WindowValue {
   // Like field::first_byte.
   static constexpr std::uint64_t span(const WindowValue& v) { return v.bytes == 0 ? 0 : 1; }
   static constexpr std::tuple fields{
-      field::address("window", &WindowValue::start, span), field::number("bytes", &WindowValue::bytes),
-      field::number("ratio", &WindowValue::ratio),         field::number("hits", &WindowValue::hits),
-      field::number("misses", &WindowValue::misses),       field::zero(&WindowValue::pad)};
+      field::Address{"window", &WindowValue::start, span}, field::Number{"bytes", &WindowValue::bytes},
+      field::Number{"ratio", &WindowValue::ratio},         field::Number{"hits", &WindowValue::hits},
+      field::Number{"misses", &WindowValue::misses},       field::Zero{&WindowValue::pad}};
 };
 
 // ---- lines ---------------------------------------------------------------------------------------------------------

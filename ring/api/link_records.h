@@ -18,10 +18,10 @@ struct CreateLinkRecord {
   std::uint64_t id;
   std::uint32_t options, pad;
 
-  static constexpr std::tuple fields{field::proposed(Handle::Link, &CreateLinkRecord::id),
-                                     field::between("options", &CreateLinkRecord::options, 0, max_jit_options),
-                                     field::zero(&CreateLinkRecord::pad),
-                                     field::jit_options(&CreateLinkRecord::options)};
+  static constexpr std::tuple fields{field::Proposed{Handle::Link, &CreateLinkRecord::id},
+                                     field::Between{"options", &CreateLinkRecord::options, 0, max_jit_options},
+                                     field::Zero{&CreateLinkRecord::pad},
+                                     field::JitOptions{&CreateLinkRecord::options}};
 };
 
 // cuLinkAddData. The input is an image of one section; `id` names the link. After it: the same as after a LoadRecord,
@@ -32,25 +32,25 @@ struct AddToLinkRecord : LoadRecord {
   std::uint64_t name_bytes;
 
   static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
-  static constexpr std::tuple fields{field::id(Handle::Link, &LoadRecord::id),
-                                     field::place("input", &LoadRecord::arena, not_yet, field::Otherwise::InRecord),
-                                     field::zero(&LoadRecord::form),
-                                     field::between("", &LoadRecord::parts, 1, 1),
-                                     field::between("options", &LoadRecord::options, 0, max_jit_options),
-                                     field::zero(&LoadRecord::pad),
-                                     field::number("type", &AddToLinkRecord::type),
-                                     field::flag(&AddToLinkRecord::named),
-                                     field::part_sizes("bytes", &LoadRecord::parts),
-                                     field::jit_options(&LoadRecord::options),
-                                     field::parts(&LoadRecord::arena, &LoadRecord::parts),
-                                     field::text("name", &AddToLinkRecord::name_bytes)};
+  static constexpr std::tuple fields{field::Id{Handle::Link, &LoadRecord::id},
+                                     field::Place{"input", &LoadRecord::arena, not_yet, field::Otherwise::InRecord},
+                                     field::Zero{&LoadRecord::form},
+                                     field::Between{"", &LoadRecord::parts, 1, 1},
+                                     field::Between{"options", &LoadRecord::options, 0, max_jit_options},
+                                     field::Zero{&LoadRecord::pad},
+                                     field::Number{"type", &AddToLinkRecord::type},
+                                     field::Flag{&AddToLinkRecord::named},
+                                     field::PartSizes{"bytes", &LoadRecord::parts},
+                                     field::JitOptions{&LoadRecord::options},
+                                     field::Parts{&LoadRecord::arena, &LoadRecord::parts},
+                                     field::Text{"name", &AddToLinkRecord::name_bytes}};
 };
 
 // cuLinkComplete. The reply begins with the image's length (u64).
 struct CompleteLinkRecord {
   std::uint64_t id;
 
-  static constexpr std::tuple fields{field::id(Handle::Link, &CompleteLinkRecord::id)};
+  static constexpr std::tuple fields{field::Id{Handle::Link, &CompleteLinkRecord::id}};
 };
 inline constexpr std::uint64_t max_image_piece = 32 << 10;  // in one reply
 
@@ -58,14 +58,14 @@ inline constexpr std::uint64_t max_image_piece = 32 << 10;  // in one reply
 struct TakeImageReply {
   std::uint64_t length;
 
-  static constexpr std::tuple fields{field::characters("bytes", &TakeImageReply::length)};
+  static constexpr std::tuple fields{field::Characters{"bytes", &TakeImageReply::length}};
 };
 struct TakeImageRecord {
   std::uint64_t id, offset, room;
 
-  static constexpr std::tuple fields{field::id(Handle::Link, &TakeImageRecord::id),
-                                     field::number("offset", &TakeImageRecord::offset),
-                                     field::between("room", &TakeImageRecord::room, 0, max_image_piece)};
+  static constexpr std::tuple fields{field::Id{Handle::Link, &TakeImageRecord::id},
+                                     field::Number{"offset", &TakeImageRecord::offset},
+                                     field::Between{"room", &TakeImageRecord::room, 0, max_image_piece}};
   using Reply = TakeImageReply;
 };
 

@@ -20,9 +20,9 @@ struct FunctionReply {
 };
 template <Handle kind>
 struct FunctionReplyOf : FunctionReply {
-  static constexpr std::tuple fields{field::made(kind, &FunctionReply::id),
-                                     field::layout("parameters", &FunctionReply::params, &FunctionReply::param_bytes),
-                                     field::text("name", &FunctionReply::name_bytes)};
+  static constexpr std::tuple fields{field::Made{kind, &FunctionReply::id},
+                                     field::Layout{"parameters", &FunctionReply::params, &FunctionReply::param_bytes},
+                                     field::Text{"name", &FunctionReply::name_bytes}};
 };
 
 // A name with more bytes than this, NUL included, does not follow its lookup. Instead the same channel first sends the
@@ -35,8 +35,8 @@ struct BringNameRecord {
   std::uint64_t arena, bytes;
 
   static constexpr std::tuple fields{
-      field::between("bytes", &BringNameRecord::bytes, 1, max_name),
-      field::place("arena", &BringNameRecord::arena, &BringNameRecord::bytes, field::Otherwise::Nowhere)};
+      field::Between{"bytes", &BringNameRecord::bytes, 1, max_name},
+      field::Place{"arena", &BringNameRecord::arena, &BringNameRecord::bytes, field::Otherwise::Nowhere}};
 };
 
 inline constexpr std::uint64_t max_name_piece = 32 << 10;  // in one reply
@@ -44,7 +44,7 @@ inline constexpr std::uint64_t max_name_piece = 32 << 10;  // in one reply
 struct TakeNameReply {
   std::uint64_t length;
 
-  static constexpr std::tuple fields{field::characters("name", &TakeNameReply::length)};
+  static constexpr std::tuple fields{field::Characters{"name", &TakeNameReply::length}};
 };
 // take_name: the name of a function or kernel from `offset` on, without its NUL: at most `room` bytes. For names of
 // list elements that did not fit into the reply.
@@ -52,10 +52,10 @@ struct TakeNameRecord {
   std::uint64_t function, kernel;  // one of them is 0
   std::uint64_t offset, room;
 
-  static constexpr std::tuple fields{field::maybe_id("function", Handle::Function, &TakeNameRecord::function),
-                                     field::maybe_id("kernel", Handle::Kernel, &TakeNameRecord::kernel),
-                                     field::number("offset", &TakeNameRecord::offset),
-                                     field::between("room", &TakeNameRecord::room, 0, max_name_piece)};
+  static constexpr std::tuple fields{field::MaybeId{"function", Handle::Function, &TakeNameRecord::function},
+                                     field::MaybeId{"kernel", Handle::Kernel, &TakeNameRecord::kernel},
+                                     field::Number{"offset", &TakeNameRecord::offset},
+                                     field::Between{"room", &TakeNameRecord::room, 0, max_name_piece}};
   using Reply = TakeNameReply;
 };
 
@@ -66,8 +66,8 @@ struct LookupRecord {
 };
 template <Handle owner, Handle kind, class R = FunctionReplyOf<kind>>
 struct LookupOf : LookupRecord {
-  static constexpr std::tuple fields{field::id(owner, &LookupRecord::from), field::proposed(kind, &LookupRecord::id),
-                                     field::text("name", &LookupRecord::name_bytes)};
+  static constexpr std::tuple fields{field::Id{owner, &LookupRecord::from}, field::Proposed{kind, &LookupRecord::id},
+                                     field::Text{"name", &LookupRecord::name_bytes}};
   using Reply = R;
 };
 
@@ -80,11 +80,11 @@ struct DeriveReply {
 };
 template <Handle kind>
 struct DeriveReplyOf : DeriveReply {
-  static constexpr std::tuple fields{field::made(kind, &DeriveReply::id)};
+  static constexpr std::tuple fields{field::Made{kind, &DeriveReply::id}};
 };
 template <Handle owner, Handle kind, class R>
 struct DeriveOf : DeriveRecord {
-  static constexpr std::tuple fields{field::id(owner, &DeriveRecord::from), field::proposed(kind, &DeriveRecord::id)};
+  static constexpr std::tuple fields{field::Id{owner, &DeriveRecord::from}, field::Proposed{kind, &DeriveRecord::id}};
   using Reply = R;
 };
 
@@ -95,8 +95,8 @@ struct PartRecord {
 };
 template <Handle owner, Handle kind, class R>
 struct PartOf : PartRecord {
-  static constexpr std::tuple fields{field::id(owner, &PartRecord::from), field::proposed(kind, &PartRecord::id),
-                                     field::between("which", &PartRecord::which, 0, UINT32_MAX)};
+  static constexpr std::tuple fields{field::Id{owner, &PartRecord::from}, field::Proposed{kind, &PartRecord::id},
+                                     field::Between{"which", &PartRecord::which, 0, UINT32_MAX}};
   using Reply = R;
 };
 
@@ -104,9 +104,9 @@ struct GlobalReply {
   std::uint64_t address, bytes;
   std::uint64_t managed;  // 1: a variable in managed memory; an older worker's reply ends before this member
 
-  static constexpr std::tuple fields{field::memory("address", &GlobalReply::address, &GlobalReply::bytes),
-                                     field::number("bytes", &GlobalReply::bytes),
-                                     field::number("managed", &GlobalReply::managed)};
+  static constexpr std::tuple fields{field::Memory{"address", &GlobalReply::address, &GlobalReply::bytes},
+                                     field::Number{"bytes", &GlobalReply::bytes},
+                                     field::Number{"managed", &GlobalReply::managed}};
 };
 // cuModuleGetGlobal, cuLibraryGetGlobal, cuLibraryGetManaged: the name follows.
 struct GlobalRecord {
@@ -114,8 +114,8 @@ struct GlobalRecord {
 };
 template <Handle owner>
 struct GlobalOf : GlobalRecord {
-  static constexpr std::tuple fields{field::id(owner, &GlobalRecord::from),
-                                     field::text("name", &GlobalRecord::name_bytes)};
+  static constexpr std::tuple fields{field::Id{owner, &GlobalRecord::from},
+                                     field::Text{"name", &GlobalRecord::name_bytes}};
   using Reply = GlobalReply;
 };
 
@@ -128,9 +128,9 @@ struct ShadowRecord {
   std::uint64_t address, bytes, arena;
 
   static constexpr std::tuple fields{
-      field::address("variable", &ShadowRecord::address, &ShadowRecord::bytes),
-      field::number("bytes", &ShadowRecord::bytes),
-      field::place("arena", &ShadowRecord::arena, &ShadowRecord::bytes, field::Otherwise::Nowhere)};
+      field::Address{"variable", &ShadowRecord::address, &ShadowRecord::bytes},
+      field::Number{"bytes", &ShadowRecord::bytes},
+      field::Place{"arena", &ShadowRecord::arena, &ShadowRecord::bytes, field::Otherwise::Nowhere}};
 };
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;

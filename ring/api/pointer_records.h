@@ -13,8 +13,8 @@ struct SetPointerRecord {
   std::uint64_t address;
   std::uint64_t sync_memops;
 
-  static constexpr std::tuple fields{field::address("address", &SetPointerRecord::address, field::first_byte),
-                                     field::flag(&SetPointerRecord::sync_memops)};
+  static constexpr std::tuple fields{field::Address{"address", &SetPointerRecord::address, field::first_byte},
+                                     field::Flag{&SetPointerRecord::sync_memops}};
 };
 
 }  // namespace api

@@ -33,15 +33,15 @@ namespace api {
 struct HelloReply {
   std::uint64_t arena_address;  // the arena's address in the worker, and hence on the GPU
 
-  static constexpr std::tuple fields{field::arena("arena", &HelloReply::arena_address)};
+  static constexpr std::tuple fields{field::Arena{"arena", &HelloReply::arena_address}};
 };
 // First record of a session, on channel 0.
 struct HelloRecord {
   std::uint64_t window;     // index of the arena window that the guest has mapped; window_count: none was free
   std::uint64_t pin_bytes;  // bytes at the arena's start to register with the GPU at once
 
-  static constexpr std::tuple fields{field::between("window", &HelloRecord::window, 0, ring::window_count),
-                                     field::pages("pin_bytes", &HelloRecord::pin_bytes)};
+  static constexpr std::tuple fields{field::Between{"window", &HelloRecord::window, 0, ring::window_count},
+                                     field::Pages{"pin_bytes", &HelloRecord::pin_bytes}};
   using Reply = HelloReply;
 };
 
@@ -50,8 +50,8 @@ struct HelloRecord {
 struct PinArenaRecord {
   std::uint64_t offset, bytes;
 
-  static constexpr std::tuple fields{field::page("offset", &PinArenaRecord::offset),
-                                     field::pages("bytes", &PinArenaRecord::bytes)};
+  static constexpr std::tuple fields{field::Pages{"offset", &PinArenaRecord::offset, true},
+                                     field::Pages{"bytes", &PinArenaRecord::bytes}};
 };
 
 // disturb: the guest serves a call itself that a driver refuses while a stream is being captured. The worker makes a
@@ -60,7 +60,7 @@ struct PinArenaRecord {
 struct PlainRecord {
   std::uint64_t pad;
 
-  static constexpr std::tuple fields{field::zero(&PlainRecord::pad)};
+  static constexpr std::tuple fields{field::Zero{&PlainRecord::pad}};
 };
 
 // avoid: the guest's process has mappings in [start, start + bytes), so the driver must place no memory there from now
@@ -69,8 +69,8 @@ struct PlainRecord {
 struct ExcludeRecord {
   std::uint64_t start, bytes;
 
-  static constexpr std::tuple fields{field::pages("start", &ExcludeRecord::start),
-                                     field::pages("bytes", &ExcludeRecord::bytes)};
+  static constexpr std::tuple fields{field::Pages{"start", &ExcludeRecord::start},
+                                     field::Pages{"bytes", &ExcludeRecord::bytes}};
 };
 inline constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t max_excluded_range = std::uint64_t{1} << 36;
@@ -85,21 +85,22 @@ inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 struct TakeOutputReply {
   std::uint64_t length;
 
-  static constexpr std::tuple fields{field::characters("text", &TakeOutputReply::length)};
+  static constexpr std::tuple fields{field::Characters{"text", &TakeOutputReply::length}};
 };
 // Takes output of kernels, oldest first, at most `room` bytes.
 struct TakeOutputRecord {
   std::uint64_t room;
 
-  static constexpr std::tuple fields{field::between("room", &TakeOutputRecord::room, 0, max_output)};
+  static constexpr std::tuple fields{field::Between{"room", &TakeOutputRecord::room, 0, max_output}};
   using Reply = TakeOutputReply;
 };
 
 struct AllocateReply {
   std::uint64_t address, pitch, bytes;
 
-  static constexpr std::tuple fields{field::memory("address", &AllocateReply::address, &AllocateReply::bytes),
-                                     field::unsaid(&AllocateReply::pitch), field::unsaid(&AllocateReply::bytes)};
+  static constexpr std::tuple fields{field::Memory{"address", &AllocateReply::address, &AllocateReply::bytes},
+                                     field::Number{"", &AllocateReply::pitch},
+                                     field::Number{"", &AllocateReply::bytes}};
 };
 // cuMemAlloc.
 struct AllocateRecord {
@@ -107,29 +108,29 @@ struct AllocateRecord {
   std::uint64_t height;              // 0 without rows
   std::uint32_t element_bytes, pad;  // 0 without rows
 
-  static constexpr std::tuple fields{field::number("bytes", &AllocateRecord::bytes),
-                                     field::zero(&AllocateRecord::height), field::zero(&AllocateRecord::element_bytes),
-                                     field::zero(&AllocateRecord::pad)};
+  static constexpr std::tuple fields{field::Number{"bytes", &AllocateRecord::bytes},
+                                     field::Zero{&AllocateRecord::height}, field::Zero{&AllocateRecord::element_bytes},
+                                     field::Zero{&AllocateRecord::pad}};
   using Reply = AllocateReply;
 };
 
 struct AllocateRowsReply : AllocateReply {
-  static constexpr std::tuple fields{field::memory("address", &AllocateReply::address, &AllocateReply::bytes),
-                                     field::number("pitch", &AllocateReply::pitch),
-                                     field::unsaid(&AllocateReply::bytes)};
+  static constexpr std::tuple fields{field::Memory{"address", &AllocateReply::address, &AllocateReply::bytes},
+                                     field::Number{"pitch", &AllocateReply::pitch},
+                                     field::Number{"", &AllocateReply::bytes}};
 };
 // cuMemAllocPitch.
 struct AllocateRowsRecord : AllocateRecord {
   static constexpr std::tuple fields{
-      field::number("width", &AllocateRecord::bytes), field::number("height", &AllocateRecord::height),
-      field::number("element_bytes", &AllocateRecord::element_bytes), field::zero(&AllocateRecord::pad)};
+      field::Number{"width", &AllocateRecord::bytes}, field::Number{"height", &AllocateRecord::height},
+      field::Number{"element_bytes", &AllocateRecord::element_bytes}, field::Zero{&AllocateRecord::pad}};
   using Reply = AllocateRowsReply;
 };
 
 struct FreeRecord {
   std::uint64_t address;
 
-  static constexpr std::tuple fields{field::frees("address", &FreeRecord::address)};
+  static constexpr std::tuple fields{field::Frees{"address", &FreeRecord::address}};
 };
 
 // All copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
@@ -141,10 +142,10 @@ struct CopyRecord {
 
   static constexpr auto fields_of_copy(const char* device, const char* host, field::Otherwise otherwise,
                                        const char* stream) {
-    return std::tuple{field::address(device, &CopyRecord::device, &CopyRecord::bytes),
-                      field::place(host, &CopyRecord::arena, &CopyRecord::bytes, otherwise),
-                      field::number("bytes", &CopyRecord::bytes), field::stream(&CopyRecord::stream, stream),
-                      field::flag(&CopyRecord::then_wait)};
+    return std::tuple{field::Address{device, &CopyRecord::device, &CopyRecord::bytes},
+                      field::Place{host, &CopyRecord::arena, &CopyRecord::bytes, otherwise},
+                      field::Number{"bytes", &CopyRecord::bytes}, field::Stream{&CopyRecord::stream, stream},
+                      field::Flag{&CopyRecord::then_wait}};
   }
 };
 // Both directions. The reply to an asynchronous copy would come before the bytes.
@@ -201,16 +202,16 @@ struct CopyRowsOf : CopyRowsRecord {
   static constexpr std::uint64_t least_rows(const CopyRowsRecord& r) { return r.depth > 1 ? r.height : 0; }
 
   static constexpr auto to_side = &CopyRowsRecord::to, from_side = &CopyRowsRecord::from;
-  static constexpr std::tuple fields{field::address("to", field::of(to_side, &RowsSide::address), span_of_to),
-                                     field::at_least("to_pitch", field::of(to_side, &RowsSide::pitch), least_pitch),
-                                     field::at_least("to_rows", field::of(to_side, &RowsSide::rows), least_rows),
-                                     field::address("from", field::of(from_side, &RowsSide::address), span_of_from),
-                                     field::at_least("from_pitch", field::of(from_side, &RowsSide::pitch), least_pitch),
-                                     field::at_least("from_rows", field::of(from_side, &RowsSide::rows), least_rows),
-                                     field::number("width", &CopyRowsRecord::width),
-                                     field::number("height", &CopyRowsRecord::height),
-                                     field::number("depth", &CopyRowsRecord::depth),
-                                     field::stream(&CopyRowsRecord::stream, asynchronous ? "stream" : "")};
+  static constexpr std::tuple fields{field::Address{"to", field::of(to_side, &RowsSide::address), span_of_to},
+                                     field::AtLeast{"to_pitch", field::of(to_side, &RowsSide::pitch), least_pitch},
+                                     field::AtLeast{"to_rows", field::of(to_side, &RowsSide::rows), least_rows},
+                                     field::Address{"from", field::of(from_side, &RowsSide::address), span_of_from},
+                                     field::AtLeast{"from_pitch", field::of(from_side, &RowsSide::pitch), least_pitch},
+                                     field::AtLeast{"from_rows", field::of(from_side, &RowsSide::rows), least_rows},
+                                     field::Number{"width", &CopyRowsRecord::width},
+                                     field::Number{"height", &CopyRowsRecord::height},
+                                     field::Number{"depth", &CopyRowsRecord::depth},
+                                     field::Stream{&CopyRowsRecord::stream, asynchronous ? "stream" : ""}};
 };
 
 // cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. After it: `attributes` CUlaunchAttribute, then
@@ -221,31 +222,31 @@ struct LaunchRecord {
   std::uint32_t shared, param_bytes, attributes;
   std::uint32_t used_extra;  // 1: the program passed its parameters by `extra`; a captured launch keeps that form
 
-  static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
-                                     field::stream(&LaunchRecord::stream),
-                                     field::triple("grid", &LaunchRecord::grid),
-                                     field::triple("block", &LaunchRecord::block),
-                                     field::number("shared", &LaunchRecord::shared),
-                                     field::flag(&LaunchRecord::used_extra),
-                                     field::attributes(&LaunchRecord::attributes),
-                                     field::parameters("parameters", &LaunchRecord::param_bytes)};
+  static constexpr std::tuple fields{field::Id{Handle::Function, &LaunchRecord::function},
+                                     field::Stream{&LaunchRecord::stream},
+                                     field::Triple{"grid", &LaunchRecord::grid},
+                                     field::Triple{"block", &LaunchRecord::block},
+                                     field::Number{"shared", &LaunchRecord::shared},
+                                     field::Flag{&LaunchRecord::used_extra},
+                                     field::Attributes{&LaunchRecord::attributes},
+                                     field::Parameters{"parameters", &LaunchRecord::param_bytes}};
 };
 
 struct ClustersReply {
   std::uint64_t clusters;
 
-  static constexpr std::tuple fields{field::number("clusters", &ClustersReply::clusters)};
+  static constexpr std::tuple fields{field::Number{"clusters", &ClustersReply::clusters}};
 };
 // cuOccupancyMaxActiveClusters, for a launch without parameters.
 struct ClustersRecord : LaunchRecord {
-  static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
-                                     field::stream(&LaunchRecord::stream),
-                                     field::triple("grid", &LaunchRecord::grid),
-                                     field::triple("block", &LaunchRecord::block),
-                                     field::number("shared", &LaunchRecord::shared),
-                                     field::zero(&LaunchRecord::param_bytes),
-                                     field::zero(&LaunchRecord::used_extra),
-                                     field::attributes(&LaunchRecord::attributes)};
+  static constexpr std::tuple fields{field::Id{Handle::Function, &LaunchRecord::function},
+                                     field::Stream{&LaunchRecord::stream},
+                                     field::Triple{"grid", &LaunchRecord::grid},
+                                     field::Triple{"block", &LaunchRecord::block},
+                                     field::Number{"shared", &LaunchRecord::shared},
+                                     field::Zero{&LaunchRecord::param_bytes},
+                                     field::Zero{&LaunchRecord::used_extra},
+                                     field::Attributes{&LaunchRecord::attributes}};
   using Reply = ClustersReply;
 };
 
@@ -273,15 +274,15 @@ template <Handle kind>
 struct LoadOf : LoadRecord {
   // The sizes after the record give the image's length.
   static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
-  static constexpr std::tuple fields{field::proposed(kind, &LoadRecord::id),
-                                     field::place("image", &LoadRecord::arena, not_yet, field::Otherwise::InRecord),
-                                     field::between("", &LoadRecord::form, 0, std::uint64_t(ImageForm::Prelinked)),
-                                     field::between("parts", &LoadRecord::parts, 1, max_image_parts),
-                                     field::between("options", &LoadRecord::options, 0, max_jit_options),
-                                     field::zero(&LoadRecord::pad),
-                                     field::part_sizes("bytes", &LoadRecord::parts),
-                                     field::jit_options(&LoadRecord::options),
-                                     field::parts(&LoadRecord::arena, &LoadRecord::parts)};
+  static constexpr std::tuple fields{field::Proposed{kind, &LoadRecord::id},
+                                     field::Place{"image", &LoadRecord::arena, not_yet, field::Otherwise::InRecord},
+                                     field::Between{"", &LoadRecord::form, 0, std::uint64_t(ImageForm::Prelinked)},
+                                     field::Between{"parts", &LoadRecord::parts, 1, max_image_parts},
+                                     field::Between{"options", &LoadRecord::options, 0, max_jit_options},
+                                     field::Zero{&LoadRecord::pad},
+                                     field::PartSizes{"bytes", &LoadRecord::parts},
+                                     field::JitOptions{&LoadRecord::options},
+                                     field::Parts{&LoadRecord::arena, &LoadRecord::parts}};
 };
 
 struct CloseRecord {
@@ -289,7 +290,7 @@ struct CloseRecord {
 };
 template <Handle kind>
 struct CloseOf : CloseRecord {
-  static constexpr std::tuple fields{field::closes(kind, &CloseRecord::id)};
+  static constexpr std::tuple fields{field::Closes{kind, &CloseRecord::id}};
 };
 
 // cuCtxCreate in all forms: the context gets the guest's number (ring/wire/record.h).
@@ -300,12 +301,12 @@ struct CreateContextRecord {
   std::uint32_t sm_count, pad;
 
   static constexpr std::tuple fields{
-      field::new_context("number", &CreateContextRecord::number),
-      field::ordinal("device", &CreateContextRecord::device),
-      field::bits("flags", &CreateContextRecord::flags, CU_CTX_FLAGS_MASK),
-      field::between("affinities", &CreateContextRecord::affinities, 0, 1),
-      field::only_if("sm_count", &CreateContextRecord::sm_count, &CreateContextRecord::affinities),
-      field::zero(&CreateContextRecord::pad)};
+      field::NewContext{"number", &CreateContextRecord::number},
+      field::Ordinal{"device", &CreateContextRecord::device},
+      field::Bits{"flags", &CreateContextRecord::flags, CU_CTX_FLAGS_MASK},
+      field::Between{"affinities", &CreateContextRecord::affinities, 0, 1},
+      field::OnlyIf{"sm_count", &CreateContextRecord::sm_count, &CreateContextRecord::affinities},
+      field::Zero{&CreateContextRecord::pad}};
 };
 
 // A primary context is named by its device, a created one by its number.
@@ -313,10 +314,10 @@ struct EndContextRecord {
   std::uint64_t number;
 };
 struct DestroyContextRecord : EndContextRecord {
-  static constexpr std::tuple fields{field::created_context("number", &EndContextRecord::number)};
+  static constexpr std::tuple fields{field::CreatedContext{"number", &EndContextRecord::number}};
 };
 struct ResetRecord : EndContextRecord {
-  static constexpr std::tuple fields{field::ordinal("number", &EndContextRecord::number)};
+  static constexpr std::tuple fields{field::Ordinal{"number", &EndContextRecord::number}};
 };
 
 // ---- as the table names them ---------------------------------------------------------------------------------------

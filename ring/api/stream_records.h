@@ -15,21 +15,21 @@ struct SetStreamAttributeRecord {
   std::uint32_t attributes, pad;
 
   static constexpr std::tuple fields{
-      field::stream(&SetStreamAttributeRecord::stream), field::between("", &SetStreamAttributeRecord::attributes, 1, 1),
-      field::zero(&SetStreamAttributeRecord::pad), field::attributes(&SetStreamAttributeRecord::attributes)};
+      field::Stream{&SetStreamAttributeRecord::stream}, field::Between{"", &SetStreamAttributeRecord::attributes, 1, 1},
+      field::Zero{&SetStreamAttributeRecord::pad}, field::Attributes{&SetStreamAttributeRecord::attributes}};
 };
 struct StreamAttributeReply {
   std::uint64_t value[sizeof(CUlaunchAttributeValue) / sizeof(std::uint64_t)];
 
-  static constexpr std::tuple fields{field::triple("", &StreamAttributeReply::value)};
+  static constexpr std::tuple fields{field::Triple{"", &StreamAttributeReply::value}};
 };
 struct GetStreamAttributeRecord {
   std::uint64_t stream;
   std::uint32_t tag, pad;
 
-  static constexpr std::tuple fields{field::stream(&GetStreamAttributeRecord::stream),
-                                     field::number("attribute", &GetStreamAttributeRecord::tag),
-                                     field::zero(&GetStreamAttributeRecord::pad)};
+  static constexpr std::tuple fields{field::Stream{&GetStreamAttributeRecord::stream},
+                                     field::Number{"attribute", &GetStreamAttributeRecord::tag},
+                                     field::Zero{&GetStreamAttributeRecord::pad}};
   using Reply = StreamAttributeReply;
 };
 
@@ -37,8 +37,8 @@ struct GetStreamAttributeRecord {
 struct HostFunctionRecord {
   std::uint64_t stream, token;
 
-  static constexpr std::tuple fields{field::stream(&HostFunctionRecord::stream),
-                                     field::number("token", &HostFunctionRecord::token)};
+  static constexpr std::tuple fields{field::Stream{&HostFunctionRecord::stream},
+                                     field::Number{"token", &HostFunctionRecord::token}};
 };
 
 }  // namespace api

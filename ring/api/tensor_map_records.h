@@ -12,7 +12,7 @@ namespace api {
 struct TensorMapReply {
   std::uint64_t map[sizeof(CUtensorMap) / sizeof(std::uint64_t)];
 
-  static constexpr std::tuple fields{field::triple("", &TensorMapReply::map)};
+  static constexpr std::tuple fields{field::Triple{"", &TensorMapReply::map}};
 };
 // cuTensorMapEncodeTiled and the im2col forms: each fills the members of its parameters, and leaves the rest zero.
 // Programs describe tensors that are larger than their memory and never touch the rest.
@@ -26,31 +26,31 @@ struct TensorMapRecord {
   std::int32_t lower[3], upper[3];
   std::uint32_t channels, pixels, pad;
 
-  static constexpr std::tuple fields{field::address("address", &TensorMapRecord::address, field::first_byte),
-                                     field::number("type", &TensorMapRecord::type),
-                                     field::between("rank", &TensorMapRecord::rank, 1, most_dimensions),
-                                     field::triple("dimensions", &TensorMapRecord::dimensions),
-                                     field::triple("strides", &TensorMapRecord::strides),
-                                     field::triple("box", &TensorMapRecord::box),
-                                     field::triple("steps", &TensorMapRecord::steps),
-                                     field::triple("lower", &TensorMapRecord::lower),
-                                     field::triple("upper", &TensorMapRecord::upper),
-                                     field::number("channels", &TensorMapRecord::channels),
-                                     field::number("pixels", &TensorMapRecord::pixels),
-                                     field::number("interleave", &TensorMapRecord::interleave),
-                                     field::number("swizzle", &TensorMapRecord::swizzle),
-                                     field::number("promotion", &TensorMapRecord::promotion),
-                                     field::number("fill", &TensorMapRecord::fill),
-                                     field::number("mode", &TensorMapRecord::mode),
-                                     field::zero(&TensorMapRecord::pad)};
+  static constexpr std::tuple fields{field::Address{"address", &TensorMapRecord::address, field::first_byte},
+                                     field::Number{"type", &TensorMapRecord::type},
+                                     field::Between{"rank", &TensorMapRecord::rank, 1, most_dimensions},
+                                     field::Triple{"dimensions", &TensorMapRecord::dimensions},
+                                     field::Triple{"strides", &TensorMapRecord::strides},
+                                     field::Triple{"box", &TensorMapRecord::box},
+                                     field::Triple{"steps", &TensorMapRecord::steps},
+                                     field::Triple{"lower", &TensorMapRecord::lower},
+                                     field::Triple{"upper", &TensorMapRecord::upper},
+                                     field::Number{"channels", &TensorMapRecord::channels},
+                                     field::Number{"pixels", &TensorMapRecord::pixels},
+                                     field::Number{"interleave", &TensorMapRecord::interleave},
+                                     field::Number{"swizzle", &TensorMapRecord::swizzle},
+                                     field::Number{"promotion", &TensorMapRecord::promotion},
+                                     field::Number{"fill", &TensorMapRecord::fill},
+                                     field::Number{"mode", &TensorMapRecord::mode},
+                                     field::Zero{&TensorMapRecord::pad}};
   using Reply = TensorMapReply;
 };
 struct MoveTensorMapRecord {
   std::uint64_t address;
   std::uint64_t map[sizeof(CUtensorMap) / sizeof(std::uint64_t)];
 
-  static constexpr std::tuple fields{field::address("address", &MoveTensorMapRecord::address, field::first_byte),
-                                     field::triple("", &MoveTensorMapRecord::map)};
+  static constexpr std::tuple fields{field::Address{"address", &MoveTensorMapRecord::address, field::first_byte},
+                                     field::Triple{"", &MoveTensorMapRecord::map}};
   using Reply = TensorMapReply;
 };
 

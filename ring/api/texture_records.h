@@ -59,7 +59,7 @@ struct TextureView {
 struct TextureReply {
   std::uint64_t number;
 
-  static constexpr std::tuple fields{field::number("number", &TextureReply::number)};
+  static constexpr std::tuple fields{field::Number{"number", &TextureReply::number}};
 };
 
 // cuTexObjectCreate.
@@ -93,39 +93,39 @@ struct TextureRecord {
     using R = TextureResource;
     using S = TextureSampling;
     using V = TextureView;
-    return std::tuple{field::proposed(Handle::Texture, &Record::id),
-                      field::between("type", of_resource(&R::type), 0, CU_RESOURCE_TYPE_PITCH2D),
-                      field::maybe_id("array", Handle::Array, of_resource(&R::array)),
-                      field::maybe_id("mipmapped_array", Handle::MipmappedArray, of_resource(&R::mipmapped_array)),
-                      field::maybe_address("address", of_resource(&R::address), span),
-                      field::number("width", of_resource(&R::width)),
-                      field::number("height", of_resource(&R::height)),
-                      field::number("pitch", of_resource(&R::pitch)),
-                      field::number("format", of_resource(&R::format)),
-                      field::number("channels", of_resource(&R::channels)),
-                      field::zero(of_resource(&R::pad)),
-                      field::triple("address_mode", of_sampling(&S::address_mode)),
-                      field::number("filter", of_sampling(&S::filter_mode)),
-                      field::number("flags", of_sampling(&S::flags)),
-                      field::unsaid(of_sampling(&S::max_anisotropy)),
-                      field::unsaid(of_sampling(&S::mipmap_filter_mode)),
-                      field::unsaid(of_sampling(&S::level_bias)),
-                      field::unsaid(of_sampling(&S::min_level)),
-                      field::unsaid(of_sampling(&S::max_level)),
-                      field::unsaid(of_sampling(&S::red)),
-                      field::unsaid(of_sampling(&S::green)),
-                      field::unsaid(of_sampling(&S::blue)),
-                      field::unsaid(of_sampling(&S::alpha)),
-                      field::flag(&Record::has_view),
-                      field::only_if("view_format", of_view(&V::format), &Record::has_view),
-                      field::only_if("view_width", of_view(&V::width), &Record::has_view),
-                      field::only_if("view_height", of_view(&V::height), &Record::has_view),
-                      field::only_if("view_depth", of_view(&V::depth), &Record::has_view),
-                      field::only_if("first_level", of_view(&V::first_level), &Record::has_view),
-                      field::only_if("last_level", of_view(&V::last_level), &Record::has_view),
-                      field::only_if("first_layer", of_view(&V::first_layer), &Record::has_view),
-                      field::only_if("last_layer", of_view(&V::last_layer), &Record::has_view),
-                      field::zero(of_view(&V::pad))};
+    return std::tuple{field::Proposed{Handle::Texture, &Record::id},
+                      field::Between{"type", of_resource(&R::type), 0, CU_RESOURCE_TYPE_PITCH2D},
+                      field::MaybeId{"array", Handle::Array, of_resource(&R::array)},
+                      field::MaybeId{"mipmapped_array", Handle::MipmappedArray, of_resource(&R::mipmapped_array)},
+                      field::MaybeAddress{"address", of_resource(&R::address), span},
+                      field::Number{"width", of_resource(&R::width)},
+                      field::Number{"height", of_resource(&R::height)},
+                      field::Number{"pitch", of_resource(&R::pitch)},
+                      field::Number{"format", of_resource(&R::format)},
+                      field::Number{"channels", of_resource(&R::channels)},
+                      field::Zero{of_resource(&R::pad)},
+                      field::Triple{"address_mode", of_sampling(&S::address_mode)},
+                      field::Number{"filter", of_sampling(&S::filter_mode)},
+                      field::Number{"flags", of_sampling(&S::flags)},
+                      field::Number{"", of_sampling(&S::max_anisotropy)},
+                      field::Number{"", of_sampling(&S::mipmap_filter_mode)},
+                      field::Number{"", of_sampling(&S::level_bias)},
+                      field::Number{"", of_sampling(&S::min_level)},
+                      field::Number{"", of_sampling(&S::max_level)},
+                      field::Number{"", of_sampling(&S::red)},
+                      field::Number{"", of_sampling(&S::green)},
+                      field::Number{"", of_sampling(&S::blue)},
+                      field::Number{"", of_sampling(&S::alpha)},
+                      field::Flag{&Record::has_view},
+                      field::OnlyIf{"view_format", of_view(&V::format), &Record::has_view},
+                      field::OnlyIf{"view_width", of_view(&V::width), &Record::has_view},
+                      field::OnlyIf{"view_height", of_view(&V::height), &Record::has_view},
+                      field::OnlyIf{"view_depth", of_view(&V::depth), &Record::has_view},
+                      field::OnlyIf{"first_level", of_view(&V::first_level), &Record::has_view},
+                      field::OnlyIf{"last_level", of_view(&V::last_level), &Record::has_view},
+                      field::OnlyIf{"first_layer", of_view(&V::first_layer), &Record::has_view},
+                      field::OnlyIf{"last_layer", of_view(&V::last_layer), &Record::has_view},
+                      field::Zero{of_view(&V::pad)}};
   }
 };
 struct CreateTextureRecord : TextureRecord {
@@ -137,8 +137,8 @@ struct CreateTextureRecord : TextureRecord {
 struct CreateSurfaceRecord {
   std::uint64_t id, array;
 
-  static constexpr std::tuple fields{field::proposed(Handle::Surface, &CreateSurfaceRecord::id),
-                                     field::maybe_id("array", Handle::Array, &CreateSurfaceRecord::array)};
+  static constexpr std::tuple fields{field::Proposed{Handle::Surface, &CreateSurfaceRecord::id},
+                                     field::MaybeId{"array", Handle::Array, &CreateSurfaceRecord::array}};
   using Reply = TextureReply;
 };
 
@@ -152,13 +152,13 @@ struct BindRowsRecord {
 
   // Like field::first_byte. Address 0 means no memory.
   static constexpr std::uint64_t span(const BindRowsRecord& r) { return r.address == 0 ? 0 : 1; }
-  static constexpr std::tuple fields{field::id(Handle::TextureReference, &BindRowsRecord::reference),
-                                     field::maybe_address("address", &BindRowsRecord::address, span),
-                                     field::number("width", &BindRowsRecord::width),
-                                     field::number("height", &BindRowsRecord::height),
-                                     field::number("pitch", &BindRowsRecord::pitch),
-                                     field::number("format", &BindRowsRecord::format),
-                                     field::number("channels", &BindRowsRecord::channels)};
+  static constexpr std::tuple fields{field::Id{Handle::TextureReference, &BindRowsRecord::reference},
+                                     field::MaybeAddress{"address", &BindRowsRecord::address, span},
+                                     field::Number{"width", &BindRowsRecord::width},
+                                     field::Number{"height", &BindRowsRecord::height},
+                                     field::Number{"pitch", &BindRowsRecord::pitch},
+                                     field::Number{"format", &BindRowsRecord::format},
+                                     field::Number{"channels", &BindRowsRecord::channels}};
 };
 
 // ---- copies --------------------------------------------------------------------------------------------------------
@@ -196,19 +196,19 @@ struct CopyTexelsRecord {
   static constexpr auto fields_of_side(const char* array, const char* address, const char* x, const char* y,
                                        const char* z) {
     const auto of_array = field::of(side, &TexelsSide::array);
-    return std::tuple{field::maybe_id(array, Handle::Array, of_array),
-                      field::maybe_address(address, field::of(side, &TexelsSide::address), span<side>),
-                      field::only_if(x, field::of(side, &TexelsSide::x), of_array),
-                      field::only_if(y, field::of(side, &TexelsSide::y), of_array),
-                      field::only_if(z, field::of(side, &TexelsSide::z), of_array),
-                      field::at_least("", field::of(side, &TexelsSide::pitch), least_pitch<side>),
-                      field::at_least("", field::of(side, &TexelsSide::rows), least_rows<side>)};
+    return std::tuple{field::MaybeId{array, Handle::Array, of_array},
+                      field::MaybeAddress{address, field::of(side, &TexelsSide::address), span<side>},
+                      field::OnlyIf{x, field::of(side, &TexelsSide::x), of_array},
+                      field::OnlyIf{y, field::of(side, &TexelsSide::y), of_array},
+                      field::OnlyIf{z, field::of(side, &TexelsSide::z), of_array},
+                      field::AtLeast{"", field::of(side, &TexelsSide::pitch), least_pitch<side>},
+                      field::AtLeast{"", field::of(side, &TexelsSide::rows), least_rows<side>}};
   }
   static constexpr auto fields_of_copy(const char* stream) {
     return std::tuple_cat(fields_of_side<&Record::to>("to_array", "to", "to_x", "to_y", "to_z"),
                           fields_of_side<&Record::from>("from_array", "from", "from_x", "from_y", "from_z"),
-                          std::tuple{field::number("width", &Record::width), field::number("height", &Record::height),
-                                     field::number("depth", &Record::depth), field::stream(&Record::stream, stream)});
+                          std::tuple{field::Number{"width", &Record::width}, field::Number{"height", &Record::height},
+                                     field::Number{"depth", &Record::depth}, field::Stream{&Record::stream, stream}});
   }
 };
 // A copy as a graph node.
@@ -218,25 +218,25 @@ struct CopyNodeRecord : CopyTexelsRecord {
 struct CopiedNodeReply {
   std::uint64_t node;
 
-  static constexpr std::tuple fields{field::made(Handle::GraphNode, &CopiedNodeReply::node)};
+  static constexpr std::tuple fields{field::Made{Handle::GraphNode, &CopiedNodeReply::node}};
 };
 struct AddCopyNodeRecord : CopyNodeRecord {
   std::uint64_t graph, dependencies;
 
-  static constexpr auto fields = with(field::id(Handle::Graph, &AddCopyNodeRecord::graph),
-                                      field::ids("dependencies", Handle::GraphNode, &AddCopyNodeRecord::dependencies));
+  static constexpr auto fields = with(field::Id{Handle::Graph, &AddCopyNodeRecord::graph},
+                                      field::Ids{"dependencies", Handle::GraphNode, &AddCopyNodeRecord::dependencies});
   using Reply = CopiedNodeReply;
 };
 struct SetCopyNodeRecord : CopyNodeRecord {
   std::uint64_t node;
 
-  static constexpr auto fields = with(field::id(Handle::GraphNode, &SetCopyNodeRecord::node));
+  static constexpr auto fields = with(field::Id{Handle::GraphNode, &SetCopyNodeRecord::node});
 };
 struct ExecCopyNodeRecord : CopyNodeRecord {
   std::uint64_t exec, node;
 
-  static constexpr auto fields = with(field::id(Handle::GraphExec, &ExecCopyNodeRecord::exec),
-                                      field::id(Handle::GraphNode, &ExecCopyNodeRecord::node));
+  static constexpr auto fields = with(field::Id{Handle::GraphExec, &ExecCopyNodeRecord::exec},
+                                      field::Id{Handle::GraphNode, &ExecCopyNodeRecord::node});
 };
 // A copy from or to the program's own memory, through a block of the arena. The token's function in the guest moves the
 // bytes: before a copy to the device, after a copy from it (docs/design/050-pageable-copies-in-graphs.md).
@@ -246,7 +246,7 @@ struct PageableCopyRecord : CopyNodeRecord {
   static constexpr auto with(const char* stream, auto... ids) {
     return std::tuple_cat(
         std::tuple{ids...}, fields_of_copy(stream),
-        std::tuple{field::number("token", &PageableCopyRecord::token), field::flag(&PageableCopyRecord::to_device)});
+        std::tuple{field::Number{"token", &PageableCopyRecord::token}, field::Flag{&PageableCopyRecord::to_device}});
   }
 };
 struct CapturePageableRecord : PageableCopyRecord {
@@ -256,20 +256,20 @@ struct AddPageableRecord : PageableCopyRecord {
   std::uint64_t graph, dependencies;
 
   static constexpr auto fields =
-      std::tuple_cat(with("", field::id(Handle::Graph, &AddPageableRecord::graph)),
-                     std::tuple{field::ids("dependencies", Handle::GraphNode, &AddPageableRecord::dependencies)});
+      std::tuple_cat(with("", field::Id{Handle::Graph, &AddPageableRecord::graph}),
+                     std::tuple{field::Ids{"dependencies", Handle::GraphNode, &AddPageableRecord::dependencies}});
   using Reply = CopiedNodeReply;
 };
 struct SetPageableRecord : PageableCopyRecord {
   std::uint64_t node;
 
-  static constexpr auto fields = with("", field::id(Handle::GraphNode, &SetPageableRecord::node));
+  static constexpr auto fields = with("", field::Id{Handle::GraphNode, &SetPageableRecord::node});
 };
 struct ExecPageableRecord : PageableCopyRecord {
   std::uint64_t exec, node;
 
-  static constexpr auto fields = with("", field::id(Handle::GraphExec, &ExecPageableRecord::exec),
-                                      field::id(Handle::GraphNode, &ExecPageableRecord::node));
+  static constexpr auto fields = with("", field::Id{Handle::GraphExec, &ExecPageableRecord::exec},
+                                      field::Id{Handle::GraphNode, &ExecPageableRecord::node});
 };
 // The driver's description of a copy, sent as words.
 struct CopyNode {
@@ -281,13 +281,13 @@ struct CopyNode {
 struct CopyNodeReply {
   std::uint64_t token, bytes;
 
-  static constexpr std::tuple fields{field::number("token", &CopyNodeReply::token),
-                                     field::words("copy", &CopyNodeReply::bytes)};
+  static constexpr std::tuple fields{field::Number{"token", &CopyNodeReply::token},
+                                     field::Words{"copy", &CopyNodeReply::bytes}};
 };
 struct GetCopyNodeRecord {
   std::uint64_t node;
 
-  static constexpr std::tuple fields{field::id(Handle::GraphNode, &GetCopyNodeRecord::node)};
+  static constexpr std::tuple fields{field::Id{Handle::GraphNode, &GetCopyNodeRecord::node}};
   using Reply = CopyNodeReply;
 };
 

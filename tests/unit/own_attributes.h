@@ -13,19 +13,19 @@ struct EventValue {
   std::int32_t flags;
   std::uint32_t pad;
 
-  static constexpr std::tuple fields{field::id(api::Handle::Event, &EventValue::event),
-                                     field::number("flags", &EventValue::flags), field::zero(&EventValue::pad)};
+  static constexpr std::tuple fields{field::Id{api::Handle::Event, &EventValue::event},
+                                     field::Number{"flags", &EventValue::flags}, field::Zero{&EventValue::pad}};
 };
 struct WindowValue {
   std::uint64_t address, bytes;
   std::uint32_t ratio, hit, miss, pad;
 
-  static constexpr std::tuple fields{field::address("address", &WindowValue::address, &WindowValue::bytes),
-                                     field::number("bytes", &WindowValue::bytes),
-                                     field::number("ratio", &WindowValue::ratio),
-                                     field::number("hit", &WindowValue::hit),
-                                     field::number("miss", &WindowValue::miss),
-                                     field::zero(&WindowValue::pad)};
+  static constexpr std::tuple fields{field::Address{"address", &WindowValue::address, &WindowValue::bytes},
+                                     field::Number{"bytes", &WindowValue::bytes},
+                                     field::Number{"ratio", &WindowValue::ratio},
+                                     field::Number{"hit", &WindowValue::hit},
+                                     field::Number{"miss", &WindowValue::miss},
+                                     field::Zero{&WindowValue::pad}};
 };
 struct Lines {
   static constexpr std::tuple lines{
