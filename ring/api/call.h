@@ -112,7 +112,7 @@ consteval void check_arg() {
     static_assert(std::is_pointer_v<P>, "in and out are for pointers");
     static_assert(A.dir == Dir::In || !std::is_const_v<std::remove_pointer_t<P>>, "out needs a pointer to non-const");
     static_assert(std::is_same_v<Pointee<P>, std::byte> || plain<Pointee<P>>,
-                  "this struct is not known to be plain bytes: see ring/api/types.h, or make the call CUSTOM");
+                  "this struct is not known to be plain bytes: see ring/api/structs.h, or make the call GUEST");
     static_assert(!std::is_void_v<std::remove_pointer_t<P>> || A.extent != Extent::One, "void needs a length");
     static_assert(A.dir != Dir::In || !A.may_be_null || A.extent == Extent::Counted,
                   "maybe_in is NULL where there are none, so it needs their number: maybe_in(n)");

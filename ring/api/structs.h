@@ -1,9 +1,10 @@
-// Visits struct members that may not cross as bytes, and computes the length of a value that an enum describes.
+// The structs of cuda.h that CALL lines take: those that are plain bytes, and the members of others that may not cross
+// as bytes. Also the length of a value that an enum describes. A struct needs an entry in this file only.
 //
 // A visitor changes the struct in place, so visit a private copy. All other functions are pure.
 //
 // ```cpp
-// static_assert(api::visited<CUmemAllocationProp> && !api::visited<CUuuid>);
+// static_assert(api::visited<CUmemAllocationProp> && !api::visited<CUuuid> && api::plain<CUuuid>);
 // static_assert(api::value_bytes(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) == sizeof(cuuint64_t));
 // ```
 #pragma once
@@ -11,8 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "ring/api/cuda.h"
+#include "ring/api/types.h"
 
 namespace api {
 
@@ -98,6 +101,28 @@ template <class T>
 concept visited = requires(T& s, NoVisitor& v) {
   visit(s, v);
 };
+
+// True for types that may cross as bytes, once their members are visited. Before a struct is listed here, check that it
+// holds no pointer, address or ordinal.
+template <class T>
+inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || visited<T>;
+template <>
+inline constexpr bool plain<CUuuid> = true;
+template <>
+inline constexpr bool plain<CUexecAffinityParam> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY_DESCRIPTOR> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY3D_DESCRIPTOR> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY_SPARSE_PROPERTIES> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY_MEMORY_REQUIREMENTS> = true;
+template <>
+inline constexpr bool plain<CUgraphEdgeData> = true;
+
+template <class T>
+inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;
 
 // The id in a program's copy of a resource.
 inline std::uint64_t resource_id(const CUdevResource& r) {

@@ -1,14 +1,13 @@
-// What cuda.h's types mean on the wire: handles, and structs that are plain bytes. All constant.
+// What cuda.h's types of handles mean on the wire. All constant. ring/api/structs.h describes the structs.
 //
 // ```cpp
-// static_assert(api::handle_of<CUstream> == api::Handle::Stream && api::plain<CUuuid>);
+// static_assert(api::handle_of<CUstream> == api::Handle::Stream);
 // constexpr CUresult answer_for_unknown(api::Handle kind) { return api::kind_of(kind).unknown; }
 // ```
 #pragma once
 
 #include <cstdint>
 #include <iterator>
-#include <type_traits>
 
 #include "ring/api/cuda.h"
 
@@ -89,43 +88,5 @@ inline constexpr Handle handle_of = Handle::None;
 constexpr bool accepts(Handle wanted, Handle given) {
   return wanted == given || (wanted == Handle::Function && given == Handle::Kernel);
 }
-
-// True for types that may cross as bytes. Before a struct is listed here, check that it holds no pointer, or describe
-// its pointers in ring/api/structs.h.
-template <class T>
-inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
-template <>
-inline constexpr bool plain<CUuuid> = true;
-template <>
-inline constexpr bool plain<CUexecAffinityParam> = true;
-template <>
-inline constexpr bool plain<CUDA_ARRAY_DESCRIPTOR> = true;
-template <>
-inline constexpr bool plain<CUDA_ARRAY3D_DESCRIPTOR> = true;
-template <>
-inline constexpr bool plain<CUDA_ARRAY_SPARSE_PROPERTIES> = true;
-template <>
-inline constexpr bool plain<CUDA_ARRAY_MEMORY_REQUIREMENTS> = true;
-
-template <>
-inline constexpr bool plain<CUmemLocation> = true;  // with an ordinal: ring/api/structs.h
-template <>
-inline constexpr bool plain<CUmemAccessDesc> = true;
-template <>
-inline constexpr bool plain<CUstreamBatchMemOpParams> = true;  // with addresses: ring/api/structs.h
-template <>
-inline constexpr bool plain<CUmemPoolProps> = true;
-template <>
-inline constexpr bool plain<CUmemAllocationProp> = true;
-template <>
-inline constexpr bool plain<CUdevResource> = true;  // with bytes of the driver's own: ring/api/structs.h
-
-template <>
-inline constexpr bool plain<CUgraphEdgeData> = true;
-template <>
-inline constexpr bool plain<CUDA_MEMSET_NODE_PARAMS> = true;  // with an address: ring/api/structs.h
-
-template <class T>
-inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;
 
 }  // namespace api
