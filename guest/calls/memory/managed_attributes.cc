@@ -43,7 +43,8 @@ CUresult cuMemRangeGetAttributes(void** data, std::size_t* bytes, CUmem_range_at
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (data == nullptr || bytes == nullptr || attributes == nullptr || number == 0 || !is_managed_range(start, count))
     return CUDA_ERROR_INVALID_VALUE;
-  return cuabi::range_attributes(advice_of(session()->memory.managed.of(start, count)), data, bytes, attributes, number);
+  return cuabi::range_attributes(advice_of(session()->memory.managed.of(start, count)), data, bytes, attributes,
+                                 number);
 }
 
 }  // namespace guest::calls

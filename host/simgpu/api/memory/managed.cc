@@ -35,9 +35,11 @@ CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise ad
     case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = node ? of_host : place; });
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = {}; });
     case CU_MEM_ADVISE_SET_ACCESSED_BY:
-      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.insert(cuabi::number_of_place(place)); });
+      return node ? CUDA_ERROR_INVALID_VALUE
+                  : change([&](Advice& a) { a.accessed_by.insert(cuabi::number_of_place(place)); });
     case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.erase(cuabi::number_of_place(place)); });
+      return node ? CUDA_ERROR_INVALID_VALUE
+                  : change([&](Advice& a) { a.accessed_by.erase(cuabi::number_of_place(place)); });
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
