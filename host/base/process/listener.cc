@@ -241,7 +241,7 @@ void Listener::pause(Clock::duration time, bool owes) {
   loop_.forget(watch_);
   timer_ = loop_.after(time, [this, owes] {
     timer_ = 0;
-    if (owes) pace_->take(Clock::now());
+    if (owes) static_cast<void>(pace_->take(Clock::now()));
     watch();
   });
 }
