@@ -8,12 +8,13 @@
 
 namespace guest {
 
-// IVGPU_HOST_PATIENCE: after how many unanswered questions, ten a second, the host counts as gone; 1 to 36,000.
+// IVGPU_HOST_PATIENCE: the number of unanswered questions after which the guest treats the host as gone; 1 to 36,000.
+// The guest asks ten questions a second.
 struct HostPatience {
   static constexpr unsigned most = 36'000;
-  const char* text = std::getenv("IVGPU_HOST_PATIENCE");  // null if it is not set
+  const char* text = std::getenv("IVGPU_HOST_PATIENCE");  // null if the variable is not set
 
-  // Empty if the variable is not set or holds no number in that range.
+  // Returns nothing if the variable is not set or is no number in that range.
   std::optional<unsigned> questions() const {
     const std::string_view given = text != nullptr ? text : "";
     unsigned number = 0;

@@ -16,8 +16,8 @@
 namespace guest {
 namespace {
 
-// The descriptor of IVGPU_LOG_FILE if the file can be opened, else standard error. Never closed: the last lines come
-// when the process ends.
+// Returns the descriptor of IVGPU_LOG_FILE if the file can be opened, else of standard error. The descriptor is never
+// closed, because the last lines are written when the process ends.
 int destination() {
   const char* path = std::getenv("IVGPU_LOG_FILE");
   const int fd =
@@ -33,7 +33,7 @@ int descriptor() {
 // Writes one line to the log.
 [[gnu::format(printf, 1, 0)]] void write_line(const char* format, va_list args) {
   const Uncancelled here;
-  char text[2048];  // the names of kernels are long
+  char text[2048];  // 2048 bytes, since the names of kernels are long
   const int start = std::snprintf(text, sizeof text, "ivgpu: ");
   const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);
   const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));
@@ -41,7 +41,7 @@ int descriptor() {
   write_quietly(descriptor(), text, end + 1);
 }
 
-// Writes the lines about the level itself: log() needs the level, so it cannot write them.
+// Writes the lines about the log's level. log() needs the level, so it cannot write these lines.
 [[gnu::format(printf, 1, 2)]] void write_first_line(const char* format, ...) {
   va_list args;
   va_start(args, format);

@@ -1,4 +1,4 @@
-// The log line about a call that ivgpu does not serve. The caller logs each call once.
+// The log line about a call that ivgpu does not serve. The caller makes sure that each call is logged once.
 #pragma once
 
 namespace guest {

@@ -1,5 +1,5 @@
-// The switches of all optimisations, in one table. All are on; IVGPU_OFF=name,name switches some off. `order` is no
-// optimisation: without it the tests of the order between threads must fail.
+// The switches of all optimisations, in one table. All optimisations are on by default; IVGPU_OFF=name,name switches
+// some off. `order` is no optimisation: with it off, the tests of the order between threads must fail.
 #pragma once
 
 namespace guest {
@@ -19,11 +19,12 @@ struct Switches {
 #undef X
 };
 
-// Reads the environment once, at the first call. The log reports an unknown name. Safe from any thread.
+// Reads the environment at the first call only. The log reports an unknown name. Safe from any thread.
 const Switches& switches();
 
-// Whether IVGPU_MANAGED=exclusive is set. The device then reports that host and GPU may not use managed memory at the
-// same time (docs/design/024-managed-memory.md). Reads the environment once. Safe from any thread.
+// Returns whether IVGPU_MANAGED=exclusive is set. The device then reports that host and GPU may not use managed memory
+// at the same time (docs/design/024-managed-memory.md). Reads the environment at the first call only. Safe from any
+// thread.
 bool managed_is_exclusive();
 
 // The number of unanswered questions after which the host counts as gone (guest/base/host_patience.h). The default is 7: a

@@ -1,4 +1,4 @@
-// Time limits for the kernel's calls.
+// Converts time limits to the kernel's `timespec`.
 #pragma once
 
 #include <cstdint>

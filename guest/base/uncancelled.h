@@ -1,8 +1,8 @@
-// A scope in which pthread_cancel() does not end the calling thread: its sleeps, reads and writes are no cancellation
-// points. A thread that ended inside a call would keep the call's locks and a half-written record.
+// A scope in which pthread_cancel() does not end the calling thread: sleeps, reads and writes in the scope are no
+// cancellation points. A thread that ended inside a call would keep the call's locks and a half-written record.
 //
-// Each function of this library that calls a cancellation point opens this scope. Entry points do not: a posted call
-// has no cancellation point and would pay for the scope each time.
+// Each function of this library that calls a cancellation point opens this scope. Entry points do not open it: a posted
+// call has no cancellation point, and would pay for the scope each time.
 #pragma once
 
 #include <pthread.h>

@@ -12,7 +12,8 @@
 
 namespace guest {
 
-// The kernel signals a failed write to the writing thread alone, so this thread blocks and consumes the signal.
+// The kernel sends the signal of a failed write only to the writing thread. This thread therefore blocks the signal and
+// consumes it.
 inline void write_quietly(int fd, const char* text, std::size_t bytes) {
   sigset_t raised, before, pending;
   sigemptyset(&raised);

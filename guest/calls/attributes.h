@@ -1,5 +1,5 @@
-// Attributes of streams and kernel nodes. One union in cuda.h has the values of both; they cross by the lines of the
-// launch attributes (ring/api/launch_attributes.h).
+// Attributes of streams and kernel nodes. cuda.h declares one union for the values of both kinds. The values cross as
+// the table of launch attributes describes (ring/api/launch_attributes.h).
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace guest::calls {
 
-// `record` names the object. Preconditions: api::is_streams(tag).
+// Sets the attribute `tag` of the object that `record` names. Preconditions: api::is_streams(tag).
 template <class Record>
 CUresult set_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag, const CUlaunchAttributeValue& value) {
   CUlaunchAttribute given{};
@@ -22,7 +22,8 @@ CUresult set_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag
   return cross(c, record, {&attribute, 1}).result;
 }
 
-// The same for reading. Writes only the members of `value` that the attribute uses.
+// Reads the attribute `tag` of the object that `record` names. Writes only the members of `value` that the attribute
+// uses.
 template <class Record>
 CUresult get_attribute(const Crossing& c, Record record, CUlaunchAttributeID tag, CUlaunchAttributeValue* value) {
   record.tag = static_cast<std::uint32_t>(tag);

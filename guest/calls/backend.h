@@ -1,9 +1,9 @@
-// Connects this library to the function tables in ring/abi, which call back for data that only a libcuda has.
+// Connects this library to the function tables in ring/abi. The tables call back for data that only a libcuda has.
 #pragma once
 
 namespace guest::calls {
 
-// Called once, before a program can get one of the tables.
+// Must be called once, before a program can get one of the function tables.
 void install_backend();
 
 }  // namespace guest::calls

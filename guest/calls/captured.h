@@ -1,18 +1,21 @@
-// Asks the driver about open captures, for calls that the guest serves itself or in its own way.
+// Asks the driver about open captures. Calls that the guest answers itself, or sends as different calls, use these
+// functions.
 #pragma once
 
 #include "ring/api/cuda.h"
 
 namespace guest {
 
-// Whether the stream belongs to a capture, invalidated ones included. Asks the worker only while a capture is open.
+// Returns whether the stream belongs to a capture, even an invalidated one. Asks the worker only while a capture is
+// open.
 bool is_captured(CUstream stream);
 
-// For a call that does not cross and that the driver refuses during captures. Sends another such call in its place,
-// which ends the same captures. Returns the driver's error; CUDA_SUCCESS: the call may be served.
+// For a call that never crosses to the worker, but that the driver refuses during captures. Sends a different call that
+// the driver refuses, too, so that the same captures end. Returns the driver's error, or CUDA_SUCCESS if the guest may
+// serve the call.
 CUresult disturb_captures();
 
-// Waits for all work of the context except captured streams, for which no wait is allowed.
+// Waits for all work of the context except work in captured streams, for which the driver allows no wait.
 struct Context;
 CUresult await_context(const Context& context);
 

@@ -1,10 +1,10 @@
 // Entry points by name: cuGetProcAddress, over the table's symbols and the CUDA versions that introduced them, and the
-// function tables that libraries get by an id.
+// function tables that libraries request by an id.
 //
-// A program also gets functions that are not served: they refuse when called, and the log names them. For a missing
-// name the runtime would report "API call is not supported in the installed CUDA driver", and users would upgrade their
-// driver. No known library treats a missing name and a refusing function differently
-// (docs/design/016-refusals-by-name.md).
+// A program can also look up functions that are not served: such a function refuses when called, and the log reports
+// its name. If the name were missing, the runtime would report "API call is not supported in the installed CUDA
+// driver", and users would upgrade their driver. No known library treats a missing name and a refusing function
+// differently (docs/design/016-refusals-by-name.md).
 #include <vector>
 
 #include "guest/base/log.h"
@@ -13,8 +13,8 @@
 #include "ring/abi/export_tables.h"
 #include "ring/abi/proc_address.h"
 
-// The exported functions that refuse (guest/shim/absent.cc). They have other names here, since their types differ from
-// the declarations in cuda.h.
+// Declares the exported functions that refuse (guest/shim/absent.cc). Their C++ names differ from cuda.h's, because
+// their types differ from the declarations in cuda.h.
 #define CALL(...)
 #define CUSTOM(...)
 #define LOCAL(...)
@@ -26,7 +26,7 @@ namespace guest::calls {
 namespace {
 
 std::vector<cuabi::ProcEntry>* build() {
-  auto* entries = new std::vector<cuabi::ProcEntry>;  // never destroyed: used until the process ends
+  auto* entries = new std::vector<cuabi::ProcEntry>;  // never destroyed, because calls come until the process ends
   const auto add = [&](std::string_view symbol, int since, void* function) {
     const cuabi::ProcName name = cuabi::split_symbol(symbol);
     entries->push_back({name.base, name.variant, since, function});

@@ -1,4 +1,4 @@
-// The configuration of a launch, a parameter of cuLaunchKernelEx and of occupancy queries.
+// The configuration of a launch, which is a parameter of cuLaunchKernelEx and of occupancy queries.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace guest {
 
-// Checks that the worker serves everything in a configuration.
+// Returns the error of a configuration that contains something that the worker does not serve.
 inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
   if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;
@@ -24,7 +24,8 @@ inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
   return CUDA_SUCCESS;
 }
 
-// Copies one described member from the program's value to the sent value. Zero members stay zero.
+// Copies one member that the attribute's line describes from the program's value to the sent value. Members that are
+// zero stay zero.
 template <class V, class W>
 void keep(V& to, const V& from, const W& word) {
   std::memcpy(&api::member_of(to, word.member), &api::member_of(from, word.member),
@@ -33,7 +34,8 @@ void keep(V& to, const V& from, const W& word) {
 template <class V, class M>
 void keep(V&, const V&, const api::field::Zero<M>&) {}
 
-// The attribute to send: the members that its line describes, and zeros. Other bytes of the program's union stay here.
+// Returns the attribute to send: the members that the attribute's line describes, and zeros elsewhere. The other bytes
+// of the program's union are not sent.
 template <class Lines = api::LaunchAttributes>
 CUlaunchAttribute described(const CUlaunchAttribute& given) {
   CUlaunchAttribute sent{};
@@ -48,7 +50,8 @@ CUlaunchAttribute described(const CUlaunchAttribute& given) {
   return sent;
 }
 
-// Returns the driver's immediate error for the first id in the attributes that `is_known(handle, kind)` rejects.
+// Finds the first id in the attributes that `is_known(handle, kind)` rejects, and returns the error that the driver
+// reports at once.
 template <class Lines = api::LaunchAttributes, class F>
 CUresult check_ids(std::span<const CUlaunchAttribute> attributes, F is_known) {
   bool known = true;

@@ -1,5 +1,5 @@
 // The guest's rules for single CALL lines beyond the table. refuses() finds errors that CUDA reports at once, before
-// anything is sent. learn() keeps data of successful calls that later calls need.
+// the guest sends anything. learn() stores data of successful calls that later calls need.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ bool is_null_reference(T p) {
 
 template <int Id>
 struct Rules {
-  // Errors that come first, in any state of the context and even without one.
+  // Returns the errors that CUDA reports first, in any state of the context and even without a context.
   template <class... P>
   static CUresult refuses_always(P... p) {
     return (is_null_reference(p) || ...) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
@@ -43,7 +43,7 @@ struct Rules<api::id_of::cuMipmappedArrayDestroy> : Rules<0> {
   }
 };
 
-// Records that a capture has begun in the stream, which the driver has found.
+// Records that a capture has begun in the stream. The driver has found the stream.
 inline void note_capture(CUstream stream) {
   StreamRef ref;
   if (find_stream(stream, ref) == CUDA_SUCCESS) session()->graphs.captures.began(*ref.object);
@@ -57,13 +57,14 @@ inline CUresult refuse_no_device(CUdevice device) {
   return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The external flags are for captured streams. The driver refuses them in other streams.
+// The external flags are valid only for captured streams. The driver refuses these flags in other streams.
 inline CUresult refuse_external(unsigned flags, unsigned external) {
   if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
   return flags == external && !session()->graphs.captures.any() ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
-// Marks an event that may belong to a capture. A wait for it may then fail at once, even after the capture's end.
+// Marks an event that may belong to a capture. Waiting for such an event may fail at once, even after the capture's
+// end.
 inline void note_recorded(CUevent event) {
   if (Object* const object = session()->objects.find(event, api::Handle::Event))
     object->in_capture.store(session()->graphs.captures.any(), std::memory_order_relaxed);
@@ -119,12 +120,12 @@ struct Rules<api::id_of::cuEventCreate> : Rules<0> {
   static void learn(Object*, CUevent*, unsigned) {}
 };
 
-// An event can be recorded only in streams of its own context.
+// A program can record an event only in streams of the event's context.
 inline CUresult refuse_across(CUevent event, CUstream stream) {
   const Object* e = session()->objects.find(event, api::Handle::Event);
   const bool special = api::special_stream(reinterpret_cast<std::uint64_t>(stream));
   const Object* s = special ? nullptr : session()->objects.find(stream, api::Handle::Stream);
-  if (e == nullptr || (s == nullptr && !special)) return CUDA_SUCCESS;  // the marshalling reports that error
+  if (e == nullptr || (s == nullptr && !special)) return CUDA_SUCCESS;  // the marshalling reports the unknown handle
   const Context* of_stream = special ? current_context() : s->context;
   return of_stream != nullptr && of_stream->home != e->context ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
@@ -156,7 +157,7 @@ struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
 };
 
 inline CUresult refuse_wait(unsigned flags) {
-  if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // concerns peer devices
+  if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // concerns only peer devices
   return flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 template <class Word>
@@ -179,16 +180,18 @@ struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
 
-// Checks one operation of a batch except its address, which the marshalling checks.
+// Checks one operation of a batch. The marshalling checks the operation's address.
 inline CUresult refuse_operation(const CUstreamBatchMemOpParams& op) {
   switch (api::operation_of(op)) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
     case CU_STREAM_MEM_OP_WAIT_VALUE_64: return refuse_wait(op.waitValue.flags);
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      return refuse_unknown(op.writeValue.flags, 0U);  // unlike a single write, which may omit the barrier
+      // A single write may omit the barrier, but an operation of a batch may not.
+      return refuse_unknown(op.writeValue.flags, 0U);
     case CU_STREAM_MEM_OP_BARRIER: return refuse_unknown(op.memoryBarrier.flags, CU_STREAM_MEMORY_BARRIER_TYPE_GPU);
-    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;  // like the flag of a wait
+    // Concerns only peer devices, like the flag of a wait.
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -202,7 +205,7 @@ struct Rules<api::id_of::cuStreamBatchMemOp_v2> : Rules<0> {
     return refused;
   }
 };
-// These calls return INVALID_VALUE for a null array and for an unknown device.
+// Calls that return INVALID_VALUE for a null array and for an unknown device.
 template <class Handle>
 CUresult refuse_none(Handle handle) {
   return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -225,7 +228,7 @@ struct Rules<api::id_of::cuArrayGetMemoryRequirements> : RequirementRules<CUarra
 template <>
 struct Rules<api::id_of::cuMipmappedArrayGetMemoryRequirements> : RequirementRules<CUmipmappedArray> {};
 
-// The program could not reach memory from a pool of managed memory, so none can be created.
+// A program cannot create a pool of managed memory, because it could not reach memory from such a pool.
 inline CUresult refuse_managed(CUmemAllocationType type) {
   return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
@@ -244,7 +247,8 @@ struct Rules<api::id_of::cuMemGetMemPool> : Rules<0> {
   static CUresult refuses(CUmemoryPool*, CUmemLocation*, CUmemAllocationType type) { return refuse_managed(type); }
 };
 
-// These two return INVALID_VALUE for an unknown device; cuDeviceGetDefaultMemPool returns INVALID_DEVICE.
+// cuDeviceGetMemPool and cuDeviceSetMemPool return INVALID_VALUE for an unknown device; cuDeviceGetDefaultMemPool
+// returns INVALID_DEVICE.
 template <>
 struct Rules<api::id_of::cuDeviceGetMemPool> : Rules<0> {
   static CUresult refuses(CUmemoryPool*, CUdevice device) { return refuse_no_device(device); }
@@ -270,7 +274,7 @@ struct Rules<api::id_of::cuMemPoolDestroy> : Rules<0> {
   static void learn(Object*, CUmemoryPool pool) { session()->memory.pools.forget(api::number_of(pool)); }
 };
 
-// The guest answers cuStreamGetPriority.
+// Stores the priority, because the guest answers cuStreamGetPriority.
 template <>
 struct Rules<api::id_of::cuStreamCopyAttributes> : Rules<0> {
   static void learn(Object*, CUstream to, CUstream from) {
@@ -295,7 +299,7 @@ struct Rules<api::id_of::cuStreamBeginCaptureToGraph> : Rules<0> {
 };
 template <>
 struct Rules<api::id_of::cuStreamIsCapturing> : Rules<0> {
-  // While no capture is open, the guest knows the answer.
+  // While no capture is open, the guest knows the answer without the worker.
   static std::optional<CUresult> answer(CUstream stream, CUstreamCaptureStatus* status) {
     if (session()->graphs.captures.any()) return std::nullopt;
     StreamRef ref;
@@ -341,13 +345,13 @@ template <>
 struct Rules<api::id_of::cuGraphExecEventWaitNodeSetEvent> : Rules<0> {
   static CUresult refuses_always(CUgraphExec, CUgraphNode, CUevent event) { return refuse_no_event(event); }
 };
-// The driver checks whether a capture forbids the call before it checks the executable.
+// The driver checks whether an open capture forbids the call before it checks the executable graph.
 template <>
 struct Rules<api::id_of::cuGraphExecDestroy> : Rules<0> {
   static CUresult refuses_always(CUgraphExec exec) { return exec == nullptr ? disturb_captures() : CUDA_SUCCESS; }
 };
 
-// Nodes that allocate and free memory are not served yet.
+// Graph nodes that allocate and free memory are not served yet.
 inline CUresult refuse_memory_node(CUstream stream) {
   return is_captured(stream) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
@@ -366,7 +370,7 @@ struct Rules<api::id_of::cuMemFreeAsync> : Rules<0> {
   static CUresult refuses(CUdeviceptr, CUstream stream) { return refuse_memory_node(stream); }
 };
 
-// Launches are checked against the limit that the program has set.
+// Stores the limit that the program has set, because the guest checks launches against it.
 inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
   if (function != nullptr && function->function != nullptr &&
       attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)

@@ -1,5 +1,5 @@
-// The number of a stream, as from cuStreamGetId, for libraries that use the driver's private table. cuBLASLt asks for
-// it while the stream is captured, when the driver refuses cuStreamGetId.
+// The number of a stream, as cuStreamGetId returns it, for libraries that use the driver's private table. cuBLASLt asks
+// for the number while the stream is captured, when the driver refuses cuStreamGetId.
 #pragma once
 
 #include <cstdint>

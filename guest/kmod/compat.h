@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Differences between the kernels that the module is built for, 6.1 and later.
- * No other file checks a version.
+ * Differences between the kernels that the module supports, 6.1 and later. No
+ * other file checks a kernel version.
  */
 #ifndef IVGPU_COMPAT_H
 #define IVGPU_COMPAT_H

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The ivshmem device: bound if its region is ours; released when it is
- * unplugged, at a kexec, and around sleep.
+ * The ivshmem device. The module binds it if its region is ours, and releases
+ * it when it is unplugged, at a kexec, and around sleep.
  *
  * Code that touches the device's memory or registers for a program does so
  * inside `srcu` and checks `gone` first. Removal sets `gone`, waits for the
- * readers of `srcu`, and then takes the rest down.
+ * readers of `srcu`, and then frees everything else.
  */
 #include <linux/delay.h>
 #include <linux/io.h>
@@ -21,7 +21,7 @@
 /* Rings a host peer: 0 is the broker, 1 + k the worker of slot k. */
 void ivgpu_ring(struct ivgpu_device *dev, unsigned int peer)
 {
-	/* The 64-bit word that holds this bit: x86-64 is little-endian. */
+	/* The 64-bit word with this bit: x86-64 is little-endian. */
 	if (dev->no_doorbell)
 		set_bit(peer, (unsigned long *)dev->header->doorbell_bits);
 	else
@@ -74,7 +74,7 @@ static struct ivgpu_device *new_device(struct pci_dev *pdev)
 	dev->dev.release = release_device;
 	dev->pdev = pdev;
 	dev->memory = pci_resource_start(pdev, 2);
-	/* Not 0, which marks an unknown owner. */
+	/* Must not be 0, which marks an unknown owner. */
 	dev->boot = get_random_u64() | 1;
 	return dev;
 }
@@ -84,7 +84,7 @@ static int take_resources(struct ivgpu_device *dev)
 	struct pci_dev *pdev = dev->pdev;
 	int error;
 
-	/* Exclusive: sysfs must not map the region past this module. */
+	/* Exclusive, so that sysfs does not map the region past the module. */
 	error = pci_request_selected_regions_exclusive(pdev, IVGPU_BARS, "ivgpu");
 	if (error) {
 		dev_err(&pdev->dev, "its memory is somebody else's\n");
@@ -140,8 +140,8 @@ static void shut(struct ivgpu_device *dev)
 }
 
 /*
- * memunmap_pages() does not wait for users of such pages, like an io_uring
- * buffer, and their struct page must outlive that use.
+ * memunmap_pages() does not wait for users of pages such as an io_uring
+ * buffer, and the pages' struct page must outlive that use.
  */
 static void wait_for_pins(struct ivgpu_device *dev)
 {
@@ -159,7 +159,7 @@ static void let_go(struct ivgpu_device *dev)
 {
 	shut(dev);
 	wait_for_pins(dev);
-	/* Lets the host reuse unpinned slots. The work does not run again. */
+	/* Lets the host reuse unpinned slots. This work does not run again. */
 	ivgpu_look_at_pins(&dev->unpin.work);
 	cancel_delayed_work_sync(&dev->unpin);
 	give_resources(dev);
@@ -216,13 +216,13 @@ static void remove(struct pci_dev *pdev)
 	ivgpu_put(dev);
 }
 
-/* Reboot, kexec: the next kernel finds no held slot and gets no interrupt. */
+/* Reboot, kexec: the next kernel finds no owned slot, gets no interrupt. */
 static void shutdown(struct pci_dev *pdev)
 {
 	shut(pci_get_drvdata(pdev));
 }
 
-/* Sleep may have lost interrupts, so every sleeper's word is checked. */
+/* Interrupts may be lost during sleep: check every sleeper's word. */
 static int resume(struct device *device)
 {
 	struct ivgpu_device *dev = dev_get_drvdata(device);
@@ -234,8 +234,9 @@ static int resume(struct device *device)
 }
 
 /*
- * After hibernation the region belongs to another QEMU: no earlier session
- * lives. Its slots may lie elsewhere; binding the device checks that.
+ * After hibernation the region belongs to another QEMU, so no earlier session
+ * is alive. The slots of the new region may be elsewhere; binding the device
+ * checks this.
  */
 static int restore(struct device *device)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/ivgpuN: the calls on its descriptor (ring/layout/module_c.h). Arguments
- * are copied first and answers last, outside of all locks.
+ * The system calls on a descriptor of /dev/ivgpuN (ring/layout/module_c.h).
+ * Arguments are copied first and answers last, outside of all locks.
  */
 #include <linux/module.h>
 #include <linux/poll.h>
@@ -43,18 +43,19 @@ static int ivgpu_open(struct inode *inode, struct file *file)
 }
 
 /*
- * A program closes a descriptor. A forked child has one, too, so the last close
- * may come long after the program that claimed the slot has ended. Therefore
- * the end of that program ends the claim, by exit or by an exec that closes its
- * descriptor. Closing a duplicate does not, nor does the end of a thread with
- * its own descriptor table.
+ * Called when a program closes a descriptor. A forked child has a copy of the
+ * descriptor, too, so the last close may happen long after the program that
+ * claimed the slot has ended. Therefore the end of that program ends the
+ * claim, by exit or by an exec that closes the descriptor. Closing a duplicate
+ * does not end the claim, nor does the end of a thread with a descriptor table
+ * of its own.
  */
 static int ivgpu_flush(struct file *file, fl_owner_t id)
 {
 	struct ivgpu_opener *opener = file->private_data;
 	struct ivgpu_device *dev = opener->dev;
 
-	/* When exec closes descriptors, its process has one thread left. */
+	/* When exec closes descriptors, the process has one thread left. */
 	if (!current->in_execve && atomic_read(&current->signal->live))
 		return 0;
 	mutex_lock(&dev->mutex);
@@ -125,7 +126,7 @@ static long claim_slot(struct ivgpu_opener *opener, void __user *argument)
 	error = ivgpu_claim(opener, &claim);
 	if (error)
 		return error;
-	/* The program can still ask for its slot's number, and close. */
+	/* The program can still query its slot's number, and close. */
 	return copy_to_user(argument, &claim, sizeof(claim)) ? -EFAULT : 0;
 }
 

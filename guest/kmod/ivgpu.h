@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The module's own structures. Order of locks: a process's mmap lock, a
- * device's mutex, a page's lock (or, without pages, fault_lock), a slot's lock.
- * Nothing is copied to or from a program under any of them.
+ * The module's own structures. The locks have this order: a process's mmap
+ * lock, a device's mutex, a page's lock (or, without pages, fault_lock), a
+ * slot's lock. No data is copied to or from a program under any of these
+ * locks.
  *
  * Trust: the host writes the region, and a program may write its own slot. The
- * module copies each value once and checks it. A wrong value affects only the
- * program that owns the slot.
+ * module copies each value once and checks the copy. A wrong value affects
+ * only the program that owns the slot.
  */
 #ifndef IVGPU_H
 #define IVGPU_H
@@ -33,12 +34,12 @@
 struct ivgpu_opener;
 
 struct ivgpu_slot {
-	spinlock_t lock;		/* for all but `pinned`; interrupts take it */
-	struct ivgpu_opener *opener;	/* the device's mutex protects it, too */
-	u32 *words;			/* the slot below its arena, while it is held */
+	spinlock_t lock;		/* guards all but `pinned`; interrupts take it */
+	struct ivgpu_opener *opener;	/* also guarded by the device's mutex */
+	u32 *words;			/* the slot below its arena, while owned */
 	struct list_head sleepers;
 	unsigned int sleeping;
-	bool pinned;			/* under the device's mutex: pages outlive the holder */
+	bool pinned;			/* under the device's mutex: pages outlive the owner */
 };
 
 struct ivgpu_vector {
@@ -51,13 +52,13 @@ struct ivgpu_device {
 	struct device dev;
 	struct cdev cdev;
 	struct kref users;		/* one for the binding, one for each opener */
-	struct pci_dev *pdev;		/* while it is bound */
+	struct pci_dev *pdev;		/* while the device is bound */
 	struct mutex mutex;		/* claims, releases, `openers`, `gone` */
 	struct srcu_struct srcu;	/* around accesses to the device's memory */
 	bool gone;
 	struct list_head openers;
 
-	/* Checked when the device was bound, and fixed since then. */
+	/* Checked when the device was bound; they do not change. */
 	u64 region_bytes, first_slot, slot_bytes;
 	unsigned int slot_count;
 	bool no_doorbell;
@@ -71,7 +72,7 @@ struct ivgpu_device {
 	struct rw_semaphore fault_lock;	/* without pages: orders faults and revoking */
 	struct IvgpuRegionHeader *header;
 	struct IvgpuSlotEntry *entries;
-	struct inode *inode;		/* its mapping holds all mappings of the region */
+	struct inode *inode;		/* its mapping has all mappings of the region */
 
 	unsigned int device_vectors, vectors;
 	struct ivgpu_vector vector[IVGPU_MAX_SLOTS];
@@ -84,9 +85,9 @@ struct ivgpu_opener {
 	struct ivgpu_device *dev;
 	struct list_head node;
 	int slot;			/* -1: none; under the device's mutex */
-	unsigned long claims;		/* so far; each mapping belongs to one */
+	unsigned long claims;		/* number of claims; a mapping belongs to one claim */
 	u32 word;			/* the slot's word at the claim */
-	struct pid *process;		/* the claimer */
+	struct pid *process;		/* the process that has claimed the slot */
 	wait_queue_head_t wait;
 	atomic64_t signalled;		/* interrupts since the last read() */
 	struct eventfd_ctx *eventfd;	/* under the device's mutex and its slot's lock */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ivgpu.ko: gives each process that opens /dev/ivgpuN one slot of a VM's ivshmem
- * region, and nothing else of it. This file loads and unloads the module, and
- * makes the nodes in /dev.
+ * ivgpu.ko: gives each process that opens /dev/ivgpuN one slot of a VM's
+ * ivshmem region, and no other part of the region. This file loads and unloads
+ * the module, and makes the nodes in /dev.
  */
 #include <linux/idr.h>
 #include <linux/module.h>
@@ -27,9 +27,10 @@ struct class ivgpu_class = {
 };
 
 /*
- * Mappings belong to an inode of the device, not of the node in /dev: there may
- * be several nodes. Entries of 2 MiB need an inode with a size. The file system
- * has no owner: with one, its mount would keep the module loaded.
+ * Mappings belong to an inode of the device, not of the node in /dev, because
+ * a device may have several nodes. Entries of 2 MiB need an inode with a size.
+ * The file system has no owner: with an owner, its mount would keep the module
+ * loaded.
  */
 static int init_pseudo_context(struct fs_context *fc)
 {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Mappings of the region in programs. Each fault decides whether a mapping may
- * show the slot: the slot must still be its descriptor's.
+ * show the slot: the slot must still belong to the mapping's descriptor.
  *
- * A fault races with ivgpu_revoke(). It checks the slot under the page's lock,
- * which it keeps until the page is in the page table. Revoking first writes
- * that the slot is gone, then takes each page's lock. No later fault finds the
- * slot; earlier ones are zapped from the page tables.
+ * A fault races with ivgpu_revoke(). The fault checks the slot under the
+ * page's lock, and keeps the lock until the page is in the page table.
+ * ivgpu_revoke() first writes that the slot is gone, then takes each page's
+ * lock. No later fault finds the slot; the pages of earlier faults are zapped
+ * from the page tables.
  *
- * A mapping belongs to one claim and ends with it. The part that only a library
- * reads then shows zeros, since a library cannot catch SIGBUS. The program's
- * own memory raises SIGBUS, since the program could not tell zeros from data.
- * Zeros appear only once no page of the slot is mapped: a reader of one finds
- * zeros everywhere.
+ * A mapping belongs to one claim and ends with the claim. The part that only a
+ * library reads then shows zeros, since a library cannot catch SIGBUS. The
+ * program's own memory raises SIGBUS, since the program could not distinguish
+ * zeros from data. Zeros appear only once no page of the slot is mapped: a
+ * reader that finds one page of zeros finds zeros everywhere.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -20,7 +21,7 @@
 #include "compat.h"
 #include "ivgpu.h"
 
-/* The slot that contains [offset, offset + bytes), or -1. */
+/* Returns the slot that contains [offset, offset + bytes), or -1. */
 static int slot_of(struct ivgpu_device *dev, u64 offset, u64 bytes)
 {
 	u64 slot;
@@ -75,7 +76,7 @@ static vm_fault_t insert_frame(struct ivgpu_device *dev, struct vm_fault *vmf, u
 	return result;
 }
 
-/* Whether only a library reads this page, and no program owns data there. */
+/* Returns whether only a library reads this page, not a program's data. */
 static bool is_quiet(struct ivgpu_device *dev, u64 offset)
 {
 	int slot = slot_of(dev, offset, PAGE_SIZE);
@@ -84,11 +85,12 @@ static bool is_quiet(struct ivgpu_device *dev, u64 offset)
 }
 
 /*
- * A fault keeps its page locked for a moment after inserting it in the page
- * table. Another thread may remove it at once: by MADV_DONTNEED, or as the slot
- * ends again. Without another reference, a locked page would be freed. Each
- * opener therefore holds one until the page is unlocked. Preconditions: the
- * device's mutex is held; with `all`, no fault runs.
+ * A fault keeps its page locked for a moment after inserting the page in the
+ * page table. Another thread may remove the page at once: by MADV_DONTNEED, or
+ * because the slot ends again. Without another reference, a locked page would
+ * be freed. Each opener therefore holds a reference until the page is
+ * unlocked. Preconditions: the device's mutex is held; with `all`, no fault
+ * runs.
  */
 void ivgpu_put_zeros(struct ivgpu_opener *opener, bool all)
 {
@@ -103,8 +105,8 @@ void ivgpu_put_zeros(struct ivgpu_opener *opener, bool all)
 }
 
 /*
- * A page of zeros for an ended mapping, of this mapping alone. Without struct
- * pages the mapping holds frame numbers, and cannot take a page.
+ * Provides a page of zeros for one ended mapping. Without struct pages the
+ * mapping contains frame numbers, and cannot take a page.
  */
 static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u64 offset)
 {
@@ -112,7 +114,7 @@ static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u
 	struct page *page;
 	bool ended;
 
-	/* ivgpu_end_slot() holds it until nothing of the slot is mapped. */
+	/* ivgpu_end_slot() keeps the mutex until no page is mapped. */
 	mutex_lock(&dev->mutex);
 	ended = !may_reach(vmf->vma, offset);
 	mutex_unlock(&dev->mutex);
@@ -140,7 +142,7 @@ static vm_fault_t fault(struct vm_fault *vmf)
 	int srcu;
 
 	srcu = srcu_read_lock(&dev->srcu);
-	/* Checked again under the lock; here first, as the page may be gone. */
+	/* Checked again under the lock; first here: the page may be gone. */
 	if (may_reach(vmf->vma, offset))
 		result = dev->pages ? insert_page(dev, vmf, offset)
 				    : insert_frame(dev, vmf, offset);
@@ -158,9 +160,10 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	struct ivgpu_device *dev = opener->dev;
 	u64 bytes = vma->vm_end - vma->vm_start;
 	/*
-	 * The mapping cannot grow or be dumped. A forked child keeps it, since the
-	 * child could map it anyway by the descriptor. VM_DONTCOPY would be final:
-	 * later kernels (7.x) refuse MADV_DOFORK with VM_DONTEXPAND.
+	 * The mapping cannot grow or be dumped. A forked child keeps the
+	 * mapping, since the child could make it again by the descriptor.
+	 * VM_DONTCOPY would be final: later kernels (7.x) refuse MADV_DOFORK
+	 * with VM_DONTEXPAND.
 	 */
 	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	unsigned long clear = VM_MAYEXEC;
@@ -197,7 +200,7 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* Zaps a range from all page tables. No fault may reach it any more. */
+/* Zaps a range from all page tables. No fault may reach the range. */
 void ivgpu_revoke(struct ivgpu_device *dev, u64 offset, u64 bytes)
 {
 	u64 at;

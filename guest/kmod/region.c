@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The region, BAR2: its header, read once and checked, and the kernel's own
- * mapping of it.
+ * The region, which is BAR2: its header, read once and checked, and the
+ * kernel's own mapping of the region.
  *
- * The firmware often marks BAR2 as uncached, and a mapping by frame number
- * follows that. The module therefore creates struct pages, in compounds of 2
- * MiB: mappings by page are write-back, and the kernel can do I/O to them. If
- * the kernel refuses the pages, frame numbers must do.
+ * The firmware often marks BAR2 as uncached, and a mapping by frame number is
+ * then uncached, too. The module therefore creates struct pages, in compounds
+ * of 2 MiB: mappings by page are write-back, and the kernel can do I/O to
+ * these pages. If the kernel refuses the pages, the module maps by frame
+ * number.
  */
 #include <linux/io.h>
 #include <linux/memremap.h>
@@ -15,9 +16,9 @@
 #include "ivgpu.h"
 
 #define PAGES_OF(bytes) ((bytes) >> PAGE_SHIFT)
-#define IVGPU_ORDER 9		/* of a compound: 2 MiB */
+#define IVGPU_ORDER 9		/* the order of a compound: 2 MiB */
 
-/* Checks each number alone first, so that no product overflows. */
+/* Checks the numbers one by one first, so that no product overflows. */
 static bool slots_fit(const struct IvgpuRegionHeader *header, u64 bytes)
 {
 	if (!header->slot_count || header->slot_count > IVGPU_MAX_SLOTS)
@@ -55,7 +56,7 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	at = ioremap(dev->memory, sizeof(header));
 	if (!at)
 		return -ENOMEM;
-	magic = readq(at);	/* the broker stores it last */
+	magic = readq(at);	/* the broker stores the magic last */
 	rmb();
 	memcpy_fromio(&header, at, sizeof(header));
 	iounmap(at);
@@ -82,7 +83,7 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	return 0;
 }
 
-/* Whether the region's layout is still that of the bound region. */
+/* Returns whether the region still has the bound region's layout. */
 bool ivgpu_same_region(struct ivgpu_device *dev)
 {
 	const struct IvgpuRegionHeader *now = dev->header;
@@ -168,8 +169,8 @@ void ivgpu_unmap_region(struct ivgpu_device *dev)
 }
 
 /*
- * Whether a user other than the module holds pages there, once no program maps
- * them. A compound counts all references at its head.
+ * Returns whether a user other than the module holds pages of a range, once no
+ * program maps the range. A compound counts all references at its head.
  */
 bool ivgpu_in_use(struct ivgpu_device *dev, u64 offset, u64 bytes)
 {

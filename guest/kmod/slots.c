@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Claims and ends of slots: a guest's steps in the region's directory
- * (ring/layout/layout_c.h), each one compare-and-swap from a word that was
- * read. All run under the device's mutex.
+ * (ring/layout/layout_c.h). Each step is one compare-and-swap from a word that
+ * was read before. All functions run under the device's mutex.
  *
  * Giving a slot back first revokes it from its sleepers, then from all
- * mappings. Only then does the host learn of it, and may scrub the slot. No
- * party may scrub pages that the kernel or a device still uses: the entry's
- * `pinned` is set until they are released.
+ * mappings. Only then does the host learn of the end, and may scrub the slot.
+ * The host must not scrub pages that the kernel or a device still uses: the
+ * entry's `pinned` is set until these pages are released.
  */
 #include <linux/hrtimer.h>
 #include <linux/pid_namespace.h>
@@ -40,7 +40,7 @@ static bool step(struct IvgpuSlotEntry *entry, u32 word, u32 from, u32 to)
 	return cmpxchg(&entry->state, seen, with_state(word, to)) == seen;
 }
 
-/* Whether the slot was held: its worker lives (Claimed), or not (Dead). */
+/* Whether the slot was owned: Claimed if its worker is alive, or Dead. */
 static bool give_back(struct IvgpuSlotEntry *entry, u32 word)
 {
 	return step(entry, word, IVGPU_SLOT_CLAIMED, IVGPU_SLOT_RELEASED) ||
@@ -50,9 +50,10 @@ static bool give_back(struct IvgpuSlotEntry *entry, u32 word)
 static void sign(struct ivgpu_device *dev, struct IvgpuSlotEntry *entry, const char *name)
 {
 	/*
-	 * Signs as programs without the module do, for the host's log and for them:
-	 * the foreign boot id tells them that this process is dead. The module leaves
-	 * no slot held where they could meet.
+	 * Fills in the owner as programs without the module do, for the host's
+	 * log and for other programs: these see a foreign boot id and treat
+	 * the process as dead. The module leaves no owned slot that such
+	 * programs could see.
 	 */
 	struct IvgpuSlotOwner owner = {
 		.boot = dev->boot,
@@ -80,7 +81,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 
 	if ((seen & STATE_MASK) != IVGPU_SLOT_READY)
 		return false;
-	/* The host revoked it from its holder, whose mapping must end. */
+	/* The host has revoked the slot, so its mapping must end. */
 	if (slot->opener)
 		ivgpu_end_slot(slot->opener);
 	if (slot->pinned)
@@ -112,7 +113,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	return true;
 }
 
-/* -EAGAIN: no slot is Ready. */
+/* Returns -EAGAIN if no slot is Ready. */
 static int try_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim, bool first)
 {
 	struct ivgpu_device *dev = opener->dev;
@@ -179,7 +180,7 @@ void ivgpu_end_slot(struct ivgpu_opener *opener)
 
 	slot->pinned = ivgpu_in_use(dev, ivgpu_slot_start(dev, k), dev->slot_bytes);
 	if (slot->pinned) {
-		/* Set before the step, whose release makes it visible. */
+		/* Set before the step: the step's release makes it visible. */
 		WRITE_ONCE(entry->pinned, 1);
 		schedule_delayed_work(&dev->unpin, msecs_to_jiffies(UNPIN_PERIOD_MS));
 	}
@@ -199,8 +200,8 @@ void ivgpu_end_all(struct ivgpu_device *dev)
 }
 
 /*
- * Frees slots that this VM held before the module bound its device, under an
- * earlier kernel or through sysfs: no process can reach them any more.
+ * Frees slots that this VM owned before the module bound its device, under an
+ * earlier kernel or through sysfs. No process can reach these slots any more.
  */
 void ivgpu_free_orphans(struct ivgpu_device *dev)
 {
@@ -209,7 +210,7 @@ void ivgpu_free_orphans(struct ivgpu_device *dev)
 	for (k = 0; k < dev->slot_count; ++k) {
 		struct IvgpuSlotEntry *entry = &dev->entries[k];
 
-		/* Their pages went with that kernel, or with that binding. */
+		/* Pages are gone with the earlier kernel or binding. */
 		if (READ_ONCE(entry->pinned)) {
 			WRITE_ONCE(entry->pinned, 0);
 			++freed;
@@ -222,7 +223,7 @@ void ivgpu_free_orphans(struct ivgpu_device *dev)
 		ivgpu_ring(dev, 0);
 }
 
-/* Reports to the host which slots' pages have been released by now. */
+/* Reports to the host the slots whose pages are released by now. */
 void ivgpu_look_at_pins(struct work_struct *work)
 {
 	struct ivgpu_device *dev = container_of(to_delayed_work(work), struct ivgpu_device, unpin);

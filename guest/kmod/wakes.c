@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Interrupts, and the threads that sleep for them. A device may have fewer
- * vectors than slots; then slots share a vector, and all of them count as rung.
+ * Interrupts, and the threads that sleep until an interrupt. A device may have
+ * fewer vectors than slots. Slots then share a vector, and an interrupt counts
+ * for all of them.
  *
  * No wake-up is lost: the worker changes the word and then rings. A sleeper
- * joins the slot's list and checks the word under the slot's lock; an interrupt
- * checks the words of the list under the same lock. If the interrupt came
- * first, the sleeper sees the worker's earlier write; else it is in the list.
+ * joins the slot's list and checks the word under the slot's lock; an
+ * interrupt checks the words of the list under the same lock. If the interrupt
+ * came first, the sleeper sees the worker's earlier write; otherwise the
+ * interrupt finds the sleeper in the list.
  */
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -16,7 +18,7 @@
 #include "compat.h"
 #include "ivgpu.h"
 
-/* On the stack of a waiting thread; protected by the slot's lock. */
+/* On the stack of a waiting thread; guarded by the slot's lock. */
 struct sleeper {
 	struct list_head node;
 	const u32 *word;
@@ -28,8 +30,8 @@ struct sleeper {
 #define ASLEEP 1		/* sleeper::result until it is woken */
 
 /*
- * Preconditions: the slot's lock is held. `result` 0: wakes sleepers whose word
- * has changed; an error: wakes all of them.
+ * Wakes sleepers. `result` 0: wakes sleepers whose word has changed; an error:
+ * wakes all sleepers. Preconditions: the slot's lock is held.
  */
 void ivgpu_wake_sleepers(struct ivgpu_slot *slot, int result)
 {
@@ -73,7 +75,7 @@ static irqreturn_t interrupt(int irq, void *argument)
 
 /*
  * Allocates an interrupt for each slot, or none: a program without its
- * interrupt would sleep for ever, and could not know.
+ * interrupt would sleep for ever, and could not notice.
  */
 void ivgpu_take_vectors(struct ivgpu_device *dev)
 {
@@ -126,7 +128,7 @@ void ivgpu_free_vectors(struct ivgpu_device *dev)
 	dev->vectors = 0;
 }
 
-/* 0: the sleeper is in the slot's list. */
+/* Returns 0 if the sleeper is in the slot's list. */
 static int join(struct ivgpu_slot *slot, struct ivgpu_opener *opener,
 		struct sleeper *sleeper, u64 offset)
 {
@@ -148,7 +150,7 @@ static int join(struct ivgpu_slot *slot, struct ivgpu_opener *opener,
 	return result;
 }
 
-/* Once this has had the lock, no waker uses the sleeper any more. */
+/* After this has taken the lock, no waker uses the sleeper. */
 static int leave(struct ivgpu_slot *slot, struct sleeper *sleeper)
 {
 	int result;
@@ -165,7 +167,7 @@ static int leave(struct ivgpu_slot *slot, struct sleeper *sleeper)
 
 static ktime_t expiry(u64 timeout_ns)
 {
-	/* A time beyond the clock's range means for ever. */
+	/* A time beyond the clock's range means no limit. */
 	if (timeout_ns > KTIME_MAX)
 		return KTIME_MAX;
 	return ktime_add_safe(ktime_get(), ns_to_ktime(timeout_ns));

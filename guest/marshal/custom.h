@@ -1,6 +1,7 @@
-// Sends a CUSTOM call. The call's function enters and checks, writes the record's bytes and reads the reply. The call's
-// line and its record's field list decide the order with other calls, and whether it waits for its reply. They also
-// decide whether it returns an earlier posted call's error.
+// Sends a CUSTOM call: a call whose guest half is a handwritten function. The function enters the context, checks the
+// arguments, writes the record and reads the reply. The call's line in the table and the record's field list decide
+// three things: the order with other calls, whether the call waits for its reply, and whether it returns the error of
+// an earlier posted call.
 #pragma once
 
 #include <array>
@@ -14,18 +15,19 @@
 
 namespace guest {
 
-// Bytes that follow a record, padded to 8. The caller owns them.
+// Bytes that follow a record, padded to a multiple of 8. The caller owns the bytes.
 struct Part {
   const void* at = nullptr;
   std::size_t bytes = 0;
 };
 
-// The table's line of a CUSTOM call.
+// What the table says about a CUSTOM call.
 struct CustomLine {
   api::Way way = api::Way::Waited;
   api::Order order = api::Order::Own;
-  // The call creates or destroys something. Then it returns its own result, and an earlier error waits for the next
-  // call. Otherwise the guest would not learn that the host has created or destroyed the object.
+  // Set for a call that creates or destroys an object. Such a call returns its own result, and the error of an earlier
+  // call waits for the next call. Otherwise the guest would not learn that the host has created or destroyed the
+  // object.
   bool changes_lives = false;
 };
 
@@ -47,7 +49,7 @@ inline constexpr auto custom_lines = [] {
   return lines;
 }();
 
-// Finds the call's context by the call's line and the handles that it names, or returns the error.
+// Finds the call's context from the call's line and from the passed handles, or returns the error.
 template <int Id, class... Handles>
 CUresult enter_call(Context*& context, Handles... named) {
   if constexpr (api::Call<Id>::manner.contextless) return enter_without_context(context);
@@ -55,16 +57,18 @@ CUresult enter_call(Context*& context, Handles... named) {
 }
 
 struct Crossing {
-  int call;                           // of a CUSTOM line
+  int call;                           // the number of a CUSTOM line
   Context& context;                   // the context in which the worker makes the call
-  const StreamRef* stream = nullptr;  // null: the call is on no stream
-  // Replaces the line's way: for a posted call whose result is needed now, or for a fragment of a waited call.
+  const StreamRef* stream = nullptr;  // null if the call is on no stream
+  // Posted or Waited instead of the line's choice: for a posted call whose result is needed now, or for a fragment of a
+  // waited call.
   std::optional<api::Way> way = {};
   bool known_accepted = false;  // the worker accepts the call, so open captures do not force a wait
 };
 
-// Sends the call with `payload` bytes, which `write` fills; `read` is as in guest/session/send.h. The stream remembers
-// the call even after its reply, since the GPU may still work on it. Preconditions: the caller holds no channel's lock.
+// Sends the call with `payload` bytes, which `write` fills; guest/session/send.h describes `read`. The stream remembers
+// the call even after the reply, since the GPU may still work on the call. Preconditions: the caller holds no channel's
+// lock.
 template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
@@ -84,7 +88,7 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   return sent;
 }
 
-// A record, and the parts that follow it.
+// A record, and the parts that follow the record.
 template <class Record>
 struct WithParts {
   const Record& record;

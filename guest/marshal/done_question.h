@@ -1,15 +1,16 @@
 // Queries and waits that the guest answers itself, because a stream, an event or a context is known to be done.
 //
-// An object found done stays done until a call is posted to it. The guest reads the object's last use before it sends
-// the query, and stores that use if the query succeeds. While the last use is unchanged, the answer is known; a call
-// that another thread posts changes it. The NULL stream and the context are done when everything is done. For them the
-// guest compares how many records all channels have sent.
+// An object that was found done stays done until a call is posted to the object. The guest reads the object's last use
+// before it sends the query, and stores that use if the query succeeds. While the last use is unchanged, the guest
+// knows the answer. A call that another thread posts changes the last use. The NULL stream and the context are done
+// when all work is done. For these two, the guest compares the number of records that all channels have sent.
 //
-// A wait that was given up stores nothing. Nothing is known either while an object remembers several uses or is used by
-// graphs (guest/objects/memory/last_use.h), since that value does not change with the next call.
+// If the guest gave up a wait, it stores nothing. The guest also knows no answer while an object remembers several uses
+// or is used by graphs (guest/objects/memory/last_use.h), since the stored value then does not change with the next
+// call.
 //
 // No error is lost: every call looks for a fault of the context. While the error of a posted call is unreported, the
-// guest answers nothing itself.
+// guest sends every query to the worker.
 #pragma once
 
 #include <optional>
@@ -24,9 +25,9 @@ using api::Asks;
 
 class DoneQuestion {
  public:
-  // About a stream or an event.
+  // A question about a stream or an event.
   DoneQuestion(Asks asks, Object& object) : asks_(asks), known_(object.done), state_(object.last_use.now()) {}
-  // About everything that was sent: for the NULL stream or the context.
+  // A question about all work that was sent: for the NULL stream or the context.
   DoneQuestion(Asks asks, KnownDone& known) : asks_(asks), known_(known), state_(sent()), everything_(true) {}
 
   bool answered() const {

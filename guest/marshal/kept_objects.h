@@ -1,4 +1,5 @@
-// How a CALL line creates, frees and closes objects and memory that the guest remembers. Without marshal.h's templates.
+// Creates, frees and closes the objects and memory that the guest remembers, as a CALL line demands. These functions do
+// not need marshal.h's templates.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,13 @@
 
 namespace guest {
 
-// The length of `count` ids in a record; ~0 if no record holds as many.
+// Returns the length of `count` ids in a record, or ~0 if they fit into no record.
 template <class T>
 std::uint64_t ids_length(const T* ids, std::uint64_t count) {
   if (ids == nullptr) return 0;
   return count > ring::max_record / sizeof(std::uint64_t) ? ~std::uint64_t{0} : count * sizeof(std::uint64_t);
 }
-// The error of an array of handles in the program's memory: a handle is not alive, or the array is too long.
+// Returns the error of an array of handles in the program's memory: a handle has ended, or the array is too long.
 template <class T>
 CUresult check_ids(const T* ids, std::uint64_t count, api::Handle kind) {
   if (ids == nullptr) return count == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -25,12 +26,13 @@ CUresult check_ids(const T* ids, std::uint64_t count, api::Handle kind) {
   return CUDA_SUCCESS;
 }
 
-// Whether a call that names the object may fail at once, as a wait for an event of a capture does.
+// Returns whether a call on this object may fail at once. A wait for an event of a capture may.
 inline bool is_event_of_capture(const Object* object) {
   return object != nullptr && object->in_capture.load(std::memory_order_relaxed);
 }
 
-// The program has closed a handle. Retires the objects that it owns, and ends a capture that began in a stream.
+// Called after the program has closed a handle. Retires the objects that the closed object owns. Closing a stream ends
+// a capture that began in the stream.
 inline void close_object(Object& object, std::uint64_t id, Use last) {
   Objects& objects = session()->objects;
   const api::Handle kind = api::Id::of(id).kind;
@@ -44,13 +46,13 @@ inline void close_object(Object& object, std::uint64_t id, Use last) {
   objects.close(object, id, last);
 }
 
-// The error of cuMemFreeAsync for an address that is no device memory.
+// Returns the error of cuMemFreeAsync for an address that is no device memory.
 inline CUresult no_allocation(std::uint64_t at) {
   const bool managed = session()->memory.addresses.find(at).kind == Place::Kind::Managed;
   return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Records new memory from a pool.
+// Records memory that was allocated from a pool.
 inline void keep_allocation(std::uint64_t at, std::uint64_t bytes, std::uint64_t pool, std::uint32_t device,
                             Context& home) {
   session()->memory.addresses.add({.kind = Place::Kind::Device,

@@ -1,4 +1,4 @@
-// The memory, and its length, that each parameter of a CALL line names (ring/api/arg.h).
+// Finds the memory that each parameter of a CALL line refers to, and the length of this memory (ring/api/arg.h).
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace guest {
 
 template <class T>
 std::uint64_t to_slot(T v) {
-  return api::number_of(v);  // sign-extends, so a negative length becomes a huge one
+  return api::number_of(v);  // sign-extends, so that a negative length becomes a huge length
 }
 
 template <api::Arg a, class Params>
@@ -25,7 +25,7 @@ std::uint64_t element_count(const Params& params) {
     return 1;
 }
 
-// A device address in a call's parameters, as the host knows it.
+// A device address in a call's parameters, translated to the host's address.
 struct DeviceArgument {
   std::uint64_t at = 0;
   bool nothing = false;  // the length is 0, so CUDA ignores the address
@@ -44,7 +44,7 @@ DeviceArgument device_argument(CUdeviceptr p, const Params& params) {
   return {.refused = CUDA_ERROR_INVALID_VALUE};
 }
 
-// The bytes of memory behind a pointer; ring::absent for null.
+// Returns the length of the memory behind a pointer; ring::absent for null.
 template <api::Arg a, class Pointer, class Params>
 std::uint64_t byte_length(Pointer p, const Params& params) {
   using T = api::Pointee<Pointer>;

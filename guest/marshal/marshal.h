@@ -1,7 +1,7 @@
-// The guest's half of every CALL line: arguments -> a record in the ring -> results.
+// The guest's half of every CALL line: puts arguments into a record in the ring, and reads the results from the reply.
 //
-// Each call first finds the errors that CUDA reports at once: context, handles, NULL pointers, addresses. Then it waits
-// for calls that it must not overtake, writes and publishes its record. Nothing here allocates memory.
+// Each call first finds the errors that CUDA reports at once: context, handles, NULL pointers, addresses. The call then
+// waits for calls that it must not overtake, and writes and publishes its record. No function here allocates memory.
 #pragma once
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return result;
   }
 
-  // The object that the call created. Null: it creates none, or it failed.
+  // Returns the object that the call created. Null: the call creates no object, or the call failed.
   Object* created() const { return created_; }
 
  private:
@@ -79,11 +79,11 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   static constexpr bool is_object = args[I].dir == Dir::Value&& kind<I> != Handle::None && !is_context<I>;
 
-  // Enters the current context, or else that of the first named object that has one.
+  // Enters the current context, or else the context of the first passed object that has one.
   CUresult enter_by_name() {
     return std::apply([&](const P&... p) { return enter(context_, {named(p)...}); }, params_);
   }
-  Context& where() const { return green_ != nullptr ? *green_ : *context_; }  // owns the new object
+  Context& where() const { return green_ != nullptr ? *green_ : *context_; }  // the context that owns the new object
   template <class T>
   static const void* named(T p) {
     if constexpr (api::handle_of<T> != Handle::None && !api::crosses_as_number(api::handle_of<T>))
@@ -111,7 +111,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       } else {
         object = session()->objects.find(reinterpret_cast<const void*>(to_slot(p)), kind<I>);
         if (a.closes && !a.removes && object != nullptr && object->owner != 0)
-          object = nullptr;  // its owner destroys it
+          object = nullptr;  // the object's owner destroys it
       }
       objects_[I] = object;
       if (object == nullptr) refuse(unknown<I>(p));
@@ -146,7 +146,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  // A struct with members that need translation (ring/api/structs.h).
+  // Sends a struct with members that need translation (ring/api/structs.h).
   template <std::size_t I>
   static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
 
@@ -173,7 +173,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     each([&]<std::size_t I>() {
       if constexpr (is_object<I>) {
         if (objects_[I] != stream_.object) alive = alive && wait_for_object(*objects_[I], channel);
-        // A launch does not name the events that its graph uses.
+        // A launch of a graph does not name the events that the graph uses.
         if (kind<I> == Handle::GraphExec && session()->graphs.use_events.load(std::memory_order_relaxed))
           alive = alive && (ring::wrong(ring::Mutant::launch_overtakes) || wait_for_all(channel));
       }
@@ -181,7 +181,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return alive;
   }
 
-  // Before the record is sent: makes the object that the call creates, removes the memory that it frees.
+  // Called before the record is sent. Makes the object that the call creates, and removes the memory that the call
+  // frees.
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Creates) {
@@ -251,8 +252,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
         session()->objects.give(*found_, *owner);
       *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
     } else if constexpr (args[I].dir == Dir::Knows) {
-      // The worker's table knows this object. If another thread has destroyed it in the guest's table, the program gets
-      // the handle of a destroyed object.
+      // The worker's table contains this object. If another thread has destroyed it in the guest's table, the program
+      // gets the handle of a destroyed object.
       const std::uint64_t id = r.slot();
       const api::Id parts = api::Id::of(id);
       if (parts.kind != kind<I> || parts.index == 0) return r.fail();
@@ -266,7 +267,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  // Remembers the call as the objects' last use, gives the program the created object and retires the destroyed one.
+  // Called after the call. Remembers the call as the objects' last use, gives the created object to the program, and
+  // retires the destroyed object.
   template <std::size_t I>
   void commit(Asks asks) {
     if constexpr (args[I].dir == Dir::Creates) {
@@ -283,7 +285,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       remember_memory<I>();
     } else if constexpr (args[I].dir == Dir::Frees) {
       if (use_.position == 0 && freed_)
-        session()->memory.addresses.add(*freed_);  // nothing was sent: the memory lives on
+        session()->memory.addresses.add(*freed_);  // nothing was sent, so the memory stays allocated
     } else if constexpr (args[I].dir == Dir::Reserved) {
       if (done_) commit_range<I>();
     } else if constexpr (is_object<I>) {
@@ -291,14 +293,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (args[I].closes) {
         if (done_) close_object(*objects_[I], to_slot(std::get<I>(params_)), use_);
       } else if constexpr (kind<I> == Handle::Stream || kind<I> == Handle::Event || kind<I> == Handle::GraphExec) {
-        // Even if the call was answered: the stream or event is no longer known to be done.
+        // Remembers even a call that was answered, since the stream or event is no longer known to be done.
         if (asks == Asks::Nothing || unanswered_) remember(*objects_[I], use_);
       }
     }
     (void)asks;
   }
 
-  // The first named object that may own the object found.
+  // Returns the first passed object that may own the object that the driver returned.
   Object* owner_of(api::Handle found) const {
     Object* owner = nullptr;
     each([&]<std::size_t I>() {
@@ -308,7 +310,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return owner;
   }
 
-  // A memory object lives as long as it is mapped, even if the program has released it.
+  // A memory object exists as long as it is mapped, even if the program has released it.
   template <std::size_t I>
   void commit_range() {
     Objects& objects = session()->objects;
@@ -341,7 +343,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     else if (made_ != 0)
       keep_allocation(made_, made_bytes(), pool_of_memory(), device_of_memory(), home_of_memory());
   }
-  // The owner of the new memory: for an allocation in a stream the stream's context, even if another is current.
+  // Returns the owner of the new memory. For an allocation in a stream, that is the stream's context, even if another
+  // context is current.
   Context& home_of_memory() const { return *(stream_.object != nullptr ? stream_.context : context_)->home; }
   std::uint32_t device_of_memory() const {
     std::uint32_t device = home_of_memory().device;
@@ -350,7 +353,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     });
     return device;
   }
-  // The device that the call names, by ordinal or in a struct; else the current context's.
+  // Returns the device that the call names by ordinal or in a struct, else the device of the current context.
   std::uint32_t device_named() const {
     std::uint32_t device = context_->device;
     each([&]<std::size_t I>() {
@@ -360,7 +363,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     });
     return device;
   }
-  // The pool that the call names; else the pool that the program has set for the device.
+  // Returns the pool that the call names, else the pool that the program has set for the device.
   std::uint64_t pool_of_memory() const {
     std::uint64_t pool = session()->memory.pools.of(home_of_memory().device);
     each([&]<std::size_t I>() {
@@ -378,7 +381,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   const Params& params_;
-  // By parameter: a length in bytes, an address, or the number by which the host knows a device or context.
+  // Indexed by parameter: a length in bytes, an address, or the host's number of a device or context.
   std::uint64_t length_[sizeof...(P) + 1] = {};
   Object* objects_[sizeof...(P) + 1] = {};
   Object* created_ = nullptr;
@@ -388,9 +391,9 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   StreamRef stream_;
   Context *context_ = nullptr, *green_ = nullptr;  // green_: a green context that the call names
   Use use_;
-  bool unanswered_ = false;  // sent, but the guest gave up waiting for the reply
+  bool unanswered_ = false;  // the call was sent, but the guest gave up waiting for the reply
   bool nothing_ = false;     // a length of 0: there is nothing to do
-  bool done_ = false;        // as far as the guest knows, the call has succeeded or will succeed
+  bool done_ = false;        // the guest knows that the call has succeeded, or expects that a posted call will succeed
   CUresult refused_ = CUDA_SUCCESS;
 };
 

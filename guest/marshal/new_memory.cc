@@ -7,7 +7,7 @@
 namespace guest {
 namespace {
 
-// Sends a call whose record holds slots only, and waits.
+// Sends a call whose record contains only slots, and waits for the reply.
 template <std::size_t N>
 void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& slots) {
   const auto write = [&](ring::Writer& w) {
@@ -18,8 +18,9 @@ void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& 
 
 }  // namespace
 
-// Reports each place once: the worker keeps it from the driver until the session ends. A worker without this call gets
-// no report. A refusal changes nothing, since the guest asks the driver again anyway.
+// Reports each place once: the worker then keeps the driver from using the place until the session ends. If the worker
+// is too old for this call, the guest sends no report. If the worker refuses the report, the guest still asks the
+// driver for other memory.
 void NewMemory::report_to_worker(std::uint64_t start, std::uint64_t bytes) {
   if (!session()->slot().serves(api::id_of::exclude)) return;
   const auto there = session()->memory.occupied.around(start, bytes);

@@ -2,9 +2,9 @@
 // address, so the guest reserves the range. If memory of the program lies there, the guest reports the place to the
 // worker and asks for other memory (docs/design/004-reservation.md).
 //
-// This object holds allocations that collide until an allocation fits, so that the driver does not offer the same
-// addresses again. Its destructor frees the large ones. Small ones stay allocated until the context ends, since the
-// rest of their block collides, too. One thread uses the object, for one call.
+// This object keeps colliding allocations until an allocation fits, so that the driver does not offer the same
+// addresses again. The destructor frees the large allocations. Small allocations stay allocated until the context ends,
+// since the rest of their block collides, too. One thread uses the object, for one call.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,21 @@ namespace guest {
 
 class NewMemory {
  public:
-  static constexpr std::uint64_t least_large = std::uint64_t{1} << 20;  // the driver cuts smaller ones from blocks
+  // The driver cuts smaller allocations from blocks.
+  static constexpr std::uint64_t least_large = std::uint64_t{1} << 20;
 
-  // `range`: Made for a reservation, Stays for other memory.
+  // `range`: api::Range::Made for a reservation, api::Range::Stays for other memory.
   NewMemory(Context& context, api::Range range) : context_(context), range_(range) {}
   ~NewMemory();
   NewMemory(const NewMemory&) = delete;
   NewMemory& operator=(const NewMemory&) = delete;
 
-  // Whether the call is done: the memory fits, or too many allocations have collided. In the second case `result`
-  // becomes CUDA_ERROR_OUT_OF_MEMORY.
+  // Returns true if the call is done: the memory fits, or too many allocations have collided. In the second case
+  // `result` becomes CUDA_ERROR_OUT_OF_MEMORY.
   bool keep(std::uint64_t start, std::uint64_t bytes, CUresult& result);
-  // The number of allocations that collided.
+  // Returns the number of allocations that collided.
   std::size_t collided() const { return count_; }
-  // Frees this allocation in the destructor, although it fits.
+  // Makes the destructor free this allocation, although the allocation fits.
   void give_back(std::uint64_t start, std::uint64_t bytes) { to_give_back_.push_back({start, bytes}); }
 
  private:

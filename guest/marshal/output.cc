@@ -14,8 +14,8 @@
 namespace guest {
 namespace {
 
-// Reads a length and that many bytes of text into `room`. If the text does not fit, returns empty text and fails the
-// reader.
+// Reads a length, and text of this length, into `room`. If the text does not fit, returns empty text and marks the
+// reader as failed.
 std::span<char> take_text(ring::SharedReader& r, std::span<char> room) {
   const std::uint64_t length = r.slot();
   if (length <= room.size() && r.copy(room.data(), length)) return room.first(length);

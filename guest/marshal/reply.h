@@ -12,7 +12,7 @@
 
 namespace guest {
 
-// The variable part that follows the reply's struct.
+// The part of a reply that follows the reply's struct and has a variable length.
 struct Behind {
   std::vector<api::ParameterPlace> layout;
   std::string text;
@@ -44,7 +44,8 @@ class RepliedBy {
     if (count > in_.left() / sizeof(api::ParameterPlace)) return false;
     behind.layout.resize(count);
     if (!in_.copy(behind.layout.data(), count * sizeof(api::ParameterPlace))) return false;
-    // Launches write each parameter at its place in this layout. The worker must not make them leave the block.
+    // Launches write each parameter at its place in this layout. The worker must not make a launch write outside the
+    // block.
     const std::uint64_t bytes = api::member_of(reply, w.bytes);
     for (const api::ParameterPlace& p : behind.layout)
       if (p.offset > bytes || p.size > bytes - p.offset) return false;

@@ -1,5 +1,5 @@
-// The flags in the header of a call's record, and how the call handles the error of an earlier posted call. For CALL
-// and CUSTOM lines.
+// For CALL and CUSTOM lines: the flags in the header of a call's record, and how the call handles the error of an
+// earlier posted call.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace guest {
 
-// The flags in the header of a record that the calling thread sends.
+// Returns the flags for the header of a record that the calling thread sends.
 inline std::uint16_t record_flags(const Context& context, bool waits) {
   return static_cast<std::uint16_t>(
       ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
@@ -19,8 +19,8 @@ inline std::uint16_t record_flags(const Context& context, bool waits) {
       (session()->graphs.captures.any() ? ring::capture_mode_flags(this_thread().capture_mode) : 0));
 }
 
-// A posted call returns the error of an earlier posted call and is not made, which is CUDA's rule. A waited call
-// returns the error after its own success if `after` says so.
+// Decides how a call is sent. By CUDA's rule, a posted call returns the error of an earlier posted call, and the call
+// is not made. A waited call that succeeds returns the earlier error if `after` says so.
 inline Sending sending(int call, api::Way way, const Context& context, std::size_t payload, Earlier after) {
   const bool waits = way == api::Way::Waited;
   return {.call = call,

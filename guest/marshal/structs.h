@@ -1,4 +1,4 @@
-// Translates structs of CALL lines with members that mean other things on the host (ring/api/structs.h).
+// Translates those structs of CALL lines whose members have a different meaning on the host (ring/api/structs.h).
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace guest {
 
-// An ordinal of no device.
+// Stands for an ordinal that belongs to no device.
 inline constexpr int no_ordinal = -1;
 
-// Translates the program's struct for the host. Refuses a location on the host or at one of its NUMA nodes: the memory
-// would lie in the worker, where the guest's processors cannot reach it.
+// Translates the program's struct for the host. Refuses a location on the host or at one of the host's NUMA nodes: the
+// memory would lie in the worker, where the guest's processors cannot reach it.
 struct ToHost {
   CUresult refused = CUDA_SUCCESS;
 

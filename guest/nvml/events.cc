@@ -1,5 +1,5 @@
-// Event sets. A guest's GPU has no events: the host's errors, clocks and power are the operator's. nvidia-smi creates a
-// set before anything else, and exits if that fails.
+// Event sets. A guest's GPU has no events, because errors, clocks and power of the host's GPU concern only the
+// operator. nvidia-smi creates a set before anything else, and exits if the creation fails.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -17,7 +17,7 @@ using nvmlEventSet_t = nvmlEventSet_st*;
 namespace guest::nvml {
 namespace {
 
-// Never destroyed, like the library. A set outlives nvmlShutdown, as with NVIDIA's library.
+// Never destroyed, because the library never is. A set outlives nvmlShutdown, as with NVIDIA's library.
 struct Sets {
   ring::Mutex mutex;
   std::vector<std::unique_ptr<nvmlEventSet_st>> all GUARDED_BY(mutex);
@@ -36,7 +36,7 @@ bool is_set(nvmlEventSet_t set) {
   return find(sets(), set) != sets().all.end();
 }
 
-// Sleeps for the whole time, since no event comes.
+// Sleeps for the whole time, since no event occurs.
 nvmlReturn_t wait(nvmlEventSet_t set, const void* data, unsigned milliseconds) {
   if (!library().started()) return NVML_ERROR_UNINITIALIZED;
   if (data == nullptr || !is_set(set)) return NVML_ERROR_INVALID_ARGUMENT;

@@ -18,10 +18,10 @@ namespace {
 // The first version of the VM page that describes GPUs.
 constexpr std::uint32_t first_page_version = 2;
 
-// The broker needs some 100 us for an answer from its cache, and milliseconds if it must ask the host's NVML.
+// The broker needs about 100 us for an answer from its cache, and milliseconds if it must ask the host's NVML.
 constexpr std::uint64_t shortest_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
 
-// A restarted broker may have missed the earlier ring.
+// The guest signals its question again after this time, since a restarted broker may have missed the earlier doorbell.
 constexpr std::uint64_t between_rings_ns = 1'000'000'000;
 
 void timed_sleep(std::uint64_t& ns) {
@@ -30,7 +30,7 @@ void timed_sleep(std::uint64_t& ns) {
   ns = std::min(2 * ns, longest_sleep_ns);
 }
 
-// The counters wrap.
+// Compares modulo 2^32, since the counters wrap.
 bool has_come_to(std::uint32_t answered, std::uint32_t question) {
   return static_cast<std::int32_t>(answered - question) >= 0;
 }
@@ -107,7 +107,7 @@ Answer Gpus::ask(std::uint64_t patience_ns) {
     return too_old(
         "the guest's kernel module is an older one and cannot ask about the GPUs: upgrade ivgpu-dkms in this VM, then "
         "load the module anew");
-  // Includes questions that other processes have counted since then.
+  // The number includes questions that other processes have counted since then.
   const std::uint32_t question =
       header_area_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_relaxed);
   std::uint64_t next_ring = monotonic_nanoseconds() + between_rings_ns;
@@ -132,16 +132,16 @@ bool Gpus::is_there() const {
   return header_area_.header()[&ring::RegionHeader::magic].load(std::memory_order_relaxed) == ring::region_magic;
 }
 
-// False: the question has no answer yet, or the broker is writing another answer.
+// Returns false if the question has no answer yet, or if the broker is writing another answer.
 bool Gpus::copy(std::uint32_t question) {
   const auto page = header_area_.vm_page();
-  if (!has_come_to(page[&ring::VmPage::answered].load(std::memory_order_acquire), question)) return false;  // A
-  const std::uint32_t before = page[&ring::VmPage::sequence].load(std::memory_order_acquire);               // E
+  if (!has_come_to(page[&ring::VmPage::answered].load(std::memory_order_acquire), question)) return false;  // edge A
+  const std::uint32_t before = page[&ring::VmPage::sequence].load(std::memory_order_acquire);               // edge E
   if (before % 2 != 0) return false;
   snapshot_.vm = page.copy_out();
   snapshot_.vm.gpu_count = std::min(snapshot_.vm.gpu_count, ring::max_devices);
   for (std::uint32_t i = 0; i < snapshot_.vm.gpu_count; ++i) snapshot_.gpu[i] = header_area_.vm_gpu(i).copy_out();
-  std::atomic_thread_fence(std::memory_order_acquire);  // E
+  std::atomic_thread_fence(std::memory_order_acquire);  // edge E
   if (page[&ring::VmPage::sequence].load(std::memory_order_relaxed) != before) return false;
   end_text(snapshot_.vm.driver);
   for (ring::VmGpu& gpu : snapshot_.gpu)
@@ -163,8 +163,8 @@ std::uint32_t Gpus::holders(std::uint32_t gpu, Holder (&to)[ring::max_slots]) co
   return count;
 }
 
-// Whether the owner's pid has the same meaning in this process. The kernel module signs for all programs, with the
-// machine's first pid namespace and its own boot id.
+// Returns whether the owner's pid has the same meaning in this process. The kernel module fills in the owner for all
+// programs, with a pid of the machine's first pid namespace and a boot id of its own.
 bool Gpus::is_ours(const ring::SlotOwner& owner) const {
   if (owner.pid == 0 || self_.pid_space == 0 || owner.pid_space != self_.pid_space) return false;
   return region_->module() != nullptr || owner.boot == self_.boot;

@@ -1,4 +1,4 @@
-// The VM's GPUs, and how programs name them: handles, indices, UUIDs, PCI addresses, names.
+// The VM's GPUs, and the identities by which programs name a GPU: handles, indices, UUIDs, PCI addresses, names.
 #include <cstdio>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace guest::nvml {
 namespace {
 
-// nvmlPciInfoExt_t, form 1.
+// Has the layout of nvmlPciInfoExt_t, version 1.
 struct ExtendedPciInfo {
   unsigned version, domain, bus, device, pciDeviceId, pciSubSystemId, baseClass, subClass;
   char busId[32];
@@ -30,7 +30,7 @@ std::optional<PciAddress> address_in(const char* text) {
   return std::nullopt;
 }
 
-// The first GPU for which `is` holds.
+// Finds the first GPU for which `is` returns true.
 template <class Is>
 nvmlReturn_t find(const Snapshot& snapshot, nvmlDevice_t* to, Is is) {
   for (std::uint32_t i = 0; i < snapshot.vm.gpu_count; ++i)
@@ -74,7 +74,7 @@ nvmlReturn_t number_of(nvmlDevice_t device, About about, unsigned* to, std::opti
   });
 }
 
-// Fills the members that all forms of PCI information share.
+// Fills the members that all versions of PCI information share.
 template <class Info>
 bool fill(const Gpu& gpu, Info& to) {
   const auto address = address_in(gpu.reported().bus_id);
@@ -87,7 +87,7 @@ bool fill(const Gpu& gpu, Info& to) {
   return true;
 }
 
-// Writes the first `bytes` of the struct.
+// Fills in PCI information and writes the first `bytes` bytes of the struct.
 nvmlReturn_t pci_info(nvmlDevice_t device, nvmlPciInfo_t* to, std::size_t bytes) {
   return library().of_gpu(device, About::Names, to != nullptr, [&](const Gpu& gpu) -> nvmlReturn_t {
     nvmlPciInfo_t info{};
@@ -111,7 +111,7 @@ nvmlReturn_t pci_info_ext(nvmlDevice_t device, ExtendedPciInfo* to) {
   });
 }
 
-constexpr unsigned vgpu = 2;  // NVML_GPU_VIRTUALIZATION_MODE_VGPU: in a VM, and shared
+constexpr unsigned vgpu = 2;  // NVML_GPU_VIRTUALIZATION_MODE_VGPU: the GPU is in a VM, and shared
 
 }  // namespace
 
@@ -129,7 +129,7 @@ NVML_CALL nvmlDeviceGetHandleByUUID(const char* uuid, nvmlDevice_t* to) {
 }
 
 NVML_CALL nvmlDeviceGetIndex(nvmlDevice_t device, unsigned* to) { return number_of(device, About::Names, to); }
-// The N of /dev/nvidiaN. No guest has that node, so N is the index.
+// Returns the N of /dev/nvidiaN. A guest has no such device node, so the result is the index.
 NVML_CALL nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned* to) { return number_of(device, About::State, to); }
 NVML_CALL nvmlDeviceGetMultiGpuBoard(nvmlDevice_t device, unsigned* to) {
   return number_of(device, About::State, to, 0);
@@ -154,7 +154,7 @@ NVML_CALL nvmlDeviceGetVbiosVersion(nvmlDevice_t device, char* to, unsigned room
   return text_of(device, About::State, &ring::VmGpu::vbios, to, room);
 }
 
-// Older programs have shorter structs: version 2 without busId, version 1 without pciSubSystemId as well.
+// Older programs have shorter structs: version 2 has no busId, and version 1 has no pciSubSystemId either.
 NVML_CALL nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t* to) {
   return pci_info(device, to, offsetof(nvmlPciInfo_t, pciSubSystemId));
 }

@@ -15,7 +15,7 @@ namespace {
 
 nvmlDevice_st devices[ring::max_devices];
 
-// The result of a call that has no snapshot.
+// Returns the result of a call that has no snapshot.
 nvmlReturn_t result_of(Answer answer) {
   switch (answer) {
     case Answer::Given: return NVML_SUCCESS;

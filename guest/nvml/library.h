@@ -1,8 +1,9 @@
 // The library's state: the count of initialisations, the handles of devices, and the GPUs. Every exported function
 // calls a member that takes a getter `get`; the member makes NVML's general checks and runs `get`. Any thread may call
-// it. A getter runs under the mutex and calls nothing here.
+// these members. A getter runs under the mutex and calls no member of this class.
 //
-// A fork waits for the mutex, at most as long as a question takes. The child keeps the count and opens its own region.
+// A fork waits for the mutex, at most for the duration of a question. The child keeps the count and opens a region of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 #include "ring/nvml/facts.h"
 #include "ring/nvml/types.h"
 
-// The head of an exported function.
+// Begins the definition of an exported function.
 #define NVML_EXPORT extern "C" __attribute__((visibility("default")))
 #define NVML_CALL NVML_EXPORT nvmlReturn_t
 
@@ -36,9 +37,9 @@ struct Gpu {
 
 // The kind of data that a getter reads.
 enum class About : std::uint8_t {
-  Names,   // a lost GPU has them, too
-  State,   // may be some milliseconds old
-  Memory,  // fetched for each call: a program compares it before and after
+  Names,   // data that even a lost GPU has
+  State,   // data that may be some milliseconds old
+  Memory,  // data that each call fetches, since a program compares the memory before and after an allocation
 };
 
 class Library {
@@ -49,15 +50,15 @@ class Library {
   nvmlReturn_t end();
   bool started();
 
-  // `sound`: the arguments are valid. Returns the result of `get`, a function of a Snapshot, or the error that
-  // prevented its call.
+  // Calls `get`, a function of a Snapshot, and returns its result, or returns the error that prevented the call.
+  // `sound`: whether the caller's arguments are valid.
   template <class Get>
   nvmlReturn_t of_vm(bool sound, Get get) {
     const Lock lock(mutex_);
     const nvmlReturn_t reached = reach_vm(sound, About::State);
     return reached == NVML_SUCCESS ? get(gpus_->snapshot()) : reached;
   }
-  // The same, even before the library is initialised: the region is then opened for this call only.
+  // Like the member above, even before the library is initialised: a region is then opened for this call only.
   template <class Get>
   nvmlReturn_t of_vm_at_any_time(bool sound, Get get) {
     const Lock lock(mutex_);
@@ -68,7 +69,7 @@ class Library {
     if (for_this_call) gpus_->close();
     return result;
   }
-  // `get`: a function of a Gpu.
+  // Calls `get`, a function of a Gpu, for the GPU of a handle.
   template <class Get>
   nvmlReturn_t of_gpu(nvmlDevice_t device, About about, bool sound, Get get) {
     const Lock lock(mutex_);
@@ -85,10 +86,11 @@ class Library {
   void replace(Gpus::Find find, Patience patience);
 
  private:
-  // A monitor reads twenty values in a row: they then come from one moment and cost one question.
+  // A monitor reads twenty values, one after another. With this limit, the values come from one moment and cost one
+  // question.
   static constexpr std::uint64_t recent_ns = 20'000'000;
 
-  // A thread cancelled inside a call would keep the mutex locked.
+  // Disables cancellation, since a thread cancelled inside a call would keep the mutex locked.
   struct SCOPED_CAPABILITY Lock {
     explicit Lock(ring::Mutex& mutex) ACQUIRE(mutex) : guard(mutex) {}
     ~Lock() RELEASE() {}
@@ -104,15 +106,15 @@ class Library {
   std::unique_ptr<Gpus> gpus_ GUARDED_BY(mutex_);
 };
 
-// The process's library. Never destroyed, since exit handlers of programs call it.
+// Returns the process's library, which is never destroyed, since exit handlers of programs call it.
 Library& library();
 
-// A device's handle keeps its meaning for the process's lifetime. Preconditions: index < ring::max_devices.
+// Returns the handle of a GPU, which stays the same until the process ends. Preconditions: index < ring::max_devices.
 nvmlDevice_t handle_of(std::uint32_t index);
-// The GPU of a handle. Nothing: the handle is invalid, or the VM has no such GPU.
+// Returns the GPU of a handle, or nothing if the handle is invalid or the VM has no such GPU.
 std::optional<std::uint32_t> index_of(nvmlDevice_t device, const Snapshot& snapshot);
 
-// Copies text to the caller. "" means unknown: NOT_SUPPORTED. Preconditions: to is not null.
+// Copies text to the caller. "" means unknown and gives NOT_SUPPORTED. Preconditions: `to` is not null.
 nvmlReturn_t give_text(const char* text, char* to, unsigned room);
 
 }  // namespace guest::nvml

@@ -1,4 +1,4 @@
-// A GPU's memory, and the processes that hold it. Each call fetches it anew.
+// A GPU's memory, and the processes that use the memory. Each call fetches new data.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,13 +11,13 @@
 namespace guest::nvml {
 namespace {
 
-// Fills one form of a process's entry. Only MIG has instances.
+// Fills one version of a process's entry. Only a GPU with MIG has instances.
 void set(nvmlProcessInfo_v1_t& to, const Holder& holder) { to = {holder.pid, holder.bytes}; }
 void set(nvmlProcessInfo_t& to, const Holder& holder) {
   to = {holder.pid, holder.bytes, nvml_no_instance, nvml_no_instance};
 }
 
-// `room`: in, the capacity of the list; out, the number of entries.
+// `room`: the list's capacity on entry, the number of entries on return.
 template <class Info>
 nvmlReturn_t give_list(const Holder* holders, unsigned count, unsigned& room, Info* to) {
   const bool fits = count <= room;
@@ -38,14 +38,14 @@ nvmlReturn_t computing(nvmlDevice_t device, unsigned* room, Info* to) {
   });
 }
 
-// No session draws, and the guest knows no MPS processes.
+// Returns an empty list: no session draws, and the guest does not see MPS processes.
 template <class Info>
 nvmlReturn_t nobody(nvmlDevice_t device, unsigned* room, Info* to) {
   return library().of_gpu(device, About::Memory, room != nullptr,
                           [&](const Gpu&) { return give_list(nullptr, 0, *room, to); });
 }
 
-// Reads the file's text up to its first NUL or newline into `to`. False: there is no such file.
+// Reads a file's text up to the first NUL or newline into `to`. Returns false if there is no such file.
 bool read_first(const char* path, char* to, std::size_t room) {
   const int fd = cuabi::open_file(path, O_RDONLY);
   if (fd < 0) return false;
@@ -59,7 +59,7 @@ bool read_first(const char* path, char* to, std::size_t room) {
 
 }  // namespace
 
-// `used` is all memory that is not free, reserved memory included.
+// NVML counts all memory that is not free as `used`, reserved memory included.
 NVML_CALL nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* to) {
   return library().of_gpu(device, About::Memory, to != nullptr, [&](const Gpu& gpu) {
     const ring::VmGpu& reported = gpu.reported();
@@ -93,7 +93,8 @@ LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nobody, nvmlProcessInfo_t)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nobody, nvmlProcessInfo_t)
 #undef LIST
 
-// The command's first word, cut to the buffer; for a process without a command line, its short name.
+// Returns the first word of the process's command, cut to the buffer, or the short name of a process without a command
+// line.
 NVML_CALL nvmlSystemGetProcessName(unsigned pid, char* to, unsigned room) {
   if (!library().started()) return NVML_ERROR_UNINITIALIZED;
   if (to == nullptr || room == 0) return NVML_ERROR_INVALID_ARGUMENT;

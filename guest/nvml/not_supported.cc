@@ -8,12 +8,13 @@ nvmlReturn_t refuse_of_gpu(nvmlDevice_t device, nvmlReturn_t result) {
   return library().of_gpu(device, About::State, true, [&](const Gpu&) { return result; });
 }
 
-// nvidia-smi requests a table of unnamed functions at its start, and exits without one. NVIDIA does not document them,
-// so each of ours refuses. nvidia-smi then uses the public functions (docs/design/044-nvml.md).
+// nvidia-smi requests a table of unnamed functions at its start, and exits if there is none. NVIDIA does not document
+// these functions, so each function of our table refuses. nvidia-smi then uses the public functions
+// (docs/design/044-nvml.md).
 nvmlReturn_t refuse() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
 
 struct Table {
-  static constexpr std::size_t entries = 255;  // nvidia-smi uses 90
+  static constexpr std::size_t entries = 255;  // nvidia-smi uses 90 entries
 
   std::size_t bytes = sizeof(Table);
   nvmlReturn_t (*entry[entries])();
@@ -36,7 +37,7 @@ constinit const Table table;
 #undef SETTER
 #undef OTHER
 
-// The same table for every id.
+// Returns the same table for every id.
 NVML_CALL nvmlInternalGetExportTable(const void** to, const void* id) {
   if (to == nullptr || id == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   *to = &table;

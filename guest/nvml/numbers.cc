@@ -1,4 +1,4 @@
-// The getters that return numbers, all from ring/nvml/facts.def.
+// The getters that return numbers. All numbers come from ring/nvml/facts.def.
 #include <algorithm>
 #include <string_view>
 
@@ -7,7 +7,7 @@
 namespace guest::nvml {
 namespace {
 
-// A fact of a function that returns several, with the arguments that select it.
+// One of several facts that a function can return, with the arguments that select the fact.
 struct OfArguments {
   std::string_view function;
   unsigned kind, counter;
@@ -31,7 +31,8 @@ std::optional<ring::Fact> fact_of(std::string_view function, unsigned kind, unsi
   return std::nullopt;
 }
 
-// `Number`: unsigned, or unsigned long long. Without a fact: NVML defines the value, but the host does not report it.
+// `Number`: unsigned, or unsigned long long. If a function has no fact, NVML defines the value, but the host does not
+// report it.
 template <class Number>
 nvmlReturn_t give(nvmlDevice_t device, std::optional<ring::Fact> fact, Number* to, bool sound = true) {
   return library().of_gpu(device, About::State, sound && to != nullptr, [&](const Gpu& gpu) -> nvmlReturn_t {
@@ -52,7 +53,8 @@ nvmlReturn_t give_pair(nvmlDevice_t device, ring::Fact first, ring::Fact second,
   });
 }
 
-// The bounds of NVML's enumerations. Clocks have none: NVIDIA's library answers NOT_SUPPORTED for any number.
+// The bounds of NVML's enumerations. Clocks have no bound, because NVIDIA's library returns NOT_SUPPORTED for any
+// number.
 constexpr unsigned sensors = 1, thresholds = 8, clocks = ~0U;
 
 }  // namespace
@@ -73,7 +75,7 @@ constexpr unsigned sensors = 1, thresholds = 8, clocks = ~0U;
 #include "ring/nvml/facts.def"
 #include "ring/nvml/undefine_facts.h"
 
-// The functions of OF_KIND lines, once each.
+// Defines the functions of the OF_KIND lines, each once.
 #define BY_KIND(function, kinds)                                               \
   NVML_CALL function(nvmlDevice_t device, unsigned kind, unsigned* to) {       \
     return give<unsigned>(device, fact_of(#function, kind), to, kind < kinds); \
@@ -85,21 +87,21 @@ BY_KIND(nvmlDeviceGetMaxClockInfo, clocks)
 BY_KIND(nvmlDeviceGetApplicationsClock, clocks)
 #undef BY_KIND
 
-// The function of the ERRORS lines.
+// Defines the function of the ERRORS lines.
 NVML_CALL nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned kind, unsigned counter, unsigned long long* to) {
   return give<unsigned long long>(device, fact_of("nvmlDeviceGetTotalEccErrors", kind, counter), to,
                                   kind < 2 && counter < 2);
 }
 
-// Other names for the same facts.
+// Newer names of functions that return the same facts.
 NVML_CALL nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long* to) {
   return give<unsigned long long>(device, ring::Fact::throttle_reasons, to);
 }
 NVML_CALL nvmlDeviceGetPowerState(nvmlDevice_t device, unsigned* to) {
   return give<unsigned>(device, ring::Fact::performance_state, to);
 }
-// `which`: 0 the current clock, 1 the applications' setting, 2 and 3 their default and the customer's maximum, which
-// the host does not report.
+// `which`: 0 for the current clock, 1 for the applications' setting. 2 is the setting's default and 3 the customer's
+// maximum; the host reports neither.
 NVML_CALL nvmlDeviceGetClock(nvmlDevice_t device, unsigned kind, unsigned which, unsigned* to) {
   std::optional<ring::Fact> fact;
   if (which == 0) fact = fact_of("nvmlDeviceGetClockInfo", kind);

@@ -16,12 +16,14 @@ nvmlReturn_t cuda_version(int* to) {
 
 }  // namespace
 
-// A host's program recognises the library by this symbol, and does not take it for NVIDIA's (host/broker/gpu/nvml.cc).
+// A program on the host recognises this library by this symbol, so that it does not mistake this library for NVIDIA's
+// (host/broker/gpu/nvml.cc).
 NVML_EXPORT const char ivgpu_guest_library[] = "libnvidia-ml.so.1";
 
 NVML_CALL nvmlInit() { return library().start(); }
 NVML_CALL nvmlInit_v2() { return library().start(); }
-// The flags concern a machine without GPUs, which is no error here, and a driver that attaches to them.
+// Ignores the flags. One flag allows a machine without GPUs, which is never an error here; the other says how the
+// driver attaches to GPUs.
 NVML_CALL nvmlInitWithFlags(unsigned) { return library().start(); }
 NVML_CALL nvmlShutdown() { return library().end(); }
 
@@ -59,11 +61,12 @@ NVML_EXPORT const char* nvmlErrorString(nvmlReturn_t result) {
 NVML_CALL nvmlSystemGetDriverVersion(char* to, unsigned room) {
   return library().of_vm(to != nullptr, [&](const Snapshot& snapshot) -> nvmlReturn_t {
     const nvmlReturn_t given = give_text(snapshot.vm.driver, to, room);
-    return given == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_UNKNOWN : given;  // NVML defines no such result here
+    // NVML does not define NOT_SUPPORTED for this function
+    return given == NVML_ERROR_NOT_SUPPORTED ? NVML_ERROR_UNKNOWN : given;
   });
 }
 
-// CUDA's major version, then the driver's release.
+// The version's text is CUDA's major version, then the driver's release.
 NVML_CALL nvmlSystemGetNVMLVersion(char* to, unsigned room) {
   return library().of_vm_at_any_time(to != nullptr, [&](const Snapshot& snapshot) -> nvmlReturn_t {
     if (snapshot.vm.cuda_version == 0 || snapshot.vm.driver[0] == '\0') return NVML_ERROR_UNKNOWN;

@@ -1,4 +1,4 @@
-// The getters that return more than one fact: structs with a version, and lists of fields.
+// The getters that return several facts at once: structs with a version, and lists of fields.
 #include <chrono>
 
 #include "guest/nvml/library.h"
@@ -6,7 +6,7 @@
 namespace guest::nvml {
 namespace {
 
-// NVML_FI_DEV_*: the fields that are facts, too. Average and instant power are one fact.
+// A field NVML_FI_DEV_* and its fact. Average and instant power are one fact.
 struct Field {
   unsigned id;
   ring::Fact fact;
@@ -39,7 +39,7 @@ constexpr unsigned p2p_capabilities = 5, p2p_unknown = 6;  // NVML_P2P_CAPS_INDE
 
 }  // namespace
 
-// The host does not report the memory's utilization; programs read 0 as unknown.
+// The host does not report the memory's utilization. Programs read 0 as unknown.
 NVML_CALL nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t* to) {
   return library().of_gpu(device, About::State, to != nullptr, [&](const Gpu& gpu) -> nvmlReturn_t {
     const auto percent = gpu.knows(ring::Fact::utilization);
@@ -75,7 +75,7 @@ NVML_CALL nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValu
   });
 }
 
-// The guest does not know how the host's GPUs reach each other.
+// The guest does not know how the host's GPUs are connected.
 NVML_CALL nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, unsigned capability, unsigned* to) {
   const bool sound = to != nullptr && capability < p2p_capabilities;
   return library().of_gpu(device, About::State, sound, [&](const Gpu& gpu) -> nvmlReturn_t {

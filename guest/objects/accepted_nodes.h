@@ -1,7 +1,7 @@
-// The kernels that the driver has accepted for nodes of executable graphs. It accepts the same kernel with the same
-// shape again, whatever its parameters are. The guest therefore posts such calls.
+// The kernels that the driver has accepted for nodes of executable graphs. The driver accepts the same kernel with the
+// same launch shape again, whatever the parameters are. The guest therefore posts calls that set such a kernel.
 //
-// Thread-safety: any thread. If two threads set the same node, the program orders them.
+// Thread-safety: any thread. If two threads set the same node, the program must order the threads.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class AcceptedNodes {
     const ring::MutexLock lock(mutex_);
     accepted_.insert_or_assign({record.exec, record.node}, Kernel(record, context));
   }
-  // The executable was destroyed or updated.
+  // Called when the executable graph was destroyed or updated.
   void forget(std::uint64_t exec) {
     const ring::MutexLock lock(mutex_);
     accepted_.erase(accepted_.lower_bound({exec, 0}), accepted_.lower_bound({exec + 1, 0}));
   }
 
  private:
-  using Key = std::pair<std::uint64_t, std::uint64_t>;  // the ids of the executable and of the node
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // the ids of the executable graph and of the node
   using Kernel = std::pair<api::KernelNodeParams, unsigned>;
   ring::Mutex mutex_;
   std::map<Key, Kernel> accepted_ GUARDED_BY(mutex_);

@@ -1,11 +1,12 @@
-// Captures that the program has begun in its streams, and that may still be open. While one is open, every call crosses
-// and is waited for: the driver may refuse any call, and the program must learn it from that call. Exception: launches
-// into streams are posted until a call fails, since nothing else invalidates a capture.
+// Captures that the program has begun in its streams, and that may still be open. While a capture is open, every call
+// crosses to the worker and waits for the reply: the driver may refuse any call, and the program must learn of the
+// refusal from that call. Exception: launches into streams are posted until a call fails, since nothing else
+// invalidates a capture.
 //
-// A stream that joins a capture through an event is not listed here: the guest asks the driver about it.
+// A stream that joins a capture through an event is not listed here: the guest asks the driver about such a stream.
 //
-// Thread-safety: any thread. The count is relaxed: a thread counts its capture before the call returns, and informs
-// other threads of the capture by means of its own.
+// Thread-safety: any thread. The count is relaxed: a thread counts its capture before the call returns, and the program
+// itself must synchronise with other threads that depend on the capture.
 #pragma once
 
 #include <atomic>
@@ -21,16 +22,18 @@ namespace guest {
 
 class Captures {
  public:
-  // A stream's dependencies as last returned to the program, which gets pointers to these arrays, as from the driver.
+  // The dependencies of a stream that the last query returned. The program gets pointers to these arrays, as it does
+  // from the driver.
   struct Dependencies {
     std::vector<CUgraphNode> nodes;
     std::vector<CUgraphEdgeData> edges;
   };
 
   bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
-  // Whether the driver is known to accept a launch with valid arguments.
+  // Returns whether the driver certainly accepts a launch with valid arguments.
   bool accept_launches() const { return !disturbed_.load(std::memory_order_relaxed); }
-  // A call has failed or has destroyed a stream. Every launch waits until no capture is open.
+  // Called when a call has failed or has destroyed a stream. From then on every launch waits for its reply, until no
+  // capture is open.
   void disturb() { disturbed_.store(true, std::memory_order_relaxed); }
   void began(Object& stream) {
     if (stream.begins_capture.exchange(true, std::memory_order_relaxed)) return;
@@ -40,7 +43,7 @@ class Captures {
   void over(Object& stream) {
     if (stream.begins_capture.exchange(false, std::memory_order_relaxed)) open_.fetch_sub(1, std::memory_order_relaxed);
   }
-  // The arrays stay valid until the next keep() for the stream.
+  // Stores the arrays, which stay valid until the next keep() for the stream.
   const Dependencies& keep(const Object& stream, Dependencies dependencies) {
     const ring::MutexLock lock(mutex_);
     return reported_[&stream] = std::move(dependencies);

@@ -12,10 +12,10 @@ using api::Id;
 Objects::Objects(Executed executed) : executed_(executed) {
   void* at = mmap(nullptr, (std::size_t{Id::max_index} + 1) * sizeof(Object), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  table_ = at == MAP_FAILED ? nullptr : static_cast<Object*>(at);  // zero pages are free objects
+  table_ = at == MAP_FAILED ? nullptr : static_cast<Object*>(at);  // pages of zeros are free objects
 }
 
-// Only a session that could not be opened is destroyed; the process's session never is.
+// Only a session that could not be opened is destroyed. The process's session is never destroyed.
 Objects::~Objects() {
   if (table_ != nullptr) munmap(table_, (std::size_t{Id::max_index} + 1) * sizeof(Object));
 }
@@ -70,7 +70,7 @@ Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context, std
 
 bool Objects::keep(Object& object, std::uint64_t id) {
   ring::MutexLock lock(mutex_);
-  if (object.id.load(std::memory_order_relaxed) != id) return false;  // another thread has closed it
+  if (object.id.load(std::memory_order_relaxed) != id) return false;  // another thread has closed the object
   object.given.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -79,7 +79,7 @@ void Objects::close(Object& object, std::uint64_t id, Use last) {
   const bool counts = api::kind_of(Id::of(id).kind).given == api::counted;
   {
     ring::MutexLock lock(mutex_);
-    if (object.id.load(std::memory_order_relaxed) != id) return;  // another thread has closed it, too
+    if (object.id.load(std::memory_order_relaxed) != id) return;  // another thread has also closed the object
     if (counts && object.given.fetch_sub(1, std::memory_order_relaxed) > 1) return;
   }
   retire(object, last);
@@ -122,7 +122,7 @@ void Objects::give(Object& owned, const Object& owner) {
   ring::MutexLock lock(mutex_);
   const std::uint32_t index = index_of(owned), under = index_of(owner);
   owned.owner = owner.id.load(std::memory_order_relaxed);
-  if (owned.owner == 0) return;  // another thread has destroyed it
+  if (owned.owner == 0) return;  // another thread has destroyed the object
   owned.context = context_in(owner, owned.context);
   kept(index), kept(under);  // creates both first, so that the references stay valid
   Keeping &child = kept(index), &parent = kept(under);

@@ -1,9 +1,9 @@
-// The texture and surface objects of this process. Programs and kernels name them by the driver's number; guest and
-// worker by an object id (guest/objects/objects.h). This class maps the number to the id and to the program's
+// The texture and surface objects of this process. Programs and kernels identify such an object by the driver's number;
+// guest and worker by an object id (guest/objects/objects.h). This class maps the number to the id and to the program's
 // description, which the program may query.
 //
-// Thread-safety: any. Invariant: an entry whose object has ended, with its context for example, counts as none. The
-// driver may reuse its number; the new entry then replaces it.
+// Thread-safety: any. Invariant: an entry whose object has ended, for example with its context, counts as no entry. The
+// driver may reuse the number; a new entry then replaces the old one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace guest {
 
 struct TextureEntry {
-  std::uint64_t id = 0;  // of a Texture, or of a Surface
+  std::uint64_t id = 0;  // the id of a Texture or a Surface
   CUDA_RESOURCE_DESC resource{};
   CUDA_TEXTURE_DESC sampling{};
   std::optional<CUDA_RESOURCE_VIEW_DESC> view;
@@ -28,7 +28,7 @@ class Textures {
   explicit Textures(Objects& objects) : objects_(objects) {}
 
   void insert(unsigned long long number, const TextureEntry& entry);
-  // Nothing: there is no object of this kind and number.
+  // Returns nothing if there is no object of this kind and number.
   std::optional<TextureEntry> find(unsigned long long number, api::Handle kind);
 
  private:

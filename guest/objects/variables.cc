@@ -25,7 +25,7 @@ void* pointer(std::uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
 
-// The first cover that ends after `start`, or the end.
+// Returns the first cover that ends after `start`, or the end.
 Variables::Covers::iterator Variables::first_cover(std::uint64_t start) {
   const auto next = covers_.upper_bound(start);
   if (next == covers_.begin()) return next;
@@ -54,7 +54,7 @@ Outcome Variables::put_pages(std::uint64_t start, std::uint64_t end) {
   return Outcome::Done;
 }
 
-// Maps pages of the arena in [start, end) where no cover has any yet.
+// Maps pages of the arena in those parts of [start, end) that no cover has yet.
 Outcome Variables::cover(std::uint64_t start, std::uint64_t end) {
   while (start < end) {
     const auto next = first_cover(start);
@@ -90,7 +90,7 @@ Outcome Variables::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t o
   return Outcome::Done;
 }
 
-// Drops variables that ended unknown to the guest, with a context of their library.
+// Drops variables that have ended with a context of their library. The guest does not notice such an end.
 void Variables::drop_overlapping(std::uint64_t start, std::uint64_t bytes) {
   for (auto at = variables_.begin(); at != variables_.end();)
     at = at->first < start + bytes && start < at->first + at->second.bytes ? drop(at) : std::next(at);
@@ -102,7 +102,8 @@ Variables::All::iterator Variables::drop(All::iterator at) {
   return variables_.erase(at);
 }
 
-// The addresses stay reserved, since the driver reuses them (guest/objects/memory/reservations.h).
+// Drops covers without variables. Their addresses stay reserved, since the driver reuses them
+// (guest/objects/memory/reservations.h).
 void Variables::drop_empty(Use last) {
   for (auto at = covers_.begin(); at != covers_.end();) {
     const Cover& c = at->second;

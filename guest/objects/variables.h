@@ -1,12 +1,13 @@
 // The managed variables that the program has looked up: pages of the arena, mapped at the driver's addresses
-// (docs/design/027-managed-variables.md). This is the mechanism, without CUDA: the map of addresses
-// (guest/objects/memory/addresses.h) decides what a call may name, and the worker syncs the bytes with the driver's.
+// (docs/design/027-managed-variables.md). This class is only the mechanism and knows no CUDA: the map of addresses
+// (guest/objects/memory/addresses.h) decides which addresses a call may use, and the worker copies changes between
+// these pages and the driver's memory.
 //
 // Variables may share a page. A cover is a run of pages with one block of the arena. A variable that spans several
-// covers has several sections. Other bytes of the pages mean nothing.
+// covers has several sections. The other bytes of the pages are unused.
 //
 // Invariant: pages are mapped only where addresses are reserved for the device, never over the program's memory. A
-// cover becomes a reservation again when its last variable ends. Any thread may call it.
+// cover becomes a reservation again when its last variable ends. Any thread may call this class.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +23,9 @@ namespace guest {
 
 class Variables {
  public:
-  // Maps [offset, offset + bytes) of the arena again, anywhere. Null: the mapping failed.
+  // Maps [offset, offset + bytes) of the arena again, at any address. Returns null if the mapping failed.
   using MapAgain = std::function<std::byte*(std::uint64_t offset, std::size_t bytes)>;
-  // Reserves a range of addresses for the device. False: memory of the program lies there.
+  // Reserves a range of addresses for the device. Returns false if the range overlaps memory of the program.
   using Reserve = std::function<bool(std::uint64_t start, std::uint64_t bytes)>;
 
   // `in_place`: worker and program are one process, so that the program uses the driver's bytes directly.
@@ -33,16 +34,17 @@ class Variables {
 
   struct Piece {
     std::uint64_t start, bytes;
-    std::uint64_t arena;  // the offset of its bytes
+    std::uint64_t arena;  // the offset of the section's bytes
   };
   enum class Outcome : std::uint8_t { Done, TooMany, Taken, NoRoom, Failed };
 
-  // Maps pages of the arena under a variable, unless that is done, and returns the sections to shadow. The variable
-  // ends with `owner`, a library or a module.
+  // Maps pages of the arena under a variable, unless they are already mapped, and returns the sections to shadow. The
+  // variable ends with `owner`, a library or a module.
   Outcome add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::vector<Piece>& pieces);
-  // Ends the variables of an owner. `last`: the last record in which the worker may touch them.
+  // Ends the variables of an owner. `last`: the last record in which the worker may touch the variables.
   void drop_of(std::uint64_t owner, Use last);
-  // Called at the process's end: the program keeps a copy of its variables, and the slot's next process gets the arena.
+  // Called at the process's end. The program gets a private copy of its variables, because the slot's next process gets
+  // the arena.
   void leave();
 
  private:
@@ -50,12 +52,12 @@ class Variables {
     std::uint64_t bytes, owner;
   };
   struct Cover {
-    std::uint64_t bytes;  // of whole pages
+    std::uint64_t bytes;  // bytes of whole pages
     std::byte* block;
     std::uint32_t variables;
   };
-  using All = std::map<std::uint64_t, Variable>;  // by start
-  using Covers = std::map<std::uint64_t, Cover>;  // by the first page's address
+  using All = std::map<std::uint64_t, Variable>;  // keyed by start
+  using Covers = std::map<std::uint64_t, Cover>;  // keyed by the first page's address
 
   Outcome cover(std::uint64_t start, std::uint64_t end) REQUIRES(mutex_);
   Outcome put_pages(std::uint64_t start, std::uint64_t end) REQUIRES(mutex_);
@@ -73,7 +75,7 @@ class Variables {
   ring::Mutex mutex_;
   All variables_ GUARDED_BY(mutex_);
   Covers covers_ GUARDED_BY(mutex_);
-  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;  // of all variables
+  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;  // bytes of all variables
 };
 
 }  // namespace guest

@@ -28,8 +28,8 @@ Created& created() {
   return *c;
 }
 
-// Finds a free number; 0 if none is free. The search goes round, so that a number is reused as late as possible. A late
-// record of another thread then names an ended context, not a new one.
+// Finds a free number; 0 if none is free. The search continues after the last number found, so that a number is reused
+// as late as possible. A late record of another thread then names an ended context, not a new one.
 std::uint32_t free_number(Created& c) REQUIRES(c.mutex) {
   constexpr std::uint32_t first = ring::first_created_context, count = ring::max_contexts - first;
   for (std::uint32_t i = 0; i < count; ++i) {

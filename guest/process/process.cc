@@ -29,7 +29,7 @@ namespace {
 enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 
 struct Process {
-  ring::Mutex mutex;  // serialises cuInit
+  ring::Mutex mutex;  // only one cuInit runs at a time
   std::vector<std::uint32_t> visible;
   bool launches_block = false;
   Context primary[ring::max_devices];
@@ -42,7 +42,7 @@ Process& process() {
   return *p;
 }
 
-// The thread that is inside fork() and has locked the registrations, from the first handler to the last.
+// The thread that is inside fork() and has locked the registrations. Set from the first fork handler to the last.
 std::atomic<pthread_t> forking{0};
 
 bool ends_its_fork() {
@@ -67,11 +67,11 @@ void after_fork_in_child() NO_THREAD_SAFETY_ANALYSIS {
   if (session() == nullptr) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
   session()->forget();
-  // The child must not look at the parent's slot, and the kernel module has not let the child keep it.
+  // The child must not touch the parent's slot. With the kernel module, the child does not even have the mapping.
   set_session(nullptr);
 }
 
-// The exit handler.
+// Runs as an exit handler.
 void deinitialize() {
   Phase expected = Phase::Ready;
   phase.compare_exchange_strong(expected, Phase::Ended);
@@ -80,7 +80,7 @@ void deinitialize() {
 constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";
 constexpr const char* order_variable = "CUDA_DEVICE_ORDER";
 
-// The errors that these two variables cause before a worker is needed.
+// Returns the errors that two environment variables cause before a worker is needed.
 CUresult refused_by_environment() {
   const char* order = std::getenv(order_variable);
   if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid)
@@ -92,7 +92,7 @@ CUresult refused_by_environment() {
   return CUDA_ERROR_NO_DEVICE;
 }
 
-// The host's devices that this program sees, in the program's order.
+// Finds the host's devices that this program sees, in the program's order.
 CUresult choose_devices(const ring::DevicePage& page, std::vector<std::uint32_t>& chosen) {
   std::vector<std::uint32_t> order(page.device_count);
   std::iota(order.begin(), order.end(), 0u);
@@ -124,7 +124,7 @@ CUresult adopt(Session* s) REQUIRES(process().mutex) {
     context.handle = reinterpret_cast<CUcontext>(object->id.load(std::memory_order_relaxed));
     context.device = static_cast<std::uint32_t>(i);
     context.number = p.visible[i];
-    context.api_version = 3020;  // as cuCtxCreate_v2: the driver's value for primary contexts
+    context.api_version = 3020;  // the driver's value for primary contexts, the same as after cuCtxCreate_v2
     context.id = i + 1;
     context.null_stream.context = &context;
   }
@@ -177,13 +177,13 @@ CUresult initialize(unsigned flags) {
   }
   open_log();
   if (const CUresult r = refused_by_environment(); r != CUDA_SUCCESS) return r;
-  own_proc();  // opened now: the program may change its root later
+  own_proc();  // opens the folder now, since the program may change its root later
   std::unique_ptr<Region> region = find_region();
   if (region == nullptr) return CUDA_ERROR_NO_DEVICE;
   std::unique_ptr<Session> s = Session::open(std::move(region));
   if (s == nullptr) return CUDA_ERROR_NO_DEVICE;
   const CUresult result = adopt(s.get());
-  if (result == CUDA_SUCCESS) (void)s.release();  // never destroyed
+  if (result == CUDA_SUCCESS) (void)s.release();  // the session is never destroyed
   return result;
 }
 
@@ -215,7 +215,8 @@ void finish() {
   write_statistics(*session());
   if (session()->ends_with_process()) return;
   session()->code.variables->leave();
-  // The slot's next process would see these bytes. If they cannot be removed, the process's end frees the slot.
+  // The slot's next process would see the program's bytes. If some pages cannot be taken out of the slot, the slot is
+  // kept until the process ends.
   if (session()->memory.registered->remove_all()) session()->leave();
 }
 

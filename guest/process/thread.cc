@@ -10,7 +10,7 @@
 namespace guest {
 namespace {
 
-// All threads. Never destroyed, since threads may outlive every destructor.
+// The states of all threads. Never destroyed, since threads may outlive every destructor.
 struct Registry {
   ring::Mutex mutex;
   std::vector<Thread*> alive GUARDED_BY(mutex);

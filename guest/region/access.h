@@ -1,4 +1,4 @@
-// Describes why this process may not use a file. For the log, after an open has failed.
+// Describes why this process may not use a file. For the log, after open() has failed.
 #pragma once
 
 #include <string>

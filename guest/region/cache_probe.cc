@@ -21,7 +21,7 @@ double nanoseconds_per_line(const std::byte* at, std::size_t bytes, Nanoseconds 
   for (int pass = 0; pass < passes; ++pass) {
     const std::uint64_t start = clock();
     for (std::size_t i = 0; i < lines; ++i) {
-      // The next address depends on this load's value, so that loads cannot overlap. The added value is 0.
+      // The next address depends on the value of this load, so that loads cannot overlap. The added value is 0.
       const auto value = *reinterpret_cast<const volatile std::uint8_t*>(at + next * ring::line);
       next = (next + 1 + (static_cast<std::size_t>(value) >> 8)) % lines;
     }

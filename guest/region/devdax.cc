@@ -30,7 +30,7 @@ class Devdax final : public Region {
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
     return map_shared(memory_, offset, bytes, address);
   }
-  // The header's bit would suffice; the byte makes the broker look at once.
+  // The bit in the header would suffice; the byte makes the broker look at once.
   void ring(std::uint32_t peer) override {
     ring_by_header(header_, peer);
     doorbells_.ring();
@@ -46,7 +46,7 @@ class Devdax final : public Region {
     memory_ = -1;
   }
 
-  // Called before the first ring. The header belongs to this object from then on.
+  // Must be called before the first ring(). This object owns the header from then on.
   void open_doorbells(const CheckedRegion& checked, const DevdaxPlaces& places, Doorbells doorbells) {
     header_ = checked.view.header();
     mapped_ = checked.view.base();

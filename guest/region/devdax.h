@@ -1,5 +1,5 @@
-// The region in a VM whose device is persistent memory (an NVDIMM or virtio-pmem). It opens a devdax device of the
-// guest's kernel, which maps the memory itself; /dev/pmemN would map copies in the page cache.
+// The region in a VM whose device is persistent memory (an NVDIMM or virtio-pmem). This process opens a devdax device
+// of the guest's kernel, which maps the memory itself. /dev/pmemN would map copies in the page cache.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace guest {
 
 class Region;
-enum class Doorbells : std::uint8_t;  // guest/region/region.h
+enum class Doorbells : std::uint8_t;  // defined in guest/region/region.h
 
-// Where the devices are; tests use folders of their own.
+// The folders of the devices; tests use folders of their own.
 struct DevdaxPlaces {
   std::string devices = "/sys/bus/dax/devices", ports = "/sys/class/virtio-ports", nodes = "/dev";
   Dial dial = dial_host;
 };
 
-// The first devdax device that carries our magic. Null: none does. `why` then is "" if there is no devdax device at
-// all; else one sentence with the remedy.
+// Opens the first devdax device that carries our magic. Returns null if there is none. `why` then is "" if there is no
+// devdax device at all; otherwise one sentence with the remedy.
 std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Doorbells doorbells);
 
 }  // namespace guest

@@ -1,5 +1,5 @@
-// Rings the doorbell of a host peer (ring::peer_broker, ring::peer_of_slot): by the ivshmem device's register, or by a
-// bit in the region's header, which the broker polls.
+// Rings the doorbell of a host peer (ring::peer_broker, ring::peer_of_slot). On an ivshmem device with doorbells, that
+// is a register; otherwise a bit in the region's header, which the broker polls.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace guest {
 
-// The ivshmem device's BAR0: how many bytes of it are mapped, and the byte offsets of its 32-bit registers.
+// The ivshmem device's BAR0: the number of bytes mapped, and the byte offsets of its 32-bit registers.
 inline constexpr std::size_t registers_bytes = 256;
 inline constexpr std::size_t register_id = 8, register_doorbell = 12;
 

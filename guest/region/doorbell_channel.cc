@@ -20,7 +20,7 @@
 namespace guest {
 namespace {
 
-// The nodes of the virtio-serial ports that QEMU's options name for doorbells.
+// Returns the nodes of the virtio-serial ports that QEMU's options reserve for doorbells.
 std::vector<std::string> doorbell_ports(const std::string& ports) {
   std::vector<std::string> found;
   for (const std::string& port : names_in(ports))
@@ -36,7 +36,7 @@ bool DoorbellChannel::open(const std::string& ports, const std::string& nodes, s
         " (qemu-config/pmem.md), or the kernel no module virtio_console";
   for (const std::string& port : all) {
     const std::string node = nodes + "/" + port;
-    // O_NONBLOCK: without it a write spins in the kernel until QEMU has taken the byte.
+    // Without O_NONBLOCK a write spins in the kernel until QEMU has taken the byte.
     fd_ = cuabi::open_file(node.c_str(), O_RDWR | O_NONBLOCK);
     if (fd_ >= 0) return log(Level::Info, "%s is the doorbell channel", node.c_str()), true;
     why = errno == EBUSY ? "all " + std::to_string(all.size()) + " doorbell channels of the VM are taken"
@@ -55,8 +55,8 @@ bool DoorbellChannel::connect(std::uint32_t port, Dial dial, std::string& why) {
 void DoorbellChannel::serve(std::uint32_t slot) { send_byte(static_cast<unsigned char>(slot)); }
 void DoorbellChannel::ring() { send_byte(ring::doorbell_look); }
 
-// A full channel drops the byte: the broker polls the header as well. MSG_NOSIGNAL: a broker that has ended must not
-// end this program by a signal.
+// A full channel drops the byte, which is harmless because the broker polls the header as well. MSG_NOSIGNAL: if the
+// broker has ended, the kernel must not end this program by a signal.
 void DoorbellChannel::send_byte(unsigned char byte) {
   const Uncancelled here;
   if (fd_ >= 0) [[maybe_unused]]

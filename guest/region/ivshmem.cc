@@ -1,7 +1,7 @@
-// The region in a VM without the kernel module: the ivshmem device through sysfs, as root. BAR2 (resource2) is the
-// region. BAR0 (resource0) has the registers: a store of (peer << 16 | vector) at 12 rings, a load at 8 gives this
-// guest's own id. An ivshmem-plain device has no doorbell: the guest sets a bit in the region's header, which the
-// broker polls.
+// The region in a VM without the kernel module. The process, as root, uses the ivshmem device through sysfs. BAR2
+// (resource2) is the region. BAR0 (resource0) has the registers: a store of (peer << 16 | vector) at 12 rings, and a
+// load at 8 returns this guest's own id. An ivshmem-plain device has no doorbell: the guest sets a bit in the region's
+// header, which the broker polls.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ class Ivshmem final : public Region {
     else
       ring_by_register(registers_, peer);
   }
-  // Rings through the header from now on. This object owns the header then.
+  // Makes this object ring through the header from now on. This object then owns the header.
   void use_doorbells(const ring::RegionView& view) {
     doorbells_ = view.header();
     header_ = view.base();
@@ -66,14 +66,14 @@ class Ivshmem final : public Region {
   std::byte* header_ = nullptr;
 };
 
-// Whether the guest's kernel module is the device's driver. Then no program maps the device through sysfs.
+// Returns whether the guest's kernel module is the device's driver. If so, no program maps the device through sysfs.
 bool is_the_modules(const std::string& device) {
   char target[256];
   const ssize_t n = readlink((device + "/driver").c_str(), target, sizeof target);
   return n > 0 && std::string_view(target, static_cast<std::size_t>(n)).ends_with("/ivgpu");
 }
 
-// Enables the device's memory space, as a driver would. Until then each load gives all ones.
+// Enables the device's memory space, as a driver would. While it is disabled, each load returns all ones.
 void enable(const std::string& device) {
   if (read_number(device + "/enable") != 0) return;
   const int fd = cuabi::open_file((device + "/enable").c_str(), O_WRONLY);
@@ -81,7 +81,8 @@ void enable(const std::string& device) {
   if (fd >= 0) close(fd);
 }
 
-// The sentence about a device's file that this process cannot use: the file, its group and mode, and the remedy.
+// Returns the sentence about a device's file that this process cannot use: the file, its group and mode, and the
+// remedy.
 std::string unusable(const std::string& file, const char* how, int error) {
   const std::string remedy =
       error == EACCES || error == EPERM
@@ -124,7 +125,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
     return nullptr;
   }
   std::unique_ptr<Region> found;
-  std::string refusal;  // why a device that may be ours was refused
+  std::string refusal;  // the reason for refusing a device that may be ours
   while (const dirent* entry = found == nullptr ? readdir(folder) : nullptr) {
     const std::string device = std::string(pci_devices) + "/" + entry->d_name;
     if (entry->d_name[0] == '.' || read_number(device + "/vendor") != 0x1af4 ||

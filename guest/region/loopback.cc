@@ -1,8 +1,9 @@
-// Loopback: this process is an ivshmem peer of the broker, as QEMU is for a VM. The socket brings the region's
-// descriptor and an eventfd for each host peer. While the socket is open, the broker knows that the process lives.
+// Loopback: this process is an ivshmem peer of the broker, as QEMU is for a VM. The socket delivers the region's
+// descriptor and an eventfd for each host peer. While the socket is open, the broker knows that the process is alive.
 //
-// Protocol (the ivshmem server's): 64-bit little-endian numbers, some with a descriptor: version 0, own id, -1 with the
-// memory. A (peer, eventfd) pair follows for each peer, then own id, one pair for each interrupt of a guest.
+// Protocol of an ivshmem server: 64-bit little-endian numbers, some with a descriptor. The server sends version 0, the
+// client's own id, and -1 with the memory. Then follow a (peer, eventfd) pair for each peer, and a pair with the own id
+// for each interrupt of a guest.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -54,7 +55,7 @@ class Loopback final : public Region {
   explicit Loopback(int socket) : socket_(socket) {}
   ~Loopback() override { forget(); }
 
-  // Reads the server's greeting. False: the server does not speak the ivshmem protocol.
+  // Reads the server's greeting. Returns false if the server does not speak the ivshmem protocol.
   bool greet() {
     const timeval patience{.tv_sec = 5, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -88,7 +89,7 @@ class Loopback final : public Region {
   }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return peer_; }
-  // The broker sends nothing after the greeting, so any event on the socket is the connection's end.
+  // The broker sends nothing after the greeting, so any event on the socket means that the connection has ended.
   Broker broker() override {
     const Uncancelled here;
     pollfd socket{socket_, POLLIN | POLLRDHUP, 0};
@@ -104,8 +105,8 @@ class Loopback final : public Region {
   }
 
  private:
-  // Skips this process's own interrupts after the first: futexes wake it instead. The header holds their number; an
-  // older broker, whose number is 0, sends one.
+  // Skips this process's own interrupts after the first, because futexes wake this process instead. The header contains
+  // the number of interrupts. An older broker, whose header contains 0, sends one interrupt.
   bool skip_interrupts() {
     void* at = size_ >= ring::page ? mmap(nullptr, ring::page, PROT_READ, MAP_SHARED, memory_, 0) : MAP_FAILED;
     if (at == MAP_FAILED) return false;
@@ -136,7 +137,7 @@ std::unique_ptr<Region> connect_region(const char* socket_path) {
     log(Level::Error, "IVGPU_REGION is too long for a socket's path: %s", socket_path);
     return nullptr;
   }
-  std::memcpy(address.sun_path, socket_path, length);  // the rest is zero
+  std::memcpy(address.sun_path, socket_path, length);  // the rest of the path is zero
   const int fd = cuabi::open_socket(AF_UNIX, SOCK_STREAM);
   if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int why = errno;
@@ -151,7 +152,7 @@ std::unique_ptr<Region> connect_region(const char* socket_path) {
   auto region = std::make_unique<Loopback>(fd);
   errno = 0;
   if (region->greet()) return region;
-  // Between two brokers the socket listens, but no broker accepts (docs/design/034-restart.md).
+  // While one broker replaces another, the socket listens, but no broker accepts (docs/design/034-restart.md).
   if (errno == EAGAIN)
     log(Level::Error, "nothing at %s has greeted within 5 s: see whether ivgpud is started again, then try again",
         socket_path);

@@ -1,5 +1,5 @@
-// The region in a VM with the kernel module: an open descriptor of /dev/ivgpuN. It maps the header area read-only, and
-// the slot that it has claimed (ring/layout/module_c.h).
+// The region in a VM with the kernel module: an open descriptor of /dev/ivgpuN. This process maps the header area
+// read-only, and the slot that it has claimed (ring/layout/module_c.h).
 #include "guest/region/module.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ class ByModule final : public Region, public Module {
   void ring(std::uint32_t peer) override {
     ask(IVGPU_IOC_RING, peer == ring::peer_broker ? IVGPU_RING_BROKER : IVGPU_RING_WORKER);
   }
-  // The module counts the question, since this process cannot write the header.
+  // The module counts the question in the header, since this process cannot write the header.
   bool ask_about_gpus(const ring::RegionView&) override { return ask(IVGPU_IOC_RING, IVGPU_RING_GPUS) == 0; }
   std::uint64_t size() const override { return info_.region_bytes; }
   std::uint32_t peer() const override { return info_.peer; }
@@ -87,7 +87,7 @@ class ByModule final : public Region, public Module {
   const IvgpuModuleInfo info_;
 };
 
-// The numbers of the nodes ivgpuN, in order.
+// Returns the numbers of the nodes ivgpuN, in ascending order.
 std::vector<unsigned> nodes_in(const char* folder) {
   std::vector<unsigned> numbers;
   for (const std::string& name : names_in(folder)) {
@@ -109,7 +109,7 @@ std::string cannot_open(const std::string& node, int error) {
                   : "`ivgpu-check` says what is wrong with this guest");
 }
 
-// Leaves `why` unchanged if there is no device behind the node.
+// Opens the node's region. Leaves `why` unchanged if there is no device behind the node.
 std::unique_ptr<Region> open_node(const std::string& node, std::string& why, const Ioctl& ioctl) {
   const int fd = cuabi::open_file(node.c_str(), O_RDWR);
   if (fd < 0) {

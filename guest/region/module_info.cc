@@ -9,8 +9,8 @@
 namespace guest {
 namespace {
 
-// The oldest interface that programs can use. Interface 1 lacks only the questions about a VM's GPUs before a slot is
-// claimed (Region::ask_about_gpus).
+// The oldest interface of the module that programs can use. Interface 1 only lacks the questions about a VM's GPUs
+// before a slot is claimed (Region::ask_about_gpus).
 constexpr std::uint32_t needed_interface = 1;
 
 constexpr const char* remedy = ": load the kernel module of this release (docs/guest-module.md)";
@@ -40,7 +40,8 @@ std::string not_ours(const std::string& node, int error) {
          " can use (" + std::strerror(error) + ")" + remedy;
 }
 
-// The module assigns vector v to the slots k with k % device_vectors == v; the worker raises slot % guest_vectors.
+// The module assigns vector v to the slots k with k % device_vectors == v. The worker raises vector slot %
+// guest_vectors.
 bool wakes_slot(const IvgpuModuleInfo& info, std::uint32_t slot, std::uint32_t guest_vectors) {
   if ((info.flags & IVGPU_MODULE_WAKES) == 0 || guest_vectors == 0 || info.device_vectors == 0) return false;
   const std::uint32_t raised = slot % guest_vectors;

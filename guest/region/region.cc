@@ -26,7 +26,8 @@ void report_cache(Region& region) {
   std::byte* at = region.map(0, ring::page, nullptr);
   if (at == nullptr) return;
   double ns = nanoseconds_per_line(at, ring::page, monotonic_nanoseconds);
-  if (uncached(ns)) ns = std::min(ns, nanoseconds_per_line(at, ring::page, monotonic_nanoseconds));  // again
+  // Measures again, since an interruption lengthens a measurement.
+  if (uncached(ns)) ns = std::min(ns, nanoseconds_per_line(at, ring::page, monotonic_nanoseconds));
   munmap(at, ring::page);
   if (uncached(ns))
     log(Level::Warn,
@@ -47,14 +48,15 @@ std::unique_ptr<Region> find_region(Doorbells doorbells) {
   log(Level::Info, "IVGPU_REGION is not set: looking for /dev/ivgpuN, then for an ivshmem device (PCI 1af4:1110)");
   std::string why;
   auto region = open_module("/dev", why);
-  // If the module is loaded, only the module maps the device. A refused program gets the module's reason.
+  // If the module is loaded, only the module maps the device. If the module refuses a program, the log has the module's
+  // reason.
   if (region == nullptr && why.empty()) region = open_ivshmem("/sys/bus/pci/devices", why);
   if (std::string dax; region == nullptr) {
     region = open_devdax({}, dax, doorbells);
     if (!dax.empty()) why = dax;
   }
   if (region != nullptr) report_cache(*region);
-  // Logged once: programs that only look for a GPU may call this often.
+  // Logged once, because programs that only look for a GPU may call this function often.
   static std::atomic<bool> reported{false};
   if (region == nullptr && !reported.exchange(true)) log(Level::Warn, "%s", why.c_str());
   return region;
@@ -62,8 +64,8 @@ std::unique_ptr<Region> find_region(Doorbells doorbells) {
 
 namespace {
 
-// Whether all slots of this header lie within a region of `bytes`. Checks each number alone first, so that no sum
-// overflows.
+// Returns whether all slots of this header lie within a region of `bytes`. Checks the numbers one by one first, so that
+// no sum overflows.
 bool slots_fit(const ring::RegionHeader& header, std::uint64_t bytes) {
   if (header.slot_count == 0 || header.slot_count > ring::max_slots) return false;
   if (header.slot_bytes < ring::min_slot_bytes || header.slot_bytes > bytes) return false;
@@ -71,8 +73,8 @@ bool slots_fit(const ring::RegionHeader& header, std::uint64_t bytes) {
   return header.slot_bytes * header.slot_count <= bytes - header.first_slot;
 }
 
-// Whether this library can use a region of `bytes` with this header. False: the log says why. The caller has loaded
-// `magic` with acquire before it copied the header.
+// Returns whether this library can use a region of `bytes` with this header. If not, the log says why. The caller must
+// have loaded `magic` with acquire before it copied the header.
 bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64_t bytes) {
   if (magic != ring::region_magic)
     return log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud",
@@ -99,7 +101,7 @@ bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64
 }  // namespace
 
 bool Region::ask_about_gpus(const ring::RegionView& view) {
-  // Pairs with the broker's acquire: a broker that sees the count answers it.
+  // Pairs with the broker's acquire: a broker that sees the count also answers the question.
   view.header()[&ring::RegionHeader::gpu_questions].fetch_add(1, std::memory_order_release);
   ring(ring::peer_broker);
   return true;

@@ -1,4 +1,4 @@
-// Makes the release of the broker or of the kernel module printable: without the module, any program of the VM can
+// Makes the release of the broker or of the kernel module printable, since without the module any program of the VM can
 // overwrite the broker's release. For the library and for ivgpu-check.
 #pragma once
 

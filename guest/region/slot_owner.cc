@@ -23,18 +23,18 @@ std::uint64_t hash_file(const char* path) {
   if (fd < 0) return 0;
   const ssize_t n = read(fd, text, sizeof text);
   close(fd);
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325;  // the offset basis of FNV-1a
   for (ssize_t i = 0; i < n; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 0x100000001b3;
   return hash;
 }
 
-// Fields of /proc/PID/stat; all zero if there is no such process.
+// Fields of /proc/PID/stat; all zero if there is no process with this PID.
 struct Stat {
   char state = 0;
   std::uint64_t threads = 0, start_time = 0;
 };
 
-// The name in field 2 may hold any byte, so fields are counted from the last parenthesis.
+// The name in field 2 may contain any byte, so fields are counted from the last parenthesis.
 Stat stat_of(std::uint32_t pid) {
   char path[64], text[1024] = {};
   std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
@@ -54,8 +54,8 @@ Stat stat_of(std::uint32_t pid) {
   return stat;
 }
 
-// True for an ended process that its parent has not waited for. If only the first thread has ended, the state is the
-// same, but there are more threads.
+// Returns true for an ended process for which its parent has not waited. If only the first thread has ended, the state
+// is the same, but the process has more threads.
 bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1; }
 
 }  // namespace
@@ -86,8 +86,8 @@ ProgramName printable(ProgramName name) {
 
 bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self) {
   if (owner.pid == 0 || owner.pid_space != self.pid_space || self.pid_space == 0) return false;
-  // The same ivshmem peer with another boot id: the VM was rebooted within one QEMU. A container may have its own boot
-  // id, so this counts only in the machine's first pid namespace.
+  // A different boot id of the same ivshmem peer means that the VM was rebooted within one QEMU. A container may have
+  // its own boot id, so this counts only in the machine's first pid namespace.
   if (owner.boot != self.boot)
     return owner.peer == self.peer && owner.boot != 0 && self.boot != 0 && self.pid_space == first_pid_space;
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return true;

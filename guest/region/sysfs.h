@@ -1,4 +1,4 @@
-// Reads small files and folders of sysfs, to find a region.
+// Reads small files and folders of sysfs. The library uses them to find a region.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace guest {
 
-// The file's first bytes; "" if it cannot be read.
+// Returns the file's first bytes; "" if the file cannot be read.
 std::string read_text(const std::string& path);
-// A decimal number, or hexadecimal with 0x; 0 if the file holds none.
+// Reads a decimal number, or a hexadecimal number with 0x. Returns 0 if the file has no number.
 std::uint64_t read_number(const std::string& path);
-// The names in a folder, sorted; none if the folder cannot be read.
+// Returns the names in a folder, sorted; no names if the folder cannot be read.
 std::vector<std::string> names_in(const std::string& folder);
 
 }  // namespace guest

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-// Needs sys/socket.h before it.
+// linux/vm_sockets.h needs sys/socket.h before it.
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
@@ -17,7 +17,7 @@
 namespace guest {
 namespace {
 
-// A host that answers takes less than a millisecond; the limit is for a stopped one. The kernel's own limit is 2 s.
+// A running host answers in less than a millisecond. The limit is for a stopped host; the kernel's own limit is 2 s.
 constexpr int patience_ms = 1000;
 
 std::string in_words(int error, std::uint32_t port) {

@@ -35,7 +35,8 @@ bool ArenaBinding::map(Region& region, std::uint64_t offset, std::uint64_t bytes
   bytes_ = bytes;
   base_ = map_at_window(region, offset);
   if (base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
-  if (region.module() != nullptr) madvise(base_, bytes_, MADV_DONTFORK);  // pinned memory stays the parent's
+  // After a fork only the parent has the pinned memory.
+  if (region.module() != nullptr) madvise(base_, bytes_, MADV_DONTFORK);
   static_assert(ring::min_arena_bytes == Arena::staging_bytes + ring::huge_page);
   if (bytes_ < ring::min_arena_bytes)
     return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",
@@ -81,8 +82,8 @@ Segments::Registered ArenaBinding::ask_for(std::uint64_t start, std::uint64_t en
   const api::PinArenaRecord record{.offset = start, .bytes = end - start};
   const Sent sent = ask(channels_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, read_nothing);
   if (sent.unanswered) return Segments::Registered::Unknown;
-  // ALREADY_REGISTERED: an earlier request for this range was executed after the guest gave up waiting for it. The
-  // arena requests no other range twice.
+  // ALREADY_REGISTERED: the worker has executed an earlier request for this range after the guest gave up waiting for
+  // it. The arena requests only such a range twice.
   const bool done = sent.result == CUDA_SUCCESS || sent.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return done ? Segments::Registered::Yes : Segments::Registered::No;
 }

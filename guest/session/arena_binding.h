@@ -1,11 +1,11 @@
 // Binds the arena to this process, its worker and the GPU. The guest maps the arena at a window; `hello` makes the
-// worker map it at the same address; further records register its segments with the GPU. The session binds the arena
-// before any thread sends. Afterwards any thread may read addresses, and the arena requests segments under its own
-// lock.
+// worker map the arena at the same address; further records register the arena's segments with the GPU. The session
+// binds the arena before any thread sends. Afterwards any thread may read addresses, and the arena requests segments
+// under its own lock.
 //
 // Invariant: once bound, the arena keeps its addresses in this process and in the worker. Trust: the worker reports the
 // address of its arena and whether a segment is registered. The guest passes that address to the program and back to
-// the worker, but never dereferences it.
+// the worker, but never dereferences the address.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,16 @@ class ArenaBinding {
   ArenaBinding(Liveness& liveness, const Slot& slot, Channels& channels)
       : liveness_(liveness), slot_(slot), channels_(channels) {}
 
-  // Maps [offset, offset + bytes) of the region as the arena. False and a log line: the mapping failed, or the arena is
-  // too small.
+  // Maps [offset, offset + bytes) of the region as the arena. Returns false and writes a log line if the mapping
+  // failed, or if the arena is too small.
   bool map(Region& region, std::uint64_t offset, std::uint64_t bytes);
-  // Sends `hello`. False: the worker refuses, or the session is lost.
+  // Sends `hello`. Returns false if the worker refuses, or if the session is lost.
   bool bind();
-  // Makes the arena, which asks this object to register its segments. Preconditions: bind() has returned true.
+  // Makes the arena, which makes this object register the arena's segments. Preconditions: bind() has returned true.
   std::unique_ptr<Arena> make();
   void unmap();
 
-  // The address of the arena's first byte in the worker and on the GPU.
+  // Returns the address of the arena's first byte in the worker and on the GPU.
   std::uint64_t device_address() const { return device_address_; }
 
  private:

@@ -12,7 +12,7 @@
 namespace guest {
 namespace {
 
-// The worker ends each sleep. The limit helps if another thread finds the session lost.
+// The worker ends each sleep. The limit is for the case that another thread finds the session lost.
 constexpr std::uint64_t longest_callback_sleep_ns = 1'000'000'000;
 
 thread_local bool is_calling = false;
@@ -26,8 +26,8 @@ std::atomic<bool> Callbacks::started_{false};
 
 bool Callbacks::inside() { return is_calling; }
 
-// Only a session that never became the process's own is destroyed. Waits for its thread, which a forked child does not
-// have.
+// Only a session that failed to open is destroyed. The destructor waits for the callback thread, which a forked child
+// does not have.
 Callbacks::~Callbacks() {
   if (forgotten()) return;
   stop();
@@ -41,7 +41,7 @@ std::uint64_t Callbacks::issue(const Callback& callback) {
   if (over() || (!running_ && !start())) return 0;
   const bool first = tokens_.empty();
   const std::uint64_t token = tokens_.issue(callback);
-  lock.unlock();  // or the woken thread finds the mutex locked
+  lock.unlock();  // unlocks first, so that the woken thread finds the mutex unlocked
   if (first) issued_.notify_one();
   return token;
 }
@@ -61,7 +61,7 @@ bool Callbacks::end(std::uint64_t token) {
   return callback.has_value();
 }
 
-// Does not wait for the thread, which may be in a function of the program that never returns.
+// Does not wait for the callback thread, which may be in a function of the program that never returns.
 void Callbacks::stop() {
   if (forgotten()) return;
   ring::UniqueLock lock(mutex_);
@@ -154,7 +154,8 @@ void Callbacks::await_call() {
   spin_.ended_asleep(monotonic_nanoseconds() - start, bound);
 }
 
-// Polls until a callback slot is filled or `end` comes. Between looks it unlocks the mutex for other threads.
+// Polls until a callback slot is filled or the time `end` is reached. Unlocks the mutex between polls, for other
+// threads.
 bool Callbacks::poll(std::uint64_t end) {
   constexpr int pauses = 16;
   while (monotonic_nanoseconds() < end && !over()) {

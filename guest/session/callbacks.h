@@ -1,16 +1,16 @@
-// Calls from the worker to the program: tokens for the program's functions, and the callback thread. The thread makes
-// the calls that the worker puts into the slot's lanes (docs/design/020-lanes.md). Any thread may issue and end tokens.
+// Calls from the worker to the program: tokens for the program's functions, and the callback thread. This thread makes
+// the calls that the worker puts into callback slots (docs/design/020-lanes.md). Any thread may create and end tokens.
 //
-// The thread starts with the first token, looks at the lanes only while a token is issued, and ends with the session.
-// It makes one call at a time. The called function may not call CUDA: is_inside() recognises it.
+// The thread starts with the first token, looks at the callback slots only while a token exists, and ends with the
+// session. The thread makes one call at a time. The called function may not call CUDA; is_inside() detects such a call.
 //
 // Invariant: the slot's words are used only under the mutex, and not after stop() or the session's loss. The program's
-// function is called without the mutex. Trust: the worker's sequence number in a lane is checked against a private
-// count (ring/queue/callback_slot.h), and a token against the issued ones. The worker can only cause calls of functions that the
-// program has registered.
+// function is called without the mutex. Trust: the worker's sequence number in a callback slot is checked against a
+// private count (ring/queue/callback_slot.h), and a token against the existing tokens. The worker can only cause calls
+// of functions that the program has registered.
 //
-// After a fork the parent's thread goes on, and the child has none. The child uses only `forgotten_` here, since a
-// thread that it does not have may hold the mutex.
+// After a fork the parent's thread continues, and the child has no such thread. The child uses only `forgotten_`, since
+// a thread that the child does not have may hold the mutex.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,8 @@ class CalleeLanes {
     for (std::uint32_t k = 0; k < ring::max_callback_slots; ++k)
       callback_slots_[k] = ring::CallbackCallee(slot.callback_slot(k));
   }
-  // Takes the next call. Null: `peer` says whether there is none, or a lane whose number makes no sense.
+  // Takes the next call. Returns null if there is none, or if a callback slot has a wrong sequence number; `peer` says
+  // which.
   ring::CallbackCallee* take(ring::CallbackRequest& call, ring::Peer& peer) {
     for (std::size_t k = 0; k < callback_slots_.size(); ++k) {
       ring::CallbackCallee& callback_slot = callback_slots_[++last_ % callback_slots_.size()];
@@ -62,7 +63,7 @@ class CalleeLanes {
 
  private:
   std::array<ring::CallbackCallee, ring::max_callback_slots> callback_slots_;
-  std::size_t last_ = 0;  // the search for a call starts after this lane
+  std::size_t last_ = 0;  // the search for a call starts after this callback slot
 };
 
 class Callbacks {
@@ -73,17 +74,18 @@ class Callbacks {
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 
-  // A token by which the worker may call `callback` from now on. 0: the session is lost or the parent process's, or no
-  // thread can be made. Preconditions: the slot is mapped and checked.
+  // Creates a token by which the worker may call `callback` from now on. Returns 0 if the session is lost or belongs to
+  // the parent process, or if no thread can be made. Preconditions: the slot is mapped and checked.
   std::uint64_t issue(const Callback& callback);
-  // The function of a token. Nothing: the token is not issued.
+  // Returns the function of a token, or nothing if the token does not exist.
   std::optional<Callback> find(std::uint64_t token);
-  // Whether the calling thread is inside a function that the worker called.
+  // Returns whether the calling thread is inside a function that the worker called.
   static bool is_inside() { return started_.load(std::memory_order_relaxed) && inside(); }
 
-  // Ends a token: later calls by the worker are refused; a running call goes on. False: the token is not issued.
+  // Ends a token: later calls by the worker are refused, but a running call continues. Returns false if the token does
+  // not exist.
   bool end(std::uint64_t token);
-  // Called before the slot is given back: nothing here touches the slot from now on.
+  // Called before the slot is given back. This object does not touch the slot from then on.
   void stop();
   // Called in a forked child.
   void forget() { forgotten_.store(true, std::memory_order_relaxed); }
@@ -105,7 +107,7 @@ class Callbacks {
   bool forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   ring::Parking self() const { return ring::Parking(slot_.view().header()[&ring::SlotHeader::callbacks_asleep]); }
 
-  static std::atomic<bool> started_;  // a thread of this process makes calls, or has made some
+  static std::atomic<bool> started_;  // whether a thread of this process makes such calls, or has made some
 
   Liveness& liveness_;
   const Slot& slot_;

@@ -1,20 +1,21 @@
-// Waits that were given up. While the host does not answer (Liveness::suspend), a wait ends without its reply, and its
-// record stays in the ring. If the session comes back, the following holds:
-//   * The worker executes the records in the ring in order, and answers the record whose wait was given up. A position
-//     is never used twice, and a thread accepts a reply only if reply_position equals the position that it waits for.
-//     Hence no thread accepts the late reply.
-//   * A late reply may be written while the next waited record is in flight. The worker's thread writes the replies of
-//     a channel one after the other, and each reply's position last (edge R). A reader that sees the position of its
-//     record therefore sees that reply's bytes. The next reply is for a record that is published under the channel's
-//     lock, after these bytes have been read. Hence length, result and bytes never come from two replies.
+// Abandoned waits. While the host does not answer (Liveness::suspend), a wait ends without its reply, and the record
+// stays in the ring. If the session comes back, the following holds:
+//   * The worker executes the records in the ring in order, and also answers the record whose wait was abandoned. A
+//     position is never used twice, and a thread accepts a reply only if reply_position equals the position that the
+//     thread waits for. Hence no thread accepts the late reply.
+//   * The worker may write a late reply while the next waited record is pending. The worker's thread writes the replies
+//     of a channel one after another, and the position of each reply last (edge R). A reader that sees the position of
+//     its record therefore sees the bytes of that reply. The next reply is for a record that is published under the
+//     channel's lock, after these bytes have been read. Hence length, result and bytes never come from two replies.
 //   * Only the calling thread copies results from the mailbox to the caller's memory, before the call returns. A failed
 //     call writes nothing later. The host itself writes only memory that the GPU may touch: the arena and device
 //     memory.
-//   * An abandoned wait for room in a full ring leaves the producer unchanged, since only publish() takes room.
-//   * The error of a waited record is lost with its late reply. The next call reports the error of a posted record.
-// The guest holds everything that the late record uses until `executed` has passed it: staging chunks
-// (guest/objects/memory/arena.h), blocks of the arena (Arena::free_after), ids (guest/objects/objects.h), and the last
-// use of its streams (guest/marshal/custom.h).
+//   * If a thread abandons a wait for space in a full ring, the producer is unchanged, since only publish() takes
+//     space.
+//   * The error of a waited record is lost with its late reply. The next call reports the error of a posted record. The
+//     guest keeps everything that the late record uses until `executed` has passed the record: staging chunks
+//     (guest/objects/memory/arena.h), blocks of the arena (Arena::free_after), ids (guest/objects/objects.h), and the
+//     last use of its streams (guest/marshal/custom.h).
 #include "guest/session/channel.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ namespace {
 
 using Control = ring::ChannelControl;
 
-constexpr std::uint64_t longest_reply_sleep_ns = 50'000'000;  // then it checks whether the host is alive
+// The longest sleep. After each sleep the thread checks whether the host is alive.
+constexpr std::uint64_t longest_reply_sleep_ns = 50'000'000;
 
 }  // namespace
 
@@ -44,7 +46,7 @@ Channel::Channel(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell,
       parked_{ring::Parking(control_[&Control::worker_asleep]), ring::Parking(control_[&Control::guest_asleep])} {}
 
 CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
-  if (!liveness_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // a lost slot may be another process's
+  if (!liveness_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // a lost slot may belong to another process
   if (!slot_.serves(call)) return slot_.refuse_unserved(call);
   if (!fits(payload)) return CUDA_ERROR_INVALID_VALUE;
   record_.bytes = ring::record_size(payload);
@@ -75,7 +77,7 @@ std::uint64_t Channel::publish(std::uint16_t flags) {
 }
 
 Reply Channel::await_reply(std::uint64_t position) {
-  // R: the worker writes the reply's bytes before its position (host/untrusted/channel.cc).
+  // R: the worker writes the reply's bytes before the reply's position (host/untrusted/channel.cc).
   const auto answered = [&] { return control_[&Control::reply_position].load(std::memory_order_acquire) == position; };
   if (!answered() && !wait_until(answered, position))
     return {.came = false, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
@@ -90,8 +92,8 @@ Reply Channel::await_reply(std::uint64_t position) {
   return {.came = true, .result = static_cast<CUresult>(result), .payload = mailbox_.sub(0, length)};
 }
 
-// The position at which the worker wakes a thread that waits for room: half of the queued records are then executed.
-// Waking the thread for each record would cost more.
+// Returns the position at which the worker wakes a thread that waits for space: half of the queued records are then
+// executed. Waking the thread for each record would cost more.
 std::uint64_t Channel::half_of_what_is_queued() const {
   const std::uint64_t executed = control_[&Control::executed].load(std::memory_order_relaxed);
   return executed + (posted() - executed) / 2;
@@ -123,7 +125,7 @@ bool Channel::poll_until(Done done, std::uint64_t end) {
   return false;
 }
 
-// Polls for a bounded time, then sleeps.
+// Polls `done` for a bounded time, then sleeps.
 template <class Done>
 bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const std::uint64_t start = monotonic_nanoseconds();
@@ -133,7 +135,8 @@ bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
   return came;
 }
 
-// Sleeps until `done` holds. Between sleeps it checks whether the host is alive. False: the host is not.
+// Sleeps until `done` returns true. Between sleeps, checks whether the host is alive. Returns false if the host is not
+// alive.
 template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool parks = sleep == Sleep::Park && sleeper_.how() != ring::Asleep::No;
@@ -147,10 +150,12 @@ bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   }
 }
 
-// Sleeps until the worker wakes the thread or patience ends (ring/queue/parking.h). Done: `done` held before the sleep.
+// Sleeps until the worker wakes the thread or the time limit ends (ring/queue/parking.h). Returns Done if `done` was
+// true before the sleep.
 template <class Done>
 Channel::Slept Channel::park(Done done, std::uint64_t awaited) {
-  control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
+  // The store is ordered before edge S (ring/queue/parking.h).
+  control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);
   if (!parked_.self.may_sleep(done, sleeper_.how())) return Slept::Done;
   if (!sleeper_.sleep(parked_.self.word(), longest_reply_sleep_ns)) return Slept::SlotGone;
   parked_.self.woke();

@@ -1,7 +1,7 @@
 // A channel: a thread's request ring and reply mailbox, and how a thread waits on them.
 //
-// One thread at a time uses a channel, under its lock: if a program has more threads than channels, threads share them.
-// A thread holds the lock while it waits for a reply, because the mailbox holds one reply.
+// One thread at a time uses a channel, under the channel's lock. If a program has more threads than channels, threads
+// share channels. A thread holds the lock while it waits for a reply, because the mailbox has space for one reply.
 //
 // Ordering: the acquiring side of the edges X and R; host/untrusted/channel.cc explains both and names their tests.
 #pragma once
@@ -26,9 +26,9 @@
 namespace guest {
 
 struct Reply {
-  bool came = true;  // false: the guest gave up waiting; the worker may execute the record later
+  bool came = true;  // false: the guest gave up waiting, and the worker may still execute the record
   CUresult result = CUDA_SUCCESS;
-  ring::SharedBytes payload;  // in the mailbox: read it before releasing the lock
+  ring::SharedBytes payload;  // points into the mailbox: read it before releasing the lock
 };
 
 class Channel {
@@ -38,47 +38,48 @@ class Channel {
   std::uint32_t index() const { return index_; }
   ring::Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
 
-  // The caller holds the lock, up to the next such line.
+  // The caller must hold the lock for the functions from here to the comment about calls without the lock.
 
-  // Makes room for a record of this call with `payload` bytes, and points `writer` at them in the ring. Waits while the
-  // ring is full. An error changes nothing, and the call returns it: CUDA_ERROR_NOT_SUPPORTED, the worker does not know
-  // the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost or suspended.
+  // Makes space for a record of this call with `payload` bytes, and points `writer` at the record in the ring. Waits
+  // while the ring is full. An error changes nothing, and the call must return it. CUDA_ERROR_NOT_SUPPORTED: the worker
+  // does not know the call. _INVALID_VALUE: the record can never fit. _DEVICE_UNAVAILABLE: the session is lost or
+  // suspended.
   CUresult begin(int call, std::size_t payload, ring::Writer& writer) REQUIRES(mutex_);
-  // Publishes the record of begin(), and wakes the worker if it sleeps. Returns the record's position.
+  // Publishes the record of begin(), and wakes the worker if the worker sleeps. Returns the record's position.
   std::uint64_t publish(std::uint16_t flags) REQUIRES(mutex_);
   // Waits for the reply to the record at `position`. If the session is lost or suspended, the result is
   // CUDA_ERROR_DEVICE_UNAVAILABLE.
   Reply await_reply(std::uint64_t position) REQUIRES(mutex_);
-  // Takes the error of an earlier posted call, which is returned once. CUDA_SUCCESS if there is none.
+  // Returns the error of an earlier posted call, once. Returns CUDA_SUCCESS if there is no such error.
   CUresult take_deferred() REQUIRES(mutex_);
-  // Ends the session because a reply is shorter than its call's. Returns the error for the call.
+  // Ends the session because a reply is too short for its call. Returns the error for the call.
   CUresult lose_to_short_reply() { return liveness_.lose_to_short_reply(); }
-  // Called after reading a reply or staging memory. False: the slot had ended by then and may have read as zeros; the
-  // session is lost.
+  // Called after reading a reply or staging memory. Returns false if the slot had ended by then and may have read as
+  // zeros; the session is then lost.
   bool read_is_good() {
     if (slot_.intact()) return true;
     return liveness_.lose_slot(), false;
   }
-  // Whether take_deferred() has an error to return. A thread may ask its own channel without the lock. Threads that
-  // share a channel may then see an error late.
+  // Returns whether take_deferred() has an error to return. A thread may call this function for its own channel without
+  // the lock. Threads that share a channel may then see an error late.
   bool has_deferred_error() const {
     return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
            deferred_seen_.load(std::memory_order_relaxed);
   }
 
-  // From here on, any thread may call without the lock.
+  // Any thread may call the functions from here on without the lock.
 
-  // Waits until the record at `position` has been executed. False: the session is lost or suspended. Only the thread
-  // that holds the lock may park; others use timed sleeps. A channel has one word to sleep on: a second sleeper would
-  // clear it on waking, and the worker would not wake the first.
+  // Waits until the worker has executed the record at `position`. Returns false if the session is lost or suspended.
+  // Only the thread that holds the lock may park; other threads use timed sleeps. A channel has one word to sleep on: a
+  // second sleeper would clear the word on waking, and the worker would not wake the first sleeper.
   enum class Sleep : std::uint8_t { Park, Timed };
   bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Timed);
   bool executed(std::uint64_t position) const {
     return control_[&ring::ChannelControl::executed].load(std::memory_order_acquire) >=
-           position;  // X (host/untrusted/channel.cc)
+           position;  // edge X (host/untrusted/channel.cc)
   }
   std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
-  // How long the next wait polls before it sleeps.
+  // Returns how long the next wait polls before it sleeps.
   std::uint64_t polling_nanoseconds() const;
 
   struct Counts {
@@ -88,11 +89,11 @@ class Channel {
 
  private:
   static constexpr bool fits(std::size_t payload) { return payload <= ring::max_record - sizeof(ring::RecordHeader); }
-  // `awaited`: the record whose execution should make `done` true.
+  // `awaited`: the position of the record whose execution should make `done` true.
   template <class Done>
   bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
   template <class Done>
-  static bool poll_until(Done done, std::uint64_t end);  // a time of monotonic_nanoseconds()
+  static bool poll_until(Done done, std::uint64_t end);  // `end`: a time of monotonic_nanoseconds()
   template <class Done>
   bool sleep_until(Done done, std::uint64_t awaited, Sleep sleep);
   enum class Slept : std::uint8_t { Done, LookAgain, SlotGone };
@@ -114,7 +115,7 @@ class Channel {
   Parked parked_;
   ring::AdaptiveSpin spin_{ring::AdaptiveSpin::Most::TwiceTheBound};
   ring::Mutex mutex_;
-  struct PendingRecord {  // between begin() and publish()
+  struct PendingRecord {  // the record between begin() and publish()
     std::byte* at = nullptr;
     std::uint32_t bytes = 0;
     std::uint16_t call = 0;

@@ -22,7 +22,7 @@ bool is_free(ring::Mutex& mutex) {
 
 Channel& Channels::acquire() {
   ring::MutexLock lock(mutex_);
-  if (liveness_.lost() && open() > 0) return *channels_[0];  // a lost channel begins no record
+  if (liveness_.lost() && open() > 0) return *channels_[0];  // no thread begins a record in a channel of a lost session
   if (!free_.empty()) {
     const std::uint32_t index = free_.back();
     free_.pop_back();
@@ -31,7 +31,7 @@ Channel& Channels::acquire() {
   const std::uint32_t open = open_.load(std::memory_order_relaxed);
   if (open >= slot_.most_channels()) return *channels_[share_next_++ % open];
   channels_[open] = std::make_unique<Channel>(liveness_, slot_, doorbell_, sleeper_, open);
-  open_.store(open + 1, std::memory_order_release);  // C
+  open_.store(open + 1, std::memory_order_release);  // edge C
   slot_.view().header()[&ring::SlotHeader::opened].fetch_or(ring::channel_bit(open), std::memory_order_release);
   doorbell_.ring();
   return *channels_[open];
@@ -43,8 +43,9 @@ void Channels::release(Channel& channel) {
 }
 
 // The program's other threads may still run, and the slot soon belongs to another process. begin() checks under the
-// channel's lock that the session is not lost, and acquire() under its own. Once each lock has been free, no thread
-// writes any more. A thread that waits for a reply sees the loss after at most one sleep, and writes nothing.
+// channel's lock that the session is not lost, and acquire() checks it under its own lock. Once each lock has been
+// free, no thread writes any more. A thread that waits for a reply sees the loss after at most one sleep, and writes
+// nothing.
 void Channels::stop_senders() {
   { const ring::MutexLock opening(mutex_); }
   const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;

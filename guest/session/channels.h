@@ -1,13 +1,14 @@
-// The session's channels, and each thread's choice of one. A thread acquires a channel at its first record and gives it
-// back when it ends. If there are more threads than channels, threads share them.
+// The session's channels, and the choice of a channel for each thread. A thread acquires a channel at its first record
+// and gives the channel back when the thread ends. If there are more threads than channels, threads share channels.
 //
-// Invariant: channels are opened in the order of their indices and never closed, so any thread may use all below
-// open(). Trust: this reads nothing that the host writes; slot.h bounds how many channels a worker serves.
+// Invariant: channels are opened in the order of their indices and never closed, so any thread may use the channels
+// with an index below open(). Trust: this class reads nothing that the host writes; slot.h bounds how many channels a
+// worker serves.
 //
 // Ordering, one edge:
 //   C  make -> use   a channel is made before `open_` counts it
-// The bit in `opened` is stored with release for the worker's doorbell thread (host/untrusted/serve.cc); the records
-// themselves cross by the ring's own edges. Covered by: ThreadSanitizer under tests/loopback.
+// The bit in `opened` is stored with release for the worker's doorbell thread (host/untrusted/serve.cc); the edges of
+// the ring order the records themselves. Covered by: ThreadSanitizer under tests/loopback.
 #pragma once
 
 #include <array>
@@ -30,11 +31,11 @@ class Channels {
 
   Channel& acquire();
   void release(Channel& channel);
-  // The number of channels opened so far.
+  // Returns the number of channels opened so far.
   std::uint32_t open() const { return open_.load(std::memory_order_acquire); }  // C
   // Preconditions: index < open().
   Channel& at(std::uint32_t index) { return *channels_[index]; }
-  // Waits until no thread is in the middle of a record, but at most 200 ms. Preconditions: the session is lost.
+  // Waits until no thread is writing a record, but at most 200 ms. Preconditions: the session is lost.
   void stop_senders();
 
  private:

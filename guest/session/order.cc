@@ -13,9 +13,9 @@ bool await_all(Session& s) {
   return true;
 }
 
-// A use by another channel proves that the channel was opened, but the relaxed word does not make the channel visible
-// to this thread. open_channels() does, so the loop waits until it counts the channel. This can happen when two threads
-// use one stream at the same time.
+// Waits for a use by another channel. The use proves that the channel was opened, but the relaxed word does not make
+// the channel visible to this thread. open_channels() does, so the loop waits until open_channels() counts the channel.
+// The loop is needed when two threads use one stream at the same time.
 bool await_executed(Use use) {
   Session& s = *session();
   if (use.channel == LastUse::any_channel) return await_all(s);

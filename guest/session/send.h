@@ -1,6 +1,6 @@
-// Sends a record to the worker. Every record takes these steps: check for an earlier call's error, make room in the
-// ring, write the record, publish it, wait for the reply. Calls of the table come through guest/marshal/, SESSION
-// records directly.
+// Sends a record to the worker. For every record, the steps are: check for an earlier call's error, make space in the
+// ring, write the record, publish it, wait for the reply. Calls of the table are sent through guest/marshal/; SESSION
+// records are sent directly.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@
 namespace guest {
 
 // How a call handles an earlier posted call's error. Left: the error waits for the next call. Returned: this call
-// returns it.
+// returns the error.
 enum class Earlier : std::uint8_t { Left, Returned };
 
 struct Sending {
   int call = 0;
-  std::uint16_t flags = 0;         // of the record's header; ring::flag_wants_reply: the call waits
-  std::size_t payload = 0;         // bytes after the header
-  Earlier before = Earlier::Left;  // an error known before the record is written; Returned: nothing is sent
-  Earlier after = Earlier::Left;   // an error known when the reply has come
+  std::uint16_t flags = 0;         // flags of the record's header; with ring::flag_wants_reply the call waits
+  std::size_t payload = 0;         // number of bytes after the header
+  Earlier before = Earlier::Left;  // for an error known before the record is written; Returned: nothing is sent
+  Earlier after = Earlier::Left;   // for an error known when the reply has arrived
 };
 
 struct Sent {
   CUresult result = CUDA_SUCCESS;
   Use use;  // position 0: nothing was sent
-  // The record was sent, but the guest gave up waiting for its reply. The worker may still execute it, so the guest
-  // holds the objects that it names, as for a posted call (guest/session/channel.cc).
+  // The record was sent, but the guest gave up waiting for the reply. The worker may still execute the record, so the
+  // guest keeps the objects that the record names, as for a posted call (guest/session/channel.cc).
   bool unanswered = false;
 };
 
@@ -39,9 +39,9 @@ inline constexpr auto write_nothing = [](ring::Writer&) {};
 inline constexpr auto read_nothing = [](CUresult, ring::SharedReader&) {};
 
 // Sends a record. `write`: void(ring::Writer&), fills the payload in the ring. `read`: void(CUresult,
-// ring::SharedReader&), reads the reply to a waited call, failed or not, under the channel's lock. A reply shorter than
-// `read` expects ends the session. Preconditions: the caller has waited for the calls that this call must not overtake,
-// and holds no channel's lock.
+// ring::SharedReader&), reads the reply to a waited call, even if the call failed, under the channel's lock. A reply
+// shorter than `read` expects ends the session. Preconditions: the caller has waited for the calls that this call must
+// not overtake, and holds no channel's lock.
 template <class Write, class Read>
 Sent send(Channel& channel, const Sending& s, Write write, Read read) {
   ring::MutexLock lock(channel.mutex());

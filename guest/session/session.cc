@@ -14,10 +14,10 @@ namespace {
 
 std::atomic<Session*> the_session{nullptr};
 
-// The part of a slot that this library reads while the kernel may take the slot away.
+// The kernel may take the slot away from this process. This library reads these pages of a slot while that happens.
 static_assert(ring::arena_offset + Arena::staging_bytes == IVGPU_QUIET_BYTES);
 
-// Maps memory over the program's own, which a forked child must keep.
+// Maps memory over the program's own memory, which a forked child must keep.
 std::byte* map_for_program(Region& region, std::uint64_t offset, std::size_t bytes) {
   return region.same_address_space() ? nullptr : region.map(offset, bytes, nullptr);
 }
@@ -28,7 +28,7 @@ Session* session() { return the_session.load(std::memory_order_acquire); }
 void set_session(Session* session) { the_session.store(session, std::memory_order_release); }
 
 // Another program of this VM may have overwritten a Ready slot. The broker scrubs a slot that is given back. The loop
-// therefore tries one slot more than there are.
+// therefore tries one slot more than the region has.
 std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool reserve_device) {
   const std::optional<CheckedRegion> checked = check_region(*region);
   if (!checked) return nullptr;
@@ -92,8 +92,8 @@ void Session::unmap_slot() {
   slot_.unmap();
 }
 
-// The program's other threads may still run. The session therefore counts as lost from here on, and stop_senders()
-// waits for threads that are sending.
+// Ends the session. The program's other threads may still run. The session therefore counts as lost from here on, and
+// stop_senders() waits for threads that are sending.
 void Session::leave() {
   if (!claim_.held()) return;
   liveness_.leave();

@@ -37,7 +37,8 @@
 
 namespace guest {
 
-// What the program has captured, and what the worker's driver is known to accept (docs/design/049-capture-and-graphs.md).
+// What the program has captured, and which launches the worker's driver certainly accepts
+// (docs/design/049-capture-and-graphs.md).
 struct SessionGraphs {
   Captures captures;
   AcceptedNodes accepted;
@@ -48,40 +49,42 @@ struct SessionGraphs {
 struct SessionCode {
   // One long name at a time is sent (guest/calls/module/long_name.h).
   ring::Mutex long_names ACQUIRED_BEFORE(lookups);
-  ring::Mutex lookups;  // of functions, kernels, modules and managed variables; locked before any channel
+  // Locked while a function, kernel, module or managed variable is looked up, and before any channel.
+  ring::Mutex lookups;
   std::unique_ptr<Variables> variables;
 };
 
 class Session {
  public:
-  // Claims a slot of the region and sends hello to its worker. If another program has overwritten the slot, it tries
-  // the next. Null and a log line: no slot became free in time, or the worker refuses. `reserve_device`: keep device
-  // addresses free of this process's own mappings; tests with the simulated GPU in their process switch it off.
+  // Claims a slot of the region and sends hello to the slot's worker. If another program has overwritten the slot,
+  // tries the next slot. Returns null and writes a log line if no slot became free in time, or if the worker refuses.
+  // `reserve_device`: keep device addresses free of this process's own mappings. Tests with the simulated GPU in their
+  // own process pass false.
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
-  // The slot's pages, the context's fault and what the worker serves (guest/session/slot/slot.h).
+  // Returns the slot's pages, the context's fault and the calls that the worker serves (guest/session/slot/slot.h).
   const Slot& slot() const { return slot_; }
-  // Whether calls can be made (guest/session/slot/liveness.h).
+  // Returns the object that knows whether calls can be made (guest/session/slot/liveness.h).
   Liveness& liveness() { return liveness_; }
   const Liveness& liveness() const { return liveness_; }
-  // Where threads send (guest/session/channels.h).
+  // Returns the channels through which threads send (guest/session/channels.h).
   Channels& channels() { return channels_; }
-  // The functions that the worker may call (guest/session/callbacks.h).
+  // Returns the functions that the worker may call (guest/session/callbacks.h).
   Callbacks& callbacks() { return callbacks_; }
 
-  // Whether the worker has text to fetch: output of kernels, or the report of an error. Every call asks after it was
-  // served. Of a lost slot nothing may be read.
+  // Returns whether the worker has text to fetch: output of kernels, or the report of an error. Every call checks this
+  // after it was served. Reads nothing of a lost slot.
   bool output_waiting() const { return liveness_.usable() && slot_.output_waiting(); }
-  // The address of an arena offset in the worker and on the GPU.
+  // Returns the address of an arena offset in the worker and on the GPU.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
 
   // Gives the slot back to the broker. Called when the process ends, or no longer needs the session.
   void leave();
-  // Whether the kernel frees the slot when the process ends. The exit handlers then leave the slot alone, since other
-  // threads still run and may use pinned memory to the last.
+  // Returns whether the kernel frees the slot when the process ends. The exit handlers then leave the slot alone, since
+  // other threads still run and may use pinned memory until the end.
   bool ends_with_process() const { return place_.region->module() != nullptr; }
-  // Called in a forked child: the session stays the parent's.
+  // Called in a forked child. The session remains the parent's.
   void forget() {
     callbacks_.forget();
     place_.region->forget();
@@ -105,7 +108,7 @@ class Session {
   Place place_;
   Heartbeat heartbeat_;
   SlotClaim claim_;
-  alignas(64) Liveness liveness_;  // each call reads it and the start of slot_: one cache line
+  alignas(64) Liveness liveness_;  // in one cache line with the start of slot_, because each call reads both
   Slot slot_;
   WorkerDoorbell doorbell_;
   Sleeper sleeper_;
@@ -114,7 +117,7 @@ class Session {
   Callbacks callbacks_;
 };
 
-// The process's session, or null before cuInit has succeeded.
+// Returns the process's session, or null before cuInit has succeeded.
 Session* session();
 void set_session(Session* session);
 

@@ -1,7 +1,7 @@
-// The memory of this process's session: which addresses are the GPU's, and what backs them.
+// The memory of this process's session: which addresses belong to the GPU, and where their bytes are.
 //
-// Thread-safety: any thread; each part is safe by itself. Session::open() makes the arena and registered memory before
-// another thread sees the session.
+// Thread-safety: any thread; each member is safe by itself. Session::open() makes the arena and registered memory
+// before another thread sees the session.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@
 
 namespace guest {
 
-// For each device the handle of the pool from which cuMemAllocAsync allocates; 0: the default pool.
+// For each device, the handle of the pool from which cuMemAllocAsync allocates; 0: the default pool.
 class CurrentPools {
  public:
   std::uint64_t of(std::uint32_t device) const { return pools_[device].load(std::memory_order_relaxed); }
   void set(std::uint32_t device, std::uint64_t pool) { pools_[device].store(pool, std::memory_order_relaxed); }
-  // The pool has ended: its devices have the default pool again.
+  // Called when the pool has ended. The pool's devices use the default pool again.
   void forget(std::uint64_t pool) {
     for (auto& p : pools_) {
       std::uint64_t expected = pool;
@@ -39,11 +39,11 @@ class CurrentPools {
 struct SessionMemory {
   explicit SessionMemory(bool reserve_device) : addresses(reserve_device) {}
 
-  // Whether the address lies in GPU memory, or in a range that the program has reserved.
+  // Returns whether the address lies in GPU memory, or in a range that the program has reserved.
   bool knows(std::uint64_t at) const {
     return addresses.find(at).kind != Place::Kind::Unknown || reserved.find(at).has_value();
   }
-  // Whether this address lies in the arena's own mapping. Addresses of managed variables do not.
+  // Returns whether this address lies in the arena's own mapping. Addresses of managed variables do not.
   bool in_arena(std::uint64_t at) const { return at - reinterpret_cast<std::uint64_t>(arena->at(0)) < arena->bytes(); }
 
   Addresses addresses;

@@ -17,7 +17,7 @@ namespace guest {
 namespace {
 
 ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_t slot) {
-  // Also in a process that never sleeps: by vsock the end of its connection then frees the slot.
+  // Opened even by a process that never sleeps: with vsock, the end of the process's connection frees the slot.
   DoorbellChannel* doorbells = region.doorbells();
   if (doorbells != nullptr) doorbells->serve(slot);
   if (!switches().wakes) return ring::Asleep::No;
@@ -57,7 +57,7 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
   return slept == Module::Slept::Refused ? timed_sleep(longest_sleep_ns) : slept != Module::Slept::Gone;
 }
 
-// The slot can vanish only with the module; mappings of the device's files stay.
+// Only a slot of the kernel module can vanish; mappings of the device's files stay.
 bool Sleeper::timed_sleep(std::uint64_t nanoseconds) const {
   const Uncancelled here;
   const timespec pause = timespec_of(nanoseconds);

@@ -1,9 +1,10 @@
-// How threads of this process sleep until their worker wakes them. They sleep on a futex if both run on one kernel, in
-// the guest's kernel module until the slot's interrupt, or at a doorbell channel. If none of these exists, they use
-// timed sleeps and look again. IVGPU_OFF=wakes makes them do so everywhere.
+// How threads of this process sleep until their worker wakes them. If worker and process run on one kernel, threads
+// sleep on a futex. Otherwise they sleep in the guest's kernel module until the slot's interrupt, or at a doorbell
+// channel. If none of these exists, threads use timed sleeps and look again. IVGPU_OFF=wakes makes threads use timed
+// sleeps everywhere.
 //
-// Any thread may call it once the slot is mapped. Sleeping orders no memory: ring/queue/parking.h does, and the sleeper
-// looks again anyway. Trust: the worker may wake too often or never; each sleep has a time limit.
+// Any thread may call this class once the slot is mapped. Sleeping orders no memory, since ring/queue/parking.h does so
+// and a sleeper looks again anyway. Trust: the worker may wake too often or never, so each sleep has a time limit.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +24,27 @@ class Sleeper {
   // Called when the slot is mapped at `base`, and before any thread sleeps.
   void begin(const CheckedRegion& checked, std::uint32_t slot, const std::byte* base);
 
-  // How the worker wakes a sleeper that announces it. No: only timed sleeps are possible.
+  // Returns how the worker must wake a thread that announces its sleep. No: only timed sleeps are possible.
   ring::Asleep how() const { return how_; }
 
-  // Sleeps on a word of the slot while it holds how(), for `nanoseconds` at most. False: the process has lost the slot
-  // and must touch nothing of it. Preconditions: how() is not No, and the word was set to how().
+  // Sleeps on a word of the slot while the word equals how(), for at most `nanoseconds`. Returns false if the process
+  // has lost the slot and must touch nothing of the slot. Preconditions: how() is not No, and the caller has set the
+  // word to how().
   bool sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds) const;
-  // Sleeps for the whole time. False: the process has lost the slot.
+  // Sleeps for the whole time. Returns false if the process has lost the slot.
   bool timed_sleep(std::uint64_t nanoseconds) const;
-  // Wakes this process's threads that sleep on the word by futex. Other sleepers wake at their time limit.
+  // Wakes those threads of this process that sleep on the word by futex. Other sleepers wake at their time limit.
   void rouse(ring::Shared<std::uint32_t> word) const;
 
  private:
   Region& region_;
   ring::Asleep how_ = ring::Asleep::No;
   const std::byte* base_ = nullptr;
-  mutable Listeners listeners_;  // at a doorbell channel
+  mutable Listeners listeners_;  // threads that sleep at a doorbell channel
 };
 
-// The intervals of timed sleeps. They grow during a wait: short waits stay short and long ones cost little.
+// The durations of timed sleeps. The durations grow during a wait, so that short waits stay short and long waits cost
+// little.
 inline constexpr std::uint64_t first_sleep_ns = 20'000, longest_sleep_ns = 1'000'000;
 
 }  // namespace guest

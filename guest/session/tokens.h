@@ -1,7 +1,7 @@
-// Tokens: the numbers by which a worker names functions of the program. Callbacks (guest/session/callbacks.h) owns the
-// table and locks it.
+// Tokens: the numbers by which a worker refers to functions of the program. Callbacks (guest/session/callbacks.h) owns
+// the table and locks it.
 //
-// Invariant: no number is issued twice. Trust: the worker may send any number; only numbers in the table name a
+// Invariant: no number is used twice. Trust: the worker may send any number, but only a number in the table refers to a
 // function.
 #pragma once
 
@@ -23,8 +23,8 @@ struct Callback {
   void* argument = nullptr;
   void (*ended)(const Callback& callback) = nullptr;  // called when the token ends without a call
   Life life = Life::Once;
-  void (*of_program)() = nullptr;  // the function that `function` calls after a cast to its type
-  CUstream stream = nullptr;       // as the program has named it
+  void (*of_program)() = nullptr;  // the program's function, which `function` casts to its type and calls
+  CUstream stream = nullptr;       // the stream's handle as the program passed it
   std::uint64_t object = 0;        // the user object that ends with the call
 };
 
@@ -34,7 +34,7 @@ class Tokens {
     callbacks_[next_] = callback;
     return next_++;
   }
-  // The function to call for a token. Nothing: the token is not in the table.
+  // Returns the function to call for a token, or nothing if the token is not in the table.
   std::optional<Callback> take(std::uint64_t token) {
     const auto found = callbacks_.find(token);
     if (found == callbacks_.end()) return std::nullopt;
@@ -46,7 +46,7 @@ class Tokens {
     const auto found = callbacks_.find(token);
     return found == callbacks_.end() ? std::nullopt : std::optional(found->second);
   }
-  // Removes a token and returns its function. Nothing: the token is not in the table.
+  // Removes a token and returns its function, or nothing if the token is not in the table.
   std::optional<Callback> end(std::uint64_t token) {
     const auto callback = find(token);
     callbacks_.erase(token);

@@ -1,6 +1,6 @@
 // Wakes the worker: by a futex if both run on one kernel, else by the slot's doorbell.
 //
-// Any thread may call it. Waking orders no memory and reads nothing: the worker looks at the rings itself.
+// Any thread may call this class. Waking orders no memory and reads nothing: the worker itself looks at the rings.
 #pragma once
 
 #include <cstdint>

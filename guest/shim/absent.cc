@@ -1,5 +1,5 @@
-// Symbols that are exported only because libraries look them up by name. Each refuses, and reports that once in the
-// log. This file does not include cuda.h: the functions ignore all parameters.
+// Symbols that are exported only because libraries look them up by name. Each function refuses, and reports its first
+// call in the log. This file does not include cuda.h, because the functions ignore all parameters.
 #include <atomic>
 
 #include "guest/base/report_refusal.h"

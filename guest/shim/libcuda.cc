@@ -1,7 +1,7 @@
-// The exported symbols of libcuda.so.1, all from the table. Each is an Entry, which counts the call, records whether it
-// is a per-thread form, and calls the function that serves it.
+// The exported symbols of libcuda.so.1, all from the table. Each symbol is an Entry, which counts the call, records
+// whether the symbol is a per-thread variant, and calls the function that serves the symbol.
 //
-// An exported name is an ifunc, so it has cuda.h's type whichever function serves it.
+// An exported name is an ifunc, so the name has cuda.h's type whichever function serves it.
 #include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/stub.h"
@@ -39,7 +39,7 @@ constexpr Form form_of(std::string_view symbol) {
   return symbol.ends_with("_ptsz") || symbol.ends_with("_ptds") ? Form::PerThread : Form::Plain;
 }
 
-// The function that serves each symbol, for variants to name.
+// The function that serves each symbol. Variants of a symbol refer to these names.
 namespace served {
 #define CALL(id, fn, ...) constexpr auto fn = &Stub<id>::call;
 #define CUSTOM(id, fn, ...) constexpr auto fn = &calls::fn;
@@ -49,14 +49,14 @@ namespace served {
 #include "ring/api/driver.def"
 }  // namespace served
 
-// Gives the slot back, after all exit handlers of the program. Otherwise the next program would have to find out that
-// this process is dead.
+// Gives the slot back, after all exit handlers of the program. Without this step, the next program would have to find
+// out that this process is dead.
 __attribute__((destructor)) void leave_at_exit() { finish(); }
 
 }  // namespace
 }  // namespace guest
 
-// Resolvers run while the loader relocates, before a sanitizer is ready, so they are not instrumented.
+// The loader calls resolvers while it relocates, before a sanitizer is ready, so resolvers are not instrumented.
 #define EXPORT(fn, target)                                                                                         \
   namespace {                                                                                                      \
   struct Symbol_##fn {                                                                                             \

@@ -1,7 +1,7 @@
 // Contexts that a program creates, each thread's stack of current contexts, and queries about contexts.
 //
-// The worker creates and destroys the driver's contexts. Only the guest knows which context is current, and how often
-// each was attached.
+// The worker creates and destroys the driver's contexts. Only the guest knows which context is current, and how often a
+// program has attached a context.
 #include "guest/process/context.h"
 #include "ring/base/mutex.h"
 
@@ -20,20 +20,20 @@
 namespace guest::calls {
 namespace {
 
-// Finds the context of `handle`, or the current context for NULL, alive or not.
+// Finds the context of `handle`, or the current context if `handle` is NULL. The found context may have ended.
 CUresult find(CUcontext handle, Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   context = handle == nullptr ? current_context() : find_context(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
-// The same for queries that the driver answers only about a living context.
+// Like find(), for queries that the driver answers only about a living context.
 CUresult find_living(CUcontext handle, Context*& context) {
   if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
   return state_of(*context);
 }
 
-// The errors that CUDA reports before a creation begins.
+// Returns the error that CUDA reports before it begins to create a context, or CUDA_SUCCESS.
 CUresult check_creation(CUcontext* out, unsigned flags, CUdevice device) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (out == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
@@ -47,7 +47,7 @@ struct Affinities {
   int count = 0;
 };
 
-// Only one kind of affinity exists, so more than one entry is an error. A negative count means 0.
+// CUDA has only one kind of affinity, so more than one entry is an error. A negative count means 0.
 CUresult check(const Affinities& a) {
   if (a.count <= 0) return CUDA_SUCCESS;
   if (a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -70,7 +70,8 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   Context* current = current_context();
   if (current == nullptr || !current->lives()) current = &primary(ordinal);
   const Sent sent = cross({.call = api::id_of::cuCtxCreate_v4, .context = *current}, record);
-  // If the guest gave up waiting for the reply, the worker may have created the context. Its number then stays in use.
+  // If the guest gave up waiting for the reply, the worker may have created the context. The context's number then
+  // stays in use.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
   context->flags = created_flags(flags);
   context->api_version = api_version;
@@ -86,8 +87,7 @@ CUresult destroy(Context& context) REQUIRES(context.mutex) {
   end(context);
   auto& stack = this_thread().contexts;
   if (!stack.empty() && stack.back() == &context) stack.pop_back();
-  return session()->slot().fault() != CUDA_SUCCESS ? CUDA_SUCCESS
-                                                   : sent.result;  // a fault does not keep a context from ending
+  return session()->slot().fault() != CUDA_SUCCESS ? CUDA_SUCCESS : sent.result;  // a context can end after a fault
 }
 
 }  // namespace
@@ -102,7 +102,8 @@ CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinities, int cou
   return create(out, {affinities, count}, flags, device, 3020);
 }
 
-// A CIG context shares a queue with a graphics API. A guest has no graphics API.
+// A CIG context shares a queue with a graphics API. The call is refused for CIG contexts, because a guest has no
+// graphics API.
 CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned flags, CUdevice device) {
   if (params == nullptr) return create(out, {}, flags, device, 3020);
   if (params->cigParams != nullptr) {
@@ -117,7 +118,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = find_context(handle);
-  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver gives this for any unknown handle
+  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver returns this for any unknown handle
   if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // other calls end primary and green contexts
   ring::MutexLock lock(context->mutex);
   return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -198,11 +199,12 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags =
-      context->home->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // always set for primary contexts
+      // The driver always reports this flag for a primary context.
+      context->home->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});
   return CUDA_SUCCESS;
 }
 
-// The worker decides how its threads wait. The program can only read its own flags back.
+// The worker decides how its threads wait. The call only stores the flags, so that the program can read them back.
 CUresult cuCtxSetFlags(unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;

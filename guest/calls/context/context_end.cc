@@ -12,7 +12,7 @@ void retire_objects(const Context& context, Use last) {
   Session& s = *session();
   for (Object* o : s.objects.of_context(context)) {
     const std::uint64_t id = o->id.load(std::memory_order_relaxed);
-    s.memory.addresses.drop_owned(id);  // the globals of a module
+    s.memory.addresses.drop_owned(id);  // drops the module's globals
     s.code.variables->drop_of(id, last);
     s.graphs.captures.over(*o);
     s.objects.retire_with_context(*o, last);
@@ -25,9 +25,10 @@ Sent end_context(Context& context, int call, std::optional<api::Way> way) {
   Session& s = *session();
   if (!s.liveness().attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(context.handle);
-  if (s.memory.registered->has_of(&context)) way.reset();  // its pages return when the GPU no longer uses them
+  // Registered pages return to the program only when the GPU no longer uses them.
+  if (s.memory.registered->has_of(&context)) way.reset();
   const std::vector<Context*> greens = greens_of(context);
-  if (!greens.empty()) way.reset();  // their numbers are free when this returns
+  if (!greens.empty()) way.reset();  // the program may reuse the green contexts' numbers when this call returns
   const Sent sent =
       cross({.call = call, .context = *context.home, .way = way}, api::EndContextRecord{.number = context.number});
   if (sent.use.position == 0) return sent;

@@ -1,4 +1,4 @@
-// Ends a context: the program destroys it, resets it, or releases it for the last time.
+// Ends a context when the program destroys it, resets it or releases it for the last time.
 #pragma once
 
 #include "guest/marshal/custom.h"

@@ -6,7 +6,7 @@
 
 namespace guest::calls {
 
-// Like the driver, refuses a null `size` before any other error.
+// The driver, too, checks `size` for NULL before anything else.
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
   if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;

@@ -22,7 +22,7 @@ namespace {
 
 const ring::DeviceInfo& info(CUdevice device) { return device_info(static_cast<std::uint32_t>(device)); }
 
-// Copies a text of the device page. The worker may have omitted its NUL.
+// Copies a text of the device page. The worker may have omitted the terminating NUL.
 template <std::size_t size>
 CUresult copy_text(char* to, int room, const char (&from)[size]) {
   if (to == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -32,7 +32,7 @@ CUresult copy_text(char* to, int room, const char (&from)[size]) {
   return CUDA_SUCCESS;
 }
 
-// domain:bus:device.function; domain and function are optional.
+// The parts of domain:bus:device.function; domain and function are optional.
 using BusPlace = std::array<unsigned, 4>;
 std::optional<BusPlace> parse_bus_id(const char* text) {
   BusPlace p{};
@@ -96,7 +96,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   const auto index = static_cast<unsigned>(attribute);
   if (value == nullptr || index >= ring::max_attributes) return CUDA_ERROR_INVALID_VALUE;
-  const bool managed = session()->memory.addresses.arena_is_at_one_address();  // else cuMemAllocManaged refuses
+  const bool managed = session()->memory.addresses.arena_is_at_one_address();  // otherwise cuMemAllocManaged refuses
   if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !managed) return *value = 0, CUDA_SUCCESS;
   if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && (!managed || managed_is_exclusive()))
     return *value = 0, CUDA_SUCCESS;
@@ -157,7 +157,7 @@ CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
 
 CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  constexpr int least = sizeof "0000:00:00.0";  // into a smaller buffer the driver writes nothing
+  constexpr int least = sizeof "0000:00:00.0";  // the driver writes nothing into a smaller buffer
   return length < least ? CUDA_ERROR_INVALID_VALUE : copy_text(id, length, info(device).bus_id);
 }
 
@@ -173,7 +173,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-// A session's devices are not each other's peers.
+// Two devices of a session are never peers of each other.
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;

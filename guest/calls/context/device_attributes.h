@@ -1,5 +1,6 @@
-// Device attributes whose value in the guest differs from the driver's, because the transport cannot keep their
-// promise. Each has the guest's value and the reason. All other attributes have the driver's value.
+// Device attributes whose value in the guest differs from the driver's, because the transport cannot offer the
+// capability. Each line has the guest's value and the reason. The guest reports the driver's value for all other
+// attributes.
 #pragma once
 
 #include "ring/api/cuda.h"

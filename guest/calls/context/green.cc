@@ -1,7 +1,7 @@
 // Green contexts, and the splitting of their resources.
 //
-// The worker creates and destroys the driver's green contexts, and keeps the driver's resources. Here a green context
-// is a Context with a second handle, attached to its device's primary context.
+// The worker creates and destroys the driver's green contexts, and keeps the driver's resources. The guest represents a
+// green context as a Context with a second handle, attached to the device's primary context.
 #include <algorithm>
 
 #include "guest/calls/calls.h"
@@ -15,7 +15,7 @@
 namespace guest::calls {
 namespace {
 
-// The errors that CUDA reports before a creation begins.
+// Returns the error that CUDA reports before it begins to create a green context, or CUDA_SUCCESS.
 CUresult check_creation(const CUgreenCtx* out, CUdevResourceDesc description, CUdevice device, unsigned flags) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (out == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
@@ -36,14 +36,15 @@ CUresult create(CUgreenCtx* out, CUdevResourceDesc description, std::uint32_t or
                                              .flags = flags,
                                              .pad = 0};
   const Sent sent = cross({.call = api::id_of::cuGreenCtxCreate, .context = *context->home}, record);
-  // If the guest gave up waiting for the reply, the worker may have created it. Its number then stays in use.
+  // If the guest gave up waiting for the reply, the worker may have created the green context. The context's number
+  // then stays in use.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
   begin(*context);
   *out = context->green;
   return CUDA_SUCCESS;
 }
 
-// `ended`: it was alive, and has ended.
+// Sets `ended` if the green context was alive and this call has ended it.
 CUresult end_green(Context& green, bool& ended) {
   ring::MutexLock lock(green.mutex);
   if (!green.lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -52,10 +53,10 @@ CUresult end_green(Context& green, bool& ended) {
   end(green);
   ended = true;
   return session()->slot().fault() != CUDA_SUCCESS ? CUDA_SUCCESS
-                                                   : sent.result;  // a fault does not keep it from ending
+                                                   : sent.result;  // a green context can end after a fault
 }
 
-// Copies the result of a split to the program's memory. False: the reply does not fit the request.
+// Copies the result of a split to the program's memory. Returns false if the reply does not fit the request.
 bool take(const RepliedBy<api::SplitResourceReply>& replied, std::uint32_t room, unsigned* groups,
           CUdevResource* result, CUdevResource* rest) {
   const std::vector<CUdevResource>& parts = replied.behind.resources;

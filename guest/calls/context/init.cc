@@ -1,4 +1,4 @@
-// Start and version of the library, names of errors, and the profiler, which is not served.
+// Start and version of the library, names of errors, and the profiler calls, which have no effect.
 #include "guest/calls/calls.h"
 #include "guest/process/process.h"
 #include "ring/abi/error_text.h"
@@ -33,7 +33,7 @@ CUresult cuProfilerStart() {
   return enter(context);
 }
 
-// Every driver since CUDA 12 refuses this call, as cudaProfiler.h says.
+// cudaProfiler.h documents that every driver since CUDA 12 refuses this call.
 CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 CUresult cuProfilerStop() {

@@ -1,5 +1,6 @@
-// The driver's error log, and its notifications about a device. The guest has its own log (docs/troubleshooting.md),
-// not NVIDIA's. Functions that a program registers are never called, and the log that it reads is empty.
+// The driver's error log, and the driver's notifications about a device. The guest writes a log of its own
+// (docs/troubleshooting.md) instead of NVIDIA's. The functions that a program registers are therefore never called, and
+// the log that a program reads is empty.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 namespace guest::calls {
 namespace {
 
-// Numbers of registered functions, which the program uses as handles.
+// Creates the numbers of registered functions, which the program uses as handles.
 template <class Handle>
 Handle next_handle() {
   static std::atomic<std::uint64_t> last{0};
@@ -31,7 +32,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle) {
   return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// The driver accepts any flags in this call and the next two.
+// The driver accepts any flags in cuLogsCurrent, cuLogsDumpToFile and cuLogsDumpToMemory.
 CUresult cuLogsCurrent(CUlogIterator* place, unsigned) {
   if (place == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *place = 0;

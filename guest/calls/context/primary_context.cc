@@ -1,5 +1,5 @@
-// Primary contexts, one for each device. The guest counts their uses. The worker holds the driver's contexts from its
-// start.
+// The primary context of each device. The guest counts how often a program retains a primary context. The worker keeps
+// the driver's primary contexts from its start to its end.
 #include "guest/calls/calls.h"
 #include "guest/calls/context/context_end.h"
 #include "guest/calls/context/context_flags.h"
@@ -20,7 +20,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Context& p = primary_of(device);
   ring::MutexLock lock(p.mutex);
-  // After a fault no context can begin, but a living one can still be retained.
+  // After a fault a program can retain a living context, but it cannot begin a new one.
   if (const CUresult fault = session()->slot().fault();
       fault != CUDA_SUCCESS && p.uses.load(std::memory_order_relaxed) == 0)
     return fault;
@@ -34,7 +34,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   Context& p = primary_of(device);
   ring::MutexLock lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  // The last release is posted: programs make it when they exit, and no thread needs the result.
+  // The last release is posted: programs make this call when they exit, and no thread needs the result.
   const bool last = p.uses.load(std::memory_order_relaxed) == 1;
   const CUresult result =
       last ? end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2, api::Posted).result : CUDA_SUCCESS;

@@ -11,7 +11,7 @@ CUresult await_chunk(Arena::Chunk& chunk) {
     chunk.last = 0;
   }
   if (chunk.unfinished == nullptr || !chunk.unfinished->lives()) return CUDA_SUCCESS;
-  // The record of an asynchronous copy is executed before its copy is done.
+  // The worker executes the record of an asynchronous copy before the copy is complete.
   const CUresult result = await_context(*chunk.unfinished);
   if (result == CUDA_SUCCESS) chunk.unfinished = nullptr;
   return result;

@@ -1,6 +1,6 @@
-// Copies between host and device. They are CUSTOM because the host's side is guest memory. A record names pinned memory
-// by its place in the arena. Small pageable copies travel in the record or the reply, large ones through staging chunks
-// (staged_copy.h).
+// Copies between host and device. The guest's half is handwritten because the host's side of a copy is guest memory. A
+// record gives the position of pinned memory in the arena. Small pageable copies travel in the record or the reply,
+// large ones through staging chunks (staged_copy.h).
 //
 // The caller sees CUDA's semantics. A synchronous copy is complete when it returns. An asynchronous copy from pageable
 // memory has read the bytes when it returns; an asynchronous copy to pageable memory is complete.
@@ -18,17 +18,17 @@
 namespace guest::calls {
 namespace {
 
-// The most bytes that travel in a record or reply. Up to this size, one more copy in the cache is cheaper than a
-// chunk's bookkeeping.
+// The most bytes that travel in a record or reply, in bytes. Up to this size, one more copy in the cache is cheaper
+// than the bookkeeping for a chunk.
 constexpr std::size_t inline_limit = 32 << 10;
 
 Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.context, .stream = &c.ref}; }
 
-// Pinned memory: the driver copies from or to these pages directly.
+// Pinned memory: the driver copies directly from or to these pages.
 CUresult copy_pinned(const Copy& c) {
   Session& s = *session();
   const auto there = s.memory.addresses.device_view(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
-  if (!there) return CUDA_ERROR_INVALID_VALUE;  // another thread has just freed it
+  if (!there) return CUDA_ERROR_INVALID_VALUE;  // another thread has just freed the memory
   const Sent sent = cross(crossing(c), c.record(*there - s.device_address(0), 0, c.bytes));
   s.memory.staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
   return sent.result;
@@ -44,8 +44,8 @@ CUresult copy_inline(const Copy& c) {
   return cross(crossing(c), record, {}, read).result;
 }
 
-// The host's side is device memory, or a managed variable, whose bytes the driver holds. CUDA goes by the addresses and
-// not by the name of the call.
+// Copies between two addresses of the GPU: the host's side is device memory, or a managed variable, whose bytes the
+// driver holds. CUDA decides by the addresses and not by the name of the call.
 CUresult copy_on_device(const Copy& c) {
   const auto host = reinterpret_cast<CUdeviceptr>(c.host);
   const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;
@@ -54,7 +54,7 @@ CUresult copy_on_device(const Copy& c) {
                  : Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, c.bytes);
 }
 
-// The same copy in the driver's most general form.
+// Describes the copy in the driver's most general form.
 CUDA_MEMCPY3D in_rows(const Copy& c) {
   CUDA_MEMCPY3D all;
   std::memset(&all, 0, sizeof all);
@@ -83,15 +83,16 @@ CUresult copy(Copy c) {
   const bool in_arena = s.memory.in_arena(reinterpret_cast<std::uint64_t>(c.host));
   if (host == Place::Kind::Device || (host == Place::Kind::Managed && !in_arena)) return copy_on_device(c);
   if (host == Place::Kind::Pinned || host == Place::Kind::Managed) return copy_pinned(c);
-  // Some of these bytes are CUDA's, but not all of them as one range.
+  // CUDA knows some of these bytes, but not all of them as one range.
   if (s.memory.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (c.async && is_captured(c.stream)) return capture_pageable(in_rows(c), c.stream);
-  const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
+  // The reply would arrive before the copied bytes.
+  const bool deferred_reply = c.async && c.direction == Direction::FromDevice;
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
   return copy_staged(c);
 }
 
-// Managed memory counts as device memory, too.
+// Managed memory counts as device memory here.
 bool is_on_device(CUdeviceptr at) {
   const Place::Kind kind = session()->memory.addresses.find(at).kind;
   return kind == Place::Kind::Device || kind == Place::Kind::Managed;
@@ -99,7 +100,7 @@ bool is_on_device(CUdeviceptr at) {
 
 std::byte* writable(const void* host) { return static_cast<std::byte*>(const_cast<void*>(host)); }
 
-// Whether all of it is memory of one kind: CUDA's, or the program's own.
+// Returns whether all bytes are memory of one kind: CUDA's memory, or the program's own.
 bool is_whole(CUdeviceptr at, std::size_t bytes) {
   const Addresses& addresses = session()->memory.addresses;
   return at != 0 && bytes <= UINT64_MAX - at &&
@@ -157,7 +158,8 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
                .ref = {}});
 }
 
-// Each address may be device memory, pinned memory or the program's own memory. The map of addresses decides.
+// Each address may be device memory, pinned memory or the program's own memory. The map of addresses determines the
+// kind.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   const bool to_device = is_on_device(to), from_device = is_on_device(from);

@@ -1,9 +1,10 @@
-// Batches of copies. All copies of a batch are checked before the first is made. Each is then made as a copy of its
-// own, so that the stream keeps their order. The driver may reorder and overlap them, but need not.
+// Batches of copies. All copies of a batch are checked before the first copy is made. The worker receives each copy as
+// a separate call, and the stream keeps the order of these calls. CUDA allows the driver to reorder and overlap the
+// copies, but does not demand it.
 //
-// Access orders of a source: the GPU reads its own and pinned memory when the stream reaches the copy. A source that
-// must be read during the call therefore makes the call wait for the stream. The program's own memory is always read
-// during the call, since no work in a stream writes there after its own call.
+// Access orders of a source: the GPU reads device memory and pinned memory when the stream reaches the copy. If the
+// program wants the source to be read during the call, the call therefore waits for the stream. The program's own
+// memory is always read during the call, because no work in a stream writes to that memory after its call has returned.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr std::size_t no_copy = SIZE_MAX;
 
-// A batch's result and the refused copy; no_copy: the result concerns the whole batch.
+// The result of a batch and the index of the refused copy. `no_copy`: the result concerns the whole batch.
 struct End {
   CUresult result = CUDA_SUCCESS;
   std::size_t copy = no_copy;
@@ -29,8 +30,8 @@ bool is_sound(CUmemcpySrcAccessOrder order, unsigned flags) {
          (flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0;
 }
 
-// Makes a batch of `count` copies. `judge(i)` and `make(i)` return a copy's error; `reads_late(i)`: its source must be
-// read during the call, but the GPU reads it later.
+// Makes a batch of `count` copies. `judge(i)` and `make(i)` return the error of copy i. `reads_late(i)` returns whether
+// the GPU reads the source of copy i after the call although the program wants the source to be read during the call.
 template <class Judge, class Make, class ReadsLate>
 End make_all(std::size_t count, CUstream stream, Judge judge, Make make, ReadsLate reads_late) {
   bool waits = false;
@@ -43,7 +44,7 @@ End make_all(std::size_t count, CUstream stream, Judge judge, Make make, ReadsLa
   return {waits ? Stub<api::id_of::cuStreamSynchronize>::call(stream) : CUDA_SUCCESS};
 }
 
-// CUDA 12's forms accept stream 0 where it means the thread's own stream; CUDA 13's forms refuse 0.
+// CUDA 12's batch calls accept stream 0 where it means the thread's own stream; CUDA 13's batch calls refuse 0.
 enum class Zero : bool { Refused, ThreadsOwn };
 
 // Returns the stream's error, or runs the batch and reports the refused copy to the caller.
@@ -59,7 +60,7 @@ CUresult run(CUstream stream, Zero zero, std::size_t* fail, Batch batch) {
 
 // ---- ranges --------------------------------------------------------------------------------------------------------
 
-// The copies, and their attributes: attribute k is for the copies from first[k] on.
+// The copies and their attributes: attribute k applies to the copies from first[k] on.
 struct Ranges {
   const CUdeviceptr *to, *from;
   const std::size_t* sizes;
@@ -99,7 +100,7 @@ End copy_ranges(const Ranges& r, CUstream stream) {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-// The bytes of an array's texel. 0: the format's texels cannot be copied individually.
+// Returns the bytes of an array's texel, or 0 if texels of this format cannot be copied individually.
 std::size_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   switch (static_cast<unsigned>(array.Format)) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -129,7 +130,7 @@ std::size_t texel_bytes(const CUDA_ARRAY3D_DESCRIPTOR& array) {
 
 bool is_array(const CUmemcpy3DOperand& side) { return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY; }
 
-// The bytes of an element of the copy: a texel of its arrays; 1 without arrays.
+// Finds the size of the copy's unit: a texel of the arrays, or 1 byte if no side is an array.
 CUresult find_element(const CUDA_MEMCPY3D_BATCH_OP& op, std::size_t& bytes) {
   std::size_t texel = 0;
   for (const CUmemcpy3DOperand* side : {&op.src, &op.dst}) {
@@ -157,7 +158,7 @@ struct InBytes {
   }
 };
 
-// A side of a copy as CUDA_MEMCPY3D describes it.
+// Describes one side of a copy as CUDA_MEMCPY3D does.
 struct Side {
   CUmemorytype type = CU_MEMORYTYPE_UNIFIED;
   std::size_t x = 0, y = 0, z = 0;
@@ -180,7 +181,7 @@ bool describe(const CUmemcpy3DOperand& side, const CUextent3D& extent, InBytes& 
   return true;
 }
 
-// Converts one copy of a batch for cuMemcpy3DAsync, or returns its error.
+// Converts one copy of a batch for cuMemcpy3DAsync, or returns the copy's error.
 CUresult described(const CUDA_MEMCPY3D_BATCH_OP& op, CUDA_MEMCPY3D& c) {
   if (op.extent.width == 0 || op.extent.height == 0 || op.extent.depth == 0) return CUDA_ERROR_INVALID_VALUE;
   if (!is_sound(op.srcAccessOrder, op.flags)) return CUDA_ERROR_INVALID_VALUE;

@@ -1,5 +1,6 @@
-// Copies of rows between contexts of one device. Both contexts see the same memory, so these are copies in one context.
-// The synchronous form is ordered after all earlier and before all later work of both contexts, so it waits for both.
+// Copies of rows between two contexts of one device. Both contexts see the same memory, so the guest makes the copy in
+// one context. The synchronous call is ordered after all earlier work and before all later work of both contexts, so it
+// waits for both contexts.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -11,14 +12,14 @@
 namespace guest::calls {
 namespace {
 
-// Checks a side's context if the side is device memory. NULL is the current context.
+// Checks the context of a side that is device memory. A NULL context is the current context.
 CUresult check_side(CUmemorytype type, CUcontext handle) {
   if (type != CU_MEMORYTYPE_DEVICE || handle == nullptr) return CUDA_SUCCESS;
   const Context* context = find_context(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
 
-// The same copy without its contexts, and without levels, which the driver ignores.
+// Returns the copy without contexts, and without mipmap levels, which the driver ignores here.
 CUDA_MEMCPY3D in_one_context(const CUDA_MEMCPY3D_PEER& c) {
   CUDA_MEMCPY3D copy;
   std::memset(&copy, 0, sizeof copy);

@@ -1,6 +1,7 @@
 // Copies of rows: cuMemcpy2D, cuMemcpy3D and their variants, all in the three-dimensional form, and copies of one row
-// of an array. They are CUSTOM because each side may be an array, device memory, pinned memory or the program's own.
-// The host knows the first three. The program's own memory goes through a staging chunk, one block at a time.
+// of an array. The guest's half is handwritten because each side may be an array, device memory, pinned memory or the
+// program's own memory. The host can reach the first three kinds. The program's own memory goes through a staging
+// chunk, one block at a time.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -33,8 +34,9 @@ struct Described {
   CUarray array;
 };
 
-// A resolved side. Memory: the address of its first byte, in this process if pageable, else as the host sees it. An
-// array: its id and a place in it.
+// A side whose kind of memory is known. For memory, `start` is the address of the first byte: an address of this
+// process for pageable memory, else the host's address. For an array, the side has the array's id and a position in the
+// array.
 struct Side {
   bool pageable = false;
   std::uint64_t start = 0;
@@ -53,8 +55,8 @@ struct Side {
   }
 };
 
-// Computes pitch, slice and start of a side. A pitch or height of 0 means that of the copied rows. False: the
-// description contradicts itself.
+// Computes pitch, slice and start of a side. A pitch or height of 0 means the pitch or height of the copied rows.
+// Returns false if the description contradicts itself.
 bool lay_out(const Described& d, const Shape& shape, Side& side) {
   const std::size_t row_end = d.x + shape.width;
   const std::size_t height = d.height == 0 ? d.y + shape.height : d.height;
@@ -71,8 +73,8 @@ bool lay_out(const Described& d, const Shape& shape, Side& side) {
   return base != 0 || shape.empty();
 }
 
-// Finds the kind of memory of a side that is no array. False: its address is neither device memory nor the program's
-// own.
+// Finds the kind of memory of a side that is no array. Returns false if the address is neither device memory nor the
+// program's own memory.
 bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   const bool host = d.type == CU_MEMORYTYPE_HOST, unified = d.type == CU_MEMORYTYPE_UNIFIED;
   if (!host && !unified && d.type != CU_MEMORYTYPE_DEVICE) return false;
@@ -83,7 +85,8 @@ bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   if (const auto seen = session()->memory.addresses.device_view(side.start, *span)) return side.start = *seen, true;
   side.pageable = true;
   return (host || unified) &&
-         !session()->memory.addresses.touch(side.start, *span);  // must not overlap memory that CUDA knows
+         // The program's own memory must not overlap memory that CUDA knows.
+         !session()->memory.addresses.touch(side.start, *span);
 }
 
 CUresult resolve(const Described& d, const Shape& shape, Side& side) {
@@ -112,7 +115,7 @@ std::size_t rows_of(const Side& s) { return s.pitch == 0 ? 0 : s.slice / s.pitch
 api::TexelsSide texels_side(const Side& s) {
   return {.array = s.array, .x = s.x, .y = s.y, .z = s.z, .address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
 }
-// At least one side is an array. Only the driver can check the array's bounds, so the guest awaits its answer.
+// At least one side is an array. Only the driver can check the array's bounds, so the guest waits for the result.
 Sent send_texels(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   const api::CopyTexelsRecord record{.to = texels_side(to),
                                      .from = texels_side(from),
@@ -139,7 +142,7 @@ Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   return cross({.call = call, .context = *c.context, .stream = &c.ref}, record);
 }
 
-// A copy with the program's own memory on one side. Rows are packed into a chunk, or unpacked from one.
+// Copies rows between the program's own memory and the host. Rows are packed into a chunk, or unpacked from a chunk.
 class Staged {
  public:
   explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->memory.arena->borrow(true)) {}
@@ -152,7 +155,8 @@ class Staged {
     const Shape& all = copy_.shape;
     const std::size_t width = std::min(all.width, Arena::chunk_bytes);
     const std::size_t height = std::max<std::size_t>(Arena::chunk_bytes / all.width, 1);
-    // The last block comes first: if it lies in the array, so does the rest, and a refused copy has not begun.
+    // Copies the last block first. If the last block lies in the array, so do the others; if it does not, the driver
+    // refuses the copy before any byte is written.
     for (std::size_t z = all.depth; z-- > 0;)
       for (std::size_t y = last(all.height, height);; y -= height) {
         for (std::size_t x = last(all.width, width);; x -= width) {
@@ -166,7 +170,7 @@ class Staged {
   }
 
  private:
-  // The start of the last block of `step`.
+  // Returns the start of the last block of `step` elements.
   static std::size_t last(std::size_t all, std::size_t step) { return (all - 1) / step * step; }
 
   CUresult piece(const Shape& shape, std::size_t x, std::size_t y, std::size_t z) {
@@ -196,7 +200,7 @@ class Staged {
     return CUDA_SUCCESS;
   }
 
-  // Records the use with which the chunk is returned, unless this call sees the end of the copy.
+  // Records that the copy still uses the chunk, unless this call waits for the end of the copy.
   void note_use(const Sent& sent) {
     if (copy_.async ? sent.use.position == 0 : !sent.unanswered) return;
     chunk_.last = sent.use.packed();
@@ -215,13 +219,13 @@ CUresult copy_here(const Rows& c) {
   return CUDA_SUCCESS;
 }
 
-// An array's level has its own array; elsewhere a level's number has no meaning.
+// A level of a mipmapped array has an array of its own. A level's number has no meaning for other memory.
 bool names_a_level(const CUDA_MEMCPY3D& c) {
   return (c.dstLOD != 0 && c.dstMemoryType == CU_MEMORYTYPE_ARRAY) ||
          (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
 }
 
-// Returns the copy's error, or describes the copy in `rows`.
+// Returns the copy's error, or fills `rows` with the copy's description.
 CUresult prepare(const CUDA_MEMCPY3D* c, Rows& rows) {
   if (const CUresult r = enter(rows.context, {rows.stream}); r != CUDA_SUCCESS) return r;
   if (c == nullptr || names_a_level(*c)) return CUDA_ERROR_INVALID_VALUE;
@@ -250,7 +254,7 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   return send(rows, rows.to, rows.from, rows.shape).result;
 }
 
-// The two-dimensional copy as one slice of the three-dimensional form.
+// Describes the two-dimensional copy as one slice of the three-dimensional form.
 CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& c) {
   CUDA_MEMCPY3D all;
   std::memset(&all, 0, sizeof all);
@@ -268,7 +272,7 @@ CUresult copy(const CUDA_MEMCPY2D* c, CUstream stream, bool async) {
   return copy(&all, stream, async);
 }
 
-// Copies of one row: each side is an array from an offset on, or memory.
+// One side of a copy of one row: an array from an offset on, or memory.
 struct RowSide {
   CUmemorytype type;
   const void* host = nullptr;
@@ -282,7 +286,7 @@ RowSide of(CUarray array, std::size_t offset) {
 RowSide host(const void* at) { return {.type = CU_MEMORYTYPE_HOST, .host = at}; }
 RowSide device(CUdeviceptr at) { return {.type = CU_MEMORYTYPE_DEVICE, .device = at}; }
 
-// A copy of 0 bytes checks neither side.
+// The driver checks neither side of a copy of 0 bytes.
 CUresult copy_row(const RowSide& to, const RowSide& from, std::size_t bytes, CUstream stream, bool async) {
   CUDA_MEMCPY3D c;
   std::memset(&c, 0, sizeof c);

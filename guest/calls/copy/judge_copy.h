@@ -1,4 +1,4 @@
-// Finds a copy's errors before it is made: for calls that make several copies, or none.
+// Finds the errors of a copy before the copy is made. Calls that make several copies, or none, use these functions.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,18 @@
 
 namespace guest::calls {
 
-// The error of cuMemcpyAsync for these bytes, as far as the guest can tell; else CUDA_SUCCESS. Preconditions: `bytes`
-// is not 0, and a context is current.
+// Returns the error that cuMemcpyAsync returns for these bytes, as far as the guest can know; else CUDA_SUCCESS.
+// Preconditions: `bytes` is not 0, and a context is current.
 CUresult judge_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes);
-// The same for cuMemcpy3DAsync.
+// Returns the error that cuMemcpy3DAsync returns for the copy, as far as the guest can know; else CUDA_SUCCESS.
 CUresult judge_copy(const CUDA_MEMCPY3D& copy, CUstream stream);
 
-// Whether the GPU reads from there. Else the bytes are the program's own, and are read when the copy's call returns.
+// Returns whether the GPU reads the source when it makes the copy. Otherwise the source is the program's own memory,
+// and the guest has read it when the call returns.
 bool gpu_reads(CUdeviceptr from, std::size_t bytes);
 
-// Describes the copy for the worker, without a stream. CUDA_ERROR_NOT_SUPPORTED: a side is the program's own memory.
+// Describes the copy for the worker, without a stream. Returns CUDA_ERROR_NOT_SUPPORTED if a side is the program's own
+// memory.
 CUresult describe_copy(const CUDA_MEMCPY3D& c, api::CopyTexelsRecord& record);
 
 }  // namespace guest::calls

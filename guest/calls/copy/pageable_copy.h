@@ -1,6 +1,6 @@
-// Copies between the GPU and the program's own memory inside a graph: each run of the graph reads and writes the bytes
-// anew. Between, the bytes lie in a block of the arena. The driver calls a function of this library, by a node of its
-// own, which moves them (docs/design/050-pageable-copies-in-graphs.md).
+// Copies between the GPU and the program's own memory inside a graph. Each run of the graph must read and write the
+// program's bytes anew. The GPU copies from or to a block of the arena. A further node of the graph calls a function of
+// this library, which copies between the block and the program's memory (docs/design/050-pageable-copies-in-graphs.md).
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@
 
 namespace guest {
 
-// The program's side of a copy, and the block that stands in for it. Lives until its token ends.
+// The program's side of a copy, and the arena block that the GPU uses instead. Exists until the token of the callback
+// ends.
 struct PageableCopy {
   CUDA_MEMCPY3D as_given;
   bool to_device = false;
-  std::byte* program = nullptr;  // the first byte in the program
+  std::byte* program = nullptr;  // the first byte in the program's memory
   std::uint64_t pitch = 0, slice = 0;
   std::byte* block = nullptr;
   std::uint64_t width = 0, height = 0, depth = 0;
@@ -26,8 +27,8 @@ struct PageableCopy {
   static void end(const Callback& callback);
 };
 
-// Describes a copy with the program's own memory on one side, and issues its token. CUDA_ERROR_NOT_SUPPORTED: both
-// sides are. Preconditions: a context is current.
+// Describes a copy with the program's own memory on one side, and creates the token of its callback. Returns
+// CUDA_ERROR_NOT_SUPPORTED if both sides are the program's own memory. Preconditions: a context is current.
 CUresult describe_pageable(const CUDA_MEMCPY3D& c, api::PageableCopyRecord& record);
 
 // Sends a SESSION record that describe_pageable() has filled. Ends the token if nothing was sent.
@@ -39,7 +40,7 @@ Sent send_with_token(int call, const Context& context, const Record& record, Rea
   return sent;
 }
 
-// Whether some bytes of a copy are the program's own.
+// Returns whether at least one side of a copy is the program's own memory.
 bool is_pageable(const CUDA_MEMCPY3D& c);
 
 namespace calls {

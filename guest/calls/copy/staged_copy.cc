@@ -1,7 +1,7 @@
-// A copy is cut into blocks, which use the chunks in rotation. To the device, a block is copied into its chunk, then
-// its record is posted. From the device, the record is posted first, and the chunk is copied out afterwards. The
-// copying threads work `lag_` blocks ahead of the caller's thread, so that all stay busy while the caller waits for one
-// block.
+// The pipeline cuts a copy into blocks, which use the chunks in rotation. For a copy to the device, it copies each
+// block into its chunk and then posts the block's record. For a copy from the device, it posts the record first and
+// copies the chunk out afterwards. The copying threads work `lag_` blocks ahead of the caller's thread, so that all
+// threads stay busy while the caller waits for one block.
 #include "guest/calls/copy/staged_copy.h"
 
 #include <algorithm>
@@ -51,15 +51,15 @@ class Pipeline {
   std::array<Buffer, Arena::chunk_count> buffers_;
   std::size_t held_ = 0, lag_ = 0;
   std::size_t posted_ = 0;    // blocks whose record has been sent
-  std::size_t emptying_ = 0;  // blocks that the threads were ordered to copy out
+  std::size_t emptying_ = 0;  // blocks that the copying threads have been asked to copy out
   CUresult error_ = CUDA_SUCCESS;
 };
 
-// Bytes. A smaller copy is nearly over before a sleeping thread has woken up.
+// Bytes. A smaller copy is almost complete before a sleeping thread has woken up.
 constexpr std::size_t worth_threads = 1 << 20;
 
-// A copy of a few chunks is cut into smaller blocks, so that it overlaps, too. A block below 128 KiB costs more than
-// the overlap saves.
+// Cuts a copy of a few chunks into smaller blocks, so that the copies of its blocks overlap. A block below 128 KiB
+// costs more than the overlap saves.
 std::size_t piece_size(std::size_t bytes) {
   constexpr std::size_t least = 128 << 10;
   if (!switches().copy_pipeline) return Arena::chunk_bytes;
@@ -84,7 +84,7 @@ Pipeline::~Pipeline() {
   }
 }
 
-// The copying threads copy if they work ahead; else this thread copies at once.
+// The copying threads make the copy if they work ahead; otherwise the calling thread does.
 void Pipeline::move(Buffer& buffer, void* to, const void* from, std::size_t bytes, bool streamed) const {
   if (lag_ > 0)
     copiers().start(buffer.job, to, from, bytes, streamed);
@@ -115,7 +115,7 @@ CUresult Pipeline::post_filled() {
 CUresult Pipeline::from_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
     Buffer& buffer = buffer_of(piece);
-    if (piece >= held_) {  // the chunk still holds an earlier block, which must be copied out first
+    if (piece >= held_) {  // the chunk still contains an earlier block, which must be copied out first
       while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
         if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
       copiers().finish(buffer.job);
@@ -132,7 +132,7 @@ CUresult Pipeline::from_device() {
 CUresult Pipeline::start_emptying() {
   Buffer& buffer = buffer_of(emptying_);
   if (const CUresult r = await_posted(buffer); r != CUDA_SUCCESS) return r;
-  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // else nothing was copied into the chunk
+  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // after an error nothing was copied into the chunk
   move(buffer, host_of(emptying_), buffer.chunk.at, length_of(emptying_), false);
   ++emptying_;
   return CUDA_SUCCESS;
@@ -151,10 +151,11 @@ CUresult Pipeline::post(std::size_t piece) {
   return CUDA_SUCCESS;
 }
 
-// Waits until the GPU no longer uses a chunk. A block's record counts as executed only when its copy is complete.
+// Waits until the GPU no longer uses a chunk. The worker executes a block's record only when the block's copy is
+// complete.
 CUresult Pipeline::await_posted(Buffer& buffer) { return await_chunk(buffer.chunk); }
 
-// A posted record's error is deferred. It is kept here, so that no later block hides it.
+// The error of a posted record arrives later. It is kept here, so that no later block hides it.
 CUresult Pipeline::error() {
   if (error_ == CUDA_SUCCESS) error_ = session()->slot().fault();
   if (error_ == CUDA_SUCCESS) {

@@ -24,7 +24,8 @@ struct Copy {
   StreamRef ref;
 
   int call() const;
-  // The record of the block [offset, offset + length). `arena`: the arena offset of the block's host side.
+  // Returns the record for the block [offset, offset + length). `arena`: the offset of the block's host side in the
+  // arena.
   api::CopyRecord record(std::uint64_t arena, std::size_t offset, std::size_t length) const {
     return {.device = device_at + offset,
             .arena = arena,
@@ -33,8 +34,9 @@ struct Copy {
   }
 };
 
-// Returns when the copy is complete, even an asynchronous one, since no thread would move the remaining bytes later.
-// Preconditions: the addresses are checked, and the caller has waited for the calls that the copy must not overtake.
+// Returns when the copy is complete. An asynchronous copy completes here, too, since no thread would move the remaining
+// bytes later. Preconditions: the caller has checked the addresses, and has waited for the calls that the copy must not
+// overtake.
 CUresult copy_staged(const Copy& copy);
 
 }  // namespace guest

@@ -1,4 +1,5 @@
-// Conditional nodes, and the calls for nodes of any kind, which delegate to the call for that kind.
+// Conditional nodes, and the calls for nodes of any kind. A call for any kind delegates to the call for the node's
+// kind.
 #include "guest/calls/calls.h"
 #include "guest/calls/graph/nodes.h"
 #include "guest/calls/stub.h"
@@ -46,7 +47,7 @@ CUresult add_conditional(CUgraphNode* out, CUgraph graph, const Dependencies& de
   return CUDA_SUCCESS;
 }
 
-// Adds the node by the call for its kind.
+// Adds the node by the call for the node's kind.
 CUresult add_node(CUgraphNode* out, CUgraph graph, const Dependencies& d, CUgraphNodeParams& p) {
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -88,7 +89,7 @@ bool is_padded_with_zeros(const CUgraphNodeParams& p) {
 
 }  // namespace
 
-// Edges with data are added after the node.
+// A call that adds a node takes no edge data, so edges with data are added after the node.
 CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges,
                            std::size_t count, CUgraphNodeParams* p) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;

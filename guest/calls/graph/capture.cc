@@ -1,4 +1,5 @@
-// Stream capture. The driver captures; the guest knows which streams began a capture (guest/objects/captures.h).
+// Stream capture. The driver does the capturing; the guest records which streams began a capture
+// (guest/objects/captures.h).
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -43,7 +44,7 @@ namespace {
 struct Info {
   api::CaptureInfoReply reply{};
   Captures::Dependencies dependencies;
-  bool has_data = false;  // a dependency has edge data
+  bool has_data = false;  // at least one dependency has edge data
 };
 
 CUresult ask(const StreamRef& ref, CUstream stream, Info& info) {
@@ -109,7 +110,7 @@ CUresult cuStreamBeginCapture(CUstream stream) {
   return Stub<api::id_of::cuStreamBeginCapture_v2>::call(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
 }
 
-// The driver writes NULL if it returns no graph.
+// The driver writes NULL to `graph` if it returns no graph.
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
@@ -124,7 +125,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return sent.result;
 }
 
-// Without a capture the other outputs have no meaning.
+// The outputs other than `status` have no meaning if the stream is not captured.
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* number) {
   return capture_info(stream, {.status = status, .number = number});
 }
@@ -146,7 +147,7 @@ CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, 
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver accepts any number
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver accepts any value of the mode
   unsigned wanted = 0;
   std::memcpy(&wanted, mode, sizeof wanted);
   const unsigned before = std::exchange(this_thread().capture_mode, wanted);

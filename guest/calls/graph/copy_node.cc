@@ -1,5 +1,5 @@
-// Graph nodes that copy. They are CUSTOM, like copies of rows. Copies of the program's own memory cross as SESSION
-// records (guest/calls/copy/pageable_copy.h).
+// Graph nodes that copy. Their calls are handwritten, like copies of rows. Copies of the program's own memory cross as
+// SESSION records (guest/calls/copy/pageable_copy.h).
 #include "guest/calls/calls.h"
 #include "guest/calls/copy/judge_copy.h"
 #include "guest/calls/copy/pageable_copy.h"

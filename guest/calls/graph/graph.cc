@@ -1,5 +1,5 @@
-// Graph calls that need more than the table's lines. Lists come in pages (ring/api/graph_records.h). Forms without edge
-// data call the forms with it.
+// Graph calls that the table's lines cannot express. A list arrives in several replies (ring/api/graph_records.h).
+// Calls without edge data use the calls with edge data.
 #include <algorithm>
 #include <vector>
 
@@ -12,7 +12,8 @@
 namespace guest::calls {
 namespace {
 
-// The outputs for a list from the driver. `from` or `to` alone: the nodes of a list without edges.
+// The program's arrays for a list from the driver. A list of nodes, which has no edges, uses only one of `from` and
+// `to`.
 struct Lists {
   CUgraphNode *from = nullptr, *to = nullptr;
   CUgraphEdgeData* data = nullptr;
@@ -24,7 +25,7 @@ struct Element {
   CUgraphEdgeData data{};
 };
 
-// The members that each element of the list has.
+// The members that an element of the list has.
 struct Form {
   bool pairs, data;
 };
@@ -56,8 +57,8 @@ CUresult read_whole(int call, const Form& form, Record record, std::vector<Eleme
   return CUDA_SUCCESS;
 }
 
-// The driver's rules: without arrays it returns the count alone; spare elements become zero; a capacity of 0 is an
-// error.
+// Follows the driver's rules: without arrays it returns only the count; spare elements become zero; a capacity of 0 is
+// an error.
 CUresult put(const std::vector<Element>& elements, const Form& form, const Lists& to) {
   const bool wants_nodes = to.from != nullptr;
   if (!wants_nodes && to.data == nullptr) return *to.count = elements.size(), CUDA_SUCCESS;
@@ -196,7 +197,8 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec* exec, CUgraph graph, CUDA_GRA
 CUresult cuGraphInstantiate_v2(CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node, char* log, std::size_t room) {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   const CUresult result = calls::cuGraphInstantiateWithParams(exec, graph, &params);
-  if (error_node != nullptr) *error_node = nullptr;  // the driver reports it only in the newest form
+  // The driver reports the node only in the newest version of the call.
+  if (error_node != nullptr) *error_node = nullptr;
   if (log != nullptr && room != 0) *log = '\0';
   return result;
 }
@@ -229,7 +231,7 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* error_n
   CUgraphExecUpdateResultInfo info{};
   const CUresult updated = calls::cuGraphExecUpdate_v2(exec, graph, &info);
   if (error_node != nullptr) *error_node = info.errorNode;
-  // This form reports a changed topology as "not supported".
+  // This version of the call reports a changed topology as "not supported".
   if (info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED)
     info.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
   if (result != nullptr) *result = info.result;

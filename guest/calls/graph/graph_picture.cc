@@ -1,4 +1,4 @@
-// cuGraphDebugDotPrint. The file is the program's, so the guest writes it, from the driver's data about the graph.
+// cuGraphDebugDotPrint. The file is the program's, so the guest writes the file from the driver's data about the graph.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -61,7 +61,7 @@ CUresult write_file(const char* path, const std::string& text) {
 
 }  // namespace
 
-// Ignores the flags: each node only shows its kind.
+// Ignores the flags, which add details: the drawing shows only the kind of each node.
 CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,4 @@
-// Graph nodes that call the program's functions. Each has a token until the driver drops it
+// Graph nodes that call the program's functions. A node's function has a token until the driver releases the node
 // (guest/session/callbacks.h).
 #include "guest/calls/calls.h"
 #include "guest/calls/graph/nodes.h"
@@ -12,7 +12,7 @@ CUresult call_node(const Callback& callback, CUresult) {
   return CUDA_SUCCESS;
 }
 
-// A token for the node's function, until the worker ends it. 0: none can be issued.
+// Creates a token for the node's function. The worker ends the token. Returns 0 if no token can be created.
 std::uint64_t token_of(const CUDA_HOST_NODE_PARAMS& p) {
   return session()->callbacks().issue({.function = call_node,
                                        .argument = p.userData,
@@ -20,7 +20,8 @@ std::uint64_t token_of(const CUDA_HOST_NODE_PARAMS& p) {
                                        .of_program = reinterpret_cast<void (*)()>(p.fn)});
 }
 
-// `send(token)`: sends the token to the worker, which ends it if the driver refuses.
+// Creates a token and calls `send(token)`, which sends the token to the worker. The worker ends the token if the driver
+// refuses the node.
 template <class Send>
 CUresult with_token(const CUDA_HOST_NODE_PARAMS* p, Send send) {
   if (p == nullptr || p->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;

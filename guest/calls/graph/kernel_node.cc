@@ -1,4 +1,4 @@
-// Graph nodes that launch kernels. They are CUSTOM because of the kernel's parameters, like launches.
+// Graph nodes that launch kernels. Their calls are handwritten because of the kernel's parameters, like launches.
 #include "guest/base/switches.h"
 #include "guest/calls/attributes.h"
 #include "guest/calls/calls.h"
@@ -19,7 +19,8 @@ KeptArrays<KernelArguments>& kernel_arguments() {
   return *kept;
 }
 
-// Translates the node's parameters. `packed` gets the kernel's; the caller keeps it until the record is sent.
+// Translates the node's parameters into `record`, and copies the kernel's parameters into `packed`. The caller keeps
+// `packed` until the record is sent.
 CUresult pack_kernel(const CUDA_KERNEL_NODE_PARAMS_v2* p, api::KernelNodeParams& record,
                      std::vector<std::byte>& packed) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -41,8 +42,8 @@ CUresult pack_kernel(const CUDA_KERNEL_NODE_PARAMS_v2* p, api::KernelNodeParams&
   return CUDA_SUCCESS;
 }
 
-// Adopts a node's function. The driver may have made it from a kernel unasked: then it ends with the kernel, and has
-// the kernel's layout.
+// Makes sure that the guest has an object for a node's function. The driver may have derived the function from a kernel
+// without a call of the program. The function then ends with the kernel, and has the kernel's parameter layout.
 bool knows_function(std::uint64_t function, std::uint64_t kernel, Context* context) {
   Objects& objects = session()->objects;
   if (function == 0 || objects.find(reinterpret_cast<const void*>(function), api::Handle::Function) != nullptr)

@@ -1,4 +1,4 @@
-// Shared by the calls about graph nodes (kernel_node.cc, copy_node.cc, host_node.cc, any_node.cc).
+// Functions that the calls about graph nodes share (kernel_node.cc, copy_node.cc, host_node.cc, any_node.cc).
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace guest::calls {
 
-// Memory that a call returns pointers to, until the next query about the node. Keyed by places of the object table,
-// which bound its size.
+// Memory behind the pointers that a call returns. It stays valid until the next query about the same node. The keys are
+// places of the object table, so the table bounds the memory's size.
 template <class T>
 class KeptArrays {
  public:
@@ -33,7 +33,7 @@ inline Object* graph_object(CUgraph graph) { return session()->objects.find(grap
 inline Object* node_object(CUgraphNode node) { return session()->objects.find(node, api::Handle::GraphNode); }
 inline Object* exec_object(CUgraphExec exec) { return session()->objects.find(exec, api::Handle::GraphExec); }
 
-// The nodes that a new node depends on.
+// The nodes on which a new node depends.
 struct Dependencies {
   const CUgraphNode* nodes;
   std::size_t count;
@@ -44,17 +44,17 @@ struct Dependencies {
       if (node_object(nodes[i]) == nullptr) return false;
     return true;
   }
-  Part part() const { return {nodes, count * sizeof *nodes}; }  // a handle is an id
+  Part part() const { return {nodes, count * sizeof *nodes}; }  // a handle's value is the object's id
 };
 
-// The context where a node runs: `handle`, or the current context.
+// Enters the context where a node runs: `handle`, or the current context if `handle` is NULL.
 inline CUresult enter_for(CUcontext handle, Context*& context) {
   if (const CUresult r = enter(context); r != CUDA_SUCCESS || handle == nullptr) return r;
   context = find_context(handle);
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
 
-// Adds a node by a record with its graph and dependencies, sent by `send(parts, read)`.
+// Adds a node. `send(parts, read)` sends the record with the graph and the dependencies.
 template <class Record, class Send>
 CUresult add_by(Record& record, CUgraphNode* out, CUgraph graph, const Dependencies& dependencies,
                 const Part& parameters, Send send) {
@@ -72,7 +72,7 @@ CUresult add_by(Record& record, CUgraphNode* out, CUgraph graph, const Dependenc
   return CUDA_SUCCESS;
 }
 
-// The same by a call of the table.
+// Adds a node by a call that has a line in the table.
 template <class Record>
 CUresult add(int call, Context& context, Record& record, CUgraphNode* out, CUgraph graph,
              const Dependencies& dependencies, const Part& parameters = {}) {
@@ -81,7 +81,7 @@ CUresult add(int call, Context& context, Record& record, CUgraphNode* out, CUgra
   });
 }
 
-// The driver's types of version 2 begin with the members of the older version.
+// A type of version 2 in cuda.h begins with the members of the older version.
 template <class To, class From>
 To first_of(const From& from) {
   To to;

@@ -1,7 +1,8 @@
-// Launches. They are CUSTOM because the sizes of parameters are a property of the kernel, which the reply to its lookup
-// contained. The parameters travel as the packed block that the driver accepts through CU_LAUNCH_PARAM_BUFFER_POINTER.
+// Launches. The calls are handwritten because the sizes of a kernel's parameters are known only from the reply to the
+// kernel's lookup. The parameters travel as the packed block that the driver accepts through
+// CU_LAUNCH_PARAM_BUFFER_POINTER.
 //
-// The guest itself finds errors that CUDA reports at once (a grid of 0, a block or shared memory too large).
+// The guest itself finds the errors that CUDA reports at once (a grid of 0, a block or shared memory too large).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -34,9 +35,9 @@ bool fits_device(const ring::DeviceInfo& info, Dims grid, Dims block) {
   return threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-// Whether the driver is known to accept the launch. Only the driver knows a kernel's demands on its block (.reqntid),
-// and limits set through another handle. CUDA reports these errors at once. A launch with an unknown shape therefore
-// waits for its reply: the first launch with each shape.
+// Returns whether the driver certainly accepts the launch, so that it can be posted. Only the driver knows the block
+// size that a kernel requires (.reqntid), and limits that were set through another handle. CUDA reports these errors at
+// once. The first launch of a kernel with each block size and shared memory size therefore waits for the reply.
 bool is_certain(const FunctionInfo& f, Dims block, unsigned shared) {
   const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
   return threads <= f.max_threads && shared <= f.max_dynamic_shared.load(std::memory_order_relaxed) &&
@@ -87,8 +88,8 @@ bool must_wait(const Launch& l, const FunctionInfo& f) {
   return sent;
 }
 
-// The events that a launch records through its attributes. The launch must not overtake their last use, and becomes
-// their last use.
+// The events that a launch records through its attributes. The launch must wait for the last use of each event, and
+// becomes the last use.
 class Named {
  public:
   explicit Named(std::span<const CUlaunchAttribute> attributes) {
@@ -98,7 +99,7 @@ class Named {
       return object != nullptr;
     });
   }
-  // False: the session is lost or suspended.
+  // Returns false if the session is lost or suspended.
   bool await() const {
     return std::ranges::all_of(all(), [](Object* o) { return wait_for_object(*o, this_channel()); });
   }
@@ -110,11 +111,11 @@ class Named {
  private:
   std::span<Object* const> all() const { return {objects_.data(), count_}; }
 
-  std::array<Object*, api::max_launch_attributes> objects_;  // the first count_ of them
+  std::array<Object*, api::max_launch_attributes> objects_;  // only the first count_ elements are set
   std::size_t count_ = 0;
 };
 
-// Not inlined, so that a launch without attributes does not pay for it.
+// This function is not inlined, so that a launch without attributes does not pay for it.
 [[gnu::noinline]] CUresult send_with_attributes(const Crossing& c, const api::LaunchRecord& record, const Launch& l,
                                                 FunctionInfo& f, const Part& packed) {
   const Named named(l.attributes);
@@ -126,14 +127,15 @@ class Named {
   return sent.result;
 }
 
-// Waits for the launched kernel, and returns its error. A thread without a current context cannot name the NULL stream,
-// so it waits for the whole context.
+// Waits for the launched kernel, and returns the kernel's error. A thread without a current context cannot name the
+// NULL stream, so it waits for the whole context.
 [[gnu::noinline]] CUresult await_kernel(CUstream stream, const Context& context) {
   if (current_context() == nullptr) return calls::cuCtxSynchronize_v2(context.handle);
   return Stub<api::id_of::cuStreamSynchronize>::call(stream);
 }
 
-// A refused launch ends the stream's capture, as in the driver, which reports an ended capture before any error.
+// Ends the stream's capture after a refused launch, as the driver does. The driver reports an ended capture before any
+// other error.
 [[gnu::noinline]] CUresult end_captured(CUstream stream, CUresult why) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (Stub<api::id_of::cuStreamIsCapturing>::call(stream, &status) != CUDA_SUCCESS) return why;
@@ -150,7 +152,8 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   FunctionInfo& f = *function->function;
   const bool captures = session()->graphs.captures.any();
   const bool fits = fits_device(device_info(context->device), l.grid, l.block);
-  if (!fits && !captures) return CUDA_ERROR_INVALID_VALUE;  // else the driver must end the capture
+  // During a capture the driver must see the launch, so that it ends the capture.
+  if (!fits && !captures) return CUDA_ERROR_INVALID_VALUE;
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
@@ -159,7 +162,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {
     if (const CUresult r = parse_extra(l.extra, packed); r != CUDA_SUCCESS) return r;
-    if (packed.bytes > f.param_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // shorter is accepted
+    if (packed.bytes > f.param_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // the driver accepts a shorter block
   } else if (l.params == nullptr && !f.params.empty()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -176,7 +179,7 @@ CUresult make_launch(int call, const Launch& l, bool& crossed) {
                                  .used_extra = l.extra != nullptr ? 1U : 0U};
   Crossing crossing{.call = call, .context = *context, .stream = &stream};
   if (!fits || must_wait(l, f)) crossing.way = api::Way::Waited;
-  // During any capture the driver may refuse a launch into the NULL stream.
+  // While any capture is open, the driver may refuse a launch into the NULL stream.
   crossing.known_accepted = captures && switches().known_accepted && !api::special_stream(record.stream);
   crossed = true;
   const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result

@@ -1,4 +1,4 @@
-// Finds the block size with the best occupancy. The guest searches, because it must call the program's function for a
+// Finds the block size with the best occupancy. The guest does the search, because the program's function computes a
 // block's shared memory. The driver answers how many blocks of one size fit.
 #include <algorithm>
 #include <array>
@@ -28,8 +28,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
 
   std::int64_t best_threads = 0;
   *min_grid = *block = 0;
-  // The search goes from the largest size down, so that the largest of equal sizes wins. All sizes but the first are
-  // whole warps.
+  // The search proceeds from the largest size down, so that the largest of several equally good sizes wins. All sizes
+  // but the first are whole warps.
   for (int size = most; size > 0; size = (size - 1) / warp * warp) {
     const std::size_t dynamic = shared_for != nullptr ? shared_for(size) : shared;
     int blocks = 0;
@@ -53,7 +53,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction 
 
 namespace {
 
-// A query about the clusters of a launch. Only the driver knows.
+// Asks about the clusters of a launch. Only the driver knows the answer.
 CUresult ask_driver(int call, const char* name, int* answer, CUfunction f, const CUlaunchConfig* c) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;

@@ -1,4 +1,5 @@
-// The launches of CUDA 3: a function stores its block, shared memory and parameters until an ordinary launch.
+// The launch calls of CUDA 3. A function object stores block size, shared memory and parameters until cuLaunch sends an
+// ordinary launch.
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
 #include "guest/process/process.h"

@@ -1,4 +1,4 @@
-// A kernel's parameters in a record: one block, as the driver accepts it through CU_LAUNCH_PARAM_BUFFER_POINTER.
+// A kernel's parameters in a record: one packed block, as the driver accepts it through CU_LAUNCH_PARAM_BUFFER_POINTER.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ inline CUresult parse_extra(void** extra, Part& block) {
   return CUDA_SUCCESS;
 }
 
-// Packs the parameters of a node, given by pointers or by `extra`. The errors are those of a launch.
+// Packs the parameters of a node. The program gives the parameters by pointers or by `extra`. Returns the errors of a
+// launch.
 inline CUresult pack_parameters(const FunctionInfo& f, void** params, void** extra, std::vector<std::byte>& packed) {
   if (extra != nullptr && params != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (extra != nullptr && extra[0] != CU_LAUNCH_PARAM_END) {

@@ -14,7 +14,7 @@ std::byte* allocate_block(Place::Kind kind, std::size_t bytes, unsigned flags, C
                             .flags = flags,
                             .start = reinterpret_cast<std::uint64_t>(at),
                             .bytes = bytes,
-                            .id = s.memory.arena->offset(at) | 1ULL << 62,  // differs from every id of device memory
+                            .id = s.memory.arena->offset(at) | 1ULL << 62,  // no id of device memory has this bit
                             .context = context.home});
     return at;
   }
@@ -40,7 +40,8 @@ CUresult free_block(std::uint64_t start, Place::Kind kind, const Context* curren
   if (user != nullptr && user->lives())
     if (const CUresult r = await_context(*user); r != CUDA_SUCCESS) return r;
   if (!s.memory.addresses.take(start, kind)) return CUDA_ERROR_INVALID_VALUE;
-  s.memory.arena->free(reinterpret_cast<const void*>(start));  // another block may use its space from here on
+  // Another thread may allocate the block's space from here on.
+  s.memory.arena->free(reinterpret_cast<const void*>(start));
   return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
-// Destroys an array. CUSTOM, because the call ignores a level of a mipmapped array. All other array calls are CALL
-// lines.
+// Destroys an array. The function is handwritten because the call must ignore a level of a mipmapped array. All other
+// array calls are CALL lines.
 #include "guest/calls/calls.h"
 #include "guest/calls/module/load.h"
 #include "guest/marshal/custom.h"
@@ -12,7 +12,8 @@ CUresult cuArrayDestroy(CUarray array) {
   if (const CUresult r = enter_call<api::id_of::cuArrayDestroy>(context, array); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(array, api::Handle::Array);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (object->owner != 0) return CUDA_SUCCESS;  // its owner destroys a level; the driver ignores the call, too
+  // The level's owner destroys the level; the driver ignores the call, too.
+  if (object->owner != 0) return CUDA_SUCCESS;
   return unload(api::id_of::cuArrayDestroy, *context, *object);
 }
 

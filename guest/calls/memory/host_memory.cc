@@ -44,7 +44,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (device_at == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const Place place = place_of(at);
-  // CUDA treats a mapping of virtual memory as memory of both sides.
+  // CUDA treats a mapping of virtual memory as memory of both host and device.
   if (place.kind != Place::Kind::Pinned && place.reservation == 0) return CUDA_ERROR_INVALID_VALUE;
   *device_at = session()->memory.addresses.on_device(place, reinterpret_cast<CUdeviceptr>(at));
   return CUDA_SUCCESS;

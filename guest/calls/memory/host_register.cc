@@ -1,5 +1,6 @@
-// Registered memory: the program's own pages become part of a block of the arena in place
-// (guest/objects/memory/registered.h). The map of addresses holds it twice, at the program's addresses and the block's.
+// Registered memory: the program's pages become part of an arena block without moving
+// (guest/objects/memory/registered.h). The map of addresses has two entries for the memory: one at the program's
+// addresses and one at the block's addresses.
 #include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
@@ -21,7 +22,7 @@ void add_places(std::uint64_t start, std::size_t bytes, unsigned flags, std::byt
               .bytes = bytes,
               .registered_at = start,
               .block_at = reinterpret_cast<std::uint64_t>(block_at),
-              .id = s.memory.arena->offset(block_at) | 1ULL << 62,  // differs from every id of device memory
+              .id = s.memory.arena->offset(block_at) | 1ULL << 62,  // no id of device memory has this bit
               .context = context.home};
   s.memory.addresses.add(place);
   place.start = place.block_at;
@@ -54,7 +55,7 @@ CUresult result_of(Outcome outcome, std::size_t bytes) {
   return outcome == Outcome::NoRoom ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// Two threads may end the same registration: only one of them finds the place.
+// Two threads may end the same registration. Only one of the threads finds the place.
 bool end_registration(const Place& place) {
   Session& s = *session();
   if (!s.memory.addresses.take(place.registered_at, Place::Kind::Pinned)) return false;

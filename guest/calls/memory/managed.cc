@@ -1,5 +1,6 @@
-// Calls that allocate managed memory and advise on its location. Program, worker and GPU share the memory in place, so
-// nothing is moved or ordered: advice is checked and stored (guest/objects/memory/managed_ranges.h).
+// Calls that allocate managed memory and advise on its location. Program, worker and GPU share the memory in place. The
+// guest therefore moves nothing and orders no work; it checks and stores the advice
+// (guest/objects/memory/managed_ranges.h).
 #include "guest/calls/memory/managed.h"
 
 #include <unistd.h>
@@ -22,7 +23,7 @@ bool is_node(int number) {
   return number == 0 || (number > 0 && access(path, F_OK) == 0);
 }
 
-// Older and newer forms return different errors for an unknown device.
+// Checks and stores advice. Older and newer versions of the call return different errors for an unknown device.
 CUresult advise(CUdeviceptr start, std::size_t bytes, CUmem_advise advice, const CUmemLocation& place,
                 CUresult no_device) {
   Context* context = nullptr;
@@ -78,7 +79,7 @@ CUmemLocation place_of_number(CUdevice number) {
   return {CU_MEM_LOCATION_TYPE_DEVICE, number};
 }
 
-// Managed memory starts as zeros, like the driver's.
+// Managed memory is filled with zeros, as the driver does.
 CUresult cuMemAllocManaged(CUdeviceptr* address, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
@@ -120,7 +121,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr start, std::size_t bytes, CUdevice devic
   return calls::cuMemPrefetchAsync_v2(start, bytes, place_of_number(device), 0, stream);
 }
 
-// A stream's use of the memory has no effect, either. No memory can belong to the NULL stream alone.
+// The call has no effect beyond its checks. Memory cannot be attached to the NULL stream alone.
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr start, std::size_t bytes, unsigned flags) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

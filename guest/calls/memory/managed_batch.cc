@@ -8,7 +8,7 @@
 namespace guest::calls {
 namespace {
 
-// The ranges of a call, and the places: place k is for the ranges from first[k] on.
+// The ranges of a call, and the places: place k applies to the ranges from first[k] on.
 struct Batch {
   const CUdeviceptr* starts;
   const std::size_t* sizes;
@@ -43,7 +43,7 @@ void prefetch(const Batch& b) {
 
 enum class Prefetches : bool { No, Yes };
 
-// Discarded memory may hold any value, so the old contents stay.
+// After a discard the memory may hold any value, so the guest leaves the old contents in place.
 CUresult run(const Batch& batch, Prefetches prefetches, unsigned long long flags, CUstream stream) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

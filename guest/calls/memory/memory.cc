@@ -1,7 +1,7 @@
 // Device memory. The driver's allocations must not overlap other memory of this process (guest/marshal/new_memory.h).
 //
-// The guest may give up waiting for a reply (guest/session/channel.cc). An allocation then stays on the host, unknown
-// to the program, until the context is reset or the session ends. A free is executed sooner or later.
+// The guest may give up waiting for a reply (guest/session/channel.cc). The host then keeps an allocation that the
+// program does not know, until the context is reset or the session ends. The worker still executes a free.
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/calls/memory/arena_block.h"
@@ -22,12 +22,14 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
       .result;
 }
 
-// Fills up the driver's blocks. Small allocations come from blocks of 2 MiB, first fit. One that collides twice may
-// come from the rest of one block. Fillers of half the size each time use up that rest. A filler that fits shows that
-// no colliding block has space for another filler of its size.
+// Keeps the driver from choosing an address that collides with the program's memory again. The driver takes small
+// allocations from blocks of 2 MiB, first fit. Two colliding allocations may both come from the free rest of one block.
+// The fillers allocate that rest, each of half the size of the one before. If a filler does not collide, no colliding
+// block has space for another filler of its size.
 class Fillers {
  public:
-  // Allocates fillers of the next size until one fits. The caller's own allocation will report any error.
+  // Allocates fillers of the next size until one does not collide. An error of the driver appears again in the caller's
+  // own allocation.
   void fill(NewMemory& fitting, Context& context) {
     if (bytes_ < least_) return;
     const api::AllocateRecord record{.bytes = bytes_, .height = 0, .element_bytes = 0, .pad = 0};
@@ -91,7 +93,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
   Context* context = nullptr;
-  const CUresult entered = enter(context);  // no context is needed: the address names the device
+  // The call needs no current context, since the address determines the device.
+  const CUresult entered = enter(context);
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (address == 0) return CUDA_SUCCESS;

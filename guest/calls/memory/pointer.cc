@@ -1,4 +1,4 @@
-// Queries about an address, and the only attribute that a program can set.
+// Queries about an address, and cuPointerSetAttribute.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -10,14 +10,14 @@
 namespace guest::calls {
 namespace {
 
-// Boolean values have 32 bits, since cudart reads 32.
+// Writes an attribute's value. Boolean values have 32 bits, since the CUDA runtime reads 32 bits.
 template <class T>
 CUresult give(void* to, T value) {
   std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   return CUDA_SUCCESS;
 }
 
-// The range that a place belongs to: its reservation, for a mapped section.
+// Returns the range to which a place belongs. A mapped section belongs to its reservation.
 VirtualRange range_of(const Place& place) {
   if (place.reservation == 0) return {.start = place.start, .bytes = place.bytes};
   return session()->memory.reserved.find(place.start).value_or(VirtualRange{});
@@ -69,8 +69,8 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
   }
 }
 
-// The answer of cuPointerGetAttributes about memory that CUDA does not know. Such memory has an address and no other
-// attribute.
+// Returns what cuPointerGetAttributes reports about memory that CUDA does not know. Such memory has an address and no
+// other attribute.
 CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, int{CU_DEVICE_INVALID});
@@ -135,7 +135,8 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return CUDA_SUCCESS;
 }
 
-// The driver knows pinned and managed memory only as parts of the arena, and copies from and to them wait anyway.
+// The only attribute that a program can set makes copies synchronous. The driver knows pinned and managed memory only
+// as parts of the arena, and copies from and to such memory are synchronous anyway.
 CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr at) {
   constexpr int call = api::id_of::cuPointerSetAttribute;
   Context* context = nullptr;

@@ -1,5 +1,5 @@
-// Tensor maps. The driver makes their bytes, which kernels read, and checks all numbers. They are CUSTOM because the
-// lengths of their arrays are the rank, the rank less one, and the rank less two.
+// Tensor maps. The driver encodes the maps, which kernels read, and checks all numbers. The calls are handwritten
+// because their arrays have three lengths: the rank, the rank less one, and the rank less two.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t most_dimensions = api::TensorMapRecord::most_dimensions;
 
-// The parameters that all three encoders share. False: there is nothing to send.
+// The parameters that all three encoding calls share. The check returns false if nothing can be sent.
 struct Tensor {
   CUtensorMapDataType type;
   cuuint32_t rank;

@@ -1,8 +1,9 @@
-// Texture and surface objects, and rows of texels for texture references. Creating an object is CUSTOM because its
-// descriptors are unions with handles and addresses. The guest itself returns the descriptions that a program gave
-// (guest/objects/textures.h).
+// Texture and surface objects, and rows of texels for texture references. The calls that create an object are
+// handwritten because the descriptors are unions with handles and addresses. The guest itself returns the descriptions
+// that a program passed (guest/objects/textures.h).
 //
-// Trust: the arguments are the program's. The worker's number is passed on to the program, and is only looked up here.
+// Trust: the arguments are the program's. The guest passes the worker's number on to the program, and uses the number
+// only as a key.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -22,7 +23,7 @@ std::uint32_t bits_of(float value) {
   return bits;
 }
 
-// The id of an array in a descriptor.
+// Finds the id of an array in a descriptor.
 CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* object = session()->objects.find(handle, kind);
@@ -31,7 +32,7 @@ CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
   return CUDA_SUCCESS;
 }
 
-// Translates the address of a record's resource to the host's.
+// Translates the address of the resource in a record to the host's address.
 CUresult place_memory(CUdeviceptr start, api::CreateTextureRecord& record) {
   const auto seen = session()->memory.addresses.device_view(start, api::CreateTextureRecord::span(record));
   if (!seen) return CUDA_ERROR_INVALID_VALUE;
@@ -64,7 +65,7 @@ bool any_set(const Word (&reserved)[count]) {
   return std::any_of(std::begin(reserved), std::end(reserved), [](Word word) { return word != 0; });
 }
 
-// The description as the driver stores it: an object that reads integers has no border colour.
+// Returns the description as the driver stores it: a texture object that reads integers has no border colour.
 CUDA_TEXTURE_DESC kept(const CUDA_TEXTURE_DESC& given) {
   CUDA_TEXTURE_DESC d = given;
   if ((d.flags & CU_TRSF_READ_AS_INTEGER) != 0) std::fill(std::begin(d.borderColor), std::end(d.borderColor), 0.0F);

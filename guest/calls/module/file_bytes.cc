@@ -19,7 +19,7 @@ std::vector<char> file_bytes(const char* path, CUresult& error) {
   std::vector<char> bytes;
   if (fd < 0) return bytes;
   const bool known = fstat(fd, &status) == 0;
-  if (known && S_ISDIR(status.st_mode)) error = CUDA_ERROR_INVALID_IMAGE;  // it exists, but is no image
+  if (known && S_ISDIR(status.st_mode)) error = CUDA_ERROR_INVALID_IMAGE;  // the path is a directory
   if (known && S_ISREG(status.st_mode)) {
     bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
     std::size_t done = 0;

@@ -7,7 +7,8 @@
 
 namespace guest {
 
-// The file's bytes and a NUL, which ends PTX text. Empty: reading failed, and `error` says why.
+// Returns the file's bytes and a NUL, which terminates PTX text. An empty result means that reading failed; `error`
+// then has the reason.
 std::vector<char> file_bytes(const char* path, CUresult& error);
 
 }  // namespace guest

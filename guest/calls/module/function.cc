@@ -11,7 +11,7 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (api::Id::of(object->owner).kind == api::Handle::Module)
     return *module = reinterpret_cast<CUmodule>(object->owner), CUDA_SUCCESS;
-  // A kernel's function belongs to the module of the kernel's library.
+  // The function of a kernel belongs to the module of the kernel's library.
   const Object* kernel = session()->objects.find(reinterpret_cast<const void*>(object->owner), api::Handle::Kernel);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return calls::cuLibraryGetModule(module, reinterpret_cast<CUlibrary>(kernel->owner));

@@ -10,7 +10,7 @@ namespace {
 bool add_part(Image& image, const void* at) {
   std::size_t size = at != nullptr ? cuabi::image_size(at) : 0;
   if (size == 0 && at != nullptr && *static_cast<const char*>(at) == '\0')
-    size = 1;  // an empty text: the driver decides
+    size = 1;  // an empty text, which the driver refuses or accepts
   if (size == 0) return false;
   image.parts.push_back({at, size});
   image.bytes += ring::padded(size);

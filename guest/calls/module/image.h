@@ -1,8 +1,9 @@
-// The image of a module or library, and how its bytes reach the worker. Only load.cc and send_image.h call this.
+// The image of a module or library, and how the image's bytes reach the worker. Only load.cc and send_image.h use this
+// file.
 //
-// Invariant: the arena does not reuse the space of a staged image before the record that names it was executed. Trust:
-// an image is the program's own, in this process's memory. Like the driver, the guest believes the lengths in its
-// headers.
+// Invariant: the arena reuses the space of a staged image only after the worker has executed the record that names the
+// image. Trust: an image is the program's own, in this process's memory. Like the driver, the guest trusts the lengths
+// in the image's headers.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +19,13 @@ namespace guest {
 struct Image {
   api::ImageForm form = api::ImageForm::Plain;
   std::vector<Part> parts;
-  std::size_t bytes = 0;  // padded sum
+  std::size_t bytes = 0;  // the sum of the padded sizes
 };
 
-// Finds the sections. False: the image contradicts itself.
+// Finds the sections of an image. Returns false if the image contradicts itself.
 bool gather(const void* at, Image& image);
 
-// A copy of an image in the arena, which this process and the worker share. Not ok: the arena has no space.
+// A copy of an image in the arena, which this process and the worker share. ok() is false if the arena has no space.
 class StagedImage {
  public:
   explicit StagedImage(const Image& image);
@@ -34,7 +35,8 @@ class StagedImage {
 
   bool ok() const { return at_ != nullptr; }
   std::uint64_t offset() const { return session()->memory.arena->offset(at_); }
-  // Called when the guest gave up waiting for the record's reply. The copy then stays until the record was executed.
+  // Called when the guest gave up waiting for the record's reply. The copy then stays until the worker has executed the
+  // record.
   void keep_until(Use use) { late_reader_ = use; }
 
  private:

@@ -1,5 +1,5 @@
-// Loads code from a file of the program. The guest reads the file, since the worker cannot, and loads it like any
-// image.
+// Loads code from a file of the program. The worker cannot read the guest's files. The guest therefore reads the file
+// and loads its contents like any image.
 #include <vector>
 
 #include "guest/calls/calls.h"

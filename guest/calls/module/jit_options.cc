@@ -18,7 +18,7 @@ void* value_of(const JitOptions& o, void* const* values, CUjit_option name) {
   return nullptr;
 }
 
-// A log from the driver. Not written: the driver has changed neither the buffer nor its size.
+// A log from the driver. If the log was not written, the driver has changed neither the buffer nor its size.
 struct Log {
   std::string text;
   bool written = true;
@@ -41,7 +41,8 @@ void fill_log(const JitOptions& o, void* const* asked, CUjit_option buffer, CUji
   into[n] = '\0';
 }
 
-// The worker's buffer has at most max_jit_log bytes. A driver that wrote no log leaves that size, or the program's.
+// Finds out whether the driver has written a log. The worker's buffer has at most max_jit_log bytes. A driver that
+// wrote no log leaves this size, or the program's size, unchanged.
 void see_whether_written(Log& log, const JitOptions& o, void* const* asked, const std::uint64_t* values,
                          CUjit_option size) {
   for (unsigned i = 0; i < o.count; ++i)
@@ -73,7 +74,7 @@ void take(const JitOptions& o, ring::SharedReader& r) {
   take(o, asked.data(), r);
 }
 
-// The driver rewrites some values in place: the wall time and the lengths of logs.
+// The driver overwrites some option values: the wall time and the lengths of logs.
 void take(const JitOptions& o, void* const* asked, ring::SharedReader& r) {
   std::array<std::uint64_t, api::max_jit_options> values{};
   for (unsigned i = 0; i < o.count; ++i) values[i] = r.slot();

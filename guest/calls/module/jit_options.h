@@ -1,9 +1,9 @@
-// The JIT options of a load: which ones cross to the worker, what is sent, and what the driver writes back. Only the
-// files that load images call this. An option's value is a number, or the caller's buffer for a log; the buffer's
-// address never crosses.
+// The JIT options of a load: which options cross to the worker, what the guest sends, and what the driver writes back.
+// Only the files that load images use this file. An option's value is a number, or the caller's buffer for a log; the
+// buffer's address never crosses.
 //
-// Invariant: nothing is written past the caller's values and buffers. Trust: the worker reports a log's length, which
-// is checked against the reply and cut to the caller's buffer.
+// Invariant: the guest writes nothing beyond the caller's values and buffers. Trust: the worker reports the length of a
+// log. The guest checks this length against the reply and reduces it to the size of the caller's buffer.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,14 @@ struct JitOptions {
   void** values = nullptr;
 };
 
-// False: there are too many options, or one is not served and named in the log.
+// Returns false if there are too many options, or if an option is not served; the log then names the option.
 bool are_served(const JitOptions& options);
-// Appends the names, then the values, as they follow the record.
+// Appends the options' names and then their values, in the order in which they follow the record.
 void append(const JitOptions& options, std::vector<std::uint64_t>& words);
-// Copies the values and logs from a reply to the caller's.
+// Copies values and logs from a reply to the caller's values and buffers.
 void take(const JitOptions& options, ring::SharedReader& reply);
-// The same for options whose values may have been overwritten since the call. `asked`: the values at the call.
+// Like take() above, for options whose values may have been overwritten since the call. `asked`: the values at the time
+// of the call.
 void take(const JitOptions& options, void* const* asked, ring::SharedReader& reply);
 
 }  // namespace guest

@@ -1,8 +1,8 @@
-// Libraries and their kernels. A library is a module that belongs to no context. The calls are CUSTOM for the same
+// Libraries and their kernels. A library is a module that belongs to no context. The calls are handwritten for the same
 // reasons as the calls of modules (guest/calls/module/module.cc).
 //
-// Invariant: a library and its kernels need no context. Its module, its globals and the functions of its kernels do.
-// Trust: as in module.cc.
+// Invariant: a library and its kernels need no context. The library's module, its globals and the functions of its
+// kernels need one. Trust: the arguments are the program's; load.h and lookup.h check the worker's replies.
 #include "guest/base/log.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
@@ -22,7 +22,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
   for (unsigned i = 0; i < option_count; ++i)
     if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) {
       return CUDA_ERROR_INVALID_VALUE;
-    } else if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker keeps its own copy anyway
+    } else if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker keeps its own copy of the image anyway
       log(Level::Warn, "library option %d is not served yet", static_cast<int>(options[i]));
       return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -98,7 +98,7 @@ CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-// The C++ runtime calls this when the program starts, before any context exists.
+// A program compiled by nvcc makes this call when it starts, before any context exists.
 CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuLibraryGetManaged>(context); r != CUDA_SUCCESS) return r;

@@ -1,8 +1,9 @@
-// The JIT linker. The calls are CUSTOM because options come with buffers that the driver keeps, and inputs with their
-// own lengths. The image belongs to the link: the guest fetches a copy, one fragment at a time.
+// The JIT linker. The calls are handwritten because options come with buffers that the driver keeps, and inputs with
+// their own lengths. The linked image belongs to the link: the guest fetches a copy, one fragment at a time.
 //
-// Invariant: errors that CUDA reports at once are found before anything is sent. Trust: the arguments are the
-// program's. The worker's length of an image is checked against a bound, and each fragment against the request.
+// Invariant: the guest finds the errors that CUDA reports at once before it sends anything. Trust: the arguments are
+// the program's. The guest checks the worker's length of an image against a bound, and each fragment against the
+// request.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -19,7 +20,7 @@
 namespace guest::calls {
 namespace {
 
-constexpr std::size_t most_of_name = 4095;  // bytes sent of an input's name, which is for the log only
+constexpr std::size_t most_of_name = 4095;  // bytes sent of an input's name; the driver uses the name only in its log
 
 CUresult check(const JitOptions& o) {
   if (o.count != 0 && (o.names == nullptr || o.values == nullptr)) return CUDA_ERROR_INVALID_VALUE;
@@ -33,20 +34,20 @@ CUresult check_input(const JitOptions& o) {
   return std::any_of(o.names, o.names + o.count, api::is_of_whole_link) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// The link of a state, which is an object of this process. Null: there is none.
+// Finds the link of a state, which is an object of this process. Returns null if there is no such link.
 std::shared_ptr<Link> link_of(CUlinkState state) {
   const Object* object = session()->objects.find(state, api::Handle::Link);
   return object == nullptr ? nullptr : find_link(reinterpret_cast<std::uint64_t>(state));
 }
 
-// Sends a call on a link, and stores the report in its reply.
+// Sends a call on a link, and stores the report that the reply contains.
 template <class Record>
 Sent cross_link(int call, Context& context, Link& link, const Record& record, std::span<const Part> parts = {}) {
   return cross({.call = call, .context = context}, record, parts,
                [&](CUresult, ring::SharedReader& r) { link.take_report(r); });
 }
 
-// Fetches the fragment of an image that starts at `offset`. Returns its length; 0: the fetch failed.
+// Fetches the fragment of an image that starts at `offset`. Returns the fragment's length, or 0 if the fetch failed.
 std::size_t fetch_piece(std::uint64_t id, std::size_t offset, std::span<char> room) {
   const api::TakeImageRecord record{.id = id, .offset = offset, .room = room.size()};
   std::size_t length = 0;
@@ -59,7 +60,8 @@ std::size_t fetch_piece(std::uint64_t id, std::size_t offset, std::span<char> ro
   return send_own(api::id_of::take_image, primary(0), record, read).result == CUDA_SUCCESS ? length : 0;
 }
 
-// Allocates as fragments come, and does not trust the worker's size. False: a fragment is missing.
+// Fetches an image. Allocates memory as fragments arrive, since the worker's size is not trusted. Returns false if a
+// fragment is missing.
 bool fetch(std::uint64_t id, std::uint64_t size, std::vector<char>& image) {
   while (image.size() < size) {
     const std::size_t done = image.size();
@@ -128,7 +130,8 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
   CUresult error = CUDA_SUCCESS;
   std::vector<char> bytes = file_bytes(path, error);
   if (bytes.empty()) return error;
-  const std::size_t size = std::max<std::size_t>(bytes.size() - 1, 1);  // an empty file: the driver decides
+  // For an empty file, the driver chooses the error.
+  const std::size_t size = std::max<std::size_t>(bytes.size() - 1, 1);
   return calls::cuLinkAddData_v2(state, type, bytes.data(), size, path, count, names, values);
 }
 

@@ -8,7 +8,7 @@
 namespace guest {
 namespace {
 
-// Never destroyed: calls come until the process ends.
+// Never destroyed, because calls come until the process ends.
 struct Links {
   ring::Mutex mutex;
   std::map<std::uint64_t, std::shared_ptr<Link>> by_id GUARDED_BY(mutex);

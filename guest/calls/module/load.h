@@ -2,8 +2,8 @@
 // modules and libraries call this.
 //
 // Invariant: unloading an object retires each handle that was looked up in it, recursively. Their ids are reused once
-// the unloading was executed. The id of a load whose wait was given up is never reused. Trust: the worker returns a
-// result and the options' values, but no handle, since the guest has chosen the id.
+// the worker has executed the unloading. If the guest gave up waiting for a load, it never reuses the load's id. Trust:
+// the worker returns a result and the options' values, but no handle, since the guest has chosen the id.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
-// Names of functions and variables in lookups: after the record or, if too long for a record, through the arena.
-// Templates make long ones, and CUDA sets no bound. Only lookup.cc uses this.
+// Names of functions and variables in lookups. A name follows the record or, if the name is too long for a record, goes
+// through the arena. Templates make long names, and CUDA sets no bound. Only lookup.cc uses this file.
 //
-// Invariant: between a record with a name and its lookup no thread sends another lookup through this channel.
+// Invariant: between a record with a name and the lookup for that name, no thread sends another lookup through this
+// channel.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,15 @@ namespace guest {
 
 class SentName {
  public:
-  // Sends a long name ahead. Preconditions: the caller sends its lookup in `context` while this object lives.
+  // Sends a long name ahead of its lookup. Preconditions: the caller sends the lookup in `context` while this object
+  // exists.
   SentName(const char* name, Context& context);
   SentName(const SentName&) = delete;
   SentName& operator=(const SentName&) = delete;
 
-  // The error for the call; CUDA_SUCCESS: the lookup can be sent.
+  // Returns the error for the call, or CUDA_SUCCESS if the lookup can be sent.
   CUresult result() const { return result_; }
-  // For the lookup's record: the name's length, and the bytes after the record.
+  // For the lookup's record: the length of the name, and the bytes that follow the record.
   std::uint64_t bytes() const { return part_.bytes; }
   std::span<const Part> parts() const { return {&part_, part_.bytes == 0 ? 0U : 1U}; }
 
@@ -36,8 +38,8 @@ class SentName {
   CUresult result_ = CUDA_SUCCESS;
 };
 
-// Fetches the name of a function or kernel that was found in a list, if the reply had no space for it. Empty: the fetch
-// failed.
+// Fetches the name of a listed function or kernel whose reply had no space for the name. Returns an empty name if the
+// fetch failed.
 std::string ask_for_name(std::uint64_t id, api::Handle kind, Context& context);
 
 }  // namespace guest

@@ -26,13 +26,14 @@ FunctionInfo* info_of(const api::FunctionReply& reply, Behind& behind, const Obj
   return info;
 }
 
-// Records a lookup's result: the proposed object, or the object of an earlier lookup of the same function.
+// Records the result of a lookup: the proposed object, or the object that an earlier lookup of the same function made.
 template <api::Handle kind>
 Object* commit_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
   RepliedBy<api::FunctionReplyOf<kind>> replied(r);
   Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
   if (found == nullptr || !r.ok()) return r.fail(), nullptr;
-  // If the wait for an earlier lookup was given up, its object exists without a description, and gets it now.
+  // If the guest gave up waiting for an earlier lookup, the object exists without a description. The description is
+  // added here.
   if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);
   return found;
 }
@@ -64,12 +65,12 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   return sent.result;
 }
 
-// Finds the only object of this kind that an owner has in the context, if it was looked up before. Libraries look up a
+// Finds the owner's only object of this kind in the context, if an earlier lookup has made it. Libraries look up a
 // kernel's function before each use of the kernel.
 Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   Session& s = *session();
   const Context* const home = owning_context(kind, context);
-  ring::MutexLock one_at_a_time(s.code.lookups);  // then each object found is complete
+  ring::MutexLock one_at_a_time(s.code.lookups);  // makes sure that each object found is complete
   for (Object* const part : s.objects.owned_by(owner)) {
     const std::uint64_t id = part->id.load(std::memory_order_acquire);
     const bool is_whole = kind != api::Handle::Function || part->function != nullptr;
@@ -78,7 +79,8 @@ Object* known_part(api::Handle kind, Context& context, const Object& owner) {
   return nullptr;
 }
 
-// Completes a name that had no space in the reply. `find` returns it. Another thread may find the same function.
+// Completes an object whose name had no space in the reply. `find` returns the object, or the object that another
+// thread has made for the same function.
 template <class Find>
 void keep_name(FunctionInfo& info, Find find) {
   {
@@ -90,7 +92,7 @@ void keep_name(FunctionInfo& info, Find find) {
   if (info.name.empty()) info.name = std::move(name);
 }
 
-// Records a global: memory that the module or library owns, and that ends with it.
+// Records a global: memory that belongs to the module or library and ends with it.
 CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Context& context, const char* name) {
   Session& s = *session();
   Place place{.kind = Place::Kind::Device,
@@ -100,7 +102,7 @@ CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Con
               .owner = owner.id.load(std::memory_order_relaxed),
               .context = s.objects.context_in(owner, context.home)};
   if (reply.managed != 0) {
-    if (owner.owner != 0) place.owner = owner.owner;  // of a library's module
+    if (owner.owner != 0) place.owner = owner.owner;  // the module belongs to a library
     if (const CUresult r = share_variable(context, place.owner, reply, name); r != CUDA_SUCCESS) return r;
     if (s.memory.addresses.find(place.start).kind != Place::Kind::Managed)
       s.memory.managed.forget(place.start, place.bytes);

@@ -1,10 +1,11 @@
-// Lookups in a module, a library or a kernel. A found function becomes an object, which holds the data to check and
-// pack launches. A global becomes device memory. The entry points of modules and libraries call this.
+// Lookups in a module, a library or a kernel. The guest makes an object for a function; the object has the data to
+// check and pack launches. The guest records a global as device memory. The entry points of modules and libraries call
+// these functions.
 //
-// Invariant: the guest proposes an id, and the worker answers with that id, or with the id of an earlier lookup of the
-// same thing. One lookup runs at a time (Session::lookups), so a thread that finds another thread's object finds it
-// complete. Trust: the reply is the worker's. Its id must name a living object of the kind. A layout must lie within
-// the parameter block, since launches write by it.
+// Invariant: the guest proposes an id. The worker answers with that id, or with the id of an earlier lookup of the same
+// object. One lookup runs at a time (Session::lookups), so a thread that finds another thread's object finds it
+// complete. Trust: the reply is the worker's. The reply's id must belong to a living object of the right kind. A
+// parameter layout must lie within the parameter block, since launches write parameters at the offsets of the layout.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@ namespace guest {
 
 // Finds a function, or a texture or surface reference, by name in a module or library. Sets `found` on CUDA_SUCCESS.
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
-// Finds an owner's only object of a kind: a kernel's function, or a library's module.
+// Finds the owner's only object of a kind: the function of a kernel, or the module of a library.
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);
-// Finds one of an owner's objects of a kind by its index: a module's function, an array's plane.
+// Finds one of the owner's objects of a kind by its index: a function of a module, or a plane of an array.
 CUresult look_up_part(int call, api::Handle kind, Context& context, const Object& owner, unsigned which,
                       Object*& found);
 // Finds a global. `address` and `bytes` may be null.

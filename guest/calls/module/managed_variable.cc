@@ -12,7 +12,7 @@ namespace {
 
 using Outcome = Variables::Outcome;
 
-// The problem and the remedy, in one sentence.
+// Returns the problem and the remedy, in one sentence.
 const char* words_for(Outcome outcome) {
   switch (outcome) {
     case Outcome::TooMany: return "a process may have 1 MiB of them; memory of cuMemAllocManaged has no such bound";
@@ -34,7 +34,7 @@ Sent shadow_copy(Context& context, const Variables::Piece& piece) {
 
 }  // namespace
 
-// If the worker refuses one section, the others stay, and the worker shadows them until the owner ends.
+// If the worker refuses one section, the worker keeps shadowing the other sections until the owner ends.
 CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name) {
   Session& s = *session();
   const ring::MutexLock lock(s.code.lookups);

@@ -1,5 +1,5 @@
-// Variables in managed memory. A program looks them up in a module or library, and then uses their address like a
-// kernel.
+// Variables in managed memory. A program looks a variable up in a module or library, and then uses the variable's
+// address on the host as a kernel does on the GPU.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace guest {
 
-// Maps pages under a variable that the worker has found, and makes the worker shadow it there. `owner`: the library, or
-// the module if no library owns it. Errors go into the log.
+// Maps pages at the address of a variable that the worker has found, and makes the worker copy changes between these
+// pages and the GPU. `owner`: the library, or the module if it belongs to no library. Errors go into the log.
 CUresult share_variable(Context& context, std::uint64_t owner, const api::GlobalReply& variable, const char* name);
 
 }  // namespace guest

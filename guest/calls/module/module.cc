@@ -1,8 +1,8 @@
-// Modules. The calls are CUSTOM because an image contains its own length and JIT options come with buffers. The reply
-// to a lookup holds the data to check and pack launches.
+// Modules. The calls are handwritten because an image contains its own length and JIT options come with buffers. The
+// reply to a lookup has the data to check and pack launches.
 //
-// Invariant: errors that CUDA reports at once are found before anything is sent. Trust: the arguments are the
-// program's; load.h and lookup.h check the worker's replies.
+// Invariant: the guest finds the errors that CUDA reports at once before it sends anything. Trust: the arguments are
+// the program's; load.h and lookup.h check the worker's replies.
 #include "guest/calls/calls.h"
 #include "guest/calls/module/load.h"
 #include "guest/calls/module/lookup.h"

@@ -1,4 +1,4 @@
-// Sends an image to the worker, in the record or through the arena. For loads and links.
+// Sends the image of a load or link to the worker, in the record or through the arena.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace guest {
 
-inline constexpr std::size_t inline_image = 48 << 10;  // bytes; a record holds 64 KiB, sizes and options included
+inline constexpr std::size_t inline_image = 48 << 10;  // bytes; a record has 64 KiB, sizes and options included
 
 // `record`: a LoadRecord, or a struct that extends it. `behind`: the bytes after the image.
 template <class Record, class Read>
 Sent send_image(int call, Context& context, Record record, const Image& image, const JitOptions& o,
                 std::span<const Part> behind, Read read) {
-  std::vector<std::uint64_t> words;  // sizes, options and values, as they follow the record
+  std::vector<std::uint64_t> words;  // sizes, options and values, in the order in which they follow the record
   for (const Part& part : image.parts) words.push_back(part.bytes);
   append(o, words);
   std::vector<Part> parts{{words.data(), words.size() * 8}};

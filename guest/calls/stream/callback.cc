@@ -1,5 +1,6 @@
-// Functions of the program that the driver calls in a stream's order. The guest keeps function and argument under a
-// token (guest/session/callbacks.h). The driver calls the worker, which makes the guest call the function.
+// Functions of the program that the driver calls when a stream reaches them. The guest stores function and argument
+// under a token (guest/session/callbacks.h). The driver calls the worker, and the worker makes the guest call the
+// function.
 #include "guest/calls/calls.h"
 #include "guest/calls/captured.h"
 #include "guest/marshal/custom.h"
@@ -19,7 +20,7 @@ CUresult call_stream_callback(const Callback& callback, CUresult status) {
   return CUDA_SUCCESS;
 }
 
-// Once the token is sent, the worker owns it, whatever happens to the record.
+// Once the token is sent, the worker owns the token, whatever happens to the record.
 CUresult put(int call, CUstream stream, const Callback& callback) {
   if (callback.of_program == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
@@ -34,7 +35,7 @@ CUresult put(int call, CUstream stream, const Callback& callback) {
   return sent.result;
 }
 
-// The driver's object has ended, and the guest's object ends with it.
+// The driver has released its user object, so the guest's object ends, too.
 CUresult call_destructor(const Callback& callback, CUresult) {
   Objects& objects = session()->objects;
   if (Object* const object = objects.find(reinterpret_cast<const void*>(callback.object), api::Handle::UserObject))
@@ -45,7 +46,7 @@ CUresult call_destructor(const Callback& callback, CUresult) {
 
 }  // namespace
 
-// In a captured stream, the graph's executables call the function until they end.
+// For a captured stream, the executable graphs made from the capture call the function until they end.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver returns this even before cuInit
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;

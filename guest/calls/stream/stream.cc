@@ -11,7 +11,7 @@
 
 namespace guest {
 
-// Each stream has a unique number, which is never reused: libraries use it as a key for their workspaces.
+// Returns the number of a stream. No number is ever reused, because libraries use it as a key for their workspaces.
 CUresult stream_number(CUstream stream, std::uint64_t* number) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
@@ -29,7 +29,8 @@ CUresult stream_number(CUstream stream, std::uint64_t* number) {
 namespace guest::calls {
 namespace {
 
-// For a captured stream the driver refuses this query and ends the capture. cuStreamQuery has the same effect.
+// Asks the driver whether the stream is captured. For a captured stream the driver refuses the program's query and ends
+// the capture; cuStreamQuery has the same effect.
 CUresult refuse_captured(CUstream stream) {
   if (!session()->graphs.captures.any()) return CUDA_SUCCESS;
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -83,7 +84,7 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-// The driver checks `green` first.
+// The driver checks `green` before anything else.
 CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
   if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamRef ref;
@@ -92,7 +93,7 @@ CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
   return CUDA_SUCCESS;
 }
 
-// A stream of a green context has two contexts. By cuda.h, a thread has no own stream in a green one.
+// A stream of a green context belongs to two contexts. By cuda.h, a thread has no per-thread stream in a green context.
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

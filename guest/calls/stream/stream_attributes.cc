@@ -1,11 +1,11 @@
-// Attributes of streams. They are CUSTOM because cuda.h has a union for their values.
+// Attributes of streams. The calls are handwritten because cuda.h has a union for the attributes' values.
 #include "guest/calls/attributes.h"
 #include "guest/calls/calls.h"
 #include "guest/calls/find_stream.h"
 
 namespace guest::calls {
 
-// Attributes that name an object, or do not cross, are for launches alone.
+// Attributes that name an object, or that do not cross, are valid only for launches.
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstreamAttrValue* value) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
@@ -14,7 +14,7 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstrea
       .stream = reinterpret_cast<std::uint64_t>(stream), .attributes = 0, .pad = 0};
   const Crossing crossing{.call = api::id_of::cuStreamSetAttribute, .context = *ref.context, .stream = &ref};
   const CUresult result = set_attribute(crossing, record, tag, *value);
-  // The guest answers cuStreamGetPriority.
+  // The priority is stored because the guest answers cuStreamGetPriority.
   if (result == CUDA_SUCCESS && tag == CU_LAUNCH_ATTRIBUTE_PRIORITY) ref.object->priority = value->priority;
   return result;
 }

@@ -44,8 +44,8 @@ Copiers::~Copiers() {
   done_.wait(lock.native(), [this]() REQUIRES(mutex_) { return running_ == 0; });
 }
 
-// The thread takes no signals: the program's handlers expect the program's own threads. If no thread can be made, the
-// existing threads do its work.
+// Adds a thread. The thread takes no signals, because the program's signal handlers expect threads of the program. If
+// no thread can be made, the existing threads do its work.
 void Copiers::add_thread() {
   sigset_t all, before;
   sigfillset(&all);
@@ -72,7 +72,7 @@ void Copiers::work() {
       run_first();
   }
   --running_;
-  done_.notify_all();  // under the lock: the destructor waits for it
+  done_.notify_all();  // notifies under the lock, because the destructor waits for the notification
 }
 
 void Copiers::run_first() {
@@ -100,7 +100,7 @@ void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, boo
   job.next_ = nullptr;
   (last_ == nullptr ? first_ : last_->next_) = &job;
   last_ = &job;
-  lock.unlock();  // so that the woken thread finds the mutex unlocked
+  lock.unlock();  // unlocks first, so that the woken thread finds the mutex unlocked
   queued_.notify_one();
 }
 
@@ -119,7 +119,8 @@ void Copiers::finish(Job& job) {
 }
 
 Copiers& copiers() {
-  static Copiers* const all = new Copiers(wanted_threads());  // never destroyed: its threads end with the process
+  // Never destroyed, because the threads run until the process ends.
+  static Copiers* const all = new Copiers(wanted_threads());
   return *all;
 }
 

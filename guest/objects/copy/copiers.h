@@ -1,7 +1,8 @@
 // Threads that help the caller's thread to copy memory, for large pageable copies. One core alone fills or empties
 // staging chunks at a third of the GPU's speed.
 //
-// The threads start at the first job, take no signals, and sleep while there is no job. Any thread may call this.
+// The threads start at the first job, take no signals, and sleep while there is no job. Any thread may call these
+// functions.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +15,7 @@ namespace guest {
 
 class Copiers {
  public:
-  // One copy. The caller owns it and keeps it alive from start() until finish() has returned.
+  // One copy. The caller owns the job and keeps it alive from start() until finish() has returned.
   class Job {
    public:
     Job() = default;
@@ -32,7 +33,7 @@ class Copiers {
     Job* next_ = nullptr;
   };
 
-  // Uses this many threads, none of which runs yet.
+  // Uses up to this many threads. The constructor starts no thread.
   explicit Copiers(unsigned threads) : wanted_(threads) {}
   ~Copiers();
   Copiers(const Copiers&) = delete;
@@ -41,8 +42,8 @@ class Copiers {
   unsigned threads() const { return wanted_; }
   // Queues a copy. `streamed`: this processor will not read the bytes soon (guest/objects/copy/streaming_copy.h).
   void start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed = false);
-  // Returns when the job is done. Meanwhile this thread makes copies that no thread has begun. Returns at once for a
-  // job that was never started.
+  // Returns when the job is done. Until then the calling thread makes copies that no other thread has begun. Returns at
+  // once for a job that was never started.
   void finish(Job& job);
 
  private:
@@ -60,8 +61,8 @@ class Copiers {
   Job* last_ GUARDED_BY(mutex_) = nullptr;
 };
 
-// The process's copiers: a quarter as many threads as the process may use processors, at most 3. IVGPU_COPY_THREADS
-// sets another number (0 to 16), IVGPU_OFF=copy_threads sets 0.
+// Returns the process's copiers. Their number of threads is a quarter of the processors that the process may use, at
+// most 3. IVGPU_COPY_THREADS sets another number (0 to 16), IVGPU_OFF=copy_threads sets 0.
 Copiers& copiers();
 
 }  // namespace guest

@@ -1,8 +1,8 @@
 // This process's own folder in /proc, kept open, so that a program that changes its root (chroot) after cuInit can
 // still register memory.
 //
-// Thread-safety: any. The program may close the folder's descriptor and reuse its number, and a forked child inherits
-// its parent's folder. In both cases the path is opened again.
+// Thread-safety: any. The program may close the folder's descriptor and reuse the descriptor's number, and a forked
+// child inherits the parent's folder. In both cases this class opens the path again.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ class OwnProc {
   OwnProc(const OwnProc&) = delete;
   OwnProc& operator=(const OwnProc&) = delete;
 
-  // Opens a file of the folder. -1 and errno on failure.
+  // Opens a file of the folder. Returns -1 and sets errno on failure.
   int open_file(const char* name, int flags) const;
 
  private:

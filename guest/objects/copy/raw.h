@@ -1,5 +1,6 @@
-// System calls and copies that touch only the memory they are given; the loader's first look-up of a libc function
-// touches more. For code that runs while other threads are stopped (guest/objects/memory/page_swap.h).
+// System calls and copies that touch only the memory that is passed to them, for code that runs while other threads are
+// stopped (guest/objects/memory/page_swap.h). Exception: the loader touches more memory when it first looks up a libc
+// function.
 #pragma once
 
 #include <sys/syscall.h>

@@ -8,7 +8,8 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t pin_step = 32 << 20;  // bytes; registering costs a waited call, so one covers many blocks
+// bytes; registering costs a waited call, so one registration covers many blocks
+constexpr std::uint64_t pin_step = 32 << 20;
 
 constexpr std::uint64_t whole_pages(std::uint64_t n) {
   return (n + ring::huge_page - 1) / ring::huge_page * ring::huge_page;
@@ -27,8 +28,8 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   const auto asked = std::find_if(segments_.begin(), segments_.end(), [](const Segment& s) {
     return s.state == State::Asked || s.state == State::AskedToJoin;
   });
-  // The worker refuses overlapping ranges. A range with an unknown outcome is therefore settled first, by requesting
-  // the same range again.
+  // The worker refuses overlapping ranges. If the outcome of an earlier request is unknown, the same range is therefore
+  // requested again first.
   if (asked != segments_.end())
     return resolve(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
   Registered done = register_free(bytes);
@@ -36,7 +37,7 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   return done == Registered::Yes;
 }
 
-// Registers free space for the block: at least pin_step bytes, if as many are free.
+// Registers free space for a block: at least pin_step bytes, if that much is free.
 Segments::Registered Segments::register_free(std::uint64_t bytes) {
   const std::uint64_t least = whole_pages(bytes);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -58,15 +59,15 @@ Segments::Registered Segments::join(std::uint64_t bytes, const IsEmpty& is_empty
   return resolve(run.first);
 }
 
-// Whether segment i may be joined with others. The first may not: it shares a registration with the staging chunks,
-// which may be in use at any time.
+// Returns whether segment i may be joined with other segments. The first segment may not: it shares a registration with
+// the staging chunks, which may be in use at any time.
 bool Segments::can_move(std::size_t i, const IsEmpty& is_empty) const {
   const Segment& s = segments_[i];
   return i != 0 && (s.state == State::Free || (s.registered() && is_empty(s.start, s.end)));
 }
 
-// Finds the shortest run of neighbouring segments without blocks that has `bytes`. If its last segment is free, the run
-// takes only the bytes that it needs.
+// Finds the shortest run of neighbouring segments without blocks that has `bytes`. If the run's last segment is free,
+// the run takes only the bytes that it needs.
 bool Segments::find_run(std::uint64_t bytes, const IsEmpty& is_empty, Run& best) const {
   std::uint64_t shortest = 0;
   for (std::size_t first = 1; first < segments_.size(); ++first) {
@@ -91,7 +92,7 @@ std::uint64_t Segments::largest_room(const IsEmpty& is_empty) const {
   return largest;
 }
 
-// Sends the request for segment i that its state names, and stores the outcome in the state.
+// Sends the request for segment i that the segment's state demands, and stores the outcome in the state.
 Segments::Registered Segments::resolve(std::size_t i) {
   Segment& s = segments_[i];
   const Registered done = ask_(s.start, s.end, s.state == State::AskedToJoin);
@@ -101,7 +102,7 @@ Segments::Registered Segments::resolve(std::size_t i) {
   return done;
 }
 
-// Replaces the segments [first, last] by one that ends at `end`. The remainder of the last becomes free.
+// Replaces the segments [first, last] by one segment that ends at `end`. The remainder of segment `last` becomes free.
 void Segments::replace(std::size_t first, std::size_t last, std::uint64_t end, Segment::State state) {
   const Segment made{segments_[first].start, end, state}, rest{end, segments_[last].end, State::Free};
   const auto at = segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(first),

@@ -3,7 +3,7 @@
 // Each block of pinned memory therefore lies in one segment. Segments without blocks are joined when a larger block
 // needs their space.
 //
-// Not thread-safe: the arena calls it under its own lock.
+// Not thread-safe: the arena calls this class under the arena's lock.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,27 @@ class Segments {
     std::uint64_t bytes() const { return end - start; }
     bool registered() const { return state == State::Registered; }
   };
-  // Requests the worker to register [start, end). Yes also if exactly that range is already registered. `join`:
-  // replaces the registrations inside; after No, none of them is left.
+  // Asks the worker to register [start, end). Returns Yes, too, if exactly that range is already registered. `join`:
+  // the new registration replaces the registrations inside the range; if the result is No, none of these is left.
   using Ask = std::function<Registered(std::uint64_t start, std::uint64_t end, bool join)>;
-  // Whether no block lies in [start, end).
+  // Returns whether no block lies in [start, end).
   using IsEmpty = std::function<bool(std::uint64_t start, std::uint64_t end)>;
 
-  // Offsets in the arena, multiples of ring::huge_page. [start, first_end) shares one registration with the staging
-  // chunks before it, and is never joined with another. [first_end, end) is not registered. `may_join`: the worker
-  // knows the call that joins.
+  // The arguments are offsets in the arena, multiples of ring::huge_page. [start, first_end) shares one registration
+  // with the staging chunks before it, and is never joined with another segment. [first_end, end) is not registered.
+  // `may_join`: the worker knows the call that joins registrations.
   Segments(std::uint64_t start, std::uint64_t first_end, std::uint64_t end, bool may_join, Ask ask);
 
   const std::vector<Segment>& all() const { return segments_; }
-  // Makes space in one registration for a block of `bytes` that fits nowhere. Settles an earlier request with an
-  // unknown outcome first. True: try the block again. False: nothing has changed that would help.
+  // Makes space in one registration for a block of `bytes` that fits nowhere. First repeats an earlier request whose
+  // outcome is unknown. Returns true if the caller should try the block again, and false if there is no more space than
+  // before.
   bool add_room(std::uint64_t bytes, const IsEmpty& is_empty);
-  // The largest registration that add_room() could make, in bytes.
+  // Returns the size of the largest registration that add_room() could make, in bytes.
   std::uint64_t largest_room(const IsEmpty& is_empty) const;
 
  private:
-  struct Run {  // segments [first, last], the last only up to `end`
+  struct Run {  // segments [first, last]; of the last segment, the bytes up to `end`
     std::size_t first, last;
     std::uint64_t end;
   };

@@ -1,7 +1,7 @@
 // One large copy by several threads, while no thread may touch the process's heap (guest/objects/copy/raw.h).
 //
-// The helper threads exist and wait before the copy begins. They end with the object, since a thread's end may touch
-// the heap. The caller copies, too: without helpers it does everything.
+// The helper threads exist and wait before the copy begins. The helpers end with the object, since a thread's end may
+// touch the heap. The calling thread copies, too; without helpers it copies everything.
 #pragma once
 
 #include <pthread.h>
@@ -13,16 +13,16 @@ namespace guest {
 
 class SharedCopy {
  public:
-  // Makes at most this many helpers; none if one thread copies as fast. Preconditions: signals are blocked, and the
-  // helpers inherit that.
+  // Makes at most `helpers` threads, and none if one thread copies as fast. Preconditions: signals are blocked, and the
+  // helpers inherit the signal mask.
   SharedCopy(void* to, const void* from, std::size_t bytes, unsigned helpers);
   // Preconditions: no thread is stopped any more.
   ~SharedCopy();
   SharedCopy(const SharedCopy&) = delete;
   SharedCopy& operator=(const SharedCopy&) = delete;
 
-  // Makes the kernel allocate the pages of `to`, in the helpers' chunks. False: the kernel has no memory left. Before
-  // 5.14 the kernel cannot; then the copy allocates them.
+  // Makes the kernel allocate the pages of `to`; the work is shared with the helpers. Returns false if the kernel has
+  // no memory left. A kernel before 5.14 cannot do this; the copy then allocates the pages.
   bool make_pages();
   // Returns when every byte is copied.
   void run();
@@ -38,7 +38,7 @@ class SharedCopy {
   std::byte* const to_;
   const std::byte* const from_;
   const std::size_t bytes_;
-  // The current step, and how many have begun: a helper does each step once.
+  // The current step, and the number of steps so far, so that a helper does each step once.
   std::atomic<Step> step_{Step::Wait};
   std::atomic<unsigned> round_{0}, ready_{0}, finished_{0};
   std::atomic<std::size_t> next_{0};

@@ -32,7 +32,7 @@ void streaming_copy(void* to, const void* from, std::size_t bytes) {
   std::size_t done = head;
   for (; done + line <= bytes; done += line) copy_line(t + done, f + done);
   std::memcpy(t + done, f + done, bytes - done);
-  _mm_sfence();  // nothing else orders streaming stores, not even a release
+  _mm_sfence();  // only a store fence orders streaming stores; a release store does not
 }
 
 }  // namespace guest

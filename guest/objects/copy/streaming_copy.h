@@ -1,5 +1,6 @@
 // Copies into memory that this processor will not read soon, such as a staging chunk that the GPU reads. The stores
-// bypass the caches: the chunk's old cache lines are not loaded first, and the program's own data stay cached.
+// bypass the caches. The processor therefore need not load the chunk's old cache lines, and the program's own data stay
+// cached.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace guest {
 
-// Like memcpy. Other threads see the copied bytes before anything that the caller stores afterwards.
+// Copies like memcpy. Another thread that sees a later store of the caller also sees the copied bytes.
 void streaming_copy(void* to, const void* from, std::size_t bytes);
 
 inline void copy_bytes(void* to, const void* from, std::size_t bytes, bool streamed) {

@@ -83,7 +83,7 @@ Place Addresses::find(std::uint64_t inside) const {
   return *at;
 }
 
-// Registered memory has a place at both of its addresses.
+// Registered memory has two places, one at each of its addresses.
 void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
   ring::MutexLock lock(mutex_);
   const auto at = holder_of(inside);

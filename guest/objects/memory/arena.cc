@@ -24,7 +24,7 @@ Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool ma
   for (std::uint32_t i = 0; i < chunk_count; ++i) chunks_[i] = {.index = i, .at = base_ + i * chunk_bytes};
 }
 
-// Calls visit(start, end) for each gap between the segment's blocks, in order, until it returns true.
+// Calls visit(start, end) for each gap between the segment's blocks, in ascending order, until `visit` returns true.
 template <class Visit>
 void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
   std::uint64_t at = segment.start;
@@ -37,7 +37,7 @@ void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
 
 std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes) {
   std::byte* place = nullptr;
-  each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // first fit
+  each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // takes the first gap that fits
     mutex_.assume_held();
     if (end - start < rounded(bytes, ring::page)) return false;
     blocks_[start] = bytes;
@@ -121,7 +121,8 @@ std::optional<Arena::Chunk> Arena::borrow(bool wait) {
   return chunks_[*index];
 }
 
-// A chunk that no thread holds and whose last use is over; else, with `wait`, any chunk that no thread holds.
+// Returns a chunk that no thread holds and whose last use is over. With `wait`, and if there is no such chunk, returns
+// any chunk that no thread holds.
 std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
   std::optional<std::uint32_t> in_use;
   for (const Chunk& chunk : chunks_) {

@@ -1,8 +1,8 @@
-// The program's advice about its managed memory, and where it prefetched that memory. Only cuMemRangeGetAttribute uses
-// it: host and GPU share the memory where it lies.
+// The program's advice about its managed memory, and the locations to which the program prefetched that memory. Only
+// cuMemRangeGetAttribute uses this data, since host and GPU share the memory in place.
 //
-// Any thread may call it. Ranges are whole pages, stored as sorted steps: each step holds from its page to the next
-// step. The arena's pages bound their number.
+// Any thread may call this class. Ranges are whole pages, stored as sorted steps: a step applies from its page to the
+// next step. The arena's pages bound the number of steps.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct Advice {
 
   bool read_mostly = false;
   CUmemLocation preferred{CU_MEM_LOCATION_TYPE_INVALID, 0}, prefetched{CU_MEM_LOCATION_TYPE_INVALID, 0};
-  std::uint64_t accessed_by = 0;  // a bit for each device's ordinal, and `host`
+  std::uint64_t accessed_by = 0;  // a bit for each device's ordinal, and the bit `host`
 };
 
 class ManagedRanges {
@@ -29,12 +29,12 @@ class ManagedRanges {
   void change(std::uint64_t start, std::uint64_t bytes, const std::function<void(Advice&)>& change);
   // Forgets the advice about memory that is allocated anew.
   void forget(std::uint64_t start, std::uint64_t bytes);
-  // The advice for each section of the range, in order; never empty. Preconditions: `bytes` is not 0.
+  // Returns the advice for each section of the range, in order; never an empty list. Preconditions: `bytes` is not 0.
   std::vector<Advice> of(std::uint64_t start, std::uint64_t bytes) const;
 
  private:
   using Steps = std::map<std::uint64_t, Advice>;
-  Steps::iterator step_at(std::uint64_t page) REQUIRES(mutex_);  // makes a step that begins there
+  Steps::iterator step_at(std::uint64_t page) REQUIRES(mutex_);  // makes a step that begins at `page`
 
   mutable ring::Mutex mutex_;
   Steps steps_ GUARDED_BY(mutex_){{0, {}}};

@@ -41,7 +41,7 @@ std::string list_of_mappings() {
   return text;
 }
 
-// A line of /proc/self/maps: "start-end rwxp offset device inode  name".
+// Parses a line of /proc/self/maps: "start-end rwxp offset device inode  name".
 bool parse(const char* line, std::size_t length, Mapping& m) {
   char rights[5] = {}, device[24] = {}, inode[24] = {};
   int name = 0;

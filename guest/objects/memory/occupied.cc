@@ -16,9 +16,9 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t chunk = std::uint64_t{32} << 20;  // the driver reserves this many addresses at a time
+constexpr std::uint64_t chunk = std::uint64_t{32} << 20;  // the driver reserves addresses in units of this size
 
-// A list of mappings in ascending order, whose lines begin with "start-end ".
+// Reads a list of mappings in ascending order, whose lines begin with "start-end ".
 class Lines {
  public:
   explicit Lines(int file) : file_(file) {}
@@ -40,7 +40,7 @@ class Lines {
     }
     return static_cast<unsigned char>(bytes_[at_++]);
   }
-  // Reads a hexadecimal number and the character after it.
+  // Reads a hexadecimal number and the character after the number.
   bool number(std::uint64_t& into, char end) {
     constexpr std::string_view digits = "0123456789abcdef";
     into = 0;
@@ -60,7 +60,7 @@ class Lines {
 
 bool overlap(const Stretch& a, const Stretch& b) { return a.start < b.end && b.start < a.end; }
 
-// Rounds `run` to whole huge pages, and cuts it to a record's limit around the start of `what`.
+// Rounds `run` to whole huge pages, and cuts the result to a record's limit around the start of `what`.
 Stretch fit_for_a_record(Stretch run, const Stretch& what) {
   constexpr std::uint64_t half = api::max_excluded_range / 2;
   run.start = std::max(run.start / ring::huge_page * ring::huge_page, std::uint64_t{ring::huge_page});

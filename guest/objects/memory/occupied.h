@@ -1,7 +1,7 @@
-// The guest reports its mappings to the worker when new device memory collides with one. The worker then keeps the
-// driver from those addresses (docs/design/004-reservation.md).
+// The guest reports its mappings to the worker when new device memory collides with one of them. The worker then keeps
+// the driver from using these addresses (docs/design/004-reservation.md).
 //
-// Trust: the kernel's list of this process's mappings. Thread-safety: any thread.
+// Trust: the list of this process's mappings comes from the kernel. Thread-safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,15 @@ struct Stretch {
   std::uint64_t start, end;
 };
 
-// The mappings that overlap `what`, and adjacent ones with gaps too small for a chunk of the driver's. `maps`: a file
-// like /proc/self/maps, read from its current offset. Empty: no mapping overlaps `what`.
+// Returns the mappings that overlap `what`, together with neighbouring mappings if the gaps between them are too small
+// for the driver's unit of reservation. `maps`: a file like /proc/self/maps, read from its current offset. Empty if no
+// mapping overlaps `what`.
 Stretch mappings_around(int maps, Stretch what);
 
 class Occupied {
  public:
-  // The range to report for a collision at [start, start + bytes): whole huge pages, up to a record's limit. Nothing:
-  // it was reported before, or the limit of ranges is reached.
+  // Returns the range to report for a collision at [start, start + bytes): whole huge pages, up to a record's limit.
+  // Returns nothing if the range was reported before, or if the limit of ranges is reached.
   std::optional<Stretch> around(std::uint64_t start, std::uint64_t bytes);
 
  private:

@@ -52,7 +52,7 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// A userfaultfd. Closing it wakes every thread that sleeps at a fault.
+// A userfaultfd. Closing it wakes every thread that sleeps at a page fault.
 class Faults {
  public:
   explicit Faults(std::uint64_t features)
@@ -79,12 +79,13 @@ class Faults {
     uffdio_writeprotect range{.range = {word(at), bytes}, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0UL};
     return raw_ioctl(fd_, UFFDIO_WRITEPROTECT, &range) == 0;
   }
-  // Wakes threads that sleep at a page of the range; they fault again.
+  // Wakes threads that sleep at a page of the range. These threads then fault again.
   void wake(const std::byte* at, std::size_t bytes) const {
     uffdio_range range{word(at), bytes};
     raw_ioctl(fd_, UFFDIO_WAKE, &range);
   }
-  // Fills missing pages. False: the kernel has no page left. Ranges that the program has unmapped meanwhile need none.
+  // Fills missing pages. Returns false if the kernel has no page left. Ranges that the program has unmapped meanwhile
+  // need no pages.
   bool fill(const std::byte* at, std::size_t bytes, const std::byte* from) const {
     std::size_t done = 0;
     while (done < bytes) {
@@ -103,7 +104,8 @@ class Faults {
   int fd_;
 };
 
-// A move of watched pages returns only when a thread has read the move's event. This thread reads it.
+// Moving watched pages returns only when a thread has read the event of the move. This class has a thread that reads
+// the event.
 class MoveReader {
  public:
   explicit MoveReader(int fd) : fd_(fd), runs_(pthread_create(&thread_, nullptr, run, this) == 0) {
@@ -141,7 +143,7 @@ class MoveReader {
   const bool runs_;
 };
 
-// Whether the part of this thread's stack that is in use here lies in the range.
+// Returns whether the range contains the part of this thread's stack that is in use here.
 bool holds_this_stack(const Piece& piece) {
   constexpr std::uint64_t below = 16 << 10, above = 64 << 10;
   const std::uint64_t here = word(__builtin_frame_address(0)), start = word(piece.at);
@@ -163,8 +165,8 @@ std::byte* private_pages(std::size_t bytes) {
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
-// An untouched page has nothing to protect yet, so this touches each. The bytes read are unused, so another thread may
-// write them meanwhile.
+// Touches each page, because a page that was never touched cannot be write-protected. The bytes read are unused, so
+// another thread may write them meanwhile.
 void touch_pages(const std::byte* at, std::size_t bytes) {
   std::byte unused{};
   for (std::size_t i = 0; i < bytes; i += ring::page) raw_copy(&unused, at + i, 1);
@@ -191,7 +193,7 @@ Swapped fill_and_replace(const Piece& piece, const std::byte* block, std::byte* 
   return raw_replace(piece.at, piece.bytes, filled) ? Swapped::Yes : Swapped::No;
 }
 
-// `fresh` is empty: its faults wait. `filled` gets the block's contents and replaces `fresh`.
+// `fresh` is empty, so threads that touch it wait. `filled` gets the block's contents and replaces `fresh`.
 Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte* fresh, std::byte* filled,
                           unsigned helpers) {
   const Faults faults(UFFD_FEATURE_EVENT_REMAP);
@@ -210,8 +212,9 @@ Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte*
   }
   const bool done = faults.fill(piece.at, piece.bytes, block);
   uffdio_range range{word(piece.at), piece.bytes};
-  raw_ioctl(faults.fd(), UFFDIO_UNREGISTER, &range);  // wakes sleepers, too; the threads' ends may need this memory
-  // The kernel had no page left: the unfilled pages would read as zeros.
+  // Wakes sleeping threads, too; the end of the helper threads may need this memory.
+  raw_ioctl(faults.fd(), UFFDIO_UNREGISTER, &range);
+  // The kernel had no page left. Ends the process, because the unfilled pages would read as zeros.
   if (!done) raw(SYS_kill, static_cast<unsigned long>(raw(SYS_getpid)), SIGBUS);
   munmap(filled, piece.bytes);
   return Swapped::Yes;

@@ -16,8 +16,8 @@ std::uint64_t page_of(std::uint64_t at) { return at / ring::page * ring::page; }
 
 bool starts_with(const std::string& text, std::string_view with) { return text.compare(0, with.size(), with) == 0; }
 
-// Unfit: the driver can register this mapping, but the guest cannot. Absent: the driver cannot, either. Even shared
-// memory without a file on a file system has a file name.
+// Unfit: the driver can register this mapping, but the guest cannot. Absent: the driver cannot register it either. Even
+// shared memory without a file on a file system has a file name.
 Outcome judge_one(const Mapping& m, bool read_only) {
   if (!m.readable || (!m.writable && !read_only)) return Outcome::Absent;
   const bool file = m.file != "00:00 0";
@@ -34,7 +34,7 @@ Outcome judge_one(const Mapping& m, bool read_only) {
 
 }  // namespace
 
-// Whether the mapping shows its bytes of the cover's block.
+// Returns whether `piece` maps the bytes of the cover's block that belong there.
 bool Registered::is_ours(const Mapping& piece, const Covers::value_type& cover) {
   if (arena_mapping_.end == 0) {
     const auto base = reinterpret_cast<std::uint64_t>(arena_.at(0));
@@ -51,8 +51,8 @@ bool Registered::is_registered(std::uint64_t start, std::uint64_t bytes) const {
   return next != registrations_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > start;
 }
 
-// The pages of [start, start + bytes) that overlap no registration. Preconditions: no registration overlaps the range
-// itself, so only the first and the last page matter.
+// Returns the pages of [start, start + bytes) that overlap no registration. Preconditions: no registration overlaps the
+// range itself. Hence only the first and the last page can overlap one.
 Registered::Pages Registered::own_pages(std::uint64_t start, std::uint64_t bytes) const {
   Pages pages{page_of(start), page_of(start + bytes - 1) + ring::page};
   if (is_registered(pages.start, ring::page)) pages.start += ring::page;
@@ -60,7 +60,8 @@ Registered::Pages Registered::own_pages(std::uint64_t start, std::uint64_t bytes
   return pages;
 }
 
-// Whether all pages fit. Collects the mappings to move into the block: all except those already there.
+// Returns whether all pages fit. Collects the mappings to move into the block: all mappings except those that are
+// already there.
 Outcome Registered::judge(const Pages& pages, Covers::const_iterator cover, bool read_only,
                           std::vector<Mapping>& pieces) {
   Outcome worst = Outcome::Done;
@@ -77,7 +78,8 @@ Outcome Registered::judge(const Pages& pages, Covers::const_iterator cover, bool
   return at == pages.end ? worst : Outcome::Absent;
 }
 
-// Extends the block over these pages, or makes one. Device addresses are consecutive, so one block holds all pages.
+// Extends the block over these pages, or makes a new block. Device addresses are consecutive, so one block has all
+// pages.
 Outcome Registered::reach(const Pages& pages, Covers::iterator& cover) {
   if (cover == covers_.end()) {
     const std::uint64_t bytes = pages.end - pages.start;
@@ -111,7 +113,7 @@ bool Registered::put_back(const Pages& pages, const Covers::value_type& cover) {
   bool all = true;
   if (pages.end <= pages.start) return true;
   for (const Mapping& m : mappings_in(pages.start, pages.end)) {
-    if (!is_ours(m, cover)) continue;  // the program has unmapped it
+    if (!is_ours(m, cover)) continue;  // the program has unmapped the page
     const Piece piece{reinterpret_cast<std::byte*>(m.start), m.end - m.start, m.protection()};
     if (swap_out(piece, cover.second.block + (m.start - cover.first), helpers_) != Swapped::Yes) all = false;
   }
@@ -225,7 +227,7 @@ void Registered::before_fork() {
   }
 }
 
-// The child must not allocate before these pages are its own: the heap may lie there.
+// The child must not allocate memory before these pages are its own, because its heap may lie in them.
 void Registered::after_fork_in_child() {
   for (const Piece& piece : partial_) copy_out(piece, piece.at);
   mutex_.unlock();

@@ -15,12 +15,12 @@ namespace guest {
 bool Reservations::reserve(std::uint64_t start, std::uint64_t bytes) {
   const std::uint64_t from = start / ring::page * ring::page;
   const std::uint64_t to = (start + std::max<std::uint64_t>(bytes, 1) + ring::page - 1) / ring::page * ring::page;
-  if (bytes > ~start || to <= from) return false;  // past the last address
+  if (bytes > ~start || to <= from) return false;  // the range goes beyond the last address
   ring::MutexLock lock(mutex_);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
   std::uint64_t at = from;
   while (at < to) {
-    // The next reserved range that ends after `at`, and the gap before it.
+    // `next` is the first reserved range that ends after `at`. The gap before `next` is reserved here.
     auto next = ranges_.upper_bound(at);
     if (next != ranges_.begin() && std::prev(next)->second > at) {
       at = std::prev(next)->second;

@@ -1,5 +1,6 @@
 // The address ranges of device memory, which this process's own mappings must not use (docs/design/004-reservation.md).
-// A range stays reserved: that costs nothing, and the driver reuses the addresses. Any thread may call it.
+// A range stays reserved, because a reservation costs nothing and the driver reuses the addresses. Any thread may call
+// this class.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace guest {
 
 class Reservations {
  public:
-  // Reserves [start, start + bytes). False: a mapping of this process lies there.
+  // Reserves [start, start + bytes). Returns false if the range overlaps a mapping of this process.
   bool reserve(std::uint64_t start, std::uint64_t bytes);
 
  private:

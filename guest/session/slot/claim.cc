@@ -12,9 +12,10 @@ namespace guest {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-// After this wait the log names the programs that hold the slots.
+// After this wait the log names the programs that own the slots.
 constexpr std::uint64_t silent_ns = second_ns;
-// How often a waiting program checks whether a slot's owner has died. In a VM without the module only programs check.
+// How often a waiting program checks whether a slot's owner has died. In a VM without the module, only programs check
+// this.
 constexpr std::uint64_t between_burials_ns = second_ns / 10;
 
 void sleep_ns(long ns) {

@@ -1,12 +1,13 @@
 // This process's claim on a slot of the region. Only the session takes a slot and gives it back, once. Any thread may
 // ask whether the slot is still this process's.
 //
-// Invariant: the slot's word changes only by the steps of slot_step.h, which this process makes, or the kernel for it
-// (taking.h). The slot is this process's while it holds the word that the claim stored; its epoch differs for each
-// later holder. Trust: the broker, and without the kernel module every program of the VM, can write the directory. Data
-// about other holders decides only about their slots, or goes into the log as printable text.
+// Invariant: the slot's word changes only by the steps of slot_step.h. This process makes the steps, or the kernel
+// makes them for this process (taking.h). The slot is this process's while the slot's word equals the word that the
+// claim stored; the epoch in the word differs for each later owner. Trust: the broker, and without the kernel module
+// every program of the VM, can write the directory. Data about other owners decides only about their slots, or goes
+// into the log as printable text.
 //
-// Ordering: slot_step.h names the edges of the steps. Reading the own word orders nothing.
+// Ordering: slot_step.h describes the edges of the steps. Reading the own word orders nothing.
 #pragma once
 
 #include <atomic>
@@ -22,24 +23,25 @@ namespace guest {
 
 class SlotClaim {
  public:
-  // How long a program waits for a worker: starting one costs the driver's initialisation, 0.2 to 0.4 s on an idle GPU.
+  // How long a program waits for a worker. Starting a worker includes the driver's initialisation, which takes 0.2 to
+  // 0.4 s on an idle GPU.
   static constexpr std::uint64_t patience_ns = 20'000'000'000;
 
   SlotClaim(Region& region, const CheckedRegion& checked, Heartbeat& heartbeat)
       : region_(region), checked_(checked), heartbeat_(heartbeat), taking_(make_taking(region, checked)) {}
 
-  // Waits for a slot until `until` (monotonic nanoseconds). False and a log line: no slot became free in time, or the
-  // broker does not answer.
+  // Waits for a slot until the time `until` (monotonic nanoseconds). Returns false and writes a log line if no slot
+  // became free in time, or if the broker does not answer.
   bool take(std::uint64_t until);
-  // Whether a slot was claimed and not given back.
+  // Returns whether a slot was claimed and not given back.
   bool held() const { return taken_.word.state == ring::SlotState::Claimed && !given_back_; }
   void give_back();
 
-  // Preconditions of all below: take() has returned true.
+  // Preconditions of the functions below: take() has returned true.
   std::uint32_t slot() const { return taken_.slot; }
-  // Whether the worker lives and the slot is this process's.
+  // Returns whether the worker is alive and the slot is this process's.
   bool is_ours() const { return word(std::memory_order_acquire) == taken_.word.word(); }
-  // The same with a relaxed load, which is cheap but may be late.
+  // Like is_ours(), with a relaxed load, which is cheap but may be late.
   bool seems_ours() const { return word(std::memory_order_relaxed) == taken_.word.word(); }
 
  private:

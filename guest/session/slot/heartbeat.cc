@@ -23,7 +23,7 @@ void Heartbeat::ask(std::uint64_t now) {
   if (worker_ && unanswered_ > 0) region_.ring(ring::peer_of_slot(worker_->index));
 }
 
-// Counts questions, not time: a paused VM's clock jumps, and a program that seldom calls seldom asks.
+// Counts questions, not time: the clock of a paused VM jumps, and a program that seldom makes calls seldom asks.
 bool Heartbeat::beats() {
   ring::MutexLock lock(mutex_);
   if (has_moved()) unanswered_ = 0;

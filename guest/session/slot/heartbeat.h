@@ -1,11 +1,12 @@
 // Whether the host answers. When rung, the broker increments the heartbeat in the region's header
-// (docs/design/011-heartbeat.md), and a session's worker the heartbeat in its slot (docs/design/041-workers-answer.md).
-// While a claim waits for a slot, the broker must answer; during a session either one must. Any thread may ask.
+// (docs/design/011-heartbeat.md), and a session's worker increments the heartbeat in its slot
+// (docs/design/041-workers-answer.md). While a claim waits for a slot, the broker must answer. During a session, broker
+// or worker must answer. Any thread may ask.
 //
 // Invariant: broker and worker are rung at most ten times a second, however many threads ask. The worker is rung only
-// if the question before had no answer: every second time if only the worker answers. Trust: every program of the VM
-// can write the broker's heartbeat, and without the kernel module the worker's. A wrong heartbeat only makes calls fail
-// or wait.
+// if the previous question had no answer: if only the worker answers, that is every second time. Trust: every program
+// of the VM can write the broker's heartbeat, and without the kernel module also the worker's. A wrong heartbeat only
+// makes calls fail or wait.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,15 @@ class Heartbeat {
 
   Heartbeat(Region& region, const CheckedRegion& checked) : region_(region), view_(checked.view) {}
 
-  // From now on this slot's worker answers, too. Called when the slot is mapped, before any thread asks.
+  // Makes this class ask this slot's worker, too, from now on. Called when the slot is mapped, before any thread asks.
   void ask_worker(const ring::SlotView& slot, std::uint32_t index) {
     const ring::MutexLock lock(mutex_);
     worker_.emplace(Worker{slot, index});
   }
 
-  // Asks. False: several questions in a row had no answer.
+  // Asks the host. Returns false if several questions in a row had no answer.
   bool beats();
-  // Asks while the session is suspended. True: an answer came since the last look.
+  // Asks the host while the session is suspended. Returns true if an answer arrived since the last look.
   bool answers_again();
 
  private:

@@ -7,7 +7,7 @@
 namespace guest {
 namespace {
 
-constexpr std::uint32_t most_named = 6;  // so that the log line stays short
+constexpr std::uint32_t most_named = 6;  // the most programs to list, so that the log line stays short
 
 std::string holder_of(ring::Shared<ring::SlotEntry> entry) {
   ProgramName name{};

@@ -27,7 +27,7 @@ bool Listeners::sleep(DoorbellChannel& doorbells, ring::Shared<std::uint32_t> wo
   if (listens) {
     there = doorbells.listen(nanoseconds) != DoorbellChannel::Heard::Ended;
   } else {
-    // A private futex suffices: only this process maps the slot, and its worker runs on another kernel.
+    // A private futex suffices, because only this process maps the slot, and the worker runs on another kernel.
     const timespec limit = timespec_of(nanoseconds);
     syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
   }

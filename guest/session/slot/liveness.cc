@@ -6,7 +6,7 @@
 
 namespace guest {
 
-// A slot whose device has gone shows nonsense; the log then names the lost device as the cause.
+// If the device has gone, the slot shows arbitrary values; the log then gives the lost device as the cause.
 void Liveness::lose(const char* why) {
   if (condition_.exchange(Condition::Lost) == Condition::Lost) return;
   if (region_.module() != nullptr && region_.broker() == Region::Broker::Gone) why = region_.gone_in_words();
@@ -17,7 +17,7 @@ void Liveness::lose_slot() {
   lose(region_.broker() == Region::Broker::Gone ? region_.gone_in_words() : "its slot was taken away");
 }
 
-// Changes only Open, since Lost is final.
+// Changes only the state Open, since Lost is final.
 void Liveness::suspend() {
   auto open = Condition::Open;
   if (condition_.compare_exchange_strong(open, Condition::Suspended))
@@ -26,7 +26,8 @@ void Liveness::suspend() {
         "the VM");
 }
 
-// Cheap enough for a call that waits for nothing: it reads a cached word, and the clock of the last timer tick.
+// Cheap enough for a call that waits for nothing: the function reads a cached word, and the clock of the last timer
+// tick.
 bool Liveness::attached() {
   if (!usable()) return comes_back();
   if (!claim_.seems_ours()) return host_alive();
@@ -39,8 +40,8 @@ bool Liveness::attached() {
   return host_alive();
 }
 
-// The slot's word shows whether the worker has ended, which explains more than a closed connection. If the kernel
-// module has lost the device, no word can be read.
+// The slot's word shows whether the worker has ended. That explains more than a closed connection. If the kernel module
+// has lost the device, the word cannot be read.
 bool Liveness::loses(Region::Broker broker) {
   const bool gone = broker == Region::Broker::Gone;
   const bool readable = !gone || region_.module() == nullptr;
@@ -54,12 +55,12 @@ bool Liveness::host_alive() {
   if (!usable()) return false;
   const Region::Broker broker = region_.broker();
   if (loses(broker)) return false;
-  // A broker with an open connection lives, however late its heartbeat is.
+  // A broker with an open connection is alive, however late its heartbeat is.
   return broker == Region::Broker::Lives || heartbeat_.beats() || (suspend(), false);
 }
 
 // A suspended session opens again when the host answers and the slot is still this process's. guest/session/channel.cc
-// explains the fate of the abandoned calls.
+// explains what becomes of the abandoned calls.
 bool Liveness::comes_back() {
   if (lost() || loses(region_.broker())) return false;
   if (!heartbeat_.answers_again()) return false;

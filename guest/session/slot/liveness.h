@@ -1,15 +1,17 @@
-// Whether a session can be used: it is open, suspended, or lost. Any thread asks, at each call and while it waits.
+// Whether a session can be used: the session is open, suspended, or lost. Any thread checks this at each call and while
+// it waits.
 //
 // Lost is final: the worker, the broker's connection, the VM's device or the slot has gone, a reply was malformed, or
 // the process has left. Suspended is not final: neither broker nor worker answers, so calls fail at once. Later calls
-// ask again, and go on if one answers and the slot is still this process's (docs/design/012-coming-back.md).
+// ask again, and succeed if broker or worker answers and the slot is still this process's
+// (docs/design/012-coming-back.md).
 //
 // Invariant: Lost never changes; Open and Suspended change by compare-and-swap. Trust: the host, and without the kernel
-// module every program of the VM, can write the slot's word and the heartbeats. By that they can end, suspend or delay
-// this session, and no more.
+// module every program of the VM, can write the slot's word and the heartbeats. Wrong values can end, suspend or delay
+// this session, and do nothing else.
 //
-// Ordering: none. The condition orders no other memory. A channel reads it under its lock, which stop_senders()
-// (channels.h) takes after leave().
+// Ordering: none. The condition orders no other memory. A channel reads the condition under the channel's lock, which
+// stop_senders() (channels.h) takes after leave().
 #pragma once
 
 #include <atomic>
@@ -27,19 +29,20 @@ class Liveness {
   Liveness(Region& region, const SlotClaim& claim, Heartbeat& heartbeat)
       : region_(region), claim_(claim), heartbeat_(heartbeat) {}
 
-  // The last known state, without a look at the host.
+  // Returns whether the session was open at the last check, without a look at the host.
   bool usable() const { return condition_.load(std::memory_order_relaxed) == Condition::Open; }
   bool lost() const { return condition_.load(std::memory_order_relaxed) == Condition::Lost; }
-  // Whether the call may go on. Checks the host as far as every call can afford, and reopens a suspended session.
+  // Returns whether the call may continue. Makes only the checks of the host that are cheap enough for every call, and
+  // reopens a suspended session.
   bool attached();
-  // Whether a waiting call may go on. Checks the worker and the broker.
+  // Returns whether a waiting call may continue. Checks the worker and the broker.
   bool host_alive();
 
-  // The session is lost from now on. Logs `why` the first time.
+  // Makes the session lost from now on. Logs `why` the first time.
   void lose(const char* why);
-  // The same when nothing of the slot may be touched any more (guest/session/sleeper.h).
+  // Like lose(), when no part of the slot may be touched any more (guest/session/sleeper.h).
   void lose_slot();
-  // The same for a reply that is too short for its call: the guest no longer knows what the host has created or
+  // Like lose(), for a reply that is too short for its call: the guest no longer knows what the host has created or
   // destroyed.
   CUresult lose_to_short_reply() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
   // Ends the session without a log line, because the process leaves.
@@ -47,7 +50,7 @@ class Liveness {
 
  private:
   void suspend();
-  bool loses(Region::Broker broker);  // whether this evidence loses the session
+  bool loses(Region::Broker broker);  // returns whether this evidence means that the session is lost
   bool comes_back();
 
   Region& region_;

@@ -15,7 +15,7 @@
 namespace guest {
 namespace {
 
-// Before hello a worker serves nothing, so any change in the slot comes from another program.
+// A worker serves nothing before hello, so any change in the slot comes from another program.
 bool untouched(const ring::SlotView& slot) {
   using Header = ring::SlotHeader;
   using Control = ring::ChannelControl;
@@ -46,7 +46,7 @@ Entered Slot::map(Region& region, const CheckedRegion& checked, std::uint32_t in
 }
 
 Entered Slot::check(const CheckedRegion& checked, std::uint32_t index) {
-  const std::uint64_t magic = view_.header()[&ring::SlotHeader::magic].load(std::memory_order_acquire);  // M
+  const std::uint64_t magic = view_.header()[&ring::SlotHeader::magic].load(std::memory_order_acquire);  // edge M
   ring::SlotHeader header = view_.copy_terms();
   if (magic != ring::slot_magic || header.version != ring::layout_version)
     return log(Level::Info, "session slot %u has magic %llx and layout version %u", index,

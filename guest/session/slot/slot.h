@@ -5,10 +5,10 @@
 // the VM can overwrite the slot at any moment. Each number is bounded before it becomes a size or a position;
 // guest/process/process.cc bounds the number of devices.
 //
-// Ordering: two edges, whose releasing side is the worker's:
-//   M  fill -> claim    header and device page are filled before `magic` is stored (host/worker/start.cc)
-//   T  explain -> fail  the text that explains a fault is offered before `fault` is stored (host/session/session.cc)
-// No test covers them: the tests run on x86, which keeps both by itself.
+// Ordering: two edges, whose releasing side is in the worker:
+//   M  fill -> claim    the worker fills header and device page before it stores `magic` (host/worker/start.cc)
+//   T  explain -> fail  the worker offers the text about a fault before it stores `fault` (host/session/session.cc) No
+//      test covers these edges, because the tests run on x86, which keeps both orders by itself.
 #pragma once
 
 #include <atomic>
@@ -22,30 +22,30 @@
 
 namespace guest {
 
-// The result of mapping a slot. Spoilt: another program has overwritten it, so the session gives it back and tries the
-// next.
+// The result of mapping a slot. Spoilt: another program has overwritten the slot, so the session gives the slot back
+// and tries the next one.
 enum class Entered : std::uint8_t { Yes, Spoilt, Refused };
 
 class Slot {
  public:
-  // If the result is not Yes, the log says why.
+  // Maps and checks the slot. If the result is not Yes, the log says why.
   Entered map(Region& region, const CheckedRegion& checked, std::uint32_t index);
   void unmap();
 
   ring::SlotView view() const { return view_; }
   std::uint32_t most_channels() const { return most_channels_; }
   const ring::DevicePage& devices() const { return devices_; }
-  // Whether the worker knows this call (docs/wire-format.md, Versions). The guest sends no other call:
-  // refuse_unserved() names it in the log, once, and returns its error.
+  // Returns whether the worker knows this call (docs/wire-format.md, Versions). The guest sends no other call:
+  // refuse_unserved() logs the call's name once, and returns the call's error.
   bool serves(int call) const { return worker_knows_.contain(call); }
   CUresult refuse_unserved(int call) const;
   std::uint64_t spin_nanoseconds() const { return spin_ns_; }
 
   CUresult fault() const {
-    return static_cast<CUresult>(view_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));  // T
+    return static_cast<CUresult>(view_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));  // edge T
   }
-  // Whether the slot was this session's at the last read. With the kernel module an ended slot reads as zeros
-  // (ring/layout/module_c.h), so call this after reading.
+  // Returns whether the slot was this session's at the last read. With the kernel module an ended slot reads as zeros
+  // (ring/layout/module_c.h), so call this function after reading.
   bool intact() const {
     std::atomic_thread_fence(std::memory_order_acquire);
     return view_.header()[&ring::SlotHeader::magic].load(std::memory_order_relaxed) == ring::slot_magic;

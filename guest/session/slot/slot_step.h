@@ -25,12 +25,12 @@ inline bool step(ring::Shared<ring::SlotEntry> entry, ring::SlotWord from, ring:
   if (ring::wrong(ring::Mutant::step_by_store))
     return state.load(std::memory_order_acquire) == word &&
            (state.store(from.with(to).word(), std::memory_order_release), true);
-  return state.compare_exchange(word, from.with(to).word(), std::memory_order_acq_rel);  // A, B
+  return state.compare_exchange(word, from.with(to).word(), std::memory_order_acq_rel);  // edges A and B
 }
 
-// Claims a Ready slot. Returns the slot's new word, or nothing if another process was faster. The caller makes `self`
-// beforehand, to shorten the time between the two stores: a process that dies there leaves a slot with an unknown
-// owner.
+// Claims a Ready slot. Returns the slot's new word, or nothing if another process was faster. The caller prepares
+// `self` beforehand, to shorten the time between the two stores: a process that dies between the stores leaves a slot
+// with an unknown owner.
 inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, const ring::SlotOwner& self) {
   const auto seen = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
   if (seen.state != ring::SlotState::Ready) return std::nullopt;
@@ -41,18 +41,19 @@ inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, 
   return seen.with(ring::SlotState::Claimed);
 }
 
-// Gives a dead process's slot back to the broker. `dead`: bool(const SlotOwner&).
+// Gives a dead process's slot back to the broker. `dead`: bool(const SlotOwner&), returns whether the owner is dead.
 template <class Dead>
 bool bury(ring::Shared<ring::SlotEntry> entry, Dead dead) {
   auto seen = ring::SlotWord::of(
-      entry[&ring::SlotEntry::state].load(std::memory_order_acquire));  // B: and the owner cleared before it
+      // Edge B; the broker also cleared the owner before it stored this word.
+      entry[&ring::SlotEntry::state].load(std::memory_order_acquire));
   if (!seen.held() || !dead(entry[&ring::SlotEntry::owner].copy_out())) return false;
   if (ring::wrong(ring::Mutant::buried_unseen))
     seen = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
   return seen.held() && step(entry, seen, ring::SlotState::Released);
 }
 
-// Gives this process's slot back, whether its worker lives or not.
+// Gives this process's slot back, whether or not the slot's worker is alive.
 inline bool release(ring::Shared<ring::SlotEntry> entry, ring::SlotWord claimed) {
   if (step(entry, claimed.with(ring::SlotState::Claimed), ring::SlotState::Released)) return true;
   if (ring::wrong(ring::Mutant::dead_kept)) return false;

@@ -43,8 +43,8 @@ class ByDirectory final : public Taking {
 };
 
 // The module reports each failed claim to the broker. After the first claim, this class therefore claims only if the
-// directory shows a Ready slot. If the module still gives none, it pauses: another process was faster, or the kernel
-// still uses pages of the slot.
+// directory shows a Ready slot. If the module still has no slot to give, the class waits a while: another process was
+// faster, or the kernel still uses pages of the slot.
 class ByModule final : public Taking {
  public:
   ByModule(Module& module, const CheckedRegion& checked) : module_(module), checked_(checked) {}
@@ -57,8 +57,8 @@ class ByModule final : public Taking {
     if (!claimed || claimed->slot >= checked_.slot_count) return std::nullopt;
     return Taken{claimed->slot, claimed->word};
   }
-  void want() override {}       // the first failed claim has reported it
-  void bury_dead() override {}  // the kernel gives back the slots of dead processes
+  void want() override {}       // empty, because the module has reported the first failed claim
+  void bury_dead() override {}  // empty, because the kernel gives back the slots of dead processes
   void give_back(const Taken&) override { module_.release(); }
 
  private:
