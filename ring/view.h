@@ -1,8 +1,9 @@
-// A slot's extent as typed places: the only way from a mapping to a slot's words (ring/layout/layout.h).
+// Typed access to a slot's extent. All code accesses a slot's words through this class (ring/layout/layout.h).
 //
-// It checks nothing, since all offsets are constants of the layout, except the arena's size, which the mapping's owner
-// knows. It owns nothing: the caller maps the extent, and unmaps it when no place is used again. Sizes are bytes. Any
-// thread may use it. Callers keep channels below max_channels and lanes below max_callback_slots.
+// A SlotView checks nothing: all offsets are constants of the layout, and the owner of the mapping knows the arena's
+// size. A SlotView owns nothing: the caller maps the extent, and unmaps it when no view is used any more. Sizes are in
+// bytes. Any thread may use a SlotView. Callers keep channels below max_channels and callback slots below
+// max_callback_slots.
 //
 // ```cpp
 // std::uint64_t executed(std::byte* extent, std::uint32_t channel) {
@@ -26,11 +27,11 @@ namespace ring {
 class SlotView {
  public:
   SlotView() = default;
-  // `base`: where the extent's first byte is mapped; `bytes`: its size, arena included.
+  // `base`: the address of the extent's first byte; `bytes`: the extent's size, arena included.
   SlotView(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
 
   Shared<SlotHeader> header() const { return shared_at<SlotHeader>(base_, 0); }
-  // Copies the header's first cache line, which the worker fills before it stores the magic and never changes.
+  // Copies the header's first cache line. The worker fills this line before it stores the magic, and never changes it.
   SlotHeader copy_terms() const {
     SlotHeader terms{};
     SharedBytes(base_, offsetof(SlotHeader, fault)).copy_out(&terms, 0, offsetof(SlotHeader, fault));
@@ -49,7 +50,7 @@ class SlotView {
   }
   SharedBytes reply(std::uint32_t channel) const { return {base_ + reply_offset(channel), reply_bytes}; }
 
-  // The extent's address: to map it elsewhere, to unmap it, and for tests, which play the other side.
+  // Returns the extent's address: to map the extent elsewhere, to unmap it, and for tests, which act as the other side.
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
   std::size_t arena_bytes() const { return bytes_ > arena_offset ? bytes_ - arena_offset : 0; }

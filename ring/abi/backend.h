@@ -1,4 +1,4 @@
-// The functions that the tables in ring/abi/ call in the library that links them.
+// The functions that the tables in ring/abi/ call in the library that links these tables.
 //
 // The library fills one Backend, never destroys it, and installs it before a program can get a table (in its first
 // exported call at the latest).
@@ -6,7 +6,7 @@
 // Any thread may call these functions, before cuInit and after a fork. While `ready` returns an error, the tables call
 // no other function. No function may call back into ring/abi/.
 //
-// The namespace is cuabi because C++'s own <cxxabi.h> owns the name abi.
+// The namespace is cuabi because <cxxabi.h> of C++ already owns the name abi.
 //
 // ```cpp
 // CUresult ready() { return CUDA_SUCCESS; }
@@ -26,38 +26,41 @@
 namespace cuabi {
 
 struct DeviceIdentity {
-  CUuuid uuid;  // as from cuDeviceGetUuid: the runtime hashes both and compares
+  // The UUID that cuDeviceGetUuid returns: the runtime hashes this UUID and its own, and compares the results.
+  CUuuid uuid;
   std::int32_t pci_domain, pci_bus, pci_device;
 };
 
 struct Backend {
-  // CUDA_SUCCESS, or NOT_INITIALIZED (before cuInit, in a forked child), or DEINITIALIZED.
+  // Returns CUDA_SUCCESS, NOT_INITIALIZED (before cuInit, in a forked child) or DEINITIALIZED.
   CUresult (*ready)();
-  // The answer of cuDriverGetVersion.
+  // Returns the number that cuDriverGetVersion reports.
   int (*driver_version)();
   int (*device_count)();
   CUresult (*device_identity)(int ordinal, DeviceIdentity* out);
-  // The handle that cuDevicePrimaryCtxRetain will return. Neither retains nor activates it.
+  // Returns the handle that cuDevicePrimaryCtxRetain will return, but neither retains nor activates the context.
   CUresult (*primary_context)(CUcontext* out, CUdevice device);
-  // The calling thread's current context, or NULL.
+  // Returns the calling thread's current context, or NULL.
   CUcontext (*current_context)();
-  // Whether this is a context that can hold storage. A destroyed one cannot.
+  // Returns whether the context can have storage. A destroyed context cannot.
   bool (*context_exists)(CUcontext context);
-  // Like cuCtxGetId and cuStreamGetId. NULL means the current context; 0, 1 and 2 mean the special streams.
+  // Work like cuCtxGetId and cuStreamGetId. A NULL context means the current context; the streams 0, 1 and 2 are the
+  // special streams.
   CUresult (*context_id)(CUcontext context, std::uint64_t* id);
   CUresult (*stream_id)(CUcontext context, CUstream stream, std::uint64_t* id);
-  // Like cuModuleLoadData.
+  // Works like cuModuleLoadData.
   CUresult (*load_module)(CUmodule* out, const void* image);
   // Writes up to `room` functions of the module and returns their total number.
   std::size_t (*module_functions)(CUmodule module, CUfunction* out, std::size_t room);
-  // One line, without its newline, for a person who debugs a program: "export table 2131 slot 7 was called, which ...".
+  // Logs one line, without its newline, for a person who debugs a program: "export table 2131 slot 7 was called, which
+  // ...".
   void (*log)(const char* line);
 };
 
-// Called once, when the library can answer. Keeps the pointer, and copies nothing.
+// Must be called once, when the library can answer. Keeps the pointer, and copies nothing.
 void install(const Backend* backend);
 
-// The installed backend, or null.
+// Returns the installed backend, or null.
 const Backend* backend();
 
 }  // namespace cuabi

@@ -1,5 +1,5 @@
-// The list of entries only grows; a later put rewrites an unused entry. Readers check an entry's sequence number
-// against a concurrent rewrite:
+// The list of entries only grows; a later put rewrites an unused entry. Readers detect a concurrent rewrite by an
+// entry's sequence number:
 //
 //   A  a writer makes the number odd, then stores each field with release; a reader acquires the fields. A reader that
 //      saw any new field also sees the odd number at its second look.
@@ -23,11 +23,11 @@ constinit ring::Mutex writers;
 
 struct Entry {
   std::atomic<std::uint32_t> sequence{0};
-  std::atomic<CUcontext> context{nullptr};  // NULL: unused
+  std::atomic<CUcontext> context{nullptr};  // NULL: the entry is unused
   std::atomic<void*> key{nullptr};
   std::atomic<void*> value{nullptr};
   StorageDestructor destructor GUARDED_BY(writers) = nullptr;
-  Entry* next = nullptr;  // constant once linked
+  Entry* next = nullptr;  // constant once the entry is linked
 };
 
 constinit std::atomic<Entry*> head{nullptr};
@@ -35,11 +35,11 @@ constinit std::atomic<Entry*> head{nullptr};
 void rewrite(Entry& entry, CUcontext context, void* key, void* value, StorageDestructor destructor) REQUIRES(writers) {
   const std::uint32_t before = entry.sequence.load(std::memory_order_relaxed);
   entry.sequence.store(before + 1, std::memory_order_relaxed);
-  entry.context.store(context, std::memory_order_release);  // A
-  entry.key.store(key, std::memory_order_release);          // A
-  entry.value.store(value, std::memory_order_release);      // A
+  entry.context.store(context, std::memory_order_release);  // edge A
+  entry.key.store(key, std::memory_order_release);          // edge A
+  entry.value.store(value, std::memory_order_release);      // edge A
   entry.destructor = destructor;
-  entry.sequence.store(before + 2, std::memory_order_release);  // B
+  entry.sequence.store(before + 2, std::memory_order_release);  // edge B
 }
 
 Entry* find_locked(CUcontext context, const void* key) REQUIRES(writers) {
@@ -60,11 +60,11 @@ bool append_locked(CUcontext context, void* key, void* value, StorageDestructor 
   if (entry == nullptr) return false;
   rewrite(*entry, context, key, value, destructor);
   entry->next = head.load(std::memory_order_relaxed);
-  head.store(entry, std::memory_order_release);  // C
+  head.store(entry, std::memory_order_release);  // edge C
   return true;
 }
 
-// Resolves a caller's context. Null: returns the error in `error`.
+// Resolves a caller's context. If the result is null, the caller returns `error`.
 CUcontext meant(CUcontext context, CUresult* error) {
   const Backend* b = backend();
   *error = b == nullptr ? CUDA_ERROR_NOT_INITIALIZED : b->ready();
@@ -106,11 +106,11 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
   context = meant(context, &error);
   if (context == nullptr) return error;
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (const Entry* e = head.load(std::memory_order_acquire); e != nullptr;) {   // C
-    const std::uint32_t before = e->sequence.load(std::memory_order_acquire);    // B
-    const bool match = e->context.load(std::memory_order_acquire) == context &&  // A
-                       e->key.load(std::memory_order_acquire) == key;            // A
-    void* const found = e->value.load(std::memory_order_acquire);                // A
+  for (const Entry* e = head.load(std::memory_order_acquire); e != nullptr;) {   // edge C
+    const std::uint32_t before = e->sequence.load(std::memory_order_acquire);    // edge B
+    const bool match = e->context.load(std::memory_order_acquire) == context &&  // edge A
+                       e->key.load(std::memory_order_acquire) == key;            // edge A
+    void* const found = e->value.load(std::memory_order_acquire);                // edge A
     if ((before & 1) != 0 || e->sequence.load(std::memory_order_relaxed) != before) continue;
     if (match) {
       *value = found;
@@ -122,7 +122,7 @@ CUresult storage_get(void** value, CUcontext context, void* key) {
 }
 
 void storage_release(CUcontext context) {
-  // One at a time and outside the lock: a destructor may call these functions.
+  // The destructors run one at a time and outside the lock, because a destructor may call these functions.
   for (;;) {
     void* key = nullptr;
     void* value = nullptr;

@@ -13,7 +13,7 @@
 namespace cuabi {
 namespace {
 
-constexpr std::size_t most_text = 1024;  // NUL included
+constexpr std::size_t most_text = 1024;  // bytes, NUL included
 
 std::string host_name() {
   char name[256] = "";
@@ -39,7 +39,7 @@ Settings& settings() REQUIRES(mutex) {
   return all;
 }
 
-// The bytes of a value; 0: there is no such setting.
+// Returns the size of a setting's value, or 0 if there is no such setting.
 std::size_t size_of(CUcoredumpSettings which) {
   switch (which) {
     case CU_COREDUMP_ENABLE_ON_EXCEPTION:
@@ -53,7 +53,7 @@ std::size_t size_of(CUcoredumpSettings which) {
   }
 }
 
-// A text is written with its NUL; any other value needs exactly its size.
+// Writes a text with its NUL. For any other value, the caller must pass exactly the value's size.
 CUresult put_text(void* value, std::size_t room, const char* text) {
   const std::size_t bytes = std::strlen(text) + 1;
   if (room < bytes) return CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +67,7 @@ CUresult put(void* value, std::size_t room, const T& from) {
   return CUDA_SUCCESS;
 }
 
-// Replaces a name's %h, %p and %t by host, process and time. Keeps any other letter.
+// Replaces %h, %p and %t in a name by host, process and time. Leaves % with any other letter as it is.
 std::string filled_in(std::string_view name) {
   std::string out;
   for (std::size_t i = 0; i < name.size(); ++i) {

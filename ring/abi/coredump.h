@@ -2,9 +2,10 @@
 //
 // No library of this tree writes a core dump: the host may not write files for a guest, and the simulated GPU has
 // nothing to dump. The settings are stored and reported. A request for dumps is refused, so that no program waits for a
-// file that never comes.
+// file that is never written.
 //
-// One set serves the process and all its contexts. Any thread may call. Errors are the driver's.
+// One set of settings serves the process and all its contexts. Any thread may call these functions. The errors are the
+// driver's.
 //
 // ```cpp
 // CUresult ask_for_dumps() {
@@ -23,7 +24,7 @@ namespace cuabi {
 
 CUresult coredump_get(CUcoredumpSettings which, void* value, std::size_t* size);
 CUresult coredump_set(CUcoredumpSettings which, const void* value, const std::size_t* size);
-// The same for a context: refuses settings that must be made before a context exists.
+// Like coredump_set(), for a context. Refuses settings that must be made before a context exists.
 CUresult coredump_set_of_context(CUcoredumpSettings which, const void* value, const std::size_t* size);
 
 }  // namespace cuabi

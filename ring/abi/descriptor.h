@@ -1,11 +1,12 @@
-// Opens descriptors for a library in a program that is not ours.
+// Opens descriptors for a library that runs inside a user's program.
 //
-// The program may have closed descriptors 0 to 2 and print anyway: a file of the library at these numbers would receive
-// that text. The library therefore keeps its descriptors at 3 and above, and the caller closes them. Errors are -1 or
-// null, with errno. Any thread may call. tools/boundary-check holds guest/ to these functions.
+// The program may have closed descriptors 0 to 2 and print anyway: a file of the library with one of these numbers
+// would receive the printed text. The library therefore keeps its descriptors at 3 and above. The caller closes the
+// descriptors. Errors are -1 or null, with errno. Any thread may call these functions. tools/boundary-check checks that
+// guest/ uses only these functions.
 //
-// A new descriptor may lie below 3 between two system calls. A thread that prints to a closed output at that moment
-// writes to it.
+// A new descriptor may have a number below 3 between two system calls. A thread that prints to a closed output at that
+// moment writes to the new descriptor.
 //
 // ```cpp
 // int open_device(const char* node) {
@@ -24,7 +25,8 @@
 
 namespace cuabi {
 
-// Moves `fd` to 3 or above if it lies below; exec closes it. Returns -1, with errno, if `fd` is -1 or cannot be moved.
+// Moves `fd` to 3 or above if its number is lower; exec closes the result. Returns -1, with errno, if `fd` is -1 or
+// cannot be moved.
 inline int above_standard(int fd) {
   if (fd < 0 || fd > STDERR_FILENO) return fd;
   const int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -38,12 +40,12 @@ inline int open_file(const char* path, int flags, mode_t mode = 0) {
   return above_standard(open(path, flags | O_CLOEXEC, mode));
 }
 
-// The same for a file below an open folder.
+// Like open_file(), for a file below an open folder.
 inline int open_below(int folder, const char* name, int flags) {
   return above_standard(openat(folder, name, flags | O_CLOEXEC));
 }
 
-// Null on failure, with errno.
+// Opens a folder. Returns null on failure, with errno.
 inline DIR* open_folder(const char* path) {
   const int fd = open_file(path, O_RDONLY | O_DIRECTORY);
   DIR* const folder = fd >= 0 ? fdopendir(fd) : nullptr;

@@ -1,4 +1,4 @@
-// ring/abi/errors.def, expanded twice.
+// The functions over the lines of ring/abi/errors.def.
 #include "ring/abi/error_text.h"
 
 namespace cuabi {

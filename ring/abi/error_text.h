@@ -1,4 +1,5 @@
-// The names and the short strings of CUresult, as cuGetErrorName and cuGetErrorString give them. Any thread may call.
+// The names and the short strings of CUresult, as cuGetErrorName and cuGetErrorString return them. Any thread may call
+// these functions.
 //
 // ```cpp
 // const char* readable(CUresult code) {
@@ -12,7 +13,7 @@
 
 namespace cuabi {
 
-// Null for a number that cuda.h 13.0 does not name. The text is never freed.
+// Returns null for a number that cuda.h 13.0 does not name. The text is never freed.
 const char* error_name(CUresult code);
 const char* error_string(CUresult code);
 

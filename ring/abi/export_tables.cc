@@ -1,6 +1,7 @@
-// A table is an array of words: its size in bytes, then functions. Not all callers check the size, so each table has
-// the size of the real driver's (580, CUDA 13.0). A slot of unknown meaning holds a function that logs its number once
-// and answers NOT_SUPPORTED. A slot is NULL only if the real one is known to be NULL.
+// A table is an array of words: first the table's size in bytes, then functions. Not all callers check the size, so
+// each table has the size of the real driver's table (driver 580, CUDA 13.0). A slot with an unknown meaning has a
+// function that logs the slot's number once and returns NOT_SUPPORTED. A slot is NULL only if the real driver's slot is
+// known to be NULL.
 #include "ring/abi/export_tables.h"
 
 #include <pthread.h>
@@ -25,9 +26,9 @@ constinit std::atomic<const Backend*> installed{nullptr};
 enum class Table { Cudart, ToolsTls, Hooks, ContextStorage, ContextChecks, Integrity, Context, Module, Blas };
 
 struct Identity {
-  const char* name;      // the name under which people search for it
-  unsigned char id[16];  // in memory order
-  std::size_t words;     // size word included
+  const char* name;      // the name under which people search for the table
+  unsigned char id[16];  // the bytes of the UUID in memory order
+  std::size_t words;     // number of words, including the size
 };
 
 constexpr Identity identities[] = {
@@ -69,7 +70,7 @@ void log_called(Table table, std::size_t slot, const char* state) {
   b->log(line);
 }
 
-// Logs the first call of a slot, for `ivgpu coverage`. A later call only reads a word that is no longer written.
+// Logs the first call of a slot, for `ivgpu coverage`. A later call only reads a word that no thread writes any more.
 template <Table table, std::size_t slot>
 void note_call(const char* state) {
   static constinit std::atomic<bool> logged{false};
@@ -132,8 +133,9 @@ CUresult thread_context(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-// Flags that a profiler would set, an entry for each callback id. The runtime reads them and calls nothing while all
-// are zero. It may have more ids than the number returned here, so the arrays are longer.
+// Flags that a profiler would set, with an entry for each callback id. While all flags are zero, the runtime reads them
+// and calls nothing. The runtime may have more ids than the number returned here, so the arrays are longer than that
+// number.
 constexpr std::size_t call_flags_reported = 1024, other_flags_reported = 14;
 constinit std::uint32_t call_flags[4096] = {};
 constinit std::uint32_t other_flags[64] = {};
@@ -199,7 +201,7 @@ CUresult context_id(CUcontext context, std::uint64_t* id) {
   return id == nullptr ? CUDA_ERROR_INVALID_VALUE : backend()->context_id(context, id);
 }
 
-// The object that stands for a stream is the stream's id, which is unique and never zero.
+// Returns the object that represents a stream. The object is the stream's id, which is unique and never zero.
 CUresult stream_object(CUcontext context, CUstream stream, void** object) {
   CUresult error = ready();
   if (error != CUDA_SUCCESS) return error;
@@ -264,7 +266,7 @@ struct Tables {
   Storage<Table::Integrity> integrity;
   Storage<Table::Context> context;
   Storage<Table::Module> module;
-  Storage<Table::Blas> blas;  // slot 4 writes two pointers on the real driver; cuBLAS goes on if it is refused
+  Storage<Table::Blas> blas;  // slot 4 writes two pointers on the real driver; cuBLAS continues if slot 4 refuses
 
   Tables() {
     cudart.set<1, &load_wrapper>().set<2, &primary_context>().set<6, &load_wrapper_ext>().set<7, &module_goes>();
@@ -273,11 +275,11 @@ struct Tables {
     tools_tls.set<2, &thread_context>();
     hooks.set<1, &hook_event>().set<2, &call_flag_array>().set<3, &hook_unused>().set<4, &hook_event>();
     hooks.set<5, &hook_unused>().set<6, &other_flag_array>();
-    // No size word here: a NULL ends the table.
+    // This table has no size word; a NULL ends the table.
     context_storage.set<0, &storage_put>().set<1, &storage_delete>().set<2, &storage_get>();
     context_storage.slots[3].function = nullptr;
     context_checks.set<2, &context_check>().set<3, &global_check>();
-    integrity.slots[1] = word(&integrity_check);  // itself: the digest covers its address
+    integrity.slots[1] = word(&integrity_check);  // the function's own address, which the digest covers
     context.set<4, &context_id>().set<39, &stream_object_id>().set<51, &stream_object>();
     module.set<7, &visit_functions>();
   }

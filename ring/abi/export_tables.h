@@ -1,7 +1,7 @@
-// The export tables that NVIDIA's runtime and libraries ask for (cuGetExportTable).
+// The export tables that NVIDIA's runtime and libraries request (cuGetExportTable).
 //
-// Source: their requests and calls, watched from outside; export_tables.cc lists ids, sizes and slots. A table belongs
-// to the library and lives as long as the process. Any thread may ask.
+// Source: the requests and calls of these libraries, observed from outside; export_tables.cc lists ids, sizes and
+// slots. A table belongs to the library and exists as long as the process. Any thread may call these functions.
 //
 // ```cpp
 // bool has_table(const CUuuid& id) {
@@ -15,7 +15,8 @@
 
 namespace cuabi {
 
-// Like cuGetExportTable: an unknown id gives INVALID_VALUE and NULL. The runtime calls it before cuInit, too.
+// Works like cuGetExportTable: for an unknown id, returns INVALID_VALUE and a NULL table. The runtime calls this
+// function before cuInit, too.
 CUresult export_table(const void** table, const CUuuid* id);
 
 }  // namespace cuabi

@@ -1,4 +1,5 @@
-// Reads headers from memory whose size only they contain: copies each field, and checks each sum before it is computed.
+// Reads headers from memory whose size is known only from these headers. The code copies each field before use, and
+// checks each sum before it computes the sum.
 #include "ring/abi/image.h"
 
 #include <elf.h>
@@ -9,7 +10,8 @@
 namespace cuabi {
 namespace {
 
-// The memory that holds an image, with the number of readable bytes. In a program that number is unknown.
+// The memory that contains an image, with the number of readable bytes. For an image in a program, that number is
+// unknown.
 constexpr std::size_t unbounded = SIZE_MAX;
 
 struct Memory {
@@ -31,7 +33,7 @@ std::size_t container_size(const Memory& image) {
   return image.holds(header.header_size, header.size) ? header.header_size + header.size : 0;
 }
 
-// Raises `end` to the end of [offset, offset+size). False: the range lies outside the image.
+// Raises `end` to the end of [offset, offset+size). Returns false if the range lies outside the image.
 bool reach(const Memory& image, std::size_t& end, std::uint64_t offset, std::uint64_t size) {
   if (!image.holds(offset, size)) return false;
   end = std::max<std::size_t>(end, offset + size);
@@ -45,7 +47,8 @@ bool reach_tables(const Memory& image, const Elf64_Ehdr& header, std::size_t& en
          (header.e_phnum == 0 || reach(image, end, header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)));
 }
 
-// The end of the header tables, sections and segments. (A cubin of the CUDA compilers ends with a header table.)
+// Returns the end of the header tables, sections and segments. (A cubin of the CUDA compilers ends with a header
+// table.)
 std::size_t elf_size(const Memory& image) {
   Elf64_Ehdr header;
   if (!image.read(0, header) || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
@@ -72,7 +75,7 @@ std::size_t text_size(const Memory& image) {
 }
 
 ImageKind kind_of(const Memory& image) {
-  // Byte by byte: a text may be shorter than a magic number.
+  // Reads byte by byte, because a text may be shorter than a magic number.
   std::uint32_t magic = 0;
   for (unsigned i = 0; i < 4 && i < image.bytes; ++i) {
     const auto byte = static_cast<unsigned char>(image.at[i]);

@@ -1,4 +1,4 @@
-// MD2 and HMAC by their RFCs, and the exact bytes that the runtime hashes.
+// MD2 and HMAC according to their RFCs, and the exact bytes that the runtime hashes.
 #include "ring/abi/integrity.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace cuabi {
 namespace {
 
-// RFC 1319: a permutation made from the digits of pi.
+// RFC 1319's permutation, made from the digits of pi.
 constexpr std::uint8_t pi_table[256] = {
     41,  46,  67,  201, 162, 216, 124, 1,   61,  54,  84,  161, 236, 240, 6,   19,  98,  167, 5,   243, 192, 199,
     115, 140, 152, 147, 43,  217, 188, 76,  130, 202, 30,  155, 87,  60,  253, 212, 224, 22,  103, 66,  111, 24,
@@ -24,7 +24,7 @@ constexpr std::uint8_t pi_table[256] = {
     80,  180, 143, 237, 31,  26,  219, 153, 141, 51,  159, 17,  131, 20};
 
 constexpr std::size_t block_size = 16;
-constexpr std::size_t device_bytes = 28;  // uuid, domain, bus, device
+constexpr std::size_t device_bytes = 28;  // the size of uuid, domain, bus and device
 constexpr std::size_t fact_bytes = 48;
 
 constexpr std::uint8_t key[block_size] = {0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,

@@ -1,8 +1,8 @@
 // Missing arguments that the driver reports before any other error.
 //
-// Most calls first check whether CUDA is initialised and whether a context is current and healthy. These calls check
-// some arguments before that, and so give a null pointer (or an address of 0) the same answer in every state. Source:
-// the real driver, tests/contract/golden/, groups nothing_*. All functions are pure.
+// Most calls first check whether CUDA is initialised and whether a context is current and healthy. The calls in this
+// file check some arguments earlier, so that a null pointer (or an address of 0) gives the same error in every state.
+// Source: the real driver, tests/contract/golden/, groups nothing_*. All functions are pure.
 //
 // ```cpp
 // struct GetName { static constexpr std::string_view name = "cuFuncGetName"; };
@@ -27,10 +27,10 @@ struct Missing {
   std::string_view call;
   std::size_t parameter;
   CUresult code;
-  bool once_initialised = false;  // cuInit is checked first
+  bool once_initialised = false;  // the call checks first whether cuInit was called
 };
 
-// The lines of a call are adjacent, in the order of the checks.
+// The checks of each call. The lines of a call are adjacent, in the order of the checks.
 inline constexpr Missing missing_arguments[] = {
     {"cuDeviceGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuDevicePrimaryCtxGetState", 1, CUDA_ERROR_INVALID_VALUE},
@@ -114,7 +114,7 @@ inline constexpr Missing missing_arguments[] = {
     {"cuEventQuery", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuEventSynchronize", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuEventDestroy_v2", 0, CUDA_ERROR_INVALID_HANDLE},
-    {"cuEventElapsedTime", 0, CUDA_ERROR_INVALID_HANDLE},  // not _VALUE
+    {"cuEventElapsedTime", 0, CUDA_ERROR_INVALID_HANDLE},  // unlike the other calls, which return INVALID_VALUE
     {"cuEventElapsedTime_v2", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuFuncGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuFuncSetAttribute", 0, CUDA_ERROR_INVALID_HANDLE, true},
@@ -135,7 +135,7 @@ inline constexpr Missing missing_arguments[] = {
     {"cuOccupancyMaxPotentialClusterSize", 0, CUDA_ERROR_INVALID_VALUE},
 };
 
-// The table's lines for a symbol, or for the symbol without _ptsz: first and count.
+// Returns the first line and the number of lines for a symbol, or for the symbol without _ptsz.
 constexpr std::pair<std::size_t, std::size_t> missing_lines(std::string_view symbol) {
   if (symbol.ends_with("_ptsz")) symbol.remove_suffix(5);
   std::size_t first = 0, count = 0;
@@ -144,8 +144,8 @@ constexpr std::pair<std::size_t, std::size_t> missing_lines(std::string_view sym
   return {first, count};
 }
 
-// A call's error for a missing argument; CUDA_SUCCESS: none is missing. Symbol::name is the call's symbol; `ready`
-// returns whether cuInit has been called.
+// Returns a call's error for a missing argument, or CUDA_SUCCESS if no argument is missing. Symbol::name is the call's
+// symbol; `ready` returns whether cuInit has been called.
 template <class Symbol, class Ready, class... P>
 CUresult missing_argument(Ready ready, P... p) {
   constexpr auto lines = missing_lines(Symbol::name);

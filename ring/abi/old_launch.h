@@ -1,8 +1,8 @@
-// A function's next launch, as a program describes it by the calls of CUDA 3 (cuFuncSetBlockShape, cuParamSetv, ...)
-// before cuLaunch, cuLaunchGrid or cuLaunchGridAsync.
+// A function's next launch, as a program describes it by CUDA 3's calls (cuFuncSetBlockShape, cuParamSetv, ...) before
+// cuLaunch, cuLaunchGrid or cuLaunchGridAsync.
 //
-// Each function has one, owned by the library that serves these calls. Any thread may call. Sizes are bytes, errors are
-// the driver's.
+// Each function has one OldLaunch, which belongs to the library that serves these calls. Any thread may call an
+// OldLaunch. Sizes are in bytes; the errors are the driver's.
 //
 // ```cpp
 // CUresult describe(cuabi::OldLaunch& next, int value) {
@@ -26,13 +26,13 @@ namespace cuabi {
 
 class OldLaunch {
  public:
-  static constexpr std::size_t most_bytes = 4096;  // of parameters
+  static constexpr std::size_t most_bytes = 4096;  // the most bytes of parameters
 
   // A snapshot of the described launch.
   struct Asked {
     int block[3] = {1, 1, 1};
     unsigned shared = 0, bytes = 0;
-    std::vector<std::byte> parameters;  // up to the last byte ever set
+    std::vector<std::byte> parameters;  // up to the last byte that was ever set
   };
 
   CUresult set_block(int x, int y, int z) {
@@ -63,7 +63,7 @@ class OldLaunch {
     return CUDA_SUCCESS;
   }
 
-  // `launch` does cuLaunchKernel's work with the block, the shared memory and `extra`.
+  // Launches the described kernel. `launch` does cuLaunchKernel's work with the block, the shared memory and `extra`.
   template <class F>
   CUresult launch(int width, int height, F&& launch) const {
     if (width < 1 || height < 1) return CUDA_ERROR_INVALID_VALUE;

@@ -12,7 +12,7 @@ std::string_view without(std::string_view name, std::string_view suffix) {
 
 bool by_name(const ProcEntry& a, const ProcEntry& b) { return a.name < b.name; }
 
-// The newest entry of a variant, up to the requested version.
+// Returns the newest entry of a variant that is not newer than the requested version.
 const ProcEntry* newest(std::span<const ProcEntry> named, Variant variant, int version) {
   const ProcEntry* best = nullptr;
   for (const ProcEntry& entry : named)
@@ -50,7 +50,7 @@ CUresult proc_address(std::span<const ProcEntry> entries, int driver_version, co
   const auto [first, last] =
       std::equal_range(entries.begin(), entries.end(), ProcEntry{symbol, Variant::Legacy, 0, nullptr}, by_name);
   const std::span<const ProcEntry> named(first, last);
-  // With per-thread streams requested, a call that has a per-thread form is found in that form only.
+  // If the program requests per-thread streams, a call that has a per-thread variant is found only as that variant.
   const bool by_thread =
       flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
       std::any_of(named.begin(), named.end(), [](const ProcEntry& e) { return e.variant == Variant::PerThread; });

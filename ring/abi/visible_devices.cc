@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view prefixes[] = {"GPU-", "MIG-"};
 constexpr std::size_t uuid_length = 36;
 
-// "eb696b50-658e-e81a-d4c1-c87b51f46e54"
+// Formats a UUID like "eb696b50-658e-e81a-d4c1-c87b51f46e54".
 std::string text_of(const Uuid& uuid) {
   std::string text;
   for (std::size_t i = 0; i < uuid.size(); ++i) {
@@ -27,8 +27,8 @@ std::string text_of(const Uuid& uuid) {
   return text;
 }
 
-// The text after "GPU-"; nothing if the element is no UUID. Text after a whole UUID is ignored, like letters after a
-// number.
+// Returns the text after "GPU-", or nothing if the element is no UUID. Text after a whole UUID is ignored, as is text
+// after a number.
 std::optional<std::string> uuid_in(std::string_view element) {
   for (const std::string_view prefix : prefixes) {
     if (!element.starts_with(prefix)) continue;
@@ -39,7 +39,7 @@ std::optional<std::string> uuid_in(std::string_view element) {
   return std::nullopt;
 }
 
-// A prefix of the UUID suffices if it fits only one device.
+// Finds the device of a UUID. A prefix of the UUID suffices if it fits only one device.
 std::optional<std::uint32_t> device_of_uuid(std::string_view beginning, std::span<const Uuid> devices) {
   std::optional<std::uint32_t> found;
   for (std::uint32_t i = 0; i < devices.size() && !beginning.empty(); ++i) {
@@ -50,7 +50,8 @@ std::optional<std::uint32_t> device_of_uuid(std::string_view beginning, std::spa
   return found;
 }
 
-// Parsed by strtol and cut to 32 bits: blanks, a sign and leading zeros are allowed; text after the digits is ignored.
+// Parses an index like strtol and truncates it to 32 bits: blanks, a sign and leading zeros are allowed; text after the
+// digits is ignored.
 std::optional<std::int32_t> index_in(std::string_view element) {
   const std::string text(element);
   char* end = nullptr;
@@ -79,7 +80,8 @@ CUresult visible_devices(const char* list, std::span<const Uuid> devices, std::v
   if (list == nullptr)
     for (std::uint32_t i = 0; i < devices.size(); ++i) visible.push_back(i);
   std::string_view rest = list == nullptr ? "" : list;
-  const bool by_uuid = uuid_in(rest).has_value();  // the first element decides how all are named
+  // The first element decides whether all elements are UUIDs or indices.
+  const bool by_uuid = uuid_in(rest).has_value();
   while (!rest.empty()) {
     const std::string_view element = take_element(rest);
     const auto uuid = uuid_in(element);

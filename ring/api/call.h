@@ -1,7 +1,8 @@
-// One line of the table as a type, checked against cuda.h when it is compiled.
+// One line of the table as a type. The compiler checks the line against cuda.h.
 //
-// api::Call<id> has the line's name, way and manner, and its Shape or its Record. A line that does not fit its
-// declaration does not compile, and the compiler's message is one sentence. All of it is constant.
+// api::Call<id> has the line's name, way and manner, and its Shape or its Record. A line that contradicts its
+// declaration does not compile, and the compiler's message is one sentence. Everything in this file is a compile-time
+// constant.
 //
 // ```cpp
 // using Synchronize = api::Call<api::id_of::cuStreamSynchronize>;
@@ -29,18 +30,18 @@
 
 namespace api {
 
-// void and char count as bytes.
+// The size of an element; void and char count as bytes.
 template <class P>
 using Pointee = std::conditional_t<std::is_void_v<std::remove_pointer_t<P>>, std::byte,
                                    std::remove_const_t<std::remove_pointer_t<P>>>;
 
-// The kind of handle that a parameter is, or points to.
+// The kind of the handle that a parameter is or points to.
 template <class P, Arg A>
 inline constexpr Handle kind_of_param =
     A.kind != Handle::None                                                                     ? A.kind
     : A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows || A.dir == Dir::Ids ? handle_of<Pointee<P>>
                                                                                                : handle_of<P>;
-// A parameter as a number: a handle (a pointer or an integer in cuda.h), a number, or the bits of a float.
+// Converts a parameter to a number: a handle (a pointer or an integer in cuda.h), a number, or the bits of a float.
 template <class T>
 std::uint64_t number_of(T handle) {
   if constexpr (std::is_pointer_v<T>)
@@ -60,8 +61,8 @@ T from_number(std::uint64_t number) {
     return static_cast<T>(number);
 }
 
-// The bytes from a Device argument's address to the end of the call's access; 0: it accesses none. Nothing: no memory
-// has that shape, or its rows overlap. `slot(n)` is argument n as a number.
+// Returns the number of bytes from a Device argument's address to the end of the call's access; 0 if the call accesses
+// none. Returns nothing if no memory has that shape, or if the rows overlap. `slot(n)` is argument n as a number.
 template <Arg A, class Slot>
 constexpr std::optional<std::uint64_t> device_bytes(Slot slot) {
   if constexpr (A.extent == Extent::Rows) {
@@ -119,11 +120,12 @@ consteval void check_arg() {
   }
 }
 
-// The facts about a call that marshalling needs. Calls with equal facts share one instantiation.
+// The facts about a call that marshalling needs. Calls with equal facts share one instantiation of the marshalling
+// code.
 template <class F, Arg... A>
 struct Shape;
 
-// Whether arguments of this type determine the length of a value.
+// True if arguments of this type determine the length of a value.
 template <class T>
 inline constexpr bool carries_length = requires(T t) {
   value_bytes(t);
@@ -163,7 +165,7 @@ struct ParametersOf<CUresult(P...)> {
 };
 
 template <int Id>
-struct Call;  // specialised by each line that crosses
+struct Call;  // each line that crosses specialises this template
 
 namespace id_of {
 #define CALL(id, fn, ...) inline constexpr int fn = id;

@@ -1,8 +1,8 @@
-// cuda.h with every version of every entry point visible, so that the table can name each by its own symbol. Targets
-// that use the table link ivgpu_api, which defines the macros for that.
+// cuda.h with every version of every entry point visible, so that the table can name each version by its own symbol.
+// Targets that use the table link ivgpu_api, which defines the necessary macros.
 //
 // ```cpp
-// using Copy = decltype(&::cuMemcpyHtoD_v2);  // and cuMemcpyHtoD, the form of CUDA 3
+// using Copy = decltype(&::cuMemcpyHtoD_v2);  // cuMemcpyHtoD is the version of CUDA 3
 // ```
 #pragma once
 

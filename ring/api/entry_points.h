@@ -1,4 +1,5 @@
-// The table as data, for code without cuda.h's declarations: names, numbers, ways and manners. All constant.
+// The table as data, for code without cuda.h's declarations: names, numbers, ways and manners. Everything in this file
+// is a compile-time constant.
 //
 // ```cpp
 // constexpr const api::EntryPoint& launch = api::entry_points[api::line_of("cuLaunchKernel")];
@@ -16,7 +17,7 @@
 
 namespace api {
 
-// How an entry point is served, by its line in ring/api/driver.def.
+// How an entry point is served: the macro of its line in ring/api/driver.def.
 enum class Line : std::uint8_t { Call, Custom, Guest, Local, Refused, Variant, Absent };
 
 struct EntryPoint {
@@ -27,7 +28,7 @@ struct EntryPoint {
   Way way = Way::Local;       // if it crosses
   Manner manner = {};         // if it crosses; the traits of Local
   std::string_view of = {};   // Variant: the entry point of which this is a form
-  std::string_view why = {};  // Refused, Absent
+  std::string_view why = {};  // for Refused and Absent
 
   constexpr bool crosses() const { return line == Line::Call || line == Line::Custom || line == Line::Guest; }
 };
@@ -43,14 +44,14 @@ inline constexpr EntryPoint entry_points[] = {
 #include "ring/api/driver.def"
 };
 
-// The index of a symbol's line. An unknown symbol does not compile.
+// Returns the index of a symbol's line. An unknown symbol does not compile.
 consteval std::size_t line_of(std::string_view symbol) {
   std::size_t line = 0;
   while (entry_points[line].name != symbol) ++line;
   return line;
 }
 
-// A record that crosses but is no driver call.
+// A record that crosses the ring but is no driver call.
 struct SessionCall {
   std::string_view name;
   std::uint16_t id;

@@ -1,4 +1,5 @@
-// Iterates over a list of fields (ring/api/fields.h), and reads members by it. All functions are constant or pure.
+// Iterates over a list of fields (ring/api/fields.h), and reads the members that the list names. All functions are
+// constexpr or pure.
 //
 // ```cpp
 // template <class Record>
@@ -28,7 +29,8 @@ template <class R, class C, class S, class T>
 constexpr auto& member_of(R& record, InnerMember<C, S, T> member) {
   return record.*member.outer.*member.inner;
 }
-// A length: a member's value, or a function's result for the record. Nothing: no memory can have that length.
+// Returns a length: a member's value, or a function's result for the record. Returns nothing if no memory can have that
+// length.
 template <class R, class L>
 constexpr std::optional<std::uint64_t> length_of(const R& record, L length) {
   if constexpr (std::is_invocable_v<L, const R&> && !std::is_member_pointer_v<L>)
@@ -37,12 +39,12 @@ constexpr std::optional<std::uint64_t> length_of(const R& record, L length) {
     return std::uint64_t{member_of(record, length)};
 }
 
-// Calls `f(word)` for each word of a record's list, in order.
+// Calls `f(word)` for each field description (word) of a record's list, in order.
 template <class R, class F>
 constexpr void each_field(F f) {
   std::apply([&](const auto&... word) { (f(word), ...); }, R::fields);
 }
-// The same with the word's index in the list.
+// Calls `f(word, index)` for each word of a record's list, in order.
 template <class R, class F>
 constexpr void each_field_at(F f) {
   std::apply(
@@ -60,7 +62,7 @@ inline constexpr bool names_id = false;
 template <class M>
 inline constexpr bool names_id<field::Id<M>> = true;
 
-// Whether a word stands for bytes that follow a reply.
+// True if a word stands for bytes that follow a reply.
 template <class W>
 inline constexpr bool follows_reply_v = false;
 template <class M>

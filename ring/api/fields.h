@@ -27,7 +27,7 @@
 
 namespace api {
 
-// A member of a record's member.
+// A member of a struct that is itself a member of the record.
 template <class C, class S, class T>
 struct InnerMember {
   S C::*outer;
@@ -57,7 +57,7 @@ struct Number {
 };
 template <class M>
 Number(const char*, M) -> Number<M>;
-// A number from `least` to `most`. Any other number breaks the protocol.
+// A number from `least` to `most`. Any other number ends the session.
 template <class M>
 struct Between {
   const char* name;
@@ -66,7 +66,7 @@ struct Between {
 };
 template <class M>
 Between(const char*, M, std::uint64_t, std::uint64_t) -> Between<M>;
-// A number that is at least the function's value for the record. A smaller one breaks the protocol.
+// A number that is at least the function's value for the record. A smaller number ends the session.
 template <class M, class F>
 struct AtLeast {
   const char* name;
@@ -82,14 +82,14 @@ struct Flag {
 };
 template <class M>
 Flag(M) -> Flag<M>;
-// Must be 0: padding, or a member that this call does not use.
+// A number that must be 0: padding, or a member that this call does not use.
 template <class M>
 struct Zero {
   M member;
 };
 template <class M>
 Zero(M) -> Zero<M>;
-// Flags. A bit outside the mask breaks the protocol.
+// Flags. A bit outside the mask ends the session.
 template <class M>
 struct Bits {
   const char* name;
@@ -107,7 +107,7 @@ struct OnlyIf {
 };
 template <class M, class C>
 OnlyIf(const char*, M, C) -> OnlyIf<M, C>;
-// A device, by the host's ordinal.
+// A device, as the host's ordinal.
 template <class M>
 struct Ordinal {
   const char* name;
@@ -115,7 +115,7 @@ struct Ordinal {
 };
 template <class M>
 Ordinal(const char*, M) -> Ordinal<M>;
-// A multiple of ring::huge_page: bytes, or an offset in the arena.
+// A multiple of ring::huge_page: a number of bytes, or an offset in the arena.
 template <class M>
 struct Pages {
   const char* name;
@@ -126,7 +126,7 @@ template <class M>
 Pages(const char*, M) -> Pages<M>;
 template <class M>
 Pages(const char*, M, bool) -> Pages<M>;
-// Consecutive numbers: one for each dimension, or words that only the driver interprets.
+// Consecutive numbers: one number for each dimension, or numbers that only the driver interprets.
 template <class M>
 struct Triple {
   const char* name;
@@ -137,7 +137,8 @@ Triple(const char*, M) -> Triple<M>;
 
 // ---- addresses -----------------------------------------------------------------------------------------------------
 
-// A device address. The session owns the bytes from there; a member or a function of the record gives their number.
+// A device address. The session must own the bytes from this address on; a member or a function of the record gives
+// their number.
 template <class M, class L>
 struct Address {
   const char* name;
@@ -146,7 +147,7 @@ struct Address {
 };
 template <class M, class L>
 Address(const char*, M, L) -> Address<M, L>;
-// The same, or 0 if the length is 0: the record names no memory there.
+// A device address that is 0 if the length is 0: the record then names no memory.
 template <class M, class L>
 struct MaybeAddress {
   const char* name;
@@ -155,10 +156,10 @@ struct MaybeAddress {
 };
 template <class M, class L>
 MaybeAddress(const char*, M, L) -> MaybeAddress<M, L>;
-// The length if only the first byte must be the session's, and the driver checks the rest: for memory that the call
-// does not access. A kernel may access every address of its context without a record anyway.
+// The length of an address whose first byte the session must own. The driver checks the other bytes. For memory that
+// the call does not access. A kernel may access every address of its context without a record anyway.
 inline constexpr auto first_byte = [](const auto&) -> std::uint64_t { return 1; };
-// The start of an allocation, which the call frees.
+// The start of an allocation that the call frees.
 template <class M>
 struct Frees {
   const char* name;
@@ -166,9 +167,9 @@ struct Frees {
 };
 template <class M>
 Frees(const char*, M) -> Frees<M>;
-// The place of the bytes if they are not in the arena.
+// Where the bytes are if they are not in the arena.
 enum class Otherwise : std::uint8_t { Nowhere, InRecord, InReply };
-// An offset in the arena, with a length; or ring::absent.
+// An offset in the arena with a length, or ring::absent.
 template <class M, class L>
 struct Place {
   const char* name;
@@ -178,7 +179,7 @@ struct Place {
 };
 template <class M, class L>
 Place(const char*, M, L, Otherwise) -> Place<M, L>;
-// A device address in a reply. The session owns the bytes from there, from then on.
+// A device address in a reply. From then on the session owns the bytes from this address on.
 template <class M, class L>
 struct Memory {
   const char* name;
@@ -198,7 +199,7 @@ Arena(const char*, M) -> Arena<M>;
 
 // ---- ids -----------------------------------------------------------------------------------------------------------
 
-// A stream of the session, or a special one.
+// A stream of the session, or one of CUDA's special streams.
 template <class M>
 struct Stream {
   M member;
@@ -216,7 +217,7 @@ struct Id {
 };
 template <class M>
 Id(Handle, M) -> Id<M>;
-// The same, or 0: no object. It does not own what the call makes.
+// An object of the session, or 0 for no object. This object does not own the object that the call makes.
 template <class M>
 struct MaybeId {
   const char* name;
@@ -225,7 +226,7 @@ struct MaybeId {
 };
 template <class M>
 MaybeId(const char*, Handle, M) -> MaybeId<M>;
-// The id of an object that the call destroys, with everything that it owns.
+// The id of an object that the call destroys, together with everything that the object owns.
 template <class M>
 struct Closes {
   Handle kind;
@@ -234,7 +235,7 @@ struct Closes {
 };
 template <class M>
 Closes(Handle, M) -> Closes<M>;
-// The guest's id for the object that the call makes. The first id of the record names its owner.
+// The guest's id for the object that the call makes. The first id of the record is the object's owner.
 template <class M>
 struct Proposed {
   Handle kind;
@@ -272,7 +273,7 @@ NewContext(const char*, M) -> NewContext<M>;
 
 // ---- what follows the struct ---------------------------------------------------------------------------------------
 
-// Characters and a single NUL, at the end.
+// Characters and a single NUL, at the end of the record.
 template <class M>
 struct Text {
   const char* name;
@@ -288,7 +289,7 @@ struct Characters {
 };
 template <class M>
 Characters(const char*, M) -> Characters<M>;
-// In a reply: 64-bit words; `length` is their size in bytes.
+// 64-bit words in a reply; `length` is their size in bytes.
 template <class M>
 struct Words {
   const char* name;
@@ -296,7 +297,7 @@ struct Words {
 };
 template <class M>
 Words(const char*, M) -> Words<M>;
-// In a reply: a ParameterPlace for each of a kernel's parameters. Each lies within `bytes` bytes.
+// A ParameterPlace for each of a kernel's parameters, in a reply. Each place lies within `bytes` bytes.
 template <class M>
 struct Layout {
   const char* name;
@@ -304,7 +305,7 @@ struct Layout {
 };
 template <class M>
 Layout(const char*, M, M) -> Layout<M>;
-// Packed parameters of a kernel.
+// The packed parameters of a kernel.
 template <class M>
 struct Parameters {
   const char* name;
@@ -312,7 +313,7 @@ struct Parameters {
 };
 template <class M>
 Parameters(const char*, M) -> Parameters<M>;
-// `count` ids (u64).
+// `count` ids, 64 bits each.
 template <class M>
 struct Ids {
   const char* name;
@@ -321,21 +322,21 @@ struct Ids {
 };
 template <class M>
 Ids(const char*, Handle, M) -> Ids<M>;
-// `count` CUjit_option, a u64 each, then their values (u64).
+// `count` values of CUjit_option, 64 bits each, then the options' values, 64 bits each.
 template <class M>
 struct JitOptions {
   M count;
 };
 template <class M>
 JitOptions(M) -> JitOptions<M>;
-// CUlaunchAttribute, at most max_launch_attributes.
+// An array of CUlaunchAttribute, with at most max_launch_attributes elements.
 template <class M>
 struct Attributes {
   M count;
 };
 template <class M>
 Attributes(M) -> Attributes<M>;
-// The length of each section of an image (u64).
+// The length of each section of an image, 64 bits each.
 template <class M>
 struct PartSizes {
   const char* name;
@@ -343,7 +344,7 @@ struct PartSizes {
 };
 template <class M>
 PartSizes(const char*, M) -> PartSizes<M>;
-// The sections themselves, each padded to 8. In the arena if the member is an offset there.
+// The sections of an image, each padded to 8 bytes. They are in the arena if the member is an offset in the arena.
 template <class M, class C>
 struct Parts {
   M arena;

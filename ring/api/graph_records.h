@@ -9,7 +9,8 @@
 
 namespace api {
 
-// The graph's id is 0 if there is none. `over`: the stream is no longer captured. A reply with an error has these, too.
+// The reply of cuStreamEndCapture. The graph's id is 0 if there is no graph. `over`: the stream is no longer captured.
+// A reply with an error contains these members, too.
 struct EndCaptureReply {
   std::uint64_t graph;
   std::uint64_t over;
@@ -24,7 +25,7 @@ struct EndCaptureRecord {
   using Reply = EndCaptureReply;
 };
 
-// For each dependency two words follow: a node's id, and the edge's data (CUgraphEdgeData).
+// Two words follow for each dependency: a node's id, and the edge's data (CUgraphEdgeData).
 struct CaptureInfoReply {
   std::uint64_t status, number, graph, bytes;
 
@@ -39,17 +40,18 @@ struct CaptureInfoRecord {
   using Reply = CaptureInfoReply;
 };
 
-// The most elements of a list in one reply.
+// The largest number of list elements in one reply.
 inline constexpr std::uint64_t list_page = 2048;
 
-// `all`: the number of elements in the list. Some of them follow: a node's id; with edges, a second id and the data.
+// `all`: the number of elements in the list. Some of the elements follow: a node's id and, for a list of edges, a
+// second id and the edge's data.
 struct ListReply {
   std::uint64_t all, bytes;
 
   static constexpr std::tuple fields{field::Number{"all", &ListReply::all},
                                      field::Words{"elements", &ListReply::bytes}};
 };
-// A page of a list, from element `first` on.
+// A part of a list, from element `first` on.
 struct GraphListRecord {
   std::uint64_t graph, first;
 
@@ -65,8 +67,8 @@ struct NodeListRecord {
   using Reply = ListReply;
 };
 
-// cuUserObjectCreate. `token`: the guest's name for the destructor and its argument (ring/queue/callback_slot.h). The object
-// ends when the driver calls the destructor.
+// For cuUserObjectCreate. `token`: the guest's number for the destructor and its argument (ring/queue/callback_slot.h).
+// The object ends when the driver calls the destructor.
 struct UserObjectRecord {
   std::uint64_t object, token;
   std::uint32_t references, flags;
@@ -76,14 +78,15 @@ struct UserObjectRecord {
       field::Number{"references", &UserObjectRecord::references}, field::Number{"flags", &UserObjectRecord::flags}};
 };
 
-// For cuGraphInstantiateWithParams. A reply with an error has these, too. A node's id is 0 if there is none.
+// For cuGraphInstantiateWithParams. A reply with an error contains these members, too. A node's id is 0 if there is no
+// node.
 struct InstantiateReply {
   std::uint64_t result, node;
 
   static constexpr std::tuple fields{field::Number{"result", &InstantiateReply::result},
                                      field::Made{Handle::GraphNode, &InstantiateReply::node}};
 };
-// The graph does not own the executable.
+// Makes an executable graph, which the graph does not own.
 struct InstantiateRecord {
   std::uint64_t graph, exec, flags, upload_stream;
 
@@ -94,7 +97,7 @@ struct InstantiateRecord {
   using Reply = InstantiateReply;
 };
 
-// A reply with an error has these, too.
+// For cuGraphExecUpdate. A reply with an error contains these members, too.
 struct ExecUpdateReply {
   std::uint64_t result, node, from;
 
@@ -110,7 +113,7 @@ struct ExecUpdateRecord {
   using Reply = ExecUpdateReply;
 };
 
-// ---- nodes by hand -------------------------------------------------------------------------------------------------
+// ---- single nodes --------------------------------------------------------------------------------------------------
 
 struct NodeReply {
   std::uint64_t node;
@@ -118,8 +121,8 @@ struct NodeReply {
   static constexpr std::tuple fields{field::Made{Handle::GraphNode, &NodeReply::node}};
 };
 
-// A kernel node: like a launch, without a stream. Its packed parameters follow. The driver runs the function, or
-// without one the kernel, and reports both.
+// A kernel node: like a launch, without a stream. The packed parameters follow. The driver runs the function or, if
+// there is no function, the kernel. The driver reports both.
 struct KernelNodeParams {
   std::uint64_t function, kernel;
   std::uint32_t grid[3], block[3];
@@ -158,7 +161,7 @@ struct ExecKernelNodeRecord : KernelNodeParams {
   static constexpr auto fields = with(field::Id{Handle::GraphExec, &ExecKernelNodeRecord::exec},
                                       field::Id{Handle::GraphNode, &ExecKernelNodeRecord::node});
 };
-// The packed parameters follow, padded to words.
+// The packed parameters follow the reply, padded to a multiple of 8 bytes.
 struct KernelNodeReply {
   std::uint64_t function, kernel;
   std::uint32_t grid[3], block[3];
@@ -181,7 +184,7 @@ struct GetNodeRecord {
   using Reply = KernelNodeReply;
 };
 
-// Attributes of kernel nodes, like a stream's (ring/api/stream_records.h).
+// Attributes of kernel nodes, sent like a stream's attributes (ring/api/stream_records.h).
 struct SetNodeAttributeRecord {
   std::uint64_t node;
   std::uint32_t attributes, pad;
@@ -201,7 +204,7 @@ struct GetNodeAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
-// A host node. `token`: the guest's name for the function and its argument (ring/queue/callback_slot.h).
+// A host node. `token`: the guest's number for the function and its argument (ring/queue/callback_slot.h).
 struct AddHostNodeRecord {
   std::uint64_t graph, dependencies, token;
 
@@ -237,15 +240,15 @@ struct GetHostNodeRecord {
 
 // ---- conditional nodes ---------------------------------------------------------------------------------------------
 
-// The ids of the node's body graphs follow.
+// The ids of the node's body graphs follow the reply.
 struct ConditionalNodeReply {
   std::uint64_t node, bytes;
 
   static constexpr std::tuple fields{field::Made{Handle::GraphNode, &ConditionalNodeReply::node},
                                      field::Words{"bodies", &ConditionalNodeReply::bytes}};
 };
-inline constexpr std::uint64_t max_bodies = 1024;  // of a node; the driver has no bound
-// cuGraphAddNode_v2 for a conditional node. Other kinds cross as their own calls.
+inline constexpr std::uint64_t max_bodies = 1024;  // of one node; the driver has no bound
+// cuGraphAddNode_v2 for a conditional node. For other kinds of nodes, the guest sends the call for that kind.
 struct AddConditionalNodeRecord {
   std::uint64_t graph, dependencies, handle;
   std::uint32_t type, bodies;

@@ -6,7 +6,8 @@
 namespace api {
 
 namespace field {
-// A word that only these records use, in a reply: `count` CUdevResource, as the program gets them (ring/api/structs.h).
+// A field description that only these records use, in a reply: `count` values of CUdevResource, as the program gets
+// them (ring/api/structs.h).
 template <class M>
 struct Resources {
   const char* name;
@@ -18,10 +19,11 @@ Resources(const char*, M) -> Resources<M>;
 template <class M>
 inline constexpr bool follows_reply_v<field::Resources<M>> = true;
 
-// cuGreenCtxCreate: the context gets the guest's number, as in cuCtxCreate. The driver accepts a missing description.
+// For cuGreenCtxCreate. The guest chooses the context's number, as in cuCtxCreate. The driver accepts a missing
+// resource description.
 struct CreateGreenContextRecord {
   std::uint64_t description;
-  std::uint32_t number, device;  // device: by the host's ordinal
+  std::uint32_t number, device;  // device: the host's ordinal
   std::uint32_t flags, pad;
 
   static constexpr std::tuple fields{
@@ -35,24 +37,24 @@ struct DestroyGreenContextRecord : EndContextRecord {
   static constexpr std::tuple fields{field::CreatedContext{"number", &EndContextRecord::number}};
 };
 
-// A group has at least one multiprocessor, and no GPU has this many.
+// The largest number of groups. A group has at least one multiprocessor, and no GPU has this many.
 inline constexpr std::uint64_t max_split_groups = 256;
 
 struct SplitResourceReply {
   std::uint32_t groups;
-  std::uint32_t resources;  // which follow if wanted: the groups, then the rest
+  std::uint32_t resources;  // the number of resources that follow if wanted: first the groups, then the rest
 
   static constexpr std::tuple fields{field::Number{"groups", &SplitResourceReply::groups},
                                      field::Resources{"resources", &SplitResourceReply::resources}};
 };
-// cuDevSmResourceSplitByCount.
+// For cuDevSmResourceSplitByCount.
 struct SplitResourceRecord {
   static constexpr std::uint32_t wants_groups = 1, wants_rest = 2;
 
   std::uint64_t input;
-  std::uint32_t groups;  // the most groups that fit
+  std::uint32_t groups;  // the capacity of the program's array of groups
   std::uint32_t least, flags;
-  std::uint32_t wants;  // without wants_groups: only the number of possible groups
+  std::uint32_t wants;  // if wants_groups is not set, the program wants only the number of possible groups
 
   static constexpr std::tuple fields{field::Id{Handle::Resource, &SplitResourceRecord::input},
                                      field::Between{"groups", &SplitResourceRecord::groups, 0, max_split_groups},

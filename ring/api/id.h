@@ -3,16 +3,16 @@
 //
 //   bits 0-3     0, so that an id is never one of CUDA's special streams (0, 1, 2)
 //   bits 4-25    index into the session's table, from 1
-//   bits 26-41   generation: how often the index has been used; a stale handle has an old one
+//   bits 26-41   generation: how often the index has been used; a stale handle has an old generation
 //   bits 42-46   kind (api::Handle)
 //
-// An id is below 2^47, so that it looks like a pointer to programs that check. The guest chooses from the lower half of
-// the indices. The worker chooses from the upper half, for objects that the driver finds and no call made. Neither side
-// waits for the other's choice.
+// An id is below 2^47, so that it looks like a pointer to programs that check. The guest uses the lower half of the
+// indices. The worker uses the upper half, for objects that the driver finds and that no call has made. Hence neither
+// side waits for an id from the other side.
 //
 // ```cpp
 // bool is_stream(std::uint64_t from_a_guest) {
-//   const api::Id id = api::Id::of(from_a_guest);  // any number; the table is asked next
+//   const api::Id id = api::Id::of(from_a_guest);  // any number; the caller then looks the id up in its table
 //   return id.kind == api::Handle::Stream && api::Id::of_guest(id.index);
 // }
 // ```
@@ -39,14 +39,14 @@ struct Id {
   static constexpr std::uint32_t first_of_worker = 1u << (index_bits - 1);
   static constexpr std::uint32_t generations = 1u << generation_bits;
 
-  // Whether the guest may choose this index.
+  // Returns whether the guest may choose this index.
   static constexpr bool of_guest(std::uint32_t index) { return index != 0 && index < first_of_worker; }
 
   constexpr std::uint64_t value() const {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} << kind_at | std::uint64_t{generation} << generation_at |
            std::uint64_t{index} << index_at;
   }
-  // The parts of any number. Kind None or index 0: the number is no id.
+  // Splits any number into the parts of an id. If the kind is None or the index is 0, the number is no id.
   static constexpr Id of(std::uint64_t value) {
     constexpr std::uint64_t low = (1u << index_at) - 1;
     if ((value & low) != 0 || value >> kind_at >= handle_kinds) return {};
@@ -55,8 +55,8 @@ struct Id {
   }
 };
 
-// CUDA's special streams, which are no objects: 0 (NULL; its meaning depends on the entry point), 1 (legacy), 2
-// (per-thread).
+// Returns whether the value is one of CUDA's special streams, which are no objects: 0 (NULL; the meaning depends on the
+// entry point), 1 (legacy), 2 (per-thread).
 constexpr bool special_stream(std::uint64_t value) { return value <= 2; }
 
 static_assert(Id::bits == 47 && handle_kinds <= 1u << Id::kind_bits);

@@ -18,9 +18,10 @@
 namespace api {
 
 inline constexpr std::uint32_t max_jit_options = 32;
-inline constexpr std::size_t max_jit_log = 16 << 10;  // bytes of each log; a reply holds both logs
+inline constexpr std::size_t max_jit_log = 16 << 10;  // bytes of one log; a reply has space for both logs
 
-// True for an option whose value is a number, or a log buffer that each side replaces by its own.
+// True for an option whose value is a number, or a log buffer that guest and worker each replace by a buffer of their
+// own.
 constexpr bool crosses_boundary(CUjit_option option) {
   switch (option) {
     case CU_JIT_MAX_REGISTERS:
@@ -60,7 +61,8 @@ constexpr bool is_log_size(CUjit_option option) {
   return option == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
 }
 
-// True for an option of a whole link, which the driver does not accept for a single input: its report and its target.
+// True for an option of a whole link, such as its report and its target. The driver does not accept these options for a
+// single input.
 constexpr bool is_of_whole_link(CUjit_option option) {
   return is_log_buffer(option) || is_log_size(option) || option == CU_JIT_WALL_TIME || option == CU_JIT_TARGET ||
          option == CU_JIT_TARGET_FROM_CUCONTEXT;

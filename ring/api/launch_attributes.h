@@ -1,9 +1,9 @@
 // The launch attributes that cross to the worker: one line for each, with its tag and the members of its value. The
-// members are a list, like a record's (ring/api/fields.h). By it the guest copies a value out of the program's union,
-// the worker reads it, `ivgpu trace` prints it, and the fuzzers make it.
+// members are a list, like a record's (ring/api/fields.h). The guest uses the list to copy a value out of the program's
+// union, the worker to read the value, `ivgpu trace` to print it, and the fuzzers to make values.
 //
-// Each reader is one function for all attributes, passed to with_attribute(). An unknown tag is an error of the
-// driver's in the guest, and ends the session in the worker. The driver checks the numbers.
+// A user of the lines passes one function for all attributes to with_attribute(). For an unknown tag the guest returns
+// the driver's error, and the worker ends the session. The driver checks the numbers.
 //
 // ```cpp
 // const char* name_of(CUlaunchAttributeID tag) {
@@ -27,9 +27,9 @@ namespace api {
 
 inline constexpr std::uint32_t max_launch_attributes = 16;
 
-// ---- values, as they lie in cuda.h's union -------------------------------------------------------------------------
+// ---- values, with the layout of cuda.h's union ---------------------------------------------------------------------
 
-// An enumeration is a number, too: the sender may use one outside the enumeration.
+// An enumeration crosses as a number, because the sender may use a value outside the enumeration.
 template <class T>
 struct NumberValue {
   T number;
@@ -48,7 +48,7 @@ struct DomainMapValue {
                                      field::Number{"remote", &DomainMapValue::remote}};
 };
 
-// Events that the launch records. The driver checks how they were made.
+// Events that the launch records. The driver checks the flags with which the events were created.
 struct ProgrammaticEventValue {
   std::uint64_t event;
   std::int32_t flags, at_block_start;
@@ -67,14 +67,14 @@ struct CompletionEventValue {
                                      field::Zero{&CompletionEventValue::pad}};
 };
 
-// CUaccessPolicyWindow, a hint to the GPU's cache. A window of 0 bytes means none.
+// The members of CUaccessPolicyWindow, a hint to the GPU's cache. A window of 0 bytes means no window.
 struct WindowValue {
   std::uint64_t start, bytes;
   std::uint32_t ratio;  // the bits of a float
   std::int32_t hits, misses;
   std::uint32_t pad;
 
-  // Like field::first_byte.
+  // Only the first byte must be the session's, as for field::first_byte.
   static constexpr std::uint64_t span(const WindowValue& v) { return v.bytes == 0 ? 0 : 1; }
   static constexpr std::tuple fields{
       field::Address{"window", &WindowValue::start, span}, field::Number{"bytes", &WindowValue::bytes},
@@ -85,7 +85,8 @@ struct WindowValue {
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
 inline constexpr std::int64_t every_number = std::numeric_limits<std::uint32_t>::max();
-// Only the driver knows whether several blocks fit on the GPU together, or whether it accepts a value.
+// No value is certainly accepted: only the driver knows whether several blocks fit on the GPU together, or whether it
+// accepts a value.
 inline constexpr std::int64_t at_once = -1;
 
 template <class V>
@@ -94,14 +95,14 @@ struct LaunchAttribute {
 
   CUlaunchAttributeID tag;
   const char* name;
-  // The driver accepts the numbers from 0 to this one. A launch with another number waits for its reply, so that the
-  // program gets the error at once.
+  // The driver certainly accepts the numbers from 0 to this one. A launch with another number waits for its reply, so
+  // that the program gets the error at once.
   std::int64_t accepted = every_number;
 
-  // The used bytes of the union.
+  // The number of bytes of the union that the value uses.
   static constexpr std::size_t bytes = std::is_empty_v<V> ? 0 : sizeof(V);
 };
-// The third argument is the union's member; the value must have its size.
+// Makes a line. The third argument is the union's member; the value must have the member's size.
 template <class V, class M>
 constexpr LaunchAttribute<V> attribute(CUlaunchAttributeID tag, const char* name, M CUlaunchAttributeValue::*,
                                        std::int64_t accepted = every_number) {
@@ -140,9 +141,9 @@ struct LaunchAttributes {
                                &Union::nvlinkUtilCentricScheduling, at_once)};
 };
 
-// ---- how they are read ---------------------------------------------------------------------------------------------
+// ---- reading -------------------------------------------------------------------------------------------------------
 
-// Calls `f(line)` for the line with this tag. False: no line has it.
+// Calls `f(line)` for the line with this tag. Returns false if no line has this tag.
 template <class Lines, class F>
 constexpr bool with_attribute(int tag, F f) {
   return std::apply(
@@ -154,7 +155,7 @@ constexpr bool crosses_boundary(CUlaunchAttributeID tag) {
   return with_attribute<Lines>(static_cast<int>(tag), [](const auto&) {});
 }
 
-// Whether the driver may refuse a launch with this attribute, so that the launch waits for its reply.
+// Returns whether the driver may refuse a launch with this attribute. If so, the launch waits for its reply.
 template <class Lines = LaunchAttributes>
 bool is_answered_at_once(const CUlaunchAttribute& attribute) {
   std::int64_t accepted = every_number;
@@ -164,7 +165,7 @@ bool is_answered_at_once(const CUlaunchAttribute& attribute) {
   return number > accepted;
 }
 
-// Whether a stream may have the attribute. Attributes that name an object are for launches only.
+// Returns whether a stream may have the attribute. Attributes that name an object are valid only for launches.
 template <class Lines = LaunchAttributes>
 constexpr bool is_streams(CUlaunchAttributeID tag) {
   bool fits = false;
@@ -176,7 +177,7 @@ constexpr bool is_streams(CUlaunchAttributeID tag) {
   return fits;
 }
 
-// Reads a line's value from an attribute, and writes one.
+// Reads a line's value from an attribute, or writes the value into an attribute.
 template <class V>
 V value_of(const LaunchAttribute<V>& line, const CUlaunchAttribute& attribute) {
   V value{};

@@ -1,8 +1,8 @@
 // The records of the JIT linker. Part of ring/api/records.h, which explains records.
 //
 // A link's options cross once, when it is created. The replies of all four calls end with the options as the driver has
-// changed them, like a load's (LoadRecord). These are the values (u64 each), then for the info and the error log its
-// length (u64) and its characters.
+// changed them, like the reply to a load (LoadRecord). First come the values (u64 each), then the info log and the
+// error log, each as a length (u64) and its characters.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace api {
 
-// cuLinkCreate. `options` JIT options (u64 each) follow, and their values (u64 each).
+// For cuLinkCreate. `options` JIT options (u64 each) follow, then the options' values (u64 each).
 struct CreateLinkRecord {
   std::uint64_t id;
   std::uint32_t options, pad;
@@ -24,10 +24,10 @@ struct CreateLinkRecord {
                                      field::JitOptions{&CreateLinkRecord::options}};
 };
 
-// cuLinkAddData. The input is an image of one section; `id` names the link. After it: the same as after a LoadRecord,
-// then the input's name.
+// For cuLinkAddData. The input is an image of one section; `id` is the link's id. The same data follow as after a
+// LoadRecord, then the input's name.
 struct AddToLinkRecord : LoadRecord {
-  std::uint32_t type;   // CUjitInputType
+  std::uint32_t type;   // a CUjitInputType
   std::uint32_t named;  // 0: the program gave no name
   std::uint64_t name_bytes;
 
@@ -46,15 +46,15 @@ struct AddToLinkRecord : LoadRecord {
                                      field::Text{"name", &AddToLinkRecord::name_bytes}};
 };
 
-// cuLinkComplete. The reply begins with the image's length (u64).
+// For cuLinkComplete. The reply begins with the image's length (u64).
 struct CompleteLinkRecord {
   std::uint64_t id;
 
   static constexpr std::tuple fields{field::Id{Handle::Link, &CompleteLinkRecord::id}};
 };
-inline constexpr std::uint64_t max_image_piece = 32 << 10;  // in one reply
+inline constexpr std::uint64_t max_image_piece = 32 << 10;  // the most bytes of an image in one reply
 
-// Bytes of the image that cuLinkComplete has made, from `offset` on: at most `room`, up to the image's end.
+// Bytes of the image that cuLinkComplete has made, from `offset` on: at most `room` bytes, up to the image's end.
 struct TakeImageReply {
   std::uint64_t length;
 

@@ -1,4 +1,4 @@
-// Whether a call makes or ends an object, computed from the words of its record and its reply.
+// Computes whether a call makes or ends an object, from the field descriptions of the call's record and reply.
 //
 // ```cpp
 // template <class Record>
@@ -15,7 +15,7 @@ namespace api {
 
 struct Lives {
   bool makes = false;         // makes an object or memory that counts against the session's bound
-  bool with_another = false;  // what it makes may end with another object or a context
+  bool with_another = false;  // the object that the call makes may end with another object or a context
   bool ends = false;          // ends an object and everything that the object owns
 };
 template <class W>
@@ -25,7 +25,7 @@ constexpr void see(const field::Proposed<M>& w, Lives& l) {
   l.makes = true;
   l.with_another = l.with_another || ends_with_context(w.kind) || kind_of(w.kind).owners != unowned;
 }
-// Not `with_another`: the session itself takes the locks to make and end a context.
+// Leaves `with_another` false: the session itself takes the locks to make and end a context.
 template <class M>
 constexpr void see(const field::NewContext<M>&, Lives& l) {
   l.makes = true;

@@ -1,7 +1,7 @@
 // The records of lookups: in modules, libraries and kernels, and of the arrays within arrays. Part of
 // ring/api/records.h, which explains records.
 //
-// The guest proposes an id; the reply has this id, or the id of an earlier lookup of the same thing.
+// The guest proposes an id. The reply has this id, or the id of an earlier lookup of the same object.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace api {
 
-// The data by which the guest checks and packs launches. The places of the parameters follow, and the name. The name is
-// empty if the lookup gave it, or if it does not fit into the reply.
+// The data by which the guest checks and packs launches. The places of the parameters follow, and then the function's
+// name. The name is empty if the lookup contained it, or if it does not fit into the reply.
 struct FunctionReply {
-  std::uint64_t id;  // proposed, or of an earlier lookup: one function has one handle
+  std::uint64_t id;  // the proposed id, or the id of an earlier lookup: one function has one handle
   std::uint32_t params, param_bytes;
   std::uint32_t max_threads, static_shared, max_dynamic_shared, name_bytes;
 };
@@ -25,12 +25,12 @@ struct FunctionReplyOf : FunctionReply {
                                      field::Text{"name", &FunctionReply::name_bytes}};
 };
 
-// A name with more bytes than this, NUL included, does not follow its lookup. Instead the same channel first sends the
-// record bring_name with the name's place in the arena, and the lookup says 0 bytes.
+// The most bytes of a name in a lookup, NUL included. For a longer name, the same channel first sends the record
+// bring_name with the name's offset in the arena, and the lookup says 0 bytes.
 inline constexpr std::uint64_t max_inline_name = 32 << 10;
-inline constexpr std::uint64_t max_name = 1 << 20;  // the worker keeps one for each channel
+inline constexpr std::uint64_t max_name = 1 << 20;  // bytes; the worker keeps one long name for each channel
 
-// bring_name.
+// bring_name: a long name for the next lookup on this channel.
 struct BringNameRecord {
   std::uint64_t arena, bytes;
 
@@ -39,17 +39,17 @@ struct BringNameRecord {
       field::Place{"arena", &BringNameRecord::arena, &BringNameRecord::bytes, field::Otherwise::Nowhere}};
 };
 
-inline constexpr std::uint64_t max_name_piece = 32 << 10;  // in one reply
+inline constexpr std::uint64_t max_name_piece = 32 << 10;  // the most bytes of a name in one reply
 
 struct TakeNameReply {
   std::uint64_t length;
 
   static constexpr std::tuple fields{field::Characters{"name", &TakeNameReply::length}};
 };
-// take_name: the name of a function or kernel from `offset` on, without its NUL: at most `room` bytes. For names of
-// list elements that did not fit into the reply.
+// take_name: asks for the name of a function or kernel from `offset` on, without its NUL: at most `room` bytes. For
+// names of list elements that did not fit into the reply.
 struct TakeNameRecord {
-  std::uint64_t function, kernel;  // one of them is 0
+  std::uint64_t function, kernel;  // one of the two is 0
   std::uint64_t offset, room;
 
   static constexpr std::tuple fields{field::MaybeId{"function", Handle::Function, &TakeNameRecord::function},
@@ -59,7 +59,8 @@ struct TakeNameRecord {
   using Reply = TakeNameReply;
 };
 
-// cuModuleGetFunction, cuLibraryGetKernel, cuModuleGetTexRef, cuModuleGetSurfRef: `from` is the owner; the name follows
+// For cuModuleGetFunction, cuLibraryGetKernel, cuModuleGetTexRef, cuModuleGetSurfRef. `from` is the owner; the name
+// follows.
 struct LookupRecord {
   std::uint64_t from, id;
   std::uint64_t name_bytes;
@@ -71,12 +72,12 @@ struct LookupOf : LookupRecord {
   using Reply = R;
 };
 
-// cuKernelGetFunction, cuLibraryGetModule: the owner's only object of the kind.
+// For cuKernelGetFunction and cuLibraryGetModule: asks for the owner's only object of the kind.
 struct DeriveRecord {
   std::uint64_t from, id;
 };
 struct DeriveReply {
-  std::uint64_t id;  // proposed, or of an earlier lookup
+  std::uint64_t id;  // the proposed id, or the id of an earlier lookup
 };
 template <Handle kind>
 struct DeriveReplyOf : DeriveReply {
@@ -88,7 +89,7 @@ struct DeriveOf : DeriveRecord {
   using Reply = R;
 };
 
-// One of an owner's objects of a kind, by its index.
+// Asks for one of an owner's objects of a kind, by its index.
 struct PartRecord {
   std::uint64_t from, id;
   std::uint64_t which;
@@ -102,13 +103,13 @@ struct PartOf : PartRecord {
 
 struct GlobalReply {
   std::uint64_t address, bytes;
-  std::uint64_t managed;  // 1: a variable in managed memory; an older worker's reply ends before this member
+  std::uint64_t managed;  // 1: a variable in managed memory; an older worker's reply does not have this member
 
   static constexpr std::tuple fields{field::Memory{"address", &GlobalReply::address, &GlobalReply::bytes},
                                      field::Number{"bytes", &GlobalReply::bytes},
                                      field::Number{"managed", &GlobalReply::managed}};
 };
-// cuModuleGetGlobal, cuLibraryGetGlobal, cuLibraryGetManaged: the name follows.
+// For cuModuleGetGlobal, cuLibraryGetGlobal, cuLibraryGetManaged. The name follows.
 struct GlobalRecord {
   std::uint64_t from, name_bytes;
 };
@@ -119,11 +120,12 @@ struct GlobalOf : GlobalRecord {
   using Reply = GlobalReply;
 };
 
-// The most bytes of all managed variables of a process, since they are compared again and again.
+// The most bytes of all managed variables of a process. The bound exists because these bytes are compared again and
+// again.
 inline constexpr std::uint64_t max_shadowed_bytes = 1 << 20;
 
 // shadow_variable: the worker keeps a managed variable, or a section of it, equal to the arena's bytes from `arena` on.
-// The guest has mapped these at the variable's address (docs/design/027-managed-variables.md).
+// The guest has mapped these bytes at the variable's address (docs/design/027-managed-variables.md).
 struct ShadowRecord {
   std::uint64_t address, bytes, arena;
 
@@ -135,7 +137,7 @@ struct ShadowRecord {
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
 using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
-// A reference's reply only has its id.
+// The reply for a texture or surface reference has only the reference's id.
 using FindTextureReferenceRecord =
     LookupOf<Handle::Module, Handle::TextureReference, DeriveReplyOf<Handle::TextureReference>>;
 using FindSurfaceReferenceRecord =

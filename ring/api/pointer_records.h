@@ -8,7 +8,8 @@
 
 namespace api {
 
-// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, the only attribute that can be set, for the allocation that contains this byte.
+// Sets CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, the only attribute that can be set, for the allocation that contains this
+// byte.
 struct SetPointerRecord {
   std::uint64_t address;
   std::uint64_t sync_memops;

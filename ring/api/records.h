@@ -1,9 +1,9 @@
-// The records of CUSTOM lines and SESSION lines: calls that are more than a list of parameters.
+// The records of CUSTOM lines and SESSION lines: calls that need more than a list of parameters.
 //
-// Records are plain bytes, 8-aligned, in the sender's memory or in a private copy. Each has its list of fields
-// (ring/api/fields.h), with the rest of its payload and its reply. The host copies a record out and then checks every
-// field by that list. If calls share a struct but not the meaning of its fields, each has its own type without further
-// members.
+// Records are plain bytes, 8-aligned, in the sender's memory or in a private copy. Each record has a list of fields
+// (ring/api/fields.h), which also describes the rest of the payload and the reply. The host copies a record out and
+// then checks every field by that list. If calls share a struct but not the meaning of the fields, each call has a type
+// of its own without further members.
 //
 // ```cpp
 // void write_pin(ring::Writer& writer, std::uint64_t offset, std::uint64_t bytes) {
@@ -35,9 +35,9 @@ struct HelloReply {
 
   static constexpr std::tuple fields{field::Arena{"arena", &HelloReply::arena_address}};
 };
-// First record of a session, on channel 0.
+// The first record of a session, on channel 0.
 struct HelloRecord {
-  std::uint64_t window;     // index of the arena window that the guest has mapped; window_count: none was free
+  std::uint64_t window;     // index of the arena window that the guest has mapped; window_count: no window was free
   std::uint64_t pin_bytes;  // bytes at the arena's start to register with the GPU at once
 
   static constexpr std::tuple fields{field::Between{"window", &HelloRecord::window, 0, ring::window_count},
@@ -45,8 +45,8 @@ struct HelloRecord {
   using Reply = HelloReply;
 };
 
-// Registers [offset, offset + bytes) of the arena with the GPU; both are multiples of ring::huge_page. join_arena
-// replaces all registrations inside the range by one; if it fails, none of them is left.
+// Registers [offset, offset + bytes) of the arena with the GPU; both numbers are multiples of ring::huge_page.
+// join_arena replaces all registrations inside the range by one registration; if this fails, none of them is left.
 struct PinArenaRecord {
   std::uint64_t offset, bytes;
 
@@ -54,9 +54,9 @@ struct PinArenaRecord {
                                      field::Pages{"bytes", &PinArenaRecord::bytes}};
 };
 
-// disturb: the guest serves a call itself that a driver refuses while a stream is being captured. The worker makes a
-// driver call in the thread's mode, which is refused and ends the same captures. await_context: waits for all work of
-// the record's context, except that of captured streams.
+// disturb: for a call that the guest serves itself, but that a driver refuses while a stream is being captured. The
+// worker makes a driver call in the thread's capture mode. The driver refuses this call and ends the same captures.
+// await_context: waits for all work of the record's context, except work of captured streams.
 struct PlainRecord {
   std::uint64_t pad;
 
@@ -64,7 +64,7 @@ struct PlainRecord {
 };
 
 // avoid: the guest's process has mappings in [start, start + bytes), so the driver must place no memory there from now
-// on. Both are multiples of ring::huge_page, and the range ends at end_of_addresses at the latest
+// on. Both numbers are multiples of ring::huge_page, and the range ends at end_of_addresses at the latest
 // (docs/design/004-reservation.md).
 struct ExcludeRecord {
   std::uint64_t start, bytes;
@@ -74,20 +74,20 @@ struct ExcludeRecord {
 };
 inline constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t max_excluded_range = std::uint64_t{1} << 36;
-inline constexpr std::uint64_t max_excluded_bytes = std::uint64_t{1} << 40;  // of all ranges of a session
+inline constexpr std::uint64_t max_excluded_bytes = std::uint64_t{1} << 40;  // the sum of all ranges of a session
 inline constexpr std::size_t max_excluded_ranges = 64;
 
-inline constexpr std::uint64_t max_output = 32 << 10;  // in one reply
+inline constexpr std::uint64_t max_output = 32 << 10;  // the most bytes of text in one reply
 inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 
 // The length of the text that follows; 0: no text is left. After a fault or a bad image on the simulated GPU, a second
-// length (u64, at most max_diagnosis) and its text follow: lines for the guest's log.
+// length (u64, at most max_diagnosis) and a second text follow, with lines for the guest's log.
 struct TakeOutputReply {
   std::uint64_t length;
 
   static constexpr std::tuple fields{field::Characters{"text", &TakeOutputReply::length}};
 };
-// Takes output of kernels, oldest first, at most `room` bytes.
+// Fetches output of kernels, oldest first, at most `room` bytes.
 struct TakeOutputRecord {
   std::uint64_t room;
 
@@ -102,11 +102,11 @@ struct AllocateReply {
                                      field::Number{"", &AllocateReply::pitch},
                                      field::Number{"", &AllocateReply::bytes}};
 };
-// cuMemAlloc.
+// For cuMemAlloc.
 struct AllocateRecord {
-  std::uint64_t bytes;               // or the width, with rows
-  std::uint64_t height;              // 0 without rows
-  std::uint32_t element_bytes, pad;  // 0 without rows
+  std::uint64_t bytes;               // for rows, the width of a row
+  std::uint64_t height;              // 0 if there are no rows
+  std::uint32_t element_bytes, pad;  // 0 if there are no rows
 
   static constexpr std::tuple fields{field::Number{"bytes", &AllocateRecord::bytes},
                                      field::Zero{&AllocateRecord::height}, field::Zero{&AllocateRecord::element_bytes},
@@ -119,7 +119,7 @@ struct AllocateRowsReply : AllocateReply {
                                      field::Number{"pitch", &AllocateReply::pitch},
                                      field::Number{"", &AllocateReply::bytes}};
 };
-// cuMemAllocPitch.
+// For cuMemAllocPitch.
 struct AllocateRowsRecord : AllocateRecord {
   static constexpr std::tuple fields{
       field::Number{"width", &AllocateRecord::bytes}, field::Number{"height", &AllocateRecord::height},
@@ -133,9 +133,9 @@ struct FreeRecord {
   static constexpr std::tuple fields{field::Frees{"address", &FreeRecord::address}};
 };
 
-// All copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
-// record (to the device) or are in the reply (from the device). `then_wait` is 1 for asynchronous copies from or to
-// staging chunks, which count as executed only when the stream has done them; else 0.
+// For all copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
+// record (to the device) or are in the reply (from the device). `then_wait` is 1 for an asynchronous copy from or to a
+// staging chunk, whose record counts as executed only when the stream has made the copy; else 0.
 struct CopyRecord {
   std::uint64_t device, arena, bytes, stream;
   std::uint64_t then_wait = 0;
@@ -148,7 +148,8 @@ struct CopyRecord {
                       field::Flag{&CopyRecord::then_wait}};
   }
 };
-// Both directions. The reply to an asynchronous copy would come before the bytes.
+// The copies of both directions. An asynchronous copy from the device must go through the arena, since its reply would
+// arrive before the bytes.
 struct CopyToDeviceRecord : CopyRecord {
   static constexpr auto fields = fields_of_copy("to", "from", field::Otherwise::InRecord, "");
 };
@@ -162,12 +163,12 @@ struct CopyFromDeviceAsyncRecord : CopyRecord {
   static constexpr auto fields = fields_of_copy("from", "to", field::Otherwise::Nowhere, "stream");
 };
 
-// The product, computed equally on both sides. Nothing if it does not fit into 64 bits.
+// Returns the product, which both sides compute equally. Returns nothing if the product does not fit into 64 bits.
 constexpr std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
   std::uint64_t all = 0;
   return __builtin_mul_overflow(a, b, &all) ? std::nullopt : std::optional(all);
 }
-// The bytes from the first row to the end of the last.
+// Returns the number of bytes from the first row's start to the last row's end.
 constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::uint64_t height, std::uint64_t pitch,
                                                     std::uint64_t depth = 1, std::uint64_t slice = 0) {
   if (width == 0 || height == 0 || depth == 0) return 0;
@@ -178,10 +179,10 @@ constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::ui
   return all;
 }
 
-// cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides are
-// device addresses, which pinned memory and staging chunks have, too.
+// For cuMemcpy2D, cuMemcpy3D and their asynchronous variants: `depth` slices of `height` rows of `width` bytes. Both
+// sides are device addresses; pinned memory and staging chunks have device addresses, too.
 struct RowsSide {
-  std::uint64_t address, pitch, rows;  // a slice is `rows` times `pitch`
+  std::uint64_t address, pitch, rows;  // the distance between two slices is `rows` times `pitch`
 };
 struct CopyRowsRecord {
   RowsSide to, from;
@@ -189,7 +190,7 @@ struct CopyRowsRecord {
 };
 template <bool asynchronous>
 struct CopyRowsOf : CopyRowsRecord {
-  // The bytes of a side. Nothing if there are no rows, or more than memory can have.
+  // Returns the number of bytes of a side. Returns nothing if there are no rows, or more bytes than memory can have.
   static constexpr std::optional<std::uint64_t> span(const CopyRowsRecord& r, const RowsSide& side) {
     const auto slice = product(side.pitch, side.rows);
     const auto all = slice ? span_of_rows(r.width, r.height, side.pitch, r.depth, *slice) : std::nullopt;
@@ -197,7 +198,8 @@ struct CopyRowsOf : CopyRowsRecord {
   }
   static constexpr std::optional<std::uint64_t> span_of_to(const CopyRowsRecord& r) { return span(r, r.to); }
   static constexpr std::optional<std::uint64_t> span_of_from(const CopyRowsRecord& r) { return span(r, r.from); }
-  // Rows and slices do not overlap. To the driver a pitch or height of 0 would mean the copy's own, not 0.
+  // Rows and slices may not overlap. The driver would treat a pitch or height of 0 as the pitch or height of the copied
+  // rows.
   static constexpr std::uint64_t least_pitch(const CopyRowsRecord& r) { return r.width; }
   static constexpr std::uint64_t least_rows(const CopyRowsRecord& r) { return r.depth > 1 ? r.height : 0; }
 
@@ -214,13 +216,13 @@ struct CopyRowsOf : CopyRowsRecord {
                                      field::Stream{&CopyRowsRecord::stream, asynchronous ? "stream" : ""}};
 };
 
-// cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. After it: `attributes` CUlaunchAttribute, then
-// `param_bytes` of packed parameters, in the form of CU_LAUNCH_PARAM_BUFFER_POINTER.
+// For cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. `attributes` values of CUlaunchAttribute follow,
+// then `param_bytes` of packed parameters, in the form of CU_LAUNCH_PARAM_BUFFER_POINTER.
 struct LaunchRecord {
   std::uint64_t function, stream;
   std::uint32_t grid[3], block[3];
   std::uint32_t shared, param_bytes, attributes;
-  std::uint32_t used_extra;  // 1: the program passed its parameters by `extra`; a captured launch keeps that form
+  std::uint32_t used_extra;  // 1: the program passed its parameters by `extra`; a captured launch keeps this choice
 
   static constexpr std::tuple fields{field::Id{Handle::Function, &LaunchRecord::function},
                                      field::Stream{&LaunchRecord::stream},
@@ -237,7 +239,7 @@ struct ClustersReply {
 
   static constexpr std::tuple fields{field::Number{"clusters", &ClustersReply::clusters}};
 };
-// cuOccupancyMaxActiveClusters, for a launch without parameters.
+// For cuOccupancyMaxActiveClusters: a launch without parameters.
 struct ClustersRecord : LaunchRecord {
   static constexpr std::tuple fields{field::Id{Handle::Function, &LaunchRecord::function},
                                      field::Stream{&LaunchRecord::stream},
@@ -254,25 +256,25 @@ struct ClustersRecord : LaunchRecord {
 enum class ImageForm : std::uint32_t {
   Plain,     // one section: PTX text with its NUL, a cubin or a fat binary container
   Wrapper,   // one section: the container of a version-1 wrapper
-  Prelinked  // the device-linked container of a version-2 wrapper, then its relocatable containers
+  Prelinked  // the device-linked container of a version-2 wrapper, then the wrapper's relocatable containers
 };
 inline constexpr std::uint32_t max_image_parts = 4096;
-inline constexpr std::uint64_t max_image_bytes = 1ULL << 30;  // the largest seen in NVIDIA's libraries is 59 MB
+inline constexpr std::uint64_t max_image_bytes = 1ULL << 30;  // the largest image seen in NVIDIA's libraries has 59 MB
 
-// cuModuleLoadData(Ex), cuLibraryLoadData. The image is in the arena, or follows the record: `parts` sections, each
-// padded to 8. Before it: `parts` sizes (u64), `options` JIT options (u64 each) and as many values (u64 each). Reply,
-// even of a failed load: the options' values (u64 each), then for the info and the error log its length (u64) and its
-// characters.
+// For cuModuleLoadData(Ex) and cuLibraryLoadData. `parts` sizes (u64) follow, `options` JIT options (u64 each) and as
+// many values (u64 each). Then follows the image, unless it is in the arena: `parts` sections, each padded to 8 bytes.
+// The reply, even of a failed load: the options' values (u64 each), then the info log and the error log, each as a
+// length (u64) and its characters.
 struct LoadRecord {
   std::uint64_t id;     // the guest's id for the loaded object
-  std::uint64_t arena;  // offset in the arena, or ring::absent
-  std::uint32_t form;   // ImageForm
+  std::uint64_t arena;  // the image's offset in the arena, or ring::absent
+  std::uint32_t form;   // an ImageForm
   std::uint32_t parts;
   std::uint32_t options, pad;
 };
 template <Handle kind>
 struct LoadOf : LoadRecord {
-  // The sizes after the record give the image's length.
+  // The image's length is the sum of the sizes that follow the record.
   static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
   static constexpr std::tuple fields{field::Proposed{kind, &LoadRecord::id},
                                      field::Place{"image", &LoadRecord::arena, not_yet, field::Otherwise::InRecord},
@@ -293,11 +295,11 @@ struct CloseOf : CloseRecord {
   static constexpr std::tuple fields{field::Closes{kind, &CloseRecord::id}};
 };
 
-// cuCtxCreate in all forms: the context gets the guest's number (ring/wire/record.h).
+// For cuCtxCreate in all versions. The guest chooses the context's number (ring/wire/record.h).
 struct CreateContextRecord {
-  std::uint32_t number, device;  // device: by the host's ordinal
+  std::uint32_t number, device;  // device: the host's ordinal
   std::uint32_t flags;
-  std::uint32_t affinities;  // 1: sm_count multiprocessors are requested
+  std::uint32_t affinities;  // 1: the program requests sm_count multiprocessors
   std::uint32_t sm_count, pad;
 
   static constexpr std::tuple fields{
@@ -309,7 +311,7 @@ struct CreateContextRecord {
       field::Zero{&CreateContextRecord::pad}};
 };
 
-// A primary context is named by its device, a created one by its number.
+// Ends a context. A primary context is identified by its device, a created context by its number.
 struct EndContextRecord {
   std::uint64_t number;
 };
@@ -320,7 +322,7 @@ struct ResetRecord : EndContextRecord {
   static constexpr std::tuple fields{field::Ordinal{"number", &EndContextRecord::number}};
 };
 
-// ---- as the table names them ---------------------------------------------------------------------------------------
+// ---- names that the table uses -------------------------------------------------------------------------------------
 
 using CopyRowsNowRecord = CopyRowsOf<false>;
 using CopyRowsAsyncRecord = CopyRowsOf<true>;

@@ -9,7 +9,7 @@
 
 namespace api {
 
-// An attribute of a stream, in a launch's form: cuda.h has one union for both.
+// An attribute of a stream, sent like a launch attribute, since cuda.h has one union for both.
 struct SetStreamAttributeRecord {
   std::uint64_t stream;
   std::uint32_t attributes, pad;
@@ -33,7 +33,8 @@ struct GetStreamAttributeRecord {
   using Reply = StreamAttributeReply;
 };
 
-// cuLaunchHostFunc and cuStreamAddCallback. `token`: the guest's name for function and argument (ring/queue/callback_slot.h).
+// For cuLaunchHostFunc and cuStreamAddCallback. `token`: the guest's number for function and argument
+// (ring/queue/callback_slot.h).
 struct HostFunctionRecord {
   std::uint64_t stream, token;
 

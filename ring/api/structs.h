@@ -19,13 +19,13 @@
 
 namespace api {
 
-// visit(s, v) makes one call for each member of `s` that may not cross as bytes:
-//   v.location(l)  names a device by its ordinal
-//   v.unused(p)    a pointer that only other systems use: NULL on the wire and for the driver
-//   v.word(a, n)   the address of a word of n bytes
-//   v.range(a, n)  the address of n bytes, or of more than memory can have
+// visit(s, v) makes one call for each member of `s` that needs translation:
+//   v.location(l)  `l` names a device by its ordinal
+//   v.unused(p)    `p` is a pointer that only other systems use: NULL on the wire and for the driver
+//   v.word(a, n)   `a` is the address of a word of n bytes
+//   v.range(a, n)  `a` is the address of n bytes; n may exceed what memory can have
 //   v.unknown()    the struct's meaning is unknown
-//   v.resource(r)  has bytes of the driver's own, which never cross: an id replaces them
+//   v.resource(r)  `r` has private bytes of the driver, which never cross: an id replaces them
 inline void visit(CUmemLocation& s, auto& v) { v.location(s); }
 inline void visit(CUmemAccessDesc& s, auto& v) { v.location(s.location); }
 inline void visit(CUmemPoolProps& s, auto& v) {
@@ -37,7 +37,7 @@ inline void visit(CUmemAllocationProp& s, auto& v) {
   v.unused(s.win32HandleMetaData);
 }
 
-// Keeps the known members of one operation of a batch; the driver has private members after them.
+// Keeps the members of a batch operation that cuda.h documents, and clears the others, which are private to the driver.
 template <class Word>
 void keep_word(Word& to, const Word& from, bool wide, auto& v) {
   to.address = from.address;
@@ -48,7 +48,7 @@ void keep_word(Word& to, const Word& from, bool wide, auto& v) {
   to.flags = from.flags;
   v.word(to.address, wide ? sizeof to.value64 : sizeof to.value);
 }
-// The kind of an operation, which may be unknown to cuda.h.
+// Returns the kind of an operation, which may be a number that cuda.h does not define.
 inline unsigned operation_of(const CUstreamBatchMemOpParams& s) {
   unsigned operation = 0;
   std::memcpy(&operation, &s, sizeof operation);
@@ -76,7 +76,7 @@ inline void visit(CUstreamBatchMemOpParams& s, auto& v) {
 }
 inline void visit(CUdevResource& s, auto& v) { v.resource(s); }
 
-// The driver checks the rest.
+// Visits the address; the driver checks the other members.
 inline void visit(CUDA_MEMSET_NODE_PARAMS& s, auto& v) {
   std::uint64_t row = 0, all = 0;
   const std::uint64_t pitch = s.height > 1 ? s.pitch : 0;
@@ -124,7 +124,7 @@ inline constexpr bool plain<CUgraphEdgeData> = true;
 template <class T>
 inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;
 
-// The id in a program's copy of a resource.
+// Returns the id in a program's copy of a resource.
 inline std::uint64_t resource_id(const CUdevResource& r) {
   std::uint64_t id = 0;
   std::memcpy(&id, r._internal_padding, sizeof id);
@@ -138,7 +138,7 @@ constexpr std::size_t value_bytes(CUgraphMem_attribute attribute) {
              ? sizeof(cuuint64_t)
              : 0;
 }
-// The bytes of the value behind a `void*` that the enum describes. 0: the driver has no such value.
+// Returns the length of the value behind a `void*` that the enum describes, or 0 if the driver has no such value.
 constexpr std::size_t value_bytes(CUmemPool_attribute attribute) {
   switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:

@@ -14,8 +14,9 @@ struct TensorMapReply {
 
   static constexpr std::tuple fields{field::Triple{"", &TensorMapReply::map}};
 };
-// cuTensorMapEncodeTiled and the im2col forms: each fills the members of its parameters, and leaves the rest zero.
-// Programs describe tensors that are larger than their memory and never touch the rest.
+// For cuTensorMapEncodeTiled and the im2col variants. A call fills the members for its parameters and sets the other
+// members to zero. The host checks only the first byte of the address, because programs describe tensors that are
+// larger than their memory and never touch the rest.
 struct TensorMapRecord {
   static constexpr std::uint32_t most_dimensions = 5;
 

@@ -15,7 +15,7 @@ namespace api {
 
 // ---- textures and surfaces -----------------------------------------------------------------------------------------
 
-// The bytes of a texel in plain memory; nothing for a format without such texels.
+// Returns the size of a texel in plain memory, or nothing if texels of this format cannot lie in plain memory.
 constexpr std::optional<std::uint64_t> texel_bytes(std::uint32_t format, std::uint32_t channels) {
   if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
   switch (format) {
@@ -30,27 +30,28 @@ constexpr std::optional<std::uint64_t> texel_bytes(std::uint32_t format, std::ui
     case CU_AD_FORMAT_UNORM_INT_101010_2: return 4 * channels;
     default: break;
   }
-  // Four groups of formats of 1, 2 and 4 channels: 8 bits, 16 bits, and both with a sign.
+  // cuda.h has four groups of formats with 1, 2 and 4 channels each: unsigned 8 bits, unsigned 16 bits, signed 8 bits
+  // and signed 16 bits.
   if (format < CU_AD_FORMAT_UNORM_INT8X1 || format > CU_AD_FORMAT_SNORM_INT16X4) return std::nullopt;
   const bool wide = (format - CU_AD_FORMAT_UNORM_INT8X1) / 3 % 2 == 1;
   return wide ? 2 * channels : channels;
 }
 
-// The members of CUDA_RESOURCE_DESC that its type uses; the rest is 0. `width` is in texels for rows, and in bytes for
-// linear memory.
+// The members of CUDA_RESOURCE_DESC that the resource's type uses; the other members are 0. `width` is in texels for
+// rows, and in bytes for linear memory.
 struct TextureResource {
   std::uint64_t array, mipmapped_array;
   std::uint64_t address, width, height, pitch;
   std::uint32_t type, format, channels, pad;
 };
-// CUDA_TEXTURE_DESC, with floats as bits.
+// The members of CUDA_TEXTURE_DESC, with floats as bits.
 struct TextureSampling {
   std::uint32_t address_mode[3], filter_mode;
   std::uint32_t flags, max_anisotropy, mipmap_filter_mode, level_bias;
   std::uint32_t min_level, max_level;
   std::uint32_t red, green, blue, alpha;
 };
-// CUDA_RESOURCE_VIEW_DESC.
+// The members of CUDA_RESOURCE_VIEW_DESC.
 struct TextureView {
   std::uint64_t width, height, depth;
   std::uint32_t format, first_level, last_level, first_layer, last_layer, pad;
@@ -62,7 +63,7 @@ struct TextureReply {
   static constexpr std::tuple fields{field::Number{"number", &TextureReply::number}};
 };
 
-// cuTexObjectCreate.
+// For cuTexObjectCreate.
 struct TextureRecord {
   std::uint64_t id;
   TextureResource resource;
@@ -70,7 +71,7 @@ struct TextureRecord {
   TextureView view;
   std::uint64_t has_view;
 
-  // Like field::first_byte. Arrays have no address.
+  // Only the first byte must be the session's, as for field::first_byte. Arrays have no address.
   static constexpr std::uint64_t span(const TextureRecord& r) {
     const bool memory = r.resource.type == CU_RESOURCE_TYPE_LINEAR || r.resource.type == CU_RESOURCE_TYPE_PITCH2D;
     return memory ? 1 : 0;
@@ -133,7 +134,7 @@ struct CreateTextureRecord : TextureRecord {
   using Reply = TextureReply;
 };
 
-// cuSurfObjectCreate, for an array.
+// For cuSurfObjectCreate. A surface's resource is an array.
 struct CreateSurfaceRecord {
   std::uint64_t id, array;
 
@@ -144,13 +145,13 @@ struct CreateSurfaceRecord {
 
 // ---- references ----------------------------------------------------------------------------------------------------
 
-// cuTexRefSetAddress2D: rows of texels for a texture reference.
+// For cuTexRefSetAddress2D: binds rows of texels to a texture reference.
 struct BindRowsRecord {
   std::uint64_t reference;
   std::uint64_t address, width, height, pitch;
   std::uint32_t format, channels;
 
-  // Like field::first_byte. Address 0 means no memory.
+  // Only the first byte must be the session's, as for field::first_byte. Address 0 means no memory.
   static constexpr std::uint64_t span(const BindRowsRecord& r) { return r.address == 0 ? 0 : 1; }
   static constexpr std::tuple fields{field::Id{Handle::TextureReference, &BindRowsRecord::reference},
                                      field::MaybeAddress{"address", &BindRowsRecord::address, span},
@@ -163,13 +164,13 @@ struct BindRowsRecord {
 
 // ---- copies --------------------------------------------------------------------------------------------------------
 
-// A side: an array with a place in it, or memory by its device address, like RowsSide.
+// One side of a copy: an array with a position in the array, or memory by its device address, like RowsSide.
 struct TexelsSide {
   std::uint64_t array;
   std::uint64_t x, y, z;
   std::uint64_t address, pitch, rows;
 };
-// All copies with an array on at least one side: `depth` slices of `height` rows of `width` bytes.
+// For all copies with an array on at least one side: `depth` slices of `height` rows of `width` bytes.
 struct CopyTexelsRecord {
   TexelsSide to, from;
   std::uint64_t width, height, depth, stream;
@@ -183,7 +184,7 @@ struct CopyTexelsRecord {
     const auto all = slice ? span_of_rows(r.width, r.height, s.pitch, r.depth, *slice) : std::nullopt;
     return all != std::uint64_t{0} ? all : std::nullopt;
   }
-  // The same as in CopyRowsOf.
+  // The pitch and span of a side follow the same rules as in CopyRowsOf.
   template <TexelsSide Record::*side>
   static constexpr std::uint64_t least_pitch(const Record& r) {
     return (r.*side).array != 0 ? 0 : r.width;
@@ -211,7 +212,7 @@ struct CopyTexelsRecord {
                                      field::Number{"depth", &Record::depth}, field::Stream{&Record::stream, stream}});
   }
 };
-// A copy as a graph node.
+// A graph node that copies.
 struct CopyNodeRecord : CopyTexelsRecord {
   static constexpr auto with(auto... ids) { return std::tuple_cat(std::tuple{ids...}, fields_of_copy("")); }
 };
@@ -239,7 +240,8 @@ struct ExecCopyNodeRecord : CopyNodeRecord {
                                       field::Id{Handle::GraphNode, &ExecCopyNodeRecord::node});
 };
 // A copy from or to the program's own memory, through a block of the arena. The token's function in the guest moves the
-// bytes: before a copy to the device, after a copy from it (docs/design/050-pageable-copies-in-graphs.md).
+// bytes between the program's memory and the block: before a copy to the device, and after a copy from the device
+// (docs/design/050-pageable-copies-in-graphs.md).
 struct PageableCopyRecord : CopyNodeRecord {
   std::uint64_t token, to_device;
 
@@ -271,13 +273,13 @@ struct ExecPageableRecord : PageableCopyRecord {
   static constexpr auto fields = with("", field::Id{Handle::GraphExec, &ExecPageableRecord::exec},
                                       field::Id{Handle::GraphNode, &ExecPageableRecord::node});
 };
-// The driver's description of a copy, sent as words.
+// The driver's description of a copy, sent as 64-bit words.
 struct CopyNode {
   TexelsSide to, from;
   std::uint64_t width, height, depth;
-  std::uint64_t to_type, from_type;  // CUmemorytype
+  std::uint64_t to_type, from_type;  // values of CUmemorytype
 };
-// `token`: of a copy of the program's own memory, which the guest knows; else 0.
+// `token`: the guest's token if the node copies the program's own memory; else 0.
 struct CopyNodeReply {
   std::uint64_t token, bytes;
 
@@ -296,7 +298,7 @@ struct CopyTexelsOf : CopyTexelsRecord {
   static constexpr auto fields = fields_of_copy(asynchronous ? "stream" : "");
 };
 
-// ---- as the table names them ---------------------------------------------------------------------------------------
+// ---- names that the table uses -------------------------------------------------------------------------------------
 
 using DestroyArrayRecord = CloseOf<Handle::Array>;
 using DestroyTextureRecord = CloseOf<Handle::Texture>;

@@ -13,24 +13,24 @@
 
 namespace api {
 
-// Kernels use texture and surface objects by number, so a program gets the driver's numbers. Guest and worker know each
-// as an object of these types, which cuda.h does not have.
+// Kernels use texture and surface objects by number, so a program gets the driver's numbers. Guest and worker represent
+// such an object by one of these two types, which cuda.h does not have.
 using TextureHandle = struct TextureObject*;
 using SurfaceHandle = struct SurfaceObject*;
 
-// A device's resource is a struct with bytes of the driver's own, which only the worker keeps. The program's copy has
+// A device's resource is a struct with private bytes of the driver, which only the worker keeps. The program's copy has
 // an id of this kind instead (ring/api/structs.h).
 using ResourceHandle = struct KeptResource*;
 
-// Handles cross as ids (ring/api/id.h), which only the host's table can turn into the driver's pointers. Their kinds
-// are the lines of ring/api/handles.def.
+// Handles cross as ids (ring/api/id.h), which only the host's table can translate into the driver's pointers. The lines
+// of ring/api/handles.def define the kinds of handles.
 enum class Handle : std::uint8_t {
   None,
 #define HANDLE(kind, ...) kind,
 #include "ring/api/handles.def"
 };
 
-// The event that ends an object: the end of its process, or of its context.
+// The event with which an object ends: the end of its process, or of its context.
 enum class Life : std::uint8_t { of_process, of_context, of_green_context };
 using enum Life;
 
@@ -38,7 +38,7 @@ using enum Life;
 enum class Given : std::uint8_t { once, again, counted };
 using enum Given;
 
-// A set of kinds, one bit for each.
+// A set of handle kinds, one bit for each kind.
 using Kinds = std::uint32_t;
 template <class... K>
 constexpr Kinds owned_by(K... kinds) {
@@ -63,17 +63,18 @@ inline constexpr unsigned handle_kinds = std::size(handle_table);
 constexpr const HandleKind& kind_of(Handle kind) { return handle_table[static_cast<unsigned>(kind) % handle_kinds]; }
 constexpr bool ends_with_context(Handle kind) { return kind_of(kind).life != of_process; }
 constexpr bool ends_with_green_context(Handle kind) { return kind_of(kind).life == of_green_context; }
-// Handles that cross as a context's number (ring/wire/record.h).
+// True for handles that cross as a context's number (ring/wire/record.h).
 constexpr bool crosses_as_number(Handle kind) { return kind == Handle::Context || kind == Handle::GreenContext; }
 constexpr bool may_own(Handle owner, Handle kind) { return (kind_of(kind).owners & owned_by(owner)) != 0; }
-// True if objects of this kind own others, or are owned.
+// True if objects of this kind own other objects, or are owned.
 constexpr bool has_family(Handle kind) {
   Kinds owners = 0;
   for (const HandleKind& k : handle_table) owners |= k.owners;
   return kind_of(kind).owners != 0 || (owners & owned_by(kind)) != 0;
 }
 
-// Tag type for handles that cuda.h declares as `unsigned long long`. A line gives the kind of each such parameter.
+// Tag type for handles that cuda.h declares as `unsigned long long`. The table's line gives the kind of each parameter
+// with this type.
 template <int>
 struct Integer;
 
@@ -84,7 +85,7 @@ inline constexpr Handle handle_of = Handle::None;
   inline constexpr Handle handle_of<type> = Handle::kind;
 #include "ring/api/handles.def"
 
-// The driver accepts a CUkernel as a CUfunction: cudart passes one to cuLaunchKernel.
+// The driver accepts a CUkernel as a CUfunction: the CUDA runtime passes one to cuLaunchKernel.
 constexpr bool accepts(Handle wanted, Handle given) {
   return wanted == given || (wanted == Handle::Function && given == Handle::Kernel);
 }

@@ -1,9 +1,9 @@
-// The shared region's layout under the names that C++ uses, and the functions that compute places in it.
+// The shared region's layout under C++ names, and the functions that compute offsets in the region.
 //
 // Maps, structs and offsets are in ring/layout/layout_c.h and ring/layout/vm_page_c.h, which C can read. Programs reach
-// the structs through ring/shared/shared.h alone, which makes each word an atomic one. Offsets and sizes are bytes,
-// from the start of the region or of the slot. Everything here is a constant or a pure function, so any thread may use
-// it.
+// the structs only through ring/shared/shared.h, which makes each access to a word atomic. Offsets and sizes are in
+// bytes, from the start of the region or of the slot. This file has only constants and pure functions, so any thread
+// may use them.
 //
 // ```cpp
 // std::size_t used_bytes(std::size_t region_bytes, std::uint32_t slots) {
@@ -44,10 +44,10 @@ inline constexpr std::uint32_t request_bytes = IVGPU_REQUEST_BYTES;
 inline constexpr std::uint32_t max_record = IVGPU_MAX_RECORD;
 inline constexpr std::uint32_t reply_bytes = IVGPU_REPLY_BYTES;
 
-// The limit for any polling, whatever the other side has written.
+// The limit for any polling, even if the other side has written a larger value.
 inline constexpr std::uint32_t longest_spin_us = 10'000;
-// The guest polls this many times longer than its worker, or twice that if its waits last so long. Without ivgpu, a
-// thread that waits for a GPU polls all the time.
+// The guest polls this many times as long as its worker, or twice that if its waits last that long. The guest can
+// afford this, because a thread that waits for a GPU without ivgpu polls all the time.
 inline constexpr std::uint32_t guest_spin_factor = 8;
 inline constexpr int heartbeat_ms = 1000;
 
@@ -64,7 +64,7 @@ using ChannelControl = ::IvgpuChannelControl;
 
 // ---- the region ----------------------------------------------------------------------------------------------------
 
-// IvgpuSlotState lists who may make which step.
+// The state of a slot. IvgpuSlotState lists who may change the state.
 enum class SlotState : std::uint8_t {
   Empty = IVGPU_SLOT_EMPTY,
   Starting = IVGPU_SLOT_STARTING,
@@ -85,12 +85,13 @@ struct SlotWord {
   constexpr std::uint32_t word() const { return epoch * states | static_cast<std::uint32_t>(state); }
   constexpr SlotWord with(SlotState s) const { return {epoch, s}; }
   constexpr SlotWord next() const { return {(epoch + 1) % epochs, SlotState::Empty}; }
-  // Held by a process, whether its worker lives or not.
+  // Returns whether a process owns the slot, whether or not the slot's worker is alive.
   constexpr bool held() const { return state == SlotState::Claimed || state == SlotState::Dead; }
 };
 
-// ivshmem peers. The host appears as several peers, so that a guest can ring one worker and wake no other thread: the
-// doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell and uses `doorbell_bits` instead.
+// The ids of ivshmem peers. The host appears as several peers, so that a guest can ring one worker and wake no other
+// thread: the doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell and uses
+// `doorbell_bits` instead.
 inline constexpr std::uint32_t peer_broker = 0;
 constexpr std::uint32_t peer_of_slot(std::uint32_t slot) { return 1 + slot; }
 constexpr std::uint32_t first_guest_peer = 1 + max_slots;
@@ -127,19 +128,19 @@ enum class Asleep : std::uint32_t {
   ByDoorbell = IVGPU_ASLEEP_BY_DOORBELL,
 };
 
-// CallbackSlot::kind.
+// The values of CallbackSlot::kind.
 enum class CallbackKind : std::uint32_t {
   HostFunction = IVGPU_CALLBACK_HOST_FUNCTION,
   StreamCallback = IVGPU_CALLBACK_STREAM_CALLBACK,
   Forget = IVGPU_CALLBACK_FORGET,
 };
 
-// SlotHeader::opened: a channel's bit, and the bits of the first n channels.
+// Return the bits of SlotHeader::opened: one channel's bit, and the bits of the first n channels.
 constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_t{1} << channel; }
 constexpr std::uint64_t first_channels(std::uint32_t n) { return n < 64 ? channel_bit(n) - 1 : ~std::uint64_t{0}; }
 
-// Divides a region into slots. Slots are multiples of huge_page; the rest at the end is unused. The least arena lets a
-// guest start: its staging chunks, and a huge page of pinned memory.
+// Divides a region into slots. The size of a slot is a multiple of huge_page; the rest at the region's end is unused.
+// The smallest arena lets a guest start: it has space for the staging chunks and a huge page of pinned memory.
 inline constexpr std::size_t min_arena_bytes = 5 * huge_page;
 inline constexpr std::size_t min_slot_bytes = arena_offset + min_arena_bytes;
 constexpr std::size_t slot_bytes_for(std::size_t region_bytes, std::uint32_t slots) {

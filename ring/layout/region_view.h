@@ -1,8 +1,8 @@
-// A region's first pages as typed places: its header, the slot directory, the VM's page and its GPUs. The only way from
-// a mapping to these words (ring/layout/layout.h). Slots are ring/view.h's.
+// Typed access to a region's first pages: the region's header, the slot directory, the VM's page and the VM's GPUs. All
+// code accesses these words through this class (ring/layout/layout.h). ring/view.h does the same for slots.
 //
-// It owns nothing and checks nothing: the caller has mapped the pages, checked the header, and unmaps them when no
-// place is used again. Any thread may use it.
+// A RegionView owns nothing and checks nothing. The caller maps the pages, checks the header, and unmaps the pages when
+// no view is used any more. Any thread may use a RegionView.
 //
 // ```cpp
 // bool is_ready(ring::RegionView region, std::uint32_t slot) {
@@ -24,7 +24,8 @@ namespace ring {
 class RegionView {
  public:
   RegionView() = default;
-  // `base`: where the region's first byte is mapped, with at least region_header_bytes; for vm_gpu(), header_area_bytes.
+  // `base`: the address of the region's first byte. At least region_header_bytes are mapped there; for vm_gpu(),
+  // header_area_bytes.
   explicit RegionView(std::byte* base) : base_(base) {}
 
   Shared<RegionHeader> header() const { return shared_at<RegionHeader>(base_, 0); }

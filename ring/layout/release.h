@@ -1,4 +1,4 @@
-// The release of this tree. CMakeLists.txt reads it here.
+// The release of this tree. CMakeLists.txt reads this file.
 //
 // ```cpp
 // #include <string_view>

@@ -1,5 +1,4 @@
-// The facts of ring/nvml/facts.def, by their numbers in VmGpu::fact. A fact's unit is that of the NVML function in its
-// line.
+// The facts of ring/nvml/facts.def, numbered as in VmGpu::fact. A fact has the unit of the NVML function in its line.
 //
 // ```cpp
 // bool temperature_of(const IvgpuVmGpu& copy, std::uint32_t& degrees) {
@@ -29,7 +28,7 @@ enum class Fact : std::uint8_t {
 #include "ring/nvml/undefine_facts.h"
 };
 
-// The facts' names, by their numbers.
+// The facts' names, indexed by the facts' numbers.
 inline constexpr const char* fact_names[] = {
 #define NUMBER(fact, function) #fact,
 #define OF_KIND(fact, function, kind) #fact,

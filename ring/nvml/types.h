@@ -1,8 +1,8 @@
 // The types of NVIDIA's management library (NVML, libnvidia-ml.so.1) under their public names.
 //
-// They are declared as far as this project calls such a library (host/broker/gpu/nvml.h) or is one (guest/nvml/). The
-// project builds without nvml.h; tests/probes/nvml_types.cc compares them with that header where there is one. Units
-// are at the members. Source: NVIDIA's NVML API reference, release 580.
+// This file declares only the types that this project needs to call NVML (host/broker/gpu/nvml.h) or to implement it
+// (guest/nvml/). The project builds without nvml.h; tests/probes/nvml_types.cc compares the types with nvml.h where
+// that header exists. The members' comments give their units. Source: NVIDIA's NVML API reference, release 580.
 //
 // ```cpp
 // nvmlReturn_t check(const nvmlMemory_v2_t* to) {
@@ -35,7 +35,7 @@ enum : nvmlReturn_t {
   NVML_ERROR_UNKNOWN = 999,
 };
 
-// Stands for an unknown number of bytes, and for no instance.
+// Stands for an unknown number of bytes, or for no instance.
 inline constexpr unsigned long long nvml_value_not_available = ~0ULL;
 inline constexpr unsigned nvml_no_instance = ~0U;
 
@@ -89,7 +89,7 @@ struct nvmlFieldValue_t {
 
 inline constexpr int nvml_value_unsigned = 1;  // nvmlFieldValue_t::valueType
 
-// The version of a struct of this type: its size, and the number of its form.
+// The version number of a struct type: the type's size, and its revision.
 template <class T>
 constexpr unsigned nvml_version(unsigned form) {
   return static_cast<unsigned>(sizeof(T)) | form << 24;

@@ -1,4 +1,4 @@
-// After each use of ring/nvml/facts.def.
+// Undefines the macros of ring/nvml/facts.def. Included after each use of that file.
 #undef NUMBER
 #undef OF_KIND
 #undef PAIR

@@ -1,4 +1,5 @@
-// The levels of IVGPU_LOG by their names, for the library that logs and the commands that list them. Pure functions.
+// The levels of IVGPU_LOG by their names, for the library that logs and for the commands that list the levels. All
+// functions are pure.
 //
 // ```cpp
 // ring::LogLevel level_of(const char* variable) {
@@ -13,11 +14,11 @@
 
 namespace ring {
 
-enum class LogLevel { Off, Error, Warn, Info, Debug, Trace };  // Trace: a line for each call of the program
+enum class LogLevel { Off, Error, Warn, Info, Debug, Trace };  // Trace: one line for each call of the program
 
 inline constexpr const char* log_level_names = "off, error, warn, info, debug or trace";
 
-// Nothing if no level has that name.
+// Returns nothing if no level has that name.
 constexpr std::optional<LogLevel> log_level_of(std::string_view name) {
   constexpr std::string_view names[] = {"off", "error", "warn", "info", "debug", "trace"};
   for (int level = 0; level < 6; ++level)

@@ -1,7 +1,8 @@
-// The metrics that ivgpud reports, each described once.
+// The metrics that ivgpud reports. Each metric is described once, in this file.
 //
-// The broker collects each (host/broker/ops/metric_groups.h) and makes the status document and Prometheus metrics of them;
-// `ivgpu status` and `ivgpu top` show them. All of them include this file. All are constants.
+// The broker collects the metrics (host/broker/ops/metric_groups.h) and makes the status document and Prometheus
+// metrics of them; `ivgpu status` and `ivgpu top` show them. All these programs include this file, which has only
+// constants.
 //
 // A key is a field of the status document and, with its unit written out, the end of a metric's name: "throttled_s" of
 // a VM's workers is ivgpu_vm_workers_throttled_seconds_total. Hence a key ends with its unit.
@@ -20,23 +21,23 @@
 namespace ring {
 
 enum class Unit : std::uint8_t {
-  Number,        // of things
+  Number,        // a number of things
   Bytes,         // the key ends with "_bytes"
-  Seconds,       // "_s"
-  Milliseconds,  // "_ms"
+  Seconds,       // the key ends with "_s"
+  Milliseconds,  // the key ends with "_ms"
 };
 
 enum class MetricKind : std::uint8_t {
-  Counter,  // only grows while its object lives
+  Counter,  // only grows while the measured object exists
   Gauge,    // the current value
 };
 
 struct Metric {
   const char* key;
-  const char* metric;  // replaces the key if that is unclear without its neighbours; "": the key
+  const char* metric;  // replaces the key if the key is unclear by itself; "": use the key
   Unit unit;
   MetricKind kind;
-  const char* title;  // heads its column or its line of text; "": none
+  const char* title;  // heads the metric's column or line of text; "": none
   const char* help;   // one sentence
 };
 
@@ -60,7 +61,7 @@ using enum MetricKind;
   inline constexpr Metric key{#key, __VA_ARGS__}; \
   static_assert(ends_with_its_unit(key), #key)
 
-// Work of one worker, and of all workers that a VM has had.
+// The work of one worker, and of all workers that a VM has had.
 IVGPU_METRIC(calls, "", Number, Counter, "calls",
              "Driver calls that reached a worker; those that the guest's library answers are not among them.");
 IVGPU_METRIC(posted, "posted_calls", Number, Counter, "posted", "Calls that the guest did not wait for.");
@@ -74,11 +75,11 @@ IVGPU_METRIC(spun, "polled_waits", Number, Counter, "spun", "Waits for a record 
 IVGPU_METRIC(parked, "parked_waits", Number, Counter, "parked", "Waits for a record that ended in sleep.");
 IVGPU_METRIC(woken, "guest_wakeups", Number, Counter, "woken", "How often a worker has woken its guest.");
 
-// A session's resources.
+// The resources that a session uses.
 IVGPU_METRIC(device_memory_bytes, "", Bytes, Gauge, "GPU memory", "Memory of the GPU that is held.");
 IVGPU_METRIC(claimed_s, "", Seconds, Gauge, "", "How long a program has held the slot.");
 
-// A VM's resources.
+// The resources that a VM uses.
 IVGPU_METRIC(connections, "", Number, Gauge, "", "Connections to the VM's socket.");
 IVGPU_METRIC(region_bytes, "", Bytes, Gauge, "", "Memory that the VM shares with its workers.");
 IVGPU_METRIC(gpus_missing, "", Number, Gauge, "",
@@ -86,7 +87,7 @@ IVGPU_METRIC(gpus_missing, "", Number, Gauge, "",
 IVGPU_METRIC(used_bytes, "", Bytes, Gauge, "", "GPU memory that the VM's programs hold.");
 IVGPU_METRIC(total_bytes, "", Bytes, Gauge, "", "Memory of the VM's GPUs; 0: no worker has reported it yet.");
 
-// A VM's memory on one GPU.
+// The memory of a VM on one GPU.
 namespace on_gpu {
 IVGPU_METRIC(quota_bytes, "", Bytes, Gauge, "", "Memory of the GPU that the VM may hold; 0: no bound.");
 IVGPU_METRIC(used_bytes, "charged_bytes", Bytes, Gauge, "",
@@ -94,7 +95,7 @@ IVGPU_METRIC(used_bytes, "charged_bytes", Bytes, Gauge, "",
 IVGPU_METRIC(peak_bytes, "charged_peak_bytes", Bytes, Gauge, "", "The most that has counted against the quota so far.");
 }  // namespace on_gpu
 
-// A VM's GPU time, on all of its GPUs together.
+// The GPU time of a VM, on all of its GPUs together.
 namespace gpu_time {
 IVGPU_METRIC(weight, "", Number, Gauge, "", "The VM's weight.");
 IVGPU_METRIC(had_s, "", Seconds, Counter, "",
@@ -103,10 +104,10 @@ IVGPU_METRIC(waited_s, "", Seconds, Counter, "", "How long the VM has wanted a G
 IVGPU_METRIC(leases, "", Number, Counter, "", "Leases that the VM has got.");
 IVGPU_METRIC(preempted, "preempted_leases", Number, Counter, "", "Leases of the VM that ended early for another VM.");
 }  // namespace gpu_time
-// A column of `ivgpu top`.
+// Shown as a column of `ivgpu top`.
 IVGPU_METRIC(gpu_time_s, "", Seconds, Counter, "GPU time", "Time that a VM's processes have had of its GPUs.");
 
-// All workers of a VM together, in their control group.
+// The resources of all workers of a VM together, measured by their control group.
 IVGPU_METRIC(memory_max_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers may have; 0: no bound.");
 IVGPU_METRIC(memory_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers have.");
 IVGPU_METRIC(oom_kills, "", Number, Counter, "", "Workers of the VM killed because they wanted more memory.");
@@ -115,7 +116,7 @@ IVGPU_METRIC(pids, "", Number, Gauge, "", "Threads that the VM's workers have.")
 IVGPU_METRIC(cpu_max, "", Number, Gauge, "", "Processors that the VM's workers may use; 0: no bound.");
 IVGPU_METRIC(throttled_s, "", Seconds, Counter, "", "How long the VM's workers were held back by that bound.");
 
-// How a VM's workers have ended.
+// The ways in which a VM's workers have ended.
 IVGPU_METRIC(orderly, "", Number, Counter, "in order", "With exit code 0.");
 IVGPU_METRIC(protocol_broken, "", Number, Counter, "protocol broken", "The guest broke the protocol.");
 IVGPU_METRIC(killed_by_broker, "", Number, Counter, "killed by the broker",
@@ -123,7 +124,7 @@ IVGPU_METRIC(killed_by_broker, "", Number, Counter, "killed by the broker",
 IVGPU_METRIC(signal, "", Number, Counter, "by another signal", "By a signal that the broker did not send.");
 IVGPU_METRIC(other_code, "", Number, Counter, "with another exit code", "With another exit code.");
 
-// The broker itself.
+// The broker's own metrics.
 IVGPU_METRIC(up_s, "", Seconds, Gauge, "", "How long the broker has run.");
 IVGPU_METRIC(iterations, "", Number, Counter, "", "Iterations of the broker's event loop.");
 IVGPU_METRIC(iterations_over_50_ms, "long_iterations", Number, Counter, "",

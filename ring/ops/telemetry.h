@@ -1,21 +1,21 @@
-// A worker's report on itself: counters, and a trace of its calls. The broker makes one sealed memfd per worker. The
-// worker maps all of it and closes the descriptor, the broker maps the counters, and `ivgpu trace` gets a read-only
-// descriptor. No guest maps it. It is not part of the region, but these three programs share it.
+// A worker's report about itself: counters, and a trace of its calls. The broker makes one sealed memfd for each
+// worker. The worker maps the whole memfd and closes the descriptor, the broker maps the counters, and `ivgpu trace`
+// gets a read-only descriptor. The memfd is not part of the region, and no guest maps it.
 //
 //   0       TelemetryPage                         12 KiB   the worker writes the counters, the broker `tracing`
-//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes while tracing is on; untouched pages
-//                                                          cost nothing
+//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes while tracing is on; untouched pages cost
+//           nothing
 //
-// Trust: a guest may control its worker, so every reader copies this once, checks it, and does not believe it. Two
-// words have an effect. `taken` counts up to the bytes that the broker has reserved for the worker. `fault` counts
-// under MPS, where a guest could cause a fault anyway (host/broker/mps/mps.h). A worker itself reads only `tracing`,
-// where a wrong value at worst causes an unwanted trace.
+// Trust: a guest may control its worker, so every reader copies a value once, checks the copy, and does not rely on its
+// truth. Two words have an effect. `taken` counts up to the bytes that the broker has reserved for the worker. `fault`
+// counts under MPS, where a guest could cause a fault anyway (host/broker/mps/mps.h). A worker itself reads only
+// `tracing`, where a wrong value at worst causes an unwanted trace.
 //
-// Ordering. A channel's cells have one writer, the channel's thread, which never waits for a reader. It overwrites
-// entries that a slow reader has missed, and the reader counts them as lost. Two edges:
+// Ordering. A channel's cells have one writer, the channel's thread, which never waits for a reader. The thread
+// overwrites entries that a slow reader has missed, and the reader counts these entries as lost. Two edges:
 //   W  write -> read       an entry's words are written before `written` and its cell's sequence show it
 //   O  overwrite -> read   a cell's sequence is odd before its first word changes: a reader that saw a word of the next
-//                          entry sees at its second look at the sequence that it has changed
+//      entry finds a changed sequence at its second look
 // Covered by: tests/unit/ring/telemetry_test.cc, also under ThreadSanitizer.
 //
 // ```cpp
@@ -45,16 +45,16 @@ inline constexpr std::uint32_t telemetry_version = 4;
 
 // Each word has one writer, so counting needs no locked instruction.
 struct alignas(2 * line) ChannelCounters {
-  std::atomic<std::uint64_t> calls;         // records executed
-  std::atomic<std::uint64_t> waited;        // of these, calls that the guest waited for; the rest was posted
-  std::atomic<std::uint64_t> submitted;     // of these, calls that put a command into a stream, by the table
-  std::atomic<std::uint64_t> record_bytes;  // through the request ring
-  std::atomic<std::uint64_t> reply_bytes;   // into the mailbox
-  std::atomic<std::uint64_t> to_device;     // bytes moved by copies, wherever the host's side was
+  std::atomic<std::uint64_t> calls;      // number of executed records
+  std::atomic<std::uint64_t> waited;     // calls among these that the guest waited for; the others were posted
+  std::atomic<std::uint64_t> submitted;  // calls among these that put a command into a stream, according to the table
+  std::atomic<std::uint64_t> record_bytes;  // bytes that came through the request ring
+  std::atomic<std::uint64_t> reply_bytes;   // bytes that went into the mailbox
+  std::atomic<std::uint64_t> to_device;     // bytes moved by copies, wherever the host's side of a copy was
   std::atomic<std::uint64_t> from_device;
-  std::atomic<std::uint64_t> spun;     // waits for a record that ended while polling
-  std::atomic<std::uint64_t> parked;   // waits that ended in sleep
-  std::atomic<std::uint64_t> woken;    // how often this channel woke the guest
+  std::atomic<std::uint64_t> spun;     // number of waits for a record that ended while polling
+  std::atomic<std::uint64_t> parked;   // number of waits that ended in sleep
+  std::atomic<std::uint64_t> woken;    // how often this channel's thread woke the guest
   std::atomic<std::uint64_t> written;  // trace entries ever written
 };
 
@@ -63,26 +63,26 @@ inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
 }
 
 struct TelemetryPage {
-  alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while a client watches
+  alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while a client watches the trace
   alignas(line) std::atomic<std::uint64_t> device_memory;  // worker: bytes that the session has allocated and not freed
   std::atomic<std::uint32_t>
-      fault;  // worker: the last fault of a context, or loss of an MPS server, a CUresult; 0: none
-  // worker: bytes of each device charged against the broker's reservation (host/session/memory/device_memory.h)
+      fault;  // worker: the last fault of a context, or loss of an MPS server, as a CUresult; 0: none
+  // worker: bytes of each device that it charges against the broker's reservation (host/session/memory/device_memory.h)
   alignas(line) std::atomic<std::uint64_t> taken[max_devices];
   ChannelCounters channel[max_channels];
 };
 
-// One call, as seen by its worker. Times are CLOCK_MONOTONIC of the host.
+// A trace entry: one call, as its worker has seen it. Times are CLOCK_MONOTONIC of the host.
 struct TraceEntry {
   static constexpr std::size_t most_payload = 144, most_reply = 64;
 
-  std::uint64_t begin_ns, end_ns;  // around the driver's call
-  std::uint64_t position;          // of the record in its channel
-  std::uint16_t call, flags;       // of the record's header
-  std::uint32_t payload_bytes;     // of the whole record, not only of the bytes kept here
-  std::int32_t result;             // CUresult
+  std::uint64_t begin_ns, end_ns;  // the times before and after the driver's call
+  std::uint64_t position;          // position of the record in its channel
+  std::uint16_t call, flags;       // from the record's header
+  std::uint32_t payload_bytes;     // bytes of the whole record, not only of the bytes kept here
+  std::int32_t result;             // a CUresult
   std::uint32_t reply_bytes;
-  std::byte payload[most_payload];  // the first bytes of each
+  std::byte payload[most_payload];  // the first bytes of record and reply
   std::byte reply[most_reply];
 };
 
@@ -92,16 +92,16 @@ struct alignas(line) TraceCell {
   std::atomic<std::uint64_t> word[words];
 };
 
-// Per channel; a power of two. A busy program makes more calls in a second, but the reader is faster.
+// For each channel; a power of two. A busy program makes more calls than this in a second, but the reader is faster.
 inline constexpr std::uint32_t trace_cells = 8192;
-// After the counters, page-aligned.
+// The traces follow the counters at the next page.
 inline constexpr std::size_t trace_offset = (sizeof(TelemetryPage) + page - 1) / page * page;
 constexpr std::size_t trace_offset_of(std::uint32_t channel) {
   return trace_offset + std::size_t{channel} * trace_cells * sizeof(TraceCell);
 }
 inline constexpr std::size_t telemetry_bytes = trace_offset_of(max_channels);
 
-// One channel's trace, written by the channel's thread. The number of `cells` is a power of two.
+// One channel's trace; the channel's thread writes it. The number of `cells` is a power of two.
 class TraceWriter {
  public:
   TraceWriter(std::atomic<std::uint64_t>& written, std::span<TraceCell> cells) : written_(written), cells_(cells) {}
@@ -111,10 +111,10 @@ class TraceWriter {
     std::uint64_t words[TraceCell::words];
     std::memcpy(words, &entry, sizeof words);
     cell.sequence.store(2 * next_ + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);  // O
+    std::atomic_thread_fence(std::memory_order_release);  // edge O
     for (std::size_t i = 0; i < TraceCell::words; ++i) cell.word[i].store(words[i], std::memory_order_relaxed);
-    cell.sequence.store(2 * next_ + 2, std::memory_order_release);  // W
-    written_.store(++next_, std::memory_order_release);             // W
+    cell.sequence.store(2 * next_ + 2, std::memory_order_release);  // edge W
+    written_.store(++next_, std::memory_order_release);             // edge W
   }
 
  private:
@@ -125,15 +125,16 @@ class TraceWriter {
 
 enum class Taken : std::uint8_t { Nothing, Entry, Lost };
 
-// Reads a trace from the next entry on. A call ends after one cell, whatever the writer does.
+// Reads a trace from the next entry on. A call returns after one cell, whatever the writer does.
 class TraceReader {
  public:
   TraceReader(const std::atomic<std::uint64_t>& written, std::span<const TraceCell> cells)
       : written_(written), cells_(cells), next_(written.load(std::memory_order_relaxed)) {}
 
   Taken take(TraceEntry& into) {
-    const std::uint64_t ready = written_.load(std::memory_order_acquire) - next_;  // W
-    if (ready == 0 || ready >> 63 != 0) return Taken::Nothing;  // it decreased: not one of our writers
+    const std::uint64_t ready = written_.load(std::memory_order_acquire) - next_;  // edge W
+    // The number has decreased, so the writer is not one of ours.
+    if (ready == 0 || ready >> 63 != 0) return Taken::Nothing;
     if (ready > cells_.size()) {
       lost_ += ready - cells_.size();
       next_ += ready - cells_.size();
@@ -141,15 +142,15 @@ class TraceReader {
     if (copy(cells_[next_ & (cells_.size() - 1)], 2 * next_ + 2, into)) return ++next_, Taken::Entry;
     return ++next_, ++lost_, Taken::Lost;
   }
-  // Entries that were overwritten before they were read.
+  // The number of entries that were overwritten before they were read.
   std::uint64_t lost() const { return lost_; }
 
  private:
   static bool copy(const TraceCell& cell, std::uint64_t expected, TraceEntry& into) {
-    if (cell.sequence.load(std::memory_order_acquire) != expected) return false;  // W
+    if (cell.sequence.load(std::memory_order_acquire) != expected) return false;  // edge W
     std::uint64_t words[TraceCell::words];
     for (std::size_t i = 0; i < TraceCell::words; ++i) words[i] = cell.word[i].load(std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);  // O
+    std::atomic_thread_fence(std::memory_order_acquire);  // edge O
     if (cell.sequence.load(std::memory_order_relaxed) != expected) return false;
     std::memcpy(&into, words, sizeof into);
     return true;
@@ -161,7 +162,7 @@ class TraceReader {
   std::uint64_t lost_ = 0;
 };
 
-// The memfd's bytes as typed places.
+// Typed access to the memfd's bytes.
 class TelemetryView {
  public:
   explicit TelemetryView(std::byte* base) : base_(base) {}

@@ -1,4 +1,4 @@
-// The result of checking the other side's words in shared memory.
+// The result of checking words in shared memory that the other side writes.
 //
 // ```cpp
 // bool must_end_session(ring::Peer found) { return found == ring::Peer::Broken; }
@@ -11,7 +11,7 @@ namespace ring {
 
 enum class Peer : std::uint8_t {
   Ok,
-  Wait,   // full for a producer, empty for a consumer, unanswered for a caller
+  Wait,   // a producer finds the ring full, a consumer finds it empty, a caller has no answer yet
   Broken  // a number that no honest peer writes
 };
 

@@ -1,18 +1,19 @@
-// The request ring: one guest thread publishes variable-length records, one worker thread consumes them. In place: a
-// record needs no heap, no lock and no system call.
+// The request ring: one guest thread publishes variable-length records, and one worker thread consumes them. Records
+// are built in place: a record needs no heap, no lock and no system call.
 //
 // Ordering. Two edges; each line below that releases or acquires one names it:
 //   P  publish -> take   a record's bytes are written before `tail` covers them
-//   F  take -> reserve   a record's bytes are read before `head` gives them back
-// ring/queue/parking.h describes sleeping and waking. Covered by: the model ring, the explorer's scenario ring
-// (docs/models.md), and ThreadSanitizer under tests/unit/ring/queue_test.cc.
+//   F  take -> reserve   a record's bytes are read before `head` frees their space ring/queue/parking.h describes
+//      sleeping and waking. Covered by: the model ring, the explorer's scenario ring (docs/models.md), and
+//      ThreadSanitizer under tests/unit/ring/queue_test.cc.
 //
-// Trust. The other side can write `tail` and `head`. Each side therefore keeps its own position privately and only
-// publishes it. It range-checks the other's position by one subtraction: a wrong one is Peer::Broken, never an index
-// into memory. The consumer copies a record out once and checks the copy; it never looks at the ring's bytes again.
+// Trust. The other side can write `tail` and `head`. Each side therefore keeps its own position in private memory and
+// only publishes it. Each side range-checks the position of the other side by one subtraction: a wrong position is
+// Peer::Broken, never an index into memory. The consumer copies a record out once and checks the copy; it never reads
+// the bytes in the ring again.
 //
-// Speed. Each side caches the other's position, and reads it again only when the cached one does not suffice. Hence the
-// words' cache lines do not move with every record.
+// Speed. Each side caches the other side's position, and reads the position again only when the cached value does not
+// suffice. Hence the cache lines of `tail` and `head` do not move between processors with every record.
 //
 // Positions are byte counts that wrap at 2^32; the ring's size is a power of two. A record is contiguous: if the rest
 // of the ring is too short, a padding record fills it. Neither side owns the memory.
@@ -47,15 +48,15 @@ namespace ring {
 struct RingView {
   Shared<std::uint32_t> tail, head;
   SharedBytes bytes;
-  std::uint32_t size() const { return static_cast<std::uint32_t>(bytes.size()); }  // a power of two
+  std::uint32_t size() const { return static_cast<std::uint32_t>(bytes.size()); }  // always a power of two
 };
 
 class Producer {
  public:
   explicit Producer(RingView ring) : ring_(ring), size_(ring.size()) {}
 
-  // Makes room for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: write it at `at`, then
-  // publish(). The peer can overwrite the bytes from the start: write them, never read them.
+  // Makes space for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: write the record at `at`,
+  // then call publish(). The peer can overwrite the bytes from the start, so write the bytes and never read them.
   Peer reserve(std::uint32_t bytes, std::byte*& at) {
     const std::uint32_t offset = tail_ & (size_ - 1);
     const std::uint32_t to_end = size_ - offset;
@@ -70,7 +71,7 @@ class Producer {
     return Peer::Ok;
   }
 
-  // Preconditions: reserve() returned Ok and the record, header included, has been written.
+  // Publishes the record. Preconditions: reserve() returned Ok, and the record, header included, has been written.
   void publish() {
     tail_ += reserved_;
     reserved_ = 0;
@@ -102,7 +103,8 @@ class Consumer {
   explicit Consumer(RingView ring) : ring_(ring), size_(ring.size()) {}
 
   // Copies the next record into `into` (at least max_record bytes, 8-aligned). Ok: `record` is the filled part of
-  // `into`; its header was checked against the ring, and its space freed. The payload is unchecked.
+  // `into`. The record's header was checked against the ring, and the record's space in the ring is free. The payload
+  // is unchecked.
   Peer take(std::span<std::byte> into, std::span<const std::byte>& record) {
     for (;;) {
       if (seen_tail_ == head_)
@@ -128,7 +130,7 @@ class Consumer {
     }
   }
 
-  // True if take() would find a record. For parking: needs no ordering of its own.
+  // Returns whether take() would find a record. For parking, which needs no ordering of its own for this read.
   bool anything() const { return seen_tail_ != head_ || ring_.tail.load(std::memory_order_relaxed) != head_; }
 
  private:

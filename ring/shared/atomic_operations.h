@@ -1,8 +1,8 @@
-// The atomic operations on one word of shared memory, for ring/shared/shared.h alone.
+// The atomic operations on one word of shared memory. Only ring/shared/shared.h uses them.
 //
-// The schedule explorer replaces them by its own (tests/models/explored.h). It needs the place of each operation in the
-// code (Site), which is empty otherwise. A word is an integer of 4 or 8 bytes, aligned to its size, in memory that the
-// caller has mapped. The operations never fail and are lock-free.
+// The schedule explorer replaces these functions by its own (tests/models/explored.h). For the explorer, each operation
+// has a parameter with its place in the code (Site); without the explorer, Site is empty. A word is an integer of 4 or
+// 8 bytes, aligned to its size, in memory that the caller has mapped. The operations never fail and are lock-free.
 //
 // ```cpp
 // std::uint32_t count_up(std::uint32_t* word) {

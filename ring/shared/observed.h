@@ -1,8 +1,9 @@
 // Lets the fuzzers act between two reads or writes of shared memory.
 //
-// Built with IVGPU_OBSERVED (the preset asan), each read and write of ring/shared/shared.h first calls an observer. It
-// may count the access or change any byte of the memory. Otherwise the two functions are empty. An observer is called
-// in the thread that reads or writes; set it only while no thread does.
+// In a build with IVGPU_OBSERVED (the preset asan), each read and write of ring/shared/shared.h first calls an
+// observer. The observer may count the access or change any byte of the memory. In other builds the two functions are
+// empty. An observer is called in the thread that reads or writes; set the observer only while no thread reads or
+// writes.
 //
 // ```cpp
 // std::size_t reads = 0;
@@ -19,8 +20,8 @@
 namespace ring {
 
 #ifdef IVGPU_OBSERVED
-// Called in the thread that reads or writes [at, at + bytes), before the access. Null: no observer. Set it only while
-// no thread reads. An operation that both reads and writes counts as a read.
+// Called in the thread that reads or writes [at, at + bytes), before the access. Null: no observer. Set the observer
+// only while no thread reads or writes. An operation that both reads and writes counts as a read.
 using Observer = void (*)(const void* at, std::size_t bytes);
 inline Observer observer = nullptr;
 inline Observer write_observer = nullptr;

@@ -1,8 +1,8 @@
-// The only access to memory that the other side can write at any moment.
+// The access to memory that the other side can write at any moment. Code accesses such memory only through this file.
 //
-// Shared<T> is a place in such memory. It returns and accepts values; no reference or pointer into the memory leaves
-// it. Hence a checked value cannot change after the check: to look again, code must call load() or copy_out() again.
-// The fuzzers change the memory between any two such calls (ring/shared/observed.h).
+// Shared<T> is a typed pointer into such memory. It returns and accepts values, and gives out no reference or pointer
+// into the memory. Hence a checked value cannot change after the check: to read the memory again, code must call load()
+// or copy_out() again. The fuzzers change the memory between any two of these calls (ring/shared/observed.h).
 //
 //   Shared<uint32_t> or similar     one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
 //   Shared<Struct>                  a struct of ring/layout/layout_c.h: [&Struct::member] is the member's place;
@@ -10,13 +10,14 @@
 //   Shared<T[n]>                    [i] is an element's place
 //   SharedBytes                     a range: copy_out, copy_in
 //
-// The structs of ring/layout/layout_c.h are plain, so that C reads them; the atomic operations on a word are here. A
-// place is a pointer: copy it freely, and unmap the memory only when no copy is used again. It checks no index: offsets
-// are constants of the layout, or were checked. Nothing here fails, and any thread may use a place. Sizes are bytes.
+// The structs of ring/layout/layout_c.h are plain, so that C can read them; this file has the atomic operations on a
+// word. Copy a Shared<T> freely, and unmap the memory only when no copy is used again. Shared<T> checks no index, since
+// offsets are constants of the layout or were checked before. No function fails, and any thread may use a Shared<T>.
+// Sizes are in bytes.
 //
-// Three named exceptions, for one kind of place each: write_only() for records that are built in the ring, for_driver()
-// for the arena's bytes that a driver copies, futex_word() for the kernel. tools/boundary-check lists the files that
-// may use them.
+// Three functions are exceptions and return a pointer: write_only() for records that are built in the ring,
+// for_driver() for the arena's bytes that a driver copies, and futex_word() for the kernel. tools/boundary-check lists
+// the files that may use them.
 //
 // ```cpp
 // struct Mailbox { std::uint32_t ready, length; };
@@ -57,7 +58,7 @@ class SharedBytes {
   // Preconditions: offset and offset + bytes are at most size().
   SharedBytes sub(std::size_t offset, std::size_t bytes) const { return {at_ + offset, bytes}; }
 
-  // Preconditions: [offset, offset + bytes) lies inside.
+  // Preconditions: [offset, offset + bytes) lies inside this range.
   void copy_out(void* to, std::size_t offset, std::size_t bytes) const {
     if (bytes == 0) return;
     observe_read(at_ + offset, bytes);
@@ -71,9 +72,9 @@ class SharedBytes {
     copied(at_ + offset);
   }
 
-  // A place to write to, never to read.
+  // Returns a pointer for writing. Nothing may read through this pointer.
   std::byte* write_only(std::size_t offset) const { return at_ + offset; }
-  // For a driver, which copies from and to these bytes itself.
+  // Returns the address for a driver, which copies from and to these bytes itself.
   void* for_driver() const { return at_; }
   bool there() const { return at_ != nullptr; }
 
@@ -85,7 +86,7 @@ class SharedBytes {
 template <class T>
 class Shared;
 
-// A word.
+// One word of shared memory.
 template <class T>
 requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
  public:
@@ -118,14 +119,14 @@ requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
     return atomics::compare_exchange(at_, expected, desired, order, site);
   }
 
-  // The word for futex calls.
+  // Returns the word's address for futex calls.
   T* futex_word() const { return at_; }
 
  private:
   T* at_ = nullptr;
 };
 
-// An array.
+// An array in shared memory.
 template <class T, std::size_t n>
 class Shared<T[n]> {
  public:
@@ -147,7 +148,7 @@ class Shared<T[n]> {
   T* at_;
 };
 
-// A struct.
+// A struct in shared memory.
 template <class T>
 requires(std::is_class_v<T>&& std::is_trivially_copyable_v<T>) class Shared<T> {
  public:
@@ -176,7 +177,7 @@ requires(std::is_class_v<T>&& std::is_trivially_copyable_v<T>) class Shared<T> {
   T* at_ = nullptr;
 };
 
-// The place of a T at an offset in mapped memory; the caller has checked offset and size.
+// Returns access to a T at an offset in mapped memory. The caller has checked offset and size.
 template <class T>
 Shared<T> shared_at(std::byte* base, std::size_t offset) {
   return Shared<T>(reinterpret_cast<T*>(base + offset));

@@ -1,8 +1,9 @@
-// Whether a test tries a deliberate mistake now: left-out fences, second looks and exact bounds ask this.
+// wrong() returns whether a test currently tries a deliberate mistake. Code calls wrong() where a mistake could omit a
+// fence, omit a second look or change an exact bound.
 //
-// As shipped the answer is a constant false and leaves no code in the program. The tests of tests/models/ and the
-// fuzzers are built with IVGPU_MUTANTS, try one mistake after the other, and must catch each (docs/models.md). Set
-// tried_mutant only while one thread runs.
+// In the product wrong() is a constant false and leaves no code in the program. The tests of tests/models/ and the
+// fuzzers are built with IVGPU_MUTANTS, try one mistake after another, and must catch each of them (docs/models.md).
+// Set tried_mutant only while one thread runs.
 //
 // ```cpp
 // bool fits(unsigned bytes, unsigned room) {

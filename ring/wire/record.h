@@ -4,9 +4,9 @@
 //   one 8-byte slot for each parameter of the call, in the order of cuda.h
 //   the bytes that the slots describe, each run padded to 8
 //
-// The offsets of all slots are thus known at compile time. Writer and Reader remember a failure instead of throwing:
-// ask ok() once, at the end. Neither owns its memory, and one thread uses each. A Reader reads private memory only:
-// copy a record out first. Sizes are bytes.
+// The offsets of all slots are therefore known at compile time. Writer and Reader remember a failure instead of
+// throwing: call ok() once, at the end. Neither class owns its memory, and one thread uses each object. A Reader reads
+// only private memory: copy a record out first. Sizes are in bytes.
 //
 // ```cpp
 // bool write_text(std::span<std::byte> payload, const char* text, std::size_t length) {
@@ -29,7 +29,7 @@
 namespace ring {
 
 struct RecordHeader {
-  std::uint32_t bytes = 0;  // of the whole record, with this header; a multiple of 16
+  std::uint32_t bytes = 0;  // size of the whole record, header included; a multiple of 16
   std::uint16_t call = 0;   // an id of ring/api/driver.def; 0: padding to the ring's end
   std::uint16_t flags = 0;
   std::uint64_t position = 0;  // 1 for a channel's first record; 0 for padding
@@ -38,15 +38,16 @@ static_assert(sizeof(RecordHeader) == 16);
 
 inline constexpr std::uint16_t padding_call = 0;
 inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits for an answer in the mailbox
-inline constexpr std::uint16_t flag_per_thread = 2;   // a _ptsz or _ptds form: stream 0 means the thread's own stream
-// Bits 2-3: the calling thread's capture mode. Global is 0, which every worker knows.
+// The call came by a _ptsz or _ptds symbol: stream 0 means the thread's own stream.
+inline constexpr std::uint16_t flag_per_thread = 2;
+// Bits 2-3: the calling thread's capture mode. The mode Global is 0, which every worker knows.
 inline constexpr unsigned capture_mode_at = 2;
 constexpr std::uint16_t capture_mode_flags(unsigned mode) {
   return static_cast<std::uint16_t>((mode & 3) << capture_mode_at);
 }
 constexpr unsigned capture_mode_of(std::uint16_t flags) { return flags >> capture_mode_at & 3; }
 // Bits 8-13: the number of the calling thread's current context. Numbers below max_devices are the devices' primary
-// contexts; higher ones are the guest's numbers for contexts that a program has created.
+// contexts; higher numbers are the guest's numbers for contexts that a program has created.
 inline constexpr unsigned context_at = 8;
 inline constexpr unsigned max_contexts = 64;
 inline constexpr unsigned first_created_context = max_devices;
@@ -58,19 +59,19 @@ inline constexpr std::uint16_t known_flags =
     flag_wants_reply | flag_per_thread | capture_mode_flags(3) | context_flags(max_contexts - 1);
 static_assert(known_flags == 0x3f0f && first_created_context < max_contexts);
 
-inline constexpr std::uint64_t absent = ~std::uint64_t{0};  // the slot of a null pointer
+inline constexpr std::uint64_t absent = ~std::uint64_t{0};  // the slot's value for a null pointer
 
 constexpr std::size_t padded(std::size_t n) { return (n + 7) & ~std::size_t{7}; }
 constexpr std::uint32_t record_size(std::size_t payload) {
   return static_cast<std::uint32_t>((sizeof(RecordHeader) + payload + 15) & ~std::size_t{15});
 }
 
-// Writes into memory of the caller: a ring's tail, or a reply.
+// Writes into memory of the caller: a record in the ring, or a reply.
 class Writer {
  public:
   explicit Writer(std::span<std::byte> buffer) : buffer_(buffer) {}
 
-  // Returns n bytes to fill, and zeroes the padding: no reader may see the buffer's old bytes.
+  // Returns n bytes to fill, and zeroes the padding, since no reader may see the buffer's old bytes.
   std::byte* reserve(std::size_t n) {
     if (!ok_ || n > buffer_.size() - used_ || padded(n) > buffer_.size() - used_) {
       ok_ = false;
@@ -78,7 +79,8 @@ class Writer {
     }
     std::byte* at = buffer_.data() + used_;
     used_ += padded(n);
-    // Zeroes the last word before its first bytes are written: one store, or none for a constant n without padding.
+    // Zeroes the last word before the caller writes the bytes. This takes one store, or none for a constant n without
+    // padding.
     if (n != padded(n)) std::memset(at + padded(n) - 8, 0, 8);
     return at;
   }
@@ -102,7 +104,7 @@ class Reader {
  public:
   explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  // n bytes, aligned to 8 within the payload; null after any failure.
+  // Returns n bytes, aligned to 8 within the payload; null after any failure.
   const std::byte* take(std::size_t n) {
     if (!ok_ || n > bytes_.size() - used_ || padded(n) > bytes_.size() - used_) {
       ok_ = false;

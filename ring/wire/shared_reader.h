@@ -1,7 +1,8 @@
 // Reads a reply in place, in a mailbox that the other side can write: copies each byte once into private memory.
 //
-// Check a value before using it; it cannot be read a second time. A reader remembers a failure instead of throwing: ask
-// ok() once, at the end. It owns nothing, and one thread uses it, under the lock of the mailbox's channel.
+// Check a value before using it; a value cannot be read a second time. A reader remembers a failure instead of
+// throwing: call ok() once, at the end. A reader owns nothing, and one thread uses it, under the lock of the mailbox's
+// channel.
 //
 // ```cpp
 // std::size_t read_text(ring::SharedBytes mailbox, std::span<char> into) {
@@ -26,7 +27,7 @@ class SharedReader {
  public:
   explicit SharedReader(SharedBytes bytes) : bytes_(bytes) {}
 
-  // Copies the next n bytes, aligned to 8 within the payload. False after any failure; then nothing is copied.
+  // Copies the next n bytes, aligned to 8 within the payload. Returns false after any failure, and then copies nothing.
   bool copy(void* to, std::size_t n) {
     const std::size_t at = used_;
     if (!skip(n)) return false;
