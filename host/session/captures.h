@@ -1,7 +1,8 @@
 // The captures that a session's streams have begun, and the capture mode of the worker's threads.
 //
-// Every thread that calls the driver is RELAXED, so that a capture never prohibits the worker's own calls. A thread
-// takes the program's mode only during a program's call, and only while a capture is open (ProgramsMode).
+// Every thread that calls the driver has the capture mode RELAXED, so that a capture never prohibits the worker's own
+// calls. A thread uses the program's mode only during a program's call, and only while a capture is open
+// (ProgramsMode).
 //
 // Only the driver knows which streams are captured, since an event can add a stream to a capture. This class keeps only
 // the streams in which a capture was begun.
@@ -26,7 +27,7 @@ namespace host {
 
 class Captures {
  public:
-  // The stream's handle in the calling thread: the per-thread stream differs by thread.
+  // Returns the stream's handle in the calling thread. The per-thread stream differs from thread to thread.
   static CUstream in_thread(CUstream stream, bool per_thread) {
     return stream == nullptr && per_thread ? CU_STREAM_PER_THREAD : stream;
   }
@@ -34,7 +35,7 @@ class Captures {
   bool any() const { return open_.load(std::memory_order_relaxed) != 0; }
   struct Begun {
     CUstream stream;
-    CUgraph graph;  // the graph that the capture fills; null: the guest has it, and it survives a failed capture
+    CUgraph graph;  // the graph that the capture fills; null: the guest owns the graph, which survives a failed capture
     unsigned context;
   };
   void began(const Begun& capture) {
@@ -42,7 +43,7 @@ class Captures {
     begun_[key_of(capture.stream)] = capture;
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
   }
-  // Forgets the capture begun in the stream, and returns its graph; nothing if none was begun.
+  // Forgets the capture begun in the stream, and returns the capture's graph. Returns nothing if no capture was begun.
   std::optional<CUgraph> over(CUstream stream) {
     const ring::MutexLock lock(mutex_);
     const auto found = begun_.find(key_of(stream));
@@ -52,7 +53,7 @@ class Captures {
     open_.store(static_cast<std::uint32_t>(begun_.size()), std::memory_order_relaxed);
     return graph;
   }
-  // Forgets and returns the captures in a context's streams, including other threads' per-thread streams.
+  // Forgets and returns the captures in a context's streams, including the per-thread streams of other threads.
   std::vector<Begun> take_of(unsigned context) {
     const ring::MutexLock lock(mutex_);
     std::vector<Begun> taken;
@@ -82,7 +83,7 @@ inline void become_relaxed(const Driver& driver) {
   if (driver.cuThreadExchangeStreamCaptureMode != nullptr) driver.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
-// Gives the calling thread the capture mode of the program's thread while it lives.
+// While this object exists, the calling thread has the capture mode of the program's thread.
 class ProgramsMode {
  public:
   ProgramsMode(const Driver& driver, const Captures& captures, unsigned mode)

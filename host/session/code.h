@@ -1,5 +1,5 @@
-// A session's code, loaded or being linked: its images' share of the worker's memory, pending links, and the places of
-// its kernels' parameters.
+// A session's code, loaded or being linked: the share of the worker's memory that its images use, pending links, and
+// the places of its kernels' parameters.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -15,13 +15,13 @@ namespace host {
 struct LoadedCode {
   explicit LoadedCode(std::uint64_t image_bytes) : budget(image_bytes) {}
 
-  // The driver has ended the object: drops its image's share and its link.
+  // Called when the driver has ended the object. Drops the share of its image, and its link.
   void forget(std::uint64_t id) {
     images.drop(id);
     links.drop(id);
   }
 
-  Budget budget;  // bytes of images, including those being loaded
+  Budget budget;  // bytes of images, including images that are being loaded
   Shares images;
   Links links;
   ParameterPlaces parameter_places;

@@ -1,5 +1,5 @@
-// The conditional handles that a session's driver has returned: plain numbers, since kernels hold them. The driver may
-// accept any number as a handle of its process, so the worker passes on no others.
+// The conditional handles that a session's driver has returned. Such a handle is a plain number, since kernels contain
+// it. The driver may accept any number as a handle of its process, so the worker passes on no other numbers.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -13,10 +13,10 @@ namespace host {
 
 class Conditionals {
  public:
-  // The driver does not report the end of a handle, so the session keeps all of them, up to this number.
+  // The driver does not report the end of a handle, so the session keeps all handles, up to this number.
   static constexpr std::size_t most = 1 << 20;
 
-  // False if there are too many.
+  // Returns false if there are too many handles.
   bool add(std::uint64_t handle) {
     const ring::MutexLock lock(mutex_);
     return handles_.size() < most && (handles_.insert(handle), true);

@@ -5,18 +5,18 @@
 namespace host {
 namespace {
 
-// The guest's flags that reach the driver. The worker itself decides how its threads wait, and a core dump would be a
-// file on the host.
+// The guest's flags that the worker passes to the driver. The worker itself decides how its threads wait, and a core
+// dump would be a file on the host.
 constexpr unsigned passed_flags = CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS;
 
-// The calling thread's current context, and the number of contexts that had ended when it was set.
+// The calling thread's current context, and the number of contexts that had ended when the thread made it current.
 thread_local unsigned current = ring::max_contexts;
 thread_local std::uint64_t seen_ended = 0;
 
 }  // namespace
 
 CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context) {
-  // Sets the flags each time, since a reset may have cleared them. If the driver refuses, its threads spin.
+  // Sets the flags each time, since a reset may have cleared them. If the driver refuses the flags, its threads spin.
   if (asleep && driver.cuDevicePrimaryCtxSetFlags_v2 != nullptr)
     driver.cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_BLOCKING_SYNC);
   return driver.cuDevicePrimaryCtxRetain(&context, device);
@@ -39,7 +39,7 @@ CUdevice Contexts::device_of(unsigned number) const {
                                               : devices_[number].load(std::memory_order_relaxed);
 }
 
-// Counts the memory of a new context. A primary context counts until the session ends, because a reset makes it anew.
+// Counts the memory of a new context. A primary context counts until the session ends, because a reset makes it again.
 bool Contexts::may_begin(unsigned number, CUdevice device) {
   if (memory_ == nullptr || number == 0 || counted_[number].exchange(true, std::memory_order_relaxed)) return true;
   if (memory_->take(static_cast<unsigned>(device), bytes_)) return true;
@@ -109,7 +109,8 @@ CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std:
                                    : driver_.cuCtxCreate_v2(&context, flags, handle);
   if (result != CUDA_SUCCESS) return end_count(number, device), result;
   CUcontext popped = nullptr;
-  driver_.cuCtxPopCurrent_v2(&popped);  // cuCtxCreate made it current, but this thread has a current context already
+  // cuCtxCreate made the context current, but this thread already has a current context
+  driver_.cuCtxPopCurrent_v2(&popped);
   devices_[number].store(device, std::memory_order_relaxed);
   contexts_[number].store(context, std::memory_order_relaxed);
   return CUDA_SUCCESS;

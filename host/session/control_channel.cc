@@ -13,7 +13,7 @@ namespace {
 
 using worker::MemoryWord;
 
-// The broker answers within 100 ms, including the time that other workers take. It reads more slowly when a VM's
+// The broker answers within 100 ms, including the time that other workers take. The broker reads more slowly if a VM's
 // workers send too many messages.
 constexpr auto patience = std::chrono::seconds(5);
 
@@ -31,7 +31,8 @@ std::optional<ControlChannel::Message> ControlChannel::ask(MemoryWord word, unsi
   answer_.reset();
   waiting_ = true;
   question_ = {worker::memory_kind, word, device, sequence_, bytes, 0};
-  // The answer may arrive before wait_for() releases the mutex: the doorbell thread then blocks until it does.
+  // The answer may arrive before wait_for() releases the mutex. The doorbell thread then blocks until the mutex is
+  // free.
   if (send_message(word, device, sequence_, bytes))
     news_.wait_for(lock.native(), patience, [this]() REQUIRES(mutex_) { return answer_.has_value() || closed_; });
   waiting_ = false;
@@ -67,7 +68,7 @@ bool ControlChannel::hear(DeviceMemory& memory) {
   if (length < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (length <= 0) return false;
   if (length == sizeof message && message.kind == worker::adopt_kind) return ask_again(), true;
-  if (length != sizeof message || message.kind != worker::memory_kind) return true;  // a message kind of a later broker
+  if (length != sizeof message || message.kind != worker::memory_kind) return true;  // a message kind of a newer broker
   if (message.word == MemoryWord::Collect)
     send_message(MemoryWord::Return, message.device, message.sequence, memory.collect(message.device));
   else

@@ -1,9 +1,9 @@
-// The worker's side of the control channel once it serves: the session borrows device memory through it, and learns
-// that it must end.
+// The worker's side of the control channel while the worker serves. Through this channel, the session reserves device
+// memory, and learns that it must end.
 //
-// A channel's thread sends a question and sleeps; the doorbell thread, the only reader of the socket, wakes it. A grant
-// that its thread did not wait for goes back to the broker. The broker is trusted. A new broker may not know the open
-// question, so it is sent again; an unexpected second answer is discarded.
+// A channel's thread sends a question and sleeps; the doorbell thread, the only reader of the socket, wakes this
+// thread. If the thread has stopped waiting, the grant goes back to the broker. The broker is trusted. A restarted
+// broker may not know the open question, so the question is sent again; an unexpected second answer is discarded.
 //
 // Thread-safety: borrow() and room() from any thread, one at a time; hear() from the doorbell thread.
 #pragma once
@@ -22,7 +22,7 @@ namespace host {
 
 class ControlChannel : public MemoryReserver {
  public:
-  // `control`: the socket, which the caller owns. The other arguments are LivenessPipe's.
+  // `control`: the socket, which the caller owns. The other arguments are passed to LivenessPipe.
   explicit ControlChannel(int control, int life = -1, std::chrono::milliseconds outlive = {},
                           bool doorbell_by_broker = false)
       : liveness_pipe(life, outlive, doorbell_by_broker), control_(control) {}
@@ -30,12 +30,12 @@ class ControlChannel : public MemoryReserver {
   std::uint64_t reserve(unsigned device, std::uint64_t bytes) override;
   std::optional<Headroom> headroom(unsigned device) override;
 
-  // Reads pending messages. False if the broker has closed the socket, so that the worker must end.
+  // Reads pending messages. Returns false if the broker has closed the socket, so that the worker must end.
   bool hear(DeviceMemory& memory);
-  // Ends all questions, open and future, without an answer, because hear() is not called any more.
+  // Ends all questions, present and future, without an answer. Called when hear() is not called any more.
   void close();
 
-  worker::LivenessPipe liveness_pipe;  // used by the doorbell thread alone
+  worker::LivenessPipe liveness_pipe;  // used only by the doorbell thread
 
  private:
   using Message = worker::MemoryMessage;
@@ -47,10 +47,10 @@ class ControlChannel : public MemoryReserver {
   const int control_;
   ring::Mutex mutex_;
   std::condition_variable news_;
-  std::uint32_t sequence_ GUARDED_BY(mutex_) = 0;  // of the last question
+  std::uint32_t sequence_ GUARDED_BY(mutex_) = 0;  // the number of the last question
   bool waiting_ GUARDED_BY(mutex_) = false;
   bool closed_ GUARDED_BY(mutex_) = false;
-  Message question_ GUARDED_BY(mutex_){};  // valid while waiting_
+  Message question_ GUARDED_BY(mutex_){};  // valid while waiting_ is set
   std::optional<Message> answer_ GUARDED_BY(mutex_);
 };
 

@@ -13,7 +13,7 @@ DriverJitOptions::DriverJitOptions(std::vector<CUjit_option> names, const std::v
   add_log_buffers();
 }
 
-// The buffers have the lengths that the program gave.
+// The buffers have the lengths of the program's buffers.
 void DriverJitOptions::add_log_buffers() {
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const auto size = static_cast<std::size_t>(

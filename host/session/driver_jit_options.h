@@ -1,8 +1,8 @@
 // JIT options for the driver: the guest's numbers, and the worker's log buffers in place of the program's. The driver
 // writes to the buffers and to some of the values.
 //
-// Options must have been checked. A driver may keep the addresses until the load or link ends, so this object must live
-// as long and must not move.
+// The caller must have checked the options. A driver may keep the addresses until the load or link ends, so this object
+// must exist until then and must not move.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class DriverJitOptions {
   void** values() { return values_.data(); }
   std::uint64_t log_bytes() const { return info_.size() + error_.size(); }
 
-  // Appends the values that the driver has left and the logs to a reply.
+  // Appends the values and logs that the driver has written to a reply.
   void report(ring::Writer& reply) const;
 
  private:

@@ -34,7 +34,7 @@ void GpuUse::waited(unsigned context, std::uint64_t covered) {
   const std::uint32_t device = device_of(context);
   if (device >= pages_.devices) return;
   ring::DeviceUse& use = pages_.use->device[device];
-  // An older wait may return after a newer one.
+  // An older wait may return after a newer one, so the number may only grow.
   if (use.settled.load(std::memory_order_relaxed) < covered) use.settled.store(covered, std::memory_order_relaxed);
   use.waits.fetch_add(1, std::memory_order_relaxed);
 }

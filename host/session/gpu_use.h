@@ -1,8 +1,8 @@
 // Reports a session's GPU use to the scheduler (ring/ops/gpu_use.h): each submission, and the submissions that a
 // returned wait covers. A submission costs one addition and one load.
 //
-// A wait for one stream counts as a wait for all. A program with several streams may therefore seem done early; its
-// next submission requests the GPU again.
+// A wait for one stream counts as a wait for all. A program with several streams may therefore seem done too early; the
+// program's next submission requests the GPU again.
 //
 // Thread-safety: each channel's thread passes its own number.
 #pragma once
@@ -17,12 +17,12 @@ namespace host {
 
 class Session;
 
-// The worker's mapped pages; null: the worker is not scheduled.
+// The mapped pages of a worker's GPU use; null: the worker is not scheduled.
 struct GpuUsePages {
   const ring::OrdersPage* orders = nullptr;
   ring::UsePage* use = nullptr;
   int scheduler_doorbell_fd = -1;  // an eventfd that wakes the scheduler
-  std::uint32_t devices = 0;       // number of GPUs that the VM sees
+  std::uint32_t devices = 0;       // the number of GPUs that the VM sees
 };
 
 class GpuUse {
@@ -33,11 +33,12 @@ class GpuUse {
 
   bool is_scheduled() const { return pages_.use != nullptr; }
 
-  // Call before a submitting call in this context. Precondition of all three: is_scheduled().
+  // Must be called before a call that submits work in this context. Precondition of this and the next two functions:
+  // is_scheduled().
   void submitted(std::uint32_t channel, unsigned context);
-  // Call before a waiting call: returns the submissions that its return will cover.
+  // Must be called before a call that waits. Returns the number of submissions that the wait will cover.
   std::uint64_t submissions(unsigned context) const;
-  // Call when the wait has returned.
+  // Must be called when the wait has returned.
   void waited(unsigned context, std::uint64_t covered);
 
  private:

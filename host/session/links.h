@@ -1,8 +1,8 @@
 // The pending links of a session: the memory whose addresses the driver keeps during a link, and the resulting images.
 //
-// Thread-safety: any thread may call Links. A Link's members are used under its `mutex`, which is also held while the
-// driver works on the link. Its buffers are therefore not read during a write, and a link that one channel has ended is
-// never passed to the driver by another.
+// Thread-safety: any thread may call Links. A Link's members are used under the link's `mutex`, which is also held
+// while the driver works on the link. The buffers are therefore not read during a write. If one channel has ended a
+// link, no other channel passes the link to the driver.
 #pragma once
 
 #include <cstddef>
@@ -23,27 +23,28 @@ struct Link {
 
   ring::Mutex mutex;
   DriverJitOptions options GUARDED_BY(mutex);
-  Share share GUARDED_BY(mutex);  // of the session's image budget: log buffers, inputs, and the image twice
-  std::vector<std::byte> image GUARDED_BY(mutex);  // a copy, since the driver's goes with the link
+  // The link's share of the session's image budget: log buffers, inputs, and twice the image.
+  Share share GUARDED_BY(mutex);
+  std::vector<std::byte> image GUARDED_BY(mutex);  // a copy, since the driver's image ends with the link
   bool ended GUARDED_BY(mutex) = false;
 };
 
 class Links {
  public:
-  // False if the id already has a link.
+  // Returns false if the id already has a link.
   bool add(std::uint64_t id, std::shared_ptr<Link> link) {
     ring::MutexLock lock(mutex_);
     return links_.try_emplace(id, std::move(link)).second;
   }
-  // Null if there is none.
+  // Returns the link of the id, or null.
   std::shared_ptr<Link> find(std::uint64_t id) {
     ring::MutexLock lock(mutex_);
     const auto found = links_.find(id);
     return found == links_.end() ? nullptr : found->second;
   }
-  // Drops an id's link, if it has one.
+  // Drops the link of an id, if there is one.
   void drop(std::uint64_t id) {
-    std::shared_ptr<Link> dropped;  // destroyed without the lock
+    std::shared_ptr<Link> dropped;  // destroyed after the lock is released
     ring::MutexLock lock(mutex_);
     if (const auto found = links_.find(id); found != links_.end()) {
       dropped = std::move(found->second);

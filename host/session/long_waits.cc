@@ -13,7 +13,7 @@
 namespace host {
 namespace {
 
-constexpr std::uint32_t tick_ms = 4;  // of the thread's processor time, which Linux counts in steps of 1 to 4 ms
+constexpr std::uint32_t tick_ms = 4;  // a tick of the thread's processor time, which Linux counts in steps of 1 to 4 ms
 constexpr std::int64_t shortest_pause = 1, longest_pause = 50;  // milliseconds
 constexpr std::int64_t pause_share = 8;                         // a pause is 1/8 of the call's time so far
 constexpr std::uint64_t working_calls = 500;  // factor on the patience for calls in which a compiler may run
@@ -51,7 +51,7 @@ bool LongWaits::is_off() const {
 void LongWaits::sleep_while_off() {
   const timespec longest{0, longest_pause * 1'000'000};
   sleeps_.fetch_add(1, std::memory_order_relaxed);
-  const int before = errno;  // it belongs to the interrupted code
+  const int before = errno;  // errno belongs to the interrupted code
   syscall(SYS_futex, &orders_.front().off, FUTEX_WAIT, 1, &longest, nullptr, 0);
   errno = before;
 }
@@ -64,7 +64,7 @@ WaitWatch::~WaitWatch() {
   if (timer_) timer_delete(*timer_);
 }
 
-// Installs the process-wide handler; repeating it changes nothing.
+// Installs the process-wide signal handler. A second call changes nothing.
 void WaitWatch::set_handler() {
   struct sigaction action {};
   action.sa_sigaction = [](int, siginfo_t* info, void*) {
@@ -106,7 +106,7 @@ void WaitWatch::on_tick() {
   const std::int64_t pause = std::clamp((now_ms() - begun_ms_) / pause_share, shortest_pause, longest_pause);
   const timespec time{0, pause * 1'000'000};
   waits_.pauses_.fetch_add(1, std::memory_order_relaxed);
-  const int before = errno;  // it belongs to the interrupted code
+  const int before = errno;  // errno belongs to the interrupted code
   nanosleep(&time, nullptr);
   errno = before;
 }

@@ -12,9 +12,9 @@ using api::Id;
 
 namespace {
 
-constexpr std::uint64_t being_put = 1;  // placeholder for an id: no id has index 0
-// The worker reuses an index of its half only after this many others. By then a guest thread that closed the old object
-// has recorded that.
+constexpr std::uint64_t being_put = 1;  // placeholder for an id, since no id has index 0
+// The worker reuses an index of its half only after it has used this many other indices. By then a guest thread that
+// closed the old object has recorded the close.
 constexpr std::size_t found_between = 4096;
 
 }  // namespace
@@ -39,18 +39,18 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   return true;
 }
 
-// False if the entry is taken.
+// Returns false if the entry is taken.
 bool Objects::fill(std::uint64_t id, void* handle, Place place) {
   Entry& entry = entries_[Id::of(id).index];
-  std::uint64_t empty = 0;  // if two channels put here at the same time, one succeeds
+  std::uint64_t empty = 0;  // if two channels use this entry at the same time, one of them succeeds
   if (!entry.id.compare_exchange_strong(empty, being_put, std::memory_order_relaxed)) return false;
   count_.fetch_add(1, std::memory_order_relaxed);
-  entry.puts.fetch_add(1, std::memory_order_release);     // G
-  entry.handle.store(handle, std::memory_order_release);  // G
+  entry.puts.fetch_add(1, std::memory_order_release);     // edge G
+  entry.handle.store(handle, std::memory_order_release);  // edge G
   entry.owner.store(place.owner, std::memory_order_relaxed);
   entry.context.store(context_of(place.owner, place.context), std::memory_order_relaxed);
   entry.given.store(1, std::memory_order_relaxed);
-  entry.id.store(id, std::memory_order_release);  // H
+  entry.id.store(id, std::memory_order_release);  // edge H
   if (place.owner != 0) enlist(id, place.owner);
   return true;
 }
@@ -93,7 +93,7 @@ std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
   return known = id.value();
 }
 
-// For kinds whose handles the driver gives only once, no map by handle exists, and the search visits all objects.
+// For kinds whose handles the driver never returns twice, there is no map by handle, and the search visits all objects.
 std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
   if (api::kind_of(kind).given == api::once) {
     std::uint64_t known = 0;
@@ -122,7 +122,7 @@ std::uint64_t Objects::owner_of(std::uint64_t id) const {
 bool Objects::keep(std::uint64_t id) {
   Entry& entry = entries_[Id::of(id).index];
   ring::MutexLock lock(once_mutex_);
-  if (entry.id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed it
+  if (entry.id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed the object
   entry.given.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -131,7 +131,8 @@ bool Objects::close(std::uint64_t id) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::counted) {
     ring::MutexLock lock(once_mutex_);
-    if (entries_[parts.index].id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed it
+    // Another channel has closed the object.
+    if (entries_[parts.index].id.load(std::memory_order_relaxed) != id) return false;
     if (entries_[parts.index].given.fetch_sub(1, std::memory_order_relaxed) > 1) return false;
   }
   return drop(id);
@@ -141,15 +142,15 @@ void* Objects::find(std::uint64_t id, api::Handle wanted) const {
   const Id parts = Id::of(id);
   if (parts.index == 0 || !api::accepts(wanted, parts.kind)) return nullptr;
   const Entry& entry = entries_[parts.index];
-  const std::uint32_t puts = entry.puts.load(std::memory_order_acquire);  // G
-  if (entry.id.load(std::memory_order_acquire) != id) return nullptr;     // H
-  void* const handle = entry.handle.load(std::memory_order_acquire);      // G
+  const std::uint32_t puts = entry.puts.load(std::memory_order_acquire);  // edge G
+  if (entry.id.load(std::memory_order_acquire) != id) return nullptr;     // edge H
+  void* const handle = entry.handle.load(std::memory_order_acquire);      // edge G
   return entry.puts.load(std::memory_order_relaxed) == puts ? handle : nullptr;
 }
 
 bool Objects::drop(std::uint64_t id) { return take_out(id, nullptr); }
 
-// `owned`, if not null, receives the ids that the object owned.
+// Removes an object. `owned`, if not null, receives the ids that the object owned.
 bool Objects::take_out(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const Id parts = Id::of(id);
   if (parts.index == 0) return false;
@@ -166,7 +167,7 @@ bool Objects::clear(std::uint64_t id) {
 
 // ---- families ------------------------------------------------------------------------------------------------------
 
-// Puts an object into its owner's list, unless another channel has dropped one of the two meanwhile.
+// Adds an object to its owner's list, unless another channel has dropped the object or the owner meanwhile.
 void Objects::enlist(std::uint64_t id, std::uint64_t owner) {
   const std::uint32_t index = Id::of(id).index, under = Id::of(owner).index;
   ring::MutexLock lock(family_mutex_);
@@ -187,7 +188,7 @@ void Objects::unlist(std::uint32_t index) {
   entry.next = entry.previous = entry.listed_under = 0;
 }
 
-// Drops an object; the objects that it owned then have no owner.
+// Drops an object. The objects that it owned then have no owner.
 bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const std::uint32_t index = Id::of(id).index;
   Entry& entry = entries_[index];
@@ -201,8 +202,8 @@ bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* ow
   return clear(id);
 }
 
-// Removes put_once()'s entry for a handle that has ended. Without this the map would grow, since the driver may never
-// give the handle again.
+// Removes the entry of put_once() for a handle that has ended. Without this step the map would grow, since the driver
+// may never return the handle again.
 void Objects::forget_handle(std::uint64_t id, void* handle) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::once) return;
@@ -216,7 +217,7 @@ template <class F>
 void Objects::each(F f) {
   const auto look_from = [&](std::uint32_t first, std::uint32_t count) {
     for (std::uint32_t i = first; i < first + count; ++i)
-      if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id > being_put)  // H
+      if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id > being_put)  // edge H
         f(id, entries_[i]);
   };
   look_from(1, highest_.load(std::memory_order_relaxed));

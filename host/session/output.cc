@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t capacity = 4 << 20;  // bytes; the driver's own buffer has 1 MiB by default
 
-// Leaked: the driver's threads may print until the process's end.
+// Never destroyed: the driver's threads may print until the process ends.
 struct Caught {
   ring::Mutex mutex;
   std::string text GUARDED_BY(mutex);
@@ -67,7 +67,8 @@ ssize_t write_cookie(void*, const char* from, std::size_t bytes) {
 bool catch_output() {
   FILE* stream = fopencookie(nullptr, "w", {.read = nullptr, .write = write_cookie, .seek = nullptr, .close = nullptr});
   if (stream == nullptr) return false;
-  setvbuf(stream, nullptr, _IONBF, 0);  // unbuffered: the text is here when the call that prints has returned
+  // unbuffered, so that the text has arrived when the call that prints has returned
+  setvbuf(stream, nullptr, _IONBF, 0);
   std::fflush(stdout);
   stdout = stream;
   return true;

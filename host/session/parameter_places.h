@@ -1,4 +1,4 @@
-// The offsets and sizes of kernels' parameters in their packed block, cached because each costs a driver call.
+// The offsets and sizes of kernels' parameters in their packed block, cached because each query costs a driver call.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -22,7 +22,8 @@ using Places = std::vector<ParameterPlace>;
 
 class ParameterPlaces {
  public:
-  // `id`: of the function, or of its kernel. Null if the driver does not report the parameters.
+  // Returns the parameters of a function. `id`: the id of the function, or of its kernel. Returns null if the driver
+  // does not report the parameters.
   std::shared_ptr<const Places> of(const Driver& driver, std::uint64_t id, CUfunction function) {
     {
       const ring::MutexLock lock(mutex_);
@@ -35,7 +36,7 @@ class ParameterPlaces {
           api::Id::of(id).kind == api::Handle::Kernel
               ? driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), i, &place.offset, &place.size)
               : driver.cuFuncGetParamInfo(function, i, &place.offset, &place.size);
-      if (answered == CUDA_ERROR_INVALID_VALUE) break;  // no more parameters
+      if (answered == CUDA_ERROR_INVALID_VALUE) break;  // the kernel has no more parameters
       if (answered != CUDA_SUCCESS) return nullptr;
       places->push_back(place);
     }
@@ -45,7 +46,8 @@ class ParameterPlaces {
   }
 
  private:
-  // The guest chooses the number of functions. With more of them in captures, some are queried again.
+  // The guest chooses the number of functions. If more functions than this are captured, the worker queries the driver
+  // again for some of them.
   static constexpr std::size_t most = 4096;
 
   ring::Mutex mutex_;

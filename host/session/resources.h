@@ -1,8 +1,8 @@
 // The device resources (multiprocessors) that the driver has given to a session as CUdevResource structs.
 //
-// The driver trusts its own bytes in the struct. The structs therefore stay here, and the guest gets ids
-// (host/untrusted/marshal/resources.h). They last as long as the session, since no call ends a resource. Each is an
-// object of the session, which bounds their number.
+// The driver trusts its private bytes in the struct. The structs therefore stay in the worker, and the guest gets ids
+// (host/untrusted/marshal/resources.h). The structs exist as long as the session, since no call ends a resource. Each
+// resource is an object of the session, which bounds their number.
 //
 // Thread-safety: any thread.
 #pragma once

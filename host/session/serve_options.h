@@ -1,4 +1,4 @@
-// Options of serve() (host/untrusted/serve.h), from the worker's checked command line.
+// The options of serve() (host/untrusted/serve.h), from the worker's checked command line.
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,21 @@ class Session;
 inline constexpr std::uint32_t all_windows = (1u << ring::window_count) - 1;
 
 struct ServeOptions {
-  std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: it parks at once
-  std::uint32_t chaos_delay_us = 0;  // for tests: random delay of up to this before each record
-  bool waits_asleep = false;        // threads that wait in the driver sleep, where they would spin behind a long kernel
-  std::uint32_t wait_spin_ms = 20;  // how long all channels but one may spin there; 0: no limit
+  std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: no polling
+  std::uint32_t chaos_delay_us = 0;  // for tests: upper bound of a random delay before each record
+  bool waits_asleep = false;         // threads that wait in the driver sleep instead of spinning behind a long kernel
+  std::uint32_t wait_spin_ms = 20;   // how long threads of all channels but one may spin in the driver; 0: no limit
   std::uint32_t channels = ring::max_channels;
-  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // limit of images' bytes, including those being loaded
+  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // limit of images' bytes, including images that are being loaded
   std::uint64_t objects = 262144;                      // limit of the number of objects and memory ranges
-  std::byte* telemetry = nullptr;                      // mapped, ring::telemetry_bytes long; null: not read
-  GpuUsePages gpu_use{};                               // no pages: not scheduled
-  bool borrows = false;                                // borrows device memory from the broker, by the control socket
-  std::uint64_t context_bytes = 0;                     // device memory that a context takes
-  MemoryReserver* reserver = nullptr;                  // set by serve() if `borrows`, or by a test
-  std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
-  int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: none
-  int life_fd = -1;                                    // this and the next two: arguments of the worker's LivenessPipe
+  std::byte* telemetry = nullptr;      // mapped memory of ring::telemetry_bytes; null: no process reads the telemetry
+  GpuUsePages gpu_use{};               // without pages, the worker is not scheduled
+  bool borrows = false;                // the session reserves device memory from the broker, through the control socket
+  std::uint64_t context_bytes = 0;     // device memory that a context takes
+  MemoryReserver* reserver = nullptr;  // set by serve() if `borrows`, or by a test
+  std::uint32_t windows = 0;           // one bit for each arena window that the process has reserved
+  int interrupt_fd = -1;               // an eventfd that interrupts the guest; -1: none
+  int life_fd = -1;                    // life_fd and the next two members are arguments of the worker's LivenessPipe
   std::chrono::milliseconds outlive{0};
   bool doorbell_by_broker = false;
   bool join_at_end = false;             // for tests: join the channels' threads instead of ending the process

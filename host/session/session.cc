@@ -9,7 +9,7 @@
 namespace host {
 namespace {
 
-// Results of a call that a capture prohibits, and that has had no effect.
+// Returns whether the result means that a capture has prohibited the call. Such a call has had no effect.
 bool is_prohibited(CUresult result) {
   return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
          result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || result == CUDA_ERROR_NOT_SUPPORTED;
@@ -54,7 +54,7 @@ void Session::asked_to_free(const Freed& freed, CUresult result) {
   if (!is_prohibited(result)) return memory.ended(freed.range);
   const auto beside = making();
   if (contexts.ended() != freed.contexts_ended)
-    return memory.ended(freed.range);  // the allocation may have gone with its context
+    return memory.ended(freed.range);  // the allocation may have ended with its context
   memory.addresses.add(freed.range);
 }
 
@@ -96,11 +96,11 @@ CUresult Session::end_context(unsigned number) {
   return result;
 }
 
-// A library's managed variables may outlive a context. Only the driver knows, so each keeps its shadow copy and range
-// if the driver still finds it. Called under ending(), so no library ends meanwhile.
+// A library's managed variables may outlive a context. Only the driver knows which, so each variable keeps its shadow
+// copy and range if the driver still finds it. Called under ending(), so no library ends meanwhile.
 void Session::keep_of_libraries(ShadowCopies::Variables variables, unsigned device) {
   if (variables.empty()) return;
-  contexts.make_current(device);  // the context that has ended was current
+  contexts.make_current(device);  // the ended context was current in this thread
   std::erase_if(variables, [&](const ShadowCopies::Variable& v) {
     auto* const library = static_cast<CUlibrary>(objects.find(v.owner, api::Handle::Library));
     CUdeviceptr start = 0;
@@ -143,7 +143,7 @@ void Session::end_capture(CUstream stream, CUgraph began) {
   drop_captured(began);
 }
 
-// A capture in another thread's per-thread stream can be ended only by that thread, so it ends with the context.
+// Only the capturing thread can end a capture in its per-thread stream, so such a capture ends with the context.
 void Session::end_captures(unsigned context) {
   for (const Captures::Begun& capture : graphs.captures.take_of(context))
     if (capture.stream == CU_STREAM_PER_THREAD)
@@ -166,7 +166,7 @@ void Session::forget(const std::vector<std::uint64_t>& gone) {
 
 void Session::note(CUresult result) {
   if (result == CUDA_SUCCESS) return;
-  // MPS_RPC_FAILURE: the MPS server is lost. The driver decides whether the context keeps failing.
+  // MPS_RPC_FAILURE means that the MPS server is lost. The driver decides whether the context keeps failing.
   if (is_fault(result) || result == CUDA_ERROR_MPS_RPC_FAILURE)
     telemetry.page().fault.store(static_cast<std::uint32_t>(result), std::memory_order_relaxed);
   if (!is_fault(result)) return;

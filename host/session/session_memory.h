@@ -1,6 +1,6 @@
-// A session's memory: the addresses that it may name, the account with its broker, and the driver's pools.
+// A session's memory: the addresses that it may use, the account with its broker, and the driver's pools.
 //
-// Thread-safety: any thread; each part is safe by itself.
+// Thread-safety: any thread; each member is safe by itself.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct SessionMemory {
     device.when_full([this](unsigned full) { pools.trim(full); });
   }
 
-  // True if the address is in the session's memory, or in a range that it has reserved.
+  // Returns whether the address is in the session's memory, or in a range that the session has reserved.
   bool knows(std::uint64_t at) const { return addresses.knows(at) || reserved.holds(at, 1); }
-  // Notes that the driver has freed an allocation.
+  // Called when the driver has freed an allocation.
   void ended(const Range& allocation) {
     device.give_back(allocation.device, allocation.charged);
     pools.ended(allocation.pool);
   }
-  // The driver has ended an object: forgets its memory and its charge.
+  // Called when the driver has ended an object. Forgets the object's memory and its charge.
   void forget(std::uint64_t id) {
     addresses.drop_owned(id);
     charges.drop(id);

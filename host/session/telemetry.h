@@ -1,5 +1,5 @@
-// A session's telemetry: its counters, and the memory for its channels' trace. The broker provides the memory; a
-// session without a broker uses private memory.
+// A session's telemetry: the session's counters, and the memory for its channels' trace. The broker provides the
+// memory; a session without a broker uses private memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace host {
 
 class Telemetry {
  public:
-  // `mapped`: ring::telemetry_bytes of memory that the caller owns. Null: the object allocates its own.
+  // `mapped`: ring::telemetry_bytes of memory that the caller owns. Null: the object allocates its own memory.
   explicit Telemetry(std::byte* mapped);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;

@@ -17,8 +17,9 @@ constexpr unsigned register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGI
 
 bool Arena::bind(std::uint64_t window) {
   if (window >= ring::window_count || bytes_ > ring::window_bytes) return false;
-  // The move may only replace the worker's own empty reservation, which was made before the driver was loaded. A failed
-  // move has still removed the reservation, and another mapping may take its place. Each window is therefore tried once.
+  // The move may only replace the worker's own empty reservation, which was made before the driver was loaded. Even a
+  // failed move has removed the reservation, and another mapping may take its place. Each window is therefore tried
+  // only once.
   const std::uint32_t bit = 1u << window;
   if ((windows_ & bit) == 0) return false;
   windows_ &= ~bit;

@@ -1,7 +1,7 @@
-// Limits a session's use of its worker's memory: a bounded sum, with shares that return to it automatically.
+// Limits a session's use of its worker's memory: a bounded sum. A share of the budget is given back automatically.
 //
-// A share is taken before the allocation, so that all channels together stay below the limit. Any thread may call this.
-// The sum is relaxed, since it orders no other memory.
+// A share is taken before the allocation, so that all channels together stay below the limit. Any thread may call these
+// classes. The sum is relaxed, since it orders no other memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // False if less than `amount` is left; then nothing was taken.
+  // Returns false if less than `amount` is left, and then takes nothing.
   bool take(std::uint64_t amount) {
     std::uint64_t used = used_.load(std::memory_order_relaxed);
     do {
@@ -36,7 +36,7 @@ class Budget {
   std::atomic<std::uint64_t> used_{0};
 };
 
-// Holds a part of a budget while it lives. An empty share holds nothing.
+// A part of a budget, which is given back when the Share is destroyed. An empty share has no amount.
 class Share {
  public:
   Share() = default;
@@ -49,7 +49,7 @@ class Share {
     return *this;
   }
 
-  // False if the budget has less than `amount` left. Precondition: this share is empty.
+  // Returns false if the budget has less than `amount` left. Precondition: this share is empty.
   bool take(Budget& budget, std::uint64_t amount) {
     if (!budget.take(amount)) return false;
     budget_ = &budget;
@@ -71,15 +71,15 @@ class Share {
   std::uint64_t amount_ = 0;
 };
 
-// The shares of loaded images, by id.
+// The shares of loaded images, keyed by id.
 class Shares {
  public:
-  // False if the id already has a share.
+  // Returns false if the id already has a share.
   bool keep(std::uint64_t id, Share share) {
     ring::MutexLock lock(mutex_);
     return kept_.try_emplace(id, std::move(share)).second;
   }
-  // Drops an id's share, if it has one.
+  // Drops the share of an id, if there is one.
   void drop(std::uint64_t id) {
     ring::MutexLock lock(mutex_);
     kept_.erase(id);

@@ -1,5 +1,5 @@
-// Charges to the memory account by the id of their object: the GPU memory of an array, a memory object or a context's
-// limit.
+// The charges to the memory account, keyed by the id of their object. A charge is the GPU memory of an array, a memory
+// object or a context's limit.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -20,7 +20,7 @@ class Charges {
     const ring::MutexLock lock(mutex_);
     kept_[id] = std::move(charge);
   }
-  // Gives back the charge of an id, if it has one.
+  // Gives back the charge of an id, if there is one.
   void drop(std::uint64_t id) {
     const ring::MutexLock lock(mutex_);
     kept_.erase(id);

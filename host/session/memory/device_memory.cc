@@ -5,7 +5,7 @@
 namespace host {
 namespace {
 
-// More than any GPU has; sums of a few of these do not overflow.
+// More memory than any GPU has. Sums of a few such numbers do not overflow.
 constexpr std::uint64_t absurd = std::uint64_t{1} << 56;
 
 }  // namespace
@@ -22,8 +22,8 @@ bool DeviceMemory::take(unsigned device, std::uint64_t bytes) {
   if (bytes == 0) return true;
   if (device >= accounts_.size() || bytes > absurd) return false;
   if (take_reserved(device, bytes)) return true;
-  // Threads ask the lender one at a time. Threads that waited can then use the first one's grant, and the lender gets
-  // one question.
+  // One thread at a time asks the lender. Threads that waited can then use the grant of the first thread, and the
+  // lender gets only one question.
   const ring::MutexLock one_at_a_time(asking_);
   if (take_reserved(device, bytes) || reserve(device, bytes)) return true;
   if (make_room_) make_room_(device);
@@ -45,7 +45,7 @@ bool DeviceMemory::reserve(unsigned device, std::uint64_t bytes) {
   {
     const ring::MutexLock lock(a.mutex);
     change(device, a, a.taken + bytes);
-    if (a.taken <= a.reserved) return true;  // another thread has given memory back meanwhile
+    if (a.taken <= a.reserved) return true;  // another thread has given memory back in the meantime
     missing = a.taken - a.reserved;
   }
   const std::uint64_t reserved = reserver_->reserve(device, missing);

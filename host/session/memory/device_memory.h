@@ -22,22 +22,22 @@
 
 namespace host {
 
-// Grants a worker device memory: its broker (control_channel.h), or a test.
+// Grants device memory to a worker. The worker's broker does this (control_channel.h), or a test.
 class MemoryReserver {
  public:
   virtual ~MemoryReserver() = default;
-  // Grants at least `bytes` more of a device, or 0.
+  // Grants at least `bytes` more of a device's memory, or 0.
   virtual std::uint64_t reserve(unsigned device, std::uint64_t bytes) = 0;
   struct Headroom {
     std::uint64_t free, total;
   };
-  // The amount that could still be borrowed, and the VM's limit. Nothing if the VM has no limit.
+  // Returns the amount that could still be reserved, and the VM's limit. Returns nothing if the VM has no limit.
   virtual std::optional<Headroom> headroom(unsigned device) = 0;
 };
 
 class DeviceMemory;
 
-// Holds a part of the account while it lives. An empty charge holds nothing.
+// A part of the account, which is given back when the Charge is destroyed. An empty charge has no memory.
 class Charge {
  public:
   Charge() = default;
@@ -51,10 +51,10 @@ class Charge {
     return *this;
   }
 
-  // False if neither the grant nor the lender has enough. Precondition: this charge is empty.
+  // Returns false if neither the grant nor the lender has enough memory. Precondition: this charge is empty.
   bool take(DeviceMemory& memory, unsigned device, std::uint64_t bytes);
   void let_go() {
-    if (memory_ != nullptr) give_back();  // inline test: each record has a charge, and few hold memory
+    if (memory_ != nullptr) give_back();  // inline test, because each record has a charge, but few charges have memory
   }
   // The caller becomes responsible for giving the bytes back.
   std::uint64_t hand_over() {
@@ -74,26 +74,26 @@ class Charge {
 
 class DeviceMemory {
  public:
-  // `reserver`: null if nothing limits the session. `published`: kept at the bytes taken of each device.
+  // `reserver`: null if nothing limits the session. `published`: always has the bytes taken of each device.
   DeviceMemory(MemoryReserver* reserver, std::span<std::atomic<std::uint64_t>, ring::max_devices> published)
       : reserver_(reserver), published_(published) {}
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Sets a function that makes the session free what it can do without. A thread that finds no memory calls it before
-  // it gives up. Set it before the first record.
+  // Sets a function that makes the session free all memory that it does not need. A thread that finds no memory calls
+  // this function before it gives up. Must be set before the first record.
   void when_full(std::function<void(unsigned device)> make_room) { make_room_ = std::move(make_room); }
 
-  // False if there is not enough memory; then nothing was taken.
+  // Returns false if there is not enough memory, and then takes nothing.
   bool take(unsigned device, std::uint64_t bytes);
-  // Counts memory that the driver has already given, even beyond the grant.
+  // Counts memory that the driver has already allocated, even beyond the grant.
   void take_anyway(unsigned device, std::uint64_t bytes);
   // Precondition: the bytes were taken.
   void give_back(unsigned device, std::uint64_t bytes);
 
-  // Returns the unused part of the grant to the lender, and its size to the caller.
+  // Returns the unused part of the grant to the lender, and the size of this part to the caller.
   std::uint64_t collect(unsigned device);
-  // The limit of the VM, and what the session can still take. Nothing if there is no limit.
+  // Returns the limit of the VM, and what the session can still take. Returns nothing if there is no limit.
   std::optional<MemoryReserver::Headroom> headroom(unsigned device);
   std::uint64_t taken(unsigned device) const;
 

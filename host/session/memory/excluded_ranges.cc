@@ -10,7 +10,8 @@
 namespace host {
 namespace {
 
-// The driver reserves address space in chunks of this size, and hands out multiples of ring::huge_page.
+// The driver reserves address space in chunks of this size, and returns addresses that are multiples of
+// ring::huge_page.
 constexpr std::uint64_t chunk = std::uint64_t{32} << 20;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
@@ -25,7 +26,7 @@ bool ExcludedRanges::take(std::uint64_t start, std::uint64_t bytes) {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   void* const at = mmap(pointer(start), bytes, PROT_NONE, flags, -1, 0);
   if (at == MAP_FAILED) return false;
-  if (at != pointer(start)) return munmap(at, bytes), false;  // an old kernel takes the address as a hint
+  if (at != pointer(start)) return munmap(at, bytes), false;  // an old kernel treats the address as a hint
   if (!taken_.empty() && taken_.back().start + taken_.back().bytes == start)
     taken_.back().bytes += bytes;
   else
@@ -33,7 +34,7 @@ bool ExcludedRanges::take(std::uint64_t start, std::uint64_t bytes) {
   return true;
 }
 
-// If the worker has a mapping in the range, takes the rest in smaller pieces.
+// If the worker has a mapping in the range, excludes the free parts in smaller pieces.
 void ExcludedRanges::take_what_is_free(std::uint64_t start, std::uint64_t bytes, std::uint64_t piece) {
   if (take(start, bytes) || bytes <= ring::huge_page) return;
   for (std::uint64_t done = 0; done < bytes; done += piece)

@@ -3,8 +3,8 @@
 // parts of these ranges without access rights, which uses addresses but no memory. The mappings last as long as the
 // session.
 //
-// Trust: the guest names the ranges. They are bounded in number and size, and never replace the worker's mappings. A
-// bogus range only takes addresses from its own session.
+// Trust: the guest chooses the ranges. The ranges are bounded in number and size, and never replace the worker's
+// mappings. A false range only takes addresses from the guest's own session.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -25,8 +25,8 @@ class ExcludedRanges {
   ExcludedRanges(const ExcludedRanges&) = delete;
   ExcludedRanges& operator=(const ExcludedRanges&) = delete;
 
-  // Excludes the free parts of [start, start + bytes). CUDA_ERROR_OUT_OF_MEMORY if the session has excluded too much.
-  // Preconditions: both are multiples of ring::huge_page, and the range ends below api::end_of_addresses.
+  // Excludes the free parts of [start, start + bytes). Returns CUDA_ERROR_OUT_OF_MEMORY if the session has excluded too
+  // much. Preconditions: both numbers are multiples of ring::huge_page, and the range ends below api::end_of_addresses.
   CUresult add(std::uint64_t start, std::uint64_t bytes);
 
  private:

@@ -1,7 +1,8 @@
 // Computes the GPU memory that the driver will use for a call, from the call's arguments, before the call.
 //
 // An H200's driver allocates pages of 2 MiB, and packs small allocations into shared pages in steps of 512 bytes. The
-// unused rest of a page belongs to no call; the broker's measurement finds it (docs/design/029-memory-quotas.md).
+// unused rest of a page belongs to no call; the broker finds this rest by measurement
+// (docs/design/029-memory-quotas.md).
 #pragma once
 
 #include <cuda.h>
@@ -13,10 +14,10 @@
 
 namespace host {
 
-// More than any GPU has: the driver itself refuses it, with the proper error.
+// More than any GPU has. The driver itself refuses such a size, with the proper error.
 inline constexpr std::uint64_t absurd_footprint = std::uint64_t{1} << 50;
 
-// Saturates above absurd_footprint.
+// A number of bytes that saturates above absurd_footprint.
 class Footprint {
  public:
   constexpr Footprint(std::uint64_t bytes)
@@ -34,27 +35,29 @@ class Footprint {
   std::uint64_t bytes_;
 };
 
-// An allocation of this many bytes.
+// Returns the footprint of an allocation of this many bytes.
 constexpr Footprint of_allocation(Footprint bytes) {
   constexpr std::uint64_t page = 2 << 20, granule = 512;
   return bytes.rounded_up(bytes.bytes() < page / 2 ? granule : page);
 }
 
 constexpr Footprint of_rows(std::uint64_t row_bytes, std::uint64_t rows) {
-  constexpr std::uint64_t pitch = 512;  // an upper bound: the driver rounds a row up to this, or to less
+  constexpr std::uint64_t pitch = 512;  // an upper bound: the driver rounds a row up to a multiple of 512 bytes or less
   return of_allocation(Footprint(row_bytes).rounded_up(pitch) * Footprint(rows));
 }
 
-// An upper bound, for formats that only the driver knows exactly.
+// Returns an upper bound, also for formats whose exact size only the driver knows.
 constexpr std::uint64_t texel_bytes_at_most(CUarray_format format, unsigned channels) {
   if (const auto bytes = api::texel_bytes(static_cast<std::uint32_t>(format), channels)) return *bytes;
   const bool blocks = format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB;
   return blocks ? 1 : 8;  // BC: 4 by 4 texels in 8 or 16 bytes; video: 4 channels of 16 bits
 }
 
-// An array, or a mipmapped array of `levels`. Texels are stored in tiles of 64 bytes by 8 rows.
+// Returns the footprint of an array, or of a mipmapped array with `levels`. Texels are stored in tiles of 64 bytes by 8
+// rows.
 constexpr Footprint of_array(const CUDA_ARRAY3D_DESCRIPTOR& d, unsigned levels = 1) {
-  if ((d.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) return {0};  // no memory of its own
+  // Such an array has no memory of its own.
+  if ((d.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) return {0};
   const bool layers = (d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
   const std::uint64_t texel = texel_bytes_at_most(d.Format, d.NumChannels);
   const auto size = [](std::size_t full, unsigned level) { return std::max<std::uint64_t>(full >> level, 1); };

@@ -29,7 +29,8 @@ Pools::Made Pools::allocate(const Allocation& wanted, CUdeviceptr& at, const std
   const ring::MutexLock one_at_a_time(growing_);
   const unsigned device = known_device(wanted.pool).value_or(wanted.device);
   Charge most;
-  // If the charge fails but the pool has space, tries anyway, and undoes the allocation if the pool grows.
+  // If the charge fails but the pool has space, tries the allocation anyway, and undoes the allocation if the pool
+  // grows.
   if (!most.take(memory_, device, most_growth(wanted.bytes)) &&
       !has_room(wanted.pool != nullptr ? wanted.pool : chosen(device), wanted.bytes))
     return {CUDA_ERROR_OUT_OF_MEMORY, 0};
@@ -62,7 +63,8 @@ CUmemoryPool Pools::chosen(unsigned device) const {
   return pool;
 }
 
-// The number of the allocation's pool, whose count of allocations it raises. 0 if the driver does not report the pool.
+// Returns the number of the allocation's pool, and counts the allocation in this pool. Returns 0 if the driver does not
+// report the pool.
 std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned device) {
   const auto ask = driver_.cuPointerGetAttribute;
   if (pool == nullptr &&
@@ -71,7 +73,7 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
   if (pool == nullptr) return 0;
   const ring::MutexLock lock(mutex_);
   std::uint32_t& number = numbers_[pool];
-  if (number == 0) {  // one of the driver's own pools
+  if (number == 0) {  // the pool belongs to the driver
     int ordinal = -1;
     const bool answered = ask != nullptr && ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS;
     number = add(pool, answered && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device);
@@ -81,11 +83,11 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
   return number;
 }
 
-// Replaces the charge for the maximum growth by the pool's real size. False if that does not fit: the caller must undo
-// the allocation, and until the pool shrinks the session exceeds its limit.
+// Replaces the charge for the maximum growth by the pool's real size. Returns false if the real size does not fit: the
+// caller must undo the allocation, and until the pool shrinks the session exceeds its limit.
 bool Pools::count_growth(std::uint32_t number, Charge& most) {
   ring::UniqueLock lock(mutex_);
-  Pool& pool = pools_[number];  // not removed, because it has an allocation
+  Pool& pool = pools_[number];  // the pool cannot be removed meanwhile, because it has an allocation
   const std::uint64_t reserved = asked(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT).value_or(pool.counted);
   const std::uint64_t grown = reserved > pool.counted ? reserved - pool.counted : 0;
   if (pool.device == most.device() && grown <= most.bytes()) {
@@ -93,7 +95,7 @@ bool Pools::count_growth(std::uint32_t number, Charge& most) {
     return true;
   }
   most.let_go();
-  lock.unlock();  // take() may have the pools trimmed
+  lock.unlock();  // unlocks first, because take() may trim the pools
   Charge more;
   const bool there = more.take(memory_, pool.device, grown);
   lock.lock();

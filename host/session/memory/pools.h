@@ -28,8 +28,8 @@ class Pools {
   Pools(const Pools&) = delete;
   Pools& operator=(const Pools&) = delete;
 
-  // Makes an allocation of `bytes`. `device`: the location of the pool's memory, if not known yet. `pool`: null if the
-  // driver chooses. `allocate` calls the driver, `undo` frees the allocation.
+  // An allocation of `bytes`. `device`: where the pool's memory is, if not known yet. `pool`: null if the driver
+  // chooses the pool. `allocate` calls the driver, `undo` frees the allocation.
   struct Allocation {
     unsigned device;
     std::uint64_t bytes;
@@ -37,18 +37,18 @@ class Pools {
   };
   struct Made {
     CUresult result = CUDA_SUCCESS;
-    std::uint32_t number = 0;  // the pool's, for ended(); 0: the driver does not report the pool
+    std::uint32_t number = 0;  // the pool's number, for ended(); 0: the driver does not report the pool
   };
   Made allocate(const Allocation& wanted, CUdeviceptr& at, const std::function<CUresult()>& allocate,
                 const std::function<void()>& undo);
-  // Notes the end of an allocation from the pool with this number.
+  // Records the end of an allocation from the pool with this number.
   void ended(std::uint32_t number);
 
-  // Notes a pool that the driver has made or named; `device` has its memory.
+  // Records a pool that the driver has made or reported. `device` has the pool's memory.
   void made(CUmemoryPool pool, unsigned device);
   void found(CUmemoryPool pool, unsigned device);
-  // Ends a pool by `destroy`, which calls the driver. Its memory goes with its last allocation. No other thread queries
-  // the pool meanwhile.
+  // Ends a pool by `destroy`, which calls the driver. The pool's memory is freed with its last allocation. No other
+  // thread queries the pool meanwhile.
   CUresult end(CUmemoryPool pool, const std::function<CUresult()>& destroy);
 
   // Counts the pools again, because a wait may have let them shrink.
@@ -60,8 +60,8 @@ class Pools {
   struct Pool {
     CUmemoryPool handle = nullptr;
     unsigned device = 0;
-    std::uint64_t counted = 0;  // bytes in the account
-    std::uint64_t live = 0;     // allocations
+    std::uint64_t counted = 0;  // bytes counted in the account
+    std::uint64_t live = 0;     // number of allocations
     bool destroyed = false;
   };
   std::optional<std::uint64_t> asked(CUmemoryPool pool, CUmemPool_attribute which) const;
@@ -77,10 +77,10 @@ class Pools {
   DeviceMemory& memory_;
   ring::Mutex growing_ ACQUIRED_BEFORE(mutex_);
   ring::Mutex mutex_;
-  std::map<std::uint32_t, Pool> pools_ GUARDED_BY(mutex_);  // by number
+  std::map<std::uint32_t, Pool> pools_ GUARDED_BY(mutex_);  // keyed by number
   std::unordered_map<CUmemoryPool, std::uint32_t> numbers_ GUARDED_BY(mutex_);
   std::uint32_t next_ GUARDED_BY(mutex_) = 1;
-  std::atomic<bool> any_{false};  // a pool may have memory
+  std::atomic<bool> any_{false};  // true if a pool may have memory
 };
 
 }  // namespace host

@@ -33,7 +33,7 @@ void each_difference(std::span<const std::byte> now, const std::byte* before, F 
   }
 }
 
-// Calls f(offset, length) for each part of at most `at_once` bytes.
+// Calls f(offset, length) for each part of the range, at most `at_once` bytes at a time.
 template <class F>
 void each_part(std::size_t bytes, F f) {
   for (std::size_t at = 0; at < bytes; at += at_once) f(at, std::min(at_once, bytes - at));
@@ -50,7 +50,7 @@ void copy_up(ShadowCopies::Piece& piece) {
   });
 }
 
-// The GPU may write meanwhile, for another stream; the next copy then finds the difference.
+// The GPU may write meanwhile, for another stream. The next copy then finds the difference.
 void copy_down(ShadowCopies::Piece& piece) {
   std::array<std::byte, at_once> now;
   each_part(piece.agreed.size(), [&](std::size_t part, std::size_t length) {
@@ -66,7 +66,7 @@ bool is_librarys(const ShadowCopies::Variable& v) { return api::Id::of(v.owner).
 
 }  // namespace
 
-// The variable that contains all of these bytes, or end().
+// Returns the variable that contains all of these bytes, or end().
 ShadowCopies::Map::iterator ShadowCopies::holder_of(std::uint64_t start, std::uint64_t bytes) {
   const auto next = variables_.upper_bound(start);
   if (next == variables_.begin()) return variables_.end();

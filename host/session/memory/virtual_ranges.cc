@@ -40,7 +40,7 @@ std::vector<std::uint64_t> VirtualRanges::commit(api::Range range, std::uint64_t
     case api::Range::Freed:
       ranges_.erase(at);
       count_.store(ranges_.size(), std::memory_order_relaxed);
-      return mapped_.unmap(start, bytes);  // pieces whose end the driver has not reported
+      return mapped_.unmap(start, bytes);  // returns pieces whose end the driver has not reported
   }
   return {};
 }

@@ -1,9 +1,9 @@
-// The address ranges that a guest process has reserved (cuMemAddressReserve). The map of addresses has their mapped
-// pieces (host/session/memory/addresses.h).
+// The address ranges that a guest process has reserved (cuMemAddressReserve). The map of addresses contains the mapped
+// pieces of these ranges (host/session/memory/addresses.h).
 //
-// Arguments must be checked values, or come from the driver. Invariants: ranges do not overlap, since the driver gives
-// no address twice. While no call holds changing(), the map of addresses equals the driver's mappings. Ranges end with
-// no context. Any thread may call it.
+// Arguments must be checked values, or come from the driver. Invariants: ranges do not overlap, since the driver never
+// returns an address twice. While no call holds changing(), the map of addresses equals the driver's mappings. A range
+// does not end with any context. Any thread may call this class.
 #pragma once
 
 #include <atomic>
@@ -32,10 +32,10 @@ class VirtualRanges {
     return std::unique_lock(changes_);
   }
   void add(std::uint64_t start, std::uint64_t bytes);
-  // True if one reservation contains all of [start, start + bytes).
+  // Returns whether one reservation contains all of [start, start + bytes).
   bool holds(std::uint64_t start, std::uint64_t bytes) const;
   // Commits the effect of a call on [start, start + bytes). Preconditions: the call holds changing(), and one
-  // reservation contains the range. `object`: the id of a newly mapped memory object. Returns the object of each
+  // reservation contains the range. `object`: the id of a newly mapped memory object. Returns the memory object of each
   // mapping that has ended.
   std::vector<std::uint64_t> commit(api::Range range, std::uint64_t start, std::uint64_t bytes,
                                     std::uint64_t object = 0);
@@ -52,7 +52,7 @@ class VirtualRanges {
   Addresses& mapped_;
   ring::Mutex changes_ ACQUIRED_BEFORE(mutex_);
   mutable ring::Mutex mutex_;
-  std::map<std::uint64_t, Reservation> ranges_ GUARDED_BY(mutex_);  // by start
+  std::map<std::uint64_t, Reservation> ranges_ GUARDED_BY(mutex_);  // keyed by start
   std::uint32_t next_number_ GUARDED_BY(mutex_) = 1;
   std::atomic<std::uint64_t> count_{0};
 };
