@@ -1,7 +1,7 @@
-// A record of a channel's calls for the host: its counters, and its trace while a client traces the session.
+// Records a channel's calls for the host: updates the counters and, while a client traces the session, the trace.
 //
-// Only the channel's thread uses it, one call at a time. Trust: counters and trace go to the broker's side alone. A
-// record's bytes are copied unchanged, for a reader that treats them as hostile.
+// Only the channel's thread uses this class, one call at a time. Trust: counters and trace go only to the broker's
+// side. A record's bytes are copied unchanged, for a reader that treats them as hostile.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ class CallLog {
   CallLog(const Telemetry& telemetry, std::uint32_t channel)
       : counters(telemetry.channel(channel)), telemetry_(telemetry), trace_(telemetry.writer(channel)) {}
 
-  // Call it before each call, which is traced if the trace is on now.
+  // Must be called before each call. The call is traced if the trace is on at this moment.
   void begin() {
     is_traced_ = telemetry_.tracing();
     if (is_traced_) [[unlikely]]
       begin_ns_ = now_ns();
   }
-  // Call it before the guest sees the result: a program that ends with this call then still has it in its trace.
+  // Must be called before the guest sees the result, so that the trace contains even the last call of a program.
   // `record`: the whole record; `reply`: bytes of the reply; `submitted`: the GPU has got work.
   void end(const Request& request, CUresult result, std::span<const std::byte> record, std::span<const std::byte> reply,
            bool submitted) {

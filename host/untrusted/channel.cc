@@ -1,6 +1,6 @@
 // Memory ordering, besides the ring's own edges (ring/queue/record_ring.h):
-//   X  execute -> touch   a record's driver call has returned before `executed` says so
-//   R  reply -> read      a reply's bytes are written before `reply_position` says so
+//   X  execute -> touch   a record's driver call returns before `executed` counts the record
+//   R  reply -> read      the worker writes a reply's bytes before `reply_position`
 // Covered by: the model order and the tests of tests/loopback/order.cc with a mutant (X), the explorer's scenario
 // parking (R; docs/models.md), and ThreadSanitizer under tests/loopback (both).
 #include "host/untrusted/channel.h"
@@ -34,7 +34,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Control = ring::ChannelControl;
 
-// One channel in the worker. Its thread makes, runs and ends it.
+// One channel in the worker. The channel's thread creates, runs and ends this object.
 class Channel {
  public:
   Channel(Session& session, std::uint32_t index)
@@ -85,8 +85,10 @@ class Channel {
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
     submission.ended(result);
-    request.charge
-        .let_go();  // the objects that the call made hold the memory now, and the guest's next call may need the rest
+    request
+        .charge
+        // The objects that the call made now own the charged memory, and the guest's next call may need the rest.
+        .let_go();
     if (manner.asks == api::Asks::Wait) session_.memory.pools.refresh();
     const std::span<const std::byte> reply{reply_->bytes, reply_length(request, result)};
     log_.end(request, result, record, reply, submission.submits() && result == CUDA_SUCCESS);
@@ -94,7 +96,8 @@ class Channel {
     conclude(header, result, reply);
   }
 
-  // hello comes before all other calls, and record numbers increase by one.
+  // Returns whether the guest follows the protocol: hello comes before all other calls, the flags are known, and record
+  // numbers increase by one.
   bool follows_protocol(const ring::RecordHeader& header) {
     return (session_.protocol.greeted() || header.call == api::id_of::hello) &&
            (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
@@ -104,7 +107,7 @@ class Channel {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
     const CUresult result = session_.memory.shadow_copies.any() && !is_on_captured_stream(request)
-                                ? call_shadowed(handler, request)  // docs/design/027
+                                ? call_shadowed(handler, request)  // see docs/design/027-managed-variables.md
                                 : handler(request);
     session_.contexts.let_go_of_green();
     session_.note(result);
@@ -117,20 +120,21 @@ class Channel {
 
   void conclude(const ring::RecordHeader& header, CUresult result, std::span<const std::byte> reply) {
     if (header.flags & ring::flag_wants_reply) {
-      session_.offer_output();  // before R
+      session_.offer_output();  // ordered before R
       ring::count(log_.counters.waited);
       ring::count(log_.counters.reply_bytes, reply.size());
       mailbox_.copy_in(0, reply.data(), reply.size());
       control_[&Control::reply_length].store(static_cast<std::uint32_t>(reply.size()), std::memory_order_relaxed);
       control_[&Control::reply_result].store(static_cast<std::int32_t>(result), std::memory_order_relaxed);
-      control_[&Control::reply_position].store(position_, std::memory_order_release);  // R
+      control_[&Control::reply_position].store(position_, std::memory_order_release);  // edge R
     } else if (result != CUDA_SUCCESS) {
-      session_.offer_output();  // before X
+      session_.offer_output();  // ordered before X
       control_[&Control::deferred_result].store(result, std::memory_order_relaxed);
-      control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);  // X, as the record's effect
+      // Ordered by X, as an effect of the record.
+      control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);
     }
-    control_[&Control::executed].store(position_, std::memory_order_release);  // X
-    // A guest thread that waits for the last of many records is not woken for earlier ones.
+    control_[&Control::executed].store(position_, std::memory_order_release);  // edge X
+    // A guest thread that waits for the last of many records is not woken for the earlier records.
     const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
     if (guest_.wake(awaited)) ring::count(log_.counters.woken);
   }
@@ -151,13 +155,13 @@ class Channel {
     spin_.ended_asleep(static_cast<std::uint64_t>(waited.count()), static_cast<std::uint64_t>(bound.count()));
   }
 
-  // Even a channel that may not poll checks once; that check does not count.
+  // Even a channel that may not poll looks once. This look does not count as polling.
   void ended_polling() {
     if (session_.options.spin_us != 0) ring::count(log_.counters.spun);
     spin_.ended_polling();
   }
 
-  // See ring/queue/parking.h. The doorbell thread or the guest wakes this thread.
+  // Sleeps as ring/queue/parking.h describes. The doorbell thread or the guest wakes this thread.
   void park(const std::atomic<bool>& stop) {
     if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
     ring::count(log_.counters.parked);

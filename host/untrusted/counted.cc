@@ -12,7 +12,8 @@ namespace {
 
 // ---- pools ---------------------------------------------------------------------------------------------------------
 
-// A memory node would allocate uncounted memory at each launch. Our guest library does not send these calls.
+// Returns whether the call would add a memory node, which would allocate uncounted memory at each launch. Our guest
+// library does not send such calls.
 bool makes_memory_node(const Request& r, CUstream stream) {
   return r.session.graphs.captures.any() && is_captured(r.session.driver, Captures::in_thread(stream, r.per_thread()));
 }
@@ -30,7 +31,7 @@ CUresult from_pool(Request& r, const Pools::Allocation& wanted, CUdeviceptr* at,
   return made.result;
 }
 
-// Host memory counts as the first device's; the driver itself refuses devices that do not exist.
+// Host memory counts as the first device's memory. The driver itself refuses devices that do not exist.
 unsigned device_at(const CUmemLocation& location) {
   const bool is_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
                          static_cast<unsigned>(location.id) < ring::max_devices;
@@ -44,7 +45,7 @@ CUresult found_pool(Request& r, CUresult result, const CUmemoryPool* pool, unsig
 
 // ---- limits of a context -------------------------------------------------------------------------------------------
 
-// The memory that the driver keeps for a limit of this value.
+// Returns the memory that the driver keeps for a limit of this value.
 Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
   if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE) return value;
   if (limit != CU_LIMIT_STACK_SIZE) return 0;
@@ -60,7 +61,7 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 
 // ---- modules and libraries -----------------------------------------------------------------------------------------
 
-// From before the driver's unload on, no thread touches the variables.
+// Unloads a module or library. From before the driver's unload on, no thread touches the object's variables.
 template <class T, class D>
 CUresult unload(const Request& r, T handle, const D& driver) {
   ShadowCopies& shadow_copies = r.session.memory.shadow_copies;
@@ -136,8 +137,8 @@ COUNTED(cuMipmappedArrayCreate, CUmipmappedArray* array, const CUDA_ARRAY3D_DESC
   return r.may_take(of_array(*description, levels)) ? driver(array, description, levels) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The context's initial limits are part of its counted size. A lowered limit gives memory back only when the context
-// ends, since the driver may keep it, too.
+// The context's initial limits are part of the context's counted size. A lowered limit gives memory back only when the
+// context ends, since the driver may keep the memory until then.
 COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value) {
   Contexts& contexts = r.session.contexts;
   const unsigned context = contexts.home_of(r.context);
@@ -152,7 +153,8 @@ COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value) {
   return result;
 }
 
-// Reports the VM's limit as the total, and what it can still get as free, if the GPU itself has as much.
+// Reports the VM's limit as the total memory, and the memory that the VM can still get as free, unless the GPU itself
+// has less.
 COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total) {
   const CUresult result = driver(free, total);
   if (result != CUDA_SUCCESS || (free == nullptr && total == nullptr)) return result;
@@ -191,7 +193,7 @@ COUNTED(cuStreamDestroy_v2, CUstream stream) {
   return driver(stream);
 }
 
-// Hides the child graph of a copy of the program's own memory, which the program sees as a copy node.
+// Hides the child graph of a copy of the program's own memory. The program sees a copy node instead.
 COUNTED(cuGraphNodeGetType, CUgraphNode node, CUgraphNodeType* type) {
   const CUresult result = driver(node, type);
   if (result == CUDA_SUCCESS && *type == CU_GRAPH_NODE_TYPE_GRAPH && PageableNode::of(r.session.driver, node))
@@ -207,8 +209,8 @@ COUNTED(cuGraphInstantiateWithFlags, CUgraphExec* exec, CUgraph graph, unsigned 
   return take_room_of_executable(r, graph) ? driver(exec, graph, flags) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The guest gets the driver's own handle, since programs pass it to kernels. The worker accepts only handles that it
-// gave.
+// The guest gets the driver's own handle, since programs pass the handle to kernels. The worker accepts only handles
+// that it has returned.
 COUNTED(cuGraphConditionalHandleCreate, CUgraphConditionalHandle* handle, CUgraph graph, CUcontext context,
         unsigned value, unsigned flags) {
   const CUresult result = driver(handle, graph, context, value, flags);

@@ -1,10 +1,10 @@
 // CALL lines that the session accounts for. Device memory is counted before the driver is called
 // (host/session/memory/device_memory.h), and begins and ends of captures are recorded (host/session/captures.h). CUSTOM
-// lines do this in their own functions.
+// lines do the same in their own functions.
 //
-// A function here replaces the driver's: it gets the driver's function and the decoded arguments. If there is no memory
-// left it returns the driver's error without calling the driver. Its own additional driver calls run in the mode
-// RELAXED (host/session/captures.h).
+// A function of this file replaces the driver's function: it gets the driver's function and the decoded arguments. If
+// there is no memory left, the function returns the driver's error without calling the driver. Additional driver calls
+// of the function run in the capture mode RELAXED (host/session/captures.h).
 #pragma once
 
 #include <type_traits>

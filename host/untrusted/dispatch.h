@@ -7,7 +7,7 @@
 
 namespace host {
 
-// Null if no call has this number.
+// Returns the handler of a call, or null if no call has this number.
 Handler handler_of(std::uint16_t call);
 
 }  // namespace host

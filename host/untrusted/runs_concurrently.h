@@ -1,4 +1,4 @@
-// Finds submissions that do not keep other processes from their GPU work.
+// Finds submissions that do not delay the GPU work of other processes.
 #pragma once
 
 #include <cstring>
@@ -10,9 +10,9 @@
 
 namespace host {
 
-// True for a copy between host and device that is large enough for a copy engine, which runs concurrently with other
-// processes' kernels. Measured for 16 MiB on an H200: 312 us alone and beside kernels of 0.5 ms. Copies of a few bytes
-// behave as kernels do; the threshold in between is unknown.
+// Returns true for a copy between host and device that is large enough for a copy engine, which runs concurrently with
+// other processes' kernels. Measured for 16 MiB on an H200: 312 us, both alone and beside kernels of 0.5 ms. Copies of
+// a few bytes delay others as kernels do; the threshold in between is unknown.
 inline bool runs_concurrently(std::uint16_t call, std::span<const std::byte> payload) {
   constexpr std::uint64_t large = 1 << 20;
   switch (call) {

@@ -32,7 +32,7 @@ void wake(ring::SlotView slot, std::uint64_t channels) {
     }
 }
 
-// Returns those of these channels whose ring has a record.
+// Returns the channels, among these, whose ring has a record.
 std::uint64_t with_records(ring::SlotView slot, std::uint64_t channels) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c) {
     const ring::RingView ring = slot.requests(c);
@@ -42,7 +42,7 @@ std::uint64_t with_records(ring::SlotView slot, std::uint64_t channels) {
   return channels;
 }
 
-// Call it before reading `opened`: a doorbell after that read then ends the next poll.
+// Must be called before reading `opened`: a doorbell after that read then ends the next poll.
 void drain(int doorbell_fd) {
   std::uint64_t count;
   [[maybe_unused]] const auto n = read(doorbell_fd, &count, sizeof count);
@@ -77,7 +77,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
             const auto n = write(doorbell_fd, &one, 8);
         });
     started |= opened;
-    // Without a doorbell, wakes only threads that have a record.
+    // Without a doorbell, only threads with a record are woken.
     wake(slot, is_signalled ? started : with_records(slot, started));
     callback_slots.wake_all();
     slot.header()[&ring::SlotHeader::heartbeat].store(++looks, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The GPU work that one call submits, for the scheduler of GPU time and for the counters. A channel's thread makes it
-// before the call, and ends it with the result.
+// The GPU work that one call submits, for the scheduler of GPU time and for the counters. A channel's thread creates
+// this object before the call, and ends it with the result.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Submission {
     context_ = request.working_context();
     const bool takes_gpu = submits_ && !runs_concurrently(request.header.call, payload);
     if (takes_gpu) session_.gpu_use.submitted(channel, context_);
-    // A replied call covers earlier submissions if it waits, or if it is replied to when its work is done.
+    // A call with a reply covers earlier submissions if the call waits, or if its reply is sent when its work is done.
     waits_ = (request.header.flags & ring::flag_wants_reply) != 0 && (takes_gpu || manner.asks != api::Asks::Nothing);
     if (waits_) covered_ = session_.gpu_use.submissions(context_);
   }
@@ -30,11 +30,11 @@ class Submission {
   void ended(CUresult result) {
     if (waits_ && result != CUDA_ERROR_NOT_READY) session_.gpu_use.waited(context_, covered_);
   }
-  // True if the call gives the GPU work when it succeeds.
+  // Returns whether the call gives the GPU work when it succeeds.
   bool submits() const { return submits_; }
 
  private:
-  // A captured call gives the GPU no work; the launch of the graph does.
+  // A captured call gives the GPU no work. Only the launch of the graph does.
   static bool adds_to_capture(const Request& request) {
     Session& session = request.session;
     if (!session.graphs.captures.any()) return false;
@@ -46,7 +46,7 @@ class Submission {
   const bool submits_;
   bool waits_ = false;
   unsigned context_ = 0;
-  std::uint64_t covered_ = 0;  // submissions of the context for which the call waits
+  std::uint64_t covered_ = 0;  // number of the context's submissions for which the call waits
 };
 
 }  // namespace host

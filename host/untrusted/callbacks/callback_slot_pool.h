@@ -1,10 +1,12 @@
-// Assigns a session's callback slots to the worker's threads (host/untrusted/callbacks/callback_slots.h). A thread that has filled a
-// slot waits for the answer and gives the slot back. Or it leaves the slot, and no thread waits for the answer.
+// Assigns a session's callback slots to the worker's threads (host/untrusted/callbacks/callback_slots.h). A thread that
+// has filled a slot either waits for the answer and gives the slot back, or leaves the slot (leave()), and no thread
+// waits for the answer.
 //
-// If no slot is free, a thread takes a left one and waits for its answer before it fills it. A left call thus delays a
-// later one no longer than the guest takes for it.
+// If no slot is free, a thread takes a slot that was left, and waits for the answer before it fills the slot again. A
+// left call therefore delays a later call only until the guest has answered the left call.
 //
-// Thread-safety: any thread. Covered by: the model callback_slots and the explorer's scenario callback_slots (docs/models.md).
+// Thread-safety: any thread. Covered by: the model callback_slots and the explorer's scenario callback_slots
+// (docs/models.md).
 #pragma once
 
 #include <array>
@@ -22,16 +24,16 @@ namespace host {
 template <std::size_t count>
 class CallbackSlotPool {
  public:
-  // Call it before any thread takes a slot.
+  // Must be called before any thread takes a slot.
   void add(std::size_t callback_slot, ring::Shared<ring::CallbackSlot> words) {
     callers_[callback_slot] = ring::CallbackCaller(words);
   }
 
-  // The worker's half of a callback slot. Only the thread that has taken the slot may use it.
+  // Returns the worker's half of a callback slot. Only the thread that has taken the slot may use it.
   ring::CallbackCaller& caller(std::size_t callback_slot) { return callers_[callback_slot]; }
 
-  // Takes a slot whose last use is answered. `await(callback_slot)` waits for that answer, and returns false if the session
-  // ends; `over()` is true if it has ended. Nothing if the session ends.
+  // Takes a slot whose last use is answered. `await(callback_slot)` waits for that answer, and returns false if the
+  // session ends; `over()` returns whether the session has ended. Returns nothing if the session ends.
   template <class Await, class Over>
   std::optional<std::size_t> take(Await await, Over over) {
     ring::UniqueLock lock(mutex_);
@@ -49,11 +51,11 @@ class CallbackSlotPool {
     }
     return std::nullopt;
   }
-  // The slot's use is answered.
+  // Gives back a slot whose use is answered.
   void give_back(std::size_t callback_slot) { release(callback_slot, State::Free); }
-  // The slot is filled, and no thread waits for the answer.
+  // Leaves a filled slot. No thread waits for the answer.
   void leave(std::size_t callback_slot) { release(callback_slot, State::Left); }
-  // Ends the waits for a slot. Call it when `over` has become true.
+  // Ends the waits for a slot. Must be called when `over` has become true.
   void end() {
     { const ring::MutexLock lock(mutex_); }
     released_.notify_all();

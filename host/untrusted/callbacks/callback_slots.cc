@@ -39,7 +39,7 @@ CallbackSlots::Caller::Caller(CallbackSlots& callback_slots) : callback_slots_(c
   ++callback_slots_.callers_;
 }
 
-// Holds the lock until return, since the Lanes may be destroyed as soon as it is free.
+// Holds the lock until the destructor returns, since CallbackSlots may be destroyed as soon as the lock is free.
 CallbackSlots::Caller::~Caller() {
   const ring::MutexLock lock(callback_slots_.mutex_);
   if (--callback_slots_.callers_ == 0) callback_slots_.none_calls_.notify_all();
@@ -74,8 +74,8 @@ bool CallbackSlots::fill(std::size_t callback_slot, ring::CallbackKind kind, std
   return true;
 }
 
-// Polls for a while, then sleeps until the guest or the doorbell thread wakes this thread (ring/queue/parking.h). False
-// if the session ends, perhaps because of this slot's `done`.
+// Polls for a while, then sleeps until the guest or the doorbell thread wakes this thread (ring/queue/parking.h).
+// Returns false if the session ends, perhaps because of this slot's `done`.
 bool CallbackSlots::await(std::size_t callback_slot) {
   const ring::CallbackCaller& caller = pool_.caller(callback_slot);
   const auto decided = [&] { return caller.look() != ring::Peer::Wait || over(); };

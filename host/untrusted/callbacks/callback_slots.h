@@ -1,5 +1,6 @@
-// The worker's half of a session's callback slots (ring/queue/callback_slot.h), by which the guest calls the program's functions
-// for the worker. Any thread of this process may use it. serve() makes it, and ends it with the session.
+// The worker's half of a session's callback slots (ring/queue/callback_slot.h), by which the guest calls the program's
+// functions for the worker. Any thread of this process may use this class. serve() creates the object, and ends it with
+// the session.
 //
 // A thread that waits for the guest holds no lock, since the guest may never answer. The wait ends with the session.
 //
@@ -30,17 +31,18 @@ class CallbackSlots {
   CallbackSlots(const CallbackSlots&) = delete;
   CallbackSlots& operator=(const CallbackSlots&) = delete;
 
-  // Has the guest call the function of the token, and waits. Returns the guest's result, which may be any number.
-  // Nothing if the session ends.
+  // Makes the guest call the function of the token, and waits for the answer. Returns the guest's result, which may be
+  // any number, or nothing if the session ends.
   std::optional<std::int32_t> call(ring::CallbackKind kind, std::uint64_t token, CUresult status = CUDA_SUCCESS);
-  // Like call(), without waiting for the answer. Waits for a callback slot if all are in use. False if the session
-  // ends.
+  // Like call(), without waiting for the answer. Waits for a callback slot if all slots are in use. Returns false if
+  // the session ends.
   bool post(ring::CallbackKind kind, std::uint64_t token);
 
-  // The driver has ended a user object: drops its id, and has the guest call the destructor of the token.
+  // Called when the driver has ended a user object. Drops the object's id, and makes the guest call the destructor of
+  // the token.
   void destroyed(std::uint64_t object, std::uint64_t token);
 
-  // Wakes all waiting threads. The doorbell thread calls it on each doorbell, since that may follow an answer.
+  // Wakes all waiting threads. The doorbell thread calls this on each doorbell, since a doorbell may follow an answer.
   void wake_all();
   // Ends every wait, present and future.
   void end();

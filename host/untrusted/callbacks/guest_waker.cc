@@ -12,7 +12,8 @@ namespace {
 
 void interrupt(int fd) {
   pollfd counter{fd, POLLIN | POLLOUT, 0};
-  if (poll(&counter, 1, 0) != 1 || counter.revents != POLLOUT) return;  // no eventfd, or its last signal is unread
+  // There is no eventfd, or its last signal is unread.
+  if (poll(&counter, 1, 0) != 1 || counter.revents != POLLOUT) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = write(fd, &one, sizeof one);
 }

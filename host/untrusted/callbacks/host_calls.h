@@ -21,14 +21,15 @@ class HostCalls {
  public:
   // `callback_slots` must live until close() has returned.
   explicit HostCalls(CallbackSlots& callback_slots) : callback_slots_(&callback_slots) {}
-  // Waits for calls in progress. Precondition: Lanes::end() was called, so that these return.
+  // Waits for calls in progress. Precondition: CallbackSlots::end() was called, so that these calls return.
   void close();
 
-  // Has the guest make the call, and waits for it. Returns at once if the session has ended.
+  // Makes the guest call the function, and waits for the answer. Returns at once if the session has ended.
   void call(ring::CallbackKind kind, std::uint64_t token, CUresult status);
-  // The driver has ended a user object: drops its id, and has the guest call the destructor, without waiting.
+  // Called when the driver has ended a user object. Drops the object's id, and makes the guest call the destructor,
+  // without waiting.
   void destroyed(std::uint64_t object, std::uint64_t token);
-  // Tells the guest that the driver will not call this function.
+  // Reports to the guest that the driver will not call this function.
   void forget(std::uint64_t token);
 
  private:
@@ -36,16 +37,16 @@ class HostCalls {
   CallbackSlots* callback_slots_ GUARDED_BY(mutex_);  // null: closed
 };
 
-// The function's argument in the driver. run(), run_with_status() and end() delete it.
+// The argument that the driver passes to the function. run(), run_with_status() and end() delete it.
 struct HostCall {
-  std::shared_ptr<HostCalls> calls;  // null: nothing is called
+  std::shared_ptr<HostCalls> calls;  // null: no function is called
   std::uint64_t token = 0;
   std::uint64_t object = 0;  // for a destructor: the id of its user object
   bool copies = false;       // the function moves the bytes of a copy of the program's own memory
 
   // For a graph's node, which may run again.
   static void run_again(void* call) noexcept;
-  // Called when no graph and no executable has the node any more: releases the guest's token.
+  // Called when no graph and no executable graph has the node any more. Releases the guest's token.
   static void end(void* call) noexcept;
   // For a user object's destructor.
   static void destroy(void* call) noexcept;

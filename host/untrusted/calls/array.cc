@@ -16,7 +16,7 @@ void count_texels(const DecodedRequest<R>& t) {
 
 }  // namespace
 
-// All copies from or to an array arrive as one of these two calls, in the driver's most general form.
+// All copies from or to an array arrive as one of two calls, in the driver's most general form.
 CUresult cuMemcpyAtoD_v2(call_of::cuMemcpyAtoD_v2& a) {
   count_texels(a);
   const CUDA_MEMCPY3D copy = copy_of(a);

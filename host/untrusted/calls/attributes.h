@@ -1,5 +1,5 @@
-// Attributes of streams and of kernel nodes. Their values are described in the table of launch attributes, since cuda.h
-// uses one union for all.
+// Attributes of streams and of kernel nodes. The table of launch attributes describes the values, since cuda.h uses one
+// union for all of these attributes.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Host functions in a stream's order: the driver gets a function of the worker's, which has the guest call the
-// program's.
+// Host functions in a stream's order. The worker gives the driver a function of its own. This function makes the guest
+// call the program's function.
 #include "host/untrusted/callbacks/host_calls.h"
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/node_parts.h"
@@ -8,7 +8,8 @@
 namespace host::calls {
 namespace {
 
-// `give` passes the function to the driver. If the driver refuses it, the worker returns the token to the guest.
+// `give` passes the function to the driver. If the driver refuses the function, the worker returns the token to the
+// guest.
 template <class Give>
 CUresult give_call(Session& session, std::uint64_t token, Give give) {
   auto call = std::make_unique<HostCall>(HostCall{session.callbacks.calls, token});
@@ -20,7 +21,7 @@ CUresult give_call(Session& session, std::uint64_t token, Give give) {
   return result;
 }
 
-// The graph that the stream's capture fills.
+// Returns the graph that the stream's capture fills.
 CUgraph captured_graph(const Driver& driver, CUstream stream) {
   auto status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUgraph graph = nullptr;

@@ -1,5 +1,5 @@
-// Contexts that a program creates, and the end of contexts. These calls are CUSTOM because the guest chooses a
-// context's number, and because a context's end also ends what the session remembers of it.
+// Contexts that a program creates, and the end of contexts. These calls are handwritten because the guest chooses a
+// context's number, and because the session forgets its data about a context when the context ends.
 #include <optional>
 
 #include "host/untrusted/calls/calls.h"

@@ -15,8 +15,8 @@ CUstream stream_of(const T& t) {
   return t.template handle<CUstream>(&api::CopyRecord::stream);
 }
 
-// Waits for an asynchronous copy if its record asks for that. The record of a staging chunk must not count as executed
-// while the GPU still uses the chunk.
+// Waits for an asynchronous copy if its record requests the wait. The record of a staging chunk must not count as
+// executed while the GPU still uses the chunk.
 template <class R>
 CUresult then_wait(const DecodedRequest<R>& t, CUresult result) {
   if (result != CUDA_SUCCESS || t.record.then_wait == 0) return result;
@@ -37,7 +37,7 @@ CUresult cuMemcpyDtoH_v2(call_of::cuMemcpyDtoH_v2& a) {
   return a.call(host_side(a), a.record.device, a.record.bytes);
 }
 
-// The bytes may be in the record, since the driver copies pageable memory before it returns.
+// The bytes may be in the record, since the driver copies pageable memory before the call returns.
 CUresult cuMemcpyHtoDAsync_v2(call_of::cuMemcpyHtoDAsync_v2& a) {
   a.request.to_device = a.record.bytes;
   return then_wait(a, a.call(a.record.device, host_side(a), a.record.bytes, stream_of(a)));

@@ -1,5 +1,6 @@
-// The sides of a copy of rows or texels, as the driver takes them. Each side's kind is explicit. With UNIFIED a driver
-// would take an unknown address for memory of its own process, the worker (docs/design/045-addresses-that-are-gone.md).
+// The sides of a copy of rows or texels, as the driver accepts them. The kind of each side is explicit. With
+// CU_MEMORYTYPE_UNIFIED, a driver would treat an unknown address as memory of its own process, the worker
+// (docs/design/045-addresses-that-are-gone.md).
 #pragma once
 
 #include <cstring>
@@ -16,9 +17,9 @@ struct CopySide {
   CUarray array;
 };
 
-// `array`: null for plain memory. Precondition: the session may name the side's memory. The arena stays mapped as long
-// as the worker lives, so the driver gets it as host memory. Any other address goes as device memory, and the driver
-// refuses one that it does not know.
+// Describes a side. `array`: null for plain memory. Precondition: the session may use the side's memory. The arena
+// stays mapped as long as the worker lives, so the driver gets it as host memory. The driver gets any other address as
+// device memory, and refuses an address that it does not know.
 inline CopySide side_of(const Session& session, std::uint64_t address, CUarray array = nullptr) {
   if (array != nullptr) return {CU_MEMORYTYPE_ARRAY, nullptr, 0, array};
   if (!session.arena.holds(address)) return {CU_MEMORYTYPE_DEVICE, nullptr, address, nullptr};
@@ -30,7 +31,7 @@ inline void set_sides(CUDA_MEMCPY3D& copy, const CopySide& to, const CopySide& f
   copy.srcMemoryType = from.type, copy.srcHost = from.host, copy.srcDevice = from.device, copy.srcArray = from.array;
 }
 
-// Without the stream.
+// Describes the copy, without the stream.
 template <class R>
 CUDA_MEMCPY3D copy_of(const DecodedRequest<R>& t) {
   using Record = api::CopyTexelsRecord;

@@ -1,4 +1,5 @@
-// Ids for graphs and nodes that the driver names. Precondition of all: the session's making() or ending() is held.
+// Makes ids for graphs and nodes that the driver returns. Precondition of all functions: the session's making() or
+// ending() is held.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace host {
 inline std::uint64_t found_graph(const Request& r, CUgraph graph) {
   return r.session.objects.put_found(api::Handle::Graph, graph, r.place(api::Handle::Graph));
 }
-// A node ends with its graph. Returns 0 for no node.
+// Returns the id of a node, or 0 for no node. The node ends with its graph.
 inline std::uint64_t found_node(const Request& r, CUgraphNode node, std::uint64_t graph) {
   if (node == nullptr) return 0;
   return r.session.objects.put_found(api::Handle::GraphNode, node, r.place(api::Handle::GraphNode, graph));

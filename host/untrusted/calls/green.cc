@@ -1,5 +1,5 @@
-// Green contexts and the splitting of resources. These calls are CUSTOM because the guest chooses a context's number,
-// and because the number of groups is both input and output.
+// Green contexts and the splitting of resources. These calls are handwritten because the guest chooses a context's
+// number, and because the number of groups is both input and output.
 #include <algorithm>
 #include <vector>
 

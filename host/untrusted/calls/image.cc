@@ -10,8 +10,8 @@
 namespace host::calls {
 namespace {
 
-// True if an image's headers stay within its bytes: the driver gets no length and relies on the headers. Wrappers are
-// refused, since they contain addresses. Text may end in the zeros after the last part.
+// Returns whether an image's headers stay within its bytes. The driver gets no length and relies on the headers.
+// Wrappers are refused, since they contain addresses. Text may end in the zeros after the last part.
 bool keeps_within(std::span<const std::byte> part) {
   switch (cuabi::image_kind(part)) {
     case cuabi::ImageKind::Wrapper: return false;
@@ -44,7 +44,7 @@ LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const Decode
     : r_(r), record_(record) {
   if (record.parts != 1 && record.form != static_cast<std::uint32_t>(api::ImageForm::Prelinked)) {
     refused_ = r.broken();
-  } else if (!read_.take(r.session.code.budget, image.bytes)) {  // taken before the image is copied
+  } else if (!read_.take(r.session.code.budget, image.bytes)) {  // the share is taken before the image is copied
     refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
     options_.emplace(option_names(image, record.options), option_values(image, record.options));
@@ -60,7 +60,7 @@ LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const Decode
 
 bool LoadRequest::parts_keep_within() const { return std::all_of(parts_.begin(), parts_.end(), keeps_within); }
 
-// The driver keeps a copy of the image, and one of its unpacked parts.
+// The driver keeps a copy of the image, and a copy of its unpacked parts.
 bool LoadRequest::take_held() {
   std::uint64_t bytes = 0, unpacked = 0;
   for (const auto part : parts_) {
@@ -72,7 +72,7 @@ bool LoadRequest::take_held() {
 }
 
 void LoadRequest::read_parts(const DecodedImage& image) {
-  bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part, so that PTX text without its NUL ends
+  bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part, so that PTX text without a NUL ends
   const bool staged = image.arena.there();
   if (staged)
     image.arena.copy_out(bytes_.data(), 0, image.bytes);
@@ -88,7 +88,8 @@ void LoadRequest::read_parts(const DecodedImage& image) {
   }
 }
 
-// Builds a wrapper as in programs of cudart: magic and version, the container, the relocatable containers.
+// Builds a wrapper as programs of the CUDA runtime have it: magic and version, the container, the relocatable
+// containers.
 void LoadRequest::assemble() {
   const auto form = static_cast<api::ImageForm>(record_.form);
   image_ = parts_[0].data();

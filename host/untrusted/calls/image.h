@@ -15,13 +15,13 @@
 
 namespace host::calls {
 
-// The JIT options after a record, `count` of them.
+// Returns the `count` JIT options that follow a record.
 std::vector<CUjit_option> option_names(const DecodedImage& image, std::size_t count);
 std::vector<std::uint64_t> option_values(const DecodedImage& image, std::size_t count);
 
 class LoadRequest {
  public:
-  // Copies the image. If ok() is false, the call returns refused().
+  // Copies the image. If ok() is false, the call must return refused().
   LoadRequest(Request& r, const api::LoadRecord& record, const DecodedImage& image);
   LoadRequest(const LoadRequest&) = delete;
   LoadRequest& operator=(const LoadRequest&) = delete;
@@ -30,16 +30,16 @@ class LoadRequest {
   CUresult refused() const { return refused_; }
 
   const void* image() const { return image_; }
-  // The share of the session's budget for the driver's copies of the image. During the load the bytes copied here count
-  // as well.
+  // Returns the share of the session's budget for the driver's copies of the image. During the load the bytes copied by
+  // this object count as well.
   Share take_share() { return std::move(held_); }
-  // The image's length, which its headers do not exceed.
+  // Returns the image's length, which the headers do not exceed.
   std::size_t bytes() const { return parts_[0].size(); }
   unsigned option_count() const { return options_->count(); }
   CUjit_option* options() { return options_->names(); }
   void** values() { return options_->values(); }
 
-  // Appends the option values that the driver left, and the logs. The guest gets them even if the load failed.
+  // Appends the option values that the driver has written, and the logs. The guest gets them even if the load failed.
   void reply(CUresult result);
 
  private:
@@ -51,9 +51,9 @@ class LoadRequest {
 
   Request& r_;
   const api::LoadRecord& record_;
-  Share read_, held_;  // of the session's budget: read_ for bytes_, held_ for the driver's copies
+  Share read_, held_;  // shares of the session's budget: read_ for bytes_, held_ for the driver's copies
   CUresult refused_ = CUDA_SUCCESS;
-  std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; u64 for the alignment
+  std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; 64-bit elements give the alignment
   std::vector<std::span<const std::byte>> parts_;
   const void* image_ = nullptr;
   std::uint64_t wrapper_[3] = {};
@@ -61,7 +61,7 @@ class LoadRequest {
   std::optional<DriverJitOptions> options_;
 };
 
-// A whole load. `make(load, handle)` calls the driver.
+// Does a whole load. `make(load, handle)` calls the driver.
 template <class T, class R, class Make>
 CUresult load_image(DecodedRequest<R>& t, Make make) {
   LoadRequest load(t.request, t.record, t.image());

@@ -1,5 +1,5 @@
-// Launches. They are CUSTOM because each kernel has its own parameters. The guest packs them as the driver takes them
-// through CU_LAUNCH_PARAM_BUFFER_POINTER, so the worker needs no layout.
+// Launches. These calls are handwritten because each kernel has its own parameters. The guest packs the parameters as
+// the driver accepts them through CU_LAUNCH_PARAM_BUFFER_POINTER, so the worker needs no parameter layout.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/launch_config.h"
 #include "host/untrusted/calls/parameters.h"

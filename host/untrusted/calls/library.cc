@@ -1,4 +1,4 @@
-// Libraries and kernels. These calls are CUSTOM for the same reasons as those of modules.
+// Libraries and kernels. These calls are handwritten for the same reasons as the calls of modules.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/image.h"
 #include "host/untrusted/calls/lookup.h"

@@ -1,6 +1,6 @@
-// The JIT linker. These calls are CUSTOM because options have buffers, inputs have lengths of their own, and the
+// The JIT linker. These calls are handwritten because options have buffers, inputs have lengths of their own, and the
 // resulting image belongs to the link. The driver keeps the addresses of a link's options until the link ends. The
-// session therefore keeps them in an object of the link, and reports their values after each call.
+// session therefore keeps the options in an object of the link, and reports their values after each call.
 #include <algorithm>
 #include <memory>
 
@@ -11,11 +11,11 @@
 namespace host::calls {
 namespace {
 
-// Counted per input besides its bytes: the driver keeps some KiB of tables even for a short text.
+// Each input counts this many bytes in addition to its own: the driver keeps some KiB of tables even for a short text.
 constexpr std::uint64_t least_input = 64 << 10;
 
-// Runs `call` with exclusive use of the link, and appends the link's report to the reply. An ended link has no report,
-// like any destroyed handle.
+// Runs `call` with exclusive use of the link, and appends the link's report to the reply. If the link has ended, there
+// is no report, and the call fails as for any destroyed handle.
 template <class F>
 CUresult with_link(Request& r, std::uint64_t id, F call) {
   const std::shared_ptr<Link> link = r.session.code.links.find(id);
@@ -38,7 +38,8 @@ bool take_share(Session& session, Link& link, std::uint64_t bytes) REQUIRES(link
 // Copies the driver's image into the session.
 CUresult keep_image(Session& session, Link& link, const void* image, std::size_t bytes) REQUIRES(link.mutex) {
   const auto* const from = static_cast<const std::byte*>(image);
-  if (std::equal(link.image.begin(), link.image.end(), from, from + bytes)) return CUDA_SUCCESS;  // completed again
+  // The link was completed again.
+  if (std::equal(link.image.begin(), link.image.end(), from, from + bytes)) return CUDA_SUCCESS;
   if (bytes > api::max_image_bytes || !take_share(session, link, 2 * bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   link.image.assign(from, from + bytes);
   return CUDA_SUCCESS;
@@ -56,7 +57,7 @@ CUresult cuLinkCreate_v2(call_of::cuLinkCreate_v2& a) {
   const CUresult result = a.call(options.count(), options.names(), options.values(), &state);
   options.report(a.request.out);
   if (result != CUDA_SUCCESS) return a.request.out_on_error = a.request.out.used(), result;
-  // Before put(), so that a thread that finds the id also finds the link.
+  // Adds the link before put(), so that a thread that finds the id also finds the link.
   if (!a.session().code.links.add(a.record.id, link)) return a.request.broken();
   return a.put(state) ? CUDA_SUCCESS : a.request.broken();
 }

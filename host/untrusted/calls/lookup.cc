@@ -54,7 +54,7 @@ KernelInfo info_of(const Request& r, CUkernel kernel) {
   return info;
 }
 
-// Copies the name before checking it.
+// The worker copies the name before it checks the name.
 CUresult bring_name(call_of::bring_name& a) {
   std::string name(a.record.bytes, '\0');
   a.arena().copy_out(name.data(), 0, name.size());

@@ -1,4 +1,4 @@
-// Lookups by name in modules and libraries. The reply has what the guest needs to check and pack launches.
+// Lookups by name in modules and libraries. The reply has the data that the guest needs to check and pack launches.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace host::calls {
 
-// The facts that the guest needs of a function or kernel. Sizes are in bytes.
+// The data about a function or kernel that the guest needs. Sizes are in bytes.
 struct KernelInfo {
   std::vector<api::ParameterPlace> layout;
   std::uint32_t param_bytes = 0, max_threads = 0, static_shared = 0, max_dynamic_shared = 0;
@@ -19,15 +19,15 @@ struct KernelInfo {
 KernelInfo info_of(const Request& r, CUfunction function);
 KernelInfo info_of(const Request& r, CUkernel kernel);
 
-// True if a reply can hold the function's description with this name.
+// Returns whether a reply has enough space for the function's description with this name.
 inline bool fits_into_reply(const KernelInfo& info, std::string_view name) {
   const std::size_t layout = ring::padded(info.layout.size() * sizeof(api::ParameterPlace));
   return sizeof(api::FunctionReply) + layout + ring::padded(name.size() + 1) <= ring::reply_bytes;
 }
 
-// Commits and answers a lookup that has found a function or kernel. If the name does not fit, it is left out, and the
-// guest asks for it separately. If the rest does not fit, the session drops the proposed id. The guest could not read
-// the reply, and would use the id for another object.
+// Commits and answers a lookup that has found a function or kernel. If the name does not fit into the reply, the reply
+// omits the name, and the guest asks for it separately. If the rest does not fit, the session drops the proposed id:
+// the guest could not read the reply, and would use the id for another object.
 template <class T, class R>
 CUresult answer_found(DecodedRequest<R>& t, T found, std::string_view called) {
   const std::uint64_t id = t.put_once(found);
@@ -48,8 +48,8 @@ CUresult answer_found(DecodedRequest<R>& t, T found, std::string_view called) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// `a`: a query for one entry of an owner's list. The driver fills lists from the start, so the query reads up to that
-// entry.
+// Answers a query for one entry of an owner's list. `a`: the call. The driver fills lists from the start, so the query
+// reads up to that entry.
 template <class T, class Owner, class Count, class Name, class A>
 CUresult find_in_list(A& a, Count count_of, Name name_of) {
   const auto owner = a.template handle<Owner>(&api::PartRecord::from);
@@ -64,7 +64,7 @@ CUresult find_in_list(A& a, Count count_of, Name name_of) {
   return answer_found(a, list.back(), name);
 }
 
-// True if a global that the driver has named is in managed memory.
+// Returns whether a global that the driver has returned is in managed memory.
 inline bool is_managed(const Driver& driver, CUdeviceptr address) {
   unsigned managed = 0;
   const auto ask = driver.cuPointerGetAttribute;
@@ -74,7 +74,8 @@ inline bool is_managed(const Driver& driver, CUdeviceptr address) {
 // Managed: the call finds only managed variables.
 enum class Globals : std::uint8_t { Any, Managed };
 
-// A managed variable ends with its library, even if a module of the library was searched. It then ends with no context.
+// A managed variable ends with its library, even if the call searched a module of the library. Such a variable ends
+// with no context.
 template <class A>
 void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);

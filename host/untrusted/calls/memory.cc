@@ -1,5 +1,5 @@
-// Device memory. Calls that make and end allocations are CUSTOM because the session records each: calls outside kernels
-// may name no other addresses.
+// Device memory. Calls that make and end allocations are handwritten because the session records each allocation: calls
+// outside kernels may use no other addresses.
 #include "host/untrusted/calls/calls.h"
 
 namespace host::calls {

@@ -1,5 +1,5 @@
-// Modules. These calls are CUSTOM because an image contains its own length, and JIT options have buffers. The reply to
-// a lookup also has what the guest needs to check and pack launches.
+// Modules. These calls are handwritten because an image contains its own length, and JIT options have buffers. The
+// reply to a lookup also has the data that the guest needs to check and pack launches.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/image.h"
 #include "host/untrusted/calls/lookup.h"

@@ -1,4 +1,4 @@
-// Shared by the calls that make nodes.
+// Functions that all calls that make nodes share.
 #pragma once
 
 #include "host/untrusted/callbacks/host_calls.h"
@@ -13,16 +13,16 @@ inline void forget_token(const Session& session, std::uint64_t token) {
   if (session.callbacks.calls) session.callbacks.calls->forget(token);
 }
 
-// The graph of a node. Null if the session does not have the node.
+// Returns the graph of a node, or null if the session does not have the node.
 inline CUgraph graph_of(const Request& r, std::uint64_t node) {
   const Objects& objects = r.session.objects;
   return static_cast<CUgraph>(objects.find(objects.owner_of(node), api::Handle::Graph));
 }
 
-// Gives the driver a function for a node: the worker's, which has the guest call the program's. A node may run often,
-// in the graph's executables and those of its clones. All of them hold a user object, and the driver ends the function
-// with the last of them. The user object belongs to `graph`. Without a graph the function lives as long as the session,
-// because the driver does not report the end of an executable's own functions.
+// Gives the driver a function of the worker for a node. This function makes the guest call the program's function. A
+// node may run often, in the graph's executables and in those of its clones. All these graphs reference a user object,
+// and the driver ends the function with the last reference. The user object belongs to `graph`. Without a graph the
+// function exists as long as the session, because the driver does not report the end of an executable's own functions.
 template <class Give>
 CUresult give_function(const Request& r, std::uint64_t token, CUgraph graph, Give give, bool copies = false) {
   const Driver& driver = r.session.driver;

@@ -9,7 +9,7 @@
 namespace host::calls {
 namespace {
 
-// Calls `use(graph)` with the child graph for a record's copy; the driver clones it.
+// Calls `use(graph)` with the child graph for a record's copy. The driver clones the graph.
 template <class R, class Use>
 CUresult with_child(const DecodedRequest<R>& t, const CUDA_HOST_NODE_PARAMS& function, Use use) {
   CUresult result = CUDA_SUCCESS;
@@ -33,7 +33,7 @@ struct Front {
 
 }  // namespace
 
-// Adds the node as the driver adds its own: after the stream's dependencies, which it replaces.
+// Adds the node as the driver adds its own nodes: after the stream's dependencies, which the node replaces.
 CUresult capture_pageable(call_of::capture_pageable& a) {
   const Driver& driver = a.driver();
   const CUstream stream =
@@ -79,7 +79,7 @@ CUresult add_pageable(call_of::add_pageable& a) {
   return result == CUDA_SUCCESS ? a.answer(result, {.node = found_node(a.request, node, a.record.graph)}) : result;
 }
 
-// A copy in the opposite direction would be a different node, which the driver refuses as well.
+// A copy in the opposite direction would need a different node. The driver refuses such a change as well.
 CUresult set_pageable(call_of::set_pageable& a) {
   const auto node = a.handle<CUgraphNode>(&api::SetPageableRecord::node);
   const auto found = PageableNode::of(a.driver(), node);
@@ -97,7 +97,7 @@ CUresult exec_set_pageable(call_of::exec_set_pageable& a) {
   using R = api::ExecPageableRecord;
   const auto node = a.handle<CUgraphNode>(&R::node);
   const auto found = PageableNode::of(a.driver(), node);
-  // In an executable the driver changes only copies of one row.
+  // In an executable graph the driver changes only copies of one row.
   const bool is_row = a.record.height == 1 && a.record.depth == 1;
   if (!found || !is_row || found->to_device != (a.record.to_device != 0))
     return forget_token(a.session(), a.record.token), CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
 // A node that copies the program's own memory. The program sees one copy node. The driver has a child graph of two
-// nodes: a host function and the copy. By the function the guest moves the bytes between the program's memory and the
-// arena. Lists, edges, clones and updates are therefore the driver's own
+// nodes: a host function and the copy. The host function makes the guest move the bytes between the program's memory
+// and the arena. Because these are nodes of the driver, lists, edges, clones and updates need no special code
 // (docs/design/050-pageable-copies-in-graphs.md).
 #pragma once
 
@@ -18,7 +18,7 @@ struct PageableNode {
   const HostCall* call;
   bool to_device;  // the function comes before the copy
 
-  // Nothing if the node is of another kind.
+  // Returns nothing if the node is of another kind.
   static std::optional<PageableNode> of(const Driver& driver, CUgraphNode node) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     PageableNode found{};
@@ -46,7 +46,7 @@ struct PageableNode {
     return found;
   }
 
-  // Makes the child graph of the node. Null if the driver refuses; `result` has its error.
+  // Makes the child graph of the node. Returns null if the driver refuses; `result` then has the driver's error.
   static CUgraph make(const Driver& driver, const CUDA_HOST_NODE_PARAMS& function, const CUDA_MEMCPY3D& copy,
                       CUcontext context, bool to_device, CUresult& result) {
     CUgraph graph = nullptr;

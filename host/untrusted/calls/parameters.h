@@ -1,4 +1,4 @@
-// A kernel's parameters for the driver: packed, or one by one.
+// A kernel's parameters for the driver: as one packed block, or one by one.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,12 @@
 
 namespace host {
 
-// The driver remembers the form of the parameters of captured launches and of nodes, and reports it to the program.
+// The driver remembers whether the parameters of captured launches and of nodes were packed, and reports this to the
+// program.
 class Parameters {
  public:
-  // `id` as for ParameterPlaces. `packed`: from the record, which outlives this object. `one_by_one`: use that form if
-  // the block is long enough for the kernel and the driver reports the parameters' places.
+  // `id`: as for ParameterPlaces. `packed`: from the record, which outlives this object. `one_by_one`: pass the
+  // parameters one by one, if the block is long enough for the kernel and the driver reports the parameters' places.
   Parameters(Session& session, std::uint64_t id, CUfunction function, const std::byte* packed, std::size_t bytes,
              bool one_by_one)
       : bytes_(bytes),
@@ -32,14 +33,14 @@ class Parameters {
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
-  // Exactly one of the two is null.
+  // Exactly one of each() and extra() is null.
   void** each() { return each_.empty() ? nullptr : each_.data(); }
   void** extra() { return each_.empty() ? extra_ : nullptr; }
 
  private:
   std::size_t bytes_;
   void* extra_[5];
-  boost::container::small_vector<void*, 32> each_;  // most kernels have no more parameters
+  boost::container::small_vector<void*, 32> each_;  // most kernels have at most 32 parameters
 };
 
 }  // namespace host

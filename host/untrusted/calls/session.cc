@@ -10,7 +10,7 @@
 namespace host::calls {
 namespace {
 
-// True if a range of the arena may be registered: it is not empty, and inside.
+// Returns whether a range of the arena may be registered: the range is not empty, and is inside the arena.
 bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) {
   return bytes != 0 && session.arena.bytes_at(offset, bytes).there();
 }
@@ -46,7 +46,7 @@ CUresult shadow_variable(call_of::shadow_variable& a) {
   return a.session().memory.shadow_copies.add(a.record.address, a.record.arena, a.arena());
 }
 
-// The ranges need no trust: a guest's ranges harm only its own session.
+// The ranges need not be trusted, because a guest's ranges can only harm its own session.
 CUresult exclude(call_of::exclude& a) {
   const auto& [start, bytes] = a.record;
   const bool fits = start != 0 && start < api::end_of_addresses && bytes <= api::end_of_addresses - start;
@@ -61,8 +61,9 @@ CUresult disturb(call_of::disturb& a) {
   return a.driver().cuMemFree_v2(0);
 }
 
-// The legacy stream waits for all streams of the context that are not CU_STREAM_NON_BLOCKING. While one of these is
-// captured, waiting for the legacy stream or for other threads' per-thread streams is prohibited.
+// The legacy stream waits for all streams of the context that are not CU_STREAM_NON_BLOCKING. While any of these
+// streams is captured, the driver prohibits waits for the legacy stream and for the per-thread streams of other
+// threads.
 CUresult await_context(call_of::await_context& a) {
   Session& session = a.session();
   if (!session.graphs.captures.any()) return a.driver().cuCtxSynchronize();

@@ -1,4 +1,4 @@
-// Textures and surfaces. These calls are CUSTOM because their descriptors are unions with handles and addresses. A
+// Textures and surfaces. These calls are handwritten because their descriptors are unions with handles and addresses. A
 // record has only the members that its type uses; the driver gets these, and zeros for the rest.
 #include <cstring>
 
@@ -80,7 +80,7 @@ CUDA_RESOURCE_VIEW_DESC view_of(const TextureView& from) {
   return to;
 }
 
-// False for a descriptor that lacks its type's handle, which our library never sends.
+// Returns false for a descriptor without the handle that its type needs. Our library never sends such a descriptor.
 bool names_its_resource(const TextureResource& r) {
   switch (r.type) {
     case CU_RESOURCE_TYPE_ARRAY: return r.array != 0;

@@ -1,4 +1,4 @@
-// Serves a CUSTOM or SESSION call in the worker: everything but the call's own function (host/untrusted/calls/).
+// Serves a CUSTOM or SESSION call in the worker: everything except the call's own function (host/untrusted/calls/).
 #pragma once
 
 #include <mutex>
@@ -29,7 +29,7 @@ class CallContext : public DecodedRequest<typename api::Call<Id>::Record> {
 
   CallContext(Request& r, Form form) : DecodedRequest<typename api::Call<Id>::Record>(r), form_(form) {}
 
-  // Calls the driver's function of the same name, or its per-thread form.
+  // Calls the driver's function of the same name, or its per-thread variant.
   template <class... P>
   CUresult call(P... p) const {
     if (form_ == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
@@ -42,8 +42,8 @@ class CallContext : public DecodedRequest<typename api::Call<Id>::Record> {
   const Form form_;
 };
 
-// The lock that a call holds until its commit. It keeps a reset or an unload on another channel from ending objects
-// that the session does not know yet.
+// The lock that a call holds until its commit. The lock keeps a reset or an unload on another channel from ending
+// objects that the session does not know yet.
 template <class R>
 auto hold(Session& session) {
   constexpr api::Lives lives = api::lives_of<R>();

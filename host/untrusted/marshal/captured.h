@@ -1,4 +1,4 @@
-// Finds whether a record's call is in a captured stream. The call then adds to a graph, and gives the GPU no work.
+// Finds out whether a record's call is in a captured stream. Such a call adds to a graph, and gives the GPU no work.
 #pragma once
 
 #include "host/untrusted/marshal/request.h"

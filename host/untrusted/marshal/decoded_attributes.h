@@ -1,6 +1,6 @@
 // A launch's attributes, decoded by their table (ring/api/launch_attributes.h). The driver gets the bytes that a line
-// describes, and zeros after them. The record's remaining bytes are ignored: an older guest library sends there
-// whatever the program's union held.
+// describes, and zeros after them. The record's remaining bytes are ignored, because an older guest library sends
+// whatever else the program's union contained.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace host {
 
-// An attribute's value, decoded like a record without following data.
+// An attribute's value, decoded like a record that no data follow.
 template <class V>
 class DecodedValue : public FieldValidators<V> {
  public:
   using FieldValidators<V>::FieldValidators;
 
-  // False if no correct guest sends this value.
+  // Returns false if no correct guest sends this value.
   bool is_sound() {
     bool sound = true;
     api::each_field_at<V>([&](std::size_t i, const auto& word) { sound = sound && this->take(i, word); });
@@ -30,7 +30,7 @@ class DecodedValue : public FieldValidators<V> {
     });
     return refused;
   }
-  // The value with the driver's handles in place of ids. Precondition: check_all() has found them.
+  // Returns the value with the driver's handles in place of ids. Precondition: check_all() has found the handles.
   V with_handles() const {
     V value = this->record;
     api::each_field_at<V>([&](std::size_t i, const auto& word) {
@@ -43,19 +43,20 @@ class DecodedValue : public FieldValidators<V> {
  private:
   static void place(std::uint64_t& at, const void* handle) { at = reinterpret_cast<std::uint64_t>(handle); }
   template <class T>
-  static void place(T&, const void*) {}  // other members hold no ids
+  static void place(T&, const void*) {}  // other members contain no ids
 };
 
 template <class Lines = api::LaunchAttributes>
 class DecodedAttributes {
  public:
-  // False if no correct guest sends these. Precondition: count is at most api::max_launch_attributes.
+  // Returns false if no correct guest sends these attributes. Precondition: `count` is at most
+  // api::max_launch_attributes.
   bool take(Session& session, const std::byte* at, std::size_t count) {
     for (count_ = 0; count_ < count; ++count_)
       if (!take_one(session, at + count_ * sizeof(CUlaunchAttribute), values_[count_])) return false;
     return true;
   }
-  // Turns ids into the driver's handles.
+  // Translates ids into the driver's handles.
   CUresult check(Session& session) {
     for (std::size_t k = 0; k < count_; ++k)
       if (const CUresult refused = check_one(session, values_[k]); refused != CUDA_SUCCESS) return refused;

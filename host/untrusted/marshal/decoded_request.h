@@ -19,11 +19,11 @@ namespace host {
 
 // The fields of a record that describe an image.
 struct DecodedImage {
-  const std::byte* sizes = nullptr;  // u64 for each part, still in the record
+  const std::byte* sizes = nullptr;  // 64 bits for each part; this memory is still in the record
   const std::byte* options = nullptr;
   const std::byte* values = nullptr;
-  std::uint64_t bytes = 0;  // of all parts, each padded
-  ring::SharedBytes arena;  // the parts' bytes, or
+  std::uint64_t bytes = 0;  // size of all parts, each padded
+  ring::SharedBytes arena;  // the parts' bytes in the arena, if they are there
   const std::byte* in_record = nullptr;
 };
 
@@ -36,7 +36,7 @@ class DecodedRequest : public FieldValidators<R> {
 
   explicit DecodedRequest(Request& r) : FieldValidators<R>(r.session, r.in.read<R>()), request(r) {}
 
-  // False if no correct guest sends this record.
+  // Returns false if no correct guest sends this record.
   bool take() {
     sound_ = request.in.ok();
     api::each_field_at<R>([&](std::size_t i, const auto& word) {
@@ -45,7 +45,7 @@ class DecodedRequest : public FieldValidators<R> {
     return sound_ && request.complete();
   }
 
-  // Returns the error of the first field that names an object or memory that the session does not have.
+  // Returns the error of the first field that refers to an object or memory that the session does not have.
   CUresult check() {
     CUresult refused = CUDA_SUCCESS;
     api::each_field_at<R>([&](std::size_t i, const auto& word) {
@@ -58,25 +58,25 @@ class DecodedRequest : public FieldValidators<R> {
   void commit() {
     api::each_field<R>([&](const auto& word) { commit(word); });
   }
-  // Call it after the driver's free.
+  // Must be called after the driver's free.
   void end_freed(CUresult result) {
     if (freed_) session().asked_to_free(*freed_, result);
   }
-  // Adds the handle that the call has made under the proposed id. False if the protocol is broken, since no correct
-  // guest proposes an id in use.
+  // Adds the handle that the call has made under the proposed id. Returns false if the protocol is broken: no correct
+  // guest proposes an id that is in use.
   bool put(void* handle) {
     const Proposal p = proposal();
     session().memory.charges.keep(p.id, std::move(request.charge));
     return session().objects.put(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
-  // Adds a handle that the driver may have given before. Returns its id; 0 where put() returns false.
+  // Adds a handle that the driver may have returned before. Returns the handle's id, or 0 where put() returns false.
   std::uint64_t put_once(void* handle) {
     const Proposal p = proposal();
     return session().objects.put_once(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
 
-  // Returns the driver's result, and writes the reply on success. `runs` are the byte runs of the reply's list, in its
-  // order; they set the reply's counts.
+  // Returns the driver's result, and writes the reply on success. `runs` are the byte runs of the reply's list, in the
+  // list's order; their lengths set the reply's counts.
   template <class... Run>
   CUresult answer(CUresult result, Reply reply, const Run&... runs) {
     if (result != CUDA_SUCCESS) return result;
@@ -92,23 +92,23 @@ class DecodedRequest : public FieldValidators<R> {
     return CUDA_SUCCESS;
   }
 
-  // The driver's handle for an id or a stream of the record.
+  // Returns the driver's handle for an id or a stream of the record.
   template <class T, class M>
   T handle(M member) const {
     return static_cast<T>(const_cast<void*>(found(member)));
   }
-  // The data after the record whose length or count this member gives.
+  // Returns the data after the record whose length or count this member contains.
   template <class M>
   const std::byte* behind(M length) const {
     return static_cast<const std::byte*>(found(length));
   }
-  // The name after the record, or one brought before; it ends with a NUL.
+  // Returns the name after the record, or a name that bring_name has sent before. The name ends with a NUL.
   std::string_view text() const { return text_; }
-  // The host's side of a copy: in the arena, or in the record or the reply.
+  // Returns the host's side of a copy, which is in the arena, in the record or in the reply.
   ring::SharedBytes arena() const { return arena_; }
   std::byte* inline_bytes() const { return inline_bytes_; }
   const DecodedImage& image() const { return image_; }
-  // A launch's attributes, as the driver takes them.
+  // Returns a launch's attributes, in the form that the driver accepts.
   const CUlaunchAttribute* attributes() const { return attributes_.get(); }
 
   const Driver& driver() const { return request.session.driver; }
@@ -215,7 +215,7 @@ class DecodedRequest : public FieldValidators<R> {
     return attributes_.check(session());
   }
 
-  // ---- settle and answer -------------------------------------------------------------------------------------------
+  // ---- commit and answer -------------------------------------------------------------------------------------------
 
   template <class W>
   void commit(const W&) {}
@@ -273,7 +273,7 @@ class DecodedRequest : public FieldValidators<R> {
     return id;
   }
 
-  // By the first member that a field names.
+  // Finds a field by the first member that it describes.
   template <class W, class M>
   static constexpr bool names(const W&, M) {
     return false;

@@ -1,4 +1,4 @@
-// The GPU memory of an executable graph, which counts in the VM's quota.
+// The GPU memory of an executable graph, which counts against the VM's quota.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace host {
 
-// Measured with an H200's driver, per executable and per kernel node in it (580.159.04, 2026-11-28; a memset takes a
-// twentieth). Nodes of child graphs are not counted.
+// Measured with an H200's driver (580.159.04, 2026-11-28), for each executable graph and for each kernel node in it. A
+// memset node takes a twentieth of a kernel node. Nodes of child graphs are not counted.
 inline constexpr std::uint64_t executable_bytes = 110 << 10, node_bytes = 2458;
 
-// Counts that memory for the executable that the request makes. False if there is not enough.
+// Counts the memory of the executable graph that the request makes. Returns false if there is not enough.
 inline bool take_room_of_executable(Request& r, CUgraph graph) {
   std::size_t nodes = 0;
   if (graph == nullptr || r.session.driver.cuGraphGetNodes(graph, nullptr, &nodes) != CUDA_SUCCESS) nodes = 0;

@@ -1,5 +1,5 @@
-// The field validators: `take` and `check` of request.h for the fields (ring/api/fields.h) of a struct from the guest,
-// a record or a part of one. decoded_request.h handles the data after a record.
+// The field validators: the steps `take` and `check` of request.h for the fields (ring/api/fields.h) of a struct from
+// the guest, which is a record or a part of a record. decoded_request.h handles the data after a record.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class FieldValidators {
     return static_cast<std::uint64_t>(api::member_of(record, member));
   }
 
-  // ---- take: false is a broken protocol ----------------------------------------------------------------------------
+  // ---- take: returns false if the protocol is broken ---------------------------------------------------------------
 
   template <class M>
   bool take(std::size_t, const field::Number<M>&) {
@@ -116,16 +116,16 @@ class FieldValidators {
   bool take(std::size_t, const field::Proposed<M>&) {
     return true;
   }
-  // ---- check: the first of what the session does not have is the error ---------------------------------------------
+  // ---- check: returns the error of the first handle or memory that the session does not have -----------------------
 
   template <class W>
   CUresult check(std::size_t, const W&) {
-    return CUDA_SUCCESS;  // take() has checked it completely
+    return CUDA_SUCCESS;  // take() has already checked the field completely
   }
   template <class M, class L>
   CUresult check(std::size_t, const field::Address<M, L>& w) {
     const auto bytes = api::length_of(record, w.length);
-    if (bytes && *bytes == 0 && value(w.member) == 0) return CUDA_SUCCESS;  // null with length 0
+    if (bytes && *bytes == 0 && value(w.member) == 0) return CUDA_SUCCESS;  // null, with length 0
     return bytes && session().memory.addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS
                                                                                  : CUDA_ERROR_INVALID_VALUE;
   }
@@ -138,7 +138,7 @@ class FieldValidators {
   CUresult check(std::size_t i, const field::MaybeId<M>& w) {
     return value(w.member) == 0 ? CUDA_SUCCESS : find(i, value(w.member), w.kind);
   }
-  // Memory leaves the session's map before the driver can give it to another call.
+  // Removes the memory from the session's map before the driver can return the address to another call.
   template <class M>
   CUresult check(std::size_t, const field::Frees<M>& w) {
     return (freed_ = session().free(value(w.member))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -161,7 +161,7 @@ class FieldValidators {
     return (found_[i] = session().objects.find(id, kind)) != nullptr ? CUDA_SUCCESS : api::kind_of(kind).unknown;
   }
 
-  std::array<const void*, api::field_count<R> + 1> found_{};  // the driver's handles, by place in the list
+  std::array<const void*, api::field_count<R> + 1> found_{};  // the driver's handles, by position in the list
   std::optional<Session::Freed> freed_;                       // the memory that the driver is about to free
 
  private:

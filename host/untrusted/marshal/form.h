@@ -10,7 +10,7 @@
 
 namespace host {
 
-// A VARIANT line: an entry point, its _ptsz or _ptds form, and the offset of that form in host::Driver.
+// A VARIANT line: an entry point, its _ptsz or _ptds variant, and the offset of that variant in host::Driver.
 struct VariantOf {
   std::string_view of, name;
   std::size_t offset;

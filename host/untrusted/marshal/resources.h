@@ -1,5 +1,5 @@
-// Converts a device resource between guest and driver: the guest's has an id in place of the driver's private bytes
-// (host/session/resources.h).
+// Converts a device resource between guest and driver. The guest's resource has an id in place of the driver's private
+// bytes (host/session/resources.h).
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace host {
 
-// Replaces the guest's resource by the driver's stored one. A program's writes to its copy have no effect.
+// Replaces the guest's resource by the driver's stored resource. If a program writes to its copy, this has no effect.
 inline CUresult to_driver(const Session& session, CUdevResource& r) {
   if (r.type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   const void* kept = session.objects.find(api::resource_id(r), api::Handle::Resource);
@@ -18,7 +18,7 @@ inline CUresult to_driver(const Session& session, CUdevResource& r) {
   return CUDA_SUCCESS;
 }
 
-// Replaces the driver's resource by one for the guest. An empty part has type 0 and no id.
+// Replaces the driver's resource by a resource for the guest. An empty part of a split has type 0 and no id.
 inline CUresult to_guest(Session& session, CUdevResource& r) {
   const CUdevResource given = r;
   std::memset(&r, 0, sizeof r);

@@ -13,8 +13,8 @@ struct ToDriver {
   bool broken = false;
   CUresult refused = CUDA_SUCCESS;
 
-  // An unknown ordinal becomes -1, so that the driver returns its own error. Host memory is refused, since that would
-  // be this process's.
+  // Translates an ordinal. An unknown ordinal becomes -1, so that the driver returns its own error. Host memory is
+  // refused, since it would be memory of this process.
   void location(CUmemLocation& l) {
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) {
       CUdevice device = -1;

@@ -1,8 +1,9 @@
-// The host's half of every CALL line: bytes of a guest -> arguments of a driver call -> reply.
+// The host's half of every CALL line: translates bytes of a guest into arguments of a driver call, and makes the reply.
 //
-// A record has the slots first and then the bytes that they describe, as guest/marshal/marshal.h writes them. A record
-// that no correct guest sends ends the session: a length that the call does not imply, bytes left over, a number that
-// its type cannot hold. An unknown handle or address yields the driver's error, since a correct guest can be late.
+// A record has the slots first and then the bytes that the slots describe, as guest/marshal/marshal.h writes them. A
+// record that no correct guest sends ends the session: a length that the call does not imply, bytes left over, a number
+// that does not fit its type. An unknown handle or address yields the driver's error, since a correct guest can be
+// late.
 #pragma once
 
 #include <cstring>
@@ -33,7 +34,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
  public:
   explicit Unmarshal(Request& r) : r_(r) {}
 
-  // `function`: the driver's, or an accounting function (counted.h).
+  // `function`: the driver's function, or an accounting function (counted.h).
   template <class F>
   CUresult run(F function) {
     [[maybe_unused]] const auto changing = changing_ranges();
@@ -51,7 +52,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     return result == CUDA_SUCCESS ? refused_ : result;
   }
 
-  // For a call that the driver lacks: the record is still checked.
+  // For a call that the driver does not have. The record is still checked.
   CUresult refuse() { return take_all() ? CUDA_ERROR_NOT_SUPPORTED : r_.broken(); }
 
  private:
@@ -68,27 +69,27 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
 
-  // False if no correct guest sends this record.
+  // Returns false if no correct guest sends this record.
   bool take_all() {
     each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
     each([&]<std::size_t I>() { take<I>(); });
     return r_.complete() && !broken_;
   }
 
-  // True if the call gives the session another object or range.
+  // Returns whether the call gives the session another object or range.
   static constexpr bool makes() {
     return ((A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Memory || A.range == api::Range::Mapped) ||
             ...);
   }
 
-  // True if the call ends an object and the objects that it owns.
+  // Returns whether the call ends an object and the objects that it owns.
   static constexpr bool closes_family() {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return ((args[I].closes && api::has_family(kind<I>)) || ...);
     }
     (indices);
   }
-  // The id in the call of an object that may own the found object; 0: none.
+  // Returns the id in the call of an object that may own the found object; 0: none.
   template <std::size_t I>
   std::uint64_t owner_of_found() const {
     std::uint64_t owner = 0;
@@ -126,7 +127,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       take_pointer<I>();
   }
 
-  // The driver writes a handle or an address here, and settle() puts the id or the address into the reply.
+  // The driver writes a handle or an address into this place, and settle() puts the id or the address into the reply.
   template <std::size_t I>
   void take_answer() {
     if (slots_[I] != sizeof(std::uint64_t)) broken_ = true;
@@ -146,7 +147,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       if (!r_.session.memory.knows(at)) refused_ = CUDA_ERROR_INVALID_VALUE;
   }
 
-  // Memory leaves the session's map before the driver can give it to another call.
+  // Removes the memory from the session's map before the driver can return the address to another call.
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Frees)
@@ -168,7 +169,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       std::get<I>(params_) = api::from_number<T>(v);
     } else {
       void* handle = r_.session.objects.find(v, kind<I>);
-      // An owned object is ended by the driver, with its owner.
+      // The driver ends an owned object together with its owner.
       const bool goes_alone = !args[I].closes || args[I].removes || !r_.session.objects.is_owned(v);
       if (handle == nullptr || !goes_alone) refused_ = api::kind_of(kind<I>).unknown;
       if constexpr (args[I].closes) r_.ending = v;
@@ -200,7 +201,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (r != CUDA_SUCCESS) refused_ = r;
   }
 
-  // The record has a context's number.
+  // For a parameter that the record gives as a context's number.
   template <std::size_t I>
   void take_context(std::uint64_t number) {
     if (number >= ring::max_contexts) return void(broken_ = true);
@@ -224,8 +225,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     std::get<I>(params_) = slots_[I];
   }
 
-  // True if the call's stream is captured; then it stays captured until the driver was called. A graph node with a
-  // foreign address can do no more than a kernel can.
+  // Returns whether the call's stream is captured; if so, the stream stays captured until the driver was called. A
+  // graph node with another session's address can do no more than a kernel can.
   bool is_captured_to_the_end() {
     if (!r_.session.graphs.captures.any()) return false;
     captures_stay_ = r_.session.making();
@@ -234,7 +235,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     return captured;
   }
 
-  // The guest sends the length that the call implies. The worker computes it, too, and compares the two.
+  // The guest sends the length that the call implies. The worker computes this length, too, and compares both values.
   template <std::size_t I>
   void take_pointer() {
     constexpr Arg a = args[I];
@@ -265,7 +266,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       const std::byte* at = r_.in.take(length);
       if (at == nullptr || (a.extent == Extent::String && (length == 0 || at[length - 1] != std::byte{0})))
         broken_ = true;
-      std::get<I>(params_) = reinterpret_cast<Param<I>>(const_cast<std::byte*>(at));  // private: it was copied
+      // Private memory, because the record was copied.
+      std::get<I>(params_) = reinterpret_cast<Param<I>>(const_cast<std::byte*>(at));
       if constexpr (is_visited<I>)
         if (!broken_) visit_structs<I>(ToDriver{r_.session});
     } else {
@@ -284,7 +286,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (visitor.refused != CUDA_SUCCESS) refused_ = visitor.refused;
   }
 
-  // The driver may return a handle whose object has ended; the guest then gets an error.
+  // The driver may return a handle whose object has ended. The guest then gets an error.
   template <std::size_t I>
   void commit_known() {
     const std::uint64_t id = r_.session.objects.id_of(kind<I>, created_[I]);
@@ -308,7 +310,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     std::memcpy(answer_[I], &at, sizeof at);
   }
 
-  // A memory object lives as long as it is mapped, even if the guest has released it.
+  // A memory object exists as long as it is mapped, even if the guest has released it.
   template <std::size_t I>
   void commit_range() {
     constexpr Arg a = args[I];

@@ -1,5 +1,5 @@
-// Stream capture. These calls are CUSTOM because the driver makes the capture's graph. The guest may learn of that
-// graph before the capture ends, and a failed capture ends it.
+// Stream capture. These calls are handwritten because the driver makes the capture's graph. The guest may learn of that
+// graph before the capture ends, and a failed capture ends the graph.
 #include <algorithm>
 #include <cstring>
 #include <vector>

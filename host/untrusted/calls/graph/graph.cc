@@ -1,4 +1,4 @@
-// Graphs: lists, which are sent in pages, and calls that report the node of a failure.
+// Graphs: lists, which are sent in several replies, and calls that report the node of a failure.
 #include <algorithm>
 #include <vector>
 
@@ -9,14 +9,14 @@
 namespace host::calls {
 namespace {
 
-// A list from the driver: nodes, or edges.
+// A list of nodes or edges from the driver.
 struct List {
   std::vector<CUgraphNode> from, to;
   std::vector<CUgraphEdgeData> data;
 };
 
 // `ask(from, to, data, count)`: the driver's function. If another channel adds to the graph between the two calls, a
-// later page brings the rest.
+// later request fetches the remaining elements.
 template <class Ask>
 CUresult read_list(List& list, bool pairs, bool data, Ask ask) {
   std::size_t count = 0;
@@ -32,7 +32,7 @@ CUresult read_list(List& list, bool pairs, bool data, Ask ask) {
   return result;
 }
 
-// Sends the page from `first` on, with ids. The nodes belong to the graph with this id.
+// Sends the elements from `first` on, with ids. The nodes belong to the graph with this id.
 template <class A>
 CUresult answer_page(A& a, const List& list, std::uint64_t first, std::uint64_t graph) {
   std::vector<std::uint64_t> words;

@@ -14,7 +14,7 @@
 namespace host::calls {
 namespace {
 
-// Calls the driver for a new node of the record's graph, and answers with its id.
+// Calls the driver for a new node of the record's graph, and replies with the node's id.
 template <class A, class Record, class Make>
 CUresult add_node(A& a, std::uint64_t Record::*graph, std::uint64_t Record::*dependencies, Make make) {
   const auto beside = a.session().making();
@@ -28,7 +28,8 @@ CUresult add_node(A& a, std::uint64_t Record::*graph, std::uint64_t Record::*dep
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// The parameters that the driver has of a node, packed. Empty if the driver does not report their sizes.
+// Returns a node's parameters from the driver, packed. Returns an empty block if the driver does not report their
+// sizes.
 std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_NODE_PARAMS_v2& p) {
   std::vector<std::byte> block;
   if (p.extra != nullptr) {
@@ -52,7 +53,8 @@ std::vector<std::byte> packed_by_driver(const Driver& driver, const CUDA_KERNEL_
   return block;
 }
 
-// The id of a function that the session has, or finds here by its kernel. 0 if it has ended since the node got it.
+// Returns the id of a function that the session knows, or that this function finds by its kernel. Returns 0 if the
+// function has ended since the node was made.
 std::uint64_t id_of_function(const Request& r, CUfunction function, std::uint64_t kernel) {
   Objects& objects = r.session.objects;
   if (function == nullptr) return 0;
@@ -81,7 +83,7 @@ CUresult cuGraphKernelNodeGetParams_v2(call_of::cuGraphKernelNodeGetParams_v2& a
   const std::uint64_t kernel = id_of_kernel(a.request, p.kern), function = id_of_function(a.request, p.func, kernel);
   std::vector<std::byte> block;
   if (function != 0 || kernel != 0)
-    block = packed_by_driver(a.driver(), p);  // asks the driver only about a function that exists
+    block = packed_by_driver(a.driver(), p);  // queries the driver only for a function that exists
   const auto bytes = static_cast<std::uint32_t>(block.size());
   block.resize(ring::padded(block.size()));
   return a.answer(result,
@@ -166,7 +168,7 @@ CUresult cuGraphExecHostNodeSetParams(call_of::cuGraphExecHostNodeSetParams& a) 
                        [&](const CUDA_HOST_NODE_PARAMS* params) { return a.call(exec, node, params); });
 }
 
-// A node whose function did not come from the guest has no HostCall.
+// A node whose function the driver did not get from the worker has no HostCall.
 CUresult cuGraphHostNodeGetParams(call_of::cuGraphHostNodeGetParams& a) {
   CUDA_HOST_NODE_PARAMS params{};
   const CUresult result = a.call(a.handle<CUgraphNode>(&api::GetHostNodeRecord::node), &params);
