@@ -1,9 +1,9 @@
-// The ioctl requests that a worker may send to NVIDIA's kernel modules while it serves a guest. Each is the whole
-// number, including the argument's size. tools/dev/record-ioctls recorded them on one and on two H200, with all
-// programs that exercise the driver. A new driver, or a newly served call, needs a new recording.
+// The ioctl requests that a worker may send to NVIDIA's kernel modules while it serves a guest. A request is listed by
+// its whole number, including the argument's size. tools/dev/record-ioctls recorded the requests on one and on two H200
+// GPUs, with all programs that exercise the driver. A new driver, or a newly served call, needs a new recording.
 //
-// The filter sees the number and not the device. Some numbers are broad: RM_CONTROL and RM_ALLOC have commands and
-// classes of their own in memory.
+// The filter sees the number and not the device. Some numbers allow many operations: RM_CONTROL and RM_ALLOC read a
+// command or a class from memory.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@
 namespace host::jail {
 
 inline constexpr std::string_view recorded_driver = "580.159.04";
-inline constexpr std::uint32_t recorded_gpus = 2;  // the finished jail permits a context on a second one
+inline constexpr std::uint32_t recorded_gpus = 2;  // the finished jail permits a context on a second GPU
 
 struct Request {
   std::uint32_t number;
-  const char* devices;  // devices that got it: nvidiactl, nvidia0 and on (gpu), nvidia-uvm (uvm)
-  const char* name;     // in NVIDIA's open kernel modules
+  const char* devices;  // devices that got the request: nvidiactl, nvidia0 and on (gpu), nvidia-uvm (uvm)
+  const char* name;     // the request's name in NVIDIA's open kernel modules
   std::string_view why;
 };
 
-// Recorded in the finished jail. Requests that the driver makes earlier, at its start, are not listed.
+// The requests that were recorded in the finished jail. Requests that the driver makes earlier, at its start, are not
+// listed.
 inline constexpr Request listed_requests[] = {
     {0xc0384627, "gpu", "NV_ESC_RM_ALLOC_MEMORY", "pinned memory"},
     {0xc0104629, "nvidiactl", "NV_ESC_RM_FREE", "objects of the resource manager end"},
@@ -64,20 +65,20 @@ constexpr bool is_listed(std::uint32_t number) {
 
 enum class Requests {
   None,    // the driver has no device file open
-  Listed,  // the requests above
+  Listed,  // the requests of listed_requests
   Any,     // every request of every device file that the worker can open
 };
 
-// The kernel module's version from `version_file`; empty if there is none.
+// Returns the kernel module's version from `version_file`; empty if there is none.
 std::string kernel_driver(const std::string& version_file = "/proc/driver/nvidia/version");
 
 struct Choice {
   Requests requests;
-  std::string missing;  // why the list is not in force, though it was requested
+  std::string missing;  // the reason if the list was requested but is not in force
 };
-// The requests that a worker's filter allows. With another driver, or more GPUs than recorded, the list is not used.
-// The needed requests are unknown then, and a refusal could come late, in the middle of a guest's work. `gpus`: the
-// number that the driver shows.
+// Chooses the requests that a worker's filter allows. If the driver is another one, or if there are more GPUs than
+// recorded, the list is not used: the needed requests are then unknown, and the filter could refuse a request late, in
+// the middle of a guest's work. `gpus`: the number of GPUs that the driver reports.
 Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver, std::uint32_t gpus);
 
 }  // namespace host::jail

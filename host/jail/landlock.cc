@@ -15,7 +15,7 @@
 namespace host::jail {
 namespace {
 
-// Debian 12's header ends at version 2 of the interface; the kernel reports its own version.
+// Debian 12's header ends at version 2 of the interface. The kernel reports the version that it supports.
 constexpr std::uint64_t fs_execute = 1ULL << 0, fs_write_file = 1ULL << 1, fs_read_file = 1ULL << 2;
 constexpr std::uint64_t fs_read_dir = 1ULL << 3, fs_truncate = 1ULL << 14, fs_ioctl_dev = 1ULL << 15;
 constexpr std::uint64_t net_bind_and_connect_tcp = 3;
@@ -43,7 +43,8 @@ class Ruleset {
   Ruleset(const Ruleset&) = delete;
   Ruleset& operator=(const Ruleset&) = delete;
 
-  // A missing path needs no rule. For a file the rights of folders are dropped.
+  // Adds a rule for a path. A missing path needs no rule. For a file, the rights that only folders can have are
+  // dropped.
   void allow(const std::string& path, std::uint64_t rights) {
     const int target = open(path.c_str(), O_PATH | O_CLOEXEC);
     if (target < 0) return;
@@ -78,10 +79,11 @@ void allow_system(Ruleset& rules) {
   for (const char* folder : {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc", "/sys"}) {
     rules.allow(folder, reading);
   }
-  // In /etc only the files that the loader, the C library's clock and the driver read, and nothing about users or
-  // services.
+  // In /etc, allows only the files that the loader, the C library's clock and the driver read, and nothing about users
+  // or services.
   for (const char* path : {"/etc/ld.so.cache", "/etc/localtime", "/etc/nvidia"}) rules.allow(path, reading);
-  rules.allow("/proc/self/task", reading | fs_write_file | fs_truncate);  // fopen("w") asks to truncate, even here
+  // fopen("w") requests truncation, even for these files
+  rules.allow("/proc/self/task", reading | fs_write_file | fs_truncate);
   rules.allow("/dev/null", device);
   for (const char* file : {"/dev/zero", "/dev/urandom"}) rules.allow(file, reading);
 }
@@ -105,7 +107,7 @@ Result apply_landlock(const LandlockPaths& paths) {
     result.missing = failed("the kernel has no Landlock");
     return result;
   }
-  // The driver talks to a sharing daemon over sockets, which may be abstract.
+  // The driver communicates with a sharing daemon over sockets, which may be abstract.
   const std::uint64_t scopes = scope_signal | (paths.write.empty() ? scope_abstract_socket : 0);
   const RulesetAttributes attributes{version.all_fs(), net_bind_and_connect_tcp, scopes};
   const long fd = syscall(SYS_landlock_create_ruleset, &attributes, version.attributes_size(), 0);

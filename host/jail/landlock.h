@@ -1,5 +1,5 @@
-// The layer that limits which files the worker may open. Unlisted files are refused, to any user. It binds the calling
-// thread and threads that it starts later, so it is applied before the driver library is loaded.
+// The layer that limits which files the worker may open. Landlock refuses unlisted files to any user. The layer binds
+// the calling thread and threads that it starts later, so it is applied before the driver library is loaded.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace host::jail {
 
 struct LandlockPaths {
-  std::vector<std::string> read;   // files or folders, besides the system's
-  std::vector<std::string> write;  // files or folders of a sharing daemon's pipes; empty except under MPS
-  // The device files that may be opened and controlled; empty: all of NVIDIA's.
+  std::vector<std::string> read;   // files or folders, in addition to the system's
+  std::vector<std::string> write;  // files or folders of a sharing daemon's pipes; empty except with MPS
+  // The device files that may be opened and controlled; empty: all device files of NVIDIA's.
   std::vector<std::string> devices = {};
 };
 

@@ -1,9 +1,9 @@
 // The jail's layers: their names, and the result of applying one.
 //
-// A worker is treated as if its guest controlled it. The order is fixed, because the driver's needs were measured.
-// Namespaces, limits, no_new_privs, Landlock and user come while the process has one thread and no driver. seccomp
-// comes last, over all threads, before the first guest byte. Each layer holds by itself; a missing one is reported and
-// never replaced.
+// A worker is treated as if its guest controlled it. The order is fixed and follows the driver's measured needs.
+// Namespaces, limits, no_new_privs, Landlock and user are applied while the process has one thread and no driver.
+// seccomp is applied last, to all threads, before the worker reads the first guest byte. Each layer is effective by
+// itself; a missing layer is reported and never replaced.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ constexpr const char* name_of(Layer layer) {
   return "?";
 }
 
-// Active if `missing` is empty; otherwise `missing` says in a few words why the layer does not (fully) hold.
+// The result of applying a layer. The layer is active if `missing` is empty; otherwise `missing` gives in a few words
+// the reason why the layer is not, or not fully, effective.
 struct Result {
   Layer layer;
   std::string missing;

@@ -46,15 +46,15 @@ std::string make_mounts_private() {
   return {};
 }
 
-// Mounts a /proc without the command lines and states of other processes. Only root may do that without a PID
-// namespace. Without it Landlock still protects other processes' memory, descriptors and environment.
+// Mounts a /proc that does not show the command lines and states of other processes. Only root may do so without a PID
+// namespace. Without this mount, Landlock still protects the memory, descriptors and environment of other processes.
 std::string hide_other_processes() {
   constexpr unsigned long flags = 2 | 4 | 8;  // MS_NOSUID | MS_NODEV | MS_NOEXEC
   if (syscall(SYS_mount, "proc", "/proc", "proc", flags, "hidepid=ptraceable") != 0) return failed("/proc of its own");
   return {};
 }
 
-// Makes a folder a mount of its own if needed. A missing folder is ignored.
+// Makes a folder a mount point if needed. A missing folder is ignored.
 bool make_writable(const char* folder) {
   constexpr unsigned long ms_bind = 1UL << 12;  // MS_BIND
   if (access(folder, F_OK) != 0 || set_mount(folder, 0, 0, MOUNT_ATTR_RDONLY)) return true;
@@ -62,7 +62,7 @@ bool make_writable(const char* folder) {
          set_mount(folder, 0, 0, MOUNT_ATTR_RDONLY);
 }
 
-// Landlock also refuses writes: either layer alone is enough if the other is missing.
+// Makes all mounts read-only. Landlock also refuses writes, so either layer alone suffices if the other is missing.
 std::string make_mounts_read_only(const std::vector<std::string>& writable) {
   if (!set_mount("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)) return failed("read-only mounts");
   if (!set_mount("/proc", 0, 0, MOUNT_ATTR_RDONLY)) return failed("writable /proc");

@@ -15,7 +15,7 @@
 namespace host::jail {
 namespace {
 
-// The driver holds about 60 descriptors for one GPU; 16 GPUs and the slot's descriptors need fewer than this.
+// The driver has about 60 open descriptors for one GPU. 16 GPUs and the slot's descriptors need fewer than this limit.
 constexpr rlim_t max_descriptors = 2048;
 
 std::string failed(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
@@ -28,8 +28,8 @@ bool lower(__rlimit_resource which, rlim_t value) {
   return setrlimit(which, &limit) == 0;
 }
 
-// Clears the bounding set as well, through which a user namespace could regain rights. Needs CAP_SETPCAP; without that
-// capability the set gives nothing.
+// Clears the bounding set as well, because a process could regain rights from this set through a user namespace.
+// Clearing needs CAP_SETPCAP; in a process without CAP_SETPCAP, the set gives no rights.
 void drop_bounding_set() {
   for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability) {
     prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);

@@ -23,7 +23,7 @@ namespace {
 constexpr unsigned PR_SET_VMA = 0x53564d41;
 #endif
 
-// One alternative of a check; all its comparisons must hold.
+// One alternative of a check. All comparisons of an alternative must be true.
 using Alternative = std::vector<scmp_arg_cmp>;
 
 Alternative masked(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
@@ -36,8 +36,8 @@ constexpr scmp_datum_t open_flags_that_matter = O_ACCMODE | O_CREAT | O_TRUNC | 
 constexpr scmp_datum_t thread_flags = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND;
 constexpr scmp_datum_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                          CLONE_NEWPID | CLONE_NEWNET | CLONE_PARENT | CLONE_PTRACE;
-// The kernel uses only these bits of a request, which the C library passes as a long. The same holds for all of
-// socket()'s arguments.
+// The kernel uses only these bits of a request, although the C library passes a long. Of socket()'s arguments, the
+// kernel uses only these bits, too.
 constexpr scmp_datum_t request_mask = 0xffffffff;
 constexpr scmp_datum_t int_mask = 0xffffffff;
 
@@ -47,7 +47,7 @@ struct Limits {
   bool asks_to_connect;
 };
 
-// F_SETFL with O_NONBLOCK and no other flag. The kernel ignores the access mode.
+// Allows F_SETFL with O_NONBLOCK and no other flag. The kernel ignores the access mode.
 Alternative no_more_waits() {
   return {SCMP_CMP(1, SCMP_CMP_EQ, F_SETFL, 0), SCMP_CMP(2, SCMP_CMP_MASKED_EQ, int_mask & ~O_ACCMODE, O_NONBLOCK)};
 }
@@ -117,7 +117,8 @@ using Filter = std::unique_ptr<void, Release>;
 
 std::atomic<bool> listed_only{false};
 
-// Returns 0 or a negative errno. A call that this machine's libseccomp does not know is refused by default.
+// Adds a rule. Returns 0 or a negative errno. A call that this machine's libseccomp does not know is refused by
+// default.
 int add(void* filter, const Rule& rule, const Limits& limits) {
   const int number = seccomp_syscall_resolve_name(rule.call);
   if (number == __NR_SCMP_ERROR || rule.verdict == Verdict::Deny) return 0;  // EPERM is the default
@@ -142,7 +143,8 @@ int set_up(void* filter, const Limits& limits) {
   int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   if (result == 0)
-    result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // 2: a binary tree, because the policy is long
+    // 2 means a binary tree, because the policy is long
+    result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
   for (const Rule& rule : policy) {
     if (result != 0) return result;
     if (is_for(rule.verdict, limits)) result = add(filter, rule, limits);
@@ -150,7 +152,7 @@ int set_up(void* filter, const Limits& limits) {
   return result;
 }
 
-// Returns 0 or a negative errno.
+// Loads the filter. Returns 0 or a negative errno.
 int load(const Limits& limits, int* listener) {
   const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
   if (!filter) return -ENOMEM;

@@ -1,4 +1,4 @@
-// The system calls that a worker may make while it serves a guest: the whole policy, to be read line by line.
+// The system calls that a worker may make while it serves a guest. This table is the whole policy.
 //
 // Unlisted calls fail with EPERM, so that a driver that merely tries them continues. A call that no driver or C library
 // makes, but an attacker would, kills the process. seccomp cannot see paths: Landlock limits the files that `openat`
@@ -12,25 +12,26 @@ namespace host::jail {
 enum class Verdict {
   Allow,
   AllowIfDevices,  // only for a driver with open device files; Landlock keeps all other files closed
-  AllowIfClient,   // only for a client of MPS whose calls the broker answers; else as Deny
-  AskIfClient,     // as AllowIfClient, but the broker acts instead of the kernel, which ignores the arguments
-  Deny,            // EPERM, as for an unlisted call; listed because a reader may look for it
-  Absent,          // ENOSYS: the C library then uses an older call, whose arguments can be checked
+  AllowIfClient,   // only for a client of MPS whose calls the broker answers; for other workers like Deny
+  // Like AllowIfClient, but the broker makes the call instead of the kernel, so the arguments have no effect.
+  AskIfClient,
+  Deny,    // EPERM, as for an unlisted call; listed because a reader may look for the call
+  Absent,  // ENOSYS: the C library then uses an older call, whose arguments can be checked
   Kill,
 };
 
-// A condition on the arguments for the verdict; otherwise EPERM.
+// The condition on the arguments that the verdict requires; if it is false, the call gets EPERM.
 enum class Check {
   Any,
   NotExecutable,  // arg 2 has no PROT_EXEC
   ReadOnly,       // arg 2 (openat) requests reading, and neither creates nor truncates
-  ReadWrite,      // arg 2 (openat) requests both, and neither creates nor truncates
+  ReadWrite,      // arg 2 (openat) requests reading and writing, and neither creates nor truncates
   WriteOnly,      // arg 2 (openat) requests writing, and neither creates nor truncates
   Thread,         // arg 0 (clone) creates a thread, in no new namespace
   OwnProcess,     // arg 0 is this process
-  OwnLimits,      // prlimit64 that changes nothing
-  ThreadName,     // prctl that names a thread or a mapping
-  DeviceControl,  // ioctl: the numbers of ioctls.h
+  OwnLimits,      // prlimit64 without new limits
+  ThreadName,     // prctl that sets the name of a thread or a mapping
+  DeviceControl,  // ioctl with a number of ioctls.h
   MovesArena,     // mremap that moves exactly the arena's size, and changes no size
   Descriptor,     // fcntl that duplicates a descriptor, or reads or sets its flags
   ClientSocket,   // socket(AF_UNIX, SOCK_SEQPACKET, 0), which sends nothing unless connected
@@ -45,7 +46,7 @@ struct Rule {
 };
 
 inline constexpr Rule policy[] = {
-    // waiting and waking
+    // Waiting and waking.
     {"futex", Verdict::Allow, Check::Any, "every lock; guests wait on it in loopback"},
     {"poll", Verdict::Allow, Check::Any, "the doorbell, the control socket, the driver's blocking waits"},
     {"ppoll", Verdict::Allow, Check::Any, "the same"},
@@ -67,7 +68,7 @@ inline constexpr Rule policy[] = {
     {"sched_yield", Verdict::Allow, Check::Any, "polite spinning"},
     {"membarrier", Verdict::Allow, Check::Any, "fences between own threads"},
 
-    // memory; mremap moves the arena into its window
+    // Memory. mremap moves the arena into its window.
     {"mmap", Verdict::Allow, Check::NotExecutable, "heap, stacks, device memory; no new code"},
     {"mprotect", Verdict::Allow, Check::NotExecutable, "heap, thread stacks; no new code"},
     {"munmap", Verdict::Allow, Check::Any, "memory"},
@@ -81,7 +82,7 @@ inline constexpr Rule policy[] = {
     {"get_mempolicy", Verdict::Allow, Check::Any, "the driver asks where memory lies"},
     {"mbind", Verdict::Allow, Check::Any, "the driver says where memory shall lie"},
 
-    // threads
+    // Threads.
     {"clone", Verdict::Allow, Check::Thread, "a thread per channel, the driver's own"},
     {"clone3", Verdict::Absent, Check::Any, "its flags lie in memory and cannot be checked"},
     {"set_robust_list", Verdict::Allow, Check::Any, "start of a thread"},
@@ -108,7 +109,7 @@ inline constexpr Rule policy[] = {
     {"exit", Verdict::Allow, Check::Any, "end of a thread"},
     {"exit_group", Verdict::Allow, Check::Any, "end of the worker"},
 
-    // signals, to itself only
+    // Signals, only to the process itself.
     {"rt_sigaction", Verdict::Allow, Check::Any, "handlers of own signals"},
     {"rt_sigprocmask", Verdict::Allow, Check::Any, "start of a thread"},
     {"rt_sigreturn", Verdict::Allow, Check::Any, "end of a handler"},
@@ -119,7 +120,7 @@ inline constexpr Rule policy[] = {
     {"timer_delete", Verdict::Allow, Check::Any, "the same"},
     {"restart_syscall", Verdict::Allow, Check::Any, "a wait that a signal cut short"},
 
-    // descriptors and files
+    // Descriptors and files.
     {"close", Verdict::Allow, Check::Any, "descriptors"},
     {"dup", Verdict::Allow, Check::Any, "the driver copies its device descriptors"},
     {"dup2", Verdict::Allow, Check::Any, "the same; the worker's own stdout"},
@@ -143,18 +144,19 @@ inline constexpr Rule policy[] = {
     {"openat", Verdict::AllowIfDevices, Check::ReadWrite, "/dev/nvidiactl, at the first stream-ordered allocation"},
     {"ioctl", Verdict::AllowIfDevices, Check::DeviceControl, "the driver's calls into its kernel modules"},
 
-    // the machine
+    // Information about the machine.
     {"getrandom", Verdict::Allow, Check::Any, "hash seeds"},
     {"sysinfo", Verdict::Allow, Check::Any, "how much memory there is"},
     {"uname", Verdict::Allow, Check::Any, "the kernel's version"},
 
-    // each context of a client of MPS begins with a connection to the daemon (docs/design/031-mps.md)
+    // Each context of an MPS client begins with a connection to the daemon (docs/design/031-mps.md).
     {"socket", Verdict::AllowIfClient, Check::ClientSocket, "what the broker's connection takes the place of"},
     {"setsockopt", Verdict::AllowIfClient, Check::Credentials, "daemon and client tell each other who they are"},
     {"connect", Verdict::AskIfClient, Check::Any, "the broker connects to the worker's daemon, whatever is asked for"},
     {"openat", Verdict::AllowIfClient, Check::WriteOnly, "the driver names the thread of a new context by /proc"},
 
-    // refused by name, because a reader may look for them; but see the paragraph before
+    // Calls that are listed as refused because a reader may look for them. The calls above are allowed for a client of
+    // MPS.
     {"socket", Verdict::Deny, Check::Any, "no new way out"},
     {"connect", Verdict::Deny, Check::Any, "no new way out"},
     {"setsockopt", Verdict::Deny, Check::Any, "nothing of a socket is changed"},
@@ -162,7 +164,7 @@ inline constexpr Rule policy[] = {
     {"fork", Verdict::Deny, Check::Any, "no other process"},
     {"vfork", Verdict::Deny, Check::Any, "no other process"},
 
-    // nothing asks for these but an attacker
+    // Calls that only an attacker makes.
     {"execve", Verdict::Kill, Check::Any, "another program"},
     {"execveat", Verdict::Kill, Check::Any, "another program"},
     {"ptrace", Verdict::Kill, Check::Any, "another process's memory"},
