@@ -38,9 +38,9 @@ struct Driver {
   static Result<std::unique_ptr<Driver>> load(const std::string& path);
 };
 
-// Makes threads that wait for an event sleep, even if the event was created to spin: without CU_EVENT_BLOCKING_SYNC
-// they would spin even in a context that sleeps. A guest cannot see the flag. Call it once, before other threads use
-// the driver.
+// Makes threads that wait for an event sleep, even if the event was created for spinning. Without
+// CU_EVENT_BLOCKING_SYNC, these threads would spin even in a context whose threads sleep. A guest cannot see the flag.
+// Must be called once, before other threads use the driver.
 void make_events_sleep(Driver& driver);
 
 }  // namespace host

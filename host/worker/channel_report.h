@@ -1,7 +1,7 @@
-// Reports to the scheduler which channels the driver library has made on each GPU (ring/ops/gpu_use.h), as seen by the
-// worker's ioctl(). It must begin before the driver's start.
+// Reports to the scheduler which channels the driver library has made on each GPU (ring/ops/gpu_use.h). The worker's
+// ioctl() sees the driver library's requests. The report must begin before the driver's start.
 //
-// Thread-safety: any thread may call.
+// Thread-safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace host::worker {
 
-// Sets the page for the report; null: none.
+// Sets the page for the report. Null: there is no report.
 void report_channels_in(ring::UsePage* page);
-// Call it after an ioctl() of this process that returned 0.
+// Must be called after an ioctl() of this process that returned 0.
 void note_request(int fd, unsigned long request, const void* argument);
-// The driver library's resource-manager client; 0: it has made no channel.
+// Returns the driver library's resource-manager client; 0: the library has made no channel.
 std::uint32_t rm_client();
 
 }  // namespace host::worker

@@ -1,10 +1,10 @@
-// The worker's own ioctl(), which the driver library finds before the C library's. It logs the number of each request
-// that the jail refuses, so that a new driver's needs show at once. It also records the channels that the driver
-// library makes.
+// The worker's own ioctl(), which the driver library finds before the C library's ioctl(). It logs the number of each
+// request that the jail refuses, so that the needs of a new driver show at once. It also records the channels that the
+// driver library makes.
 //
-// It only reports. The seccomp filter refuses the request, so a subverted worker that calls the kernel directly only
-// avoids the report. The filter could raise SIGSYS instead, but that would kill the worker if a thread blocks signals,
-// as a library's threads may.
+// This function only reports. The seccomp filter refuses the request, so a subverted worker that calls the kernel
+// directly only avoids the report. The filter could raise SIGSYS instead, but SIGSYS would kill the worker if a thread
+// blocks signals, as a library's threads may.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,13 +23,13 @@ namespace {
 
 using Ioctl = int (*)(int, unsigned long, ...);
 
-// Looked up before the jail closes, and before there are other threads.
+// The function is looked up before the jail closes, and before there are other threads.
 const auto next = reinterpret_cast<Ioctl>(dlsym(RTLD_NEXT, "ioctl"));
 
 constexpr std::size_t most_reported = 32;
-std::atomic<std::uint32_t> reported[most_reported] = {};  // numbers; 0 is free
+std::atomic<std::uint32_t> reported[most_reported] = {};  // request numbers; 0: a free entry
 
-// True at a number's first report. False if the table is full.
+// Returns true at a number's first report. Returns false if the table is full.
 bool first_time(std::uint32_t number) {
   for (std::atomic<std::uint32_t>& place : reported) {
     std::uint32_t seen = 0;

@@ -2,9 +2,9 @@
 //
 // Process model: ivgpud starts a worker before a guest claims it. The worker has a minimal environment and these
 // descriptors only: a socket to ivgpud, the VM's region, the slot's doorbell, its guest's interrupt and its telemetry.
-// It maps its slot, jails itself, starts the driver, and serves one guest process on a thread per channel. When ivgpud
-// closes the socket or the guest breaks the protocol, it exits, and its work on the GPU ends. The broker treats it as
-// if its guest controlled it.
+// The worker maps its slot, jails itself, starts the driver, and serves one guest process on one thread for each
+// channel. When ivgpud closes the socket or the guest breaks the protocol, the worker exits, and its work on the GPU
+// ends. The broker treats a worker as if the worker's guest controlled it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -72,7 +72,8 @@ class GpuBackend {
 
  private:
   // Loads the driver's compilers now. The driver would load them at a program's first PTX, when the jail forbids
-  // mapping code. It then finds them by name among the loaded libraries. The simulated GPU has none.
+  // mapping code. After this step, the driver finds the compilers by name among the loaded libraries. The simulated GPU
+  // has no compilers.
   void preload_compilers() {
     const auto folder = std::filesystem::path(options_.library).parent_path();
     for (const char* name : {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}) {
@@ -93,7 +94,7 @@ class GpuBackend {
     return host::Error{"the driver cannot make a context on its first GPU: " + std::string(name)};
   }
 
-  // A worker that may not poll must not spin in the driver either.
+  // If a worker may not poll, its threads must not spin in the driver either.
   bool waits_asleep() const { return options_.spin_us == 0; }
 
   const Options& options_;
@@ -125,8 +126,8 @@ int main(int argc, char** argv) {
                  [&](ring::DevicePage& page) { gpu.describe(page); },
                  [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); },
                  host::worker::report_channels_in, host::worker::rm_client});
-  // Runs no exit handlers: the driver's would wait for a GPU that may run a guest's endless kernel. The end of the
-  // process frees everything.
+  // Runs no exit handlers, because the driver's handlers would wait for a GPU that may run a guest's endless kernel.
+  // The end of the process frees everything.
   std::fflush(nullptr);
   _exit(code);
 }

@@ -26,7 +26,7 @@ bool jail_mode(std::string_view text, JailMode& into) {
   return true;
 }
 
-// Accepts NVIDIA's device files. A path with ".." could lead elsewhere and is refused.
+// Accepts NVIDIA's device files. A path with ".." is refused, because it could lead to another file.
 bool device(std::string_view path, std::vector<std::string>& into) {
   if (!path.starts_with("/dev/nvidia") || path.find("..") != std::string_view::npos) return false;
   into.emplace_back(path);

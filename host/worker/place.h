@@ -1,4 +1,5 @@
-// Sets a worker's VM control group, process session, priority and OOM score. The worker calls it before anything else.
+// Sets a worker's control group (the group of its VM), process session, priority and OOM score. The worker calls
+// take_place() before anything else.
 #pragma once
 
 #include <string>
@@ -7,7 +8,8 @@
 
 namespace host::worker {
 
-// Returns "" on success, else one sentence. Precondition: the worker still has the rights with which it was started.
+// Returns "" on success, else one sentence. Precondition: the worker still has the privileges with which it was
+// started.
 [[nodiscard]] std::string take_place(const Options& options);
 
 }  // namespace host::worker

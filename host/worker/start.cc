@@ -37,7 +37,7 @@ int fail(ExitCode code, const std::string& sentence) {
   return code;
 }
 
-// The layers that hold; reasons of missing ones are collected for the broker's log.
+// The layers that are active. Reasons for missing layers are collected for the broker's log.
 class Jail {
  public:
   explicit Jail(JailMode mode) : mode_(mode) {}
@@ -50,7 +50,7 @@ class Jail {
       lacks(std::string(name_of(result.layer)) + " (" + result.missing + ")");
     }
   }
-  // Notes that part of a layer is missing.
+  // Records that a part of a layer is missing.
   void lacks(const std::string& what) { missing_ += (missing_.empty() ? "" : "; ") + what; }
   bool acceptable() const { return mode_ != JailMode::Required || missing_.empty(); }
   std::uint32_t layers() const { return layers_; }
@@ -65,21 +65,21 @@ class Jail {
   std::string missing_;
 };
 
-// Has the kernel kill the worker when the broker dies. The worker would see the control socket's EOF only between
-// calls.
+// Makes the kernel kill the worker when the broker dies. The worker itself would see the control socket's EOF only
+// between calls.
 bool die_with_broker(pid_t broker) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   return broker == 0 || getppid() == broker;  // the broker may have died before prctl()
 }
 
-// Lets the worker outlive its broker: from now on it watches the liveness pipe (host/base/process/liveness_pipe.h). Called
-// just before it serves, so that a worker that hangs in the driver's start dies with its broker. The jail forbids it
-// later.
+// Lets the worker outlive its broker: from now on the worker watches the liveness pipe
+// (host/base/process/liveness_pipe.h). Called just before the worker serves, so that a worker that hangs in the
+// driver's start dies with its broker. The jail forbids this change later.
 void stay_without_broker(const Options& options) {
   if (options.life_fd >= 0) prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 }
 
-// Maps the slot and nothing else of the region. Null if the region does not contain it.
+// Maps the slot and nothing else of the region. Returns null if the region does not contain the slot.
 std::byte* map_slot(const Options& options) {
   struct stat status {};
   if (fstat(options.region_fd, &status) != 0) return nullptr;
@@ -95,8 +95,8 @@ std::byte* map_slot(const Options& options) {
   return static_cast<std::byte*>(at);
 }
 
-// Maps the telemetry, a sparse file. Null if there is none, or if it is too small, so that a write would kill the
-// worker.
+// Maps the telemetry, a sparse file. Returns null if there is none. A file that is too small is refused, because a
+// write beyond its end would kill the worker.
 std::byte* map_telemetry(int fd) {
   struct stat status {};
   if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < ring::telemetry_bytes) return nullptr;
@@ -104,7 +104,7 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
-// Maps a page of ring/ops/gpu_use.h. Null if it is missing.
+// Maps a page of ring/ops/gpu_use.h. Returns null if the page is missing.
 template <class Page>
 Page* map_page(int fd, int rights) {
   struct stat status {};
@@ -113,7 +113,7 @@ Page* map_page(int fd, int rights) {
   return at != MAP_FAILED ? static_cast<Page*>(at) : nullptr;
 }
 
-// False if the scheduler's pages are expected but cannot be mapped.
+// Returns false if the scheduler's pages are expected but cannot be mapped.
 bool map_gpu_use(const Options& options, GpuUsePages& pages) {
   if (options.orders_fd < 0) return true;
   pages.orders = map_page<const ring::OrdersPage>(options.orders_fd, PROT_READ);
@@ -125,8 +125,9 @@ bool map_gpu_use(const Options& options, GpuUsePages& pages) {
   return pages.orders != nullptr && pages.use != nullptr;
 }
 
-// Reserves the windows for the arena, so that neither the driver nor the heap takes them. Returns a bit for each window
-// that was free: a session's arena must never replace another mapping.
+// Reserves the windows for the arena, so that neither the driver nor the heap takes them. Returns one bit for each
+// window that was free. The other windows must not be used, because a session's arena must never replace another
+// mapping.
 std::uint32_t reserve_windows() {
   std::uint32_t reserved = 0;
   for (std::uint32_t w = 0; w < ring::window_count; ++w) {
@@ -136,14 +137,14 @@ std::uint32_t reserve_windows() {
     if (at == wanted) {
       reserved |= 1u << w;
     } else if (at != MAP_FAILED) {
-      munmap(at, ring::window_bytes);  // an old kernel takes the address as a hint
+      munmap(at, ring::window_bytes);  // an old kernel treats the address as a hint
     }
   }
   return reserved;
 }
 
-// The driver library under a path that the worker can open later. It is opened while the process still has its rights,
-// because the worker's later user may not be able to enter its folder.
+// Provides the driver library under a path that the worker can open later. The library is opened while the process
+// still has its privileges, because the worker's later user may not be able to enter the library's folder.
 class Library {
  public:
   explicit Library(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -168,7 +169,7 @@ class Library {
   int fd_;
 };
 
-// The folder by which clients of an MPS server share memory with it; empty for other workers.
+// Returns the folder through which clients of an MPS server share memory with the server; empty for other workers.
 std::vector<std::string> shared_memory() {
   return std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ? std::vector<std::string>{"/dev/shm"}
                                                            : std::vector<std::string>();
@@ -183,7 +184,8 @@ jail::LandlockPaths files_for(const Library& library, const Options& options) {
   return paths;
 }
 
-// Landlock comes before the change of user, since its rules name folders that the new user may not be able to reach.
+// Landlock is applied before the change of user, since its rules contain folders that the new user may not be able to
+// enter.
 void give_up_rights(Jail& jail, const Options& options, const Library& library) {
   if (!jail.wanted()) return;
   jail.note(jail::apply_namespaces(shared_memory()));
@@ -191,7 +193,8 @@ void give_up_rights(Jail& jail, const Options& options, const Library& library) 
   jail.note(jail::apply_no_new_privileges());
   jail.note(jail::apply_landlock(files_for(library, options)));
   jail.note(jail::apply_user(options.uid, options.gid));
-  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is loaded, which writes files below /proc/self
+  // Needed until the driver is loaded, because the driver writes files below /proc/self.
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
 bool driver_has_device_files() {
@@ -203,8 +206,8 @@ bool driver_has_device_files() {
   return false;
 }
 
-// Notes pageable memory access as a gap in the jail. On a GPU with that feature a kernel can read and write all memory
-// of its process. A guest's kernel could change the worker, bypassing every check.
+// Reports pageable memory access as a gap in the jail. On a GPU with this capability, a kernel can read and write all
+// memory of its process. A guest's kernel could therefore change the worker and bypass every check.
 void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;
   const std::uint32_t devices = std::min(page.device_count, ring::max_devices);
@@ -218,19 +221,19 @@ void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   }
 }
 
-// Returns the listener for connect() calls; -1: none.
+// Closes the jail. Returns the listener for connect() calls; -1: none.
 int close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::size_t arena_bytes) {
   if (!jail.wanted()) return -1;
   const jail::Choice choice =
       jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver(), gpus);
   if (!choice.missing.empty()) jail.lacks(choice.missing);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers may run as the same user and must not read this one's memory
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers may run as the same user and must not read this worker's memory
   int listener = -1;
   jail.note(jail::apply_seccomp(choice.requests, arena_bytes, options.asks_to_connect ? &listener : nullptr));
   return listener;
 }
 
-// Fills the slot's device page and header: the process's first access to the slot.
+// Fills the slot's device page and header. This is the process's first access to the slot.
 void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t guest_spin_us) {
   slot.device_page().copy_in(page);
   if (ring::wrong(ring::Mutant::count_twice))
@@ -253,7 +256,7 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 
-// Shows the guest no more memory than its VM may have.
+// Limits the memory that the guest sees to the memory that its VM may have.
 void bound_memory(ring::DevicePage& page, std::uint64_t most) {
   if (most == 0) return;
   for (std::uint32_t d = 0; d < std::min(page.device_count, ring::max_devices); ++d)
@@ -276,8 +279,8 @@ ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page, std::
   return message;
 }
 
-// False if the broker has closed the socket. Closes `listener` afterwards, since a process that answered its own calls
-// would have no filter for them.
+// Reports to the broker that the worker is ready. Returns false if the broker has closed the socket. Closes `listener`
+// afterwards, since a process that could answer its own connect() calls would have no filter for them.
 bool report_ready(const Options& options, const ReadyMessage& ready, int listener) {
   const bool reported = broker::send_with_fd(options.control_fd, &ready, sizeof ready, listener) == sizeof ready;
   if (listener >= 0) close(listener);
@@ -305,7 +308,8 @@ int run(const Options& options, const Backend& backend) {
     const Library library(options.library);
     give_up_rights(jail, options, library);
     if (!jail.acceptable()) return jail.refusal();
-    if (!die_with_broker(options.broker)) return exit_ended;  // again: a change of user clears this setting
+    // Called again, because a change of user clears this setting.
+    if (!die_with_broker(options.broker)) return exit_ended;
     const auto started = backend.start(library.reachable());
     if (!started) return fail(exit_driver_failed, started.error().message);
   }

@@ -1,9 +1,9 @@
-// Runs a worker: maps its slot, gives up rights, starts the driver, closes the jail, serves, ends.
+// Runs a worker: maps its slot, gives up privileges, starts the driver, closes the jail, serves, ends.
 //
-// Invariant: the order of these steps. Everything before the driver runs in one thread, which namespaces and Landlock
-// need. The seccomp filter binds all threads before the slot's first byte is read or written. The slot is mapped
-// earlier, but its first contents are made in private memory and copied inside the jail. The caller passes the driver
-// in, so that tests need no GPU.
+// Invariant: the order of these steps. All steps before the driver's start run in one thread, as namespaces and
+// Landlock need. The seccomp filter binds all threads before the slot's first byte is read or written. The slot is
+// mapped earlier, but its first contents are made in private memory and copied inside the jail. The caller passes the
+// driver in, so that tests need no GPU.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace host::worker {
 
 // Memory that the worker has mapped and reserved before the driver's start.
 struct Shared {
-  std::byte* telemetry = nullptr;  // ring::telemetry_bytes
-  std::uint32_t windows = 0;       // a bit for each window reserved for the session's arena
+  std::byte* telemetry = nullptr;  // ring::telemetry_bytes of memory
+  std::uint32_t windows = 0;       // one bit for each window that is reserved for the session's arena
   GpuUsePages gpu_use;
 };
 
@@ -34,11 +34,12 @@ struct Backend {
   std::function<int(ring::SlotView, const Shared&)> serve;
   // Called before start(): sets the page for the report of the driver's channels. Null: no report.
   std::function<void(ring::UsePage*)> report_channels_in = {};
-  // Called after start(): the driver's resource-manager client. Null: it has none.
+  // Called after start(). Returns the driver's resource-manager client. Null: the driver has none.
   std::function<std::uint32_t()> rm_client = {};
 };
 
-// Returns the process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.
+// Runs the worker. Returns the process's exit code. Preconditions: the process has one thread, and owns the descriptors
+// of `options`.
 [[nodiscard]] int run(const Options& options, const Backend& backend);
 
 }  // namespace host::worker
