@@ -10,7 +10,8 @@
 
 namespace host::scheduler {
 
-// Returns each channel of the worker's own client once; none if it has no client. Sets `version` to the table's.
+// Returns each channel of the worker's own client once; no channel if the worker has no client. Sets `version` to the
+// table's version.
 std::vector<SwitchedChannel> read_channels(const ring::ChannelTable& table, std::uint32_t rm_client,
                                            std::uint32_t& version);
 

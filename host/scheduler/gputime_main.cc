@@ -1,9 +1,9 @@
 // ivgpu-gputime: disables and enables workers' channels on the GPU for a broker's scheduler. It is a separate process
-// so that all channels are enabled again when the broker ends, stalls or is killed. A worker stuck in the driver could
-// not do that. It has a client of NVIDIA's resource manager and no libcuda. docs/design/048-gpu-time.md has the
+// so that all channels are enabled again when the broker ends, stalls or is killed, even if a worker is stuck in the
+// driver. The process uses a client of NVIDIA's resource manager and no libcuda. docs/design/048-gpu-time.md has the
 // reasons.
 //
-// Trust: it trusts its broker, which checks the channels that workers name.
+// Trust: this process trusts its broker, which checks the channels that workers report.
 #include <fcntl.h>
 
 #include <charconv>
@@ -33,8 +33,8 @@ host::Result<std::unique_ptr<host::rm::GpuClient>> create_client(int control_fd,
   return host::rm::GpuClient::create(control_fd, gpu_fd, gpu);
 }
 
-// Parses "NODE=UUID", with the UUID in 32 hex digits. False if malformed. The driver's objects last as long as the
-// process.
+// Parses "NODE=UUID", with the UUID in 32 hex digits, and opens the GPU. Returns false if the argument is malformed.
+// The driver's objects exist as long as the process.
 bool open_gpu(std::string_view argument, HelperService::Gpu& gpu) {
   const std::size_t equals = argument.find('=');
   host::rm::Uuid uuid{};
@@ -71,7 +71,8 @@ int main(int argc, char** argv) {
                stderr);
     return exit_usage;
   }
-  // The process ends with its socket, after enabling all channels; a terminal's signals must not end it before.
+  // The process ends when its socket is closed, after it has enabled all channels. A terminal's signals must not end
+  // the process before.
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
   HelperService service(socket_fd, std::move(gpus));
   if (!service.greet()) return EXIT_FAILURE;

@@ -26,7 +26,7 @@ bool GroupLog::note(int fd, unsigned long request, const void* argument) {
 
 bool GroupLog::note_alloc(int fd, const Alloc& alloc) {
   if (alloc.status != ok) return false;
-  // A size of 0 means the class's own size.
+  // A size of 0 means the default size of the class.
   const auto parameters_of = [&]<class T>(const T*) {
     const bool is_there = alloc.parameters != 0 && (alloc.bytes == 0 || alloc.bytes >= sizeof(T));
     return is_there ? reinterpret_cast<const T*>(alloc.parameters) : nullptr;

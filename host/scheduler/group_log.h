@@ -1,7 +1,7 @@
-// The channel groups that a process has on its GPUs. The worker's ioctl() passes it the driver library's requests to
-// the resource manager and their results; no other interface reports the channels of a context.
+// The channel groups that a process has on its GPUs. The worker's ioctl() passes the driver library's requests to the
+// resource manager, and their results, to this class. No other interface reports the channels of a context.
 //
-// Thread-safety: any thread may call.
+// Thread-safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Channel {
 };
 struct Group {
   Handle client = 0, group = 0, device = 0;
-  int fd = -1;  // the descriptor used to make it; the driver library keeps that open while the client lives
+  int fd = -1;  // the descriptor by which the client was made; the driver library keeps it open while the client exists
   std::uint32_t engine = 0;
   std::vector<Channel> channels;
 
@@ -27,12 +27,13 @@ struct Group {
 
 class GroupLog {
  public:
-  // Call it after an ioctl() that returned 0. True if groups have changed.
+  // Must be called after an ioctl() that returned 0. Returns whether groups have changed.
   bool note(int fd, unsigned long request, const void* argument);
 
-  // The client of the oldest group: a driver library has one client for all its contexts. 0 if there is no group.
+  // Returns the client of the oldest group, or 0 if there is no group. A driver library has one client for all its
+  // contexts.
   Handle client() const;
-  // Groups of compute engines on the GPU with this driver number, oldest first.
+  // Returns the groups of compute engines on the GPU with this driver number, oldest first.
   std::vector<Group> compute_groups(std::uint32_t instance) const;
 
  private:

@@ -42,7 +42,7 @@ bool HelperService::hear() {
   if (count > most_channels || static_cast<std::size_t>(length) != sizeof order + count * sizeof(SwitchedChannel))
     return false;
   silence_ms_ = static_cast<int>(std::min(order.longest_silence_ms, 60'000U));
-  if (count == 0) return true;  // only proves that the broker lives
+  if (count == 0) return true;  // the message only proves that the broker is alive
   SwitchTable* const table = gpus_[order.gpu].table.get();
   if (table == nullptr) return answer({order.gpu, static_cast<std::uint32_t>(count), gpus_[order.gpu].refused, 0});
   const auto began = std::chrono::steady_clock::now();
@@ -63,7 +63,7 @@ void HelperService::all_on() {
     if (gpu.table) gpu.table->all_on();
 }
 
-// MSG_DONTWAIT: a broker that does not read gets the message once it does, or not at all.
+// MSG_DONTWAIT: the helper must not wait for a broker that does not read. Such a broker may lose the message.
 void HelperService::report_all_on() const {
   for (std::uint32_t i = 0; i < gpus_.size(); ++i) {
     const Switched all{i, everything, 0, 0};

@@ -1,5 +1,5 @@
 // Serves the socket of ivgpu-gputime (helper_protocol.h): keeps a table of disabled channels for each GPU, and enables
-// all at its end.
+// all channels at its end.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -17,7 +17,7 @@ namespace host::scheduler {
 class HelperService {
  public:
   struct Gpu {
-    std::unique_ptr<SwitchTable> table;  // null: it cannot be switched
+    std::unique_ptr<SwitchTable> table;  // null: the GPU's channels cannot be switched
     std::int64_t refused = 0;            // the reason if `table` is null
     std::uint32_t instance = 0;          // the driver's number of the GPU
   };
@@ -28,7 +28,7 @@ class HelperService {
   HelperService(const HelperService&) = delete;
   HelperService& operator=(const HelperService&) = delete;
 
-  // Sends the Hello. False if the connection has ended.
+  // Sends the Hello. Returns false if the connection has ended.
   [[nodiscard]] bool greet() const;
   // Runs until the connection ends, or the broker breaks the protocol.
   void run();

@@ -11,8 +11,9 @@ using namespace std::chrono_literals;
 
 // docs/design/048-gpu-time.md has the measurement behind each constant.
 constexpr Time quiet = 100us;  // a holder that has wanted nothing for this long has finished its burst
-constexpr Time gone = 1ms;     // the same if the exchange budget is spent
-constexpr Time credit = 20ms;  // a latency VM may be this far ahead and still preempt or stay
+constexpr Time gone = 1ms;     // like `quiet`, for the time when the exchange budget is spent
+// A VM of the latency class may be this far ahead and still preempt other VMs or keep its lease.
+constexpr Time credit = 20ms;
 
 bool is_in(const std::vector<Policy::Vm>& all, Policy::Vm vm) { return std::ranges::find(all, vm) != all.end(); }
 
@@ -58,23 +59,23 @@ void Policy::update(Vm vm, const Demand& demand, Time now) {
   const auto found = members_.find(vm);
   if (found == members_.end()) return;
   Member& member = found->second;
-  // A call that waits in the driver because its channels are disabled, as a free does, also needs the GPU.
+  // A call that waits in the driver because its VM's channels are disabled, for example a free, also needs the GPU.
   const bool wanted = member.demand.wants, wants = demand.wants || (!member.on && demand.calls);
   member.demand = demand;
   member.demand.wants = wants;
   member.pattern.update(member.demand, now - member.wants_since, member.share.latency);
   if (wants && !wanted) {
-    if (now - member.quiet_since < quiet) return;  // between two calls of one burst
+    if (now - member.quiet_since < quiet) return;  // the VM is between two calls of one burst
     member.wants_since = now;
     member.just_woke = true;
     member.beside = false;
-    // Caps the lag: a VM may not save up time in which it did not want the GPU.
+    // Limits the lag: a VM may not save up time in which it did not want the GPU.
     member.vruntime = std::max(member.vruntime, min_vruntime_ - seconds(limits_.lease) / weight_of(member));
   }
   if (!wants && wanted) member.quiet_since = now, member.just_woke = false;
 }
 
-// A reserve acts as a weight that follows the other VMs' weights.
+// A reserve is converted to a weight that depends on the other VMs' weights.
 double Policy::weight_of(const Member& member) const {
   if (member.share.reserve <= 0) return member.share.weight;
   double others = 0;
@@ -105,7 +106,7 @@ void Policy::charge(Time now) {
   if (least != INFINITY) min_vruntime_ = std::max(min_vruntime_, least);
 }
 
-// Also true between two calls of one burst.
+// Returns whether the VM wants the GPU. A VM between two calls of one burst counts as wanting it.
 bool Policy::wants(const Member& member, Time now) { return member.demand.wants || now - member.quiet_since < quiet; }
 
 // ---- decisions -----------------------------------------------------------------------------------------------------
@@ -117,7 +118,8 @@ bool Policy::is_on(Vm vm) const {
   return found == members_.end() || found->second.on;
 }
 
-// With equal weights the members of a shared lease progress alike. A member that is a lease ahead of another sits out.
+// Returns the VMs that share a lease with this VM. With equal weights, the members of a shared lease progress at the
+// same rate. A VM that is a lease ahead of another member does not take part.
 std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
   const Member& first = members_.at(vm);
   if (!first.pattern.fills_gaps()) return {vm};
@@ -133,12 +135,12 @@ std::vector<Policy::Vm> Policy::group_of(Vm vm) const {
 
 Time Policy::length() const { return limits_.lease * std::max<std::int64_t>(1, std::ssize(holders_)); }
 
-// How far a VM may be ahead of others and still precede them.
+// Returns how far a VM may be ahead of other VMs and still precede them.
 double Policy::ahead_allowed(const Member& member) const {
   return member.share.latency ? seconds(credit) / weight_of(member) : 0;
 }
 
-// True if the VM has just begun to want the GPU, and has had less than the holders.
+// Returns whether the VM has just begun to want the GPU, and has had less GPU time than the holders.
 bool Policy::should_preempt(const Member& waker) const {
   double least = INFINITY;
   for (const Vm vm : holders_)
@@ -181,7 +183,7 @@ std::optional<Policy::Order> Policy::step(Time now) {
     if (should_preempt(member) && (!waker || member.vruntime < members_.at(*waker).vruntime)) waker = vm;
   }
   const bool affordable = budget_.can_afford(now);
-  if (!next) {  // only holders want it; in a shared lease their weights may differ
+  if (!next) {  // only holders want the GPU; in a shared lease their weights may differ
     if (wanting.empty() || now - since_ < length()) return enforce(holders_, now);
     const auto least = std::ranges::min_element(
         wanting, [&](Vm a, Vm b) { return members_.at(a).vruntime < members_.at(b).vruntime; });
@@ -222,8 +224,9 @@ std::optional<Policy::Order> Policy::step(Time now) {
   return enforce(holders_, now);
 }
 
-// VMs that want the GPU are enabled only if they hold it; VMs that do not want it are enabled. A waker stays enabled
-// until it is judged. If that needs a switch, `holders` become the holders when it has been carried out.
+// Makes an order so that a VM that wants the GPU is enabled only if it is a holder. VMs that do not want the GPU stay
+// enabled. A VM that has just begun to want it stays enabled until the policy decides about it. If the order switches
+// channels, `holders` become the holders when the order has been carried out.
 std::optional<Policy::Order> Policy::enforce(std::vector<Vm> holders, Time now) {
   Order order;
   for (auto& [vm, member] : members_) {
@@ -251,7 +254,7 @@ std::optional<Policy::Order> Policy::exchange(std::vector<Vm> next, Time now) {
 void Policy::done(Time now, Time took) {
   under_way_ = false;
   if (!order_) return charge(now);
-  // VMs being disabled run until the second call takes effect; new holders pay for the context switch.
+  // VMs that are being disabled run until the second call takes effect; the new holders pay for the context switch.
   const bool is_exchange = !order_->on.empty() && !order_->off.empty();
   charge(is_exchange ? now - took / 3 : now);
   charged_ = now;

@@ -10,10 +10,10 @@
 namespace host::rm {
 namespace {
 
-// Handles that this client chooses.
+// The handles that this client has chosen.
 constexpr Handle device = 0x1f0080, subdevice = 0x1f2080;
 
-// Returns 0 or a negative errno.
+// Makes a request. Returns 0 or a negative errno.
 template <class Parameters>
 int ask(int fd, Escape escape, Parameters& parameters) {
   const auto number = _IOC(_IOC_READ | _IOC_WRITE, escape_magic, escape, sizeof(Parameters));
@@ -34,7 +34,7 @@ std::int64_t control(int fd, Handle client, Handle object, std::uint32_t command
   return result_of(rc, call.status);
 }
 
-// `object`: if 0, the resource manager chooses the handle and returns it there.
+// Allocates an object. `object`: if 0, the resource manager chooses the handle and returns it in `object`.
 std::int64_t allocate(int fd, Handle client, Handle parent, Handle& object, std::uint32_t object_class,
                       void* parameters, std::uint32_t bytes) {
   Alloc call{client, parent, object, object_class, reinterpret_cast<std::uintptr_t>(parameters), 0, bytes, 0, 0};
@@ -62,11 +62,11 @@ Result<std::unique_ptr<GpuClient>> GpuClient::create(int fd, int gpu_fd, const U
   for (std::size_t i = 0; refused == 0 && i < std::size(ids.id) && ids.id[i] != invalid_id; ++i) {
     IdInfo info{};
     info.id = ids.id[i];
-    // A control descriptor has access to one GPU, so the resource manager may refuse queries about others.
+    // A control descriptor has access to one GPU, so the resource manager may refuse queries about other GPUs.
     if (control(fd, root, root, get_id_info, info) != ok) continue;
     std::unique_ptr<GpuClient> client(new GpuClient(fd, root, info.device_instance));
     if (client->make_objects() && client->is(gpu)) return client;
-    client.reset();  // ends its root as well
+    client.reset();  // the client's end also frees its root object
     root = 0;
     refused = allocate(fd, 0, 0, root, root_class, nullptr, 0);
   }
@@ -80,7 +80,7 @@ GpuClient::~GpuClient() { end(fd_, client_); }
 bool GpuClient::make_objects() {
   DeviceParameters of_device{};
   of_device.instance = instance_;
-  std::uint32_t of_subdevice = 0;  // NV2080_ALLOC_PARAMETERS: the subdevice's number
+  std::uint32_t of_subdevice = 0;  // the layout of NV2080_ALLOC_PARAMETERS: the subdevice's number
   Handle device_made = device, subdevice_made = subdevice;
   return allocate(fd_, client_, client_, device_made, device_class, &of_device, sizeof of_device) == ok &&
          allocate(fd_, client_, device, subdevice_made, subdevice_class, &of_subdevice, sizeof of_subdevice) == ok;

@@ -1,5 +1,5 @@
-// A client of the resource manager for one GPU. Its device and subdevice are enough to disable and enable
-// channels of other processes on that GPU. It uses no libcuda.
+// A client of the resource manager for one GPU. With its device and subdevice objects, the client can disable and
+// enable channels of other processes on that GPU. The client uses no libcuda.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -30,9 +30,9 @@ class GpuClient {
   GpuClient(const GpuClient&) = delete;
   GpuClient& operator=(const GpuClient&) = delete;
 
-  // Disables these channels, with what they run, or enables them again; returns when that is in effect. The result is
-  // the driver's status or a negative errno. Each call of the driver takes `channels_a_call` channels; the first
-  // failure ends it.
+  // Disables these channels, together with their running work, or enables the channels again. Returns when this has
+  // taken effect. The result is the driver's status or a negative errno. Each call of the driver switches
+  // `channels_a_call` channels; the first failure ends the loop.
   [[nodiscard]] std::int64_t switch_channels(std::span<const ChannelRef> channels, bool off);
 
   std::uint32_t instance() const { return instance_; }  // the driver's number of the GPU

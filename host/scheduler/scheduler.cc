@@ -24,7 +24,7 @@ Result<std::unique_ptr<Scheduler>> Scheduler::start(const Options& options) {
     scheduler->loop_ = std::make_unique<SchedulerLoop>(options, scheduler->queues_);
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals belong to the broker's loop
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the broker's event loop handles signals
     scheduler->thread_ = std::thread([loop = scheduler->loop_.get()] { loop->run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   } catch (const std::system_error& failed) {

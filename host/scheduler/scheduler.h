@@ -1,6 +1,6 @@
-// The scheduler of GPU time, as the broker sees it: it starts the scheduler's thread (scheduler_loop.h), sends it messages
-// (scheduler_queues.h), and takes its reports. The thread is separate from the broker's loop, which may be busy for
-// milliseconds.
+// The broker's side of the scheduler of GPU time. This class starts the scheduler's thread (scheduler_loop.h), sends
+// messages to the thread (scheduler_queues.h), and receives its reports. The thread is separate from the broker's loop,
+// which may be busy for milliseconds.
 //
 // Thread-safety: only the broker's thread calls the functions.
 #pragma once
@@ -38,24 +38,25 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   void change(const Options& options);
-  // Replaces the switcher. The new one first enables all workers. Null: nothing is switched.
+  // Replaces the switcher. The new switcher first enables all workers. Null: no channels are switched.
   void set_switcher(std::unique_ptr<Switcher> switcher);
   Vm add_vm(const Share& share);
   void change_vm(Vm vm, const Share& share);
   void remove_vm(Vm vm);
   Client add(Vm vm, std::shared_ptr<WorkerPages> pages);
-  // The worker is ready. `rm_client`: its driver's client, which it reported before it served a guest; if an older
-  // worker reported the same number, this worker has it now. `gpus`: names of the GPUs that the worker sees, by its
-  // ordinals.
+  // Called when the worker is ready. `rm_client`: the client of the worker's driver, which the worker reported before
+  // it served a guest. If an older worker reported the same number, the number now belongs to this worker. `gpus`: the
+  // names of the GPUs that the worker sees, indexed by its ordinals.
   void ready(Client client, pid_t process, std::uint32_t rm_client, std::vector<std::string> gpus);
   void remove(Client client);
 
   // Readable when the switcher is lost, until take_lost() returns true.
   int lost_fd() const { return queues_.lost_fd(); }
   bool take_lost() { return queues_.take_lost(); }
-  // The present state. Waits for the thread's answer, which takes microseconds; after 20 ms it returns the last report.
+  // Returns the present state. Waits for the thread's answer, which takes microseconds; after 20 ms returns the last
+  // report.
   const Report& report();
-  // The last report, unless it is older than `age`; then a new one.
+  // Returns the last report or, if that is older than `age`, a new one.
   const Report& report_of(Time age);
 
  private:
@@ -63,7 +64,7 @@ class Scheduler {
 
   SchedulerQueues queues_;
   std::unique_ptr<SchedulerLoop> loop_;
-  std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest one received
+  std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest report received
   Vm vms_ = 0;
   Client clients_ = 0;
   std::thread thread_;

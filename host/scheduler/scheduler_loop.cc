@@ -17,11 +17,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Time look_alone_every = 10ms;  // for a VM's account, and for submissions that sent no doorbell
-constexpr Time idle_after = 1s;          // a GPU not wanted for this long is not checked before the next doorbell
-// Channels of a VM on one GPU. A context has eight, and a call of the driver takes 64. Further channels stay enabled.
+// How often to update a VM's account, and to look for submissions without a doorbell.
+constexpr Time look_alone_every = 10ms;
+constexpr Time idle_after = 1s;  // a GPU that no VM has wanted for this long is not checked before the next doorbell
+// The most channels of a VM on one GPU. A context has eight channels, and a call of the driver switches 64. Further
+// channels stay enabled.
 constexpr std::size_t most_of_a_vm = 1024;
-constexpr Time shortest_rest = 20us;  // however often workers send doorbells
+constexpr Time shortest_rest = 20us;  // the shortest sleep, however often workers send doorbells
 constexpr Time answer_patience = 2s;  // an exchange takes a millisecond
 
 }  // namespace
@@ -32,7 +34,7 @@ SchedulerLoop::SchedulerLoop(const SchedulerOptions& options, SchedulerQueues& q
 }
 
 void SchedulerLoop::run() {
-  prctl(PR_SET_TIMERSLACK, 1);  // in ns: the default slack would turn 50 us into 100
+  prctl(PR_SET_TIMERSLACK, 1);  // in ns: with the default slack, a sleep of 50 us would take 100 us
   while (take_messages()) {
     Time now = since_boot(), next = Time::max();
     hear_switcher(now);
@@ -48,7 +50,7 @@ void SchedulerLoop::run() {
   }
 }
 
-// False if the thread must end.
+// Returns false if the thread must end.
 bool SchedulerLoop::take_messages() {
   SchedulerQueues::Message message;
   while (queues_.receive(message)) {
@@ -155,7 +157,7 @@ Demand SchedulerLoop::demand_of(const Worker& worker, std::uint32_t device) cons
   demand.submitted = ring::submissions(use);
   demand.waits = use.waits.load(std::memory_order_relaxed);
   demand.wants = demand.submitted != settled;
-  if (demand.wants) return demand;  // its calls add nothing then
+  if (demand.wants) return demand;  // the calls in progress do not matter in this case
   for (const auto& steps : page.steps) demand.calls |= steps.load(std::memory_order_relaxed) % 2 != 0;
   return demand;
 }
@@ -171,7 +173,7 @@ void SchedulerLoop::look(const std::string& name, Gpu& gpu, Time now) {
     Demand& sum = demands[worker.vm];
     sum.submitted += its.submitted, sum.waits += its.waits;
     sum.wants |= its.wants, sum.calls |= its.calls;
-    // Between two calls of a burst a worker is idle for a moment only, and need not send a doorbell for the next.
+    // A worker is idle only for a moment between two calls of a burst, and need not send a doorbell for the next call.
     const bool is_idle = !its.wants && std::exchange(on->second.seen, its.submitted) == its.submitted;
     if (is_idle)
       arm(worker);
@@ -188,8 +190,8 @@ void SchedulerLoop::look(const std::string& name, Gpu& gpu, Time now) {
   if (const auto order = gpu.policy.step(now)) carry_out(name, gpu, *order, now);
 }
 
-// Disables a context made while its VM's channels are disabled, which runs until then. Tables are read at most a
-// hundred times a second, however often a worker changes its own.
+// Disables the channels of a context that was made while its VM's channels are disabled. Such a context runs until this
+// look. Tables are read at most a hundred times a second, however often a worker changes its table.
 void SchedulerLoop::look_at_channels(const std::string& name, Gpu& gpu, Time now) {
   if (!gpu.place || !gpu.policy.is_contended() || now - gpu.read_tables < look_alone_every) return;
   gpu.read_tables = now;
@@ -263,7 +265,7 @@ void SchedulerLoop::hear_switcher(Time now) {
   }
 }
 
-// The broker will make another, which enables everything.
+// The broker will make a new switcher, which enables all channels.
 void SchedulerLoop::lose_switcher() {
   switcher_.reset();
   for (auto& [name, gpu] : gpus_) {

@@ -1,11 +1,12 @@
-// The scheduler's thread: it reads the reports of all workers (ring/ops/gpu_use.h), asks a Policy for each GPU, and has a
-// Switcher carry out the orders.
+// The scheduler's thread. It reads the reports of all workers (ring/ops/gpu_use.h), asks the Policy of each GPU, and
+// makes a Switcher carry out the orders.
 //
-// Scheduler owns it and runs it in a thread of its own. While VMs contend for a GPU the thread looks every 50 us; while one
-// VM uses it, a hundred times a second, for the account. Otherwise it sleeps until a worker sends a doorbell. Each worker
-// has a doorbell of its own.
+// Scheduler owns this object and runs it in a thread of its own. While VMs contend for a GPU, the thread looks every 50
+// us. While one VM uses a GPU, the thread looks a hundred times a second, to keep the account. Otherwise the thread
+// sleeps until a worker sends a doorbell. Each worker has a doorbell of its own.
 //
-// Threads: after the constructor, only the thread that runs run() touches this object; others reach it by the queues.
+// Threads: after the constructor, only the thread in run() touches this object. Other threads communicate with it by
+// the queues.
 #pragma once
 
 #include <poll.h>
@@ -28,12 +29,12 @@ namespace host::scheduler {
 
 class SchedulerLoop {
  public:
-  // `queues` is open, and outlives this object.
+  // `queues` must be open, and must outlive this object.
   SchedulerLoop(const SchedulerOptions& options, SchedulerQueues& queues);
   SchedulerLoop(const SchedulerLoop&) = delete;
   SchedulerLoop& operator=(const SchedulerLoop&) = delete;
 
-  // Until Stop is received.
+  // Runs until the message Stop is received.
   void run();
 
  private:
@@ -42,23 +43,23 @@ class SchedulerLoop {
   // A worker's state on one GPU.
   struct OnGpu {
     std::uint32_t device = 0;              // the worker's ordinal of the GPU
-    std::optional<std::uint32_t> version;  // version of the channel table last switched
-    std::uint64_t seen = 0;                // submissions at the last look
+    std::optional<std::uint32_t> version;  // version of the channel table when the channels were last switched
+    std::uint64_t seen = 0;                // number of submissions at the last look
   };
   struct Worker {
     Vm vm = 0;
     std::shared_ptr<WorkerPages> pages;
     pid_t process = 0;
     std::uint32_t rm_client = 0;
-    std::map<std::string, OnGpu> on;  // by GPU
+    std::map<std::string, OnGpu> on;  // keyed by GPU
   };
   struct Gpu {
     Policy policy;
-    std::optional<std::size_t> place;  // the switcher's index; none: its channels cannot be switched
+    std::optional<std::size_t> place;  // the switcher's index of the GPU; none: the GPU's channels cannot be switched
     bool under_way = false;
     Time began{};
-    Time active{};       // when a VM last wanted it
-    Time contended{};    // when two VMs last did
+    Time active{};       // when a VM last wanted the GPU
+    Time contended{};    // when two VMs last wanted the GPU
     Time read_tables{};  // when workers' channel tables were last read
     std::set<Vm> vms;
   };
@@ -89,10 +90,10 @@ class SchedulerLoop {
   SchedulerOptions options_;
   SchedulerQueues& queues_;
   std::map<Vm, Policy::Share> shares_;
-  std::map<std::string, Gpu> gpus_;  // by name
+  std::map<std::string, Gpu> gpus_;  // keyed by name
   std::map<SchedulerQueues::Client, Worker> workers_;
   std::unique_ptr<Switcher> switcher_;
-  std::vector<pollfd> doorbells_;  // that of the queues, the switcher's, and those of `workers_` in order
+  std::vector<pollfd> doorbells_;  // the doorbells of the queues, of the switcher, and of `workers_` in order
   std::uint32_t wake_ = 0;
   Time kept_{}, rested_{};
 };

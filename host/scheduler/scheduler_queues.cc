@@ -15,7 +15,7 @@ void signal_eventfd(const broker::Fd& fd) {
 
 }  // namespace
 
-// Boost's queue does not destroy its remaining elements.
+// Deletes the remaining messages, because Boost's queue does not destroy its remaining elements.
 SchedulerQueues::~SchedulerQueues() {
   messages_.consume_all([](const Message&) {});
   drop_reports();
@@ -27,7 +27,8 @@ bool SchedulerQueues::open() {
 }
 
 void SchedulerQueues::send(const Message& message) {
-  while (!messages_.push(message)) std::this_thread::yield();  // the scheduler's thread empties it within a millisecond
+  // The scheduler's thread empties the queue within a millisecond.
+  while (!messages_.push(message)) std::this_thread::yield();
   signal_eventfd(post_);
 }
 

@@ -1,7 +1,7 @@
-// The messages between the broker's thread and the scheduler's, in lock-free queues, one for each direction.
+// The messages between the broker's thread and the scheduler's thread, in lock-free queues, one for each direction.
 //
-// Scheduler owns it and is the broker's side; SchedulerLoop is the other. The broker wakes the scheduler's thread by an
-// eventfd, and learns of a lost switcher by another.
+// Scheduler owns this object and is the broker's side; SchedulerLoop is the scheduler's side. The broker wakes the
+// scheduler's thread by an eventfd. The scheduler reports a lost switcher by another eventfd.
 //
 // Threads: one thread on each side. Invariant: each function belongs to one side, which the section's heading names.
 #pragma once
@@ -26,7 +26,7 @@
 namespace host::scheduler {
 
 struct SchedulerOptions {
-  bool on = true;  // false: nothing is switched, and driver time slicing or the MPS server shares the GPU
+  bool on = true;  // false: no channels are switched, and driver time slicing or the MPS server shares the GPU
   std::chrono::milliseconds longest_off{1000};
   bool operator==(const SchedulerOptions&) const = default;
 };
@@ -35,9 +35,9 @@ struct SchedulerOptions {
 enum class Sharing : std::uint8_t { Unswitched, Alone, Leases };
 
 struct SchedulerReport {
-  std::map<Policy::Vm, Account> vms;                          // over all GPUs
-  std::map<std::string, std::map<Policy::Vm, Account>> gpus;  // by GPU
-  std::map<std::string, Sharing> sharing;                     // by GPU
+  std::map<Policy::Vm, Account> vms;                          // summed over all GPUs
+  std::map<std::string, std::map<Policy::Vm, Account>> gpus;  // keyed by GPU
+  std::map<std::string, Sharing> sharing;                     // keyed by GPU
   Time made{};
 };
 
@@ -78,17 +78,17 @@ class SchedulerQueues {
       std::variant<Stop, SchedulerOptions, NewShare, NoVm, NewClient, Ready, NoClient, NewSwitcher, ReportRequest>;
 
   SchedulerQueues() = default;
-  ~SchedulerQueues();  // after the scheduler's thread has ended
+  ~SchedulerQueues();  // called after the scheduler's thread has ended
   SchedulerQueues(const SchedulerQueues&) = delete;
   SchedulerQueues& operator=(const SchedulerQueues&) = delete;
 
-  // Once, before all else. False on failure, and errno has the reason.
+  // Must be called once, before all other functions. Returns false on failure, with errno.
   [[nodiscard]] bool open();
 
   // ---- the broker's thread
   void send(const Message& message);
   bool take_report(Report& report) { return reports_.pop(report); }
-  // Drops reports that came too late.
+  // Drops reports that arrived too late.
   void drop_reports();
   // Readable when the switcher is lost, until take_lost() returns true.
   int lost_fd() const { return lost_.get(); }
@@ -96,7 +96,7 @@ class SchedulerQueues {
 
   // ---- the scheduler's thread
   bool receive(Message& message) { return messages_.pop(message); }
-  // Readable when messages have come, until drain_post().
+  // Readable when messages have arrived, until drain_post() is called.
   int post_fd() const { return post_.get(); }
   void drain_post();
   void report(const Report& report) { reports_.push(report); }

@@ -33,8 +33,8 @@ SwitchTable::Result SwitchTable::all_on() {
   return switch_all(list, false, [](std::size_t) {});
 }
 
-// If the driver refuses a list, it has switched the channels before an unknown one. Enabling all of them is harmless;
-// then each is switched by itself.
+// Switches channels. If the driver refuses a list, it has switched an unknown number of channels at the list's start.
+// Enabling all channels of the list is harmless; then each channel is switched by a call of its own.
 SwitchTable::Result SwitchTable::switch_all(const std::vector<rm::ChannelRef>& channels, bool off,
                                             const std::function<void(std::size_t)>& done) {
   Result result;

@@ -1,5 +1,5 @@
-// The disabled channels of one GPU. The driver counts: a channel disabled twice must be enabled twice before it runs.
-// This table therefore disables each channel at most once.
+// The disabled channels of one GPU. The driver counts: if a channel was disabled twice, it must be enabled twice before
+// it runs. This table therefore disables each channel at most once.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -28,9 +28,9 @@ class SwitchTable {
 
   explicit SwitchTable(Driver driver) : driver_(std::move(driver)) {}
 
-  // `forced`: also enables channels that this table has not disabled, because an earlier helper may have.
+  // `forced`: also enables channels that this table has not disabled, because an earlier helper may have disabled them.
   Result on(std::span<const SwitchedChannel> channels, bool forced = false);
-  // Disables channels. Disabled channels of the same clients that are not listed have ended, and are forgotten.
+  // Disables channels. If a disabled channel of the same clients is not listed, it has ended, and the table forgets it.
   Result off(std::span<const SwitchedChannel> channels);
   Result all_on();
   bool any_off() const { return !off_.empty(); }

@@ -20,7 +20,7 @@ std::optional<std::size_t> place_in(const std::vector<std::string>& gpus, const 
   return found != gpus.end() ? std::optional<std::size_t>(found - gpus.begin()) : std::nullopt;
 }
 
-// Answers of a switcher that needs no reply from another process.
+// The answers of a switcher that needs no reply from another process.
 class OwnAnswers {
  public:
   void add(const Switcher::Answer& answer) { answers_.push_back(answer); }
@@ -52,7 +52,7 @@ class HelperSwitcher : public Switcher {
     Answer& under_way = under_way_.try_emplace(gpu).first->second;
     under_way = {.gpu = gpu};
     const bool sent = send_all(gpu, on, true, forced) && send_all(gpu, off, false, false);
-    if (outstanding_[gpu] == 0) answers_.add(under_way);  // workers without channels: nothing to do
+    if (outstanding_[gpu] == 0) answers_.add(under_way);  // the workers have no channels, so there is nothing to do
     return sent;
   }
 
@@ -79,7 +79,7 @@ class HelperSwitcher : public Switcher {
   }
 
  private:
-  // Sends as many messages as needed.
+  // Sends an order in as many messages as needed.
   bool send_all(std::size_t gpu, const std::vector<Worker>& workers, bool on, bool forced) {
     std::vector<SwitchedChannel> channels;
     for (const Worker& worker : workers)
@@ -107,8 +107,8 @@ class HelperSwitcher : public Switcher {
   const Hello hello_;
   const std::vector<std::string> gpus_;
   std::chrono::milliseconds silence_;
-  std::map<std::size_t, Answer> under_way_;         // per GPU: the sum so far
-  std::map<std::size_t, std::size_t> outstanding_;  // per GPU: unanswered messages
+  std::map<std::size_t, Answer> under_way_;         // by GPU: the sum of the answers so far
+  std::map<std::size_t, std::size_t> outstanding_;  // by GPU: the number of unanswered messages
   OwnAnswers answers_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 using broker::Fd;
 
-// Null on failure.
+// Maps a page. Returns null on failure.
 template <class Page>
 Page* map_page(const Fd& memfd) {
   return broker::has_size(memfd, sizeof(Page)) ? static_cast<Page*>(broker::map_memory(memfd, sizeof(Page))) : nullptr;
