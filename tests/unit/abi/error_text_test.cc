@@ -26,7 +26,7 @@ TEST(ErrorText, the_table_is_complete) {
     EXPECT_EQ(has_name, cuabi::error_string(static_cast<CUresult>(code)) != nullptr) << code;
     named += has_name ? 1 : 0;
   }
-  EXPECT_EQ(named, 101);  // enumerators of CUresult in cuda.h 13.0
+  EXPECT_EQ(named, 101);  // the number of enumerators of CUresult in cuda.h 13.0
 }
 
 }  // namespace

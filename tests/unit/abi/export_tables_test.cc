@@ -159,7 +159,7 @@ TEST_F(ExportTables, distinct_streams_have_distinct_objects_and_ids) {
     ASSERT_EQ(object_of(nullptr, fake::handle<CUstream>(100 + i), &object), CUDA_SUCCESS);
     ASSERT_NE(object, nullptr);
     ASSERT_EQ(id_of(nullptr, object, &ids[i]), CUDA_SUCCESS);
-    EXPECT_EQ(ids[i], 140 + i);  // as the backend reports it
+    EXPECT_EQ(ids[i], 140 + i);  // the ids that the backend reports
   }
   void* object = nullptr;
   EXPECT_EQ(object_of(nullptr, fake::handle<CUstream>(99), &object), CUDA_ERROR_INVALID_HANDLE);

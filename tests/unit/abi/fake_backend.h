@@ -1,4 +1,4 @@
-// A backend for tests of ring/abi/: each answer is a variable of the test.
+// A backend for tests of ring/abi/. Each result of the backend is a variable that the test sets.
 #pragma once
 
 #include <cstring>
@@ -70,7 +70,7 @@ inline constexpr cuabi::Backend backend{.ready = [] { return ready; },
                                             },
                                         .log = [](const char* line) { lines.emplace_back(line); }};
 
-// Resets to a fresh program with one context, current.
+// Resets the backend to a new program with one context, which is current.
 inline void reset() {
   ready = CUDA_SUCCESS;
   contexts = {primary};

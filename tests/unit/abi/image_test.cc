@@ -1,4 +1,4 @@
-// Lengths of images, read from their own headers, valid and impossible.
+// Lengths of valid and impossible images, read from the images' own headers.
 #include "ring/abi/image.h"
 
 #include <elf.h>
@@ -91,10 +91,11 @@ TEST(Image, elf_reaches_to_its_furthest_part) {
   EXPECT_EQ(cuabi::image_size(image.data()), 512 + 2 * sizeof(Elf64_Shdr)) << "a section without bytes has no end";
 }
 
-// With a span the answers are the same as far as it reaches, and none lies beyond its end.
+// For a span that contains the whole image, the results are the same. For a shorter span, no result exceeds the span.
 TEST(Image, in_a_span) {
   const auto size_in = [](const auto& image, std::size_t n) {
-    const std::vector<char> exact(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(n));  // ASan sees its end
+    // An exact size, so that ASan notices reads beyond the end.
+    const std::vector<char> exact(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(n));
     return cuabi::image_size(std::as_bytes(std::span(exact)));
   };
   Elf64_Ehdr header = elf();

@@ -1,4 +1,4 @@
-// cuGetProcAddress over the project's own table, compared with recorded answers of NVIDIA's.
+// cuGetProcAddress over the project's own table, compared with recorded results of NVIDIA's driver.
 #include "ring/abi/proc_address.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Every served symbol; its "address" is that of its line in the table.
+// Makes an entry for every served symbol. The entry's "address" is the address of the symbol's line in the table.
 std::vector<cuabi::ProcEntry> all_served() {
   std::vector<cuabi::ProcEntry> entries;
   for (const api::EntryPoint& symbol : api::entry_points) {
@@ -30,7 +30,7 @@ struct Answer {
   int status;
 };
 
-constexpr int untouched = 3;  // within the enum's range, but no enumerator
+constexpr int untouched = 3;  // within the enumeration's range, but no enumerator
 
 Answer ask(std::span<const cuabi::ProcEntry> entries, const char* name, int version, cuuint64_t flags = 0) {
   void* function = nullptr;

@@ -1,5 +1,5 @@
-// CUDA_VISIBLE_DEVICES in every form, against the real driver's answers on a machine with two H200 (driver 580.159.04,
-// 2026-11-22).
+// CUDA_VISIBLE_DEVICES in every form, compared with the results of the real driver on a machine with two H200 GPUs
+// (driver 580.159.04, 2026-11-22).
 #include "ring/abi/visible_devices.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ constexpr Uuid first{0xeb, 0x69, 0x6b, 0x50, 0x65, 0x8e, 0xe8, 0x1a, 0xd4, 0xc1,
     second{0xc7, 0xb1, 0x0d, 0x88, 0x43, 0x93, 0xa6, 0xc1, 0xc1, 0x6a, 0xdb, 0x22, 0x19, 0xfd, 0xb6, 0xfc};
 const std::string a = "GPU-eb696b50-658e-e81a-d4c1-c87b51f46e54", b = "GPU-c7b10d88-4393-a6c1-c16a-db2219fdb6fc";
 
-// The visible devices as digits, or the error's number.
+// Returns the visible devices as digits, or the error's number.
 std::string seen(const char* list, const std::vector<Uuid>& devices = {first, second}) {
   std::vector<std::uint32_t> visible;
   const CUresult result = cuabi::visible_devices(list, devices, visible);
@@ -43,7 +43,7 @@ TEST(VisibleDevices, AsTheDriverAnswers) {
       {"0,0", "101"},
       {"0,1,0", "101"},
       {"1,1", "101"},
-      // the first element without a device ends the list
+      // The first element without a device ends the list.
       {"-1", "100"},
       {"0,-1", "0"},
       {"-1,0", "100"},
@@ -66,7 +66,7 @@ TEST(VisibleDevices, AsTheDriverAnswers) {
       {"none", "100"},
       {"void", "100"},
       {"NoDevFiles", "100"},
-      // numbers in strtol's syntax
+      // Numbers in strtol's syntax.
       {" 0", "0"},
       {"0 ", "0"},
       {"0 ,1", "01"},
@@ -93,7 +93,7 @@ TEST(VisibleDevices, AsTheDriverAnswers) {
       {twenty_times, "101"},
       {zeros, "0"},
       {blanks, "1"},
-      // UUIDs and their prefixes
+      // UUIDs and their prefixes.
       {a, "0"},
       {b, "1"},
       {"GPU-c7b10d88", "1"},
@@ -124,7 +124,7 @@ TEST(VisibleDevices, AsTheDriverAnswers) {
       {"MIG-" + b.substr(4), "1"},
       {"MIG-" + b, "100"},
       {"MIG-" + b + "/0/0", "100"},
-      // the first element decides the syntax of all
+      // The first element decides the syntax of all elements.
       {b + ",0", "1"},
       {b + ",1", "1"},
       {"1," + b, "1"},
@@ -137,7 +137,7 @@ TEST(VisibleDevices, AsTheDriverAnswers) {
   EXPECT_EQ(seen(nullptr), "01");
 }
 
-// NVIDIA's manual requires a prefix of one device only.
+// NVIDIA's manual requires that a prefix belongs to only one device.
 TEST(VisibleDevices, ABeginningOfTwoNamesNone) {
   Uuid near = first;
   near[15] ^= 1;
@@ -150,7 +150,7 @@ TEST(VisibleDevices, OfNoDevicesNoneIsSeen) {
   EXPECT_EQ(seen("0", {}), "100");
 }
 
-// The check without devices must agree with the answer for any devices.
+// may_name_a_device(), which knows no devices, must agree with visible_devices() for any devices.
 TEST(VisibleDevices, ListsThatNameNothingAnywhere) {
   for (const char* list : {"", "-1", "junk", " ", ",0", "-1,0", "a1", "GPU", "GPU-", "all", " GPU-e", "gpu-e"}) {
     EXPECT_FALSE(cuabi::may_name_a_device(list)) << list;

@@ -1,5 +1,5 @@
-// The kinds of an address: device memory, pinned or managed memory, or the program's own; and the addresses reserved
-// for the device.
+// The kinds of an address: device memory, pinned or managed memory, or the program's own. Also the addresses that are
+// reserved for the device.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -63,7 +63,7 @@ TEST(GuestAddresses, SyncMemopsAreAPlaces) {
   a.set_sync_memops(1099, true);
   EXPECT_TRUE(a.find(1000).sync_memops);
   EXPECT_FALSE(a.find(1100).sync_memops);
-  a.set_sync_memops(1200, true);  // not in any range
+  a.set_sync_memops(1200, true);  // inside no range
   a.set_sync_memops(1050, false);
   EXPECT_FALSE(a.find(1000).sync_memops);
 }
@@ -132,7 +132,7 @@ TEST(GuestAddresses, AStartIsTakenOnceAndGlobalsNever) {
   EXPECT_TRUE(a.take(9000, Kind::Pinned));
   EXPECT_EQ(a.find(9000).kind, Kind::Unknown);
   a.drop_owned(41);
-  a.add({.kind = Kind::Pinned, .start = 9500, .bytes = 100});  // of no context
+  a.add({.kind = Kind::Pinned, .start = 9500, .bytes = 100});  // belongs to no context
   a.drop_owned(0);                                             // no owner has id 0
   EXPECT_EQ(a.find(9500).kind, Kind::Pinned);
   EXPECT_EQ(a.kind_of(5000, 100), Kind::Device);
@@ -140,7 +140,7 @@ TEST(GuestAddresses, AStartIsTakenOnceAndGlobalsNever) {
   EXPECT_EQ(a.find(5000).kind, Kind::Unknown);
 }
 
-// The program's 0x1010 to 0x3010 lie in the arena at 0x11010.
+// The program's addresses 0x1010 to 0x3010 lie in the arena at 0x11010.
 TEST(GuestAddresses, RegisteredMemoryHasThreeAddresses) {
   Addresses a;
   a.set_arena(0x10000, 0x90000, 0x8000);
@@ -186,7 +186,7 @@ TEST(GuestAddresses, AContextTakesItsMemoryAndNoGlobalsOfLibraries) {
   EXPECT_TRUE(a.drop_context(context0).empty());
 }
 
-// The driver may reuse an address; no entry of the earlier object remains.
+// The driver may reuse an address. No entry of the earlier object may remain.
 TEST(GuestAddresses, TheLastAddedCounts) {
   Addresses a;
   a.add(global(1000, 100, 7));
@@ -270,8 +270,8 @@ TEST(GuestAddresses, LookupsBesideChanges) {
   reader.join();
 }
 
-// Seconds of processor time to drop the globals of `count` owners with one global each, and the memory of one context
-// with `count` allocations.
+// Returns the processor time, in seconds, to drop the globals of `count` owners with one global each, and the memory of
+// one context with `count` allocations.
 double time_to_drop(std::uint64_t count) {
   Addresses a;
   for (std::uint64_t i = 1; i <= count; ++i) {
@@ -294,8 +294,8 @@ TEST(GuestAddressesTiming, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
     few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // 100 times as many entries, in a deeper tree that fits no cache. A linear scan would take 10,000 times as long; the
-  // bound is far from both, even on a busy machine.
+  // There are 100 times as many entries, in a deeper tree that fits into no cache. A linear search would take 10,000
+  // times as long. The bound is far from both, even on a busy machine.
   EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
@@ -333,7 +333,7 @@ TEST(Reservations, CollideWithWhatTheProcessHas) {
   ASSERT_EQ(mine, reinterpret_cast<void*>(at + 65536));
   *static_cast<char*>(mine) = 42;
   EXPECT_FALSE(r.reserve(at, 1 << 20));
-  EXPECT_EQ(*static_cast<char*>(mine), 42);  // not mapped over
+  EXPECT_EQ(*static_cast<char*>(mine), 42);  // reserve() did not map over the program's page
   EXPECT_TRUE(is_free(at));                  // nothing remains mapped
   EXPECT_TRUE(r.reserve(at, 65536));
   EXPECT_FALSE(r.reserve(at, 65537));
@@ -345,11 +345,11 @@ TEST(Reservations, OverlappingAndAdjacentRangesAreOurs) {
   guest::Reservations r;
   const std::uint64_t at = free_place(1 << 20);
   ASSERT_TRUE(r.reserve(at + 16384, 8192));
-  EXPECT_TRUE(r.reserve(at + 16384, 8192));  // again, as the driver may reuse addresses
+  EXPECT_TRUE(r.reserve(at + 16384, 8192));  // reserves the range again, since the driver may reuse addresses
   EXPECT_TRUE(r.reserve(at + 16384, 4096));
   EXPECT_TRUE(r.reserve(at + 24576, 4096));   // adjacent
-  EXPECT_TRUE(r.reserve(at + 20480, 16384));  // from the middle beyond the end
-  EXPECT_TRUE(r.reserve(at, 65536));          // encloses all of them
+  EXPECT_TRUE(r.reserve(at + 20480, 16384));  // begins inside a reserved range and extends beyond its end
+  EXPECT_TRUE(r.reserve(at, 65536));          // contains all reserved ranges
   EXPECT_FALSE(is_free(at));
   EXPECT_FALSE(is_free(at + 61440));
   EXPECT_TRUE(is_free(at + 65536));
@@ -364,7 +364,7 @@ TEST(Reservations, NothingTakesAPage) {
 
 TEST(Reservations, AddressesThatAreNonsenseAreRefused) {
   guest::Reservations r;
-#ifndef IVGPU_UNDER_TSAN  // TSan maps a request outside the address space at 0
+#ifndef IVGPU_UNDER_TSAN  // TSan maps at address 0 if the request lies outside the address space
   EXPECT_FALSE(r.reserve(1ULL << 62, 4096));
 #endif
   EXPECT_FALSE(r.reserve(~0ULL - 4096, 4096));

@@ -17,7 +17,7 @@ namespace {
 using guest::Arena, guest::Segments;
 constexpr std::uint64_t mib = 1 << 20;
 
-// An arena over untouched addresses; its bookkeeping is in private memory.
+// An arena over addresses that are never touched. The arena's bookkeeping is in private memory.
 class ArenaTest : public testing::Test {
  protected:
   static constexpr std::uint64_t bytes = 128 * mib;
@@ -27,9 +27,9 @@ class ArenaTest : public testing::Test {
     bool join;
   };
   std::vector<Pinned> pins_;
-  std::uint64_t refuse_from_ = ~0ULL;  // requests beyond this offset fail
-  int unanswered_ = 0;                 // this many requests get no answer
-  // Ranges that the worker has registered besides the first segment: start -> end.
+  std::uint64_t refuse_from_ = ~0ULL;  // requests beyond this offset are refused
+  int unanswered_ = 0;                 // the number of requests that get no answer
+  // Ranges that the worker has registered in addition to the first segment: start -> end.
   std::map<std::uint64_t, std::uint64_t> registered_;
   Arena arena_{base_, bytes, 16 * mib, true,
                [this](std::uint64_t start, std::uint64_t end, bool join) { return ask(start, end, join); }};
@@ -59,7 +59,7 @@ TEST_F(ArenaTest, BlocksFollowTheStagingChunksOnPages) {
   EXPECT_EQ(place(4096), 8 * mib + 4096);
   EXPECT_EQ(place(4097), 8 * mib + 2 * 4096);
   EXPECT_EQ(place(1), 8 * mib + 4 * 4096);
-  EXPECT_TRUE(pins_.empty());  // registered from the start
+  EXPECT_TRUE(pins_.empty());  // the memory was registered from the start
 }
 
 TEST_F(ArenaTest, TheFirstGapThatFitsIsUsed) {
@@ -78,7 +78,7 @@ TEST_F(ArenaTest, NothingAndTooMuchGetNothing) {
   EXPECT_EQ(arena_.allocate(bytes + 1), nullptr);
   EXPECT_EQ(arena_.allocate(~0ULL), nullptr);
   EXPECT_EQ(arena_.allocate(~0ULL - 4095), nullptr);
-  EXPECT_EQ(arena_.allocate(bytes), nullptr);  // the staging chunks occupy some of it
+  EXPECT_EQ(arena_.allocate(bytes), nullptr);  // the staging chunks occupy a part of the arena
 }
 
 TEST_F(ArenaTest, ExhaustedAndUsableAgain) {
@@ -92,7 +92,7 @@ TEST_F(ArenaTest, ExhaustedAndUsableAgain) {
   EXPECT_EQ(arena_.allocate(4 * mib), blocks[3]);
 }
 
-// Each block lies within one registration, since the driver refuses a range across two.
+// A block must lie within one registration, since the driver refuses a range across two registrations.
 TEST_F(ArenaTest, ABlockLiesInOneRegistration) {
   for (const std::uint64_t n : {6 * mib, 10 * mib, 33 * mib + 1, 1 * mib, 20 * mib}) {
     const std::uint64_t at = place(n);
@@ -118,9 +118,9 @@ TEST_F(ArenaTest, RegistrationGrowsInStepsThatDoNotOverlap) {
 
 TEST_F(ArenaTest, ARefusedRegistrationIsTriedSmallerThenFails) {
   refuse_from_ = 28 * mib;
-  EXPECT_NE(place(9 * mib), ~0ULL);  // registers the needed bytes, not a whole step
+  EXPECT_NE(place(9 * mib), ~0ULL);  // registers only the needed bytes, not a whole step
   EXPECT_EQ(arena_.allocate(64 * mib), nullptr);
-  EXPECT_NE(place(1 * mib), ~0ULL);  // registered memory stays usable
+  EXPECT_NE(place(1 * mib), ~0ULL);  // memory that is already registered remains usable
   refuse_from_ = 0;
   EXPECT_EQ(arena_.allocate(64 * mib), nullptr);
 }
@@ -165,7 +165,7 @@ TEST_F(ArenaTest, ABlockThatLeavesLaterIsFreedOnce) {
   EXPECT_EQ(arena_.allocate(4096), at + 4096) << "it was freed twice";
 }
 
-// The worker refuses overlapping registrations. So the arena repeats an unanswered request unchanged.
+// The worker refuses overlapping registrations. The arena therefore repeats an unanswered request unchanged.
 TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
   unanswered_ = 2;
   EXPECT_EQ(arena_.allocate(9 * mib), nullptr);
@@ -182,7 +182,7 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
   EXPECT_EQ(place(30 * mib), first);
 }
 
-// If the worker then refuses it, the arena drops it and requests the needed bytes.
+// If the worker refuses the repeated request, the arena drops it and requests only the needed bytes.
 TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
   unanswered_ = 1;
   EXPECT_EQ(arena_.allocate(9 * mib), nullptr);
@@ -193,7 +193,7 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
 
 // ---- joining -------------------------------------------------------------------------------------------------------
 
-// 128 MiB, of which 112 follow the first segment.
+// The arena has 128 MiB, of which 112 MiB follow the first segment.
 TEST_F(ArenaTest, SegmentsWithoutBlocksAreJoinedForALargerBlock) {
   std::byte* first = arena_.allocate(64 * mib);
   ASSERT_NE(first, nullptr);
@@ -225,7 +225,7 @@ TEST_F(ArenaTest, ASegmentWithABlockStays) {
   EXPECT_EQ(place(32 * mib), arena_.offset(blocks[0]));
 }
 
-// The arena takes the shortest sufficient run, to keep larger runs whole.
+// The arena uses the shortest sufficient run of segments, so that larger runs stay whole.
 TEST_F(ArenaTest, TheShortestRunIsTaken) {
   std::vector<std::byte*> blocks;
   for (const std::uint64_t n : {16u, 16u, 2u, 40u, 2u, 12u, 12u, 12u}) blocks.push_back(arena_.allocate(n * mib));
@@ -271,7 +271,7 @@ TEST_F(ArenaTest, AWorkerThatCannotJoinIsNotAsked) {
   EXPECT_EQ(arena.room().bytes, 120 * mib);
 }
 
-// A long random run: each block lies within one registration and overlaps no other block.
+// A long random sequence: each block lies within one registration and overlaps no other block.
 TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
   std::mt19937 random(test_seed(7));
   std::map<std::uint64_t, std::uint64_t> live;
@@ -297,7 +297,7 @@ TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
   }
 }
 
-// The arena lends a chunk that may still be in use only if no other is free.
+// The arena lends a chunk that may still be in use only if no other chunk is free.
 TEST_F(ArenaTest, AnUnfinishedChunkIsBorrowedLast) {
   Arena::Chunk first = *arena_.borrow(false);
   guest::Context context;

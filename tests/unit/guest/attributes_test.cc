@@ -1,5 +1,5 @@
-// Attributes that the guest library answers itself: each has a reason, and the program device_query omits exactly
-// these.
+// Attributes that the guest library answers itself. Each attribute has a reason, and the program device_query omits
+// exactly these attributes.
 #include "guest/calls/context/device_attributes.h"
 
 #include <gtest/gtest.h>

@@ -77,13 +77,14 @@ TEST_P(CopiersOf, SeveralCallersAtOnce) {
   EXPECT_EQ(right, 4 * 50);
 }
 
-// Whether the page was written since it was discarded. mincore() reads no byte, so there is no race.
+// Returns whether the page was written since it was discarded. mincore() reads no byte of the page, so there is no
+// race.
 bool touched(unsigned char* page) {
   unsigned char there = 0;
   return mincore(page, 4096, &there) == 0 && (there & 1) != 0;
 }
 
-// A thread wakes for each job, even if the caller does not help, and whenever it fell asleep.
+// A thread must wake for each job, even if the caller does not help, and at whatever moment the thread fell asleep.
 TEST(Copiers, NoWakeUpIsLost) {
   Copiers copiers(1);
   auto* page = static_cast<unsigned char*>(
@@ -112,7 +113,7 @@ TEST(Copiers, ABadNumberOfThreadsIsNotTaken) {
   EXPECT_LE(copiers().threads(), 3u);
 }
 
-// Every alignment of both ends within a cache line, and every length around a line's.
+// Tests every alignment of both ends within a cache line, and every length around the length of a line.
 TEST(StreamingCopy, WritesTheseBytesAndNoOthers) {
   const auto from = pattern(512, 3);
   for (std::size_t at = 0; at < 64; ++at)

@@ -1,4 +1,4 @@
-// Launch attributes that the guest sends, and checks of a lookup's reply. Both follow field lists.
+// Launch attributes that the guest sends, and checks of a lookup's reply. Both follow lists of fields.
 #include <gtest/gtest.h>
 
 #include "guest/calls/launch_config.h"
@@ -68,7 +68,7 @@ struct Read {
   bool ok;
   guest::Behind behind;
 };
-// What the guest reads from reply `r` with these places and name, cut short by `missing` bytes.
+// Returns what the guest reads from reply `r` with these places and this name, cut short by `missing` bytes.
 Read read(const api::FunctionReply& r, const Places& places, std::string_view name, std::size_t missing = 0) {
   std::vector<std::byte> bytes(4096);
   ring::Writer w(bytes);

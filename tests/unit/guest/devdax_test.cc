@@ -1,6 +1,6 @@
-// The region as persistent memory: which devdax device is used, what is refused, and how threads sleep on a doorbell
-// channel. Folders play devices and a file plays memory. The port is a terminal, and vsock's host side a socket; the
-// test holds the far ends.
+// The region as persistent memory: which devdax device the library uses, what it refuses, and how threads sleep on a
+// doorbell channel. Folders simulate devices, a file simulates memory, a terminal simulates the port, and a socket
+// simulates the host's side of vsock. The test has the far ends of port and socket.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -80,7 +80,7 @@ class Places {
     std::ofstream(folder_ / "nodes/" + name);
     std::filesystem::resize_file(folder_ / "nodes/" + name, bytes);
   }
-  // Maps the memory's header, for the caller to change.
+  // Maps the memory's header, so that the caller can change it.
   ring::RegionHeader& header(const std::string& name) {
     const int fd = open((folder_ / "nodes/" + name).c_str(), O_RDWR | O_CLOEXEC);
     void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -113,7 +113,7 @@ TEST(Devdax, NoDevice) {
 
 TEST(Devdax, FoundAmongOthers) {
   Places places;
-  places.device("dax0.0", 16 * mib);  // a stranger's memory
+  places.device("dax0.0", 16 * mib);  // memory that is no region
   places.ours("dax1.0");
   places.device("dax2.0", 64 * mib, "2097152\n");
   const auto region = places.find();
@@ -174,7 +174,7 @@ TEST(DoorbellChannel, ListensUntilTheOtherEndHasGone) {
   DoorbellChannel doorbells;
   ASSERT_TRUE(doorbells.open(places.paths().ports, places.paths().nodes, why)) << why;
   EXPECT_EQ(doorbells.listen(1'000'000), Heard::TimedOut);
-  for (int k = 0; k < 100; ++k) port.wake();  // unread for a while: one poll consumes all
+  for (int k = 0; k < 100; ++k) port.wake();  // the doorbells stay unread for a while; one poll consumes all of them
   while (doorbells.listen(1'000'000) == Heard::Signalled) continue;
   port.wake();
   EXPECT_EQ(doorbells.listen(1'000'000'000), Heard::Signalled);
@@ -185,7 +185,7 @@ TEST(DoorbellChannel, ListensUntilTheOtherEndHasGone) {
   doorbells.ring();  // has no effect
 }
 
-// The host's vsock port 5000: a socket whose far end is the broker.
+// The host's vsock port 5000, simulated by a socket whose far end is the broker.
 class Host {
  public:
   enum class Answer : std::uint8_t { Takes, Refuses, SaysNothing, IsNotThere };
@@ -200,7 +200,7 @@ class Host {
   ~Host() { end(); }
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
-  // The next byte; -1 if the peer has closed, -2 if it sends nothing.
+  // Returns the next byte; -1 if the peer has closed the socket, -2 if the peer sends nothing.
   int next(std::chrono::milliseconds within = test_deadline) const {
     unsigned char byte = 0;
     pollfd there{fd_, POLLIN, 0};
@@ -281,13 +281,13 @@ TEST(DoorbellChannel, ABrokerThatHasEndedHurtsNobody) {
   const auto region = places.find();
   ASSERT_NE(region->doorbells(), nullptr);
   host.end();
-  region->ring(0);  // and raises no SIGPIPE
+  region->ring(0);  // the call raises no SIGPIPE
   EXPECT_EQ(region->doorbells()->listen(1'000'000'000), Heard::Ended);
   EXPECT_EQ(region->doorbells(), nullptr);
   region->ring(0);
 }
 
-// The broker takes the end of the connection as the end of the process.
+// The broker treats the end of the connection as the end of the process.
 TEST(DoorbellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
   Places places;
   Host host(places, Host::Answer::Takes);
@@ -302,7 +302,7 @@ TEST(DoorbellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
     region->ring(0);
     char byte = 0;
     close(go[1]);
-    _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);  // outlives the parent's connection
+    _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);  // the child outlives the parent's connection
   }
   close(go[0]);
   EXPECT_EQ(host.next(300ms), -2) << "the child has rung, or has ended the connection";
@@ -339,8 +339,8 @@ TEST(DoorbellChannel, NoneToBeHad) {
   EXPECT_FALSE(doorbells.works());
 }
 
-// Each thread sleeps for its own number, and a worker wakes all through one channel. A lost wake-up would make its
-// thread sleep for the whole time limit.
+// Each thread sleeps until it gets its own number, and a worker wakes all threads through one channel. If a wake-up
+// were lost, its thread would sleep for the whole time limit.
 TEST(Listeners, NobodysWakeUpIsLost) {
   constexpr int sleepers = 4, rounds = 3000;
   struct alignas(64) Line {

@@ -1,4 +1,4 @@
-// The guest library's log when a write fails: it must not raise a signal in the program.
+// The guest library's log when a write fails. The failed write must not raise a signal in the program.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Each case needs a new process, since the log chooses its file once.
+// Each test needs a new process, since the log opens its file only once.
 class Log : public testing::Test {
  protected:
   Log() { testing::FLAGS_gtest_death_test_style = "threadsafe"; }

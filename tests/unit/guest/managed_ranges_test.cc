@@ -1,4 +1,4 @@
-// Advice on managed memory, tracked by pages.
+// Advice on managed memory, stored by pages.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,6 @@
-// The region through the guest's kernel module. Its node is a plain file here, and the test answers its ioctls. Tests
-// refusals and their messages, mappings, and slots that are claimed, waited for and released.
+// The region through the guest's kernel module. The module's node is a plain file in this test, and the test answers
+// the ioctls. The test covers refusals and their messages, mappings, and slots that are claimed, waited for and
+// released.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -102,7 +103,7 @@ class FakeModule {
     }
   }
   int ring(std::uintptr_t which) {
-    if (info_error != 0) return info_error;  // the device is gone
+    if (info_error != 0) return info_error;  // the device has gone
     if (which > (info.interface < 2 ? IVGPU_RING_WORKER : IVGPU_RING_GPUS)) return EINVAL;
     rings.push_back(which);
     if (which == IVGPU_RING_GPUS) other_side::shared(header().gpu_questions).fetch_add(1);
@@ -164,11 +165,11 @@ TEST(Module, IsFoundAndReportsItsKind) {
 
 TEST(Module, TheFirstDeviceThatCanBeUsed) {
   FakeModule module("ivgpu10");
-  std::filesystem::create_directory(module.folder() / "ivgpu2");  // cannot be opened for writing
+  std::filesystem::create_directory(module.folder() / "ivgpu2");  // a folder cannot be opened for writing
   ASSERT_NE(module.open_region(), nullptr) << module.why;
 }
 
-// No message about a device that disappears during the open.
+// There is no message about a device that disappears during the open.
 TEST(Module, ADeviceThatHasGoneIsNoDevice) {
   FakeModule module;
   module.info_error = ENODEV;
@@ -188,7 +189,7 @@ TEST(Module, AnInterfaceFromBeforeTheFirst) {
                 "kernel module of this release (docs/guest-module.md)");
 }
 
-// The library checks each missing feature, and refuses it alone.
+// The library checks for each missing capability, and refuses only what needs the capability.
 TEST(Module, TheFirstInterfaceServesAllButQuestionsAboutGpus) {
   FakeModule module;
   module.info.interface = 1;
@@ -237,7 +238,7 @@ TEST(Module, WithoutPermission) {
   FakeModule module;
   std::filesystem::permissions(module.node(), std::filesystem::perms::none);
   std::filesystem::permissions(module.folder().path(), std::filesystem::perms::all);
-  // Root may open any file, so the child gives root up.
+  // Root may open any file, so the child changes to another user.
   const auto open_as_nobody = [&] {
     if (geteuid() == 0 && setuid(65534) != 0) return 3;
     const bool none = module.open_region() == nullptr;
@@ -252,7 +253,7 @@ TEST(Module, WithoutPermission) {
 
 // ---- questions without a slot --------------------------------------------------------------------------------------
 
-// The library's mapping is read-only; the module counts instead.
+// The library's mapping is read-only, so the module counts instead.
 TEST(Module, CountsQuestionsAboutGpusForTheProgram) {
   FakeModule module;
   const auto region = module.open_region();
@@ -285,7 +286,7 @@ TEST(Module, TheHeaderIsForReadingAndASlotForBoth) {
   const auto checked = guest::check_region(*region);
   ASSERT_TRUE(checked);
   EXPECT_EQ(checked->guest_vectors, 1u);
-  // SIGSEGV, or a sanitizer's report of it.
+  // The death is a SIGSEGV, or a sanitizer's report of the SIGSEGV.
   EXPECT_DEATH((other_side::region(checked->view.base()).wanted = 1, _exit(0)), "");
   std::byte* slot = region->map(checked->start_of(1), 4096, nullptr);
   ASSERT_NE(slot, nullptr);
@@ -355,7 +356,7 @@ TEST_F(ModuleClaim, ASlotThatChangedIsNotOurs) {
   EXPECT_FALSE(claim_.is_ours());
 }
 
-// The module counts a demand for each failed claim, so a waiting program claims once.
+// The module counts each failed claim as a demand for a slot, so a waiting program claims only once.
 TEST_F(ModuleClaim, WaitsAndClaimsOnceUntilASlotIsReady) {
   std::thread broker([this] {
     EXPECT_TRUE(before_deadline([this] { return module_.claims == 1; }));
@@ -377,18 +378,18 @@ TEST_F(ModuleClaim, PatienceEnds) {
 
 TEST_F(ModuleClaim, ReportsTheHoldersOfTheSlots) {
   for (std::uint32_t slot = 0; slot < slots; ++slot) module_.state(slot).store(word_of(ring::SlotState::Claimed));
-  EXPECT_TRUE(before_deadline([this] {  // a busy machine may miss the interval between silence and end
+  EXPECT_TRUE(before_deadline([this] {  // a busy machine may miss the interval between silence and the end
     CaptureStderr();
     EXPECT_FALSE(take(1200 * ms));
     const std::string said = GetCapturedStderr();
     return said.find("ivgpu: all 2 session slots of this VM are taken, by process (0), process (0); ") !=
            std::string::npos;
   }));
-  EXPECT_EQ(module_.state(0).load(), word_of(ring::SlotState::Claimed));  // no slot is reaped
+  EXPECT_EQ(module_.state(0).load(), word_of(ring::SlotState::Claimed));  // no slot is given back
 }
 
-// A Ready slot whose pages are in use: the module refuses it, and the library asks at most every 10 ms. A busy machine
-// only lengthens that time.
+// A slot is Ready, but its pages are in use. The module refuses the slot, and the library tries at most every 10 ms. A
+// busy machine only lengthens that time.
 TEST_F(ModuleClaim, AModuleThatGivesNoReadySlotIsNotAskedAllTheTime) {
   module_.state(0).store(word_of(ring::SlotState::Ready));
   module_.claim_error = ETIMEDOUT;
@@ -413,7 +414,7 @@ TEST_F(ModuleClaim, ADeviceThatGoesMeanwhileIsReported) {
   EXPECT_EQ(GetCapturedStderr(), "ivgpu: the ivshmem device was taken away\n");
 }
 
-// A slot number outside the region, whose memory would lie beyond the mapping.
+// A slot number outside the region would lead to memory beyond the mapping.
 TEST_F(ModuleClaim, ASlotThatIsNotThereIsNotBelieved) {
   const auto region = guest::open_module(
       module_.folder().path().c_str(), module_.why, [this](int, unsigned long request, std::uintptr_t argument) {

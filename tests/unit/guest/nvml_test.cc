@@ -1,5 +1,6 @@
-// The guest's libnvidia-ml.so.1 by its exported functions, with a played region and broker. It must answer as the
-// library of an H200 did for tests/probes/nvml_answers.cc. Further tests cover cases that only a guest has.
+// The guest's libnvidia-ml.so.1, tested through its exported functions, with a simulated region and broker. The library
+// must answer as an H200's library did for tests/probes/nvml_answers.cc. Further tests cover cases that only a guest
+// has.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ class Nvml : public testing::Test {
     guest::nvml::library().replace([] { return nullptr; }, {});
   }
 
-  // Replaces the library by a fresh one.
+  // Replaces the library by a new one.
   void be_patient(guest::nvml::Patience patience) {
     guest::nvml::library().replace(
         [this]() -> std::unique_ptr<guest::Region> {
@@ -49,8 +50,9 @@ class Nvml : public testing::Test {
     EXPECT_EQ(nvmlInit_v2(), NVML_SUCCESS);
     return device();
   }
-  // Starts a library that from now on waits only briefly for an answer. On a busy machine an answer may come too late;
-  // then this starts again. After an unanswered call, the next calls fail at once, as if the broker stayed silent.
+  // Starts a library that waits only briefly for an answer from now on. On a busy machine an answer may arrive too
+  // late; then this function starts again. After an unanswered call, the next calls fail at once, as if the broker
+  // stayed silent.
   nvmlDevice_t start_impatient() {
     nvmlDevice_t found = nullptr;
     EXPECT_TRUE(before_deadline([&] {
@@ -78,7 +80,7 @@ std::string text_of(const std::function<nvmlReturn_t(char*, unsigned)>& get, uns
 
 // ---- initialising --------------------------------------------------------------------------------------------------
 
-// The result of each function in the tables for this device; other tests check the values.
+// Returns the result of each function in the tables for this device. Other tests check the values.
 std::vector<std::pair<std::string, nvmlReturn_t>> ask_all_getters(nvmlDevice_t device) {
   unsigned a = 0, b = 0;
   unsigned long long wide = 0;
@@ -116,7 +118,7 @@ std::vector<std::pair<std::string, nvmlReturn_t>> ask_all_setters(nvmlDevice_t d
   };
 }
 
-// A cancelled thread still waits for the broker's answer, and leaves no lock held.
+// A cancelled thread still waits for the broker's answer, and leaves no lock locked.
 TEST_F(Nvml, CallsAreNoCancellationPoints) {
   static nvmlReturn_t result = NVML_ERROR_UNKNOWN;
   pthread_t thread;
@@ -259,7 +261,7 @@ TEST_F(Nvml, ReportsPciAddresses) {
   EXPECT_EQ(nvmlDeviceGetPciInfoExt(d, extended), NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
-// The struct sizes of programs built long ago.
+// The structs have the sizes of programs that were built long ago.
 TEST_F(Nvml, OldFormsOfThePciAddressStayWithinTheirStructs) {
   const nvmlDevice_t d = start();
   nvmlPciInfo_t first, second;
@@ -303,7 +305,7 @@ TEST_F(Nvml, UnreportedValuesAreNotSupported) {
   vm_.change([](Vm& vm) { vm.gpus[0].known = 0; });
   let_pass();
   for (const auto& [name, result] : ask_all_getters(d)) EXPECT_EQ(result, NVML_ERROR_NOT_SUPPORTED) << name;
-  // With only one fact of a pair, the pair is unknown.
+  // If only one fact of a pair is known, the pair counts as unknown.
   vm_.change([](Vm& vm) { vm.gpus[0].known = ring::bit_of(ring::Fact::ecc_mode); });
   let_pass();
   unsigned a = 7, b = 7;
@@ -335,7 +337,7 @@ TEST_F(Nvml, RefusesArgumentsThatMakeNoSense) {
   EXPECT_EQ(nvmlDeviceGetClockInfo(d, 9, &n), NVML_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(nvmlDeviceGetTotalEccErrors(d, 2, 0, &wide), NVML_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(nvmlDeviceGetTotalEccErrors(d, 0, 2, &wide), NVML_ERROR_INVALID_ARGUMENT);
-  // A pointer that is no handle.
+  // The pointer is no handle.
   EXPECT_EQ(nvmlDeviceGetIndex(reinterpret_cast<nvmlDevice_t>(&n), &n), NVML_ERROR_INVALID_ARGUMENT);
 }
 
@@ -466,7 +468,8 @@ TEST_F(Nvml, CountsReservedMemoryAsUsedInTheFirstFormOnly) {
 TEST_F(Nvml, MemoryIsAskedAnewAndTheRestIsOfOneMoment) {
   const nvmlDevice_t d = start();
   vm_.change([](Vm& vm) {
-    vm.gpus[0].memory_total = 1000, vm.gpus[0].memory_reserved = 0, vm.gpus[0].memory_free = 400;  // as under a quota
+    // The values are those of a VM with a quota.
+    vm.gpus[0].memory_total = 1000, vm.gpus[0].memory_reserved = 0, vm.gpus[0].memory_free = 400;
   });
   nvmlMemory_t memory{};
   ASSERT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
@@ -557,7 +560,7 @@ TEST_F(Nvml, NoProcessDrawsOrIsOfMps) {
   }
 }
 
-// The module has its own boot id, and its pids are of the initial namespace.
+// The module has a boot id of its own, and its pids are of the initial pid namespace.
 TEST_F(Nvml, ByTheKernelModuleTheOwnersBootIsTheModules) {
   vm_.by_module = true;
   const nvmlDevice_t d = start();
@@ -720,7 +723,7 @@ TEST_F(Nvml, AnAnswerThatDoesNotComeIsATimeout) {
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(start(), &memory), NVML_SUCCESS);
 }
 
-// A restarted broker may not know the question.
+// A restarted broker may not know the open question.
 TEST_F(Nvml, SignalsAnUnansweredQuestionAgainEachSecond) {
   const nvmlDevice_t d = start();
   const int before = vm_.rings;
@@ -733,7 +736,7 @@ TEST_F(Nvml, SignalsAnUnansweredQuestionAgainEachSecond) {
   nvmlMemory_t memory{};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
   late.join();
-  // A busy machine only lengthens the time between them.
+  // A busy machine only lengthens the time between the doorbells.
   EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::seconds(vm_.rings - before - 1));
 }
 
@@ -745,15 +748,15 @@ TEST_F(Nvml, APageThatIsWrittenForEverIsATimeout) {
 }
 
 #ifdef IVGPU_OBSERVED
-// Runs code between two reads of this thread. Set before the broker's thread reads, removed after that thread has
-// ended.
+// Runs a function between two reads of this thread. It must be set before the broker's thread reads, and removed after
+// that thread has ended.
 class BetweenReads {
  public:
   BetweenReads() : previous_(std::exchange(ring::observer, on_read)) {}
   ~BetweenReads() { ring::observer = previous_; }
 
  protected:
-  // Runs before this thread copies a GPU.
+  // Called before this thread copies a GPU.
   static inline thread_local std::function<void()> before_copy;
 
  private:
@@ -765,7 +768,7 @@ class BetweenReads {
 
 class NvmlBeside : protected BetweenReads, public Nvml {};
 
-// Half of the copy belongs to the last answer, so the library copies again.
+// Half of the copy belongs to the previous answer, so the library copies again.
 TEST_F(NvmlBeside, AnAnswerThatComesDuringTheCopyIsCopiedAgain) {
   const nvmlDevice_t d = start();
   const auto sequence = vm_.view().vm_page()[&ring::VmPage::sequence];
@@ -781,7 +784,7 @@ TEST_F(NvmlBeside, AnAnswerThatComesDuringTheCopyIsCopiedAgain) {
 }
 #endif
 
-// The counter wraps: the last question before, and the first after.
+// The counter wraps: the test asks the last question before, and the first question after.
 TEST_F(Nvml, QuestionsMayGoRound) {
   const std::uint32_t before = ~0u - 1;
   vm_.view().header()[&ring::RegionHeader::gpu_questions].store(before);
@@ -838,7 +841,7 @@ TEST_F(Nvml, ABrokerThatWasRestartedIsFoundAgain) {
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_ERROR_UNKNOWN);
 }
 
-// Under the kernel module the pages then read as zeros, and both counters with them.
+// With the kernel module, the pages of a removed device read as zeros, including both counters.
 TEST_F(Nvml, ZerosOfADeviceThatWasTakenAwayAreNoAnswer) {
   const nvmlDevice_t d = start();
   vm_.answers = false, vm_.counts = false;
@@ -856,7 +859,7 @@ TEST_F(Nvml, ZerosOfADeviceThatWasTakenAwayAreNoAnswer) {
 
 // ---- forks and threads ---------------------------------------------------------------------------------------------
 
-// Checks in a forked child; the exit code 0 means success.
+// Makes calls in a forked child. The exit code 0 means success.
 int ask_as_child(nvmlDevice_t device, Vm& vm) {
   if (vm.forgotten != 1 || vm.open != 0) return 1;
   nvmlMemory_t memory{};
@@ -884,7 +887,7 @@ TEST_F(Nvml, AForkWaitsForCallsOfOtherThreads) {
     while (!ends) EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
   });
   const auto ask = [d] {
-    alarm(60);  // ends a wait for a mutex that no thread of the child holds
+    alarm(60);  // ends a child that waits for a mutex that none of its threads holds
     nvmlMemory_t memory{};
     return static_cast<int>(nvmlDeviceGetMemoryInfo(d, &memory));
   };

@@ -1,5 +1,5 @@
 // A VM for tests of libnvidia-ml.so.1 (guest/nvml/): a region in a memfd, shared with forked children, and a thread
-// that answers as the broker. Also declares the exported functions.
+// that acts as the broker. This file also declares the exported functions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ nvmlReturn_t nvmlDeviceGetPowerState(nvmlDevice_t, unsigned*);
 
 namespace guest_nvml {
 
-constexpr std::uint64_t region_bytes = 128 << 20;  // sparse
+constexpr std::uint64_t region_bytes = 128 << 20;  // a sparse file
 constexpr std::uint32_t slots = 4;
 
 template <std::size_t n>
@@ -113,10 +113,10 @@ void put(char (&to)[n], const std::string& text) {
   text.copy(to, n - 1);
 }
 
-// A distinct number for each fact of a GPU.
+// Returns a distinct number for each fact of a GPU.
 constexpr unsigned number_for(ring::Fact fact) { return 1000 + static_cast<unsigned>(ring::number_of(fact)); }
 
-// A GPU with all facts known.
+// Returns a GPU whose facts are all known.
 inline ring::VmGpu gpu(const std::string& uuid, const std::string& bus_id) {
   ring::VmGpu gpu{};
   put(gpu.uuid, uuid), put(gpu.name, "NVIDIA H200"), put(gpu.bus_id, bus_id), put(gpu.vbios, "96.00.A5.00.1A");
@@ -156,16 +156,16 @@ class Vm {
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, static_cast<off_t>(offset));
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
   }
-  // Changes what the broker answers from now on.
+  // Changes the broker's answers from now on.
   template <class Change>
   void change(Change change) {
     const std::lock_guard lock(mutex_);
     change(*this);
   }
-  // The page itself, for values that no broker writes. Use it before the first question.
+  // Returns the page itself, for values that no broker writes. Must be called before the first question.
   ring::VmPage& page() { return other_side::at<ring::VmPage>(base_, ring::vm_page_offset); }
   ring::RegionView view() const { return ring::RegionView(base_); }
-  // Adds a process that holds memory of the first GPU in a slot.
+  // Adds a process in a slot, with memory of the first GPU.
   void claim(std::uint32_t slot, std::uint64_t bytes, const ring::SlotOwner& owner) {
     ring::SlotEntry& entry = other_side::entry(base_, slot);
     entry.owner = owner;
@@ -177,7 +177,7 @@ class Vm {
   std::atomic<bool> answers{true}, stuck{false}, gone{false}, ends_region{false};
   std::atomic<bool> front_maps{true}, asks{true}, counts{true}, by_module{false};
   std::atomic<int> opened{0}, open{0}, forgotten{0}, rings{0};
-  // Guarded by the mutex.
+  // The mutex guards this member.
   ring::VmPage said{};
   std::vector<ring::VmGpu> gpus;
 

@@ -1,4 +1,4 @@
-// The guest's table of its handles. Without a session every posted call counts as executed.
+// The guest's table of objects. Without a session every posted call counts as executed.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -47,7 +47,8 @@ TEST(GuestObjects, FindsWhatItMadeAndNothingElse) {
     EXPECT_EQ(objects.find(reinterpret_cast<const void*>(other), Handle::Stream), nullptr) << other;
 }
 
-// The worker allocates the other half of the indices. A lookup there finds nothing and reads no memory after the table.
+// The worker allocates the other half of the indices. Looking up an index of that half finds nothing and reads no
+// memory after the table.
 TEST(GuestObjects, IndicesAreOfTheGuestsHalf) {
   guest::Objects objects;
   for (const std::uint32_t index : {Id::first_of_worker, Id::max_index}) {
@@ -86,7 +87,7 @@ TEST(GuestObjects, AStaleHandleIsKnownAsOne) {
     objects.retire(*object, {0, 1});
     EXPECT_EQ(objects.find(before, Handle::Event), nullptr);
   }
-  EXPECT_LE(Id::of(reinterpret_cast<std::uint64_t>(before)).index, 2u);  // all reused one index
+  EXPECT_LE(Id::of(reinterpret_cast<std::uint64_t>(before)).index, 2u);  // all objects reused one index
 }
 
 TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
@@ -104,7 +105,8 @@ TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
   EXPECT_TRUE(fresh->last_use.await_others(7, [](guest::Use) { return false; }));
 }
 
-// If an earlier use was not seen to end, the next user waits for all channels until that wait succeeds.
+// If the guest does not know that an earlier use has ended, the next user of the object waits for all channels until
+// such a wait succeeds.
 TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
   guest::LastUse last;
   const auto yes = [](guest::Use) { return true; };
@@ -124,7 +126,8 @@ TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
   EXPECT_TRUE(last.await_others(3, note(false)));
 }
 
-// A launch does not name the events that its graph records. So a use by name need not be an event's last use.
+// A launch does not name the events that its graph records. A call that names an event is therefore not always the
+// event's last use.
 TEST(GuestObjects, AllChannelsAreAwaitedForWhatGraphsUseWhateverNamesItNext) {
   guest::LastUse last;
   std::vector<std::uint32_t> awaited;
@@ -195,8 +198,8 @@ TEST(GuestObjectsTiming, AnOwnerOfManyIsDroppedInTheirTime) {
     few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // 100 times as many objects do not fit the cache; a linear search would take 10,000 times as long. The bound is far
-  // from both, even on a busy machine.
+  // 100 times as many objects do not fit into the cache. A linear search would take 10,000 times as long. The bound is
+  // far from both, even on a busy machine.
   EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
@@ -232,7 +235,7 @@ TEST(FunctionInfo, AShapeIsCertainOnceItWasAccepted) {
   EXPECT_FALSE(demanding.accepts(64, 1, 1));
   demanding.learn(32, 2, 1, 0);
   EXPECT_FALSE(demanding.accepts(2, 32, 1));
-  demanding.learn(64, 1, 1, 0);  // two different shapes: demands neither
+  demanding.learn(64, 1, 1, 0);  // two different shapes, so the kernel requires neither
   EXPECT_TRUE(demanding.accepts(2, 32, 1));
 }
 

@@ -1,4 +1,4 @@
-// The guest's report of its own mappings, for device memory that collides with one.
+// The guest's report of its own mappings, for device memory that collides with a mapping.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ TEST(GuestOccupied, LongNamesAndLettersOfAllKindsAreSkipped) {
   expect(around(list, 125 * mib, 126 * mib), 100 * mib, 130 * mib);
 }
 
-// A mapping with free addresses around it.
+// A mapping with free addresses on both sides.
 class Mapping {
  public:
   static constexpr std::uint64_t bytes = 64 * mib;

@@ -1,4 +1,4 @@
-// The /proc folder that the guest library keeps open, even if its path or its descriptor changes.
+// The /proc folder that the guest library keeps open, even if the folder's path or descriptor changes.
 #include "guest/objects/copy/own_proc.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ class OwnProc : public testing::Test {
     close(fd);
     return text;
   }
-  // This process's descriptors of the test's folders.
+  // Returns this process's descriptors of the test's folders.
   std::set<int> held() const {
     std::set<int> all;
     for (int fd = 0; fd < 256; ++fd) {
@@ -70,7 +70,7 @@ TEST_F(OwnProc, IsOpenedAgainWhenTheProgramHasClosedIt) {
   EXPECT_EQ(read(folder), "error " + std::to_string(ENOENT));
 }
 
-// Another folder has reused the descriptor's number. The library neither reads nor closes it.
+// Another folder has reused the descriptor's number. The library neither reads nor closes that folder.
 TEST_F(OwnProc, AnotherFolderUnderItsNumberIsNotRead) {
   int other = -1;
   {

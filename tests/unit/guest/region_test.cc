@@ -1,5 +1,6 @@
-// Finding and refusing regions: a region in anonymous memory, sockets that are no broker's, and a sysfs tree of plain
-// files. Also two checks at the start: whether a mapping is cached, and whether a slot's owner is dead.
+// Finding and refusing regions: a region in anonymous memory, sockets of servers that are no brokers, and a sysfs tree
+// of plain files. This file also tests two checks at the start: whether a mapping is cached, and whether a slot's owner
+// is dead.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -110,7 +111,7 @@ TEST(CheckRegion, ReportsThatTheBrokerIsOfAnotherVersion) {
                                  ours + "; upgrade ivgpu-host on the host\n");
 }
 
-// The library refuses a region smaller than its directory before it reads, since the page may not exist.
+// The library refuses a region smaller than its directory before it reads the directory, since the page may not exist.
 TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{4096}, 1 * mib, 2 * mib, 7 * mib,
                                     ring::first_slot_offset + ring::min_slot_bytes - 1}) {
@@ -119,8 +120,8 @@ TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
   }
 }
 
-// A program of the VM that changes the checked header, at the library's request for its own id on the way to a slot.
-// Records all mappings.
+// Simulates a program of the VM that changes the header after the library has checked it. The change happens when the
+// library asks for its own id, on the way to a slot. The class also records all mappings.
 class ChangedLater final : public guest::Region {
  public:
   explicit ChangedLater(std::vector<std::pair<std::uint64_t, std::uint64_t>>& mapped) : mapped_(mapped) {
@@ -138,7 +139,7 @@ class ChangedLater final : public guest::Region {
   void ring(std::uint32_t) override {}
   std::uint64_t size() const override { return bytes; }
   std::uint32_t peer() const override {
-    header().slot_count = ~0u;  // a directory far beyond the mapping
+    header().slot_count = ~0u;  // the directory would end far beyond the mapping
     header().first_slot = ring::first_slot_offset + 1 * mib;
     header().slot_bytes = 1 * mib;  // smaller than an arena's offset
     return ring::first_guest_peer;
@@ -236,9 +237,11 @@ TEST(Loopback, WhatListensIsNoBroker) {
       [](int s) { [[maybe_unused]] const auto n = write(s, "HTTP/1.1 400 Bad Request\r\n\r\n", 28); },
       [](int s) { send_number(s, 7); },
       [](int s) { send_number(s, 0), send_number(s, -5); },
-      [](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1); },  // without a memory descriptor
+      // The server sends no memory descriptor.
+      [](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1); },
       [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, 3, memory); },
-      [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1, memory); },  // without peers
+      // The server sends no peers.
+      [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1, memory); },
       [memory](int s) { send_number(s, 0), send_number(s, 65), send_number(s, -1, memory), send_number(s, 1); },
       [](int s) { [[maybe_unused]] const auto n = write(s, "\0\0\0", 3); },
   };
@@ -277,7 +280,7 @@ TEST(Loopback, ABrokersGreeting) {
   EXPECT_EQ(region->peer(), 70u);
   EXPECT_TRUE(region->same_kernel());
   region->ring(1);
-  region->ring(12345);  // no such peer
+  region->ring(12345);  // there is no such peer
   std::uint64_t rung = 0;
   EXPECT_EQ(pread(doorbell, &rung, sizeof rung, 0), 8);  // a plain file in place of the eventfd keeps the value
   EXPECT_EQ(rung, 1u);
@@ -336,13 +339,13 @@ TEST(Ivshmem, FoundAmongOthers) {
   Sysfs sysfs;
   sysfs.device("0000:00:01.0", "0x8086\n", "0x1110\n");
   sysfs.device("0000:00:02.0", "0x1af4\n", "0x1000\n");
-  sysfs.ivshmem("0000:00:03.0", 16 * mib, false);  // unrelated shared memory
+  sysfs.ivshmem("0000:00:03.0", 16 * mib, false);  // shared memory that is no region
   const std::string ours = sysfs.ivshmem("0000:00:04.0", 32 * mib, true);
   const auto region = sysfs.open_region();
   ASSERT_NE(region, nullptr);
   EXPECT_EQ(region->size(), 32 * mib);
   EXPECT_FALSE(region->same_kernel());
-  EXPECT_EQ(Sysfs::read(ours + "/enable")[0], '1');  // its memory space was disabled
+  EXPECT_EQ(Sysfs::read(ours + "/enable")[0], '1');  // the device's memory space was disabled
 }
 
 TEST(Ivshmem, DoorbellAndId) {
@@ -402,7 +405,7 @@ TEST(Ivshmem, FilesThatCannotBeOpened) {
   EXPECT_EQ(sysfs.open_region(), nullptr);
 }
 
-// As in a container with the machine's sysfs and its own /dev.
+// The case of a container with the machine's sysfs and its own /dev.
 TEST(Ivshmem, ADeviceOfTheKernelModuleWithoutItsNode) {
   Sysfs sysfs;
   const std::string ours = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
@@ -420,7 +423,7 @@ TEST(Ivshmem, WithoutPermission) {
   const std::string closed = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
   std::filesystem::permissions(closed + "/resource0", std::filesystem::perms::none);
   std::filesystem::permissions(std::filesystem::path(closed).parent_path(), std::filesystem::perms::all);
-  // Root may open any file, so the child gives root up.
+  // Root may open any file, so the child changes to another user.
   const auto open_as_nobody = [&] {
     if (geteuid() == 0 && setuid(65534) != 0) return 3;
     const bool none = sysfs.open_region() == nullptr;
@@ -442,7 +445,7 @@ std::uint64_t fake_clock() { return fake_now += fake_step; }
 
 TEST(CacheProbe, ReportsTheTimeOfALoadByTheGivenClock) {
   alignas(64) static std::byte page[4096] = {};
-  fake_step = 64 * 3;  // 64 lines per reading of the clock
+  fake_step = 64 * 3;  // 64 lines between two readings of the clock
   EXPECT_DOUBLE_EQ(guest::nanoseconds_per_line(page, sizeof page, fake_clock), 3.0);
   EXPECT_FALSE(guest::uncached(3.0));
   fake_step = 64 * 250;
@@ -450,7 +453,7 @@ TEST(CacheProbe, ReportsTheTimeOfALoadByTheGivenClock) {
   EXPECT_TRUE(guest::uncached(250.0));
 }
 
-// The best of several passes counts, so one interruption does not matter.
+// The best of several passes counts, so one interruption does not change the result.
 std::uint64_t interrupted_clock() {
   static int call = 0;
   return fake_now += ++call == 2 ? 1'000'000 : 64 * 4;
@@ -470,7 +473,7 @@ TEST(CacheProbe, EveryByteValueIsHarmless) {
 
 // ---- owners --------------------------------------------------------------------------------------------------------
 
-// A child that lives until the test ends it.
+// A child process that runs until the test ends it.
 class Child {
  public:
   Child() {
@@ -539,7 +542,7 @@ TEST(Owner, AChildThatNobodyWaitedForIsDead) {
   Child child;
   const ring::SlotOwner owner = child.owner(), self = guest::this_process(1);
   child.end_unseen();
-  EXPECT_EQ(kill(static_cast<pid_t>(owner.pid), 0), 0);  // its pid is still in use
+  EXPECT_EQ(kill(static_cast<pid_t>(owner.pid), 0), 0);  // the pid is still in use
   EXPECT_TRUE(guest::certainly_dead(owner, self));
 }
 
@@ -603,12 +606,12 @@ TEST(Owner, OfAnEarlierStartOfTheSameMachineIsDead) {
   ++owner.boot;
   EXPECT_TRUE(guest::certainly_dead(owner, self));
   ring::SlotOwner other = owner;
-  ++other.peer;  // another connection: another machine, or another process of this one
+  ++other.peer;  // another connection means another machine, or another process of this machine
   EXPECT_FALSE(guest::certainly_dead(other, self));
   other = owner;
-  other.boot = 0;  // its boot id is unknown
+  other.boot = 0;  // the owner's boot id is unknown
   EXPECT_FALSE(guest::certainly_dead(other, self));
-  --self.pid_space;  // in a container, whose start may differ
+  --self.pid_space;  // a process in a container, whose start time may differ
   other = owner;
   --other.pid_space;
   EXPECT_FALSE(guest::certainly_dead(other, self));
@@ -619,7 +622,7 @@ TEST(Owner, PidsThatAreNoPidsAreNotSignalled) {
   ring::SlotOwner owner = self;
   for (const std::uint32_t pid : {0x80000000u, ~0u, ~0u - 5}) {  // negative pids are process groups to kill(2)
     owner.pid = pid;
-    static_cast<void>(guest::certainly_dead(owner, self));  // sends no signal: this process goes on
+    static_cast<void>(guest::certainly_dead(owner, self));  // the check sends no signal, so this process continues
   }
 }
 

@@ -55,8 +55,8 @@ class RegisteredMemory : public testing::Test {
   static char* pages(std::size_t count, int protection = PROT_READ | PROT_WRITE, int flags = MAP_PRIVATE) {
     return static_cast<char*>(mmap(nullptr, count * page, protection, flags | MAP_ANONYMOUS, -1, 0));
   }
-  // Pages at the low end of 64 GiB of free addresses. The kernel uses high addresses first, so no later mapping of the
-  // C library or a sanitizer fills a hole made here.
+  // Returns pages at the low end of 64 GiB of free addresses. The kernel uses high addresses first, so no later mapping
+  // of the C library or of a sanitizer fills a hole that the test makes in these pages.
   static char* pages_among_free_addresses(std::size_t count) {
     constexpr std::size_t free_bytes = std::size_t{64} << 30;
     void* const low = mmap(nullptr, free_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -95,7 +95,7 @@ bool is_filled(const char* at, std::size_t bytes) {
   return true;
 }
 
-// A concurrent thread, so that the library must hold back writers.
+// A concurrent thread, which forces the library to make writers wait.
 class Beside {
  public:
   Beside()
@@ -224,7 +224,7 @@ TEST_F(RegisteredMemory, ABlockThatCannotReachOverAllIsRefused) {
   EXPECT_TRUE(all_is_free());
 }
 
-// Only the arena's space bounds their number: each occupies a block of whole pages there.
+// Only the arena's space limits the number of registrations: each registration occupies a block of whole pages.
 TEST_F(RegisteredMemory, ManyFitAsLongAsTheArenaHasRoom) {
   constexpr std::size_t bytes = 16 * page;
   const std::size_t fitting = free_ / bytes;
@@ -265,7 +265,7 @@ TEST_F(RegisteredMemory, BadMemoryIsRefusedAndLeftAlone) {
   EXPECT_TRUE(all_is_free());
 }
 
-// Dies if the page is read-only. (A sanitizer's handler would report it and exit.)
+// Dies if the page is read-only. A sanitizer's handler would report the fault and exit.
 void write_to(char* at) {
   std::signal(SIGSEGV, SIG_DFL);
   *static_cast<volatile char*>(at) = 1;
@@ -331,7 +331,7 @@ void refuse_userfaultfd() {
     _exit(9);
 }
 
-// Runs without userfaultfd. Returns the number of the first failed step, or 0.
+// Registers memory without userfaultfd. Returns the number of the first failed step, or 0.
 TEST_F(RegisteredMemory, WithoutUserfaultfdOnlyAProcessOfOneThreadRegisters) {
 #ifdef IVGPU_UNDER_TSAN
   GTEST_SKIP() << "ThreadSanitizer has a thread of its own, so no process has one alone";
@@ -346,7 +346,7 @@ TEST_F(RegisteredMemory, WithoutUserfaultfdOnlyAProcessOfOneThreadRegisters) {
       if (add(later, page).outcome != Outcome::ThreadsRun) return 2;
       if (!remove(p) || !is_filled(p, 4 * page)) return 3;
       if (all_is_free()) return 4;                                 // the pages could not move back
-      if (add(p + page, page).outcome != Outcome::Done) return 5;  // they already are in the arena
+      if (add(p + page, page).outcome != Outcome::Done) return 5;  // the pages are already in the arena
       if (registered_->remove_all()) return 6;
     }
     return registered_->remove_all() && is_filled(p, 4 * page) && all_is_free() ? 0 : 7;

@@ -1,4 +1,5 @@
-// Managed variables in the guest: arena pages mapped at the driver's addresses, only where the program has no mapping.
+// Managed variables in the guest: arena pages are mapped at the driver's addresses, but never over a mapping of the
+// program.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ class ManagedVariables : public testing::Test {
     arena_ = std::make_unique<Arena>(base_, arena_bytes, arena_bytes, false, ask);
     variables_ = make(false);
     free_ = arena_->room().bytes;
-    // Finds free addresses, like the driver's in the worker.
+    // Finds free addresses, like the driver's addresses in the worker.
     void* const hole = mmap(nullptr, 1024 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     munmap(hole, 1024 * page);
     hole_ = reinterpret_cast<std::uint64_t>(hole);
@@ -56,7 +57,7 @@ class ManagedVariables : public testing::Test {
     return variables_->add(hole_ + offset, bytes, owner, pieces_);
   }
   char* at(std::uint64_t offset) const { return reinterpret_cast<char*>(hole_ + offset); }
-  // Whether the pieces cover these bytes, and show the named bytes of the arena.
+  // Checks that the pieces cover these bytes, and map the right bytes of the arena.
   void expect_shared(std::uint64_t offset, std::uint64_t bytes) {
     std::uint64_t next = hole_ + offset;
     for (const Variables::Piece& piece : pieces_) {
@@ -146,7 +147,7 @@ TEST_F(ManagedVariables, LeaveNothingBehindWhereMappingFails) {
   EXPECT_EQ(add(0, 8), Outcome::Done);
 }
 
-// A variable has ended with its context, and another takes its address.
+// A variable has ended with its context, and another variable takes its address.
 TEST_F(ManagedVariables, TakeThePlaceOfThoseThatHaveEnded) {
   ASSERT_EQ(add(0, 64, 1), Outcome::Done);
   ASSERT_EQ(add(32, 64, 2), Outcome::Done);

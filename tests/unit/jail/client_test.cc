@@ -27,7 +27,7 @@ using namespace host::jail;
 
 constexpr int no_listener = 201;  // a child's exit code
 
-// A child with the filter that runs `what`, and the filter's listener in this process.
+// A child with the filter, which runs `what`. This process has the filter's listener.
 class Filtered {
  public:
   explicit Filtered(const std::function<int()>& what) {
@@ -51,7 +51,7 @@ class Filtered {
   Filtered(const Filtered&) = delete;
   Filtered& operator=(const Filtered&) = delete;
 
-  // Answers the next call, and returns its arguments.
+  // Answers the next call, and returns the call's arguments.
   seccomp_data answer(int error) const {
     pollfd news{listener.get(), POLLIN, 0};
     EXPECT_EQ(poll(&news, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())), 1);
@@ -61,7 +61,7 @@ class Filtered {
     EXPECT_EQ(ioctl(listener.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
     return call.data;
   }
-  // The child's exit code, or 200 plus a signal's number.
+  // Returns the child's exit code, or 200 plus a signal's number.
   int end() {
     int status = 0;
     waitpid(std::exchange(child_, -1), &status, 0);
@@ -96,7 +96,8 @@ int try_sockets() {
   for (const int family : {AF_INET, AF_INET6, AF_NETLINK, AF_VSOCK, AF_PACKET, AF_BLUETOOTH, AF_ALG})
     CHILD_EXPECT(refused(socket(family, SOCK_SEQPACKET, 0), EPERM));
   CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_SEQPACKET, 1), EPERM));
-  CHILD_EXPECT(syscall(SYS_socket, 0xffffffff00000001UL, SOCK_SEQPACKET, 0) >= 0);  // the kernel takes 32 bits of each
+  // The kernel uses only 32 bits of each argument.
+  CHILD_EXPECT(syscall(SYS_socket, 0xffffffff00000001UL, SOCK_SEQPACKET, 0) >= 0);
   return 0;
 }
 
@@ -119,7 +120,8 @@ int use_a_socket() {
   CHILD_EXPECT(refused(bind(own, name, sizeof address), EPERM));
   CHILD_EXPECT(refused(listen(own, 1), EPERM));
   CHILD_EXPECT(refused(accept(own, nullptr, nullptr), EPERM));
-  CHILD_EXPECT(refused(sendto(own, "x", 1, MSG_NOSIGNAL, name, sizeof address), ENOTCONN));  // an address sends nowhere
+  // A destination address has no effect.
+  CHILD_EXPECT(refused(sendto(own, "x", 1, MSG_NOSIGNAL, name, sizeof address), ENOTCONN));
   int ends[2];
   CHILD_EXPECT(refused(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), EPERM));
   return 0;
@@ -149,7 +151,7 @@ TEST(JailOfAClient, IsAnsweredByWhoListensAndRefusedOnceNobodyDoes) {
     CHILD_EXPECT(refused(connect(7, nullptr, 9), ECONNREFUSED));
     CHILD_EXPECT(connect(8, nullptr, 9) == 0);
     CHILD_EXPECT(refused(connect(7, nullptr, 9), ENOSYS));
-    CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));  // all else as for other workers
+    CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));  // all other calls are refused as for other workers
     return 0;
   });
   NEEDS_LISTENER(process);

@@ -1,5 +1,6 @@
-// The jail, layer by layer: a child applies a layer and tries forbidden and required operations. If the machine lacks
-// the mechanism itself (a container without namespaces, a kernel without Landlock), the test is skipped with a message.
+// The jail, layer by layer: a child applies a layer and tries forbidden and required operations. If the machine does
+// not have a layer's mechanism (a container without namespaces, a kernel without Landlock), the test is skipped with a
+// message.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -76,7 +77,7 @@ TEST(Privileges, LimitsCannotBeRaisedAgain) {
   }));
 }
 
-// Under a user that no other process has, as the kernel counts threads per user.
+// The child uses a user that no other process has, because the kernel counts threads per user.
 TEST(Privileges, ThreadsHaveABound) {
   if (geteuid() != 0) GTEST_SKIP() << "not root";
   expect_clean(run_in_child([] {
@@ -97,7 +98,7 @@ TEST(Privileges, ThreadsHaveABound) {
     end = true;
     for (std::thread& thread : threads) thread.join();
     CHILD_EXPECT(refused);
-    CHILD_EXPECT(started == 7);  // and the first
+    CHILD_EXPECT(started == 7);  // seven threads in addition to the first
     return 0;
   }));
 }
@@ -136,7 +137,7 @@ int check_namespaces() {
   const int out = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr any{};
   any.sa_family = AF_INET;
-  any.sa_data[2] = 10;  // 10.x: an empty network has no route
+  any.sa_data[2] = 10;  // 10.x: an empty network has no route to this address
   any.sa_data[1] = 9;
   CHILD_EXPECT(out < 0 || refused(connect(out, &any, sizeof any), ENETUNREACH));
   return 0;
@@ -147,7 +148,7 @@ TEST(Namespaces, MountsAreReadOnlyAndTheNetworkIsEmpty) {
   expect_clean(run_in_child(check_namespaces));
 }
 
-// One folder is a mount, one becomes a mount, one does not exist. Other folders stay as they are.
+// One folder is a mount point, one becomes a mount point, and one does not exist. Other folders stay as they are.
 int check_writable_folders() {
   const std::string kept = "/tmp/ivgpu-jail-kept-" + std::to_string(getpid()), file = kept + "/file";
   CHILD_EXPECT(mkdir(kept.c_str(), 0700) == 0);
@@ -208,7 +209,7 @@ TEST(Landlock, OnlyTheNamedFilesOpen) {
     CHILD_EXPECT(open("/etc/ld.so.cache", O_RDONLY) >= 0);
     CHILD_EXPECT(refused(open("/etc/passwd", O_RDONLY), EACCES));
     CHILD_EXPECT(open("/dev/null", O_RDWR) >= 0);
-    // A driver names its threads this way, and does not start if that fails.
+    // A driver sets its threads' names through this file, and does not start if that fails.
     const std::string comm = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/comm";
     CHILD_EXPECT(fopen(comm.c_str(), "w") != nullptr);
     execl("/bin/true", "true", nullptr);
@@ -250,7 +251,8 @@ TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
   expect_clean(run_in_child([&] {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({}).active());
-    if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) return 0;  // on older kernels seccomp refuses both
+    // On older kernels seccomp refuses both operations.
+    if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) return 0;
     CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));
     CHILD_EXPECT(refused(connect(socket(AF_UNIX, SOCK_STREAM, 0), &address, length), EPERM));
     return 0;
@@ -283,7 +285,8 @@ TEST(Seccomp, WhatIsNotNamedIsRefused) {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
-    CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_SEQPACKET, 0), EPERM));  // nor a client's socket for MPS
+    // socket() is refused, even as an MPS client would call it
+    CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_SEQPACKET, 0), EPERM));
     CHILD_EXPECT(refused(connect(0, nullptr, 0), EPERM));
     const int on = 1;
     CHILD_EXPECT(refused(setsockopt(0, SOL_SOCKET, SO_PASSCRED, &on, sizeof on), EPERM));
@@ -309,7 +312,7 @@ TEST(Seccomp, WhatIsNotNamedIsRefused) {
   }));
 }
 
-// A growing shared mapping would show further pages of the file: in a region, another session's.
+// A shared mapping that grows would contain further pages of the file; in a region, these belong to another session.
 TEST(Seccomp, MappingsMoveButNeverGrow) {
   expect_clean(run_in_child([] {
     constexpr std::size_t mine = 8 << 12;
@@ -324,7 +327,7 @@ TEST(Seccomp, MappingsMoveButNeverGrow) {
     CHILD_EXPECT(mremap(at, 0, mine, MREMAP_MAYMOVE) == MAP_FAILED && errno == EPERM);
     CHILD_EXPECT(mremap(at, mine / 2, mine, MREMAP_MAYMOVE | MREMAP_FIXED, other) == MAP_FAILED && errno == EPERM);
     CHILD_EXPECT(mremap(at, mine, mine, MREMAP_MAYMOVE | MREMAP_FIXED, other) == other);
-    void* big = realloc(malloc(1 << 20), 64 << 20);  // copies if it cannot move
+    void* big = realloc(malloc(1 << 20), 64 << 20);  // copies the memory if it cannot move it
     CHILD_EXPECT(big != nullptr);
     return 0;
   }));
@@ -337,13 +340,14 @@ TEST(Seccomp, DeviceFilesOpenOnlyForADriverThatHasThem) {
     CHILD_EXPECT(open("/dev/null", O_RDWR | O_CLOEXEC) >= 0);
     CHILD_EXPECT(refused(open("/tmp/ivgpu-seccomp", O_CREAT | O_RDWR, 0600), EPERM));
     CHILD_EXPECT(refused(open("/dev/null", O_RDWR | O_TRUNC), EPERM));
-    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0x5412, nullptr), EPERM));        // TIOCSTI
-    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0xc020462aU, nullptr), ENOTTY));  // passes the filter
+    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0x5412, nullptr), EPERM));  // the request is TIOCSTI
+    // ENOTTY shows that the filter allows the request
+    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0xc020462aU, nullptr), ENOTTY));
     return 0;
   }));
 }
 
-// A permitted request reaches /dev/null, which rejects it.
+// Returns whether the filter allows a request: the request then reaches /dev/null, which rejects it.
 bool passes(unsigned long request) { return refused(syscall(SYS_ioctl, 0, request, nullptr), ENOTTY); }
 bool stopped(unsigned long request) { return refused(syscall(SYS_ioctl, 0, request, nullptr), EPERM); }
 
@@ -356,9 +360,11 @@ TEST(Seccomp, RequestsArePassedByTheirWholeNumber) {
     CHILD_EXPECT(list_in_force());
     for (const Request& request : listed_requests) {
       CHILD_EXPECT(passes(request.number));
-      CHILD_EXPECT(passes(request.number | 0xffffffff00000000UL));  // sign-extended: the kernel reads 32 bits
-      CHILD_EXPECT(is_listed(request.number ^ 0x100) || stopped(request.number ^ 0x100));      // another class
-      CHILD_EXPECT(is_listed(request.number ^ 0x10000) || stopped(request.number ^ 0x10000));  // another size
+      // The sign-extended number, of which the kernel reads only 32 bits.
+      CHILD_EXPECT(passes(request.number | 0xffffffff00000000UL));
+      CHILD_EXPECT(is_listed(request.number ^ 0x100) || stopped(request.number ^ 0x100));  // another class of request
+      // Another size of the argument.
+      CHILD_EXPECT(is_listed(request.number ^ 0x10000) || stopped(request.number ^ 0x10000));
     }
     return 0;
   }));
@@ -370,15 +376,16 @@ TEST(Seccomp, RequestsThatAreNotListedAreRefused) {
     CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
     std::uint32_t passed = 0;
     for (std::uint32_t number = 0; number < 0x100; ++number) {
-      passed += passes(number) ? 1 : 0;  // unified memory
+      passed += passes(number) ? 1 : 0;  // requests of unified memory
       for (std::uint32_t size = 0; size <= 64; size += 4) passed += passes(0xc0004600 | size << 16 | number) ? 1 : 0;
     }
     CHILD_EXPECT(passed == std::size(listed_requests));
-    CHILD_EXPECT(stopped(0xc01046d3));                         // NV_ESC_IOCTL_XFER_CMD: wraps another request
-    CHILD_EXPECT(stopped(0x30000001) && stopped(0x30000002));  // UVM_INITIALIZE, UVM_DEINITIALIZE
-    CHILD_EXPECT(stopped(0xc0306d00) && stopped(0xc0106400));  // modesetting, DRM
-    CHILD_EXPECT(stopped(0x3b64) && stopped(0xae01));          // VFIO, KVM
-    CHILD_EXPECT(stopped(0x5412) && stopped(0x5421) && stopped(0x8901));  // of a terminal, of any file, of a socket
+    CHILD_EXPECT(stopped(0xc01046d3));                         // NV_ESC_IOCTL_XFER_CMD, which wraps another request
+    CHILD_EXPECT(stopped(0x30000001) && stopped(0x30000002));  // UVM_INITIALIZE and UVM_DEINITIALIZE
+    CHILD_EXPECT(stopped(0xc0306d00) && stopped(0xc0106400));  // requests of modesetting and DRM
+    CHILD_EXPECT(stopped(0x3b64) && stopped(0xae01));          // requests of VFIO and KVM
+    // Requests of a terminal, of any file, and of a socket.
+    CHILD_EXPECT(stopped(0x5412) && stopped(0x5421) && stopped(0x8901));
     return 0;
   }));
 }
@@ -493,7 +500,7 @@ TEST(Jail, AllLayersTogetherInTheirOrder) {
     std::thread([&] { ran = 1; }).join();
     CHILD_EXPECT(ran == 1);
     CHILD_EXPECT(open("/proc/self/status", O_RDONLY) >= 0);
-    // Without root the command lines of other processes stay readable, but nothing else.
+    // Without root the command lines of other processes stay readable, but nothing else does.
     const std::string parent = "/proc/" + std::to_string(getppid());
     CHILD_EXPECT(!started_as_root || refused(open((parent + "/cmdline").c_str(), O_RDONLY), ENOENT));
     CHILD_EXPECT(open((parent + "/environ").c_str(), O_RDONLY) == -1);

@@ -1,5 +1,5 @@
-// The layout in plain C11, as a kernel module compiles it. That this file compiles without a warning is half of the
-// test; tests/unit/ring/layout_test.cc compares the rest.
+// The layout in plain C11, as a kernel module compiles it. One half of the test is that this file compiles without a
+// warning. tests/unit/ring/layout_test.cc compares the sizes.
 #include "ring/layout/layout_c.h"
 #include "ring/layout/module_c.h"
 #include "ring/layout/vm_page_c.h"
@@ -14,7 +14,7 @@ const uint64_t ivgpu_numbers_in_c[] = {
     IVGPU_CHANNEL_BYTES,  IVGPU_FIRST_WINDOW, IVGPU_WINDOW_BYTES,   IVGPU_CALLBACK_SLOTS_OFFSET,
     IVGPU_VM_PAGE_OFFSET, IVGPU_SLOT_CLAIMED, IVGPU_VM_GPUS_OFFSET, IVGPU_HEADER_AREA_BYTES};
 
-// Both halves of a callback slot, in C.
+// The worker's half and the guest's half of a callback slot, in C.
 int ivgpu_callback_slot_is_free(const struct IvgpuCallbackSlot* callback_slot) {
   return callback_slot->done == callback_slot->sequence;
 }

@@ -10,7 +10,7 @@
 #include "ring/view.h"
 #include "tests/other_side.h"
 
-// tests/unit/ring/layout_in_c.c
+// Defined in tests/unit/ring/layout_in_c.c.
 extern "C" const std::size_t ivgpu_sizes_in_c[10];
 extern "C" const std::uint64_t ivgpu_numbers_in_c[12];
 extern "C" int ivgpu_callback_slot_is_free(const ring::CallbackSlot* callback_slot);
@@ -116,7 +116,7 @@ TEST(Layout, ARegionIsDividedIntoEqualSlotsOnHugePages) {
   constexpr std::size_t mib = 1 << 20;
   EXPECT_EQ(ring::slot_bytes_for(1024 * mib, 4), 254 * mib);
   EXPECT_EQ(ring::slot_bytes_for(16 * mib, 1), 14 * mib);
-  EXPECT_EQ(ring::slot_bytes_for(16 * mib, 3), 4 * mib);  // 4 2/3, rounded down to a huge page
+  EXPECT_EQ(ring::slot_bytes_for(16 * mib, 3), 4 * mib);  // 4 2/3 MiB, rounded down to a multiple of a huge page
   EXPECT_EQ(ring::slot_bytes_for(16 * mib, 0), 0u);
   EXPECT_EQ(ring::slot_bytes_for(2 * mib, 1), 0u);
   EXPECT_EQ(ring::slot_bytes_for(0, 1), 0u);

@@ -1,5 +1,5 @@
 // Parking on a real futex: two threads wake each other alternately. A lost wake-up makes a thread sleep until its
-// time-out, which is long enough that one fails the test.
+// time-out. The time-out is so long that a single lost wake-up fails the test.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -19,7 +19,7 @@ namespace {
 
 using ring::Asleep;
 
-// Separate cache lines, as in the region: on one line the processor would keep the order by itself.
+// The words are in separate cache lines, as in the region. In one line, the processor would keep the order by itself.
 struct Side {
   alignas(64) std::atomic<std::uint64_t> published{0};
   alignas(64) SharedWord<std::uint32_t> asleep;
@@ -29,7 +29,7 @@ void wake(SharedWord<std::uint32_t>& word) {
   syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Sleeps until `peer` has published `wanted`. False: the peer did not wake this thread before the deadline.
+// Sleeps until `peer` has published `wanted`. Returns false if the peer did not wake this thread before the deadline.
 bool wait_for(Side& self, const Side& peer, std::uint64_t wanted) {
   const auto there = [&] { return peer.published.load(std::memory_order_acquire) >= wanted; };
   while (!there()) {
@@ -69,7 +69,7 @@ TEST(Parking, NoWakeUpIsLostIn100000Rounds) {
   EXPECT_TRUE(b_was_woken);
 }
 
-// Publisher and sleeper run independently, so the sleeper's announcement meets the publication at any point.
+// Publisher and sleeper run independently, so the sleeper's announcement happens at any point of the publication.
 TEST(Parking, NoWakeUpIsLostWithoutAlternation) {
   constexpr std::uint64_t count = 200'000;
   Side producer, consumer;
@@ -88,9 +88,9 @@ TEST(Parking, NoWakeUpIsLostWithoutAlternation) {
   EXPECT_TRUE(woken);
 }
 
-// The protocol's core without the futex: sleeper and waker meet at the same instant, many times. The sleeper must see
-// the work, or the waker the sleeper. Without a fence both can fail on two free processors. This test finds that sooner
-// or later; a model finds it at once.
+// The core of the protocol without the futex: sleeper and waker act at the same instant, many times. The sleeper must
+// see the work, or the waker must see the sleeper. Without a fence both can fail if two processors are free. This test
+// finds a missing fence sooner or later; a model finds it at once.
 TEST(Parking, SleeperOrWakerSeesTheOther) {
   constexpr unsigned rounds = 150'000;
   Side side;
@@ -148,7 +148,8 @@ TEST(Parking, ASleepIsEndedOnce) {
   }
 }
 
-// A hostile peer writes any value to the word. The waker's answer stays bounded, and only the word changes.
+// A hostile peer writes any value to the word. The waker's result stays one of the valid values, and only the word
+// changes.
 TEST(Parking, AScribbledWordIsANeedlessWakeUpByFutex) {
   for (const std::uint32_t scribble : {3u, 0x80000000u, 0x80000002u, ~0u}) {
     SharedWord<std::uint32_t> word{scribble};

@@ -17,10 +17,10 @@ namespace {
 
 using ring::Consumer, ring::Peer, ring::Producer, ring::RecordHeader;
 
-// A ring on the heap of exactly its size, so that ASan sees an access outside.
+// A ring on the heap with exactly the ring's size, so that ASan notices an access outside.
 struct Ring {
   explicit Ring(std::uint32_t n) : bytes(new std::byte[n]()), size(n) {
-    asm("" : "+r"(size));  // hides the constant, or the compiler warns of impossible offsets
+    asm("" : "+r"(size));  // hides the constant, because the compiler would warn about impossible offsets
   }
   ring::RingView view() { return {tail, head, {bytes.get(), size}}; }
   SharedWord<std::uint32_t> tail, head;
@@ -60,7 +60,7 @@ TEST(RecordRing, EmptyHasNothingToTake) {
   EXPECT_FALSE(t.consumer.anything());
 }
 
-// Every size at every starting offset, with and without padding at the wrap.
+// Tests every size at every starting offset, with and without padding at the ring's end.
 TEST(RecordRing, EverySizeFromEveryOffset) {
   constexpr std::uint32_t size = 512;
   for (std::uint32_t offset = 16; offset <= size; offset += 16)
@@ -78,7 +78,7 @@ TEST(RecordRing, EverySizeFromEveryOffset) {
       }
       ASSERT_EQ(p.reserve(bytes, at), Peer::Ok) << bytes << " at " << offset;
       write_record(at, bytes, ++position);
-      EXPECT_FALSE(t.consumer.anything());  // reserved, but not published
+      EXPECT_FALSE(t.consumer.anything());  // the record is reserved, but not published
       p.publish();
       EXPECT_TRUE(t.consumer.anything());
       ASSERT_EQ(t.take(), Peer::Ok) << bytes << " at " << offset;
@@ -87,7 +87,7 @@ TEST(RecordRing, EverySizeFromEveryOffset) {
     }
 }
 
-// After more than 2^32 bytes the free-running positions wrap, and records still pass.
+// After more than 2^32 bytes the free-running positions wrap. Records must still pass.
 #ifndef IVGPU_UNDER_TSAN
 TEST(RecordRing, PositionsRunOverTheEndOf32Bits) {
   Ring r(2 * ring::max_record);
@@ -115,7 +115,7 @@ TEST(RecordRing, FullUntilExactlyEnoughIsGivenBack) {
   Taker t(r);
   std::byte* at = nullptr;
   for (std::uint64_t i = 1; i <= 4; ++i) {
-    ASSERT_EQ(p.reserve(64, at), Peer::Ok);  // the fourth fits exactly
+    ASSERT_EQ(p.reserve(64, at), Peer::Ok);  // the fourth record fits exactly
     write_record(at, 64, i);
     p.publish();
   }
@@ -126,7 +126,8 @@ TEST(RecordRing, FullUntilExactlyEnoughIsGivenBack) {
   EXPECT_TRUE(holds(t.record, 64, 1));
 }
 
-// The free space is split between the ring's end and its start. The record waits, although the sum would suffice.
+// The free space is split between the ring's end and its start. The record waits, although the sum of both parts would
+// suffice.
 TEST(RecordRing, PaddingCountsAsUsed) {
   Ring r(256);
   Producer p(r.view());
@@ -137,9 +138,9 @@ TEST(RecordRing, PaddingCountsAsUsed) {
     write_record(at, 64, i);
     p.publish();
   }
-  ASSERT_EQ(t.take(), Peer::Ok);  // 64 free at the start, 64 at the end
+  ASSERT_EQ(t.take(), Peer::Ok);  // 64 bytes are free at the start, and 64 at the end
   EXPECT_EQ(p.reserve(80, at), Peer::Wait);
-  ASSERT_EQ(t.take(), Peer::Ok);  // 128 at the start
+  ASSERT_EQ(t.take(), Peer::Ok);  // 128 bytes are free at the start
   ASSERT_EQ(p.reserve(80, at), Peer::Ok);
   EXPECT_EQ(at, r.bytes.get());
   write_record(at, 80, 4);
@@ -199,8 +200,8 @@ TEST(RecordRing, OneProducerOneConsumer) {
 
 struct Hostile {
   const char* name;
-  std::uint32_t tail;   // as the producer publishes it
-  std::uint32_t bytes;  // in the header at offset 0
+  std::uint32_t tail;   // the tail that the producer publishes
+  std::uint32_t bytes;  // the size in the header at offset 0
   std::uint16_t call;
 };
 void PrintTo(const Hostile& h, std::ostream* out) { *out << h.name; }
@@ -215,7 +216,7 @@ TEST_P(HostileProducer, IsBroken) {
   r.tail.store(GetParam().tail);
   Taker t(r);
   EXPECT_EQ(t.take(), Peer::Broken);
-  EXPECT_EQ(r.head.load(), 0u);  // the consumer returned no space
+  EXPECT_EQ(r.head.load(), 0u);  // the consumer freed no space
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -232,11 +233,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Hostile{"TailHalfOfAllNumbers", 1u << 31, 16, 1}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// A hostile tail, with the consumer in the middle of the ring, at its end, or where positions wrap.
+// A hostile tail. The consumer is in the middle of the ring, at the ring's end, or where positions wrap.
 struct Jump {
   const char* name;
-  std::uint32_t by;     // distance of the tail from the consumer
-  std::uint32_t bytes;  // in the header there
+  std::uint32_t by;     // the distance of the tail from the consumer
+  std::uint32_t bytes;  // the size in the header at the consumer's position
   Peer expected;
 };
 void PrintTo(const Jump& j, std::ostream* out) { *out << j.name; }
@@ -272,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(RecordRing, Jumps,
                                          Jump{"ToAHeaderOfAllOnes", 16, ~0u, Peer::Broken}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A record before, across and after each page boundary, in a ring between two inaccessible pages.
+// Writes a record before, across and after each page boundary. The ring lies between two inaccessible pages.
 TEST(RecordRing, ARecordPerPageBoundary) {
   constexpr std::size_t page = 4096, size = 2 * ring::max_record;
   auto* const mapped = static_cast<std::byte*>(
@@ -296,7 +297,7 @@ TEST(RecordRing, ARecordPerPageBoundary) {
     };
     for (std::size_t boundary = page; boundary <= size; boundary += page)
       for (const std::uint32_t before : {16u, 0u})
-        while (true) {  // up to 16 bytes before the boundary, then exactly to it
+        while (true) {  // writes records up to 16 bytes before the boundary, then exactly to the boundary
           const std::uint32_t to_go = static_cast<std::uint32_t>(boundary) - before - (tail.load() & (size - 1));
           if (to_go == 0 || to_go > page) {
             pass(bytes);
@@ -308,7 +309,7 @@ TEST(RecordRing, ARecordPerPageBoundary) {
   munmap(mapped, size + 2 * page);
 }
 
-// A record at the last offset, which would run past the ring's end.
+// The record is at the last offset, and would run past the ring's end.
 TEST(RecordRing, RecordPastTheEndIsBroken) {
   Ring r(256);
   Producer p(r.view());
@@ -326,7 +327,7 @@ TEST(RecordRing, RecordPastTheEndIsBroken) {
   EXPECT_EQ(t.take(), Peer::Broken);
 }
 
-// The consumer's buffer is the limit, even if the ring could hold the record.
+// The consumer's buffer limits a record, even if the ring has space for the record.
 TEST(RecordRing, RecordThatDoesNotFitTheBufferIsBroken) {
   Ring r(512);
   Producer p(r.view());
@@ -340,7 +341,7 @@ TEST(RecordRing, RecordThatDoesNotFitTheBufferIsBroken) {
   EXPECT_EQ(c.take({small.get(), 48}, record), Peer::Broken);
 }
 
-// Padding over the whole ring is no record, and must not loop.
+// Padding over the whole ring contains no record, and must not cause an endless loop.
 TEST(RecordRing, PaddingOfTheWholeRingIsTakenOnce) {
   Ring r(256);
   const RecordHeader header{.bytes = 256, .call = ring::padding_call};
@@ -369,7 +370,8 @@ TEST(RecordRing, HeadThatMakesNoSenseIsBroken) {
   }
 }
 
-// A side reads the peer's position only if the cached one does not suffice; the cache line stays with its writer.
+// A side reads the peer's position only if the cached position does not suffice, so the cache line stays with its
+// writer.
 TEST(RecordRing, ThePeersPositionIsLookedAtOnlyWhenNeeded) {
   Ring r(256);
   Producer p(r.view());
@@ -383,7 +385,7 @@ TEST(RecordRing, ThePeersPositionIsLookedAtOnlyWhenNeeded) {
     p.publish();
   }
   ASSERT_EQ(c.take(into, record), Peer::Ok);
-  r.tail.store(7);  // would be Broken
+  r.tail.store(7);  // this tail would be Broken
   EXPECT_EQ(c.take(into, record), Peer::Ok);
   EXPECT_EQ(c.take(into, record), Peer::Broken);
   r.head.store(7);

@@ -1,4 +1,4 @@
-// Records: Writer and Reader, which keep their first failure, and ids.
+// Records: Writer and Reader, which remember their first failure, and ids.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -55,7 +55,7 @@ TEST(Writer, ReaderReadsWhatItWrote) {
   EXPECT_EQ(r.left(), 0u);
 }
 
-// Replies use fresh heap memory, but records use memory that had other bytes.
+// Replies are built in fresh heap memory, but records are built in memory that had other contents.
 TEST(Writer, LeavesNothingOfTheBufferInThePadding) {
   for (std::size_t n = 0; n <= 24; ++n) {
     std::vector<std::byte> buffer(48, std::byte{0xaa});
@@ -76,7 +76,7 @@ TEST(Writer, FailsForGoodAtTheFirstThatDoesNotFit) {
   w.slot(1);
   w.bytes("123456789", 9);
   EXPECT_FALSE(w.ok());
-  w.slot(2);  // would fit, but the writer has failed
+  w.slot(2);  // this value would fit, but the writer has failed before
   EXPECT_FALSE(w.ok());
   EXPECT_EQ(w.used(), 8u);
   EXPECT_EQ(buffer[8], std::byte{0});
@@ -91,7 +91,7 @@ TEST(Writer, LengthsThatOverflowWhenPaddedDoNotFit) {
   }
 }
 
-// 12 bytes fit into 15, but not with their padding. The writer writes all or nothing.
+// 12 bytes fit into 15, but not together with their padding. The writer writes everything or nothing.
 TEST(Writer, CountsThePadding) {
   std::vector<std::byte> buffer(15);
   ring::Writer w(buffer);
@@ -146,7 +146,7 @@ TEST(Id, RoundTripsAndLooksLikeAPointer) {
       }
 }
 
-// Any 64 bits must decode to a consistent id or to an invalid one.
+// Any 64-bit value must decode to a consistent id or to an invalid id.
 void expect_harmless(std::uint64_t value) {
   const Id id = Id::of(value);
   EXPECT_LE(id.index, Id::max_index);

@@ -1,4 +1,4 @@
-// Counters and trace cells: a reader gets written, overwritten and invalid entries.
+// Counters and trace cells: a reader finds complete, overwritten and invalid entries.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace {
 
 using ring::Taken, ring::TraceCell, ring::TraceEntry;
 
-// A channel's trace with few cells.
+// A channel's trace with only a few cells.
 struct Trace {
   static constexpr std::size_t count = 8;
   std::atomic<std::uint64_t> written{0};
@@ -73,7 +73,7 @@ TEST(Telemetry, AReaderThatComesLaterReadsWhatComesLater) {
   EXPECT_EQ(e.position, 4u);
 }
 
-// The writer is still writing the entry, or died while it did.
+// The writer is still writing the entry, or has died while writing it.
 TEST(Telemetry, ATornEntryIsLost) {
   Trace t;
   t.put(1);
@@ -86,7 +86,7 @@ TEST(Telemetry, ATornEntryIsLost) {
   EXPECT_EQ(t.reader.lost(), 1u);
 }
 
-// `written` may hold any value: each call returns, and reads no cell beyond the last (ASan checks).
+// `written` may have any value: each call returns, and reads no cell beyond the last one (ASan checks this).
 TEST(Telemetry, WordsThatMakeNoSense) {
   std::minstd_rand random(3);
   Trace t;

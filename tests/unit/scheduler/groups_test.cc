@@ -1,5 +1,5 @@
 // How a worker's ioctl() learns the driver library's channels (group_log.h), and the helper's client (rm_client.h).
-// This program's own ioctl() plays the resource manager.
+// This program's own ioctl() simulates the resource manager.
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 
@@ -59,7 +59,7 @@ class Groups : public testing::Test {
     const Free call{1, 0, object, ok};
     return log_.note(5, free_request, &call);
   }
-  // A device with instance 2, and a compute group of two channels.
+  // Makes a device with instance 2, and a compute group of two channels.
   void make_context() {
     DeviceParameters device{};
     device.instance = 2;
@@ -126,7 +126,7 @@ TEST_F(Groups, ReadsNoParametersBeyondTheirSize) {
   EXPECT_TRUE(log_.note(5, short_alloc_request, &call));
 }
 
-// ---- the client --------------------------------------------------------------------------------------------------------
+// ---- the client -----------------------------------------------------------------------------------------------------
 
 constexpr Uuid wanted = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
@@ -149,7 +149,7 @@ class ResourceManager : public testing::Test {
     if (call.object_class == root_class) {
       call.object = 500;
     } else if (!registered_ || call.client != 500) {
-      call.status = 0x1b;  // insufficient permissions
+      call.status = 0x1b;  // NV_ERR_INSUFFICIENT_PERMISSIONS
     } else if (call.object_class == device_class) {
       instance_ = reinterpret_cast<const DeviceParameters*>(call.parameters)->instance;
     }

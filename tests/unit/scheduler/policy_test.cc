@@ -1,4 +1,4 @@
-// Each VM's throughput on one GPU, in virtual time (tests/scheduler/world.h). "Alone" means without other VMs.
+// The throughput of each VM on one GPU, in virtual time (tests/scheduler/world.h). "Alone" means without other VMs.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,7 +29,7 @@ Alone alone(const Program& program) {
   return {world.used(1), world.burst(1, .99)};
 }
 
-// Throughput as a share of the program's own throughput alone.
+// Returns each program's throughput as a share of its throughput when it runs alone.
 std::vector<double> parts(World& world, const std::vector<Program>& programs, Time time = 4s) {
   world.run(1500ms);
   world.forget();
@@ -85,7 +85,7 @@ TEST(Policy, HostBoundProgramsFillEachOthersGaps) {
   EXPECT_NEAR(got[0], got[1], .05);
 }
 
-// It launches many times per wait, so driver time slicing serves it beside others of its kind.
+// The program launches many times per wait, so driver time slicing serves it well together with similar programs.
 TEST(Policy, AHostBoundProgramThatComesBackJoinsOthersOfItsKind) {
   World world;
   world.add(host_bound);
@@ -211,15 +211,16 @@ TEST(Policy, WithoutSwitchingNothingIsOrderedAndAccountsGoOn) {
   EXPECT_GT(world.policy.account(2).had, had + 100ms);
 }
 
-// ---- by hand ---------------------------------------------------------------------------------------------------------
+// ---- the policy alone
+// ------------------------------------------------------------------------------------------------
 
-// Two VMs that want the GPU at 1 s; the first order is complete.
+// Two VMs that want the GPU at 1 s. The first order has been carried out.
 struct Two {
   Policy policy;
   Time now = 1s;
   std::uint64_t submitted[2] = {};
 
-  // Each VM has launched and waited, so it shares no lease.
+  // Each VM has launched and waited, so neither VM shares a lease.
   explicit Two(Policy::Share first = {}, Policy::Share second = {}) {
     policy.add(1, first), policy.add(2, second);
     for (int i = 0; i < 20; ++i) carry_out(look(i % 2 == 0, i % 2 != 0, 2ms));
@@ -233,7 +234,7 @@ struct Two {
     policy.update(2, {submitted[1] += second, submitted[1], second, calls}, now);
     return policy.step(now);
   }
-  // The VM with the lease, and the VM without it.
+  // Returns the VM with the lease, and the VM without it.
   std::pair<Policy::Vm, Policy::Vm> roles() const { return policy.holds(1) ? std::pair{1U, 2U} : std::pair{2U, 1U}; }
   void carry_out(const std::optional<Policy::Order>& order) {
     if (order) policy.done(now += 850us, 850us);
@@ -257,7 +258,7 @@ TEST(PolicyByHand, AVmThatIsOffAndStandsInAnyCallOfTheDriverIsLetOn) {
   const auto [holder, other] = two.roles();
   bool on = false;
   for (int i = 0; i < 4000 && !on; ++i) {
-    const auto order = two.look(holder == 1, holder == 2, 50us, true);  // a free call waits in the driver
+    const auto order = two.look(holder == 1, holder == 2, 50us, true);  // a free waits in the driver
     on = order && order->on == std::vector{other};
     two.carry_out(order);
   }

@@ -1,4 +1,4 @@
-// The scheduler's thread (scheduler.h). The test plays the workers' pages and the switcher.
+// The scheduler's thread (scheduler.h). The test simulates the workers' pages and the switcher.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* gpu = "GPU-1";
 
-// The orders to the switcher. It answers at once unless the test delays it.
+// The orders to the switcher. The switcher answers at once unless the test delays the answer.
 struct Board {
   std::mutex mutex;
   std::multiset<std::pair<std::uint32_t, std::uint32_t>> off;  // pairs of client and channel
@@ -124,7 +124,7 @@ class Worker {
     if (at < table.most) table.channel[at].handle = handle, table.channel[at].serial = ++serial_;
     table.version += 1;
   }
-  // Submits once more, and rings the scheduler if its page asks for that, as a session does.
+  // Submits once more, and rings the scheduler if the orders page requests it, as a session does.
   void submit() {
     ++use_->device[0].submitted;
     const std::uint32_t wake = pages_->orders(0).wake;
@@ -172,7 +172,7 @@ class SchedulerThread : public testing::Test {
   bool leases_begin() {
     return comes_true([&] { return board_->is_off(0xa) != board_->is_off(0xb); });
   }
-  // A report made after this call, however long the thread takes.
+  // Returns a report made after this call, however long the thread takes.
   const Scheduler::Report& report() {
     const Time asked = std::chrono::steady_clock::now().time_since_epoch();
     EXPECT_TRUE(before_deadline([&] { return scheduler_->report().made >= asked; }));
@@ -264,7 +264,7 @@ TEST_F(SchedulerThread, AChannelThatIsMadeWhileItsVmIsOffGoesOff) {
 
 TEST_F(SchedulerThread, AClientThatANewWorkerHasIsNoLongerAnOldOnes) {
   const auto vm = scheduler_->add_vm({});
-  const auto c = std::make_unique<Worker>(*scheduler_, vm, 0xa);  // the driver has reused the client number
+  const auto c = std::make_unique<Worker>(*scheduler_, vm, 0xa);  // the driver has reused the number of the client
   c->use().channels[2].channel[0].handle = 900;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(comes_true([&] { return board_->is_off(0xb); }));
@@ -274,7 +274,7 @@ TEST_F(SchedulerThread, AClientThatANewWorkerHasIsNoLongerAnOldOnes) {
   EXPECT_FALSE(board_->off.contains({0xa, 100})) << "by the old worker's word";
 }
 
-// A worker that its guest controls.
+// The guest has taken control of its worker.
 TEST_F(SchedulerThread, AHostileTableCostsNobodyElse) {
   ring::ChannelTable& table = a_->use().channels[2];
   table.count = ~0U;
@@ -315,7 +315,7 @@ TEST_F(SchedulerThread, AVmOf40ContextsGoesOffWhole) {
 TEST_F(SchedulerThread, ProcessesThatComeAndGoLeaveLeasesAsTheyAre) {
   ASSERT_TRUE(leases_begin());
   std::uint32_t rm_client = 0x1000;
-  for (int i = 0; i < 500; ++i) {  // half a minute of 1,000 a minute, without pauses
+  for (int i = 0; i < 500; ++i) {  // half a minute of 1,000 processes a minute, without pauses
     b_ = std::make_unique<Worker>(*scheduler_, vm_b_, ++rm_client);
     act();
   }

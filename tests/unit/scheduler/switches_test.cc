@@ -1,5 +1,5 @@
-// The helper: which channels are off (switch_table.h), and its socket (helper_service.h). A strict fake driver counts
-// switch-offs and, like NVIDIA's, stops at the first unknown channel.
+// The helper: which channels are disabled (switch_table.h), and the helper's socket (helper_service.h). A strict fake
+// driver counts how often a channel was disabled and, like NVIDIA's driver, stops at the first unknown channel.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ class StrictDriver {
     std::lock_guard lock(mutex_);
     lost_ = true;
   }
-  // The channel's count of switch-offs; -1 if it does not exist.
+  // Returns how often the channel was disabled; -1 if it does not exist.
   int offs(std::uint32_t client, std::uint32_t channel) const {
     std::lock_guard lock(mutex_);
     const auto found = offs_.find({client, channel});
@@ -83,7 +83,7 @@ class StrictDriver {
   bool lost_ = false;
 };
 
-// Eight channels of one client, as a context has.
+// Makes eight channels of one client. A context has as many.
 std::vector<SwitchedChannel> context(StrictDriver& driver, std::uint32_t client, std::uint32_t first = 1) {
   std::vector<SwitchedChannel> channels;
   for (std::uint32_t c = first; c < first + 8; ++c) {
@@ -176,7 +176,7 @@ TEST(SwitchTable, ForcesOnWhatAnotherOneHasLeftOff) {
   EXPECT_EQ(driver.all_offs(), 0);
 }
 
-// ---- the socket ------------------------------------------------------------------------------------------------------
+// ---- the socket -----------------------------------------------------------------------------------------------------
 
 class Service : public testing::Test {
  protected:
@@ -272,7 +272,7 @@ TEST_F(Service, ReportsThatAGpuIsLostWhileChannelsOfItAreOff) {
   ASSERT_TRUE(got);
   EXPECT_EQ(got->refused, host::rm::gpu_is_lost);
   EXPECT_EQ(got->failed, 16U);
-  end();  // the helper exits all the same
+  end();  // the helper exits nevertheless
 }
 
 TEST_F(Service, AWorkerWithoutChannelsNeedsNoCall) {
@@ -313,7 +313,7 @@ TEST_F(Service, EndsWithEverythingOnAtAMessageThatDoesNotFit) {
     {
       HelperService service(ends[1], std::move(gpus));
       ASSERT_EQ(send(ends[0], message.data(), message.size(), 0), static_cast<ssize_t>(message.size()));
-      service.run();  // returns
+      service.run();  // run() returns
     }
     EXPECT_EQ(driver_.all_offs(), 0);
     close(ends[0]), close(ends[1]);

@@ -1,4 +1,4 @@
-// The table of GPU addresses that a session owns, and addresses that a hostile guest names.
+// The table of GPU addresses that a session owns, and addresses that a hostile guest sends.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ TEST(SessionAddresses, ContainWhatLiesInside) {
   EXPECT_TRUE(a.contains(1099, 1));
   EXPECT_TRUE(a.contains(1100, 10));
   EXPECT_TRUE(a.contains(1110, 0));
-  EXPECT_FALSE(a.contains(1050, 51));  // reaches into the neighbour
+  EXPECT_FALSE(a.contains(1050, 51));  // extends into the neighbouring range
   EXPECT_FALSE(a.contains(999, 1));
   EXPECT_FALSE(a.contains(999, 0));
   EXPECT_FALSE(a.contains(1111, 0));
@@ -144,11 +144,11 @@ TEST(SessionAddresses, AGlobalIsDroppedByItsStartAndOwner) {
   EXPECT_EQ(a.count(), 2u);
   a.drop_global(5000, 7);
   EXPECT_EQ(a.count(), 1u);
-  a.drop_owned(7);  // its list is empty
+  a.drop_owned(7);  // the owner's list is empty
   EXPECT_TRUE(a.contains(9000, 100));
 }
 
-// The driver may reuse an address; no entry of the earlier object remains.
+// The driver may reuse an address. No entry of the earlier object may remain.
 TEST(SessionAddresses, TheLastAddedCounts) {
   Addresses a;
   a.add(global(1000, 100, 7));
@@ -204,7 +204,7 @@ TEST(SessionAddresses, ReportHowMuchIsAllocated) {
   EXPECT_EQ(held, 0u);
 }
 
-// Channels look up an entry while other threads change its neighbours.
+// Channels look up an entry while other threads change the entry's neighbours.
 TEST(SessionAddresses, LookupsBesideChanges) {
   Addresses a;
   a.add(allocation(5000, 100));
@@ -223,8 +223,8 @@ TEST(SessionAddresses, LookupsBesideChanges) {
   EXPECT_EQ(a.count(), 1u);
 }
 
-// Seconds of processor time to drop the ranges of `count` owners with one range each, and of one owner with `count`
-// ranges.
+// Returns the processor time, in seconds, to drop the ranges of `count` owners with one range each, and of one owner
+// with `count` ranges.
 double time_to_drop(std::uint64_t count) {
   Addresses a;
   for (std::uint64_t i = 1; i <= count; ++i) {
@@ -247,8 +247,8 @@ TEST(SessionAddressesTiming, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
     few = std::min(few, time_to_drop(1'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  // 100 times as many entries, in a deeper tree that fits no cache. A linear scan would take 10,000 times as long; the
-  // bound is far from both, even on a busy machine.
+  // There are 100 times as many entries, in a deeper tree that fits into no cache. A linear search would take 10,000
+  // times as long. The bound is far from both, even on a busy machine.
   EXPECT_LE(many, 1'500 * few) << "1,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 

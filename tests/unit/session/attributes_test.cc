@@ -1,4 +1,4 @@
-// Launch attributes, as the worker reads them by the lines of their table.
+// Launch attributes, which the worker reads according to the lines of their table.
 #include <gtest/gtest.h>
 
 #include "host/untrusted/marshal/decoded_attributes.h"

@@ -1,5 +1,5 @@
-// The limits of a session: sums with a bound, and a guest that loads, makes and allocates up to the bound. Each way of
-// freeing returns the share.
+// The limits of a session: bounded sums, and a guest that loads, makes and allocates up to the bound. Each way of
+// freeing must return the share.
 #include "host/session/memory/budget.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST(Budget, ManyTakersStayBelowTheBound) {
 
 // ---- images --------------------------------------------------------------------------------------------------------
 
-// Text of 1000 bytes: it costs 1000 while it loads, and 1000 while it stays loaded.
+// Returns a text of 1000 bytes. The text costs 1000 bytes while it loads, and 1000 bytes while it stays loaded.
 std::string text_of_1000() { return module_text + std::string(999 - std::strlen(module_text), ' '); }
 
 host::ServeOptions with_image_bytes(std::uint64_t bytes) {
@@ -94,7 +94,7 @@ class ImageBudget : public testing::Test {
   CUresult load_library(std::uint64_t id) {
     return world.send(ids::cuLibraryLoadData, world.load(id, text.c_str())).result;
   }
-  // Loads until a load is refused; returns how many succeeded.
+  // Loads texts until a load is refused. Returns how many loads succeeded.
   int fill() {
     for (int loaded = 0;; ++loaded)
       if (const CUresult result = load(world.next(Handle::Module)); result != CUDA_SUCCESS) {
@@ -107,7 +107,7 @@ class ImageBudget : public testing::Test {
 };
 
 TEST_F(ImageBudget, TheSumIsBoundedAndTheDriverNotAsked) {
-  EXPECT_EQ(fill(), 4);  // the fifth fits once loaded, but not while it loads
+  EXPECT_EQ(fill(), 4);  // the fifth text would fit once loaded, but not while it loads
   const std::uint64_t asked = world.driver.calls("cuModuleLoadDataEx");
   EXPECT_EQ(load(world.next(Handle::Module)), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(load_library(world.next(Handle::Library)), CUDA_ERROR_OUT_OF_MEMORY);
@@ -149,7 +149,7 @@ TEST_F(ImageBudget, WhatFailsComesBack) {
   EXPECT_EQ(world.session->code.budget.used(), 1000u) << "it is still loaded";
 }
 
-// A record of a few bytes may claim 5 GiB. The worker copies nothing, and the session goes on.
+// A record of a few bytes may claim 5 GiB. The worker copies nothing, and the session continues.
 TEST_F(ImageBudget, WhatOneRecordMayNotHaveIsNotCopied) {
   const Answer a = world.send(ids::cuModuleLoadData,
                               Payload::record(api::LoadRecord{world.next(Handle::Module), 0, 0, 1, 0, 0}).slot(6000));
@@ -176,20 +176,20 @@ TEST_F(ImageBudget, APackedOneCountsUnpacked) {
   EXPECT_EQ(load_it(), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world.driver.calls("cuModuleLoadDataEx"), 0u);
   image.entry.plain_size = 4000;
-  load_it();  // the fake driver finds no code in it
+  load_it();  // the fake driver finds no code in the text
   EXPECT_EQ(world.driver.calls("cuModuleLoadDataEx"), 1u);
   EXPECT_EQ(world.session->code.budget.used(), 0u);
 }
 
 // ---- processors ----------------------------------------------------------------------------------------------------
 
-// If a worker may not poll, its contexts make waiting threads sleep, also after a reset.
+// If a worker may not poll, its contexts make waiting threads sleep, even after a reset.
 TEST(Waits, SleepWhereTheSessionMayNotSpin) {
   for (const bool asleep : {false, true}) {
     host::ServeOptions options;
     options.waits_asleep = asleep;
     World world(options);
-    // A thread caches its current context, so each session gets a fresh thread.
+    // A thread caches its current context, so each session gets a new thread.
     std::thread([&] { EXPECT_EQ(world.session->contexts.make_current(0), CUDA_SUCCESS); }).join();
     EXPECT_EQ(world.driver.calls("cuDevicePrimaryCtxSetFlags_v2"), asleep ? 1u : 0u);
     EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
@@ -276,21 +276,21 @@ TEST_F(ObjectBudget, PinnedPiecesCount) {
 // ---- objects of each kind ------------------------------------------------------------------------------------------
 
 constexpr std::uint64_t piece = 2 << 20;
-constexpr std::uint64_t room = 2;  // objects that the session may still make after `prepare`
+constexpr std::uint64_t room = 2;  // the number of objects that the session may still make after `prepare`
 
 using Ids = std::vector<std::uint64_t>;
 
-// A kind of counted object: the call that makes one, and the call that ends it.
+// A kind of counted object: the call that makes an object, and the call that ends it.
 struct Counted {
   const char* name;
   int make;
   const char* asked;  // the driver's function that must be called
   int end;
-  std::uint64_t prepared;  // prepared objects that the counted ones are made of
-  bool ends_all;           // ending the first prepared object ends all others
+  std::uint64_t prepared;  // the number of prepared objects from which the counted objects are made
+  bool ends_all;           // ending the first prepared object ends all other objects
   Ids (*prepare)(World& world);
   Payload (*one)(World& world, const Ids& prepared, std::uint64_t which);
-  // `made`: the payload that made the object.
+  // Returns the payload of the call that ends an object. `made`: the payload that made the object.
   Payload (*ending)(const Ids& prepared, const Payload& made, const Answer& answer);
 };
 void PrintTo(const Counted& kind, std::ostream* out) { *out << kind.name; }
@@ -348,7 +348,7 @@ Payload a_texture(World& world, const Ids& prepared, std::uint64_t) {
   return Payload::record(record);
 }
 
-// The payload that names an object to the call that ends it.
+// Returns the payload with the object's id, for the call that ends the object.
 Payload by_its_id(const Ids&, const Payload& made, const Answer&) { return Payload::of(word_of(made)); }
 Payload by_its_owner(const Ids& prepared, const Payload&, const Answer&) { return Payload::of(prepared[0]); }
 Payload by_its_address(const Ids&, const Payload&, const Answer& answer) {

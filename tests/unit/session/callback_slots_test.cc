@@ -1,5 +1,5 @@
-// The worker's side of the callback slots, with a handmade guest that answers, never answers, answers twice, or answers
-// with an unknown number.
+// The worker's side of the callback slots. A simulated guest answers, never answers, answers twice, or answers with an
+// unknown number.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -33,7 +33,7 @@ class CallbackSlots : public testing::Test {
     close(doorbell);
   }
 
-  // The callback slot as the guest maps it.
+  // Returns the callback slot as the guest maps it.
   ring::CallbackSlot& callback_slot(std::uint32_t k) { return other_side::callback_slot(slot(), k); }
   ring::SlotView slot() { return world.session->slot; }
   std::uint64_t sequence(std::uint32_t k) { return other_side::shared(callback_slot(k).sequence).load(); }
@@ -142,7 +142,7 @@ TEST_F(CallbackSlots, AGuestThatNeverAnswersHoldsNoneButThoseThatWaitForIt) {
 
 TEST_F(CallbackSlots, EveryWaitEndsWithTheSession) {
   for (std::uint64_t token = 1; token <= ring::max_callback_slots + 2; ++token)
-    call(token);  // two find no callback slot
+    call(token);  // two calls find no free callback slot
   for (std::uint32_t k = 0; k < ring::max_callback_slots; ++k) ASSERT_TRUE(is_filled(k, 1));
   EXPECT_TRUE(waits(waiting.front()));
   EXPECT_TRUE(waits(waiting.back()));
@@ -189,7 +189,7 @@ TEST_F(CallbackSlots, AGuestThatSleepsIsWoken) {
 
 // ---- calls that need callback slots ------------------------------------------------------------------------------
 
-// Answers the next call, as a guest.
+// Answers the next call as a guest does.
 struct Answerer {
   explicit Answerer(const std::function<void()>& answer) : answered(std::async(std::launch::async, answer)) {}
   std::future<void> answered;
@@ -224,7 +224,7 @@ TEST_F(CallbackSlots, ATokenThatTheDriverWillNotCallIsGivenBack) {
   EXPECT_EQ(other_side::shared(callback_slot(0).kind).load(), std::uint32_t{IVGPU_CALLBACK_FORGET});
 }
 
-// The driver may call back at any later time.
+// The driver may call the function at any later time.
 TEST_F(CallbackSlots, ACallAfterTheSessionsEndReturnsAtOnce) {
   const auto calls = world.session->callbacks.calls;
   callback_slots.reset();

@@ -12,7 +12,7 @@ namespace ids = api::id_of;
 
 constexpr std::uint16_t globally = ring::capture_mode_flags(CU_STREAM_CAPTURE_MODE_GLOBAL);
 
-// Lends 64 MiB; a pool reserves 32.
+// Grants 64 MiB; a pool reserves 32 MiB.
 class Purse : public host::MemoryReserver {
  public:
   std::uint64_t reserve(unsigned, std::uint64_t bytes) override {
@@ -185,8 +185,8 @@ TEST_F(Captures, AKernelNodeDoesNotNameAFunctionThatHasEnded) {
   EXPECT_EQ(after.read<api::KernelNodeReply>().param_bytes, 0u);
 }
 
-// The driver accepts these in a capture. Outside one, the worker refuses such a fill, and one of memory that only
-// partly belongs to the session.
+// In a capture, the driver accepts a fill of any address. Outside a capture, the worker refuses such a fill, and a fill
+// of memory that only partly belongs to the session.
 TEST_F(Captures, TakeFillsOfAnyAddress) {
   const std::uint64_t at = world.memory(4096), stream = world.stream();
   const auto fill = [&](std::uint64_t to) {

@@ -1,4 +1,4 @@
-// One channel of a session on the strict fake driver, filled as a guest fills it.
+// One channel of a session on the strict fake driver. The test fills the channel as a guest does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@
 
 namespace session_test {
 
-// put() writes records behind those already in the ring; publish() shows them to the worker; the test's thread serves
-// them.
+// put() writes a record after the records that are already in the ring; publish() shows all records to the worker; the
+// test's thread serves them.
 class Channel {
  public:
   explicit Channel(World& world, std::uint32_t index = 0) : world_(world), index_(index) {}
@@ -28,7 +28,7 @@ class Channel {
     tail_ += header.bytes;
     return *this;
   }
-  // Publishes all records and one more that ends the session, so that serving returns.
+  // Publishes all records, and one more record that ends the session, so that serving returns.
   Channel& publish() {
     put(0xffff, {});
     control().tail = tail_;

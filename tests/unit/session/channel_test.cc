@@ -24,7 +24,7 @@ TEST(SessionChannel, NothingIsServedBeforeHello) {
   EXPECT_EQ(Channel(world, 1).put(ids::cuMemAlloc_v2, allocation()).serve(), 1u) << "another channel, after hello";
 }
 
-// An invalid context id is the driver's error. Undefined flag bits end the session.
+// An invalid context number gets the driver's error. Undefined flag bits end the session.
 TEST(SessionChannel, FlagsThatNoGuestSetsEndTheSession) {
   const auto executed = [](unsigned flags) {
     World world;
@@ -44,7 +44,7 @@ TEST(SessionChannel, FlagsThatNoGuestSetsEndTheSession) {
   }
 }
 
-// hello moves the arena. A second, concurrent hello would move it away from its users.
+// hello moves the arena. A second, concurrent hello would move the arena while calls use it.
 TEST(SessionChannel, HelloIsTakenFromOneChannelOnly) {
   for (int round = 0; round < 50; ++round) {
     World world;
@@ -139,7 +139,7 @@ TEST(SessionArena, MovesToItsWindowWithItsBytes) {
   EXPECT_EQ(mincore(before, 1, &resident), -1) << "the old place is nobody's";
 }
 
-// Any other address belongs to the worker: a stack, a library, another session's slot.
+// Any other address belongs to the worker: to a stack, a library, or another session's slot.
 TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
   World world(0b1001);
   const std::uint64_t where = world.session->arena.address();
@@ -158,7 +158,7 @@ TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
   munmap(other, 4096);
 }
 
-// The kernel has unmapped the window by then, and another mapping may be there.
+// After a failed move the kernel has unmapped the window, and another mapping may be at its address.
 TEST(SessionArena, AWindowIsTriedOnce) {
   World world;
   munmap(reinterpret_cast<void*>(world.session->arena.address()), World::arena_bytes);  // makes the move fail
@@ -194,13 +194,14 @@ TEST(SessionArena, OneThatIsLargerThanItsWindowStays) {
 
 // ---- kernel output -------------------------------------------------------------------------------------------------
 
-// Redirects stdout to the captured stream for its lifetime.
+// Redirects stdout to the captured stream while the object exists.
 class Caught {
  public:
   Caught() : before_(stdout) { EXPECT_TRUE(host::catch_output()); }
   ~Caught() {
     std::swap(before_, stdout);
-    while (host::output_waiting()) std::fputs(take(1 << 16).c_str(), stdout);  // forwards output of a failed assertion
+    // Forwards the output of a failed assertion.
+    while (host::output_waiting()) std::fputs(take(1 << 16).c_str(), stdout);
     std::fclose(before_);
   }
   static std::string take(std::size_t room) {
@@ -266,7 +267,7 @@ TEST(Output, TravelsInRepliesOfBoundedLength) {
 
 // ---- diagnoses of the simulated GPU --------------------------------------------------------------------------------
 
-// A driver whose log lines the test chooses.
+// A driver that writes the log lines of the test's choice.
 struct Talker {
   Talker() {
     driver.cuLogsRegisterCallback = [](CUlogsCallback to, void* data, CUlogsCallbackHandle*) {
@@ -335,7 +336,7 @@ TEST(Diagnosis, TravelsBehindTheOutput) {
   EXPECT_EQ(other_side::header(world.session->slot).output, 0u);
 }
 
-// A guest that sees the fault also sees that a diagnosis is available.
+// A guest that sees the fault must also see that a diagnosis is available.
 TEST(Diagnosis, IsOfferedWithTheFault) {
   World world;
   const Talker talker;
@@ -350,7 +351,7 @@ TEST(Diagnosis, IsOfferedWithTheFault) {
   EXPECT_EQ(offered(), 1u);
 }
 
-// A posted call fails without a fault of the context, such as a lazy load at an image's first launch.
+// A posted call can fail without a fault of the context, for example when an image loads lazily at its first launch.
 TEST(Diagnosis, IsOfferedWithAPostedCallsError) {
   World world;
   const Talker talker;

@@ -1,5 +1,5 @@
 // Contexts that a guest creates, in the worker: a context ends with its own objects and no others, and invalid context
-// ids end the session. The strict fake driver aborts when a destroyed context is used.
+// numbers end the session. The strict fake driver aborts when a destroyed context is used.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -91,7 +91,8 @@ TEST_F(CreatedContexts, ThatHaveEndedCannotBeEntered) {
   EXPECT_EQ(destroy(first).result, CUDA_ERROR_INVALID_CONTEXT);
 }
 
-// A thread caches the id of its current context. It must notice that the id now names another context.
+// A thread caches the number of its current context. The thread must notice that the number now belongs to another
+// context.
 TEST_F(CreatedContexts, ANumberThatIsAnothersSinceIsEnteredAnew) {
   ASSERT_EQ(create(first), CUDA_SUCCESS);
   enter(first);
@@ -101,7 +102,7 @@ TEST_F(CreatedContexts, ANumberThatIsAnothersSinceIsEnteredAnew) {
     EXPECT_EQ(create(first), CUDA_SUCCESS);
   }).join();
   enter(first);
-  EXPECT_EQ(synchronize(stream()), CUDA_SUCCESS);  // the fake driver aborts in a destroyed context
+  EXPECT_EQ(synchronize(stream()), CUDA_SUCCESS);  // the fake driver would abort in a destroyed context
 }
 
 TEST_F(CreatedContexts, EventsOfThem) {

@@ -22,7 +22,7 @@ struct Sockets {
   int ends_[2] = {-1, -1};
 };
 
-// The test plays the broker. Its socket exists before the control channel that has the far end.
+// The test acts as the broker. The broker's socket exists before the control channel, which has the other end.
 class Broker : private Sockets, public testing::Test {
  protected:
   Broker() {
@@ -37,13 +37,13 @@ class Broker : private Sockets, public testing::Test {
     doorbell_.join();
     close(ends_[1]);
   }
-  // The worker's next message.
+  // Returns the worker's next message.
   MemoryMessage said() const {
     MemoryMessage message{};
     EXPECT_EQ(recv(ends_[0], &message, sizeof message, 0), static_cast<ssize_t>(sizeof message));
     return message;
   }
-  // False if the worker sends nothing for a while.
+  // Returns false if the worker sends nothing for a while.
   bool hears(MemoryMessage& message) const {
     pollfd news{ends_[0], POLLIN, 0};
     return poll(&news, 1, 10) == 1 &&
@@ -58,7 +58,8 @@ class Broker : private Sockets, public testing::Test {
     words.kind = host::worker::adopt_kind;
     EXPECT_EQ(send(ends_[0], &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
   }
-  // Expects that the worker sends nothing in reply to earlier messages: its next message answers this new question.
+  // Expects that the worker has sent nothing in reply to earlier messages: the worker's next message must answer this
+  // new question.
   void expect_silence() const {
     constexpr std::uint32_t number = 4711;
     say(MemoryWord::Collect, number, 0);
@@ -91,7 +92,7 @@ TEST_F(Broker, ReservesAndReportsTheHeadroom) {
   EXPECT_EQ(first.word, MemoryWord::Reserve);
   EXPECT_EQ(first.bytes, 10u);
   say(MemoryWord::Reserved, first.sequence, 64);
-  for (int i = 0; i < 2; ++i) {  // frees memory and asks again
+  for (int i = 0; i < 2; ++i) {  // the thread frees memory and asks again
     const MemoryMessage more = said();
     EXPECT_EQ(more.bytes, 66u);
     say(MemoryWord::Reserved, more.sequence, 0);
@@ -141,10 +142,10 @@ TEST_F(Broker, ThatGoesAnswersNobody) {
   EXPECT_EQ(memory.taken(0), 0u);
 }
 
-// A new broker may not know the question.
+// A restarted broker may not know the open question.
 TEST_F(Broker, ThatTakesOverIsAskedAgain) {
   take_over();
-  expect_silence();  // nothing was asked
+  expect_silence();  // the worker has asked nothing
   std::thread channel([&] { EXPECT_TRUE(memory.take(0, 10)); });
   const MemoryMessage first = said();
   take_over();
@@ -157,7 +158,7 @@ TEST_F(Broker, ThatTakesOverIsAskedAgain) {
   say(MemoryWord::Reserved, first.sequence, 32);
   EXPECT_EQ(said().bytes, 32u) << "the second answer goes back";
   take_over();
-  expect_silence();  // already answered
+  expect_silence();  // the question is already answered
 }
 
 TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
@@ -184,7 +185,7 @@ TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
   EXPECT_EQ(memory.taken(0), 0u);
 }
 
-// A worker whose broker rings it for its guest gets no doorbell without a broker.
+// For this worker, the broker passes on the guest's doorbells. Without a broker, the worker gets no doorbell.
 TEST(LivenessPipe, AWorkerWithoutABrokerLooksByItself) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
@@ -209,7 +210,8 @@ TEST(LivenessPipe, AWorkerThatItsBrokerSignalsLooksWhileTheBrokerStalls) {
   close(ends[1]);
 }
 
-// The worker waits for the next broker anew after each one. A patience of 0 makes a worker that is alone give up at once.
+// The worker waits anew for the next broker whenever a broker ends. With a patience of 0, a worker without a broker
+// gives up at once.
 TEST(LivenessPipe, EachBrokerThatEndsIsWaitedForAnew) {
   Sockets control;
   int pipe[2];

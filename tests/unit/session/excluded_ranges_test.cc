@@ -43,7 +43,7 @@ class SessionExcludedRanges : public testing::Test {
   }
 
   std::unique_ptr<World> world = std::make_unique<World>();
-  std::uint64_t start = 0x7ef0'0000'0000;  // sanitizers allow mappings here, too
+  std::uint64_t start = 0x7ef0'0000'0000;  // sanitizers allow mappings at this address, too
 };
 
 TEST_F(SessionExcludedRanges, ARangeIsTakenAndComesBackWithTheSessionsEnd) {
@@ -57,7 +57,7 @@ TEST_F(SessionExcludedRanges, ARangeIsTakenAndComesBackWithTheSessionsEnd) {
   EXPECT_TRUE(is_free(start, gib));
 }
 
-// The worker has a mapping in this range; its bytes must stay.
+// The worker has a mapping in this range. The mapping's bytes must stay.
 TEST_F(SessionExcludedRanges, WhatTheWorkerHasInARangeStays) {
   greet();
   void* const wanted = reinterpret_cast<void*>(start + 100 * page + 4096);

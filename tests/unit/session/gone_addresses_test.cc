@@ -1,6 +1,6 @@
-// Addresses whose memory has ended: with a context or a reservation, or by another channel in the middle of a call.
-// Some tests let the freed range of a reservation become ordinary memory of the process, as the C library's heap could.
-// No copy may reach that memory.
+// Addresses whose memory has ended with a context or a reservation, or because of another channel in the middle of a
+// call. In some tests the freed range of a reservation becomes ordinary memory of the process, as could happen in the C
+// library's heap. No copy may reach that memory.
 #include <chrono>
 #include <functional>
 #include <future>
@@ -49,8 +49,8 @@ class GoneAddresses : public testing::Test {
   }
   CUresult result_of(int call, const Payload& payload) { return send(call, payload).result; }
 
-  // Sends the call. While the driver runs it, another channel does `other`: at the driver's entry for a copy, after it
-  // otherwise. If `other` has to wait for the call, the call goes on after `moment`.
+  // Sends the call. While the driver executes the call, another channel does `other`: at the driver's entry for a copy,
+  // after the driver's work for other calls. If `other` has to wait for the call, the call continues after `moment`.
   Answer send_while(int call, const Payload& payload, std::function<void()> other,
                     std::chrono::milliseconds moment = std::chrono::milliseconds(200)) {
     std::promise<void> done;
@@ -85,7 +85,7 @@ class GoneAddresses : public testing::Test {
   }
   static Payload mapping(std::uint64_t at, std::uint64_t id) { return Payload::of(at, piece, 0, id, 0); }
   static Payload range(std::uint64_t at) { return Payload::of(at, piece); }
-  // A reservation with memory that ends when it is unmapped.
+  // Makes a reservation with memory that ends when it is unmapped.
   std::uint64_t mapped() {
     const std::uint64_t at = reserve(), id = allocation();
     EXPECT_EQ(result_of(ids::cuMemMap, mapping(at, id)), CUDA_SUCCESS);
@@ -96,7 +96,7 @@ class GoneAddresses : public testing::Test {
     EXPECT_EQ(result_of(ids::cuMemUnmap, range(at)), CUDA_SUCCESS);
     EXPECT_EQ(result_of(ids::cuMemAddressFree, range(at)), CUDA_SUCCESS);
   }
-  // Copies 64 bytes as two rows.
+  // Makes a copy of 64 bytes as two rows.
   static Payload rows(std::uint64_t to, std::uint64_t from) {
     return Payload::record(api::CopyRowsRecord{{to, 32, 2}, {from, 32, 2}, 32, 2, 1, 0});
   }
@@ -116,7 +116,8 @@ class GoneAddresses : public testing::Test {
     EXPECT_EQ(result_of(ids::cuArrayCreate_v2, Payload::of(side.array, sizeof d).bytes(&d, sizeof d)), CUDA_SUCCESS);
     return side;
   }
-  static char* bytes_at(std::uint64_t at) { return reinterpret_cast<char*>(at); }  // fake memory is in this process
+  // The fake driver's memory is in this process.
+  static char* bytes_at(std::uint64_t at) { return reinterpret_cast<char*>(at); }
 
   World world;
 
@@ -168,7 +169,7 @@ TEST_F(GoneAddresses, AReservationThatAnotherChannelFreesDuringTheUnmapTakesItsP
 
 TEST_F(GoneAddresses, AFreedReservationLeavesNoPiece) {
   const std::uint64_t at = reserve(), id = allocation();
-  ASSERT_TRUE(session.objects.keep(id));  // as a mapping does
+  ASSERT_TRUE(session.objects.keep(id));  // a mapping keeps the object in the same way
   EXPECT_TRUE(session.memory.reserved.commit(api::Range::Mapped, at, piece, id).empty());
   EXPECT_TRUE(session.memory.addresses.knows(at));
   EXPECT_EQ(session.memory.reserved.commit(api::Range::Freed, at, piece), std::vector{id});
@@ -186,7 +187,7 @@ TEST_F(GoneAddresses, AReservationMadeDuringAFreeIsKept) {
   EXPECT_EQ(session.memory.reserved.count(), 1u);
 }
 
-// If an error left a lock held, this test would hang.
+// If an error left a lock locked, this test would hang.
 TEST_F(GoneAddresses, ARefusedMappingLeavesTheNextOneAlone) {
   const std::uint64_t at = reserve(), id = allocation();
   for (const std::uint64_t wrong : {at - 1, at + 1, std::uint64_t{0}})
@@ -288,7 +289,7 @@ TEST_F(GlobalsOfLibraries, GoWithTheContextInWhichTheyWereFound) {
   EXPECT_FALSE(session.memory.addresses.knows(below)) << "of all contexts, with the library";
 }
 
-// The driver decides this (tests/contract/managed_variable.cc).
+// The driver decides which variables stay (tests/contract/managed_variable.cc).
 TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverKeepsThem) {
   const std::uint64_t from = library();
   create_context();
@@ -304,7 +305,7 @@ TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverKeepsThem) {
 
 // ---- kinds of memory -----------------------------------------------------------------------------------------------
 
-// The worker names each side's memory type: arena or device. The strict driver aborts if it has to guess.
+// The worker gives the driver each side's memory type: arena or device. The strict driver aborts if it has to guess.
 TEST(CopiesOfRows, LabelEachSide) {
   World world;
   world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, ring::huge_page}));

@@ -1,5 +1,4 @@
-// A session's reports to the scheduler about its GPU use (host/session/gpu_use.h), from records that its channels
-// execute.
+// A session's reports to the scheduler about its GPU use (host/session/gpu_use.h), while its channels execute records.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Green contexts and resources in the worker: the driver gets back exactly its own bytes, a green context ends with its
+// Green contexts and resources in the worker. The driver gets back exactly its own bytes, a green context ends with its
 // objects, and invalid records end the session. The strict fake driver aborts on a resource that it never issued, and
 // when a green context ends while it is current in a thread.
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class GreenContexts : public testing::Test {
     return a.read<CUdevResource>();
   }
   Answer split(const Split& record) { return world.send(ids::cuDevSmResourceSplitByCount, Payload::record(record)); }
-  // Splits into two groups of the minimum size and the rest.
+  // Splits the resource into two groups of the minimum size and the rest.
   std::vector<CUdevResource> parts() {
     const Answer a = split(three_parts());
     EXPECT_EQ(a.result, CUDA_SUCCESS);
@@ -60,7 +60,7 @@ class GreenContexts : public testing::Test {
   Answer destroy(std::uint64_t number) {
     return world.send(ids::cuGreenCtxDestroy, Payload::record(api::EndContextRecord{number}), flags_);
   }
-  // Sends as a channel does: enters the context, and leaves it afterwards.
+  // Sends a record as a channel does: enters the context before the record, and leaves the context afterwards.
   Answer send(int call, const Payload& payload) {
     EXPECT_EQ(world.session->contexts.make_current(ring::context_of(flags_)), CUDA_SUCCESS);
     Answer a = world.send(call, payload, flags_);
@@ -106,7 +106,7 @@ TEST_F(GreenContexts, ASplitGivesPartsAndTheRest) {
   EXPECT_NE(api::resource_id(three[0]), api::resource_id(three[1]));
   Split record = three_parts();
   record.least = 8;
-  const Answer halves = split(record);  // no processors remain
+  const Answer halves = split(record);  // no multiprocessors remain
   const auto rest = halves.read<CUdevResource>(sizeof(api::SplitResourceReply) + 2 * sizeof(CUdevResource));
   EXPECT_EQ(rest.type, CU_DEV_RESOURCE_TYPE_INVALID);
   EXPECT_EQ(api::resource_id(rest), 0U);
@@ -118,7 +118,7 @@ TEST_F(GreenContexts, ASplitGivesPartsAndTheRest) {
   EXPECT_EQ(split(record).result, CUDA_ERROR_INVALID_VALUE);
 }
 
-// A program's changes to its copy do not reach the driver, and an unknown id is refused.
+// If a program changes its copy, the changes do not reach the driver. An unknown id is refused.
 TEST_F(GreenContexts, ResourcesAreTheSessions) {
   std::vector<CUdevResource> changed{parts()[0]};
   changed[0].sm.smCount = 1 << 20;
@@ -181,7 +181,7 @@ TEST_F(GreenContexts, EndWithAResetOfThePrimaryOne) {
   EXPECT_EQ(create(first), CUDA_SUCCESS) << "its number is free again";
 }
 
-// The fake driver aborts if two threads have one green context current.
+// The fake driver aborts if one green context is current in two threads.
 TEST_F(GreenContexts, AreCurrentForARecordOnly) {
   ASSERT_EQ(create(first), CUDA_SUCCESS);
   enter(first);

@@ -1,5 +1,6 @@
-// Invalid records about texture and surface references, as in hostile_textures_test.cc: each ends the session or gets
-// the documented error. The fake driver aborts if one reaches it with a foreign object or address.
+// Invalid records about texture and surface references. As in hostile_textures_test.cc, each record ends the session or
+// gets the documented error. The fake driver aborts if a record reaches it with an object or address that the session
+// does not have.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -118,7 +119,7 @@ TEST_F(ReferenceRecords, AnArrayIsGivenBackByItsId) {
     expect(CUDA_ERROR_INVALID_HANDLE, ids::cuTexRefSetArray, Payload::of(r, id, 1));
 }
 
-// The driver returns the handle of the destroyed array. The guest must get no id for it.
+// The driver returns the handle of the destroyed array. The guest must get no id for this handle.
 TEST_F(ReferenceRecords, AnArrayThatHasEndedIsNotGivenBack) {
   const std::uint64_t r = reference(), one = array(), before = world.session->objects.count();
   expect(CUDA_SUCCESS, ids::cuTexRefSetArray, Payload::of(r, one, 1));
@@ -152,7 +153,7 @@ TEST_F(ReferenceRecords, MemoryThatIsNotTheSessions) {
   }
 }
 
-// Like TexturesLongerThanTheirMemoryReachTheDriver.
+// As for texture objects, only the driver checks the length of the memory.
 TEST_F(ReferenceRecords, MemoryThatIsTooShortReachesTheDriver) {
   const std::uint64_t r = reference(), memory = world.memory(4096);
   for (const std::uint64_t bytes : {std::uint64_t{4097}, most})

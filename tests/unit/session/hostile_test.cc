@@ -1,5 +1,5 @@
-// Invalid records: each ends the session or gets the documented error. The fake driver aborts if one reaches it with a
-// foreign object or address.
+// Invalid records: each record ends the session or gets the documented error. The fake driver aborts if a record
+// reaches it with an object or address that the session does not have.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -93,7 +93,7 @@ TEST_F(Records, HandlesThatAreNotTheSessionsAreInvalid) {
   expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuEventRecord, Payload::of(event, event));
 }
 
-// CUDA's special streams are no objects, so they must never reach the driver's cuStreamDestroy.
+// CUDA's special streams are no objects, so the worker must never pass them to the driver's cuStreamDestroy.
 TEST_F(Records, SpecialStreamsCannotBeDestroyed) {
   for (const int special : {0, 1, 2})
     expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamDestroy_v2, Payload::of(special));
@@ -152,7 +152,7 @@ TEST_F(Records, DeviceRangesOutsideTheSessionsMemory) {
     expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemcpyDtoD_v2, Payload::of(r.at, device, r.count));
     expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemcpyDtoD_v2, Payload::of(device, r.at, r.count));
   }
-  // Counts whose bytes overflow: 2^62 words are 0 bytes modulo 2^64.
+  // These counts overflow when they are converted to bytes: 2^62 words are 0 bytes modulo 2^64.
   for (const std::uint64_t count : {1ULL << 62, (1ULL << 62) + 1, 1ULL << 63, 17ULL})
     expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemsetD32_v2, Payload::of(device, 1, count));
   EXPECT_EQ(world.send(ids::cuMemsetD32_v2, Payload::of(device, 1, 16)).result, CUDA_SUCCESS);
@@ -181,15 +181,15 @@ TEST_F(Records, InputsAreHeldAgainstTheirLengths) {
     return world.session->protocol.broken ? CUDA_ERROR_UNKNOWN : result;
   };
   EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_SUCCESS);
-  EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc")), CUDA_ERROR_UNKNOWN);                     // bytes missing
-  EXPECT_EQ(run(Payload::of(4, 3, 4).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // another count
-  EXPECT_EQ(run(Payload::of(3, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // without its NUL
-  EXPECT_EQ(run(Payload::of(0, 3, 3).bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);              // no NUL either
+  EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc")), CUDA_ERROR_UNKNOWN);                     // some bytes are missing
+  EXPECT_EQ(run(Payload::of(4, 3, 4).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // the count is different
+  EXPECT_EQ(run(Payload::of(3, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // the text has no NUL
+  EXPECT_EQ(run(Payload::of(0, 3, 3).bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // the text has no NUL here either
   EXPECT_EQ(run(Payload::of(most - 1, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(run(Payload::of(4, most - 7, most - 7).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc").bytes("\1\2\3", 3).slot(0).slot(0)), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(run(Payload::of(ring::absent, 3, 3).bytes("\1\2\3", 3)),
-            CUDA_ERROR_UNKNOWN);  // NULL, which the call forbids
+            CUDA_ERROR_UNKNOWN);  // the pointer is NULL, which the call forbids
 }
 
 // ---- hello and the arena -------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ TEST_F(Records, CopiesOfMemoryThatIsNotTheSessions) {
   for (const int call : copies) {
     for (const std::uint64_t at : {device + 1, device - 1, std::uint64_t{0}, most, std::uint64_t{0x7f0000000000}})
       expect_error(CUDA_ERROR_INVALID_VALUE, call, Payload::record(api::CopyRecord{at, 0, 64, 0}));
-    // An address of this process, which the driver would accept as pageable memory.
+    // The address is in this process. The driver would accept it as pageable memory.
     expect_error(CUDA_ERROR_INVALID_VALUE, call,
                  Payload::record(api::CopyRecord{reinterpret_cast<std::uint64_t>(&world), 0, 8, 0}));
     expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(api::CopyRecord{device, 0, 64, world.event()}));
@@ -375,7 +375,7 @@ TEST_F(Records, EachWordOfABatchLiesInTheSessionsMemory) {
   EXPECT_EQ(world.driver.calls("cuStreamBatchMemOp_v2"), before);
 }
 
-// The strict driver aborts on a nonzero byte that an operation does not use.
+// The strict driver aborts if a byte that an operation does not use is not zero.
 TEST_F(Records, WhatAnOperationDoesNotUseNeverReachesTheDriver) {
   const std::uint64_t at = world.memory(16);
   for (const unsigned kind : {wait32, write64, barrier}) {
@@ -529,7 +529,7 @@ TEST_F(Loads, LogBuffersAreNeverTheGuests) {
     for (const std::uint64_t v : {std::uint64_t{0x4141414141414141}, size, most, size, std::uint64_t{3}}) p.slot(v);
     const Answer a = world.send(ids::cuModuleLoadDataEx, p.text(module_text));
     EXPECT_EQ(a.result, CUDA_SUCCESS) << size;
-    EXPECT_EQ(a.read<std::uint64_t>(0), 0u);  // the reply leaks no address of the worker
+    EXPECT_EQ(a.read<std::uint64_t>(0), 0u);  // the reply contains no address of the worker
     EXPECT_EQ(a.read<std::uint64_t>(16), 0u);
   }
 }
@@ -551,10 +551,10 @@ TEST_F(Loads, NamesEndWithTheirOnlyNul) {
   expect_error(CUDA_ERROR_NOT_FOUND, ids::cuModuleGetFunction, lookup(module, "none", 5, 5));
 }
 
-// A long name arrives in the arena, for one lookup. The worker copies it once, and does not trust its length.
+// A long name arrives in the arena, for one lookup. The worker copies the name once, and does not trust its length.
 TEST_F(Loads, LongNamesAreBroughtForOneLookup) {
   const std::uint64_t module = world.module(), library = world.library();
-  const std::string name = "fill" + std::string(70'000, 'x');  // the fake driver's, as it begins
+  const std::string name = "fill" + std::string(70'000, 'x');  // begins like the name of the fake driver's kernel
   const std::uint64_t bytes = name.size() + 1;
   const ring::SharedBytes arena = world.session->arena.bytes_at(0, World::arena_bytes);
   arena.copy_in(4096, name.c_str(), bytes);
@@ -695,7 +695,7 @@ TEST_F(Launches, AttributesThatDoNotCrossOrAreTooManyBreak) {
   for (unsigned id = 0; id < 40; ++id) {
     CUlaunchAttribute attribute{};
     std::memcpy(&attribute.id, &id, sizeof attribute.id);
-    // Padding must be 0 in a window and in a completion event.
+    // An access policy window and a completion event have padding, which must be 0.
     const bool has_padding = attribute.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
                              attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
     std::memset(&attribute.value, has_padding ? 0 : 0x41, sizeof attribute.value);
@@ -771,7 +771,7 @@ TEST_F(Records, ResetsOfDevicesThatAreNone) {
   expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{memory}));
 }
 
-// Truncates each CUSTOM record at each word, with and without its trailing data.
+// Truncates each CUSTOM record at each word, with and without the data that follow the record.
 TEST_F(Records, EveryCustomRecordTruncatedAnywhereBreaksOrFails) {
   const std::uint64_t module = world.module(), library = world.library();
   const std::pair<int, Payload> whole[] = {
@@ -794,11 +794,11 @@ TEST_F(Records, EveryCustomRecordTruncatedAnywhereBreaksOrFails) {
 
 // ---- random records ------------------------------------------------------------------------------------------------
 
-// Random records of every call. Each word is one of the session's ids or addresses, or an extreme number. The test
-// asserts that the strict driver does not abort and that no memory outside the record is touched.
+// Sends random records of every call. Each word is one of the session's ids or addresses, or an extreme number. The
+// strict driver must not abort, and no memory outside the record may be touched.
 TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
   std::minstd_rand random(11);
-  // Number of words in a whole record: parameters, or the struct of ring/api/records.h.
+  // The number of words in a whole record: parameters, or the struct of ring/api/records.h.
   const std::map<int, std::size_t> custom = {{ids::cuMemAlloc_v2, 3},
                                              {ids::cuMemAllocPitch_v2, 3},
                                              {ids::cuMemFree_v2, 1},
@@ -889,7 +889,7 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
       passed_whole[one.call] += world.send(one.call, changed).result == CUDA_SUCCESS;
     }
   }
-  EXPECT_GT(passed, 1000u);  // enough valid records for a meaningful test
+  EXPECT_GT(passed, 1000u);  // enough valid records, so that the test is meaningful
   for (const auto& [call, count] : passed_whole) EXPECT_GT(count, 0u) << call;
 }
 

@@ -1,5 +1,6 @@
-// Invalid records about arrays, textures and surfaces, as in hostile_test.cc: each ends the session or gets the
-// documented error. The fake driver aborts if one reaches it with a foreign object or address.
+// Invalid records about arrays, textures and surfaces. As in hostile_test.cc, each record ends the session or gets the
+// documented error. The fake driver aborts if a record reaches it with an object or address that the session does not
+// have.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -119,7 +120,7 @@ TEST_F(TextureRecords, TexturesOfWhatIsNotTheSessions) {
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory - 8, 16, 16, 256)));
 }
 
-// Kernels read through a texture, but a kernel can read any address anyway. So the driver alone checks the length.
+// Kernels read through a texture, but a kernel can read any address anyway. Hence only the driver checks the length.
 TEST_F(TextureRecords, TexturesLongerThanTheirMemoryReachTheDriver) {
   const std::uint64_t memory = world.memory(4096);
   for (const std::uint64_t bytes : {std::uint64_t{4097}, std::uint64_t{1} << 30, most})
@@ -149,7 +150,7 @@ TEST_F(TextureRecords, TexturesThatOurLibraryNeverDescribes) {
   expect_broken(ids::cuTexObjectCreate, Payload(good).slot(0).slot(0).slot(0), "bytes left over");
   EXPECT_TRUE(world.send_exactly(ids::cuTexObjectCreate, Payload(good).cut(good.size() - 8)).broken);
   EXPECT_EQ(world.driver.calls("cuTexObjectCreate"), 0u);
-  // The worker checks the proposed id after the driver has made the object. Both session and object end.
+  // The worker checks the proposed id after the driver has made the object. Both the session and the object then end.
   broken("an id of another kind", [&](auto& r) { r.id = world.next(Handle::Surface); });
   broken("a taken id", [&](auto& r) { r.id = one; });
 }
@@ -186,7 +187,7 @@ TEST_F(TextureRecords, ObjectsEndOnce) {
   expect(CUDA_ERROR_INVALID_HANDLE, ids::cuTexObjectDestroy, Payload::of(record.id));
 }
 
-// A surface outlives its array, since the program still holds its handle.
+// A surface outlives its array, since the program still has the surface's handle.
 TEST_F(TextureRecords, ObjectsOutliveTheirArray) {
   const std::uint64_t one = array(), surface = world.next(Handle::Surface);
   const api::CreateTextureRecord record = of_array(one);

@@ -1,5 +1,5 @@
-// Invalid records about links, and the memory that a link holds. At each step the fake driver writes to all buffers in
-// a link's options, so a sanitizer reports a freed buffer.
+// Invalid records about links, and the memory that a link uses. At each step the fake driver writes to all buffers in a
+// link's options, so a sanitizer reports a freed buffer.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -14,7 +14,7 @@ namespace {
 using namespace session_test;
 namespace ids = api::id_of;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t least_input = 64 << 10;  // the minimum charge of an input
+constexpr std::uint64_t least_input = 64 << 10;  // the smallest number of bytes that an input is charged
 
 host::ServeOptions with_image_bytes(std::uint64_t bytes) {
   host::ServeOptions options;
@@ -39,7 +39,7 @@ class LinkRecords : public testing::Test {
   }
 
   static Payload create(std::uint64_t id) { return Payload::record(api::CreateLinkRecord{id, 0, 0}); }
-  // With two log buffers of these sizes.
+  // Makes a creation record with two log buffers of these sizes.
   static Payload create_with_logs(std::uint64_t id, std::uint64_t info, std::uint64_t error) {
     Payload p = Payload::record(api::CreateLinkRecord{id, 4, 0});
     for (const CUjit_option o : {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
@@ -144,7 +144,7 @@ TEST_F(LinkRecords, OptionsThatHoldPointersBreak) {
                 "options missing");
 }
 
-// The driver writes to the worker's buffers, regardless of pointers and sizes in the record, and the reply has no
+// The driver writes to the worker's buffers, whatever pointers and sizes the record contains, and the reply contains no
 // address.
 TEST_F(LinkRecords, LogBuffersAreNeverTheGuests) {
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{100}, most}) {
@@ -189,7 +189,7 @@ TEST_F(LinkRecords, InputsAreOneWholePart) {
     EXPECT_TRUE(world.send_exactly(ids::cuLinkAddData_v2, Payload(whole).cut(n)).broken) << n;
 }
 
-// The driver keeps pointers to a link's buffers, so they outlive a reset and the thread that made the link.
+// The driver keeps pointers to a link's buffers, so the buffers outlive a reset and the thread that made the link.
 TEST_F(LinkRecords, ALinkOutlivesItsContext) {
   const std::uint64_t id = world.next(Handle::Link);
   send(CUDA_SUCCESS, ids::cuLinkCreate_v2, create_with_logs(id, 100, 100));
@@ -253,7 +253,7 @@ TEST_F(LinkBudget, ImagesCount) {
   EXPECT_EQ(send(CUDA_SUCCESS, ids::take_image, take(other, 0, 16)).read<std::uint64_t>(), 0u) << "nothing is kept";
 }
 
-// One channel ends a link while another adds to it. The strict driver aborts if it gets the dead link.
+// One channel ends a link while another channel adds to it. The strict driver aborts if it gets the ended link.
 TEST_F(LinkRecords, ALinkThatEndsMeanwhileIsNotPassedOn) {
   for (int round = 0; round < 200; ++round) {
     const std::uint64_t id = link();

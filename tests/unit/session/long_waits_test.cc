@@ -1,4 +1,4 @@
-// Processor time of channels whose threads spin in the driver.
+// The processor time of channels whose threads spin in the driver.
 #include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -26,13 +26,14 @@ namespace ids = api::id_of;
 
 constexpr long longest_pause_ms = 50;
 
-// The pauses of a channel's thread, counted by the nanosleep() below.
+// The pauses of a channel's thread. The nanosleep() below counts them.
 struct Pauses {
   std::atomic<long> longest_ms{0};
 };
 thread_local Pauses* pauses_of_this_thread = nullptr;
 
-// Threads that each put one fill into their own channel; the fake driver blocks these at a gate.
+// Threads that each put one fill into their own channel. The fake driver blocks these threads until the test releases
+// them.
 class Held {
  public:
   Held(World& world, std::uint32_t channels)
@@ -53,14 +54,14 @@ class Held {
     world_.driver.open_gate();
     for (std::thread& t : threads_) t.join();
   }
-  // Counts the threads without a pause; the next function counts those with the longest pause.
+  // Counts the threads without a pause. paused_for_longest() counts the threads with the longest pause.
   std::ptrdiff_t unpaused() const {
     return std::ranges::count_if(pauses_, [](const Pauses& p) { return p.longest_ms == 0; });
   }
   std::ptrdiff_t paused_for_longest() const {
     return std::ranges::count_if(pauses_, [](const Pauses& p) { return p.longest_ms == longest_pause_ms; });
   }
-  // The least processor time that any thread has used, in milliseconds.
+  // Returns the least processor time that any thread has used, in milliseconds.
   long processor_time() const {
     long least = std::numeric_limits<long>::max();
     for (const clockid_t clock : clocks_) {
@@ -120,7 +121,7 @@ TEST(LongWaits, AnotherGoesOnWhenTheFirstHasReturned) {
   EXPECT_TRUE(waits.may_go_on(0));
 }
 
-// A worker's pages for GPU time. The test plays the scheduler.
+// A worker's pages for GPU time. The test acts as the scheduler.
 struct Pages {
   std::unique_ptr<ring::OrdersPage> orders = std::make_unique<ring::OrdersPage>();
   std::unique_ptr<ring::UsePage> use = std::make_unique<ring::UsePage>();

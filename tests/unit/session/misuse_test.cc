@@ -1,6 +1,6 @@
-// One row per attack of a hostile guest: the record and its result. Broken: the session ends, as no program can send
-// that record through our library. All other rows are errors that never reach the driver; the strict fake driver aborts
-// on a foreign object or address.
+// One row per attack of a hostile guest, with the record and its result. Broken: the session ends, because no program
+// can send that record through our library. In all other rows, the record gets an error and never reaches the driver.
+// The strict fake driver aborts on an object or address that the session does not have.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace ids = api::id_of;
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 constexpr CUresult broken = CUDA_ERROR_UNKNOWN;
 
-// A second session on the same driver, with objects of its own.
+// A second session on the same driver, with its own objects.
 class Neighbour {
  public:
   explicit Neighbour(World& world)
@@ -81,7 +81,7 @@ Payload wrapper_of(Scene& s, std::uint32_t form) {
   return s.image(form, words, sizeof words);
 }
 
-// An image with this magic whose header claims `said` bytes; the record has 128.
+// Makes an image with this magic. The image's header claims `said` bytes; the record has 128 bytes.
 Payload container(Scene& s, std::uint64_t said) {
   std::uint64_t words[16] = {0x0010'0001'ba55'ed50ULL, said - 16};
   return s.image(0, words, sizeof words);
@@ -270,7 +270,8 @@ TEST(Resets, TakeTheirModulesGlobalsAlong) {
   EXPECT_EQ(world.send(ids::cuMemsetD8_v2, Payload::of(at, 1, 16)).result, CUDA_ERROR_INVALID_VALUE);
 }
 
-// An image must reach the driver exactly if its headers stay within it. The error code alone cannot show this.
+// An image must reach the driver if, and only if, its headers stay within its bytes. The error code alone cannot show
+// whether the driver was called.
 TEST(Images, OnlyThoseThatKeepWithinReachTheDriver) {
   Scene scene;
   const auto loads = [&] { return scene.world.driver.calls("cuModuleLoadDataEx"); };
@@ -283,7 +284,7 @@ TEST(Images, OnlyThoseThatKeepWithinReachTheDriver) {
   }
 }
 
-// If a name does not fit, the reply omits it, and the guest fetches it in pieces.
+// If a name does not fit into the reply, the reply omits the name, and the guest fetches the name in pieces.
 TEST(Lookups, ANameThatDoesNotFitIsLeftOut) {
   World world;
   const std::uint64_t module = world.module(), library = world.library();
@@ -301,10 +302,11 @@ TEST(Lookups, ANameThatDoesNotFitIsLeftOut) {
   }
 }
 
-// A guest cannot launch a kernel whose parameters exceed a reply, so the worker makes no object.
+// If the description of a kernel's parameters does not fit into a reply, a guest cannot launch the kernel. The worker
+// therefore makes no object.
 TEST(Lookups, IsNotMadeWhereItCannotBeReported) {
   World world;
-  static std::size_t params;  // parameters per kernel, one byte each
+  static std::size_t params;  // the number of parameters of each kernel; each parameter has one byte
   static constexpr auto tell = [](std::size_t i, std::size_t* offset, std::size_t* size) {
     return *offset = i, *size = 1, i < params ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
@@ -315,7 +317,7 @@ TEST(Lookups, IsNotMadeWhereItCannotBeReported) {
   const std::uint64_t module = world.next(Handle::Module), library = world.next(Handle::Library);
   ASSERT_EQ(send_to(session, ids::cuModuleLoadData, world.load(module)).result, CUDA_SUCCESS);
   ASSERT_EQ(send_to(session, ids::cuLibraryLoadData, world.load(library)).result, CUDA_SUCCESS);
-  // The name needs a word for at least its NUL.
+  // The name takes at least one word, for its NUL.
   constexpr std::size_t most_params =
       (ring::reply_bytes - sizeof(api::FunctionReply) - 8) / sizeof(api::ParameterPlace);
   for (const auto& [call, owner, kind] : {std::tuple(ids::cuModuleGetFunction, module, Handle::Function),
@@ -336,8 +338,8 @@ TEST(Lookups, IsNotMadeWhereItCannotBeReported) {
 
 // ---- one channel ends an object that another channel uses -----------------------------------------------------------
 
-// A driver that lets another channel run right after one of its calls, before the session knows the result. If that
-// channel has to wait for the call, the test waits for it only briefly.
+// A driver that lets another channel run right after one of its calls, before the session knows the result. If the
+// other channel has to wait for the call, the test waits for that channel only briefly.
 class Meanwhile : public testing::Test {
  protected:
   Meanwhile() : driver_(world.driver.table()), session(slot(), driver_, World::with(0)) {
@@ -353,7 +355,7 @@ class Meanwhile : public testing::Test {
       return behind(inner_->cuStreamCreate(stream, flags));
     };
   }
-  // Sends `made` while another channel sends `ended`. Returns the answer to `made`.
+  // Sends `made` while another channel sends `ended`. Returns the reply to `made`.
   Answer while_ending(int made, const Payload& payload, int ended, const Payload& other) {
     std::promise<void> through;
     other_ = [&, waits = through.get_future().share()] {

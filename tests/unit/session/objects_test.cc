@@ -1,4 +1,4 @@
-// The objects of a session in its worker, addressed by ids of a hostile guest.
+// The objects of a session in its worker, looked up by ids of a hostile guest.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
@@ -35,11 +35,11 @@ TEST(SessionObjects, AHandleThatComesAgainKeepsItsId) {
   EXPECT_EQ(o.put_once(first, Handle::Function, thing(1), {}), first);
   EXPECT_EQ(o.put_once(second, Handle::Function, thing(1), {}), first);
   EXPECT_EQ(o.put_once(second, Handle::Function, thing(2), {}), second);
-  // Handles of different kinds may be equal. A dropped object is gone.
+  // Handles of different kinds may be equal. A dropped object must not be found.
   EXPECT_EQ(o.put_once(id(Handle::Module, 7), Handle::Module, thing(1), {}), id(Handle::Module, 7));
   EXPECT_TRUE(o.drop(second));
   EXPECT_EQ(o.put_once(id(Handle::Function, 8), Handle::Function, thing(2), {}), id(Handle::Function, 8));
-  EXPECT_EQ(o.put_once(first, Handle::Function, thing(3), {}), 0u);  // taken
+  EXPECT_EQ(o.put_once(first, Handle::Function, thing(3), {}), 0u);  // the id is already in use
   EXPECT_EQ(o.put_once(id(Handle::Stream, 9), Handle::Function, thing(4), {}), 0u);
 }
 
@@ -60,7 +60,7 @@ TEST(SessionObjects, AreCounted) {
 TEST(SessionObjects, OnlyTheVeryIdFinds) {
   host::Objects o;
   ASSERT_TRUE(o.put(id(Handle::Stream, 5, 3), Handle::Stream, thing(1), {}));
-  EXPECT_EQ(o.find(id(Handle::Stream, 5, 2), Handle::Stream), nullptr);  // a stale generation
+  EXPECT_EQ(o.find(id(Handle::Stream, 5, 2), Handle::Stream), nullptr);  // the generation is stale
   EXPECT_EQ(o.find(id(Handle::Stream, 5, 3), Handle::Event), nullptr);
   EXPECT_EQ(o.find(id(Handle::Event, 5, 3), Handle::Event), nullptr);
   EXPECT_EQ(o.find(id(Handle::Stream, 6, 3), Handle::Stream), nullptr);
@@ -158,8 +158,9 @@ TEST(SessionObjects, OneOfManyLeavesItsOwner) {
   ASSERT_TRUE(o.put(library, Handle::Library, thing(1), {}));
   for (std::uint32_t i = 2; i <= 6; ++i)
     ASSERT_TRUE(o.put(id(Handle::Kernel, i), Handle::Kernel, thing(i), {0, library}));
-  for (const std::uint32_t i : {2u, 4u, 6u}) ASSERT_TRUE(o.drop(id(Handle::Kernel, i)));  // last, middle, first
-  ASSERT_TRUE(o.put(id(Handle::Kernel, 4, 1), Handle::Kernel, thing(9), {}));             // of another owner
+  // The last, the middle and the first object of the list.
+  for (const std::uint32_t i : {2u, 4u, 6u}) ASSERT_TRUE(o.drop(id(Handle::Kernel, i)));
+  ASSERT_TRUE(o.put(id(Handle::Kernel, 4, 1), Handle::Kernel, thing(9), {}));  // the object belongs to another owner
   auto gone = o.drop_with_owned(library);
   std::sort(gone.begin() + 1, gone.end());
   EXPECT_EQ(gone, (std::vector<std::uint64_t>{library, id(Handle::Kernel, 3), id(Handle::Kernel, 5)}));
@@ -167,7 +168,7 @@ TEST(SessionObjects, OneOfManyLeavesItsOwner) {
   EXPECT_EQ(o.count(), 1u);
 }
 
-// Two channels end related objects while a third makes more.
+// Two channels end related objects while a third channel makes more.
 TEST(SessionObjects, FamiliesBesideChanges) {
   host::Objects o;
   std::atomic<bool> stop{false};
@@ -193,7 +194,7 @@ TEST(SessionObjects, FamiliesBesideChanges) {
   EXPECT_EQ(o.count(), 0u);
 }
 
-// Seconds of processor time to drop an owner with `owned` objects.
+// Returns the processor time, in seconds, to drop an owner with `owned` objects.
 double time_to_drop(std::uint32_t owned) {
   host::Objects o;
   const std::uint64_t library = id(Handle::Library, 1);
@@ -207,8 +208,8 @@ double time_to_drop(std::uint32_t owned) {
   return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) * 1e-9;
 }
 
-// For 100 times as many objects, a linear search would take 10,000 times as long; cache misses alone make 250 times.
-// The bound is far from both, even on a busy machine.
+// With 100 times as many objects, a linear search would take 10,000 times as long, and cache misses alone take 250
+// times as long. The bound is far from both, even on a busy machine.
 TEST(SessionObjectsTiming, AnOwnerOfManyIsDroppedInTheirTime) {
   double few = 1, many = 60;
   for (int run = 0; run < 3; ++run) {
@@ -226,7 +227,8 @@ TEST(SessionObjects, AContextTakesItsOwnAlong) {
   ASSERT_TRUE(o.put(id(Handle::Kernel, 4), Handle::Kernel, thing(4), {.context = 0, .owner = id(Handle::Library, 3)}));
   const std::uint64_t module = id(Handle::Module, 5), function = id(Handle::Function, 6);
   ASSERT_TRUE(o.put(module, Handle::Module, thing(5), {.context = 0, .owner = 0}));
-  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.context = 1, .owner = module}));  // found by another
+  // Another owner has found the function.
+  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.context = 1, .owner = module}));
   const auto gone = o.drop_context(0);
   for (const std::uint64_t ended : {id(Handle::Stream, 1), module, function})
     EXPECT_NE(std::find(gone.begin(), gone.end(), ended), gone.end()) << ended;
@@ -237,7 +239,7 @@ TEST(SessionObjects, AContextTakesItsOwnAlong) {
   EXPECT_EQ(o.find(id(Handle::Kernel, 4), Handle::Kernel), thing(4));
 }
 
-// A lookup finds another channel's new object complete, or not at all.
+// A lookup finds a new object of another channel complete, or not at all.
 TEST(SessionObjects, LookupsBesideChanges) {
   host::Objects o;
   std::atomic<bool> stop{false};
@@ -257,7 +259,7 @@ TEST(SessionObjects, LookupsBesideChanges) {
   reader.join();
 }
 
-// ---- two channels at one index: a signal handler plays the second, between any two instructions ---------------------
+// ---- two channels at one index: a signal handler acts as the second, between any two instructions -------------------
 
 constexpr std::uint64_t stream = id(Handle::Stream, 1, 1), event = id(Handle::Event, 1, 1);
 
@@ -281,7 +283,7 @@ class Interrupted : public testing::Test {
   static bool put(std::uint64_t which, Handle kind) {
     return objects->put(which, kind, thing(static_cast<std::uintptr_t>(kind)), {});
   }
-  // Null, or the handle stored for this kind.
+  // Returns null, or the handle stored for this kind.
   static bool fits(Handle kind) {
     const void* found = objects->find(id(kind, 1, 1), kind);
     return found == nullptr || found == thing(static_cast<std::uintptr_t>(kind));

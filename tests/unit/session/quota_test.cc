@@ -1,5 +1,5 @@
-// A session's account of device memory on the strict fake driver: what it borrows, and how much each kind of allocation
-// counts. No allocation exceeds the borrowed memory.
+// A session's account of device memory on the strict fake driver: what the session reserves, and how much each kind of
+// allocation counts. No allocation may exceed the reserved memory.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -17,7 +17,7 @@ namespace ids = api::id_of;
 
 constexpr std::uint64_t mebi = 1 << 20;
 
-// Lends up to `bytes`.
+// Grants up to `bytes`.
 class Purse : public host::MemoryReserver {
  public:
   explicit Purse(std::uint64_t bytes) : left(bytes), total(bytes) {}
@@ -170,13 +170,13 @@ host::ServeOptions with(host::MemoryReserver& reserver) {
   return options;
 }
 
-// A kind of allocation: the call, the driver's function, and its end.
+// A kind of allocation: the call that makes it, the driver's function, and the call that ends it.
 struct Way {
   const char* name;
   int make;
   const char* asked;
   int end;
-  std::uint64_t bytes;  // per allocation; 0: a pool, which reserves in pieces
+  std::uint64_t bytes;  // bytes of each allocation; 0: a pool, which reserves memory in pieces
   std::uint64_t (*prepare)(World& world);
   Payload (*one)(World& world, std::uint64_t prepared, unsigned which);
   Payload (*ending)(const Payload& made, const Answer& answer);
@@ -381,7 +381,7 @@ TEST_F(Quota, WhatAPoolKeepsIsTrimmedBeforeAnythingIsRefused) {
   EXPECT_EQ(taken(), 100 * mebi);
 }
 
-// If no further piece fits, an allocation within the reserved pieces still succeeds.
+// If no further piece fits, an allocation within the reserved pieces must still succeed.
 TEST_F(Quota, AFullPoolsRoomCanBeUsed) {
   const std::uint64_t pool = a_pool(world);
   from_pool(pool, 8 * mebi);

@@ -1,5 +1,5 @@
-// Handmade records, and a session on the strict fake driver that executes them. Payload and reply have exact sizes, so
-// a sanitizer reports an overrun.
+// Records that a test writes itself, and a session on the strict fake driver that executes them. Payload and reply have
+// exact sizes, so a sanitizer reports an overrun.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ inline Answer send_exactly_to(host::Session& session, int call, const Payload& p
   if (payload.size() != 0) std::memcpy(in.get(), payload.data().data(), payload.size());
   std::vector<std::byte> out(ring::reply_bytes);
   const ring::RecordHeader header{.bytes = 0, .call = static_cast<std::uint16_t>(call), .flags = flags, .position = 1};
-  static std::string name;  // the channel's
+  static std::string name;  // the name that bring_name has left for the channel
   host::Request request(session, header, {in.get(), payload.size()}, out, &name);
   const host::Handler handler = host::handler_of(header.call);
   Answer answer;
@@ -76,7 +76,7 @@ inline Answer send_exactly_to(host::Session& session, int call, const Payload& p
   answer.reply = std::move(out);
   return answer;
 }
-// Sends as a ring delivers: padded by up to 15 bytes.
+// Sends a record as a ring delivers it: padded by up to 15 bytes.
 inline Answer send_to(host::Session& session, int call, const Payload& payload, std::uint16_t flags = 0) {
   return send_exactly_to(session, call, Payload(payload).cut(ring::record_size(payload.size()) - 16), flags);
 }
@@ -102,7 +102,7 @@ class World {
     session = std::make_unique<host::Session>(ring::SlotView(base_, bytes), driver.table(), options);
   }
   ~World() {
-    munmap(reinterpret_cast<void*>(session->arena.address()), arena_bytes);  // hello may have moved it
+    munmap(reinterpret_cast<void*>(session->arena.address()), arena_bytes);  // hello may have moved the arena
     session.reset();
     munmap(base_, ring::arena_offset);
   }
@@ -114,7 +114,7 @@ class World {
     return send_exactly_to(*session, call, payload, flags);
   }
 
-  // Objects of the session. Each takes the next index.
+  // Returns a new id for an object of the session. Each id has the next index.
   std::uint64_t next(Handle kind) { return Id{kind, next_++, 0}.value(); }
   std::uint64_t stream() { return create(api::id_of::cuStreamCreate, Handle::Stream); }
   std::uint64_t event() { return create(api::id_of::cuEventCreate, Handle::Event); }

@@ -1,5 +1,5 @@
-// Objects of the kinds that larger records name, and valid records about them, for tests that mutate records. Random
-// words alone would hardly ever form a valid one.
+// Objects of the kinds that larger records refer to, and valid records about these objects, for tests that mutate
+// records. Random words alone would hardly ever form a valid record.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,13 +14,13 @@
 
 namespace session_test {
 
-// Arrays, textures, pools, memory objects, reservations and links.
+// Makes arrays, textures, pools, memory objects, reservations and links.
 class Seeds {
  public:
   struct Whole {
     int call;
     Payload payload;
-    Handle proposes = Handle::None;  // the kind of id that it proposes, if any, and in which word
+    Handle proposes = Handle::None;  // the kind of id that the record proposes, if any, and the word with this id
     std::size_t at = 0;
   };
   Seeds(World& world, std::uint64_t module) : world_(world), module_(module), memory_(world.memory(4096)) {
@@ -33,7 +33,7 @@ class Seeds {
   }
   const std::vector<Whole>& whole() const { return whole_; }
   const std::vector<std::uint64_t>& words() const { return words_; }
-  // The record; if it proposes an id, with a fresh one.
+  // Returns the record. If the record proposes an id, the result has a new id.
   Payload fresh(const Whole& whole) {
     return whole.proposes == Handle::None ? whole.payload
                                           : changed(whole.payload, whole.at, world_.next(whole.proposes));
@@ -53,12 +53,12 @@ class Seeds {
     return a;
   }
   std::uint64_t seed(std::uint64_t word) { return words_.push_back(word), word; }
-  // Adds a record whose first word proposes an id, and makes that object.
+  // Adds a record whose first word proposes an id, and makes the object.
   std::uint64_t makes(int call, Handle kind, const Payload& payload) {
     whole_.push_back({call, payload, kind, 0});
     return makes_one_more(call);
   }
-  // Repeats the last record added for this call: makes a second object to name or to end.
+  // Sends the last record added for this call again, with a new id, so that there is a second object to use or to end.
   std::uint64_t makes_one_more(int call) {
     const auto whole = std::find_if(whole_.rbegin(), whole_.rend(), [&](const Whole& w) { return w.call == call; });
     const std::uint64_t id = world_.next(whole->proposes);

@@ -1,5 +1,5 @@
-// Shadow copies of managed variables: when bytes are copied, when a shadow copy ends, and invalid records about them.
-// The fake driver frees a variable's memory at its end, so AddressSanitizer reports a late copy.
+// Shadow copies of managed variables: when bytes are copied, when a shadow copy ends, and invalid records about shadow
+// copies. The fake driver frees a variable's memory when the variable ends, so AddressSanitizer reports a late copy.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -21,7 +21,7 @@ class SessionShadowCopies : public testing::Test {
  protected:
   SessionShadowCopies() { run(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 0})); }
 
-  // Sends by a channel. Returns the result of a waited record, or the deferred result.
+  // Sends a record through a channel. Returns the result of a waited record, or the deferred result.
   CUresult run(int call, const Payload& payload, std::uint16_t flags = ring::flag_wants_reply) {
     Channel channel(world);
     channel.control().deferred_count = 0;
@@ -109,7 +109,7 @@ TEST_F(SessionShadowCopies, BytesThatOneSideHasNotWrittenDoNotReplaceTheOthers) 
   }
 }
 
-// They are complete once executed, in a waited record as in a posted one.
+// A synchronous fill is complete once executed, in a waited record as in a posted record.
 TEST_F(SessionShadowCopies, SynchronousFillsComeDownWithTheirOwnCall) {
   const std::uint64_t a = variable_of(world.module());
   ASSERT_EQ(shadow_copy(a, variable_bytes, 0), CUDA_SUCCESS);
@@ -179,7 +179,7 @@ TEST_F(SessionShadowCopies, AnUnloadThatFailsEndsNone) {
   EXPECT_FALSE(world.session->memory.shadow_copies.any());
 }
 
-// A context's end also ends its modules' variables; a library's variables stay while the driver keeps them.
+// A context's end also ends the variables of its modules. A library's variables stay while the driver keeps them.
 TEST_F(SessionShadowCopies, AResetEndsThoseOfModules) {
   const std::uint64_t library = world.library(), in_library = find(ids::cuLibraryGetManaged, library, "shared").address;
   const std::uint64_t in_module = variable_of(world.module());
@@ -279,7 +279,7 @@ TEST(ShadowCopies, HaveBounds) {
   EXPECT_EQ(shadow_copies.add(start + api::max_shadowed_bytes, 0, piece(0, 1)), CUDA_ERROR_OUT_OF_MEMORY) << "bytes";
 }
 
-// Longer than one copy step.
+// The variables are longer than the number of bytes that one step copies.
 TEST(ShadowCopies, CopyLongVariables) {
   std::vector<std::byte> variable(100'000), arena(variable.size());
   const auto start = reinterpret_cast<std::uint64_t>(variable.data());

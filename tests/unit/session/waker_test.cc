@@ -18,13 +18,13 @@ namespace {
 using namespace session_test;
 namespace ids = api::id_of;
 
-constexpr std::uint64_t most = ~std::uint64_t{0} - 1;  // the maximum of an eventfd
+constexpr std::uint64_t most = ~std::uint64_t{0} - 1;  // the largest value of an eventfd
 
 class Interrupt {
  public:
   ~Interrupt() { close(fd); }
   void add(std::uint64_t n) const { EXPECT_EQ(write(fd, &n, sizeof n), 8); }
-  // The count since the last call.
+  // Returns the eventfd's count since the last call.
   std::uint64_t take() const {
     std::uint64_t count = 0;
     pollfd some{fd, POLLIN, 0};
@@ -33,7 +33,7 @@ class Interrupt {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
-// Whether it wakes a guest that sleeps in this way.
+// Returns whether the waker wakes a guest that sleeps in this way.
 bool wakes(const Interrupt& interrupt, std::uint32_t how) {
   SharedWord<std::uint32_t> word{how};
   const bool woken = host::GuestWaker(word, interrupt.fd).wake();
@@ -59,7 +59,7 @@ TEST(GuestWaker, WhatIsNotReadIsNotWrittenAgain) {
   EXPECT_EQ(interrupt.take(), 1u) << "it was read: the next is written";
 }
 
-// Another holder of the descriptor makes it blocking and fills it.
+// Another process with the descriptor makes the eventfd blocking and fills it.
 TEST(GuestWaker, AFullCounterDoesNotBlockTheWorker) {
   const Interrupt interrupt;
   interrupt.add(most);
@@ -67,7 +67,7 @@ TEST(GuestWaker, AFullCounterDoesNotBlockTheWorker) {
   const auto woken = std::async(std::launch::async, [&] { return wakes(interrupt, IVGPU_ASLEEP_BY_DOORBELL); });
   const bool returned = woken.wait_for(test_deadline) == std::future_status::ready;
   EXPECT_TRUE(returned);
-  EXPECT_EQ(interrupt.take(), most);  // and does not block
+  EXPECT_EQ(interrupt.take(), most);  // the call does not block
 }
 
 TEST(GuestWaker, WithoutAnInterruptTheWordAloneIsTakenBack) {

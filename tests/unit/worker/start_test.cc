@@ -21,15 +21,15 @@ namespace {
 
 using host::worker::Options;
 
-// State of the child's signal handler, which can only use globals.
+// The state of the child's signal handler. A signal handler can only use globals.
 struct Watch {
   std::byte* slot = nullptr;
   std::size_t bytes = 0;
-  volatile int touches = 0;   // 0 or 1: whether the slot was touched
-  volatile int unjailed = 0;  // touches before seccomp was in force
+  volatile int touches = 0;   // 1 if the slot was touched, else 0
+  volatile int unjailed = 0;  // the number of touches before seccomp was in force
 } watch;
 
-// Our filter refuses this question with EPERM. A filter of the whole machine answers it.
+// Our filter refuses this prctl() with EPERM. A filter that the whole machine has allows it.
 bool seccomp_in_force() { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == -1; }
 
 void on_touch(int, siginfo_t* info, void*) {
@@ -40,7 +40,7 @@ void on_touch(int, siginfo_t* info, void*) {
   mprotect(watch.slot, watch.bytes, PROT_READ | PROT_WRITE);
 }
 
-// Protects the slot, the mapping of the region's file, so that the next access is recorded.
+// Protects the mapping of the slot's file, so that the next access is recorded.
 bool watch_slot(std::size_t bytes) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -59,7 +59,7 @@ bool watch_slot(std::size_t bytes) {
 }
 
 constexpr std::size_t slot_bytes = ring::min_slot_bytes;
-int control_of_broker = -1;  // of the worker whose options were made last
+int control_of_broker = -1;  // the control socket of the worker whose options were made last
 
 Options options_for_a_child(host::worker::JailMode jail) {
   Options options;
@@ -102,7 +102,7 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
   EXPECT_EQ(code, 42) << "41: the slot was touched before seccomp was in force; 43: it was not filled";
 }
 
-// Starts a worker on a GPU with this attribute. Returns its exit code, or its report of its jail.
+// Starts a worker on a GPU with this attribute. Returns the worker's exit code, or its report about its jail.
 std::string told_of_jail(host::worker::JailMode mode, int attribute) {
   const Options options = options_for_a_child(mode);
   const int code = run_in_child([&] {
@@ -135,7 +135,7 @@ TEST(WorkerStart, LooksWhetherKernelsReachItsMemory) {
   EXPECT_EQ(told_of_jail(JailMode::Off, pageable), "the jail is off");
 }
 
-// A mapping occupies one of the guest's arena windows, so the session must not be offered that window.
+// A mapping occupies one of the guest's arena windows. The worker must not offer this window to the session.
 TEST(WorkerStart, ReportsWhichWindowsItReserved) {
   const Options options = options_for_a_child(host::worker::JailMode::Off);
   const int code = run_in_child([&] {
