@@ -1,5 +1,5 @@
-// Prints docs/calls.md: each entry point of the call table, how the library answers it and why it refuses it. A test
-// compares the page with this output. Exits with 1 if a refusal reason of the table has no explanation here.
+// Prints docs/calls.md: each entry point of the call table, how the library answers it, and why it refuses it. A test
+// compares the page with this output. Exits with 1 if this file does not explain a refusal reason of the table.
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -14,7 +14,7 @@ namespace {
 
 struct Line {
   const api::EntryPoint* entry;
-  std::string_view refused = {};  // why; empty: served
+  std::string_view refused = {};  // the reason; empty: the call is served
 };
 
 struct Section {
@@ -32,7 +32,7 @@ std::string text_of(const api::Manner& manner) {
   return text;
 }
 
-// How an entry point is answered.
+// Describes how the library answers an entry point.
 std::string how(const api::EntryPoint& e) {
   const std::string way = e.way == api::Posted ? "Posted" : "Waited";
   switch (e.line) {

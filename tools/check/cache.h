@@ -10,8 +10,8 @@
 namespace check {
 
 struct CacheTimes {
-  double bar_ns = 0;  // per load from BAR2
-  double own_ns = 0;  // per load from ordinary memory
+  double bar_ns = 0;  // nanoseconds per load from BAR2
+  double own_ns = 0;  // nanoseconds per load from ordinary memory
 };
 
 // Compares loads from [bar, bar + ring::page) with loads from this process's memory. Repeats a slow measurement up to

@@ -122,7 +122,7 @@ struct GuestLibrary {
   const char* about;
   const char* name;
   State without;     // if programs do not find the library
-  const char* loss;  // the consequence for programs
+  const char* loss;  // the consequence for programs if the library is missing
 };
 
 // CUDA programs run without NVML, so its absence is a warning.

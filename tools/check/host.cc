@@ -21,7 +21,7 @@ namespace {
 
 using host::broker::Gpu;
 
-constexpr int least_driver = 580;  // the driver of CUDA 13.0
+constexpr int least_driver = 580;  // the driver version of CUDA 13.0
 
 std::string first_match(const std::string& text, const char* pattern) {
   std::smatch found;
@@ -92,8 +92,8 @@ Finding device_files(const Machine& m, const std::vector<Gpu>& gpus) {
   return {"devices", State::Ok, list + " may be opened by workers", ""};
 }
 
-// Only libcuda knows whether kernels reach all memory of a worker. This check reports whether the module disables HMM,
-// and whether the kernel supports it.
+// Reports whether the module disables HMM, and whether the kernel supports it. Only libcuda knows whether kernels reach
+// all memory of a worker.
 Finding pageable_memory(const Machine& m) {
   if (kernel_driver(m).empty()) return {"hmm", State::Ok, "no driver, so no GPU that reaches a worker's memory", ""};
   const auto parameter = [&](const char* name) {
@@ -242,7 +242,8 @@ std::string group_tree(const Machine& m) {
   return "";
 }
 
-// Why a running broker has no control groups, from its status `reported`. "" if no broker runs or it has them.
+// The reason why a running broker has no control groups, from its status `reported`. Returns "" if no broker runs or if
+// the broker has control groups.
 std::string groups_that_broker_lacks(const std::string& reported) {
   const std::string key = "\"group_missing\":\"";
   const std::size_t at = reported.find(key);

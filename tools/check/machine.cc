@@ -62,7 +62,8 @@ std::string Machine::target(const std::string& link) const {
 }
 
 bool Machine::may_use(const std::string& path) const {
-  // Ask the kernel, which also applies access lists: the user at the screen often gets /dev/kvm by one.
+  // Asks the kernel, which also applies access control lists: the user at the screen often gets access to /dev/kvm from
+  // such a list.
   if (user_ == geteuid()) return faccessat(AT_FDCWD, at(path).c_str(), R_OK | W_OK, AT_EACCESS) == 0;
   struct stat status {};
   if (stat(at(path).c_str(), &status) != 0) return false;

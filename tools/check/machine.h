@@ -1,5 +1,6 @@
 // The machine under test, as files below a folder. "" is this machine; a test passes a folder with one fault. Access
-// rights are computed from file modes and /proc/self/status, so a test that runs as root sees what a user sees.
+// rights are computed from file modes and /proc/self/status, so that a test that runs as root sees the same rights as a
+// user.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,10 @@ class Machine {
   bool has(const std::string& path) const;
   // The beginning of the file, or nullopt if it cannot be read.
   std::optional<std::string> text(const std::string& path) const;
-  std::optional<long long> number(const std::string& path) const;   // decimal, or 0x
+  std::optional<long long> number(const std::string& path) const;   // decimal, or hexadecimal with 0x
   std::vector<std::string> names(const std::string& folder) const;  // sorted
-  std::string target(const std::string& link) const;                // "": not a link
-  // Whether this process, the file's group, or any user may read and write the file.
+  std::string target(const std::string& link) const;                // "" if the path is not a link
+  // Whether this process, a member of the file's group, or any user may read and write the file.
   bool may_use(const std::string& path) const;
   bool a_group_may_use(const std::string& path) const;
   bool anybody_may_use(const std::string& path) const;

@@ -24,7 +24,7 @@ std::string first_node(const Machine& machine) {
   return "";
 }
 
-// Only a claimed slot shows which calls the workers know. The library logs calls that they refuse.
+// Only a claimed slot shows which calls the workers know. The library itself logs calls that the workers do not know.
 Finding release(const Mapping& header) {
   char host[sizeof ring::RegionHeader::release];
   guest::copy_release(header.header().copy_out().release, host);

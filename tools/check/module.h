@@ -15,7 +15,7 @@ bool module_is_there(const Machine& machine, const std::vector<std::string>& dev
 
 Findings check_module(const Machine& machine);
 
-// Header fields of the region that determine how programs are woken.
+// Header fields of the region that determine how the worker wakes programs.
 struct Wakers {
   std::uint32_t slots, guest_vectors;  // the worker of a slot raises interrupt slot % guest_vectors; 0: none
   bool no_doorbell;

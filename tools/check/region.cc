@@ -14,7 +14,7 @@
 namespace check {
 namespace {
 
-// Ten polls, 10 ms apart, per question of the guest library, and at least ten questions.
+// Each question of the guest library is ten polls, 10 ms apart. This check makes at least ten questions.
 unsigned most_looks() { return 10 * std::max(10U, guest::HostPatience().questions().value_or(0)); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Findings as text and as JSON.
+// Prints findings as text and as JSON.
 #include <cstdio>
 
 #include "tools/check/machine.h"

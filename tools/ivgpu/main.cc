@@ -12,7 +12,7 @@ namespace {
 
 using namespace ivgpu;
 
-// CLI11 does not know the words that prefix_command() leaves, so this adds them to the usage line.
+// Adds the words after "--" to the usage line, since CLI11 does not know the words that prefix_command() leaves.
 class Formatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, name);

@@ -55,7 +55,7 @@ bool wanted(const BenchOptions& options, const std::string& group) {
   return groups.empty() || std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
-// It has a table of its own, and so is measured alone.
+// The group `share` prints its own table, so `ivgpu bench` measures it alone.
 bool is_share(const BenchOptions& options) {
   const bool named = std::ranges::find(options.groups, "share") != options.groups.end();
   if (named && (options.groups.size() > 1 || !options.against.empty() || options.mps))
@@ -67,7 +67,7 @@ bool is_share(const BenchOptions& options) {
   return named;
 }
 
-// Room for pinned copies of 256 MiB in each of eight slots, where the machine has that much memory.
+// The region size at which each of eight slots can hold pinned copies of 256 MiB, if the machine has enough memory.
 std::string useful_region(bool quick) {
   const double memory = static_cast<double>(memory_of_machine());
   return !quick && memory >= 16e9 ? "8GiB" : "1GiB";
@@ -78,7 +78,8 @@ double idle_seconds(const BenchOptions& options) {
   return options.quick ? 0.5 : 10;
 }
 
-// Each side as a whole: see Runner why the broker is not there while it is measured natively.
+// Measures all groups of one side before the next side starts: Runner explains why no broker may run during native
+// measurements.
 void measure_side(const BenchOptions& options, Runner& runner, Side side, Report& report) {
   runner.take_side(side);
   ask_about(runner, side, report.setting);
@@ -156,7 +157,7 @@ int show_against(const Report& older, const Report& report, double margin, Style
   return comparison.worse() ? exit_worse : 0;
 }
 
-// Said before minutes are spent on measuring.
+// Rejects an unsuitable older report before the benchmark spends minutes on measuring.
 void check_older(const Report& older, const BenchOptions& options) {
   const auto asked_for = [&](const Metric& metric) { return wanted(options, metric.group); };
   if (std::none_of(older.metrics.begin(), older.metrics.end(), asked_for))

@@ -24,7 +24,7 @@ void Picture::draw(const std::string& json) {
   if (!script_) return;
   for (std::size_t done = 0; done < json.size();) {
     const ssize_t written = write(input_.ours.get(), json.data() + done, json.size() - done);
-    if (written <= 0) break;  // the script has ended, and its exit code says so
+    if (written <= 0) break;  // the script has ended; its exit code has the reason
     done += static_cast<std::size_t>(written);
   }
   input_.ours.reset();

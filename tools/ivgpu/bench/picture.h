@@ -1,4 +1,4 @@
-// The picture of a run: a script beside this program (plot) draws it from the run's JSON.
+// Draws a picture of a run. The script `plot`, beside this program, draws it from the run's JSON.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ namespace ivgpu::bench {
 
 class Picture {
  public:
-  // Starts the script, so that a machine without python3 fails before it measures for minutes. With an empty `path`
-  // there is no picture, and draw() does nothing.
+  // Starts the script now, so that a machine without python3 fails before it measures for minutes. An empty `path`
+  // disables the picture; draw() then does nothing.
   Picture(const Install& install, const std::filesystem::path& path);
 
   void draw(const std::string& json);

@@ -1,5 +1,5 @@
-// The command line of `ivgpu`: one function per command adds it with its options and help. The helpers below are shared
-// by these functions. Only main.cc includes this header.
+// The command line of `ivgpu`. One function per command adds the command with its options and help; these functions
+// share the helpers below. Only main.cc and the command_line sources include this header.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -59,14 +59,15 @@ std::vector<std::string> program_of(const CLI::App& command, const Words& words)
 // Same as program_of(), but throws an Error if there is no program.
 std::vector<std::string> some_program_of(const CLI::App& command, const Words& words);
 
-// CLI11 shows a value's type, a colon and its check. This removes the check's name where the type's name says the same.
+// CLI11 shows a value's type, a colon and its check. This function removes the check's name, for a type whose name says
+// the same.
 CLI::Validator unnamed(CLI::Validator validator);
 
 CLI::Option& file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
 CLI::Option& existing_file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
 void add_runtime_dir(CLI::App& command, std::filesystem::path& into);
 void add_broker_options(CLI::App& command, BrokerOptions& broker);
-// Same for a command that runs a program on this machine and picks a region size if the user gives none.
+// Adds the options of a command that runs a program on this machine and chooses a region size if the user gives none.
 void add_program_broker_options(CLI::App& command, BrokerOptions& broker);
 
 }  // namespace ivgpu

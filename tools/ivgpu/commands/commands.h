@@ -14,7 +14,7 @@ namespace ivgpu {
 
 struct RunOptions {
   BrokerOptions broker;
-  bool own_broker = false;  // even if a broker already runs
+  bool own_broker = false;  // starts a private broker even if a broker already runs
   std::vector<std::string> program;
 };
 int run(const RunOptions& options);
@@ -29,13 +29,13 @@ int sim(const SimOptions& options);
 
 struct VmOptions {
   BrokerOptions broker;
-  bool vsock = false;  // doorbells of "pmem" over vsock
+  bool vsock = false;  // transmits the doorbells of "pmem" over vsock
   std::string memory = "1G";
   int cpus = 2;
   std::filesystem::path kernel;                     // empty: a stock Debian cloud kernel
   std::vector<std::filesystem::path> program_dirs;  // each appears in the guest as /programs/NAME
   std::vector<std::string> environment;             // NAME=VALUE for the guest's command
-  int timeout_s = 0;                                // 0: none
+  int timeout_s = 0;                                // seconds; 0: none
   bool keep = false;                                // open a shell on the terminal after the command
   bool steps = false;                               // report each step on stderr
   std::vector<std::string> command;                 // empty: a shell
@@ -71,7 +71,7 @@ int add_vm_file(const AddOptions& options);
 struct RemoveOptions {
   std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
   std::string vm;
-  std::string owner;  // remove only if the file has this owner; empty: any owner
+  std::string owner;  // removes the VM only if the file has this owner; empty: any owner
 };
 int remove_vm_file(const RemoveOptions& options);
 
@@ -101,8 +101,8 @@ struct TraceOptions {
   bool summary = false;
   std::filesystem::path perfetto;    // the output file
   double seconds = 0;                // 0: until a signal arrives or the broker ends
-  BrokerOptions broker;              // used if a program is given
-  bool own_broker = false;           // even if a broker already runs
+  BrokerOptions broker;              // the private broker's options, if a program is given
+  bool own_broker = false;           // starts a private broker even if a broker already runs
   std::vector<std::string> program;  // empty: watch sessions that other processes start
 };
 int trace_calls(const TraceOptions& options);
@@ -123,7 +123,7 @@ struct CoverageOptions {
 int coverage(const CoverageOptions& options);
 
 struct BenchOptions {
-  BrokerOptions broker;             // an empty region_size: as large as is useful here
+  BrokerOptions broker;             // an empty region_size: the largest useful size
   std::vector<std::string> groups;  // names of groups as in --help; empty: all
   bool quick = false;               // few samples
   std::vector<std::string> mixes;   // names of mixes of the group share; empty: all
@@ -132,7 +132,7 @@ struct BenchOptions {
   bool no_alone = false;            // skip share's measurements of each load alone
   bool mps = false;                 // start an MPS daemon for the benchmark
   bool markdown = false;            // print Markdown tables
-  double idle_s = 0;                // how long a session stays idle; 0: 10, or 0.5 with `quick`
+  double idle_s = 0;                // seconds for which a session stays idle; 0: 10, or 0.5 with `quick`
   double margin_percent = 20;       // the slowdown that `against` tolerates
   std::filesystem::path json, plot, against;
 };

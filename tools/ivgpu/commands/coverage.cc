@@ -128,7 +128,7 @@ void read_line(std::string line, Coverage& found) {
     use = {.calls = use.calls + 1, .state = served ? "served" : "refused"};
   } else if (split(line, " is refused: ", left, right) || split(line, " -> ", left, right)) {
     if (!left.starts_with("cu") || left.find(' ') != std::string::npos) return;
-    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // the trace logs its call as well
+    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // the trace logs the call as well
     Use& use = found.calls[left];
     ++use.calls;
     use.state = state_of_symbol(left);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* loader = "/lib64/ld-linux-x86-64.so.2";
 
-// A file mapped for reading, since a library may have hundreds of megabytes.
+// A file mapped for reading: a library may have hundreds of megabytes, too many for a copy.
 class Mapped {
  public:
   explicit Mapped(const fs::path& path) {
@@ -47,7 +47,7 @@ std::string asked_of_loader(const Install& install, const fs::path& file) {
   const Fd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
   Child child({.argv = {loader, fs::absolute(file).string()},
                .environment = {{"LD_TRACE_LOADED_OBJECTS",
-                                "1"},  // has the loader list the libraries and run nothing, as ldd does
+                                "1"},  // makes the loader list the libraries without running the program, like ldd
                                {"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)}},
                .out = output.theirs.get(),
                .err = nothing.get()});

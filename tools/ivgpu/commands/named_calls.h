@@ -12,12 +12,12 @@
 namespace ivgpu {
 
 struct Libraries {
-  std::vector<std::filesystem::path> found;  // without libcuda.so, which names every call
+  std::vector<std::filesystem::path> found;  // without libcuda.so, which contains the name of every call
   std::vector<std::string> missing;          // as the program names them
 };
 
-// The libraries of an ELF file and theirs, by the loader's search. Excludes libraries that dlopen loads later. Throws
-// an Error if the loader does not run.
+// The libraries of an ELF file and their libraries, by the loader's search. Excludes libraries that dlopen loads later.
+// Throws an Error if the loader does not run.
 Libraries libraries_of(const Install& install, const std::filesystem::path& file);
 
 // Calls `each` with every string of the file that begins with "cu" and can be a symbol: linked names and arguments of

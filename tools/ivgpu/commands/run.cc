@@ -1,4 +1,5 @@
-// `ivgpu run`: loopback. The program loads the guest's libcuda.so.1, and its worker runs on this machine too.
+// `ivgpu run` runs a program in loopback: the program loads the guest's libcuda.so.1, and its worker runs on this
+// machine too.
 #include "tools/ivgpu/commands/commands.h"
 #include "tools/ivgpu/support/child.h"
 #include "tools/ivgpu/support/temp_dir.h"

@@ -1,5 +1,5 @@
-// `ivgpu sim`: the program loads the simulated GPU itself as libcuda.so.1, without ring and broker. The library reports
-// calls that the guest library would refuse.
+// `ivgpu sim` runs a program that loads the simulated GPU as its libcuda.so.1, without rings and without a broker. The
+// library reports calls that the guest library would refuse.
 #include <cstdlib>
 
 #include "tools/ivgpu/commands/commands.h"

@@ -20,7 +20,7 @@ std::string joined(const json& words) {
   return text.empty() ? "nothing" : text;
 }
 
-// "no_new_privs, user; missing: landlock (...)"
+// Returns text such as "no_new_privs, user; missing: landlock (...)".
 std::string jail_of(const json& jail) {
   const std::string missing = word_of(jail.at("missing"));
   return joined(jail.at("layers")) + (missing.empty() ? "" : "; missing: " + missing);
@@ -199,7 +199,7 @@ double gpu_time_of_all(const json& status) {
   return all;
 }
 
-// "GPU time: 31 % of all VMs', 12.4 s, weight 2, 80 leases, 3 preempted, waited 25.1 s".
+// Returns text such as "GPU time: 31 % of all VMs', 12.4 s, weight 2, 80 leases, 3 preempted, waited 25.1 s".
 std::string gpu_time_line(const json& vm, double of_all) {
   const json time = vm.value("gpu_time", json());
   namespace t = f::gpu_time;

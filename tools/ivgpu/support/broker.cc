@@ -39,7 +39,7 @@ constexpr milliseconds start_patience{60'000};
 // The broker kills workers that do not exit by themselves, in less than this time.
 constexpr milliseconds end_patience{10'000};
 
-constexpr std::uint64_t default_slots = 8;  // as in the configuration
+constexpr std::uint64_t default_slots = 8;  // the default of ivgpud's configuration
 
 constexpr const char* default_socket = "/run/ivgpu/local.sock";
 
@@ -232,14 +232,15 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
     throw Error(exit_code::missing,
                 !death.empty() ? death : "ivgpud did not start" + last_words(read_file(log_), config.string()));
   }
-  // The broker serves anyway and retries, but a program would wait for a worker in vain.
+  // The broker runs even with such an error, and retries. The program, however, would wait in vain for a worker.
   if (const auto errors = errors_in(read_file(log_), 1); !errors.empty()) {
     const std::string& why = errors.front();
     throw Error(exit_code::missing, "no worker starts: " + why.substr(0, why.rfind("; the next is started in ")));
   }
 }
 
-// Without end(), another failure was reported already; this reports deaths in addition.
+// Without a call of end(), the command has already reported another failure. The destructor then reports deaths in
+// addition.
 PrivateBroker::~PrivateBroker() {
   if (process_) report_deaths(0, stop());
 }

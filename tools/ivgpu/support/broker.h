@@ -25,9 +25,9 @@ struct BrokerOptions {
   std::string vm;                          // the VM's name, which also names the socket
   std::string gpu = "auto";                // auto, sim, or the path of a libcuda.so.1
   std::string region_size = "1GiB";        // as in ivgpud's configuration; empty: see for_a_program_here()
-  std::vector<std::string> more_vms = {};  // besides `vm`, with the same settings
+  std::vector<std::string> more_vms = {};  // VMs besides `vm`, with the same settings
   Sharing sharing = {};
-  std::string transport = "doorbell";       // as in ivgpud's configuration, of each VM
+  std::string transport = "doorbell";       // each VM's transport, as in ivgpud's configuration
   std::uint32_t vsock = 0;                  // the first VM's vsock_cid and vsock_port; 0: not set
   std::uint32_t vectors = 1;                // interrupts of each VM's device, unless extra_config sets them
   std::filesystem::path extra_config = {};  // TOML appended to ours, for settings without an option here
@@ -71,9 +71,9 @@ class PrivateBroker {
 // stay unchanged.
 std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu);
 
-// Same for this machine. If the simulated GPU replaces a missing real one, stderr reports that.
+// Resolves "auto" for this machine. Reports on stderr if the simulated GPU replaces a missing real GPU.
 BrokerOptions for_this_machine(BrokerOptions options);
-// Same for a program on this machine, in our environment. An empty region_size becomes roomy_region().
+// Same for a program that runs on this machine with our environment. An empty region_size becomes roomy_region().
 BrokerOptions for_a_program_here(BrokerOptions options);
 
 // The physical memory in bytes.

@@ -30,7 +30,7 @@ int code_of(int status) {
   return WIFSIGNALED(status) ? exit_code::signal_base + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Runs in the child, between fork and exec.
+// Becomes the command. Runs in the child, between fork and exec.
 [[noreturn]] void become(const Command& command, const std::vector<char*>& argv, pid_t parent, int report) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(exit_code::missing);  // the parent died before prctl

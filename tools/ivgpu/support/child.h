@@ -44,12 +44,13 @@ FdPair make_socket_pair();   // both ways, ours is non-blocking
 
 struct Command {
   std::vector<std::string> argv;
-  std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
-  std::vector<std::string> without = {};                              // variables of ours that the child does not get
-  std::vector<int> keep = {};                                         // descriptors to inherit under the same numbers
-  int in = -1, out = -1, err = -1;                                    // descriptors for 0, 1 and 2; -1: ours
-  bool own_group = false;                                             // keeps the terminal's Ctrl-C away
-  bool is_users_program = false;  // inherits the signals that the user ignores and blocks
+  std::vector<std::pair<std::string, std::string>> environment = {};  // variables to add to our environment
+  // variables of our environment that the child does not get
+  std::vector<std::string> without = {};
+  std::vector<int> keep = {};       // descriptors to inherit under the same numbers
+  int in = -1, out = -1, err = -1;  // the child's descriptors 0, 1 and 2; -1: ours
+  bool own_group = false;           // protects the child from the terminal's Ctrl-C
+  bool is_users_program = false;    // inherits the signals that the user ignores and blocks
 };
 
 // A started child. Its destructor kills it, and so does the kernel when ivgpu dies.
@@ -65,7 +66,7 @@ class Child {
   void signal(int number) const;
   // Blocks and returns the exit code, 128 + n after signal n, or exit_code::lost if the kernel reports none.
   int wait();
-  // Same, or nullopt if the child still runs after `patience`.
+  // Same as wait(), but nullopt if the child still runs after `patience`.
   std::optional<int> wait_for(std::chrono::milliseconds patience);
 
  private:
@@ -74,8 +75,9 @@ class Child {
   std::optional<int> code_;
 };
 
-// While it exists, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive at a descriptor, and SIGPIPE is a failed write. ivgpu can
-// therefore end its children first. Create one before the first Child; children start with the original signals.
+// While a SignalGate exists, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive at a descriptor, and a write to a broken pipe
+// fails instead of raising SIGPIPE. ivgpu can therefore end its children before it ends. Create a SignalGate before the
+// first Child; children start with the original signals.
 class SignalGate {
  public:
   SignalGate();
@@ -83,11 +85,11 @@ class SignalGate {
   int fd() const { return fd_.get(); }
   struct Arrived {
     int number;
-    bool from_terminal;  // the terminal sent it to the whole foreground group, including the child
+    bool from_terminal;  // the terminal sent the signal to the whole foreground group, including the child
   };
   // The next signal for ivgpu itself. Skips signals that the user ignores.
   std::optional<Arrived> take() const;
-  // The next signal for the program, which may handle signals that the user ignores.
+  // The next signal for the program. The program may handle signals that the user ignores.
   std::optional<Arrived> take_for_program() const;
 
  private:

@@ -12,7 +12,7 @@
 namespace ivgpu {
 namespace {
 
-constexpr std::size_t longest = 4096;  // bytes of a line
+constexpr std::size_t longest = 4096;  // bytes of a line, for one read
 
 // The bytes that have arrived; "" at the end of the stream.
 std::string piece_from(const Fd& socket, std::chrono::milliseconds patience) {

@@ -8,13 +8,14 @@
 
 namespace ivgpu {
 
-// "QEMU was killed by signal 11 (SEGV)" for a Child's code; "" without a signal, or if it was `sent`, which is ours.
+// "QEMU was killed by signal 11 (SEGV)" for a Child's exit code. Returns "" if no signal ended the child, or if ivgpu
+// sent that signal (`sent`).
 std::string death_of(const std::string& who, int code, int sent = 0);
 
 // A sentence for each failed worker in the last status of ivgpud.
 std::vector<std::string> deaths_of_workers(const std::string& last_status);
 
-// Prints `deaths` on stderr. Returns exit_code::died if there is one and IVGPU_STRICT is set, else `code`.
+// Prints `deaths` on stderr. Returns exit_code::died if `deaths` is not empty and IVGPU_STRICT is set, else `code`.
 int report_deaths(int code, const std::vector<std::string>& deaths);
 
 }  // namespace ivgpu

@@ -6,13 +6,14 @@
 
 namespace ivgpu {
 
-// Codes of ivgpu itself. A program's code is passed on unchanged, as 128 + n if signal n ended it.
+// Exit codes of ivgpu itself. A program's exit code is passed on unchanged, as 128 + n if signal n ended the program.
 namespace exit_code {
-inline constexpr int refused = 1;  // end, remove: there is no such VM or session; reload, add: something is not served
-inline constexpr int usage = 2;    // the command line makes no sense
-inline constexpr int missing = 3;  // a component is missing or fails to start: broker, QEMU, kernel, guest image
-inline constexpr int lost = 4;     // the guest reports no result of its command, or the kernel none of a program
-inline constexpr int died = 5;     // with IVGPU_STRICT: a worker failed, or a signal ended ivgpud or QEMU (deaths.h)
+// end, remove: no such VM or session exists; reload, add: the broker does not serve a VM
+inline constexpr int refused = 1;
+inline constexpr int usage = 2;      // the command line is invalid
+inline constexpr int missing = 3;    // a component is missing or fails to start: broker, QEMU, kernel, guest image
+inline constexpr int lost = 4;       // the guest reports no exit code of its command, or the kernel none of a program
+inline constexpr int died = 5;       // with IVGPU_STRICT: a worker failed, or a signal ended ivgpud or QEMU (deaths.h)
 inline constexpr int timeout = 124;  // --timeout ran out
 inline constexpr int not_executable = 126;
 inline constexpr int not_found = 127;  // no such program

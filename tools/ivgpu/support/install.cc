@@ -1,5 +1,5 @@
-// Two layouts, which differ in the guest library's folder: build/guest in a build tree, PREFIX/lib/ivgpu/guest in an
-// installation.
+// Supports two layouts, which differ in the guest library's folder: build/guest in a build tree, PREFIX/lib/ivgpu/guest
+// in an installation.
 #include "tools/ivgpu/support/install.h"
 
 #include <pwd.h>
@@ -32,13 +32,13 @@ fs::path user_cache() {
   return home.empty() ? home : home / ".cache/ivgpu";
 }
 
-// Only the owner, not root: a file that root writes into a user's tree would block that user.
+// True if this user, but not root, owns the folder: a file that root writes into a user's tree would block that user.
 bool is_this_users(const fs::path& folder) {
   struct stat status {};
   return stat(folder.c_str(), &status) == 0 && status.st_uid == geteuid() && access(folder.c_str(), W_OK) == 0;
 }
 
-// A build tree holds its guest image itself if it belongs to this user.
+// The guest-image folder of a build tree that belongs to this user.
 fs::path cache_of_build(const fs::path& root) {
   const fs::path folder = root / "guest-image";
   return is_this_users(fs::exists(folder) ? folder : root) ? folder : user_cache();

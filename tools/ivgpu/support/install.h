@@ -1,5 +1,5 @@
-// The places of ivgpu's pieces, found from the place of this executable: the build tree (build/bin/ivgpu) and an
-// installed tree (PREFIX/bin/ivgpu) both work, and nothing is looked for in the current directory or in PATH.
+// Finds ivgpu's files relative to this executable, in a build tree (build/bin/ivgpu) and in an installation
+// (PREFIX/bin/ivgpu). Never searches the current directory or PATH.
 #pragma once
 
 #include <filesystem>
@@ -12,20 +12,20 @@ struct Install {
   std::filesystem::path guest_lib;    // folder of the guest's libcuda.so.1
   std::filesystem::path sim_lib;      // folder of the simulated GPU's libcuda.so.1
   std::filesystem::path measure;      // the program that `ivgpu bench` runs
-  std::filesystem::path plot;         // the script that draws what it measured, for python3
-  std::filesystem::path torch_load;   // the same for loads that PyTorch makes, for python3
-  std::filesystem::path programs;     // the test programs, empty where they are not installed
+  std::filesystem::path plot;         // the Python script that draws the results of `ivgpu bench`
+  std::filesystem::path torch_load;   // the Python script that runs loads in PyTorch
+  std::filesystem::path programs;     // the test programs; empty if they are not installed
   std::filesystem::path guest_image;  // the script that makes the demo's guest
-  std::filesystem::path cache;        // where that script keeps its results: the user's own; "": there is none
+  std::filesystem::path cache;        // the user's own folder for that script's results; "": none
 };
 
-// Of the running executable. The paths are those that ought to exist; require() reports one that does not.
+// The paths relative to the running executable. The files may be missing; require() reports a missing file.
 Install find_install();
 
-// The same for any place of the executable.
+// Same for any path of the executable.
 Install install_at(const std::filesystem::path& executable);
 
-// `path` itself, or an Error that names the missing piece.
+// Returns `path`. Throws an Error that names the missing file if `path` does not exist.
 const std::filesystem::path& require(const std::filesystem::path& path, const char* what);
 
 }  // namespace ivgpu

@@ -1,5 +1,5 @@
-// A file that is written by a long run: a file that cannot be written is found out at the start, it gets its name when
-// it is whole, and if the run fails nothing is left behind and an older file of that name stays as it was.
+// A file that a long run writes. An unwritable path fails at the start. The file gets its name when it is complete. If
+// the run fails, no new file remains, and an older file of that name stays unchanged.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@ namespace ivgpu {
 
 class OutputFile {
  public:
-  // An Error (usage) where `path` cannot be written. An empty path: no file, and nothing else does anything.
+  // Throws an Error (usage) if `path` cannot be written. With an empty path, all functions do nothing.
   explicit OutputFile(const std::filesystem::path& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -18,13 +18,14 @@ class OutputFile {
 
   explicit operator bool() const { return file_ != nullptr; }
   void write(const std::string& text);
-  int descriptor() const { return fileno(file_); }  // for a child that writes instead; precondition: there is a file
-  // Nothing more will come: the file takes its name. An Error if the written text did not get there.
+  // for a child that writes in our place; precondition: `path` is not empty
+  int descriptor() const { return fileno(file_); }
+  // Gives the complete file its name. Throws an Error if a write has failed.
   void finish();
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;  // the file until it takes the name; empty for a device or a pipe
+  std::filesystem::path temporary_;  // the path until finish(); empty for a device or a pipe
   std::FILE* file_ = nullptr;
   int failed_ = 0;  // errno of the first write that failed
 };

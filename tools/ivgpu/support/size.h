@@ -1,4 +1,5 @@
-// Sizes in two notations: 1G for QEMU, 1GiB for ivgpud. Users may write either; a bare number is in MiB, as with QEMU.
+// Converts between two notations of sizes: 1G for QEMU, 1GiB for ivgpud. Users may write either notation. A number
+// without a unit is in MiB, as with QEMU.
 #pragma once
 
 #include <cstdint>

@@ -6,12 +6,12 @@
 
 namespace ivgpu {
 
-// Reports on standard error that IVGPU_LOG names no level. For commands whose program does not load the guest library,
-// which reports that itself.
+// Reports on standard error that IVGPU_LOG names no level. Only for commands whose program does not load the guest
+// library, since the guest library reports the mistake as well.
 void report_unknown_log_level();
 
-// print() writes all of `text` to standard output; flush() flushes earlier prints. Both throw an Error if a write fails,
-// without text if the reader has closed the pipe, as in `ivgpu trace | head`.
+// print() writes all of `text` to standard output; flush() flushes earlier prints. Both throw an Error if a write
+// fails. The Error has no text if the reader has closed the pipe, as in `ivgpu trace | head`.
 void print(const std::string& text);
 void flush(std::FILE* to);
 

@@ -1,7 +1,7 @@
-// Reads the broker's status document for `ivgpu status` and `ivgpu top`: checks fields, compares it with an earlier
-// document, and formats numbers and text.
+// Reads the broker's status document for `ivgpu status` and `ivgpu top`: checks fields, compares the document with an
+// earlier one, and formats numbers and text.
 //
-// Trust: the broker is trusted. Text and numbers of a worker may come from its guest; the broker escapes them, but this
+// Trust: the broker is trusted. Text and numbers of a worker may come from its guest; the broker escapes them, and this
 // code escapes them again.
 #pragma once
 
@@ -22,10 +22,10 @@ json parse_status(const std::string& document);
 // Throws the Error for a document that lacks `what`.
 [[noreturn]] void status_incomplete(const std::string& what);
 
-// The string with bytes outside printable ASCII as \xNN.
+// The string, with bytes outside printable ASCII written as \xNN.
 std::string word_of(const json& word);
 
-// Checks first, since converting an out-of-range fraction is undefined behaviour.
+// Checks the range first, since converting an out-of-range fraction is undefined behaviour.
 template <class T>
 T number_of(const json& number) {
   if (!number.is_number_integer())
@@ -36,34 +36,35 @@ T number_of(const json& number) {
 // The value of `metric` among `fields`; 0 if absent.
 double value_of(const json& fields, const ring::Metric& metric);
 
-// False if the figure's value is absent or null, which means unknown.
+// False if the metric's value is absent or null, which means unknown.
 bool is_known(const json& fields, const ring::Metric& metric);
 
-// An earlier document and its age.
+// An earlier document, and its age in seconds.
 struct Earlier {
   json document;
   double seconds = 0;
 
-  // null if there is none
+  // null if the earlier document lacks the VM
   const json& vm(const json& name) const;
   static const json& counters(const json& vm_or_slot);
   static long worker_of(const json& slot);
-  // The same worker's slot entry; another worker's counters started at 0.
+  // The slot's entry in the earlier document if the same worker served the slot, since another worker's counters
+  // started at 0.
   static const json& slot(const json& vm, const json& now);
 };
 
 // The counter's growth per second; 0 if it fell, as after a change of workers.
 double per_second(const json& now, const json& before, const ring::Metric& metric, double seconds);
 
-// "812 B", "3.4 KiB": one decimal is enough for a growing number.
+// Text such as "812 B" or "3.4 KiB": one decimal suffices for a growing number.
 std::string rounded_size(double bytes);
-// All digits, or "123.4 M" if they exceed the column.
+// All digits, or text such as "123.4 M" if the digits exceed the column.
 std::string rounded_count(double count);
-// Formatted by the figure's unit.
+// The number in the metric's unit.
 std::string rounded(const ring::Metric& metric, double number);
-// Same for per_second(): the growth of a time is a percentage.
+// Same for the result of per_second(): the growth of a time is a percentage.
 std::string rounded_rate(const ring::Metric& metric, double per_second);
-// "1.5 s"
+// Text such as "1.5 s".
 std::string seconds_of(const json& seconds);
 
 }  // namespace ivgpu

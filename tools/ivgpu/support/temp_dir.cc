@@ -58,7 +58,7 @@ fs::path shared_folder() {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // no caller can handle it, and the system cleans up temporary files
+  std::error_code ignored;  // ignored: no caller can handle the error, and the system cleans up temporary files
   fs::remove_all(path_, ignored);
 }
 

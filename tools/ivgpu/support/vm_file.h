@@ -1,5 +1,5 @@
-// The file of a VM added at run time: vms.d/NAME.toml in the broker's runtime_dir. Its first line names the owner; the
-// VM's table follows. The broker reads it at a reload (host/broker/config/drop_ins.h).
+// The file of a VM added at run time: vms.d/NAME.toml in the broker's runtime_dir. The first line names the owner; the
+// VM's table follows. The broker reads the file at a reload (host/broker/config/drop_ins.h).
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ class VmFile {
   bool exists() const;
   // "" if the file names no owner.
   std::string owner() const;
-  // Replaces the file atomically. `lines`: of its table. Throws an Error.
+  // Replaces the file atomically. `lines`: the lines of the VM's table. Throws an Error.
   void write(const std::string& owner, const std::vector<std::string>& lines) const;
   // Throws an Error if the file exists and cannot be removed.
   void remove() const;

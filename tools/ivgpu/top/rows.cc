@@ -22,7 +22,7 @@ std::vector<double> values_of(const json& now, const json& before, double second
   return values;
 }
 
-// The VM's GPU time per second.
+// The VM's GPU time per second of the interval between the documents.
 double gpu_time_rate(const json& vm, const json& before, double seconds) {
   const ring::Metric& had = f::gpu_time::had_s;
   const json now = vm.value("gpu_time", json());

@@ -36,7 +36,7 @@ struct Vm {
 
 struct View {
   std::string version;
-  double up_s = 0, seconds = 0;  // `seconds`: between the two documents
+  double up_s = 0, seconds = 0;  // `seconds`: the time between the two documents
   std::vector<Vm> vms;
 };
 

@@ -96,7 +96,7 @@ std::optional<Terminal::News> Terminal::on_screen_signal() {
   if (read(screen_signals_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   if (info.ssi_signo == SIGTSTP) {
     leave();
-    raise(SIGSTOP);  // until SIGCONT
+    raise(SIGSTOP);  // SIGCONT resumes here
     enter();
   }
   return News{.redraw = true};

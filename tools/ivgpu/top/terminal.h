@@ -1,4 +1,4 @@
-// Draws a live view on the terminal's alternate screen, reads keys without Enter and follows size changes. The
+// Draws a live view on the terminal's alternate screen, reads keys without Enter, and redraws after size changes. The
 // destructor and a suspension restore the terminal.
 #pragma once
 
@@ -36,7 +36,7 @@ class Terminal {
     bool redraw = false;  // the size has changed, or ivgpu was suspended
     int signal = 0;       // a signal that asks ivgpu to end; 0: none
   };
-  // The first event, or nullopt after `time`.
+  // Returns the first event, or nullopt if none arrives within `time`.
   std::optional<News> wait(std::chrono::steady_clock::duration time);
 
  private:

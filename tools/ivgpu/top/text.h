@@ -13,7 +13,7 @@ std::vector<std::string> as_lines(const View& view, const std::string& sorted_by
 
 std::string as_json(const View& view);
 
-// The lines that fit on the screen; the last line counts those left out.
+// The lines that fit on the screen. The last line states the number of omitted lines.
 std::vector<std::string> cut(std::vector<std::string> lines, std::size_t rows, std::size_t columns);
 
 }  // namespace ivgpu::top

@@ -1,5 +1,5 @@
-// `ivgpu top` repeatedly asks the broker for its status and shows the changes: as a screen with keys on a terminal,
-// else as text or JSON lines.
+// `ivgpu top` repeatedly reads the broker's status and shows the changes, on a terminal as a screen that reacts to
+// keys, else as text or JSON lines.
 #include <algorithm>
 #include <chrono>
 #include <iterator>
@@ -103,7 +103,7 @@ class Screen {
 
   const Clock::duration interval_;
   std::string sort_;
-  Readings readings_;  // before the terminal: draw nothing if no broker answers
+  Readings readings_;  // precedes the terminal: nothing is drawn if no broker answers
   top::Terminal terminal_;
   std::optional<int> code_;
 };

@@ -44,7 +44,7 @@ void add(Arguments& to, const std::string& kind, std::string value) {
   to.push_back({before == 0 ? kind : kind + " " + std::to_string(before + 1), std::move(value)});
 }
 
-// How a number is formatted, and the width to which a returned number is truncated.
+// The format of a number, and the width to which a returned number is truncated.
 struct Number {
   enum class Kind : std::uint8_t { None, Signed, Unsigned, Float } kind = Kind::None;
   std::uint8_t bytes = sizeof(std::uint64_t);
@@ -69,12 +69,12 @@ std::string cut_text(Number number, std::uint64_t value) {
   return number_text(number.kind, value >> above);
 }
 
-// Describes a parameter of a CALL row, so that one function formats all of them.
+// Describes a parameter of a CALL row. All parameters share one formatting function.
 struct Parameter {
   Arg arg;
   api::Handle handle;
-  Number number;  // its own format, or its pointee's
-  bool counts;    // holds the element count of another parameter
+  Number number;  // the format of the parameter or of its pointee
+  bool counts;    // the parameter is the element count of another parameter
 };
 template <class P, Arg A>
 constexpr Parameter parameter(bool counts) {
@@ -236,7 +236,7 @@ void append(std::string& line, const Arguments& arguments, const char* first) {
 
 CallText describe(const ring::TraceEntry& entry, const KernelNames& names) {
   CallText call;
-  // CUDA_ERROR_NOT_READY answers a query and is no failure.
+  // CUDA_ERROR_NOT_READY is the answer of a query, not a failure.
   call.failed = entry.result != CUDA_SUCCESS && entry.result != CUDA_ERROR_NOT_READY;
   call.waited = (entry.flags & ring::flag_wants_reply) != 0;
   call.result = result_text(entry.result);
@@ -269,7 +269,7 @@ void KernelNames::learn(const ring::TraceEntry& entry) {
   }
 }
 
-// Bounded, since a guest could invent names without end.
+// The table is bounded, since a guest could invent names without end.
 void KernelNames::add(std::uint64_t id, const std::string& name) {
   constexpr std::size_t most = 1 << 16;
   if (names_.size() < most || names_.count(id) != 0) names_[id] = name;

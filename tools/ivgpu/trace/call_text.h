@@ -30,9 +30,10 @@ struct Argument {
 };
 
 struct CallText {
-  std::string name;             // as in cuda.h, with _ptsz or _ptds for the per-thread form
+  // as in cuda.h, with _ptsz or _ptds for the form that uses the per-thread default stream
+  std::string name;
   std::vector<Argument> given;  // in the order of cuda.h or of the record
-  std::vector<Argument> got;    // of a waited call that succeeded
+  std::vector<Argument> got;    // only of a waited call that succeeded
   std::string result;
   bool failed = false;
   bool waited = false;
@@ -40,7 +41,7 @@ struct CallText {
 
 CallText describe(const ring::TraceEntry& entry, const KernelNames& names);
 
-// "cuMemAlloc_v2(bytes=4096) = CUDA_SUCCESS, address=0x7ee000000000"
+// Text such as "cuMemAlloc_v2(bytes=4096) = CUDA_SUCCESS, address=0x7ee000000000".
 std::string as_line(const CallText& call);
 
 }  // namespace ivgpu::trace

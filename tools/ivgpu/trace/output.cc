@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// A worker's times are untrusted: a duration is never negative, and a call may begin before our start.
+// A worker's times are untrusted: the result is never negative, and a call may begin before the trace started.
 double took_us(const ring::TraceEntry& e) {
   return e.end_ns > e.begin_ns ? static_cast<double>(e.end_ns - e.begin_ns) / 1e3 : 0;
 }

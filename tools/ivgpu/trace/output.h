@@ -63,7 +63,8 @@ class Perfetto final : public Output {
   OutputFile file_;
   const std::uint64_t start_ns_;
   bool first_ = true;
-  std::set<std::pair<std::uint64_t, std::uint32_t>> named_;  // sessions and channels with a name record
+  // sessions and channels whose names are already in the file
+  std::set<std::pair<std::uint64_t, std::uint32_t>> named_;
 };
 
 }  // namespace ivgpu::trace

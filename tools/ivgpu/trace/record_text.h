@@ -19,7 +19,7 @@ namespace field = api::field;
 template <class R>
 class RecordText {
  public:
-  // `kept`: the bytes of the record that the entry holds.
+  // `kept`: the bytes of the record that the entry contains.
   RecordText(std::span<const std::byte> kept, const KernelNames& names, std::vector<Argument>& to)
       : kept_(kept.size()), behind_(kept.subspan(std::min(kept.size(), sizeof record_))), names_(names), to_(to) {
     if (!kept.empty()) std::memcpy(&record_, kept.data(), std::min(kept.size(), sizeof record_));
@@ -27,7 +27,7 @@ class RecordText {
   }
 
  private:
-  // nullopt if the entry does not hold the member.
+  // nullopt if the entry does not contain the member.
   template <class M>
   std::optional<std::uint64_t> value(M member) const {
     const auto& at = api::member_of(record_, member);

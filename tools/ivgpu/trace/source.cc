@@ -20,9 +20,9 @@ namespace {
 
 using ring::TraceMessage, ring::TraceNews;
 
-constexpr int patience_ms = 5000;  // for the broker's answer
-// Calls of one iteration, shared by all workers: a quarter of one worker's telemetry, 32 MB. Without this limit, 64
-// workers of one VM could make the reader hold 8 GB.
+constexpr int patience_ms = 5000;  // for the broker's answer, in milliseconds
+// The maximum number of calls per iteration, shared by all workers: a quarter of one worker's telemetry, 32 MB. Without
+// this limit, 64 workers of one VM could make the reader use 8 GB.
 constexpr std::size_t passes_of_a_worker = 4;
 constexpr std::size_t most_of_a_pass = std::size_t{ring::max_channels} * ring::trace_cells / passes_of_a_worker;
 
@@ -63,8 +63,8 @@ struct Source::Traced {
   Traced(Session which, const Fd& memory) : session(std::move(which)), mapping(memory) {
     for (std::uint32_t c = 0; c < ring::max_channels; ++c) readers.push_back(mapping.reader(c));
   }
-  // Reads at most one channel's capacity per channel, so a fast writer does not delay other channels, and at most
-  // `most` calls. The next call continues with the channel that was cut short.
+  // Reads at most one channel's capacity per channel, so that a fast writer does not delay other channels, and at most
+  // `most` calls. The next read() continues with the channel at which this read() stopped.
   void read(std::size_t most, std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
     complete = true;
     const std::uint32_t begin = next;
@@ -73,7 +73,7 @@ struct Source::Traced {
       complete = read_channel(next, most, into);
     }
   }
-  // Returns false if `most` ended the read.
+  // Returns false if the read stopped because of `most`.
   bool read_channel(std::uint32_t c, std::size_t most, std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
     for (std::uint32_t i = 0; i < ring::trace_cells; ++i) {
       if (into.size() == most) return false;
@@ -95,7 +95,7 @@ struct Source::Traced {
   std::vector<ring::TraceReader> readers;
   KernelNames names;
   std::uint32_t next = 0;  // the channel to read first
-  bool complete = true;    // the last iteration read everything
+  bool complete = true;    // false if the last read() stopped because of `most`
   bool ended = false;
 };
 
@@ -204,7 +204,7 @@ bool Source::take(const std::function<void(const Call&)>& call) {
   const std::size_t share = std::max<std::size_t>(most_of_a_pass / std::max<std::size_t>(sessions_.size(), 1), 1);
   for (const auto& [number, traced] : sessions_) {
     if (filter_.process != 0 && traced->session.process == 0)
-      continue;  // the telemetry keeps them until the process is known
+      continue;  // the telemetry keeps the calls until the process is known
     std::vector<std::pair<std::uint32_t, ring::TraceEntry>> entries;
     traced->read(share, entries);
     for (const auto& [channel, entry] : entries) found.push_back({traced.get(), channel, entry});
@@ -220,7 +220,7 @@ bool Source::take(const std::function<void(const Call&)>& call) {
 }
 
 void Source::take_rest(const std::function<void(const Call&)>& call) {
-  // Enough iterations to read each worker's whole telemetry, and one that finds nothing left.
+  // Enough iterations to read each worker's whole telemetry, plus one that finds no further calls.
   for (std::size_t passes = sessions_.size() * passes_of_a_worker + 1; passes > 0 && take(call); --passes) continue;
 }
 

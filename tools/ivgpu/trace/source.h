@@ -40,26 +40,27 @@ struct Call {
 class Source {
  public:
   // Returns when the broker has listed its sessions; later calls that match the filter are not missed. Throws an Error
-  // if no broker answers, its version differs, or the filter matches nothing.
+  // if no broker answers, if the broker's version differs, or if the filter matches nothing.
   Source(const std::filesystem::path& runtime_dir, const Filter& filter);
   ~Source();
 
   // Keeps only the sessions of this process. Precondition: the filter named no process.
   void narrow(std::uint32_t process);
 
-  int fd() const { return socket_.get(); }  // readable when the broker sends a message
+  int fd() const { return socket_.get(); }  // readable when a message of the broker arrives
   // Reads the broker's messages. Returns false when the broker has ended.
   bool listen();
-  // Passes on new ended calls in the order of their ends. At most one worker's telemetry per call, shared equally by
-  // the sessions. Calls of one channel stay in order. Returns false if there was none.
+  // Passes on new ended calls, ordered by their ends. Reads at most as many calls per invocation as one worker's
+  // telemetry holds, shared equally by the sessions. Calls of one channel stay in order. Returns false if there was no
+  // new call.
   bool take(const std::function<void(const Call&)>& call);
   // Passes on all remaining calls. Terminates even if workers keep writing.
   void take_rest(const std::function<void(const Call&)>& call);
-  // Live sessions that a guest has claimed.
+  // The number of live sessions that a guest has claimed.
   std::size_t held() const;
-  // Ended sessions that a guest had claimed.
+  // The number of ended sessions that a guest had claimed.
   std::size_t ended() const { return ended_; }
-  // Calls that were overwritten before they were read.
+  // The number of calls that were overwritten before they were read.
   std::uint64_t lost() const;
 
  private:

@@ -22,14 +22,14 @@
 namespace ivgpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, as in the workers' telemetry
+using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC, the clock of the workers' telemetry
 using std::chrono::milliseconds;
 
-// A busy program fills a channel's telemetry in about 8 ms.
+// A busy program fills a channel's telemetry in about 8 ms, so the pauses between reads are shorter.
 constexpr int shortest_pause_ms = 1, longest_pause_ms = 4;
-// From the program's end to its worker's end.
+// The time between the program's end and its worker's end.
 constexpr milliseconds end_patience{3000};
-// From the program's end to the broker's report of its session, if it had one.
+// The time between the program's end and the broker's report of the program's session.
 constexpr milliseconds claim_patience{200};
 
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
@@ -73,7 +73,7 @@ class Tracing {
   }
 
  private:
-  // The broker learns of a session's end, and perhaps of its claim, only after the program's end.
+  // The broker may learn of a session's end, and even of its claim, after the program has ended.
   void linger() {
     const auto now = Clock::now();
     const auto over = [&] {
@@ -83,7 +83,7 @@ class Tracing {
     while (turn(-1) && !over()) continue;
   }
 
-  // Passes on new calls, or waits briefly if there are none. Returns false when the broker has ended.
+  // Passes on new calls, or waits briefly if there is no new call. Returns false when the broker has ended.
   bool turn(int program) {
     const bool broker = source_->listen();
     pause_ms_ = take() ? shortest_pause_ms : std::min(2 * pause_ms_, longest_pause_ms);

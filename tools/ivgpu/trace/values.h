@@ -17,9 +17,10 @@ inline constexpr const char* unknown = "?";
 std::string hex(std::uint64_t value);
 // Escapes unprintable characters.
 std::string escaped(std::string_view text);
-// "stream#3", with ".1" appended if the index was reused; CUDA's predefined streams by their number.
+// Formats ids such as "stream#3", with ".1" appended if the index was reused. CUDA's predefined streams appear by their
+// number.
 std::string id_text(std::uint64_t value);
-// Kernel parameters as 8-byte words, which shows aligned pointers.
+// Formats kernel parameters as 8-byte words, which makes aligned pointers readable.
 std::string words_text(std::string_view bytes, bool whole);
 
 // The bytes of a payload or reply that an entry holds, which may be truncated.
@@ -44,7 +45,7 @@ class Kept {
   ring::Reader reader_;
 };
 
-// Offset and size of each of `count` parameters: "[0+8 8+4]".
+// Formats offset and size of each of `count` parameters: "[0+8 8+4]".
 std::string layout_text(Kept& in, std::uint64_t count);
 // Quoted text.
 std::string text_of(Kept& in, std::uint64_t length);

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds power_off_patience{10'000};  // the guest needs 0.1 s; afterwards QEMU gets SIGTERM
+constexpr milliseconds power_off_patience{10'000};  // the guest needs 0.1 s; QEMU gets SIGTERM after this time
 constexpr milliseconds quit_patience{5'000};
 
 // Restores the terminal: QEMU sets raw mode, and a killed QEMU leaves it set.
@@ -58,7 +58,7 @@ class Port {
   Port() : pair_(make_socket_pair()) {}
   int ours() const { return pair_.ours.get(); }
   int theirs() const { return pair_.theirs.get(); }
-  void started() { pair_.theirs.reset(); }  // closes QEMU's end here, so its exit is seen
+  void started() { pair_.theirs.reset(); }  // closes QEMU's end in this process, so that QEMU's exit is visible
 
   // Passes all available bytes to `take`. Returns false at the end of the stream.
   template <class Take>
@@ -184,7 +184,7 @@ bool Boot::watch() {
   return !(events[0].revents & POLLIN);
 }
 
-// If the guest printed nothing, it never ran: QEMU's first line is the reason.
+// A guest that printed nothing never ran: QEMU's first line has the reason.
 [[noreturn]] void throw_lost(int ended, const std::string& memory, const std::string& qemu,
                              const std::string& console) {
   if (ended != 0 && console.empty() && !qemu.empty())
@@ -195,7 +195,7 @@ bool Boot::watch() {
               "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + "):\n" + qemu + console);
 }
 
-// A signal that ends ivgpu may have reached QEMU as well, so it is no failure of QEMU.
+// A signal that ends ivgpu may have reached QEMU as well. Such a death is no failure of QEMU.
 int Boot::with_death(int code, int ended) const {
   const std::string death = death_of("QEMU", ended, asked_to_end_ ? SIGTERM : 0);
   return death.empty() || signalled_ ? code : report_deaths(code, {death});

@@ -12,7 +12,7 @@
 namespace ivgpu {
 
 // Returns the exit code of the guest's command, or the code for the reason why the guest ended. Throws an Error if the
-// guest is lost. QEMU's messages go to `qemu_log`, unless QEMU has the terminal.
+// guest is lost. QEMU's messages go to `qemu_log`, unless QEMU uses the terminal.
 int boot(const VmOptions& options, const SignalGate& gate, const Steps& steps, const std::filesystem::path& qemu_log,
          QemuOptions qemu);
 

@@ -1,6 +1,6 @@
-// The format is described in the kernel's Documentation/driver-api/early-userspace/buffer-format.rst. A header of a
-// magic and thirteen 8-digit hexadecimal numbers, the name with its NUL, then the content. Header and content start at
-// multiples of 4.
+// The kernel's Documentation/driver-api/early-userspace/buffer-format.rst describes the format: a header of a magic and
+// thirteen 8-digit hexadecimal numbers, the name with its NUL, then the content. Header and content start at multiples
+// of 4.
 #include "tools/ivgpu/vm/cpio.h"
 
 #include <array>

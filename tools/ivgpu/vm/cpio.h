@@ -9,9 +9,9 @@
 namespace ivgpu {
 
 struct CpioFile {
-  std::string path;  // without a leading slash, in an existing folder
+  std::string path;  // without a leading slash; the folder must exist
   std::string content;
-  unsigned mode = 0100644;  // as in stat
+  unsigned mode = 0100644;  // file mode, as in stat
 };
 
 // Writes a complete archive with its trailer.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
 
-// The ports of a virtio-serial device, without the console's.
+// The maximum number of ports of a virtio-serial device, without the console's port.
 constexpr std::uint32_t most_ports = 31;
 
 void append(std::vector<std::string>& words, std::initializer_list<std::string> more) {
@@ -69,7 +69,8 @@ std::vector<std::string> qemu_words(const Device& device) {
   return words;
 }
 
-// Guest memory plus persistent memory, each in whole GiB as QEMU aligns them. QEMU reports an invalid `memory`.
+// Guest memory plus persistent memory, each rounded up to whole GiB, as QEMU aligns them. QEMU reports an invalid
+// `memory`.
 std::string memory_words(const std::string& memory, const Device& device) {
   const std::string size = size_for_qemu(memory);
   if (device.transport != by_pmem) return size;

@@ -9,19 +9,19 @@
 namespace ivgpu {
 namespace {
 
-// TSC and clock read at the same time.
+// The TSC and the clock, read at the same time.
 struct Reading {
   std::uint64_t tsc = 0, ns = 0;
 };
 
-// CLOCK_MONOTONIC_RAW, which NTP does not adjust.
+// CLOCK_MONOTONIC_RAW, since NTP does not adjust it.
 std::uint64_t raw_nanoseconds() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC_RAW, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// The fastest of 100 readings, in which nothing interrupted the two reads.
+// The fastest of 100 readings: no interrupt separated its two reads.
 Reading read_both() {
   Reading best;
   std::uint64_t shortest = ~0ULL;

@@ -18,10 +18,10 @@ struct GuestImage {
 struct GuestParts {
   std::vector<std::filesystem::path> program_dirs = {};
   std::filesystem::path kernel = {};   // empty: Debian's
-  std::vector<std::string> ways = {};  // transports whose modules the guest loads, by guest-image's names
+  std::vector<std::string> ways = {};  // the guest-image names of the transports whose modules the guest loads
 };
 
-// Runs tools/guest-image, which rebuilds outdated parts only.
+// Runs tools/guest-image, which rebuilds only outdated parts.
 GuestImage make_guest_image(const Install& install, const GuestParts& parts);
 
 struct GuestJob {
@@ -29,7 +29,8 @@ struct GuestJob {
   bool keep = false;                          // a shell after the command
   std::string command = {};                   // for the guest's shell
   std::vector<std::string> environment = {};  // NAME=VALUE
-  std::string awaited = {};                   // patterns of device files to wait for before the command
+  // shell patterns of device files that must exist before the command starts
+  std::string awaited = {};
 };
 
 // The contents of /ivgpu/job for guest/init: shell assignments and the command. Throws an Error if an environment entry

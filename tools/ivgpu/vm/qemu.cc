@@ -1,4 +1,4 @@
-// Each option has its reason beside it; everything else is QEMU's default.
+// A comment beside each option has its reason. All other options keep QEMU's defaults.
 #include "tools/ivgpu/vm/qemu.h"
 
 #include <unistd.h>
@@ -64,7 +64,7 @@ std::vector<std::string> qemu_command(const QemuOptions& options) {
                 kernel_arguments(options.accelerator)});
   for (std::string& word : qemu_words(options.device)) argv.push_back(std::move(word));
   if (options.serial.console_log.empty())
-    // The guest has the terminal: Ctrl-C goes to the guest, Ctrl-A X ends QEMU.
+    // The guest has the terminal: Ctrl-C goes to the guest, and Ctrl-A X ends QEMU.
     append(argv,
            {"-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console"});
   else

@@ -20,9 +20,9 @@ bool has_virtualisation(const std::string& cpuinfo);
 // The guest's serial ports, ttyS0 to ttyS3 in this order.
 struct SerialPorts {
   // The kernel's console: the user's terminal or a file.
-  std::filesystem::path console_log = {};  // empty: the terminal
+  std::filesystem::path console_log = {};  // empty: the user's terminal
   int out = -1, err = -1;                  // sockets for the command's standard output and error
-  int control = -1;                        // reports of guest/init, which lists the lines
+  int control = -1;                        // the reports of guest/init, which describes the lines
 };
 
 struct QemuOptions {

@@ -38,7 +38,7 @@ std::vector<std::string> environment_of(const VmOptions& options) {
   return all;
 }
 
-// Without a command, a shell on the terminal, or the script on standard input.
+// Without a command, runs a shell on the terminal, or the script on standard input.
 GuestJob job_of(const VmOptions& options) {
   GuestJob job{.keep = options.keep,
                .command = joined(options.command),
@@ -72,7 +72,7 @@ QemuOptions machine_of(const VmOptions& options, const fs::path& kernel, const f
 
 BrokerOptions broker_of(const VmOptions& options, const std::optional<VsockPlace>& vsock) {
   BrokerOptions broker = for_this_machine(options.broker);
-  // One vector per possible slot; broker and guest module use as many as the VM has slots.
+  // Requests one vector per possible slot; the broker and the guest's module use as many vectors as the VM has slots.
   if (broker.transport == by_doorbell) broker.vectors = ring::max_slots;
   if (vsock) broker.vsock = vsock->both;
   return broker;
@@ -91,7 +91,7 @@ int vm(const VmOptions& options) {
   const Steps steps(options.steps);
   const Install install = find_install();
   const GuestJob job = job_of(options);
-  const std::string settings = job_settings(job);  // reports a wrong command line before any work
+  const std::string settings = job_settings(job);  // reports an invalid command line before any work
   report_unknown_log_level();
   const bool terminal = job.interactive || job.keep;
   if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");

@@ -1,11 +1,11 @@
-// The kernel assigns a CID to a descriptor until that closes. QEMU inherits the descriptor, so no other process can
-// take the CID in between.
+// The kernel assigns a CID to a descriptor until the descriptor is closed. QEMU inherits the descriptor, so no other
+// process can take the CID in between.
 #include "tools/ivgpu/vm/vsock.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-// Needs sys/socket.h before it.
+// linux/vm_sockets.h requires sys/socket.h.
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
@@ -20,7 +20,7 @@ namespace {
 // VHOST_VSOCK_SET_GUEST_CID of linux/vhost.h, a header that C++ cannot include.
 constexpr unsigned long set_guest_cid = _IOW(0xaf, 0x60, std::uint64_t);
 
-// Far from 3, where users and libvirt begin, and from well-known ports.
+// A range far from 3, the first CID of users and libvirt, and far from well-known ports.
 constexpr std::uint32_t first_number = 1'000'000;
 constexpr std::uint32_t tried = 4096;
 
@@ -46,7 +46,8 @@ bool takes_cid(int device, std::uint32_t number) {
   refuse(std::string("the kernel gives no CID of vsock: ") + std::strerror(errno) + "; see its log (dmesg)");
 }
 
-// Probes the port for the broker. Only a foreign program could take it before the broker binds it.
+// Probes whether the broker can bind the port. Afterwards only a foreign program could take the port before the broker
+// binds it.
 bool port_is_free(std::uint32_t port) {
   const Fd probe(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe) refuse("this machine's kernel has no vsock: 'modprobe vhost_vsock', as root");

@@ -18,7 +18,7 @@ struct VsockPlace {
 VsockPlace take_vsock(const char* device = "/dev/vhost-vsock");
 
 // The first of `count` numbers from `first` on whose CID could be taken and whose port is free. Tries each number once.
-// Passes on exceptions of both functions.
+// Exceptions of both functions propagate.
 std::optional<std::uint32_t> first_free(std::uint32_t first, std::uint32_t count,
                                         const std::function<bool(std::uint32_t)>& takes_cid,
                                         const std::function<bool(std::uint32_t)>& port_is_free);

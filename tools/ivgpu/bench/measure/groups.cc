@@ -11,7 +11,7 @@ std::string what(const std::string& group, const Reported& reported) {
   return group + ": " + reported.name + (reported.bytes != 0 ? " " + size_text(reported.bytes) : "");
 }
 
-// What moves bytes is timed, and shown as a rate.
+// Converts the times of transfers to rates.
 std::vector<double> as_rates(std::vector<double> times, std::uint64_t bytes) {
   for (double& value : times) value = static_cast<double>(bytes) / value / 1000;
   return times;
@@ -22,7 +22,7 @@ std::vector<double> as_milliseconds(std::vector<double> times) {
   return times;
 }
 
-// All times are reported in microseconds; these are so long that nobody would like to read them so.
+// The program reports all times in microseconds. The report shows long times in milliseconds.
 bool is_long(const std::string& name) {
   return name.starts_with("register_") || name.starts_with("unregister_") || name == "texture_kernel";
 }
@@ -105,7 +105,7 @@ void ask_about(Runner& runner, Side side, Setting& setting) {
   std::string about;
   if (!(words >> about >> setting.cuda) || about != "about") runner.fail(side, "the measuring program reported no GPU");
   std::getline(words >> std::ws, setting.gpu);
-  // It may also have been named by the path of its library.
+  // The option --gpu may also name the simulated GPU by the path of its library.
   setting.simulated = setting.simulated || setting.gpu == "ivgpu simulated GPU";
   measurer.finish();
   if (side == Side::Ivgpu) add_switches(runner.broker_status(), setting);

@@ -1,5 +1,5 @@
-// The measurements of `ivgpu bench`, a function for each word of its command line; each adds its figures of one side to
-// the report, and takes the runner's side anew where it needs to.
+// The measurements of `ivgpu bench`, one function per group of the command line. Each function adds the figures of one
+// side to the report, and restarts the runner's side where necessary.
 #pragma once
 
 #include "tools/ivgpu/bench/measure/runner.h"
@@ -13,23 +13,23 @@ void measure_memory(Runner& runner, Side side, Report& report);
 void measure_start(Runner& runner, Side side, Report& report);
 void measure_sessions(Runner& runner, Side side, Report& report);
 
-// A process that does nothing for so long, and its next call: its processor time natively, and that of broker and
-// workers.
+// Measures a process that is idle for `seconds`: the processor time of the process (natively) or of broker and workers
+// (through ivgpu), and the duration of the process's next call.
 void measure_idle(Runner& runner, Side side, double seconds, Report& report);
 
-// The GPU's name and the version of CUDA, and with the side of ivgpu the broker's switches.
+// Fills in the GPU's name and the CUDA version and, on the side of ivgpu, the broker's switches.
 void ask_about(Runner& runner, Side side, Setting& setting);
 
-// A line of the measuring program, in the forms of program/timing.h.
+// A line of the measuring program; program/timing.h describes the formats.
 struct Reported {
   std::string word, name;
   std::uint64_t bytes = 0;
   std::vector<double> samples;
   std::string reason;
 };
-// Nothing if it is no such line.
+// Returns nullopt if the line has another format.
 std::optional<Reported> parse_reported(const std::string& line);
-// The next samples of a program; an Error if there are none.
+// Reads the program's next samples. Throws an Error if there are none.
 Reported samples_of(Measurer& measurer, const Runner& runner, Side side);
 
 }  // namespace ivgpu::bench

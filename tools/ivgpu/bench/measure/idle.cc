@@ -1,7 +1,7 @@
-// A process that is idle: its processor time, and the time of its next call.
+// Measures an idle process: its processor time, and the duration of its next call.
 //
-// NVIDIA's driver has a thread in each process that uses it, which wakes ten times a second for as long as the process
-// lives, workers included. The time of ivgpu's own threads is therefore a figure of its own.
+// NVIDIA's driver starts a thread in each process that uses the driver, workers included. The thread wakes ten times a
+// second until the process ends. The report therefore shows the time of ivgpu's own threads as a separate figure.
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -14,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Seconds of processor time since they began.
+// Seconds of processor time since the start of the processes.
 struct Used {
-  double all = 0, own = 0;  // own: without the driver's threads
+  double all = 0, own = 0;  // `own` excludes the driver's threads
 };
 
-// Seen with driver 580.159.04: it names its threads, and no other threads have such names.
+// Driver 580.159.04 gives its threads names that begin with "cuda"; no other threads have such names.
 bool is_the_drivers(const std::string& name) { return name.starts_with("cuda"); }
 
-// 0 where it has gone: /proc/PID/task/TID/schedstat begins with nanoseconds.
+// Adds nothing if the thread has ended. /proc/PID/task/TID/schedstat begins with nanoseconds of processor time.
 void add_thread(const fs::path& task, Used& used) {
   double nanoseconds = 0;
   std::string name;
@@ -42,7 +42,7 @@ Used used_by(const std::vector<pid_t>& processes) {
   return used;
 }
 
-// The broker and its workers; natively the process itself.
+// Returns the broker and its workers; natively, the measuring process itself.
 std::vector<pid_t> processes_of(const Runner& runner, Side side, const Measurer& session) {
   if (side == Side::Native) return {session.pid()};
   std::vector<pid_t> found = {runner.broker_pid()};
@@ -59,11 +59,11 @@ void add(Report& report, Side side, const char* name, Unit unit, const std::vect
 }  // namespace
 
 void measure_idle(Runner& runner, Side side, double seconds, Report& report) {
-  constexpr int rounds = 5;  // so that the next call is seen more than once
+  constexpr int rounds = 5;  // measures the next call several times
   constexpr double settle = 0.05;
   Measurer session(runner, side, {"idle"});
   session.expect_ready();
-  if (side == Side::Ivgpu) runner.settle();  // from here on no worker comes or goes
+  if (side == Side::Ivgpu) runner.settle();  // no worker starts or ends after this point
   const std::vector<pid_t> processes = processes_of(runner, side, session);
   std::vector<double> after;
   Used sum;

@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 constexpr const char* control = "nvidia-cuda-mps-control";
 constexpr milliseconds start_patience{10'000}, quit_patience{15'000}, look_again{20};
 
-// Workers of a root's broker run as another user, and so does the server that the daemon starts for them: the way here
-// is open to all, the name is not to be guessed.
+// A root's broker runs its workers as another user, and the MPS daemon starts its server as that user. All users can
+// therefore enter the folder, but its name cannot be guessed.
 fs::path make_folder() {
   std::string name = (shared_folder() / "ivgpu-mps-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error(exit_code::missing, "no folder for MPS can be made in " + name);
@@ -83,14 +83,14 @@ MpsDaemon::~MpsDaemon() {
   try {
     send_quit();
   } catch (const std::exception&) {
-    process_->signal(SIGTERM);  // without its client it can still be asked so
+    process_->signal(SIGTERM);  // the daemon still obeys SIGTERM if its client failed
   }
   if (!process_->wait_for(quit_patience)) process_->signal(SIGTERM);
   process_->wait_for(quit_patience);
   process_.reset();
   unsetenv("CUDA_MPS_PIPE_DIRECTORY");
   unsetenv("CUDA_MPS_LOG_DIRECTORY");
-  std::error_code ignored;  // a server that is still ending may write its log once more
+  std::error_code ignored;  // a server that is still ending may write to its log
   fs::remove_all(folder_, ignored);
 }
 

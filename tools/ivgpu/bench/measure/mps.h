@@ -1,5 +1,5 @@
-// A MPS control daemon for as long as one run takes: a plain process in a folder of its own, ended by its own quit
-// command. Programs that start meanwhile, natively or as workers, find it through the environment.
+// An MPS control daemon for the duration of one run. It is a plain process in its own folder and ends by its own quit
+// command. Programs that start during the run, natively or as workers, find the daemon through the environment.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace ivgpu::bench {
 
 class MpsDaemon {
  public:
-  // Returns when it listens. An Error where it is not installed or does not start.
+  // Returns when the daemon listens. Throws an Error if the daemon is not installed or does not start.
   explicit MpsDaemon(const SignalGate& gate);
   ~MpsDaemon();
   MpsDaemon(const MpsDaemon&) = delete;

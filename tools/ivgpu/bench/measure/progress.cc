@@ -11,7 +11,8 @@ Progress::Progress() : on_(isatty(STDERR_FILENO) == 1) {}
 Progress::~Progress() { show(""); }
 
 void Progress::show(const std::string& text) const {
-  if (on_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 78).c_str());  // one line on any terminal
+  // 78 characters fit on one line of any terminal
+  if (on_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 78).c_str());
 }
 
 }  // namespace ivgpu::bench

@@ -1,5 +1,5 @@
-// The present step, on one line of the terminal that takes its place and goes again. Nothing if standard error is no
-// terminal.
+// Shows the present step on one line of the terminal and erases the line afterwards. Prints nothing if standard error
+// is no terminal.
 #pragma once
 
 #include <string>

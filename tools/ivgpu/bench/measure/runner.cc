@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// The slowest figure takes seconds; a driver that starts for eight processes on a busy machine, ten.
+// The slowest measurement takes seconds. A driver that starts for eight processes on a busy machine takes ten seconds.
 constexpr int silence_ms = 60'000;
 constexpr auto settle_patience = std::chrono::seconds(20);
 
@@ -66,7 +66,7 @@ Command Runner::command(Side side, const std::vector<std::string>& words, const 
   return command;
 }
 
-// PyTorch takes the first libcuda.so.1 that the loader finds.
+// PyTorch loads the first libcuda.so.1 on the loader's path.
 Command Runner::torch_command(Side side, const std::vector<std::string>& words, const std::string& vm) const {
   Command command{.argv = {"python3", install_.torch_load.string()}};
   command.argv.insert(command.argv.end(), words.begin(), words.end());

@@ -1,5 +1,6 @@
-// Starts the measuring program natively or through ivgpu, and reads its lines. Through ivgpu there is a private broker;
-// natively there is none: a driver starts faster while another process holds the GPU, and that would be measured.
+// Starts the measuring program natively or through ivgpu, and reads its lines. Through ivgpu, the Runner starts a
+// private broker. Natively it runs no broker: a driver starts faster while another process holds the GPU, which would
+// falsify the native figures.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@
 
 namespace ivgpu::bench {
 
-// For a broker's status: see Runner::settle().
+// True if the broker of this status has nothing to do; see Runner::settle().
 bool is_settled(const std::string& status);
 
 class Runner {
@@ -28,26 +29,26 @@ class Runner {
   bool quick() const { return quick_; }
   bool simulated() const { return options_.gpu == "sim"; }
 
-  // Of this side from here on. Through ivgpu with a new broker: the right of a worker to poll depends on its slot, and
-  // an earlier measurement would decide which worker has it.
+  // Selects the side of the next programs. The side of ivgpu starts a new broker: a worker may poll only in some slots,
+  // and an earlier measurement would decide which worker gets such a slot.
   void take_side(Side side);
-  // `vm`: through ivgpu, which of the broker's VMs the program is in; empty: the only one.
+  // `vm`: the broker's VM for the program, on the side of ivgpu; empty: the only VM.
   Command command(Side side, const std::vector<std::string>& words, const std::string& vm = {}) const;
-  // The same of a load that PyTorch makes (torch_load.py).
+  // Same for a load that runs in PyTorch (torch_load.py).
   Command torch_command(Side side, const std::vector<std::string>& words, const std::string& vm) const;
-  // Changes how the GPU is shared, under what runs.
+  // Changes how VMs share the GPU while programs run.
   void take_sharing(const Sharing& sharing);
 
-  // While the broker is there.
+  // Precondition: the broker runs.
   std::string broker_status() const;
   pid_t broker_pid() const { return broker_->pid(); }
-  // Until the broker has nothing more to do: a worker waits for the next program, or all are taken. One that starts is
-  // another process on the GPU, and takes its slices of time.
+  // Waits until the broker is idle: a spare worker is ready for the next program, or all slots are in use. A worker
+  // that is still starting is another process on the GPU and takes time slices.
   void settle() const;
 
-  // The same as an Error, with the broker's log lines before it.
+  // Throws `what` as an Error, preceded by the broker's log lines.
   [[noreturn]] void fail(Side side, const std::string& what) const;
-  // Sleeps; a signal meanwhile is an Error.
+  // Sleeps. Throws an Error if a signal arrives.
   void pause(double seconds) const;
 
  private:
@@ -63,21 +64,22 @@ class Runner {
   std::optional<PrivateBroker> broker_;
 };
 
-// One measuring program. It is killed with its object.
+// One measuring program. The destructor kills the program.
 class Measurer {
  public:
   Measurer(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm = {});
   Measurer(const Runner& runner, Side side, const Command& command);
 
-  // The next line; nothing at the end. An Error where the program fails, is silent for too long, or a signal arrives.
+  // The next line; nullopt at the end. Throws an Error if the program fails, is silent for too long, or a signal
+  // arrives.
   std::optional<std::string> line();
   void expect_ready();
-  void go();      // lets it begin, or go on
-  void finish();  // no more is wanted; an Error where it does not end well
+  void go();      // lets the program begin or continue
+  void finish();  // ends the program; throws an Error if it fails
   pid_t pid() const { return process_.pid(); }
 
  private:
-  bool read_more();  // false at the end
+  bool read_more();  // false at the end of the program's output
   void check_end();
 
   const Runner& runner_;

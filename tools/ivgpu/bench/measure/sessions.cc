@@ -1,4 +1,4 @@
-// Whole processes: the first result of a new one, and many at once on one GPU.
+// Measures whole processes: the first result of a new process, and several processes that share one GPU.
 #include <algorithm>
 #include <memory>
 
@@ -17,7 +17,7 @@ Measurers start_several(const Runner& runner, Side side, int count, const std::v
 
 // ---- first results -------------------------------------------------------------------------------------------------
 
-// One after the other, each with a worker that waits for it.
+// Starts the processes one after the other. A spare worker waits for each process.
 void first_results(const Runner& runner, Side side, int count, Report& report) {
   std::vector<double> times;
   for (int k = 0; k < count; ++k) {
@@ -32,7 +32,7 @@ void first_results(const Runner& runner, Side side, int count, Report& report) {
       summary_of(times, false);
 }
 
-// All at once: most have to wait until a worker has been started for them.
+// Starts all processes at once. Most of them wait until the broker has started a worker.
 void first_results_at_once(const Runner& runner, Side side, int count, int rounds, Report& report) {
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) {
@@ -87,7 +87,7 @@ void sessions_at_once(Runner& runner, Side side, int count, const std::string& s
 
 void measure_start(Runner& runner, Side side, Report& report) {
   const bool quick = runner.quick();
-  // Not counted: the first may fill the driver's cache of compiled code, and the disk's.
+  // The first run is not counted: it may fill the disk cache and the driver's cache of compiled code.
   Measurer(runner, side, {"start"}).finish();
   first_results(runner, side, quick ? 3 : 10, report);
   first_results_at_once(runner, side, quick ? 4 : 8, quick ? 1 : 2, report);

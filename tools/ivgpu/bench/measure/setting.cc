@@ -70,7 +70,7 @@ Setting this_machine(bool simulated) {
   s.driver = simulated ? "the simulated GPU" : "driver " + (driver.empty() ? "unknown" : driver);
   s.simulated = simulated;
   s.policy = !simulated && mps_is_there() ? "MPS" : "time slices";
-  // The guest library's own switches, as the programs that are measured find them.
+  // The switches of the guest library in the environment of the measured programs.
   for (const char* name : {"IVGPU_OFF", "IVGPU_COPY_THREADS"}) s.switches.emplace_back(name, environment(name));
   return s;
 }

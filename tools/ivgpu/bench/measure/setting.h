@@ -1,4 +1,4 @@
-// The circumstances of a run, from the machine itself.
+// The circumstances of a run, as the machine reports them.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace ivgpu::bench {
 
-// Processor, kernel, time, NVIDIA's driver, and the manner in which processes share the GPU. Fields that only a
-// measuring program or the broker knows are left for them.
+// Returns processor, kernel, time, NVIDIA's driver, and how processes share the GPU. Leaves fields empty that only a
+// measuring program or the broker can fill in.
 Setting this_machine(bool simulated);
 
-// The model of /proc/cpuinfo's text, "an unknown processor" where it names none.
+// The model from the text of /proc/cpuinfo; "an unknown processor" if the text has no model.
 std::string processor_of(const std::string& cpuinfo);
 
-// True if a MPS control daemon has its pipe at the place where programs of this environment look for it.
+// True if an MPS control daemon has its pipe where programs of this environment look for the pipe.
 bool mps_is_there();
 
 }  // namespace ivgpu::bench

@@ -1,4 +1,4 @@
-// Copies: for each size, to the device and back, of pinned and of pageable memory.
+// Measures copies to the device and back, for several sizes of pinned and pageable memory.
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -11,8 +11,8 @@ namespace {
 
 struct Effort {
   std::size_t largest;
-  int least, most;  // samples a size
-  double enough;    // microseconds after which no more are taken
+  int least, most;  // minimum and maximum number of samples for a size
+  double enough;    // microseconds after which no further sample is taken
 };
 
 struct Memory {

@@ -24,7 +24,7 @@ void check(CUresult result, const char* what) {
   fail(what, name);
 }
 
-// One macro below, so that the name is the one that cuda.h makes of it.
+// One macro, so that the symbol has the name that cuda.h substitutes, such as cuMemAlloc_v2.
 #define LOAD(symbol)                                                                 \
   driver.symbol = reinterpret_cast<decltype(driver.symbol)>(dlsym(handle, #symbol)); \
   if (driver.symbol == nullptr) fail(library, "it has no " #symbol);

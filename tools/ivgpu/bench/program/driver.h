@@ -1,5 +1,5 @@
-// The driver as any program finds it: libcuda.so.1, opened by name or path, with those of its entry points that are
-// measured. A failure is reported in one line on standard output and ends the program.
+// Loads the driver like any program: libcuda.so.1, by name or path, with the measured entry points. A failure prints
+// one line on standard output and ends the program.
 #pragma once
 
 #include <cuda.h>
@@ -58,7 +58,7 @@ namespace measure {
   X(cuMemFreeAsync)                \
   X(cuGetErrorName)
 
-// Members have the names that cuda.h makes of these: cuMemAlloc is cuMemAlloc_v2.
+// cuda.h renames these members: cuMemAlloc becomes cuMemAlloc_v2.
 struct Driver {
 #define X(name) decltype(&::name) name = nullptr;
   IVGPU_MEASURED_CALLS(X)
@@ -72,7 +72,7 @@ void open_driver(const char* library);
 void check(CUresult result, const char* what);
 #define CHECK(call) ::measure::check(::measure::driver.call, #call)
 
-// The primary context of the first device, current in this thread, and the two kernels.
+// The primary context of the first device, current in this thread, with two kernels.
 struct Device {
   CUdevice device = 0;
   CUcontext context = nullptr;

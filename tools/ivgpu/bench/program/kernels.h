@@ -1,4 +1,4 @@
-// The kernels that are launched, as PTX: no compiler of the toolkit is needed to build this, and no toolkit to run it.
+// The launched kernels as PTX, so that neither the build nor the program needs a compiler of the toolkit.
 #pragma once
 
 namespace measure {

@@ -1,4 +1,4 @@
-// Single calls as a program feels them.
+// Measures the latency of single calls.
 #include <cstdint>
 
 #include "tools/ivgpu/bench/program/parts.h"
@@ -13,7 +13,7 @@ void launches(const Device& device, int n, bool quick) {
     for (int i = 0; i < count; ++i) launch(device.nothing);
     wait();
   };
-  // Sixteen records are far from filling a channel's ring, or the driver's queue.
+  // Sixteen records fill neither a channel's ring nor the driver's queue.
   time_each({.name = "launch_issue", .samples = n, .burst = 16}, [&] { launch(device.nothing); });
   time_each({.name = "kernels_back_to_back", .samples = quick ? 3 : 20, .parts = 1000}, [&] { several(1000); });
   time_each({.name = "launch_synchronize", .samples = n}, [&] { several(1); });
@@ -32,7 +32,7 @@ void questions(const Device& device, int n) {
             [&] { CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device.device)); });
   CUcontext context = nullptr;
   time_each({.name = "current_context", .samples = n, .repeat = 64}, [&] { CHECK(cuCtxGetCurrent(&context)); });
-  // Of the calls that ivgpu always sends and waits for, one for which a driver only reads a field.
+  // ivgpu always sends cuCtxGetCacheConfig and waits for the reply. A driver only reads a field for this call.
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   time_each({.name = "empty_call", .samples = n}, [&] { CHECK(cuCtxGetCacheConfig(&cache)); });
 }

@@ -1,5 +1,5 @@
-// Loads that share a GPU with other processes: `ivgpu bench share` starts several of them. Each does one thing again and
-// again for some seconds, each time that it is told to go, and tells how often it did it, and how long it took.
+// Loads that share a GPU with other processes. `ivgpu bench share` starts several load processes. At each start signal,
+// a load repeats one operation for some seconds, then reports how often and how fast the operation ran.
 #include "tools/ivgpu/bench/program/load.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace measure {
 namespace {
 
-// work(rounds, at): each thread makes so many random numbers, and would store a rare one. The time that it takes is the
-// GPU's own: unlike a kernel that looks at a clock, it takes longer while another process has the GPU.
+// work(rounds, at): each thread computes `rounds` random numbers, and stores a number only in a rare case. The kernel's
+// duration depends on GPU time: unlike a kernel that reads a clock, it takes longer while another process has the GPU.
 constexpr const char* work_kernel = R"(.version 7.5
 .target sm_75
 .address_size 64
@@ -47,8 +47,8 @@ END:
 
 constexpr std::size_t copied = 16 << 20;
 
-// The GPU needs about this long between two short kernels in a row (an H100 and an H200: 20 kernels of 20 us and a wait took
-// 443.7 us).
+// The GPU needs about this long between two short consecutive kernels. On an H100 and an H200, 20 kernels of 20 us and
+// a wait took 443.7 us.
 constexpr double between_kernels_us = 2;
 
 class Load {
@@ -64,12 +64,13 @@ class Load {
   }
 
   void launch_empty() const { launch(device_.nothing); }
-  // A kernel that takes this long, on one multiprocessor or on all of them.
+  // Launches a kernel that takes `us` microseconds, on one multiprocessor or on all of them.
   void launch_work(double us, bool on_all = false) const {
     launch_rounds(static_cast<std::uint32_t>(us * rounds_per_us_), on_all ? blocks_of_all_ : 1, on_all ? 1024 : 32);
   }
   void wait() const { CHECK(cuCtxSynchronize()); }
-  // With more and more rounds, until they take long beside a launch; then the least of some, as others may disturb one.
+  // Increases the number of rounds until a kernel takes much longer than its launch. Then returns the rate of the
+  // fastest of several kernels, since other processes may delay single kernels.
   double measured_rounds_per_us() const {
     constexpr double long_enough = 5000;
     constexpr std::uint32_t most_rounds = 1 << 29;
@@ -88,7 +89,7 @@ class Load {
     }
     CHECK(cuMemcpyHtoD(memory_, pinned_, copied));
   }
-  // A stream that waits for a value, which another thread writes after this time, and a kernel behind it.
+  // Makes a stream wait for a value, with a kernel behind the wait. Another thread writes the value after this time.
   void await(std::chrono::microseconds time) {
     if (word_ == nullptr) {
       CHECK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
@@ -121,7 +122,7 @@ class Load {
 
   Device device_;
   CUfunction work_ = nullptr;
-  unsigned blocks_of_all_ = 0;  // of 1024 threads
+  unsigned blocks_of_all_ = 0;  // blocks of 1024 threads that fill the GPU
   double rounds_per_us_;
   CUdeviceptr rare_ = 0, memory_ = 0;
   void* pinned_ = nullptr;
@@ -135,7 +136,7 @@ void compute_for(double us) {
   for (const auto begin = Clock::now(); microseconds_since(begin) < us;) continue;
 }
 
-// One of the loads: `once` does `parts` of what is counted. `every_us`: how often it begins; 0: at once again.
+// A kind of load. A call of `once` counts as `parts` operations. `every_us`: the period of the calls; 0: no pause.
 struct Kind {
   const char* name;
   int parts;
@@ -161,7 +162,8 @@ const std::array<Kind, 9>& kinds() {
          for (int i = 0; i < 4; ++i) l.launch_work(500);
          l.wait();
        }},
-      // As a small network's training step in an eager framework: many short kernels, and a host that is hardly faster.
+      // Resembles a training step of a small network in an eager framework: many short kernels, and a host that is
+      // hardly faster than the GPU.
       {"train", 1, 0,
        [](Load& l) {
          for (int i = 0; i < 400; ++i) l.launch_work(4), compute_for(6);
@@ -172,7 +174,7 @@ const std::array<Kind, 9>& kinds() {
          for (int i = 0; i < 80; ++i) l.launch_work(4), compute_for(6);
          l.wait();
        }},
-      // The GPU's queue is never empty.
+      // Keeps the GPU's queue from running empty.
       {"full", 8, 0,
        [](Load& l) {
          for (int i = 0; i < 8; ++i) l.launch_work(1250, true);

@@ -1,5 +1,5 @@
 // ivgpu-measure: an ordinary program on CUDA's driver API that times its own calls. `ivgpu bench` runs it natively and
-// through ivgpu; the two differ in nothing but the library that it names.
+// through ivgpu; only the name of the driver library differs.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

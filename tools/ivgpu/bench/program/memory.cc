@@ -1,5 +1,5 @@
-// The group `memory`: what a program's own memory costs that the device uses, and its copies. Kernels that read it,
-// virtual memory and pools are in files of their own.
+// The group `memory`: the cost of a program's own memory that the device uses, and copies of it. Other files measure
+// kernels that read such memory, virtual memory, and pools.
 #include "tools/ivgpu/bench/program/memory.h"
 
 #include <sys/mman.h>
@@ -23,8 +23,8 @@ bool is_simulated(CUdevice device) {
   return std::string(name) == "ivgpu simulated GPU";
 }
 
-// A kernel that keeps a GPU busy for milliseconds would take the simulated one minutes, which is why its kernels are
-// always small.
+// A kernel that occupies a GPU for milliseconds would occupy the simulated GPU for minutes, so kernels on the simulated
+// GPU stay small.
 MemoryEffort effort_for(CUdevice device, bool quick) {
   MemoryEffort effort{.block = std::size_t{256} << 20,
                       .registrations = 10,
@@ -79,7 +79,7 @@ void free_blocks(const std::vector<Block>& blocks, std::size_t bytes) {
   }
 }
 
-// In turns, so that what the machine does meanwhile meets all kinds alike.
+// Alternates between the kinds of memory, so that a disturbance of the machine affects all kinds alike.
 void copy_alternately(const std::vector<Block>& blocks, bool to_device, const MemoryEffort& effort) {
   constexpr int warm_up = 2;
   std::vector<Series> all_series;
@@ -105,7 +105,7 @@ bool is_filled(const Block& block, std::size_t bytes) {
 
 }  // namespace
 
-// ---- what the parts share ------------------------------------------------------------------------------------------
+// ---- helpers of all parts ------------------------------------------------------------------------------------------
 
 bool is_given(CUresult result, const char* call, const Names& names, std::size_t bytes) {
   if (result != CUDA_ERROR_NOT_SUPPORTED && result != CUDA_ERROR_OUT_OF_MEMORY) {
@@ -158,7 +158,7 @@ CUdeviceptr address_on_device(void* host) {
 
 // ---- the figures ---------------------------------------------------------------------------------------------------
 
-// New memory for each sample: memory that was registered before may be cheaper to register again.
+// Each sample registers new memory: registering the same memory again may be cheaper.
 void registrations(const MemoryEffort& effort) {
   constexpr int warm_up = 1;
   const std::string size = size_in_name(effort.block);

@@ -1,5 +1,5 @@
-// What the parts of the group `memory` share: how much they do, figures that are sampled in turns, and how a figure is
-// left out that a driver or a machine does not have.
+// Helpers of the group `memory`: the amount of work, figures that are sampled alternately, and omission of figures that
+// a driver or a machine does not support.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ struct Grid {
 };
 
 struct MemoryEffort {
-  std::size_t block;          // bytes that are registered, and copied
+  std::size_t block;          // bytes to register and copy
   int registrations, copies;  // samples
-  int calls;                  // samples of what takes microseconds
-  std::size_t read;           // bytes that a kernel reads
-  int kernels;                // samples of the kernels that read
-  unsigned edge_bits;         // the texture has 2^edge_bits texels in a row, and as many rows
-  unsigned passes;            // how often a kernel samples the whole texture
+  int calls;                  // samples of operations that take microseconds
+  std::size_t read;           // bytes that each kernel reads
+  int kernels;                // samples of the reading kernels
+  unsigned edge_bits;         // the texture has 2^edge_bits rows of 2^edge_bits texels
+  unsigned passes;            // passes of a kernel over the whole texture
   int textures;               // samples
   Grid grid;
 };
 
-// The parts, in the order in which they are measured.
+// The parts of the group, in the order in which they run.
 void registrations(const MemoryEffort& effort);
 void registered_copies(const MemoryEffort& effort);
 void reading_kernels(const Device& device, const MemoryEffort& effort);
@@ -35,7 +35,7 @@ void texture_kernel(const MemoryEffort& effort);
 void virtual_memory(const Device& device, const MemoryEffort& effort);
 void pools(const Device& device, const MemoryEffort& effort);
 
-// A figure that is sampled in turns with others. The first `warm_up` samples are not told.
+// A figure that is sampled alternately with others. Does not report the first `warm_up` samples.
 class Series {
  public:
   Series(std::string name, std::size_t bytes, int warm_up) : name_(std::move(name)), bytes_(bytes), warm_up_(warm_up) {
@@ -62,20 +62,20 @@ class Series {
 
 using Names = std::vector<std::string>;
 
-// False where `result` says that there is no such thing here, or no room for it: the figures of these names are left out
-// then. Any other failure ends the program.
+// Returns false if `result` means that the feature is unsupported or the memory does not suffice; the report then omits
+// the figures `names`. Any other failure ends the program.
 bool is_given(CUresult result, const char* call, const Names& names, std::size_t bytes = 0);
 #define GIVEN(call, ...) ::measure::is_given(::measure::driver.call, #call, __VA_ARGS__)
 
-// The same for a device's attribute, which is 0 where a device has no such thing.
+// Same for a device's attribute, which is 0 if the device lacks the feature.
 bool has(CUdevice device, CUdevice_attribute attribute, const char* what, const Names& names, std::size_t bytes = 0);
 
-// Private anonymous memory of this process, with every page touched: a page begins with its number plus one.
+// Private anonymous memory of this process, with every page touched: each page begins with its number plus one.
 void* touched_memory(std::size_t bytes);
 bool is_as_touched(const void* at, std::size_t bytes);
 void unmap(void* at, std::size_t bytes);
 
-// The address by which the device knows pinned or registered memory.
+// The device's address of pinned or registered memory.
 CUdeviceptr address_on_device(void* host);
 
 }  // namespace measure

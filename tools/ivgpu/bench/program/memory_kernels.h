@@ -1,13 +1,13 @@
-// The kernels of the group `memory`. They are a module of their own: the others' figures, a first result above all, do
-// not wait for their translation.
+// The kernels of the group `memory`. They form their own module, so that other figures, mainly the first result, do not
+// include their compilation.
 #pragma once
 
 namespace measure {
 
 // read_words(from, vectors, sums): the grid reads 16 bytes at a time, and each thread writes the sum of its words.
-// sample_texture(texture, edge_bits, passes, sums): samples between every two texels of a row, `passes` times, and each
-// thread writes the sum of its samples. A pass begins one texel further than the one before it, so that no two are the
-// same loop.
+// sample_texture(texture, edge_bits, passes, sums): each pass samples between every two neighbouring texels of a row,
+// and each thread writes the sum of its samples. Each pass starts one texel further than the previous pass, so that the
+// compiler cannot merge the passes.
 inline constexpr const char* memory_kernels = R"(.version 7.5
 .target sm_75
 .address_size 64

@@ -1,25 +1,26 @@
-// The measurements, a function for each word of the command line.
+// The measurements, one function per word of the command line.
 #pragma once
 
 namespace measure {
 
-// These three say "ready" and wait for a line before they measure; `quick`: few samples.
-// Launches, waits, queries, small copies, an allocation.
+// latency(), copy() and memory() print "ready" and wait for a line before they measure. `quick` takes few samples.
+// latency() measures launches, waits, queries, small copies and an allocation.
 void latency(bool quick);
 
-// Copies of many sizes, of pinned and pageable memory, both ways.
+// Copies of many sizes, of pinned and pageable memory, in both directions.
 void copy(bool quick);
 
-// Registered memory and its copies, kernels that read memory of the host or sample a texture, virtual memory, pools.
+// Registered memory and copies of it, kernels that read host memory or sample a texture, virtual memory, and pools.
 void memory(bool quick);
 
-// This process's first call until the first result is on the host; `library` is opened meanwhile.
+// Measures from this process's first call until the first result is on the host. Opening `library` is included.
 void start(const char* library);
 
-// Says "ready" and waits for a line; then launches and waits for `seconds`, half of them one kernel at a time.
+// Prints "ready" and waits for a line. Then launches and waits for `seconds`; during half of that time, one kernel at a
+// time.
 void session(double seconds);
 
-// Says "ready", and for each line that arrives times one launch with its wait.
+// Prints "ready". For each line on standard input, times one launch with its wait.
 void idle();
 
 }  // namespace measure

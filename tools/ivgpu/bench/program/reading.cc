@@ -1,4 +1,4 @@
-// Kernels that read memory of the host, and one that samples a texture.
+// Measures kernels that read host memory, and a kernel that samples a texture.
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -17,7 +17,7 @@ CUfunction memory_kernel(const char* name) {
   return function;
 }
 
-// A number for each thread of a grid, which kernels write.
+// An array with one number per thread of a grid. Kernels write the numbers.
 template <class T>
 class Sums {
  public:
@@ -26,7 +26,7 @@ class Sums {
     clear();
   }
   void clear() { CHECK(cuMemsetD8(device_, 0, bytes())); }
-  // As a sum of type S: words wrap around, floats must not.
+  // Returns the sum of all numbers as type S: words wrap around, floats must not overflow.
   template <class S>
   S all() {
     CHECK(cuMemcpyDtoH(of_threads_.data(), device_, bytes()));
@@ -41,7 +41,7 @@ class Sums {
   std::vector<T> of_threads_;
 };
 
-// Kernels, timed by the GPU between two events: what memory costs a kernel, without the call that waits for it.
+// Times kernels on the GPU between two events, which excludes the time of the call that waits for the kernel.
 class Timed {
  public:
   Timed() {
@@ -98,7 +98,7 @@ void free_sources(const std::vector<Source>& sources, std::size_t bytes) {
   }
 }
 
-// Writes words that differ, and returns their sum.
+// Writes distinct words and returns their sum.
 std::uint32_t fill(const Source& source, std::size_t bytes) {
   std::uint32_t sum = 0;
   for (std::uint32_t k = 0; k < bytes / sizeof k; ++k) {
@@ -126,7 +126,7 @@ CUarray image_of(const std::vector<float>& texels, std::size_t edge) {
   return array;
 }
 
-// Between two texels lies their mean, beyond the last column that column. 0 where there are none.
+// A texture that interpolates linearly and clamps at the edges. Returns 0 if the device has no textures.
 CUtexObject texture_of(CUarray array) {
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
@@ -138,7 +138,7 @@ CUtexObject texture_of(CUarray array) {
   return GIVEN(cuTexObjectCreate(&texture, &resource, &sampling, nullptr), {"texture_kernel"}) ? texture : 0;
 }
 
-// The first row and column are 0 and the last are not, so that a sample elsewhere changes the sum of all.
+// The first row and column are 0 and the last ones are not, so that a wrong sample position changes the total sum.
 std::vector<float> small_numbers(std::size_t edge) {
   std::vector<float> texels(edge * edge);
   for (std::size_t y = 0; y < edge; ++y)
@@ -146,7 +146,7 @@ std::vector<float> small_numbers(std::size_t edge) {
   return texels;
 }
 
-// Exact, as are the threads' sums: all are small multiples of a half.
+// Exact, as are the threads' sums: all numbers are small multiples of a half.
 double sum_between(const std::vector<float>& texels, std::size_t edge) {
   double sum = 0;
   for (std::size_t k = 0; k < texels.size(); ++k) {

@@ -1,4 +1,4 @@
-// Measurements of whole processes: their first result, many of them at once, and one that has been idle.
+// Measures whole processes: their first result, several processes at once, and an idle process.
 #include <cstdint>
 
 #include "tools/ivgpu/bench/program/parts.h"

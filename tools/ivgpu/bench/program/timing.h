@@ -1,9 +1,9 @@
-// The sampling of a figure, and the lines on standard output by which `ivgpu bench` learns of it:
-//   begin NAME BYTES            the figure that is measured now
+// Samples a figure, and prints lines for `ivgpu bench` on standard output:
+//   begin NAME BYTES            the measurement of this figure begins
 //   samples NAME BYTES V V ...  in microseconds, or in the figure's own unit
 //   left-out NAME BYTES REASON
-//   ready                       waits for a line
-// BYTES is what a copy moves or a kernel reads, 0 for a figure that is a time.
+//   ready                       waits for a line on standard input
+// BYTES is the size that a copy moves or a kernel reads; it is 0 for a figure that is a time.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,12 @@ inline double microseconds_since(Clock::time_point from) {
   return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
 }
 
-// From here on time_each() leaves out figures that are not among these names, with commas between; without a call,
-// none.
+// Restricts time_each() to these figures, separated by commas. Without a call, time_each() measures all figures.
 void measure_only(const std::string& names);
 bool is_wanted(const char* name);
 
-// "ready", and then a line on standard input: so that others can be ready, too. False where none comes any more.
+// report_ready() prints "ready". must_go() then waits for a line on standard input, so that several programs start
+// together; it returns false at the end of the input.
 void report_ready();
 bool must_go();
 
@@ -37,10 +37,11 @@ void report_left_out(const char* name, std::size_t bytes, const char* reason);
 struct Plan {
   const char* name;
   int samples;
-  int repeat = 1;  // a sample is so many calls of `f`: where one takes hardly longer than to look at the clock
-  int parts = 1;   // a call of `f` is so many of the measured thing
-  int burst = 0;   // before every so many samples the device is waited for, untimed: only the call is timed then
-                   // alone, and not a queue that is full
+  int repeat = 1;  // calls of `f` per sample, for a call that hardly takes longer than reading the clock
+  int parts = 1;   // measured operations per call of `f`
+  // Waits for the device, untimed, before every `burst` samples (0: never), so that the call's time includes no wait for
+  // a full queue.
+  int burst = 0;
 };
 
 template <class F>
@@ -61,7 +62,7 @@ void time_each(const Plan& plan, F f) {
   report_samples(plan.name, 0, samples);
 }
 
-// An empty kernel with eight parameters, on the default stream.
+// Launches an empty kernel with eight parameters on the default stream.
 inline void launch(CUfunction nothing, CUstream stream = nullptr) {
   CUdeviceptr a = 0, b = 0, c = 0;
   int d = 1, g = 2, h = 3;

@@ -1,4 +1,4 @@
-// The calls of virtual memory management, one after the other and each by itself, and those of a memory pool.
+// Measures the calls of virtual memory management, each separately, and the calls of a memory pool.
 #include <array>
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t range = std::size_t{32} << 30, piece = std::size_t{2} << 20, small = std::size_t{1} << 20;
 
-// The bytes of a device's memory that is new to the program: what is written there is read again.
+// Checks that new device memory keeps its bytes: writes them and reads them back.
 bool takes_bytes(CUdeviceptr at, std::size_t bytes) {
   unsigned char last = 0;
   CHECK(cuMemsetD8(at, 0x5A, bytes));
@@ -36,7 +36,7 @@ void granularity(const CUmemAllocationProp& place, int samples) {
   if (bytes == 0 || piece % bytes != 0) fail("cuMemGetAllocationGranularity", "2 MiB are no multiple of it");
 }
 
-// The life of one piece of memory, call by call.
+// Times each call in the life of one memory allocation.
 void pieces(const CUmemAllocationProp& place, int samples) {
   const int warm_up = samples / 10 + 1;
   Series reserve("vmm_reserve", 0, warm_up), create("vmm_create", 0, warm_up), map("vmm_map", 0, warm_up),
@@ -50,7 +50,7 @@ void pieces(const CUmemAllocationProp& place, int samples) {
     create.time([&] { CHECK(cuMemCreate(&memory, piece, &place, 0)); });
     map.time([&] { CHECK(cuMemMap(at, piece, 0, memory, 0)); });
     access.time([&] { CHECK(cuMemSetAccess(at, piece, &both, 1)); });
-    // In a sample that is not told: the calls alone are measured.
+    // Runs in a sample that is not reported, since only the calls are measured.
     if (i == 0 && !takes_bytes(at, piece)) fail("mapped memory", "it does not keep what is written");
     unmap.time([&] { CHECK(cuMemUnmap(at, piece)); });
     release.time([&] { CHECK(cuMemRelease(memory)); });
@@ -61,11 +61,12 @@ void pieces(const CUmemAllocationProp& place, int samples) {
 
 // ---- pools ---------------------------------------------------------------------------------------------------------
 
-// The calls alone, and then, as a program feels them, pairs with a wait.
+// First measures the calls alone. Then it measures pairs with a wait, as programs use them.
 constexpr int burst = 16;
 const Names pool_names = {"pool_allocate", "pool_free", "pool_pair"};
 
-// Programs that care set this: by default a pool gives its memory back at each wait, and the next allocation makes new.
+// Programs that care for speed set this attribute: by default a pool releases its memory at each wait, and the next
+// allocation has to create memory again.
 void keep_memory(CUdevice device) {
   CUmemoryPool pool = nullptr;
   std::uint64_t all = UINT64_MAX;

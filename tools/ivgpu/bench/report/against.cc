@@ -7,13 +7,13 @@
 namespace ivgpu::bench {
 namespace {
 
-// A share of a processor's time that is none: below it, one is as good as another.
+// A negligible share of a processor's time: shares below this value compare as equal.
 constexpr double no_share = 0.1;  // per cent
 
-// A difference that is a matter of where code and data happen to lie: as little is none.
+// A negligible difference: the placement of code and data alone changes times by this much.
 constexpr double no_time = 0.02;  // microseconds
 
-// The part by which it is slower: 0.25 where a time grew by a quarter, or a rate fell to four fifths.
+// The relative slowdown: 0.25 if a time grew by a quarter, or a rate fell to four fifths.
 double slower_by(double before, double now, Unit unit) {
   if (unit == Unit::Percent) before = std::max(before, no_share), now = std::max(now, no_share);
   const double above = more_is_better(unit) ? before : now, below = more_is_better(unit) ? now : before;

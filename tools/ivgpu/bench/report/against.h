@@ -1,4 +1,4 @@
-// This run beside an older one: the change of each figure, and whether one has become worse than a margin allows.
+// Compares this run with an older run: the change of each figure, and whether a figure is worse by more than a margin.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace ivgpu::bench {
 
-// Of a figure with both sides, the ratio to native is compared: a machine's absolute figures move from run to run, and
-// native ones with them. Else the median.
+// For a figure with both sides, compares the ratio to native, since a machine's absolute figures vary between runs and
+// native figures vary with them. For other figures, compares the median.
 struct Change {
   std::string label;
   std::string what;  // the compared number: "ratio", or the unit of the median
@@ -21,11 +21,11 @@ struct Change {
 
 struct Comparison {
   std::vector<Change> changes;
-  std::vector<std::string> differences;  // of the two settings, a sentence each
+  std::vector<std::string> differences;  // between the two settings, one sentence per difference
   bool worse() const;
 };
 
-// `margin` as a part of the whole: 0.2 is a fifth. Only figures that both runs have are compared.
+// `margin` is a fraction: 0.2 is a fifth. Compares only figures that both runs have.
 Comparison compare(const Report& before, const Report& now, double margin);
 
 std::string comparison_text(const Comparison& comparison, double margin, Style style);

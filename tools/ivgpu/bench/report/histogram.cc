@@ -6,14 +6,14 @@
 namespace ivgpu::bench {
 namespace {
 
-constexpr std::size_t bins_wide = 64;  // with the word before it, within 80 columns
+constexpr std::size_t bins_wide = 64;  // fits into 80 columns with the word before it
 constexpr std::size_t too_few = 16;    // samples
 constexpr std::size_t steps = 8;
 
 constexpr std::array<const char*, steps + 1> blocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<const char*, steps + 1> plain = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
 
-// Every count shows: a single sample gets the lowest step.
+// Every non-zero count is visible: a single sample gets the lowest step.
 std::string bars(const std::vector<std::size_t>& counts, Letters letters) {
   const std::size_t most = *std::max_element(counts.begin(), counts.end());
   std::string line;
@@ -34,7 +34,7 @@ std::string axis(const Bins& bins, Unit unit) {
          blanks(bins_wide - bins_wide / 2, middle.size() + high.size()) + high + "\n";
 }
 
-// True if a sample is one call, and not the mean of several.
+// True if a sample is one call rather than the mean of several calls.
 bool has_samples(const Metric& metric) {
   static constexpr std::array<const char*, 6> single = {
       "launch_issue",     "launch_synchronize", "20_launches_synchronize",

@@ -1,4 +1,5 @@
-// Distributions as lines of a terminal: native above ivgpu, one letter a bin, the taller the more samples lie there.
+// Distributions as lines for a terminal, native above ivgpu. Each bin is one letter, whose height shows the number of
+// samples.
 #pragma once
 
 #include <string>
@@ -7,12 +8,12 @@
 
 namespace ivgpu::bench {
 
-enum class Letters { Unicode, Plain };  // Plain: ASCII, for an output that is no terminal or knows no UTF-8
+enum class Letters { Unicode, Plain };  // Plain: ASCII, for an output without UTF-8 or that is no terminal
 
-// Of both sides over one logarithmic axis. Empty where there are too few samples for a distribution to be seen.
+// Shows both sides over one logarithmic axis. Returns "" if there are too few samples for a distribution.
 std::string histogram_text(const Metric& metric, Letters letters);
 
-// The histograms of figures whose distribution is of interest.
+// The histograms of all figures for which distributions are useful.
 std::string histograms_text(const Report& report, Letters letters);
 
 }  // namespace ivgpu::bench

@@ -7,10 +7,10 @@
 namespace ivgpu::bench {
 namespace {
 
-// Ordered: a reader of the file finds the setting first.
+// An ordered document, so that a reader of the file finds the setting first.
 using json = nlohmann::ordered_json;
 
-// Counts up when a field changes its meaning; new ones may come.
+// Increases when a field changes its meaning. New fields do not change it.
 constexpr int format = 1;
 
 json summary_as_json(const Summary& summary) {

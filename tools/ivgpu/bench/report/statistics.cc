@@ -38,7 +38,7 @@ std::size_t Bins::of(double sample) const {
 }
 
 Bins bins_for(const std::vector<const Summary*>& summaries, std::size_t count) {
-  // A clock may measure no time at all; a logarithm needs more.
+  // A measured time may be 0, which has no logarithm.
   constexpr double least = 1e-3;
   double low = HUGE_VAL, high = least;
   for (const Summary* s : summaries) {

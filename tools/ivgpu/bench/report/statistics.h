@@ -1,4 +1,4 @@
-// The statistics of samples: percentiles, from the best to the worst, and their distribution.
+// Statistics of samples: percentiles, ordered from the best sample to the worst, and the distribution.
 #pragma once
 
 #include <cstddef>
@@ -6,37 +6,38 @@
 
 namespace ivgpu::bench {
 
-// One session of several at once.
+// The statistics of one session among several concurrent sessions.
 struct OneSession {
   double p50, p99;
 };
 
-// "Worst" is the largest of times and the smallest of rates: 99 of 100 samples reach the 99th percentile of a rate.
+// The best samples come first: the smallest times, or the largest rates. 99 of 100 samples are at least as good as the
+// 99th percentile.
 struct Summary {
   std::size_t count = 0;
   double best = 0, p50 = 0, p90 = 0, p99 = 0, worst = 0;
-  std::vector<double> samples = {};   // the best first; empty where it was read from a file
-  std::vector<OneSession> each = {};  // where it is of several sessions
+  std::vector<double> samples = {};   // the best first; empty if the summary comes from a file
+  std::vector<OneSession> each = {};  // one entry per session, for several sessions
 };
 
-// Precondition: there is a sample.
+// Precondition: `samples` is not empty.
 Summary summary_of(std::vector<double> samples, bool more_is_better);
 
-// The sample below which `part` of them lie, by the nearest rank. Precondition: `sorted` has one.
+// The sample below which the fraction `part` of the samples lies, by nearest rank. Precondition: `sorted` is not empty.
 double percentile(const std::vector<double>& sorted, double part);
 
-// Equal steps of the logarithm, since a tail is a hundred times longer than the body.
+// Bins of equal logarithmic width, since the tail is a hundred times longer than the body.
 struct Bins {
   double low, high;
   std::size_t count;
   double edge(std::size_t bin) const;
-  std::size_t of(double sample) const;  // samples outside count for the first or the last
+  std::size_t of(double sample) const;  // samples outside the range belong to the first or last bin
 };
 
-// From the best samples to the 99th percentile, of all that is given; nothing but the tail is cut off.
+// Bins from the best sample to the 99th percentile of all summaries; only the tail is cut off.
 Bins bins_for(const std::vector<const Summary*>& summaries, std::size_t count);
 
-// For each bin, how many of the samples lie there.
+// The number of samples in each bin.
 std::vector<std::size_t> histogram(const std::vector<double>& samples, const Bins& bins);
 
 }  // namespace ivgpu::bench

@@ -41,7 +41,7 @@ Row row_of(const Metric& metric) {
   return row;
 }
 
-// "9.1 to 10.2": the medians of sessions that ran at once.
+// "9.1 to 10.2": the medians of concurrent sessions.
 std::string spread_text(const Summary& summary) {
   const auto [least, most] = std::minmax_element(
       summary.each.begin(), summary.each.end(), [](const OneSession& a, const OneSession& b) { return a.p50 < b.p50; });
@@ -63,7 +63,7 @@ Row session_row(const Metric& metric) {
   return row;
 }
 
-// Shows whether each of several sessions gets its share.
+// Shows whether each of several sessions gets an equal share of the GPU.
 std::string sessions_text(const std::vector<const Metric*>& metrics, Style style) {
   std::vector<Row> rows;
   for (const Metric* f : metrics)

@@ -1,4 +1,4 @@
-// The run as text: its setting, the figures as a table, and the figures that were left out.
+// The run as text: its setting, a table of the figures, and the omitted figures.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace ivgpu::bench {
 
 enum class Style { Plain, Markdown };
 
-// Cells in columns: the first to the left, the others to the right. All rows have as many cells as `head`.
+// Cells in columns: the first column is left-aligned, the others right-aligned. All rows have as many cells as `head`.
 std::string as_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
                      Style style);
 
 std::string setting_text(const Setting& setting, Style style);
 
-// A table for each group, in the order in which the groups appear.
+// A table per group, in the order in which the groups first appear.
 std::string metrics_text(const Report& report, Style style);
 
 }  // namespace ivgpu::bench

@@ -5,8 +5,8 @@
 namespace ivgpu::bench {
 namespace {
 
-// By how much the rate of each VM is divided: by what it is alone, or by nothing where that changes no comparison.
-// Nothing: they cannot be compared.
+// The divisors that make the VMs' rates comparable: each VM's rate alone, or 1 if all VMs run the same load. Returns
+// nullopt if the rates cannot be compared.
 std::optional<std::vector<double>> units_of(const std::vector<VmRates>& vms) {
   std::vector<double> units;
   for (const VmRates& vm : vms)
@@ -17,7 +17,7 @@ std::optional<std::vector<double>> units_of(const std::vector<VmRates>& vms) {
   return std::vector<double>(vms.size(), 1);
 }
 
-// What each VM had of one round, over its weight's part; 0 for all where nobody did anything.
+// Each VM's share of the progress of one round, over its share of the weights; 0 for all VMs if no VM made progress.
 std::vector<double> by_weight(const std::vector<VmRates>& vms, const std::vector<double>& units, std::size_t round) {
   double weights = 0, all = 0;
   for (std::size_t i = 0; i < vms.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<Fairness> fairness_of(const std::vector<VmRates>& vms) {
 }
 
 Fairness mean_of(std::span<const Fairness> vms) {
-  Fairness all = vms.front();  // what one of them lacks, all lack
+  Fairness all = vms.front();  // all VMs have the same load, thus the same fields
   for (const Fairness& vm : vms.subspan(1)) {
     if (all.of_alone) *all.of_alone += vm.of_alone.value_or(0);
     if (all.by_weight) *all.by_weight += vm.by_weight.value_or(0);

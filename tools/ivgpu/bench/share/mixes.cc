@@ -9,7 +9,7 @@ namespace {
 
 constexpr int pairs_alone = 2;
 
-// A mix of one load is named by that load.
+// A mix of a single load has that load's name.
 const std::vector<Mix>& mixes() {
   static const std::vector<Mix> all = {
       {"wait", {{"wait", 1}}},

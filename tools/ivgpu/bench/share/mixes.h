@@ -12,39 +12,39 @@ namespace ivgpu::bench {
 struct Part {
   std::string_view load;
   int vms;
-  bool latency = false;  // of the latency class under leases
-  int weight = 1;        // of each of these VMs, under leases
+  bool latency = false;  // of the latency class with policy = "shared"
+  int weight = 1;        // of each of these VMs, with policy = "shared"
 };
 struct Mix {
   std::string_view name;
   std::vector<Part> parts;
 };
 
-inline constexpr std::string_view torch = "torch ";  // loads of which PyTorch makes
+inline constexpr std::string_view torch = "torch ";  // prefix of loads that run in PyTorch
 
-// The VMs of a mix are numbered in the order of its parts, from 0.
+// The VMs of a mix are numbered from 0, in the order of the mix's parts.
 std::string vm_name(int number);
 
-// An Error for a name of no mix.
+// Throws an Error if a name is no mix.
 void check_mixes(const std::vector<std::string>& names);
 
 bool needs_torch(const Mix& mix);
-// Under leases.
+// The sharing of the mix's VMs with policy = "shared".
 Sharing sharing_of(const Mix& mix);
 
-// A mix, and for how many pairs of rounds.
+// A mix, and its number of pairs of rounds.
 struct Planned {
   const Mix* mix;
   int pairs;
 };
-// What is measured for these names (none: all mixes of several VMs). Where `alone`, each of their loads comes before them
-// as a mix of its own, once, with few rounds if it was not named itself.
+// The mixes to measure for these names; without names, all mixes of several VMs. With `alone`, each load of these mixes
+// is first measured as a mix of its own, with few rounds unless the user named it.
 std::vector<Planned> planned_mixes(const std::vector<std::string>& names, int pairs, bool alone);
 
-// The VMs of the largest mix.
+// The number of VMs of the largest mix.
 int most_vms_of(const std::vector<Planned>& plan);
 
-// Whether this mix is one load in one VM.
+// True if this mix is one load in one VM.
 bool is_alone(const Mix& mix);
 
 }  // namespace ivgpu::bench

@@ -14,8 +14,8 @@ namespace ivgpu::bench {
 namespace {
 
 using Did = Shared::Did;
-using Round = std::vector<Did>;               // of each VM
-using Alone = std::map<std::string, Shared>;  // what each load does alone
+using Round = std::vector<Did>;               // one element per VM
+using Alone = std::map<std::string, Shared>;  // what each load achieves alone
 
 bool there_is_torch() {
   return std::system(
@@ -23,10 +23,10 @@ bool there_is_torch() {
              ">/dev/null 2>&1") == 0;
 }
 
-// What the loads are told.
+// The parameters that each load gets.
 struct Terms {
-  std::string seconds;  // of each round
-  std::string speed;    // of the GPU, which they would measure differently
+  std::string seconds;  // the length of a round
+  std::string speed;    // the GPU's speed, measured once for all loads
 };
 
 Terms terms_of(Runner& runner, double seconds) {
@@ -37,7 +37,7 @@ Terms terms_of(Runner& runner, double seconds) {
   return {std::to_string(seconds), std::to_string(speed)};
 }
 
-// The programs of a mix, each ready.
+// The programs of a mix. Each program has reported "ready".
 class Crowd {
  public:
   Crowd(const Runner& runner, Side side, const Mix& mix, const Terms& terms) : runner_(runner), side_(side) {
@@ -45,10 +45,10 @@ class Crowd {
     for (const Part& part : mix.parts)
       for (int i = 0; i < part.vms; ++i) {
         programs_.push_back(std::make_unique<Measurer>(runner, side, command(part.load, vm_name(vm++), terms)));
-        programs_.back()->expect_ready();  // one after the other, so that a start waits for no other one
+        programs_.back()->expect_ready();  // one after the other, so that no start delays another
       }
   }
-  // What each program does in one round, by its numbers.
+  // Runs one round. Returns each program's result, in the order of the programs.
   Round round() {
     Round all;
     for (const auto& program : programs_) program->go();
@@ -76,9 +76,8 @@ struct Rounds {
   std::vector<Round> native, slices, leases;
 };
 
-// `by_leases`: how the VMs of the mix share the GPU where it is by leases.
-// Native rounds are made between the others, by programs that do nothing meanwhile: a GPU that has worked for a minute is
-// warmer and, where its power is bounded, slower.
+// `by_leases`: the sharing of the mix's VMs with policy = "shared". Native rounds alternate with the others, and the
+// native programs idle in between: a GPU that has worked for a minute is warmer and, with a power limit, slower.
 Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_leases, int pairs, const Terms& terms) {
   Rounds rounds;
   runner.progress().show("natively and through ivgpu: " + std::string(mix.name));
@@ -90,14 +89,14 @@ Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_leases, int
     rounds.native.push_back(native.round());
     for (const bool leases : {i % 2 == 0, i % 2 != 0}) {
       runner.take_sharing(leases ? by_leases : Sharing());
-      crowd.round();  // in which the policy learns what the programs do
+      crowd.round();  // the scheduler learns the programs' behaviour in this round
       (leases ? rounds.leases : rounds.slices).push_back(crowd.round());
     }
   }
   return rounds;
 }
 
-// `first`: the number of its first VM.
+// `first`: the number of the part's first VM.
 Did mean_of(const std::vector<Round>& rounds, std::size_t first, const Shared& part) {
   Did mean;
   const auto vms = static_cast<std::size_t>(part.vms);

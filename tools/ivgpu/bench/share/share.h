@@ -1,6 +1,6 @@
-// `ivgpu bench share`: loads (program/load.h) in several VMs at once on one GPU, natively as processes, and through
-// ivgpu under each policy, which is changed under the running programs. mixes.h has the mixes, and share_table.h shows
-// the results.
+// `ivgpu bench share`: runs loads (program/load.h) in several VMs at once on one GPU, natively as processes, and
+// through ivgpu under each policy. The policy changes while the programs run. mixes.h has the mixes, and share_table.h
+// shows the results.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace ivgpu::bench {
 
-// One load of a mix, in how many VMs of which weight, and what it did by each way; means over VMs and rounds.
+// One load of a mix: the number and weight of its VMs, and its results under each policy, as means over VMs and rounds.
 struct Shared {
   struct Did {
     double per_second = 0, mean_us = 0, p50_us = 0, p99_us = 0;
@@ -25,12 +25,13 @@ struct Shared {
 };
 
 struct ShareEffort {
-  int pairs;          // of rounds by slices and by leases, and how many rounds natively
-  double seconds;     // of each round
-  bool alone = true;  // each load is measured alone, too
+  int pairs;          // of rounds by time slices and by leases; also the number of native rounds
+  double seconds;     // the length of a round
+  bool alone = true;  // measures each load alone, too
 };
 
-// `names`: of the mixes that are measured; empty: all. `measured` is called with each part of a mix as soon as it is there.
+// `names`: the mixes to measure; empty: all. Calls `measured` with each part of a mix as soon as its result is
+// complete.
 std::vector<Shared> measure_share(const Install& install, BrokerOptions broker, const SignalGate& gate,
                                   const ShareEffort& effort, const std::vector<std::string>& names,
                                   const std::function<void(const Shared&)>& measured);

@@ -18,7 +18,7 @@ std::string row(const Cells& cells) {
 
 std::string text_of(const std::optional<double>& number) { return number ? number_text(*number) : "-"; }
 
-// A rate, its ratio to the native one, two times, and how even it was.
+// Adds a rate, its ratio to the native rate, two times, and the fairness.
 void add_way(Cells& cells, const Did& did, const Did& native) {
   for (const double number : {did.per_second, did.per_second / native.per_second, did.p50_us, did.p99_us})
     cells.push_back(number_text(number));

@@ -1,4 +1,4 @@
-// What `ivgpu bench share` has measured as text.
+// The results of `ivgpu bench share` as text.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace ivgpu::bench {
 
-// The load, and its VMs' weight where that is none of 1.
+// The load, and its VMs' weight if that is not 1.
 std::string load_text(const Shared& one);
 
-// A table in Markdown, row by row; a rate's `x` is its ratio to the native one, the rest as fairness.h has it.
+// A Markdown table, row by row. The column `x` is the ratio to the native rate; fairness.h explains the others.
 std::string share_head();
 std::string share_row(const Shared& one);
 std::string share_json(const std::vector<Shared>& all);
