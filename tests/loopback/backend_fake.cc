@@ -1,4 +1,4 @@
-// Runs the scenarios on the strict fake driver.
+// Chooses the strict fake driver for the scenarios.
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 

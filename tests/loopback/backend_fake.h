@@ -1,4 +1,4 @@
-// The fake driver behind backend(), for tests that inject errors or count calls.
+// The fake driver that backend() returns, for tests that inject errors or count calls.
 #pragma once
 
 #include "tests/fake/driver.h"

@@ -1,4 +1,4 @@
-// Runs the scenarios on the simulated GPU.
+// Chooses the simulated GPU for the scenarios.
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,6 +16,6 @@ const host::Driver& loopback::backend() {
   return *driver;
 }
 
-// clang 14's LeakSanitizer mislocates thread-local storage of a late-loaded library on the simulated GPU's callback
-// thread, and crashes. Tests with the strict driver find the same leaks.
+// On the simulated GPU's callback thread, clang 14's LeakSanitizer mislocates the thread-local storage of a late-loaded
+// library and crashes. Tests with the strict driver find the same leaks.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  // NOLINT(bugprone-reserved-identifier)

@@ -1,5 +1,5 @@
-// Calls from the worker to the program, with real worker and real guest library. The driver here has a call for it:
-// cuCtxSetLimit(how, token) calls the program, as a driver's own callbacks do.
+// Calls from the worker to the program, with a real worker and the real guest library. This test's driver calls the
+// program in cuCtxSetLimit(how, token), as a real driver does in its callbacks.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,10 +57,10 @@ CUresult post(std::uint64_t token) { return cu::cuCtxSetLimit(how_post, token); 
 struct Counted {
   std::atomic<int> calls{0}, at_once{0}, most_at_once{0};
   std::atomic<bool> may_return{true};
-  int plain = 0;  // not atomic; read after a worker's call has returned
+  int plain = 0;  // not atomic; the test reads it after a worker's call has returned
   CUresult result = CUDA_SUCCESS;
 
-  // A posted call may still run.
+  // A call that the worker posted may still run.
   ~Counted() {
     may_return = true;
     while (at_once != 0) std::this_thread::sleep_for(1ms);
@@ -83,7 +83,7 @@ std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-// How the guest's thread is woken: by futex, by nothing, or by an interrupt.
+// How the worker wakes the guest's thread: with a futex, not at all, or with an interrupt.
 enum class Guest : std::uint8_t { OnThisMachine, InVm, WithModule };
 
 loopback::InProcessOptions options(Guest guest) {
@@ -168,7 +168,7 @@ TEST_P(CallbackSlots, WhatIsPostedIsNotWaitedFor) {
   EXPECT_TRUE(before_deadline([&] { return counted_.calls == 3; }));
 }
 
-// The worker may fill a callback slot earlier; no thread reads it.
+// The worker may fill a callback slot before the callback thread exists; no thread reads the slot then.
 TEST_P(CallbackSlots, TheThreadStartsWithTheFirstToken) {
   const auto before = threads();
   fill(0, 17, 1);
@@ -201,7 +201,7 @@ TEST_P(CallbackSlots, ATokenThatNobodyHasGivenOutIsRefused) {
 }
 
 TEST_P(CallbackSlots, ATokenThatHasEndedIsRefused) {
-  issue(counted_.until_ended());  // another call, so that the thread looks
+  issue(counted_.until_ended());  // another call, so that the thread looks at its callback slots
   const std::uint64_t once = issue(counted_.once()), ended = issue(counted_.until_ended());
   EXPECT_EQ(call(once), CUDA_SUCCESS);
   EXPECT_EQ(call(once), CUDA_ERROR_INVALID_HANDLE);
@@ -229,7 +229,7 @@ TEST_P(CallbackSlots, AnAnswerThatNobodyWaitsForEndsTheWorker) {
   });
   EXPECT_TRUE(before_deadline([&] { return counted_.calls == 1; }));
   other_side::shared(other_side::callback_slot(loopback_.slot(), 0).done).store(5);
-  wake_worker(0);  // as the guest does: the worker may exit at any time
+  wake_worker(0);  // as the guest does, since the worker may exit at any time
   EXPECT_TRUE(before_deadline([&] { return loopback_.worker_has_ended(); }));
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
   program.join();
@@ -271,7 +271,7 @@ TEST_P(CallbackSlots, TheWorkerEndsThoughItsGuestDoesNotAnswer) {
   const std::uint64_t token = issue(counted_.once());
   std::thread program([token] {
     EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
-    EXPECT_NE(call(token), CUDA_SUCCESS);  // the driver's error, or no answer
+    EXPECT_NE(call(token), CUDA_SUCCESS);  // the driver's error, or the error of a missing answer
   });
   EXPECT_TRUE(before_deadline([&] { return counted_.calls == 1; }));
   EXPECT_EQ(loopback_.end_worker(), host::Served::Ended);  // returns when all threads of the worker have exited
@@ -310,8 +310,8 @@ TEST_P(CallbackSlots, AfterAForkTheParentsThreadGoesOnAndTheChildHasNone) {
   EXPECT_EQ(counted_.calls, 11);
 }
 
-// The child's only thread is the callback thread. It exits without an answer, and the child with it. The parent's
-// function waits for that and then checks.
+// The child's only thread is the callback thread, whose exit without an answer ends the child. The parent's function
+// waits for the child's end and then checks the result.
 TEST_P(CallbackSlots, AFunctionThatForksIsAnsweredByItsParent) {
   struct Forks {
     ring::SlotView slot;
@@ -320,7 +320,7 @@ TEST_P(CallbackSlots, AFunctionThatForksIsAnsweredByItsParent) {
     static CUresult run(const Callback& callback, CUresult) {
       auto& self = *static_cast<Forks*>(callback.argument);
       const pid_t child = fork();
-      if (child == 0) return CUDA_ERROR_ASSERT;  // the library ends it
+      if (child == 0) return CUDA_ERROR_ASSERT;  // the library ends the child
       waitpid(child, &self.status, 0);
       self.done = other_side::shared(other_side::callback_slot(self.slot, 0).done).load();
       return CUDA_ERROR_NOT_READY;

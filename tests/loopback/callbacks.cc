@@ -1,4 +1,5 @@
-// The program's functions in stream order (cuLaunchHostFunc, cuStreamAddCallback), with real guest library and worker.
+// The program's functions in stream order (cuLaunchHostFunc, cuStreamAddCallback), with the real guest library and a
+// real worker.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -125,7 +126,7 @@ TEST_F(HostFunctions, OneThatBlocksHoldsItsStreamAndNoCallOfTheProgram) {
     begun = true;
     while (!may_go_on) std::this_thread::sleep_for(1ms);
   };
-  std::thread launcher([&] {  // the strict driver calls during the launch
+  std::thread launcher([&] {  // in a thread, since the strict driver calls the function during the launch
     EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
     EXPECT_EQ(launch(stream_, blocks), CUDA_SUCCESS);
     EXPECT_EQ(wait(), CUDA_SUCCESS);

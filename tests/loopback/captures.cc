@@ -1,5 +1,5 @@
-// Captures and graphs with a real guest library and worker: a program's mistakes, and objects that end early. The
-// contract suite covers the driver's usual answers.
+// Captures and graphs with the real guest library and a real worker: a program's mistakes, and objects that end early.
+// The contract suite covers the driver's usual answers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ class Captured : public testing::Test {
   }
   CUresult fill(unsigned value) { return cu::cuMemsetD32Async(word_, value, 4, stream_); }
   CUresult end(CUgraph* graph) { return cu::cuStreamEndCapture(stream_, graph); }
-  // A graph with one fill.
+  // Returns a graph with one fill.
   CUgraph captured(unsigned value) {
     CUgraph graph = nullptr;
     EXPECT_EQ(begin(), CUDA_SUCCESS);
@@ -137,7 +137,7 @@ TEST_F(Captured, AThreadThatEndsLeavesItsCaptureOpenForTheOthers) {
   EXPECT_EQ(nodes, 1U);
 }
 
-// During a capture of mode GLOBAL in the same thread: the library's own work must not end the capture.
+// The thread has a capture of mode GLOBAL, which the library's own calls must not end.
 TEST_F(Captured, WorkElsewhereGoesOnBesideIt) {
   CUstream other = nullptr;
   std::vector<unsigned char> bytes(300'000, 7), back(300'000);
@@ -207,7 +207,7 @@ TEST_F(Captured, AConditionalHandleThatNobodyGaveIsRefused) {
 
 void count(void* counter) { ++*static_cast<std::atomic<int>*>(counter); }
 
-// They survive the graph while an executable exists; their tokens end with the last executable.
+// The functions survive the graph while an executable exists. Their tokens end with the last executable.
 TEST_F(Captured, HostFunctionsAreCalledAtEachLaunchUntilTheLastExecutableEnds) {
   std::atomic<int> calls{0};
   CUgraph graph = nullptr;
@@ -243,7 +243,7 @@ TEST_F(Captured, AUserObjectEndsOnceWithTheLastThatHasIt) {
   EXPECT_EQ(cu::cuUserObjectRetain(object, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
-// A list that exceeds one reply.
+// A list that is longer than one reply.
 TEST_F(Captured, ALongListComesWhole) {
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
@@ -264,8 +264,8 @@ TEST_F(Captured, ALongListComesWhole) {
   EXPECT_EQ(to[all - 2], made[all - 1]);
 }
 
-// Captured launches and changes of executables' parameters. The driver is known to accept all but the first, so the
-// guest posts them.
+// Captured launches and changes of executables' parameters. The driver is known to accept all of them except the first,
+// so the guest posts them.
 class Accepted : public Captured {
  protected:
   void SetUp() override {
@@ -296,7 +296,7 @@ class Accepted : public Captured {
     EXPECT_EQ(cu::cuGraphGetNodes(graph, &node, &one), CUDA_SUCCESS);
     return node;
   }
-  // The number of waited calls among these.
+  // Returns how many of these calls waited for a reply.
   template <class F>
   static std::uint64_t waits_of(F calls) {
     auto& waited = guest::this_channel().counts.waited_calls;
@@ -323,7 +323,7 @@ TEST_F(Accepted, CapturedLaunchesAreNotWaitedFor) {
   EXPECT_EQ(word(), 19U);
 }
 
-// As natively, the refused launch returns an error, and so does each later one.
+// As natively, the refused launch and each later launch return an error.
 TEST_F(Accepted, LaunchesOfADisturbedCaptureAreWaitedFor) {
   ASSERT_EQ(begin(), CUDA_SUCCESS);
   EXPECT_EQ(launch(1), CUDA_SUCCESS);
@@ -337,7 +337,7 @@ TEST_F(Accepted, LaunchesOfADisturbedCaptureAreWaitedFor) {
   EXPECT_EQ(end(&graph), CUDA_SUCCESS);
 }
 
-// The program orders the two threads itself, since captured launches do not name the graph that they fill.
+// The program itself must order the two threads, since captured launches do not name the graph that they fill.
 TEST_F(Accepted, AnotherThreadSeesEachCapturedLaunch) {
   CUgraph graph = nullptr;
   ASSERT_EQ(cu::cuGraphCreate(&graph, 0), CUDA_SUCCESS);
@@ -397,7 +397,7 @@ TEST_F(AcceptedUnknown, EachCallIsWaitedFor) {
   EXPECT_EQ(word(), 5U);
 }
 
-// With CUDA_LAUNCH_BLOCKING a captured launch must not wait, or the wait would end the capture.
+// Sets CUDA_LAUNCH_BLOCKING, with which launches wait. A captured launch must not wait, since a wait ends the capture.
 struct Blocking {
   Blocking() { setenv("CUDA_LAUNCH_BLOCKING", "1", 1); }
 };

@@ -1,9 +1,9 @@
 // A program that maps memory where the driver places its own. The tests read its output.
 //
 // usage: loopback_collider LIBCUDA TOP RANGE...
-// TOP, in hexadecimal, is the end of the driver's chunks. The program first maps each RANGE, FROM-TO in MiB below TOP.
-// It then allocates small and large blocks, and a thousand small ones. It prints the collisions from its log, and
-// whether any block overlaps.
+// TOP is the end of the driver's chunks, in hexadecimal. The program first maps each RANGE, FROM-TO in MiB below TOP.
+// It then allocates small and large blocks, and a thousand small blocks. It prints the number of collisions in its log,
+// and whether any two blocks overlap.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-std::map<std::uint64_t, std::uint64_t> taken;  // start -> end: the program's mappings and the driver's
+std::map<std::uint64_t, std::uint64_t> taken;  // start -> end of each mapping of the program and the driver
 
-// Records a range; false if it overlaps another.
+// Records a range. Returns false if the range overlaps a recorded one.
 bool note(std::uint64_t start, std::uint64_t bytes) {
   const auto next = taken.lower_bound(start);
   if (next != taken.end() && next->first < start + bytes) return false;
@@ -48,7 +48,7 @@ bool start() {
          CU(cuCtxSetCurrent)(current) == CUDA_SUCCESS;
 }
 
-// Whether an allocation succeeds, overlaps nothing, and keeps its first and last byte.
+// Returns true if an allocation succeeds, overlaps no other range, and keeps its first and last byte.
 bool allocate(std::size_t bytes) {
   CUdeviceptr at = 0;
   unsigned char back[2] = {};

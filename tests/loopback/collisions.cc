@@ -1,4 +1,4 @@
-// Programs with mappings where the driver places its memory: a real ivgpud and worker, and the simulated GPU, which
+// Programs that have mappings where the driver places its memory. ivgpud and the worker are real; the simulated GPU
 // chooses addresses as the real driver does (host/simgpu/memory/chunks.h).
 #include <gtest/gtest.h>
 
@@ -24,8 +24,8 @@ class Collisions : public testing::Test {
     for (const char* name : {"IVGPU_REGION", "IVGPU_LOG_FILE", "IVGPU_LOG"}) unsetenv(name);
     return outcome;
   }
-  // Expects disjoint blocks after `least` to `most` collisions, and at most `later` among the following thousand small
-  // blocks.
+  // Expects disjoint blocks after `least` to `most` collisions, and at most `later` collisions among the following
+  // thousand small blocks.
   void expect_that_all_fits(const std::vector<std::string>& ranges, unsigned long least, unsigned long most,
                             unsigned long later = 0) {
     const Outcome outcome = collide(ranges);
@@ -50,16 +50,17 @@ class Collisions : public testing::Test {
 
 TEST_F(Collisions, WithoutAnyNothingIsAskedTwice) { expect_that_all_fits({}, 0, 0); }
 
-// The range covers the first block of the first chunk. The rest of that block is used up, and the chunk's next block
-// serves.
+// The range overlaps the first block of the first chunk. The driver allocates the rest of that block, and then uses the
+// chunk's next block.
 TEST_F(Collisions, ABlockIsFilled) { expect_that_all_fits({"32-30"}, 3, 40); }
 
-// Ranges inside a chunk that the driver already has. The worker freed the large blocks that collided, so two blocks for
-// the thousand fill up only then.
+// The ranges lie inside a chunk that the driver already has. The worker freed the large blocks that collided, so the
+// thousand small blocks later collide with two ranges again.
 TEST_F(Collisions, BlocksHereAndThereAreFilled) { expect_that_all_fits({"32-30", "28-24", "10-9"}, 3, 120, 60); }
 
-// Like a process with large libraries: the driver's next chunks avoid each reported range as a whole. The block of 2000
-// MiB hit the second range and was freed, so the thousand hit a block of it.
+// Resembles a process with large libraries: the driver's next chunks avoid each reported range as a whole. The block of
+// 2000 MiB collided with the second range and was freed, so one of the thousand small blocks collides with that range
+// again.
 TEST_F(Collisions, RangesOfGigabytesAreSteppedOver) {
   expect_that_all_fits({"5120-0", "12288-6144", "30000-16384"}, 3, 200, 60);
 }

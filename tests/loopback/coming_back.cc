@@ -1,5 +1,5 @@
-// A host that falls silent for a while, with a slow worker: calls in flight fail, later calls work, and abandoned calls
-// disturb no other. Also a silent broker with a live worker.
+// A host that falls silent for a while, with a slow worker: calls in flight fail, later calls succeed, and abandoned
+// calls disturb no other call. Also tests a silent broker with a live worker.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using loopback::backend, loopback::fake_driver, loopback::InProcess;
 using Bytes = std::vector<unsigned char>;
 
-constexpr unsigned few_questions = 3;  // unanswered questions until calls fail
+constexpr unsigned few_questions = 3;  // unanswered questions after which calls fail
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
@@ -45,7 +45,7 @@ std::thread elsewhere(F f) {
   });
 }
 
-// Calls until the session serves calls again.
+// Repeats a call until the session serves calls again.
 testing::AssertionResult comes_back() {
   int ordinal = 0;
   if (before_deadline([&] { return cu::cuStreamGetDevice(nullptr, &ordinal) == CUDA_SUCCESS; }))
@@ -53,7 +53,7 @@ testing::AssertionResult comes_back() {
   return testing::AssertionFailure() << "the session stays lost though the host answers";
 }
 
-// Whether all calls keep failing although the host answers, for longer than the interval between two questions.
+// Succeeds if all calls keep failing although the host answers, for longer than the interval between two questions.
 testing::AssertionResult stays_lost() {
   for (int i = 0; i < 25; ++i, pause_ms(10))
     if (cu::cuCtxSynchronize() != CUDA_ERROR_DEVICE_UNAVAILABLE) return testing::AssertionFailure() << "call " << i;
@@ -105,12 +105,12 @@ class ComingBack : public testing::Test {
     return back;
   }
 
-  // From now on the worker's thread for this channel blocks in a driver call, and the host is silent.
+  // Makes the host silent, and blocks the worker's thread for this channel in a driver call.
   void stall() {
     block_worker();
     loopback_.answer(false);
   }
-  // As stall(), but the worker's doorbell is answered.
+  // Same as stall(), but the worker still answers its doorbell.
   void silence_broker() {
     stall();
     loopback_.answer_for_worker();
@@ -123,12 +123,12 @@ class ComingBack : public testing::Test {
     ASSERT_EQ(cu::cuMemsetD8Async(device_ + room, 1, 1, stream_), CUDA_SUCCESS);
     while (!fake_driver().somebody_waits()) std::this_thread::yield();
   }
-  // The host answers, but the worker's thread still blocks.
+  // Makes the host answer again. The worker's thread still blocks.
   void come_back() {
     loopback_.answer(true);
     ASSERT_TRUE(comes_back());
   }
-  // Lets the worker's thread go on.
+  // Lets the worker's thread continue.
   void open_gate() {
     fake_driver().open_gate();
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
@@ -172,7 +172,7 @@ TEST_F(ComingBack, ASilentHostIsAskedTenTimesASecond) {
     EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
     return has_asked();
   }));
-  // A busy machine only lengthens the time between them.
+  // A busy machine can only lengthen the time between questions.
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(400));
   EXPECT_EQ(loopback_.signalled() - signalled, loopback_.asked() - before) << "the worker is asked, too";
   come_back();
@@ -193,7 +193,8 @@ TEST_F(ComingBack, NotWhereTheWorkerHasDiedMeanwhile) {
   loopback_.mark_dead();
   loopback_.answer(true);
   EXPECT_TRUE(stays_lost());
-  loopback_.entry()[&ring::SlotEntry::state].store(ring::SlotWord{1, ring::SlotState::Claimed}.word());  // lost is lost
+  // The session stays lost.
+  loopback_.entry()[&ring::SlotEntry::state].store(ring::SlotWord{1, ring::SlotState::Claimed}.word());
   EXPECT_TRUE(stays_lost());
 }
 
@@ -201,7 +202,7 @@ TEST_F(ComingBack, NotToASlotThatIsAnothersNow) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
   loopback_.entry()[&ring::SlotEntry::state].store(
-      ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the next epoch shows it
+      ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the next epoch shows the change
   loopback_.answer(true);
   EXPECT_TRUE(stays_lost());
 }
@@ -270,7 +271,7 @@ TEST_F(ComingBack, TheWorkersAnswerAloneBringsTheSessionBack) {
   EXPECT_TRUE(before_deadline([] { return cu::cuCtxSynchronize() == CUDA_SUCCESS; }));
 }
 
-// A worker in a VM without a doorbell, whose broker, which rings it there, has ended.
+// A worker of a VM without a doorbell, where only the broker rings the worker. That broker has ended.
 TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   int life[2];
   ASSERT_EQ(pipe(life), 0);
@@ -308,7 +309,7 @@ loopback::InProcessOptions without_a_doorbell() {
   return options;
 }
 
-// Even a killed broker may take seconds until its workers see its end.
+// The workers of a killed broker may notice the broker's end only after seconds.
 TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllTheSame) {
   InProcess loopback(backend(), without_a_doorbell());
   ASSERT_TRUE(loopback.ok());
@@ -333,7 +334,7 @@ TEST(ComingBackAlone, AWorkerThatLooksByItselfWakesNoChannelThatHasNothingToDo) 
   ASSERT_TRUE(loopback.ok());
   ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   const auto asleep = loopback.slot().control(0)[&ring::ChannelControl::worker_asleep];
-  ASSERT_TRUE(before_deadline(worker_answers(loopback, 3)));  // unasked in the end
+  ASSERT_TRUE(before_deadline(worker_answers(loopback, 3)));  // the worker finally answers without a doorbell
   ASSERT_TRUE(before_deadline([&] { return asleep.load() != 0; }));
   const auto has_looked = worker_answers(loopback, 2);
   for (const auto latest = Clock::now() + test_deadline; !has_looked() && Clock::now() < latest;)
@@ -341,8 +342,8 @@ TEST(ComingBackAlone, AWorkerThatLooksByItselfWakesNoChannelThatHasNothingToDo) 
   EXPECT_TRUE(has_looked());
 }
 
-// Any program of the VM can do this without the kernel module: the wait lasts as long as the false heartbeat, but every
-// end is noticed.
+// A program of the VM can falsify the heartbeat if the guest lacks the kernel module. The wait then lasts as long as
+// the false heartbeat, but the library notices every end.
 TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
   silence_broker();
   std::thread end([&, has_asked = asks(2 * few_questions + 2)] {
@@ -356,7 +357,7 @@ TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
 
 // ---- replies, rings ------------------------------------------------------------------------------------------------
 
-// A late, long reply precedes a short one. Length, result and bytes of the short reply must be its own.
+// A long reply arrives late, just before a short one. The short reply must keep its own length, result and bytes.
 TEST_F(ComingBack, ALateReplyIsNobodys) {
   constexpr std::size_t most = 32 << 10;
   ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_, pattern(most, 1).data(), most), CUDA_SUCCESS);
@@ -423,7 +424,8 @@ TEST_F(ComingBack, AnErrorOfWhatWasPostedIsReportedAfterwards) {
 
 // ---- order, and known completions ----------------------------------------------------------------------------------
 
-// A failed copy may still run later. Another thread's work on a stream that waits for the NULL stream must follow it.
+// A failed copy may still run later. Another thread's work, on a stream that waits for the NULL stream, must follow the
+// copy.
 class OrderAfterComingBack : public ComingBack {
  protected:
   template <class Call>
@@ -496,7 +498,8 @@ TEST_F(ComingBack, NothingIsKnownToBeDoneByAWaitThatFailed) {
   }
 }
 
-// An abandoned wait between two uses leaves the last use unknown, so the guest asks the worker each time.
+// The guest abandoned a wait between two uses, so it does not know whether the last use is complete. It asks the worker
+// each time.
 TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
   guest::Object* object = guest::session()->objects.find(stream_, api::Handle::Stream);
   ASSERT_NE(object, nullptr);
@@ -505,7 +508,7 @@ TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
   const std::uint64_t asked = guest::this_channel().counts.waited_calls;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   EXPECT_EQ(guest::this_channel().counts.waited_calls, asked + 3);
-  EXPECT_EQ(cu::cuMemsetD32Async(device_, 1, 1, stream_), CUDA_SUCCESS);  // and the next post is the last again
+  EXPECT_EQ(cu::cuMemsetD32Async(device_, 1, 1, stream_), CUDA_SUCCESS);  // the next posted call is the last use again
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   EXPECT_EQ(guest::this_channel().counts.waited_calls, asked + 4);
@@ -513,11 +516,11 @@ TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
 
 // ---- staging -------------------------------------------------------------------------------------------------------
 
-// The guest abandons a copy behind the worker's closed gate, another thread makes a second copy, and then the gate
-// opens. Each copy must have its own bytes.
+// The guest abandons a copy while the worker is blocked, another thread makes a second copy, and then the worker
+// continues. Each copy must transfer its own bytes.
 class StagingAfterComingBack : public ComingBack {
  protected:
-  // `copy(stream, which)` makes copy 0 or 1. With `free_chunks` the second finishes before the gate opens.
+  // `copy(stream, which)` makes copy 0 or 1. With `free_chunks`, the second copy finishes before the worker continues.
   template <class Copy>
   void given_up_then(Copy copy, bool free_chunks) {
     stall();
@@ -562,7 +565,7 @@ class StagingAfterComingBack : public ComingBack {
     EXPECT_EQ(back[0], Bytes(bytes, 0xee)) << "a call that had failed wrote";
     EXPECT_EQ(back[1], data[1]);
   }
-  // Copies rows to or from the device, asynchronously, or first synchronously.
+  // Copies rows to or from the device asynchronously; with `first_waits`, the first copy is synchronous.
   void rows(bool to_device, bool first_waits) {
     constexpr std::size_t width = 1000, height = 100, bytes = width * height;
     const Bytes data[] = {pattern(bytes, 1), pattern(bytes, 2)};
@@ -603,8 +606,8 @@ TEST_F(StagingAfterComingBack, RowsFromTheDeviceByACallThatWaits) { rows(false, 
 
 // ---- objects that were made or ended -------------------------------------------------------------------------------
 
-// The guest does not know whether the worker made these objects. It must not reuse their ids, or the worker would end
-// the session.
+// The guest does not know whether the worker created these objects. The guest must not reuse their ids, since the
+// worker would end the session.
 TEST_F(ComingBack, IdsOfLostCreationsAreNotUsedAgain) {
   CUmodule module = nullptr, given_up = nullptr;
   CUfunction f = nullptr;
@@ -625,7 +628,7 @@ TEST_F(ComingBack, IdsOfLostCreationsAreNotUsedAgain) {
   EXPECT_FALSE(loopback_.worker_has_ended());
 }
 
-// The worker holds the function under the failed lookup's id; the next lookup uses that id.
+// The worker stores the function under the id of the failed lookup, and the next lookup uses that id.
 TEST_F(ComingBack, ALookupThatFailedIsMadeAgain) {
   CUmodule module = nullptr;
   CUfunction fill = nullptr;
@@ -650,7 +653,8 @@ TEST_F(ComingBack, ALookupThatFailedIsMadeAgain) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// The worker may still read an abandoned image, so its arena memory stays reserved until then.
+// The worker may still read an image whose load the guest has abandoned. The image's arena memory stays reserved until
+// the worker has read it.
 TEST_F(ComingBack, AnImageInTheArenaStaysUntilItWasRead) {
   const std::string image = loopback::module_text + std::string("//") + std::string(100'000, '-') + "\n";
   const std::size_t before = fake_driver().live_handles();
@@ -663,7 +667,7 @@ TEST_F(ComingBack, AnImageInTheArenaStaysUntilItWasRead) {
   std::memset(pinned, 0xff, 64 << 10);
   open_gate();
   EXPECT_EQ(fake_driver().live_handles(), before + 1) << "the late load found something else";
-  void* again = nullptr;  // then the memory is free
+  void* again = nullptr;  // now the memory is free
   ASSERT_EQ(cu::cuMemHostAlloc(&again, 64 << 10, 0), CUDA_SUCCESS);
   EXPECT_LT(again, pinned);
 }
@@ -708,7 +712,7 @@ TEST_F(ComingBack, WhatCouldNotBeFreedCanBeFreedLater) {
   EXPECT_EQ(fake_driver().live_allocations(), before - 1);
 }
 
-// A free that gave up waiting for other threads' work was never sent.
+// The guest never sent the free, since the wait for other threads' work failed.
 TEST_F(ComingBack, AFreeThatWasNotSentCanBeMadeLater) {
   const CUdeviceptr at = allocate(4096);
   stall();
@@ -718,7 +722,7 @@ TEST_F(ComingBack, AFreeThatWasNotSentCanBeMadeLater) {
   EXPECT_EQ(cu::cuMemFree_v2(at), CUDA_SUCCESS);
 }
 
-// The range is registered once, whichever thread gets the answer.
+// The worker registers the range once, whichever thread gets the answer.
 TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
   const std::size_t before = fake_driver().registered_bytes();
   fake_driver().close_gate();
@@ -726,7 +730,7 @@ TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
   while (!fake_driver().somebody_waits()) std::this_thread::yield();
   loopback_.answer(false);
   void* pinned = nullptr;
-  // On the ended thread's channel.
+  // This thread uses the ended thread's channel.
   EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 33u << 20, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_EQ(pinned, nullptr);
   come_back();
@@ -742,7 +746,8 @@ TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
 
 // ---- all at once ---------------------------------------------------------------------------------------------------
 
-// Threads copy both ways while the host comes and goes and the worker delays records: every successful copy is correct.
+// Threads copy in both directions while the host repeatedly falls silent and the worker delays records. Every copy that
+// succeeds must be correct.
 TEST(ComingBackStress, WhatSucceedsIsRight) {
   constexpr loopback::InProcessOptions late{.serve = {.spin_us = 20, .chaos_delay_us = 20'000, .join_at_end = true},
                                             .host_patience = few_questions};

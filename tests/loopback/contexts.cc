@@ -1,5 +1,5 @@
-// Created contexts: each thread's stack, objects that end with a context, and several contexts at once. Runs on the
-// strict fake driver, which aborts when a destroyed context is used, and on the simulated GPU.
+// Created contexts: each thread's stack, objects that end with a context, and several contexts at once. The tests run
+// on the strict fake driver, which aborts when a destroyed context is used, and on the simulated GPU.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -133,7 +133,7 @@ TEST_F(Contexts, RunKernelsEachItsOwn) {
   }
 }
 
-// The function's context counts, not the one that is current at the lookup.
+// A function belongs to its module's context, not to the context that is current at the lookup.
 TEST_F(Contexts, HaveWhatIsFoundInTheirModules) {
   const CUcontext context = create();
   CUmodule module = nullptr;

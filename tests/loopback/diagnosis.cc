@@ -1,5 +1,5 @@
-// The simulated GPU's diagnosis of an error, in the guest: the worker's text becomes lines of the log. The test plays
-// the driver, and a worker that lies.
+// The simulated GPU's diagnosis of an error, in the guest: the worker's text becomes lines of the guest's log. The test
+// plays the driver, and also a worker that sends wrong text.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -35,7 +35,7 @@ class Diagnosis : public testing::Test {
     ASSERT_TRUE(host::catch_diagnosis(driver));
   }
   void TearDown() override { fake_driver().open_gate(); }
-  // The log's lines after all calls have been answered.
+  // Returns the log's lines after all calls have been answered.
   static std::string logged() {
     testing::internal::CaptureStderr();
     if (guest::output_waiting()) guest::print_output();
@@ -106,7 +106,7 @@ TEST_F(Diagnosis, SteersNoTerminal) {
   EXPECT_EQ(logged(), "ivgpu: simulated GPU: kernel ?[31m???%s\xc3\xa4\n");
 }
 
-// Empty text and empty lines: the guest logs nothing, and that is no error.
+// The guest logs nothing for empty text and empty lines, and reports no error.
 TEST_F(Diagnosis, MayBeEmpty) {
   EXPECT_EQ(logged_from({0, 8, word_of("\n\nwords\n")}), "ivgpu: simulated GPU: words\n");
   EXPECT_TRUE(guest::session()->liveness().usable());
@@ -117,7 +117,7 @@ TEST_F(Diagnosis, OfNoLengthIsNone) {
   EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
-// An older worker's reply.
+// An older worker's reply has no text.
 TEST_F(Diagnosis, MayBeMissing) {
   EXPECT_EQ(logged_from({0}), "");
   EXPECT_TRUE(guest::session()->liveness().usable());

@@ -1,5 +1,5 @@
-// Plays the guest's kernel module for guest and worker in one process. It changes the state of the only slot. Threads
-// sleep in it until the slot's interrupt, an eventfd that the worker writes.
+// Plays the guest's kernel module for a guest and a worker in one process. It changes the state of the only slot.
+// Threads sleep in this module until the slot's interrupt, an eventfd that the worker writes.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -34,21 +34,21 @@ class FakeModule final : public guest::Module {
   FakeModule& operator=(const FakeModule&) = delete;
 
   int interrupt_fd() const { return interrupt_; }
-  // Removes the device; no access to it is allowed afterwards.
+  // Removes the device. No thread may access the device afterwards.
   void unplug() {
     unplugged_ = true;
     raise();
   }
   bool unplugged() const { return unplugged_; }
-  // Counts sleeps, sleeps ended by an interrupt, and sleeping threads. A thread counts as asleep once it has seen its
-  // word unchanged; a later change needs the interrupt.
+  // Counters of sleeps, of sleeps that an interrupt ended, and of sleeping threads. A thread counts as asleep once it
+  // has seen its word unchanged; a later change needs the interrupt.
   std::uint32_t slept() const { return slept_; }
   std::uint32_t woken() const { return woken_; }
   std::uint32_t asleep() const {
     const std::lock_guard lock(mutex_);
     return asleep_;
   }
-  // Only an interrupt ends a sleep, so a test that counts interrupts does not depend on time.
+  // After this call only an interrupt ends a sleep, so a test that counts interrupts does not depend on time.
   void ignore_time_limits() { ignores_limits_ = true; }
   void refuse_sleeps() { refuses_ = true; }
 
@@ -100,7 +100,7 @@ class FakeModule final : public guest::Module {
   std::uint32_t asleep_ = 0;
   std::condition_variable interrupted_;
   std::uint64_t interrupts_ = 0;
-  std::thread kernel_;  // last: its thread uses the members above
+  std::thread kernel_;  // last, since its thread uses the members above
 };
 
 }  // namespace loopback

@@ -1,4 +1,4 @@
-// One broker with three simulated GPUs, and VMs with different ones (the key `gpus`), as their guests see them.
+// A broker with three simulated GPUs, and VMs that each see different GPUs (the key `gpus`).
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace broker_test;
 
-// VM t has the default, all GPUs; u and v have their own.
+// VM t has the default, all GPUs; VMs u and v have their own lists.
 class Gpus : public testing::Test {
  protected:
   static constexpr const char* vms =
@@ -56,7 +56,7 @@ TEST_F(Gpus, TheStatusReportsThem) {
   }
 }
 
-// The key overrides the operator's environment; "all" keeps it.
+// The key `gpus` overrides CUDA_VISIBLE_DEVICES of the broker's environment; the value "all" keeps it.
 TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
   const WatchedBroker broker(
       "[vm.u]\ngpus = [2]", "",
@@ -76,8 +76,8 @@ TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
   EXPECT_FALSE(broker.logged("t: the key gpus"));
 }
 
-// A program's own list selects from all GPUs of the host, also in `ivgpu run`, whose broker has the same environment.
-// Each list is applied once, with the driver's own result.
+// A program's own list selects from all GPUs of the host. This holds also in `ivgpu run`, whose broker has the same
+// environment. The list must be applied only once, with the driver's own result.
 TEST(GpusAndTheEnvironment, AProgramsListIsAppliedOnce) {
   const std::string third = "GPU-69766770-752d-7369-6d00-000000000003";
   const auto seen = [&](const std::string& list, std::vector<std::string> how) {

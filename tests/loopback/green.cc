@@ -1,6 +1,6 @@
-// Green contexts: their streams, objects that outlive them, threads that alternate in one, and their maximum number.
-// Runs on the strict fake driver and on the simulated GPU. The strict driver aborts at a foreign resource, or if two
-// worker threads have one green context current.
+// Green contexts: their streams, objects that outlive them, threads that alternate in one green context, and their
+// maximum number. The tests run on the strict fake driver and on the simulated GPU. The strict driver aborts at a
+// foreign resource, or if a green context is current in two worker threads.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ class GreenContexts : public testing::Test {
     EXPECT_EQ(cu::cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
     return stream;
   }
-  // Fills memory on a stream and reads it back.
+  // Fills memory on a stream and checks the bytes.
   static void work(CUfunction fill, CUstream stream, CUdeviceptr at, std::uint32_t value) {
     std::uint32_t count = 64, read = 0;
     void* arguments[] = {&at, &count, &value};
@@ -131,7 +131,7 @@ TEST_F(GreenContexts, EndUnderAThread) {
 TEST_F(GreenContexts, KeepThePrimaryOneAndEndWithItsReset) {
   const CUgreenCtx kept = create(), reset = create();
   const CUstream stream = stream_of(reset);
-  EXPECT_EQ(cu::cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);  // the program's own reference to it
+  EXPECT_EQ(cu::cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);  // the program's own reference to the primary context
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuGreenCtxDestroy(kept), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);

@@ -16,7 +16,7 @@
 #include "ring/api/call.h"
 #include "tests/other_side.h"
 
-// guest/calls/entry_point.cc returns exported functions, which these tests do not link.
+// guest/calls/entry_point.cc returns exported functions. These tests do not link that file.
 CUresult guest::calls::cuGetProcAddress(const char*, void**, int, cuuint64_t) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult guest::calls::cuGetProcAddress_v2(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -82,7 +82,7 @@ void InProcess::ring_worker() {
     const auto n = write(doorbell_, &one, sizeof one);
 }
 
-// One ring stands for all rings that the worker missed.
+// A single ring replaces all rings that the worker missed.
 void InProcess::answer(bool yes) {
   answering_ = yes, hearing_ = yes;
   if (yes) ring_worker();
@@ -153,8 +153,8 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
 
 InProcess::~InProcess() {
   if (worker_.joinable()) end_worker();
-  // The process has had its only session. Threads that end later still use it and sleep in its module, so both leak. A
-  // session that was never adopted is destroyed.
+  // The process has had its only session. Threads that end later still use the session and sleep in its module, so
+  // session and module leak. A session that was never adopted is destroyed.
   if (guest::session() != session_.get()) return;
   static_cast<void>(session_.release());
   static_cast<void>(module_.release());

@@ -1,5 +1,6 @@
-// Guest and worker in one process on one mapping, so that ThreadSanitizer sees both: a guest::Session over a handmade
-// region, host::serve() in a thread, and a heartbeat. This file plays the broker and the worker's start.
+// Guest and worker in one process on one mapping, so that ThreadSanitizer sees both. The guest is a guest::Session over
+// a handmade region, the worker is host::serve() in a thread. This file plays the broker, its heartbeat, and the
+// worker's start.
 //
 // A process has one session, so each test has one InProcess and runs in its own process, as ctest does.
 #pragma once
@@ -25,11 +26,11 @@ namespace loopback {
 struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
-  unsigned host_patience = 600;  // IVGPU_HOST_PATIENCE; small for a silent host
+  unsigned host_patience = 600;  // IVGPU_HOST_PATIENCE; small values for a silent host
   std::size_t arena_bytes = std::size_t{96} << 20;
   bool same_kernel = true;                        // false: as in a VM, the guest waits for a doorbell
   bool module = false;                            // with the guest's kernel module
-  std::uint32_t guest_vectors = 1;                // interrupts that the broker claims to raise
+  std::uint32_t guest_vectors = 1;                // the number of interrupts that the broker claims to raise
   void (*before_open)(ring::SlotView) = nullptr;  // changes the worker's data before the guest reads it
 };
 
@@ -48,21 +49,23 @@ class InProcess {
   // Bit c: channel c has been opened.
   std::uint64_t opened() const { return slot_.header()[&ring::SlotHeader::opened].load(); }
 
-  // Ends serve() if it still runs, waits, and returns how it ended. The slot is then Dead, as the broker leaves it.
+  // Ends serve() if it still runs, waits for its end, and returns the result. The slot is then Dead, as the broker
+  // would leave it.
   host::Served end_worker();
   FakeModule* module() const { return module_.get(); }
   bool worker_has_ended() const { return ended_; }
-  // Sets only the slot Dead; to the guest the worker has died at any point.
+  // Only sets the slot Dead. The worker has then died at an arbitrary point, as the guest sees it.
   void mark_dead();
-  // The broker: whether it answers doorbells, and how often it was rung.
+  // Whether the broker answers doorbells, and how many doorbells it got.
   void broker_answers(bool yes) { answering_ = yes; }
   std::uint32_t asked() const { return asked_; }
-  // The whole host: if it does not answer, neither does the worker's doorbell thread, which gets its doorbells later.
+  // Makes the whole host answer or fall silent. While it is silent, the worker's doorbell thread gets no doorbells; it
+  // gets them later.
   void answer(bool yes);
   // From now on this object answers each doorbell of the worker at once. Call it while the worker ignores doorbells,
   // since otherwise the worker answers itself.
   void answer_for_worker() { answering_for_worker_ = true; }
-  // How often the worker's doorbell was rung.
+  // The number of rings of the worker's doorbell.
   std::uint32_t signalled() const { return signalled_; }
 
  private:
@@ -84,7 +87,8 @@ class InProcess {
   std::unique_ptr<guest::Session> session_;
 };
 
-// Timed sleeps of the threads under a CountedSleeps; in_process.cc replaces libc's nanosleep().
+// The number of timed sleeps of the threads under a CountedSleeps. in_process.cc replaces libc's nanosleep() for this
+// count.
 struct TimedSleeps {
   std::atomic<unsigned> count{0};
   std::atomic<std::uint64_t> longest_ns{0};
@@ -115,7 +119,7 @@ namespace cu {
 #define ABSENT(...)
 #include "ring/api/driver.def"
 
-// Calls the _ptsz or _ptds form.
+// Calls the _ptsz or _ptds form of a function.
 template <class... P, class... A>
 CUresult per_thread(CUresult (*function)(P...), A... arguments) {
   guest::this_thread().per_thread = true;

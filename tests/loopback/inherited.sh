@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: inherited.sh BUILD
-# Starts `ivgpu` with closed standard descriptors, or with ignored or blocked signals. The program must exit and print
-# as natively, inherit the same state, and leave nothing behind.
+# Starts `ivgpu` with closed standard descriptors, and with ignored or blocked signals. The program must exit and print
+# as natively, inherit the same state, and leave no file or process behind.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/bad_input.sh
@@ -9,8 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
 ivgpu=$build/bin/ivgpu
 run=("$ivgpu" run --private --gpu sim) sim=("$ivgpu" sim)
 
-# without WHICH NAME COMMAND...: runs the command with the descriptors of WHICH closed. The output goes to NAME.out and
-# NAME.err, the exit code to NAME.code.
+# without WHICH NAME COMMAND...: runs the command with the descriptors WHICH closed. Writes the output to NAME.out and
+# NAME.err, and the exit code to NAME.code.
 without() {
   local which=$1 name=$2
   shift 2
@@ -59,7 +59,7 @@ for which in none 0 1 2 01 02 12 012; do
   nothing_is_left "a run without $which"
 done
 
-# The exit code of a command that cannot write its output.
+# `ivgpu --version` without standard output cannot write its output and must exit with code 3.
 without 1 version "$ivgpu" --version
 [[ $(cat version.code) == 3 ]] || fail "the version went nowhere, and the exit code is $(cat version.code)"
 

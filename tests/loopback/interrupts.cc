@@ -1,5 +1,6 @@
-// The test plays a guest in a VM with the kernel module. A real broker gives it the region and its interrupts, as it
-// does QEMU. It announces a sleep by doorbell, and a real worker wakes it through the vector's eventfd.
+// The test plays a guest in a VM with the kernel module. A real broker gives the test the region and its interrupts, as
+// it gives them to QEMU. The test announces a sleep by doorbell, and a real worker wakes the test through the vector's
+// eventfd.
 #include <sys/eventfd.h>
 
 #include <cstring>
@@ -33,7 +34,7 @@ class Session {
     other_side::shared(other_side::header(slot_).opened).store(1);
     guest.ring_peer(ring::peer_of_slot(slot));
   }
-  // Sends a record, and announces its sleep before the worker can see the record.
+  // Sends a record, after announcing a sleep, so that the worker finds the guest asleep.
   template <class Record>
   void send_asleep(int call, const Record& record) {
     other_side::shared(control().guest_awaits).store(++position_);
@@ -89,12 +90,12 @@ TEST_F(Interrupts, EachSlotsWorkerWakesItsGuestByItsVector) {
   }
 }
 
-// The eventfd is full and nobody reads it, so a blocking write would hang the worker.
+// The eventfd is full and no process reads it, so a blocking write would hang the worker.
 TEST_F(Interrupts, AFullVectorKeepsNoWorkerFromItsWork) {
   const std::uint64_t most = ~std::uint64_t{0} - 1;
   ASSERT_EQ(write(guest.interrupt(0), &most, sizeof most), 8);
   ASSERT_EQ(fcntl(guest.interrupt(0), F_SETFL, 0), 0);
-  for (const std::uint32_t k : {0u, 2u}) {  // both use this vector
+  for (const std::uint32_t k : {0u, 2u}) {  // the workers of both slots use this vector
     Session session(guest, k);
     session.send_hello_asleep();
     ASSERT_TRUE(eventually([&] { return session.answered(); })) << k;
@@ -107,7 +108,8 @@ TEST_F(Interrupts, AFullVectorKeepsNoWorkerFromItsWork) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// On the host itself the library uses no interrupt, and must not take one for the end of the connection.
+// On the host itself the library uses no interrupt. It must not mistake the descriptor of an interrupt for the end of
+// the connection.
 TEST(LoopbackRegion, LivesWithAnyNumberOfInterrupts) {
   for (const char* vectors_key : {"vectors = 1", "vectors = 2", "vectors = 64"}) {
     Broker broker(

@@ -1,4 +1,4 @@
-// The PTX module of the loopback tests, for the simulated GPU; the fake driver knows its names.
+// The PTX module of the loopback tests for the simulated GPU. The fake driver knows the names in it.
 #pragma once
 
 namespace loopback {

@@ -1,12 +1,17 @@
 // A program that gives the GPU endless work and reports its progress to the test (load_progress.h).
 //
 // usage: loopback_load LIBCUDA FILE KIND [OTHER]
-// KIND `nothing`: an empty kernel, then a wait, repeatedly; `spin`: first a kernel that spins until the program with
-// the file OTHER has launched, then as `nothing`; `await`: repeatedly a stream that waits for a value, which comes
-// after that program has done 50 more bursts, and a kernel behind it; `long`: kernels of 3 ms, each with a wait;
-// `count`: a kernel that increments a word, then a check of the value; `both`: as `count` on two devices, both launched
-// before either wait; `other`: as `count` on the second device, while the first's context is current. Exit codes: 1
-// failed call, 2 usage, 3 wrong result.
+// FILE is this program's progress, OTHER the progress file of a second program. KIND is one of:
+//   nothing  repeats an empty kernel and a wait
+//   spin     runs a kernel that spins until the second program has launched, then works as `nothing`
+//   await    repeats a stream's wait for a value, with a kernel behind the wait; the value comes after 50 more bursts
+//   of
+//            the second program
+//   long     repeats a kernel of 3 ms and a wait
+//   count    repeats a kernel that increments a word, and a check of the word
+//   both     works as `count` on two devices, and launches on both before either wait
+//   other    works as `count` on the second device, while the first device's context is current
+// Exit codes: 1 failed call, 2 usage, 3 wrong result.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -77,7 +82,7 @@ void wait() {
 
 void note(load::Progress& progress) { ++progress.done; }
 
-// Words in memory shared with the GPU.
+// Words in memory that host and GPU share.
 struct Words {
   std::uint32_t* host = nullptr;
   CUdeviceptr device = 0;
@@ -90,7 +95,7 @@ struct Words {
   }
 };
 
-// The kernel sets the second word when it has begun, and ends when the first is set.
+// The kernel sets the second word when it has begun, and ends when the host sets the first word.
 void spin(CUmodule module, load::Progress& progress, const load::Progress& other) {
   Words words;
   const std::atomic_ref end(words.host[0]), has_begun(words.host[1]);
@@ -99,7 +104,7 @@ void spin(CUmodule module, load::Progress& progress, const load::Progress& other
   std::thread releases([&] {
     while (has_begun == 0) usleep(200);
     progress.spins = 1;
-    // The first of the two may have been launched earlier.
+    // The other program may have launched the first of these two bursts before this kernel began.
     for (const std::uint64_t before = other.done; other.done < before + 2;) usleep(200);
     end = 1;
   });
@@ -129,7 +134,7 @@ void await(CUmodule module, load::Progress& progress, const load::Progress& othe
   }
 }
 
-// A device with a context and the module.
+// A device with a context and a loaded module.
 struct Device {
   CUcontext context = nullptr;
   CUmodule module = nullptr;
@@ -141,8 +146,8 @@ struct Device {
   void use() const { check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent"); }
 };
 
-// A word in device memory that kernels increment. `current`: the device whose context is current meanwhile; on another
-// device the kernels use a stream of their own.
+// A word in device memory that kernels increment. `current` is the device whose context is current during the launch;
+// on any other device the kernels use their own stream.
 class Sum {
  public:
   explicit Sum(const Device& device) : Sum(device, device) {}

@@ -1,4 +1,4 @@
-// The file that loopback_load and its test both map.
+// The progress file, which loopback_load and its test map.
 #pragma once
 
 #include <fcntl.h>
@@ -11,10 +11,10 @@
 
 namespace load {
 
-// Written by the program.
+// The program writes these fields.
 struct Progress {
   std::atomic<std::uint64_t> done;   // bursts of work
-  std::atomic<std::uint32_t> spins;  // its kernel spins until another program has launched
+  std::atomic<std::uint32_t> spins;  // number of kernels that spin until another program has launched
 };
 
 inline Progress* map(const char* path) {

@@ -1,10 +1,10 @@
-# Loopback tests: guest and worker on this machine. In one process they run on the strict fake driver and on the
-# simulated GPU, also under ThreadSanitizer; with several processes the broker is real. Label: loopback. The entry
-# points are a library of their own, since they compile slowly.
+# Loopback tests: guest and worker on this machine. Tests in one process run on the strict fake driver and on the
+# simulated GPU, also under ThreadSanitizer. Tests with several processes use a real broker. Label: loopback. The entry
+# points form a separate library, since they compile slowly.
 add_library(ivgpu_entry_points STATIC ${CMAKE_CURRENT_LIST_DIR}/entry_points.cc)
 target_link_libraries(ivgpu_entry_points PUBLIC ivgpu_guest ivgpu_untrusted)
 
-# in_process_test(name SOURCES files... [SIMULATED]): each test runs in its own process.
+# in_process_test(name SOURCES files... [SIMULATED]): adds tests that each run in their own process.
 function(in_process_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SIMULATED" "" "SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
@@ -18,7 +18,8 @@ function(in_process_test name)
     target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend_fake.cc)
     target_link_libraries(${name} PRIVATE ivgpu_fake_driver)
   endif()
-  # A merge run has these on the strict driver only, since the simulated GPU serves the programs and the contract suite.
+  # A merge run has these tests on the strict driver only, since the programs and the contract suite cover the simulated
+  # GPU.
   set(where SANITIZED TSAN)
   if(arg_SIMULATED)
     set(where THOROUGH TSAN)
@@ -39,7 +40,7 @@ add_library(ivgpu_fake_driver STATIC
   ${CMAKE_CURRENT_LIST_DIR}/../fake/texture.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/virtual.cc)
 target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_abi ivgpu_api Threads::Threads)
-target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers call it
+target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers call this library
 
 in_process_test(loopback_fake SOURCES callbacks.cc coming_back.cc contexts.cc diagnosis.cc green.cc callback_slots.cc module.cc old_sizes.cc order.cc release.cc scenarios.cc
                 strict.cc)
@@ -47,8 +48,8 @@ if(TARGET simgpu)
   in_process_test(loopback_simulated SIMULATED SOURCES callbacks.cc captures.cc contexts.cc green.cc order.cc scenarios.cc)
 endif()
 
-# Several processes, with real broker and worker. A sanitizer's run-time cannot run in the jail, nor enter a program
-# without one through a library.
+# Tests with several processes, a real broker and a real worker. They run without sanitizers: a sanitizer's run-time
+# cannot run in the jail, nor can a library load it into a program that was built without it.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   find_package(nlohmann_json REQUIRED)
   add_executable(loopback_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
@@ -59,7 +60,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_load PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_collider ${CMAKE_CURRENT_LIST_DIR}/collider.cc)
   target_link_libraries(loopback_collider PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
-  # For managed_on_gpu, which runs by hand.
+  # A library for managed_on_gpu, which a developer starts on a machine with a GPU.
   add_library(managed_taker SHARED ${CMAKE_CURRENT_LIST_DIR}/managed_taker.cc)
   target_link_libraries(managed_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   foreach(name collisions processes gpus interrupts nvml quotas shares warnings)

@@ -1,7 +1,7 @@
-// Makes a worker allocate managed memory without a request, as a worker that its guest controls could. Preloaded into
-// the worker (LD_PRELOAD), it starts a thread beside the driver's first. For managed_on_gpu.
+// Makes a worker allocate managed memory without a request, as a worker that its guest controls could. The library is
+// preloaded into the worker (LD_PRELOAD) and starts a thread beside the driver's first thread. For managed_on_gpu.
 //
-// IVGPU_TAKES_MANAGED: MiB to allocate, 3 s after the driver's start; without a number, nothing.
+// IVGPU_TAKES_MANAGED: MiB to allocate, 3 s after the driver's start; without a number, the library does nothing.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>

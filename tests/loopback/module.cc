@@ -1,5 +1,5 @@
-// A guest with the kernel module and its worker in one process. The module hands out the slot, waits sleep in it until
-// the worker interrupts, and removing the device ends the session.
+// A guest with the kernel module and its worker in one process. The module assigns the slot. Waits sleep in the module
+// until the worker raises an interrupt. Removing the device ends the session.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -35,7 +35,7 @@ class WithModule : public testing::Test {
     ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
   void TearDown() override { fake_driver().open_gate(); }
-  // Blocks the worker in a driver call until the gate opens.
+  // Blocks the worker in a driver call until the test opens the gate.
   void block_worker() {
     fake_driver().close_gate();
     ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
@@ -66,8 +66,8 @@ TEST_F(WithModule, AWaitSleepsThereAndTheWorkersInterruptEndsIt) {
   }
 }
 
-// A long wait sleeps in steps of 50 ms, the interval of the liveness checks, without timed sleeps between. A busy
-// machine only lengthens the steps.
+// A long wait sleeps in steps of 50 ms, the interval of the liveness checks, without timed sleeps in between. A busy
+// machine can only lengthen the steps.
 TEST_F(WithModule, ALongWaitIsFewSleeps) {
   block_worker();
   const std::uint32_t slept = module().slept();
@@ -86,7 +86,8 @@ TEST_F(WithModule, ALongWaitIsFewSleeps) {
   opener.join();
 }
 
-// After ENODEV in a sleep the library touches no byte of the slot, and calls fail as with a lost broker.
+// After a sleep has returned ENODEV, the library accesses no byte of the slot, and calls fail as after the broker's
+// end.
 TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
   block_worker();
   std::thread unplugger([&] {
@@ -104,8 +105,8 @@ TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
   EXPECT_EQ(cu::cuMemAlloc_v2(&more, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-// The kernel replaced the slot by zeros while a thread polled. The thread's call must fail whatever it read, and so
-// must the next. Without this check, calls would return success with zeros as results.
+// The kernel has replaced the slot by zeros while a thread polls. The thread's call and the next call must fail,
+// whatever the thread reads. Without the library's check, calls would succeed with zeros as results.
 class Ended : public WithModule {
  protected:
   void end_slot() { loopback_.slot().header()[&ring::SlotHeader::magic].store(0); }
@@ -156,7 +157,7 @@ TEST_F(Ended, StagedRowsNeither) {
   expect_lost();
 }
 
-// The slot's data is invalid after the device is gone; the log must name the device as the reason.
+// The slot's data is invalid after the device's removal. The log must name the removal as the reason.
 TEST_F(Ended, ThatTheDeviceHasGoneIsTheReason) {
   module().unplug();
   testing::internal::CaptureStderr();
@@ -178,7 +179,7 @@ TEST_F(WithModule, WaitsUseTimedSleepsBesideAModuleWithoutSleepers) {
   opener.join();
 }
 
-// Other threads run until the process ends and may use the slot, so only the process's end frees it.
+// Other threads run until the process ends and may use the slot. Therefore only the end of the process frees the slot.
 TEST_F(WithModule, AProcessThatEndsLeavesTheSlotToItsEnd) {
   guest::finish();
   EXPECT_EQ(module().released(), 0u);
@@ -198,7 +199,7 @@ TEST(WithModuleOff, WaitsUseTimedSleeps) {
   EXPECT_EQ(loopback.module()->slept(), 0u);
 }
 
-// Even on the worker's own kernel: the guest announces no sleep, so no sleep is woken.
+// With IVGPU_OFF=wakes the guest announces no sleep, even on the worker's own kernel, so the worker wakes no sleeper.
 TEST(WithModuleOff, WaitsUseTimedSleepsOnThisMachine) {
   setenv("IVGPU_OFF", "wakes", 1);
   InProcess loopback(backend());

@@ -1,4 +1,5 @@
-// The guest's libnvidia-ml.so.1 with a real broker: the answers of an H200's library, and programs' own memory.
+// The guest's libnvidia-ml.so.1 with a real broker must answer as an H200's library does, and report the memory of the
+// calling program.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +15,7 @@ namespace {
 
 using namespace broker_test;
 
-// A call and its answer, or a heading.
+// A call with its answer, or a heading.
 struct Line {
   std::string name;
   int answer = -1;
@@ -72,7 +73,7 @@ TEST_F(Nvml, AnswersAsThatOfAnH200) {
   }
 }
 
-// Before and after the program makes a context and allocates 100 MiB.
+// The text has the answers before and after the program creates a context and allocates 100 MiB.
 TEST_F(Nvml, ReportsItsOwnMemoryToAProgram) {
   const std::string text = said_by({NVML_ANSWERS});
   std::vector<std::uint64_t> used;
@@ -103,7 +104,7 @@ TEST_F(NvmlOfAQuota, ReportsTheQuotaAndTheVmsGpus) {
   EXPECT_EQ(text.find("\"GPU-69766770-752d-7369-6d00-000000000001\""), std::string::npos) << text;
 }
 
-// The file names no GPUs, and the operator's environment hides one from CUDA.
+// The configuration names no GPUs, and the broker's environment hides a GPU from CUDA.
 TEST(NvmlAndTheEnvironment, ReportsTheGpusOfTheWorkers) {
   WatchedBroker broker(
       "", "",
@@ -120,7 +121,7 @@ TEST(NvmlAndTheEnvironment, ReportsTheGpusOfTheWorkers) {
   EXPECT_EQ(text.find("\"GPU-69766770-752d-7369-6d00-000000000001\""), std::string::npos) << text;
 }
 
-// For a VM with intermittent work, for an idle VM, and for the unused second GPU.
+// Utilisation of a VM with intermittent work, of an idle VM, and of the unused second GPU.
 TEST(NvmlOfTwoVms, ReportEachItsOwnUtilisation) {
   UsageFile usage;
   WatchedBroker broker(
@@ -151,7 +152,7 @@ TEST(NvmlOfTwoVms, ReportEachItsOwnUtilisation) {
   EXPECT_TRUE(eventually([&] { return percent("t", "0") == 0; })) << percent("t", "0");
 }
 
-// A monitor would otherwise occupy a slot for as long as it runs.
+// NVML takes no slot: a monitor would otherwise occupy a slot for as long as the monitor runs.
 TEST_F(Nvml, TakesNoSlot) {
   const std::string log = broker_.log();
   said_by({NVML_ANSWERS, "libnvidia-ml.so.1", "no-memory"});

@@ -1,5 +1,5 @@
-// The order between host threads must hold even if the worker delays any record: here its threads are delayed at
-// random. One test shows that these tests can fail.
+// The order between host threads must hold even if the worker delays any record. Here the worker's threads are delayed
+// at random. One test shows that these tests can fail.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ using loopback::backend, loopback::InProcess;
 
 constexpr loopback::InProcessOptions late{.serve = {.spin_us = 20, .chaos_delay_us = 200, .join_at_end = true}};
 
-// Passes control between two threads.
+// Alternates between two threads.
 class Turn {
  public:
   void await(int who) {
@@ -50,8 +50,8 @@ CUstream new_stream() {
   return stream;
 }
 
-// Thread A fills a buffer on its stream, calls `mark` for the stream and passes control. Thread B calls `await` for
-// another stream, on another channel, and reads. Returns how often B read a wrong value.
+// Thread A fills a buffer on its stream, calls `mark` for the stream and signals thread B. Thread B calls `await` for
+// another stream, on another channel, and reads the buffer. Returns how often B read a wrong value.
 template <class Mark, class Await>
 int wrong_handoffs(unsigned rounds, Mark mark, Await await) {
   const CUdeviceptr buffer = allocate(4);
@@ -101,7 +101,7 @@ TEST(Order, SurvivesHandingOverByMutex) {
   EXPECT_EQ(wrong_handoffs(2000), 0);
 }
 
-// On the simulated GPU this is a data race, which ThreadSanitizer would report.
+// On the simulated GPU the lost order is a data race, which ThreadSanitizer would report.
 #if !defined(IVGPU_UNDER_TSAN) || !defined(IVGPU_SIMULATED_GPU)
 TEST(Order, IsLostWithTheSwitchOffSoTheTestCanFail) {
   setenv("IVGPU_OFF", "order", 1);
@@ -112,8 +112,8 @@ TEST(Order, IsLostWithTheSwitchOffSoTheTestCanFail) {
 }
 #endif
 
-// Thread A fills on a stream and passes that stream to thread B, which reads on it. Only A's very last record before
-// that matters.
+// Thread A fills on a stream and hands the stream to thread B, which reads on it. The order depends only on A's last
+// record.
 TEST(Order, OfAStreamThatIsHandedOver) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -140,8 +140,8 @@ TEST(Order, OfAStreamThatIsHandedOver) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Two threads issue to one stream alternately, in any order. A third thread, synchronised with both, finds the work of
-// both done before its own.
+// Two threads issue work to one stream alternately, in any order. A third thread, which synchronised with both, issues
+// work that must follow the work of both threads.
 TEST(Order, OfTwoThreadsOnOneStreamNeitherIsForgotten) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -183,7 +183,7 @@ TEST(Order, OfTwoThreadsOnOneStreamNeitherIsForgotten) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A context-wide call follows all work that any thread has issued before it.
+// A context-wide call follows all earlier work of all threads.
 TEST(Order, SynchronizingTheContextWaitsForEveryThread) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -209,7 +209,7 @@ TEST(Order, SynchronizingTheContextWaitsForEveryThread) {
   other.join();
 }
 
-// The NULL stream and blocking streams order each other, whichever thread issues.
+// The NULL stream and blocking streams order each other's work, whichever thread issues it.
 TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
@@ -233,7 +233,7 @@ TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
   for (unsigned round = 1; round <= 500; ++round) {
     turn.await(1);
     unsigned seen = 0;
-    EXPECT_EQ(cu::cuMemcpyDtoH_v2(&seen, buffer, 4), CUDA_SUCCESS);  // on the NULL stream
+    EXPECT_EQ(cu::cuMemcpyDtoH_v2(&seen, buffer, 4), CUDA_SUCCESS);  // this copy uses the NULL stream
     EXPECT_EQ(seen, round);
     EXPECT_EQ(cu::cuMemsetD32Async(buffer, round + 1'000'000, 1, nullptr), CUDA_SUCCESS);
     turn.pass_to(2);
@@ -245,7 +245,7 @@ TEST(Order, TheNullStreamComesBetweenBlockingStreams) {
 
 #ifdef IVGPU_SIMULATED_GPU  // the strict driver runs no graphs
 
-// A graph of one node records or waits, so the launch does not name the event.
+// The graph has one node, which records the event or waits for it. The launch does not name the event.
 int wrong_handoffs_by_graph(CUgraphNodeType node, unsigned rounds) {
   const bool records = node == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
   const CUevent done = new_event();

@@ -1,4 +1,4 @@
-// A real ivgpud, real workers on the simulated GPU, and programs that die or lose their host.
+// A real ivgpud, real workers on the simulated GPU, and programs that die or whose host ends.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -18,15 +18,15 @@ namespace {
 using broker_test::Client, broker_test::eventually;
 using Clock = std::chrono::steady_clock;
 
-// After "waiting" a program makes its call, and by now usually sleeps in it. A call that starts later returns the same
-// error.
+// After the line "waiting" a program makes its call, and usually sleeps in that call after this time. A call that
+// starts later returns the same error.
 constexpr std::chrono::milliseconds asleep_by_then{100};
 
-// A program whose output the test reads. Its library notices the end of the broker and of its worker at once, and never
-// gives up unanswered questions (IVGPU_HOST_PATIENCE). So a call that misses such an end hangs.
+// A program whose output the test reads. The program's library notices the end of the broker and of the worker at once.
+// IVGPU_HOST_PATIENCE makes the library wait forever for answers, so a call that misses such an end hangs.
 class Program {
  public:
-  // `closed`: bit mask of the descriptors 0 to 2 that the program starts without.
+  // `closed`: a bit mask of the descriptors 0 to 2 that are closed when the program starts.
   Program(const std::string& mode, const std::string& region, unsigned closed = 0, const char* library = GUEST_CUDA) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
@@ -53,7 +53,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The next line, or the text so far if no complete line comes before the deadline.
+  // The next line, or an incomplete line if the deadline passes first.
   std::string line() {
     const auto end = Clock::now() + test_deadline;
     for (;;) {
@@ -71,7 +71,7 @@ class Program {
       text_.append(bytes, static_cast<std::size_t>(n));
     }
   }
-  // The exit code; -1 after a signal, -2 after the deadline.
+  // The exit code; -1 if a signal ended the program, -2 after the deadline.
   int code() {
     int status = 0;
     ended_ = eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; });
@@ -86,7 +86,7 @@ class Program {
   std::string text_;
 };
 
-// An ivgpud with one VM, "t", with three slots. The oracle checks how it and its workers end (tests/oracle.h).
+// An ivgpud with one VM, "t", that has three slots. The oracle checks how ivgpud and its workers end (tests/oracle.h).
 class Processes : public testing::Test {
  protected:
   void SetUp() override {
@@ -133,7 +133,7 @@ class Processes : public testing::Test {
       if (client_->word(k).state == ring::SlotState::Claimed) return k;
     return std::nullopt;
   }
-  // Whether no slot is claimed and one is Ready.
+  // True if no slot is claimed and one slot is Ready.
   bool all_slots_are_back() const {
     return eventually([&] {
       return client_->count(ring::SlotState::Claimed) == 0 && client_->count(ring::SlotState::Dead) == 0 &&
@@ -162,7 +162,7 @@ class OnePoller : public Processes {
   }
 };
 
-// Idle workers beyond spin_threads sleep, whatever guests do.
+// Idle workers beyond the key spin_threads sleep, whatever guests do.
 TEST_F(OnePoller, AFloodOfThreeSessionsKeepsOneWorkerPolling) {
   Program a("flood", region()), b("flood", region()), c("flood", region());
   ASSERT_TRUE(eventually([&] { return client_->count(ring::SlotState::Claimed) == 3; }));
@@ -173,7 +173,7 @@ TEST_F(OnePoller, AFloodOfThreeSessionsKeepsOneWorkerPolling) {
       busy += slot.contains("counters") && slot.at("counters").at("waited") > 500;
       polling += slot.contains("counters") && slot.at("counters").at("spun") > 0;
     }
-    return busy == 3 && polling > 0;  // on a busy machine polling does not pay, so it may start late
+    return busy == 3 && polling > 0;  // polling may start late, since it does not pay on a busy machine
   }));
   EXPECT_EQ(polling, 1);
 }
@@ -183,8 +183,8 @@ TEST_F(Processes, AProgramWorksAndGivesItsSlotBack) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// For a missing name, the runtime would report an old driver. So the library returns a function that fails and logs the
-// reason.
+// For a missing symbol, NVIDIA's runtime would report that the driver is too old. The library therefore returns a
+// function that fails and logs the reason.
 TEST_F(Processes, WhatIsNotServedRefusesByName) {
   const std::string file = folder_ / "guest.log";
   setenv("IVGPU_LOG_FILE", file.c_str(), 1);
@@ -246,7 +246,7 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   ASSERT_EQ(p.line(), "waiting");
   ASSERT_TRUE(claimed_slot());
   std::this_thread::sleep_for(asleep_by_then);
-  // The program's worker existed before it, as the spare; other workers start later.
+  // The program's worker existed before the program, as the spare worker. Other workers start later.
   ASSERT_FALSE(before.empty());
   for (const pid_t worker : before) oracle_.kill(worker);
   EXPECT_EQ(p.line(), "cuCtxSynchronize 46");  // CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -255,7 +255,7 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   expect_that_a_new_program_works();
 }
 
-// Another program of the VM has overwritten Ready slots; the next program must still be served.
+// Another program of the VM has overwritten Ready slots. The broker must still serve the next program.
 TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
   const auto spoil_what_is_ready = [&](auto spoil) {
     ASSERT_TRUE(eventually([&] { return client_->count(ring::SlotState::Ready) > 0; }));
@@ -289,7 +289,7 @@ TEST_F(Processes, TheBrokerKilledInMidCall) {
 
 // ---- memory and faults ---------------------------------------------------------------------------------------------
 
-// CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY and CUDA_ERROR_ILLEGAL_ADDRESS are 0, 2 and 700.
+// The numbers in these lines are CUDA_SUCCESS (0), CUDA_ERROR_OUT_OF_MEMORY (2) and CUDA_ERROR_ILLEGAL_ADDRESS (700).
 class FullArena : public Processes {
  protected:
   void expect_that_it_fills(const std::string& mode) {
@@ -309,7 +309,7 @@ class FewObjects : public Processes {
   FewObjects() { more_keys_ = "session_objects = 64\n"; }
 };
 
-// A registration uses arena memory, which bounds it, but does not count as an object of the session.
+// A registration occupies arena memory, whose size is bounded. It does not count as an object of the session.
 TEST_F(FewObjects, RegistrationsTakeNone) {
   Program p("register-many", region());
   EXPECT_EQ(p.line(), "registered 0");
@@ -352,7 +352,7 @@ TEST_F(Processes, ATextureThatWasNeverMadeFaultsItsOwnSessionOnly) {
 
 // ---- closed standard descriptors -----------------------------------------------------------------------------------
 
-// Text that a program prints to a closed output must not reach the library's files, since other programs share the
+// Text that a program prints to a closed output must not get into the library's files, since other programs share the
 // region.
 class ClosedDescriptors : public Processes {
  protected:
@@ -378,7 +378,7 @@ TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemAfterCuInit) { expe
 
 // ---- checks that only the driver makes -----------------------------------------------------------------------------
 
-// The driver accepts a texture longer than its memory; a kernel that reads beyond the memory faults.
+// The driver accepts a texture that is longer than its memory. A kernel that reads beyond the memory faults.
 TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   Program other("work-on", region());
   EXPECT_EQ(other.line(), "works");
@@ -395,7 +395,7 @@ TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// CUDA bounds neither kernel nor variable names; templates make long ones.
+// CUDA bounds neither kernel names nor variable names, and C++ templates produce long ones.
 TEST_F(Processes, NamesMayBeLongerThanARecord) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
     Program p("long-names", region(), 0, library);
@@ -410,7 +410,7 @@ TEST_F(Processes, NamesMayBeLongerThanARecord) {
 
 // ---- a program's surroundings --------------------------------------------------------------------------------------
 
-// Sets an environment variable for the programs that start during its lifetime.
+// Sets an environment variable for the programs that start during the object's lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -443,7 +443,7 @@ TEST_F(Processes, LaunchesDoNotWaitWithoutLaunchBlocking) {
   }
 }
 
-// For each form and kind of stream, the kernel's result is there when the launch returns.
+// For each form of a launch and each kind of stream, the kernel's result must exist when the launch returns.
 TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
     const Variable blocking("CUDA_LAUNCH_BLOCKING", "1");
@@ -451,7 +451,7 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
     for (const char* line : {"the NULL stream: done", "a stream: done", "the thread's stream: done", "attributes: done",
                              "cooperative: done", "the old form: done"})
       EXPECT_EQ(p.line(), line) << library;
-    // The simulated GPU refuses a launch on the NULL stream without a current context.
+    // The simulated GPU refuses a launch on the NULL stream if no context is current.
     const std::string without_context = p.line();
     if (library != std::string(SIMULATED_GPU)) {
       EXPECT_EQ(without_context, "no current context: done");
@@ -461,8 +461,8 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// A cancelled thread ends at its own cancellation point and not in a call, even where the library sleeps or reads a
-// file.
+// A cancelled thread must end at its own cancellation point, never inside a call, even where the library sleeps or
+// reads a file.
 TEST_F(Processes, CallsAreNoCancellationPoints) {
   for (const char* off : {"", "wakes", "spin", "spin,wakes"}) {
     const Variable switched("IVGPU_TEST_OFF", off);
@@ -474,7 +474,7 @@ TEST_F(Processes, CallsAreNoCancellationPoints) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// From then on the program's root is an empty folder, so no path can be opened.
+// After the chroot the program's root is an empty folder, so the library cannot open any path.
 TEST_F(Processes, MemoryIsRegisteredAfterAChroot) {
   const Variable log("IVGPU_LOG_FILE", folder_ / "guest.log");
   Program p("chroot", region());
@@ -485,7 +485,7 @@ TEST_F(Processes, MemoryIsRegisteredAfterAChroot) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// main() returns while other threads launch, copy and wait. From the exit handler on, they get
+// main() returns while other threads launch, copy and wait. After the exit handler has run, their calls return
 // CUDA_ERROR_DEINITIALIZED.
 TEST_F(Processes, ExitWhileThreadsCall) {
   for (int round = 0; round < 20; ++round) {
@@ -497,7 +497,8 @@ TEST_F(Processes, ExitWhileThreadsCall) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
-// The child's exit must not end the session of the parent, whose exit handlers may still use pinned memory.
+// The child's exit must not end the session of the parent, since the parent's exit handlers may still use pinned
+// memory.
 TEST_F(Processes, AForkInAnExitHandlerLeavesTheSlotToTheParent) {
   Program p("fork-at-exit", region());
   EXPECT_EQ(p.line(), "child 7");

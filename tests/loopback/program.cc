@@ -1,4 +1,4 @@
-// A small CUDA program for tests with processes. It loads the driver only by dlopen, as a runtime does.
+// A small CUDA program for tests with several processes. Like NVIDIA's runtime, it loads the driver only with dlopen.
 //
 // usage: loopback_program LIBCUDA MODE
 // Prints one line per step for the test.
@@ -43,7 +43,7 @@ bool start() {
   return CU(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS && CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS;
 }
 
-// Allocates, copies both ways, compares.
+// Returns true if memory can be allocated and copied in both directions without a change.
 bool works() {
   constexpr std::size_t bytes = (3 << 20) + 5;
   std::vector<unsigned char> data(bytes), back(bytes);
@@ -114,14 +114,14 @@ bool launch_endless() {
          CU(cuLaunchKernel)(spin, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS;
 }
 
-// Makes a call that does not return while the host lives.
+// Makes a call that does not return while the host is alive.
 int wait_for_ever() {
   if (!start() || !launch_endless()) return 1;
   say("waiting");
   return tell("cuCtxSynchronize", CU(cuCtxSynchronize)());
 }
 
-// Exits with work in flight, much of it still in the ring.
+// Exits while work is in flight, much of it still in the ring.
 int exit_in_flight() {
   if (!start()) return 1;
   CUdeviceptr device = 0;
@@ -132,7 +132,7 @@ int exit_in_flight() {
   return 0;
 }
 
-// Eight threads that post and wait until the program is killed, to keep their worker's threads busy.
+// Starts eight threads that post and wait until the test kills the program, which keeps the worker's threads busy.
 int flood() {
   if (!start()) return 1;
   std::atomic<int> wrong{0};
@@ -160,7 +160,8 @@ int entries(const char* folder) {
   return n;
 }
 
-// Loads the library and calls only what is allowed before cuInit: that must create neither thread nor descriptor.
+// Loads the library and makes only calls that are allowed before cuInit. These calls must create neither a thread nor a
+// descriptor.
 int loaded_only(const char* path) {
   const int threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd");
   library = dlopen(path, RTLD_NOW);
@@ -172,7 +173,7 @@ int loaded_only(const char* path) {
   if (CU(cuDeviceGetCount)(&count) != CUDA_ERROR_NOT_INITIALIZED) return 3;
   if (CU(cuCtxSynchronize)() != CUDA_ERROR_NOT_INITIALIZED) return 4;
   if (CU(cuInit)(1) != CUDA_ERROR_INVALID_VALUE) return 5;
-  dlclose(library);  // it stays loaded
+  dlclose(library);  // the library stays loaded
   if (entries("/proc/self/task") != threads || entries("/proc/self/fd") != descriptors) return 6;
   say("quiet");
   return 0;
@@ -197,7 +198,7 @@ int devices() {
   return start() && works() ? (say("works"), 0) : 1;
 }
 
-// An unserved call has an address, and fails at each call.
+// A call that is not served has an address, and fails whenever the program makes it.
 int refused() {
   const auto find_call = CU(cuGetProcAddress_v2);
   decltype(&cuGraphAddMemFreeNode) add = nullptr;
@@ -228,7 +229,7 @@ constexpr const char* reads_a_texture = R"(.version 7.5
 }
 )";
 
-// A kernel reads through a number that no cuTexObjectCreate returned.
+// Runs a kernel that uses a texture number which no cuTexObjectCreate returned.
 int made_up_texture() {
   CUmodule module = nullptr;
   CUfunction read = nullptr;
@@ -246,7 +247,7 @@ int made_up_texture() {
 
 volatile std::sig_atomic_t told_to_end = 0;
 
-// Works until SIGTERM, and then checks the memory that it allocated at the start.
+// Works until SIGTERM, and then checks the memory that was allocated at the start.
 int work_on() {
   constexpr unsigned byte = 0x5a;
   std::vector<unsigned char> back(4096);
@@ -265,7 +266,7 @@ int work_on() {
 
 // ---- the arena -----------------------------------------------------------------------------------------------------
 
-// Memory shared by host and GPU, filled with one byte value.
+// Memory that host and GPU share, filled with one byte value.
 struct Piece {
   static constexpr std::size_t bytes = 4 << 20;
   unsigned char* at = nullptr;
@@ -283,7 +284,7 @@ CUresult take_managed(Piece& piece) {
 }
 CUresult give_managed_back(const Piece& piece) { return CU(cuMemFree_v2)(reinterpret_cast<CUdeviceptr>(piece.at)); }
 
-// Registers the program's own memory, already filled with its byte.
+// Registers memory of the program that already contains its byte value.
 CUresult take_registered(Piece& piece) {
   if (piece.at == nullptr) {
     void* at = mmap(nullptr, Piece::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -293,13 +294,13 @@ CUresult take_registered(Piece& piece) {
   }
   return CU(cuMemHostRegister_v2)(piece.at, Piece::bytes, 0);
 }
-// The program's bytes must return with the memory.
+// Unregistering must return the program's bytes with the memory.
 CUresult give_registered_back(const Piece& piece) {
   const CUresult result = CU(cuMemHostUnregister)(piece.at);
   return piece.is_whole() ? result : CUDA_ERROR_UNKNOWN;
 }
 
-// Takes pieces until the arena is full, frees one, and takes the one that failed.
+// Takes pieces until the arena is full, frees one piece, and then takes a piece that did not fit before.
 int fill_the_arena(CUresult (*take)(Piece&), CUresult (*give_back)(const Piece&)) {
   if (!start()) return 1;
   std::vector<Piece> held;
@@ -324,7 +325,7 @@ int fill_the_arena(CUresult (*take)(Piece&), CUresult (*give_back)(const Piece&)
   return works() ? 0 : 2;
 }
 
-// Makes many registrations, then as many streams as allowed.
+// Makes many registrations, and then as many streams as the quota allows.
 int register_many() {
   constexpr std::size_t page = 4096, count = 500;
   void* const at = mmap(nullptr, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -348,7 +349,7 @@ int register_many() {
 
 // ---- reserved addresses --------------------------------------------------------------------------------------------
 
-// The driver reserves this much at the hint, if it has no mapping there.
+// The size of a reservation with a hint. The driver reserves addresses at the hint if the program has no mapping there.
 constexpr std::size_t hinted_bytes = std::size_t{64} << 20;
 
 CUdeviceptr reserve_at(const void* hint, const char* what) {
@@ -357,7 +358,7 @@ CUdeviceptr reserve_at(const void* hint, const char* what) {
   return at;
 }
 
-// Whether memory can be mapped at the reserved addresses, written and read.
+// Returns true if memory can be mapped at the reserved addresses, written and read.
 bool can_be_used(CUdeviceptr at) {
   constexpr std::size_t bytes = 2 << 20;
   CUmemAllocationProp p{};
@@ -374,7 +375,7 @@ bool can_be_used(CUdeviceptr at) {
          CU(cuMemUnmap)(at, bytes) == CUDA_SUCCESS && CU(cuMemRelease)(memory) == CUDA_SUCCESS;
 }
 
-// Asks the driver for addresses that the program occupies.
+// Asks the driver to reserve addresses that the program already uses.
 int reserve_what_is_taken() {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
   auto* const hint = reinterpret_cast<unsigned char*>(std::uintptr_t{0x7d00'0000'0000});
@@ -412,7 +413,8 @@ unsigned closed_standard() {
   return closed;
 }
 
-// Redirects the open outputs to /dev/null. The test reads no output here, so a full pipe would stop the program.
+// Redirects the open outputs to /dev/null. The test reads no output in this mode, so a full pipe would block the
+// program.
 bool discard_output() {
   const unsigned closed = closed_standard();
   const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -421,23 +423,23 @@ bool discard_output() {
   return close(null) == 0 && closed_standard() == closed;
 }
 
-// Writes text to descriptors 1 and 2, into whatever file is there instead of an output.
+// Writes text to descriptors 1 and 2, which reaches any file that was opened under these numbers.
 void shout() {
   const std::string text(64 << 10, '#');
   for (const int fd : {1, 2}) [[maybe_unused]] const auto n = write(fd, text.data(), text.size());
 }
 
-// `moment`: 's' started with these descriptors closed, 'b' closes them before cuInit, 'a' after it. The exit code tells
-// the progress, since there may be no output.
+// `moment`: 's' if the program started with these descriptors closed, 'b' closes them before cuInit, 'a' after cuInit.
+// The exit code shows the progress, since there may be no output.
 int without_standard_descriptors(char moment, unsigned which) {
   if (!discard_output()) return 9;
   if (moment == 'b') close_standard(which);
   if (moment != 'a' && closed_standard() != which) return 10;
   if (!start()) return 11;
   if (moment == 'a') close_standard(which);
-  if (closed_standard() != which) return 12;  // the library uses one of them
+  if (closed_standard() != which) return 12;  // the library uses one of these descriptors
   shout();
-  close_standard(which);  // again, as a daemon does
+  close_standard(which);  // closes them again, as a daemon does
   if (!works() || closed_standard() != which) return 13;
   shout();
   return works() ? 0 : 14;
@@ -447,7 +449,7 @@ int without_standard_descriptors(char moment, unsigned which) {
 
 constexpr std::size_t short_bytes = 4096;
 
-// PTX of a kernel that reads the texel with this number.
+// PTX of a kernel that reads a texel by its number.
 constexpr const char* reads_a_texel = R"(.version 7.5
 .target sm_75
 .address_size 64
@@ -464,8 +466,8 @@ constexpr const char* reads_a_texel = R"(.version 7.5
 }
 )";
 
-// Textures and references longer than their memory. The kernel reads the first texel of one, and then a texel beyond
-// the memory.
+// Creates textures and texture references that are longer than their memory. The kernel reads the first texel of a
+// texture, and then a texel beyond the memory.
 int long_texture() {
   CUdeviceptr memory = 0, out = 0;
   CUmodule module = nullptr;
@@ -476,7 +478,7 @@ int long_texture() {
   if (CU(cuModuleLoadData)(&module, reads_a_texel) != CUDA_SUCCESS ||
       CU(cuModuleGetFunction)(&read, module, "read") != CUDA_SUCCESS)
     return 2;
-  constexpr std::size_t texels = 100'000'000;  // linear memory may have more texels
+  constexpr std::size_t texels = 100'000'000;  // linear memory may have more texels than this
   CUDA_RESOURCE_DESC resource{};
   CUDA_TEXTURE_DESC sampling{};
   sampling.flags = CU_TRSF_READ_AS_INTEGER;
@@ -601,7 +603,7 @@ int illegal_launch() {
   return 0;
 }
 
-// A slow kernel increments a word of pinned memory. Each launch is followed by a check of the word.
+// A slow kernel increments a word of pinned memory. The program checks the word after each launch.
 int blocking_launches() {
   CUmodule module = nullptr;
   CUstream stream = nullptr;
@@ -647,8 +649,8 @@ int blocking_launches() {
 
 // ---- threads that are cancelled ------------------------------------------------------------------------------------
 
-// Calls that sleep, copy with helper threads, read files and print, without a cancellation point of the thread's own.
-// Returns the number of the first failure, or 0.
+// Makes calls that sleep, copy with helper threads, read files and print. The thread itself has no cancellation point.
+// Returns the number of the first call that failed, or 0.
 int calls_of_a_cancelled_thread(const char* file) {
   constexpr std::size_t bytes = 40 << 20;
   CUcontext context = nullptr;
@@ -686,7 +688,7 @@ struct Cancelled {
   char file[64] = "/tmp/ivgpu-cancelled-XXXXXX";
 };
 
-// Cancelled before its first call, so any cancellation point would end it.
+// Another thread cancels this thread before its first call, so any cancellation point would end it.
 void* run_cancelled(void* argument) {
   auto& of = *static_cast<Cancelled*>(argument);
   pthread_cancel(pthread_self());
@@ -730,7 +732,7 @@ int register_in_another_root() {
   tell("registered", take_registered(piece));
   say(piece.is_whole() ? "whole" : "spoilt");
   tell("unregistered", give_registered_back(piece));
-  // The log has a line about memory that cannot be registered.
+  // The library logs that this memory cannot be registered.
   void* const shared = mmap(nullptr, Piece::bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   std::printf("refused %d\n", CU(cuMemHostRegister_v2)(shared, Piece::bytes, 0) == CUDA_ERROR_NOT_SUPPORTED);
   say(works() ? "works" : "does not work");
@@ -739,13 +741,13 @@ int register_in_another_root() {
 
 // ---- the end, while threads call -----------------------------------------------------------------------------------
 
-// Registered before cuInit, so it runs after the driver's handler.
+// This handler is registered before cuInit, so it runs after the driver's exit handler.
 void look_at_exit() {
   int count = 0;
   say(CU(cuDeviceGetCount)(&count) == CUDA_ERROR_DEINITIALIZED ? "deinitialized" : "still there");
 }
 
-// The child runs the remaining handlers and the library's destructor, while the parent waits for the test.
+// The child runs the remaining exit handlers and the library's destructor, while the parent waits for the test.
 void fork_at_exit() {
   std::fflush(stdout);
   const pid_t child = fork();

@@ -1,5 +1,5 @@
-// Quotas of device memory with everything real: ivgpud, workers on the simulated GPU, which reports each process's
-// memory, and programs that allocate as much as they get, in every way.
+// Quotas of device memory with a real ivgpud, real workers and real programs. The simulated GPU reports each process's
+// memory. The programs allocate as much memory as they get, in every way.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class UsageFile {
     map_ = simgpu::map_usage_file(path().c_str());
   }
   std::string path() const { return folder_ / "usage"; }
-  // The sum of these workers' memory, from the simulated GPU's file.
+  // The total memory of these workers, from the simulated GPU's file.
   std::uint64_t held_by(const std::vector<pid_t>& workers, std::size_t gpu = 0) const {
     std::uint64_t sum = 0;
     for (const simgpu::UsageEntry& entry : map_->entry)
@@ -72,7 +72,7 @@ class Taker {
   Taker(const Taker&) = delete;
   Taker& operator=(const Taker&) = delete;
 
-  // Lets the program free its memory, and reads its last lines.
+  // Lets the program free its memory, and reads the program's last lines.
   void let_go() {
     EXPECT_EQ(write(input_, "\n", 1), 1);
     read_line("at the end");
@@ -148,7 +148,7 @@ TEST_P(EachWay, EndsAtTheQuotaWithCudasError) {
   EXPECT_EQ(taker.told["before"].free, quota - context - headroom) << "its context has its part";
   EXPECT_EQ(taker.told["after"].total, quota);
   EXPECT_LE(taker.told["after"].free, 32u);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // time for a measurement, which must match
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // time for the broker's measurement, which must match
   EXPECT_LE(used(), quota);
   taker.let_go();
   EXPECT_EQ(taker.told["at the end"].result, 0) << "its session goes on";
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Quotas, EachWay,
                            return name;
                          });
 
-// Contexts count before they exist, at the size that the broker has measured; and so do limits.
+// The broker charges contexts and limits in advance, at the size that it has measured earlier.
 TEST_F(Quotas, ContextsAndLimitsEndThereToo) {
   Taker contexts(region(), "context");
   EXPECT_EQ(contexts.result, 2);
@@ -177,7 +177,7 @@ TEST_F(Quotas, ContextsAndLimitsEndThereToo) {
   EXPECT_LE(heap.mib, quota - context);
 }
 
-// The memory of code and its variables is unknown in advance. The broker measures it, and ends a session beyond the
+// The size of code and its variables is unknown in advance. The broker measures it, and ends a session that exceeds the
 // quota; other sessions notice nothing.
 TEST_F(Quotas, VariablesOfModulesAreMeasured) {
   Taker other(region("u"), "allocate");
@@ -239,7 +239,7 @@ TEST_F(Quotas, TheStatusReportsThem) {
   EXPECT_EQ(told.at("measured"), true);
 }
 
-// Programs of one VM share its quota; one program's unused part is available to another.
+// The programs of a VM share its quota: a program can use what another program leaves unused.
 TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   UsageFile usage;
   const WatchedBroker broker(
@@ -266,8 +266,8 @@ TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   EXPECT_GE(b->told["at the end"].free + left + 3 * headroom + 64, 1024u) << "what the other had can be had";
 }
 
-// Memory counts on its own device, whichever context is current. It ends at that device's quota and uses none of the
-// first device's.
+// Memory counts on its own device, whichever context is current. An allocation on the second device ends at that
+// device's quota and uses none of the first device's quota.
 class QuotasOfTwoGpus : public testing::TestWithParam<const char*> {};
 TEST_P(QuotasOfTwoGpus, MemoryOfAnotherDeviceCountsThere) {
   UsageFile usage;
@@ -281,7 +281,7 @@ TEST_P(QuotasOfTwoGpus, MemoryOfAnotherDeviceCountsThere) {
   Taker taker(broker.folder / "t.sock", GetParam());
   EXPECT_EQ(taker.result, 2);
   EXPECT_GE(taker.mib, 512 / 2);
-  // A pool that grew for the refused allocation keeps its piece of 32 MiB until the next wait.
+  // A pool that grew for the refused allocation keeps its block of 32 MiB until the next wait.
   EXPECT_LE(usage.held_by(broker.workers(), 1), std::uint64_t{512 + 32} << 20);
   EXPECT_EQ(usage.held_by(broker.workers(), 0), 0U);
   EXPECT_GE(taker.told["after"].free, 512 / 2U) << "of the first, whose context is current";

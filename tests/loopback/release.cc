@@ -1,4 +1,4 @@
-// Library and worker of different releases with one layout: docs/wire-format.md, Versions.
+// A library and a worker of different releases that share one layout: docs/wire-format.md, Versions.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 using loopback::backend, loopback::fake_driver, loopback::InProcess;
 
-// A worker that claims to know this many calls.
+// A worker that claims to know calls up to these numbers.
 template <std::uint16_t driver, std::uint16_t session>
 loopback::InProcessOptions with_worker_of() {
   loopback::InProcessOptions options;
@@ -52,7 +52,8 @@ TEST(Release, WhatAnOlderWorkerDoesNotKnowIsNotSent) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS) << "the program goes on";
 }
 
-// Every call beyond the number, in each way of sending: flat and CUSTOM, posted and waited, launches.
+// Tests every call beyond the known numbers, in each way of sending: flat and CUSTOM records, posted and waited calls,
+// and launches.
 TEST(Release, NoWayOfSendingPassesTheNumber) {
   InProcess loopback(backend(), with_worker_of<1, api::id_of::take_output>());
   EXPECT_FALSE(HasFailure());
@@ -66,7 +67,7 @@ TEST(Release, NoWayOfSendingPassesTheNumber) {
   EXPECT_TRUE(guest::session()->liveness().usable());
 }
 
-// Without that call of the session, the library does without joining.
+// The worker does not know the session's call for joining. The library then does not join the arena.
 TEST(Release, AnOlderWorkerIsNotAskedToJoinTheArena) {
   InProcess loopback(backend(), with_worker_of<api::known_ids.driver, api::id_of::take_output>());
   ASSERT_TRUE(loopback.ok());
@@ -86,7 +87,7 @@ TEST(Release, AWorkerThatReportsNothingHasAnOlderWorkersCalls) {
   EXPECT_FALSE(guest::session()->slot().serves(api::silent_workers_ids.driver + 1));
 }
 
-// The reverse: a worker that knows more calls, or claims nonsense.
+// The reverse case: a worker that knows more calls than the library, or claims impossible numbers.
 TEST(Release, ANewerWorkerServesThisLibrary) {
   InProcess loopback(backend(), with_worker_of<0xffff, 0xffff>());
   ASSERT_TRUE(loopback.ok());

@@ -1,4 +1,4 @@
-// What a program may do, through guest library and worker in one process: on the strict fake driver, and on the
+// Permitted actions of a program, through guest library and worker in one process, on the strict fake driver and on the
 // simulated GPU.
 #include <gtest/gtest.h>
 
@@ -61,7 +61,8 @@ class Loopback : public testing::Test {
 
 // ---- copies --------------------------------------------------------------------------------------------------------
 
-// Inline, just over, one chunk, several chunks, more than the pipeline holds; odd sizes and addresses.
+// The sizes test: inline copies, just beyond inline, one chunk, several chunks, more than the pipeline's chunks; also
+// odd sizes and addresses.
 constexpr std::size_t sizes[] = {
     1, 3, 4096, (32u << 10) - 1, 32u << 10, (32 << 10) + 1, 1u << 20, (1u << 20) + 7, (9u << 20) + 13, 33u << 20};
 
@@ -147,7 +148,7 @@ TEST_F(Loopback, PinnedMemoryByItsDeviceAddress) {
   const CUdeviceptr device = allocate(4096);
   ASSERT_EQ(cu::cuMemsetD8_v2(device, 0x33, 4096), CUDA_SUCCESS);
   ASSERT_EQ(cu::cuMemcpyDtoD_v2(pinned + 4096, device, 4096), CUDA_SUCCESS);
-  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // a copy on the device is asynchronous to the host
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // a copy within the device is asynchronous to the host
   EXPECT_EQ(static_cast<unsigned char*>(host)[4096], 0x33);
 }
 
@@ -203,7 +204,7 @@ TEST(LoopbackWith, ThreeCopyThreads) {
   round_trips(device);
 }
 
-// The device's answer on concurrent use of managed memory by host and GPU.
+// The device's attribute for concurrent use of managed memory by host and GPU.
 int concurrent_access() {
   int value = 9;
   EXPECT_EQ(cu::cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0), CUDA_SUCCESS);
@@ -238,13 +239,14 @@ TEST(LoopbackWithout, Spinning) {
 }
 
 TEST(LoopbackWithout, Parking) {
-  // Polls so long that threads rarely sleep.
+  // Guest and worker poll for so long that threads rarely sleep.
   constexpr std::uint32_t long_us = ring::longest_spin_us;
   InProcess loopback(backend(), {.serve = {.spin_us = long_us, .join_at_end = true}, .guest_spin_us = long_us});
   ASSERT_TRUE(loopback.ok());
   std::size_t free = 0, total = 0;
   for (int i = 0; i < 200; ++i) ASSERT_EQ(cu::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
-  // On a busy machine some waits outlast the polling; the guest then polls for less until the next short wait.
+  // On a busy machine some waits outlast the polling time. The guest then polls for less time until the next short
+  // wait.
   EXPECT_TRUE(before_deadline([&] {
     EXPECT_EQ(cu::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
     return guest::this_channel().polling_nanoseconds() >= long_us * 1000u;
@@ -315,7 +317,8 @@ TEST_F(Loopback, StreamsAndEvents) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// Many posted creations and destructions: indices are reused, and the worker never sees one in use.
+// Creates and destroys many streams and events by posted calls. Indices are reused, and the worker must never see an
+// index in use.
 TEST_F(Loopback, HandlesAreUsedAgain) {
   for (int round = 0; round < 2000; ++round) {
     const CUstream s = stream();
@@ -431,7 +434,7 @@ TEST_F(Loopback, ErrorsFoundAtOnce) {
   CUfunction missing = nullptr;
   EXPECT_EQ(cu::cuModuleGetFunction(&missing, module_, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(launch(nothing, 1, 1), CUDA_SUCCESS);
-  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // none of this was ever sent
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);  // none of these calls was sent
 }
 
 TEST_F(Loopback, EveryLaterCallReturnsAFault) {
@@ -482,7 +485,7 @@ TEST_F(Loopback, AResetTakesTheContextAlongAndWorkGoesOn) {
 
 // ---- threads -------------------------------------------------------------------------------------------------------
 
-// More threads than channels: some share a channel, and no call fails.
+// With more threads than channels some threads share a channel, and no call fails.
 TEST_F(Loopback, MoreThreadsThanChannels) {
   constexpr unsigned threads = ring::max_channels + 8, rounds = 40, count = 256;
   const CUfunction fill = function("fill");

@@ -1,5 +1,6 @@
-// GPU time with everything real: ivgpud, workers, and the simulated GPU. Its processes share its time by slices
-// (host/simgpu/api/device/time_slices.h), and the broker switches them off. The policy's own tests check the shares.
+// GPU time with a real ivgpud, real workers and real programs. The simulated GPU shares its time among processes by
+// slices (host/simgpu/api/device/time_slices.h), and the broker enables and disables processes. The policy's own tests
+// check the shares.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +39,7 @@ class Program {
     const std::uint64_t before = progress_->done;
     return eventually([&] { return progress_->done > before; });
   }
-  // Whether the program exits before the deadline.
+  // Returns true if the program exits before the deadline.
   bool ends() {
     return eventually([&] { return has_ended_ || (has_ended_ = waitpid(pid_, &status_, WNOHANG) == pid_); });
   }
@@ -95,12 +96,12 @@ class Shares : public testing::Test {
   bool leases_begin() const {
     return eventually([&] { return sharing() == "leases"; });
   }
-  // Whether leases still change hands from now on.
+  // Returns true if the lease count of the VM still grows.
   bool leases_go_on(const std::string& vm) const {
     const auto before = gpu_time_of(vm).at("leases").get<std::uint64_t>();
     return eventually([&] { return gpu_time_of(vm).at("leases").get<std::uint64_t>() > before; });
   }
-  // The number of live processes that are switched off on this GPU.
+  // The number of live processes that the broker has disabled on this GPU.
   std::size_t off(std::size_t gpu = 0) const {
     std::size_t count = 0;
     for (const auto& entry : map_->entry)
@@ -155,7 +156,7 @@ TEST_F(Shares, TwoHaveLeasesAndTheirResultsAreRight) {
   EXPECT_TRUE(b.works());
 }
 
-// The environment shows workers only the second GPU; for them it has number 0.
+// The environment shows workers only the second GPU. The workers number this GPU 0.
 class SharesOfTheSecondGpu : public Shares {
  protected:
   SharesOfTheSecondGpu()
@@ -192,7 +193,7 @@ TEST_F(Shares, TimeSlicesLetEverybodyOnAndLeasesComeBack) {
   EXPECT_TRUE(a.works() && b.works());
 }
 
-// The kernel ends a process even if the GPU has it switched off.
+// The kernel ends a killed process even while the broker has disabled it on the GPU.
 TEST_F(Shares, AWorkerThatIsKilledWhileItIsOffLeavesTheOthers) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
   ASSERT_TRUE(leases_begin());
@@ -209,7 +210,8 @@ TEST_F(Shares, AWorkerThatIsKilledWhileItIsOffLeavesTheOthers) {
   EXPECT_TRUE(leases_begin());
 }
 
-// A kernel of one VM that ends once another VM has launched; and streams that wait for values from another VM's work.
+// A kernel of one VM ends once another VM has launched; streams of one VM wait for values that another VM's work
+// writes.
 TEST_F(Shares, WorkThatWaitsForAnotherVmsWorkEnds) {
   Program a(broker_.folder, "t", "count");
   Program spins(broker_.folder, "u", "spin", &a), awaits(broker_.folder, "v", "await", &a);
@@ -217,7 +219,7 @@ TEST_F(Shares, WorkThatWaitsForAnotherVmsWorkEnds) {
   EXPECT_TRUE(spins.works());
 }
 
-// A stopped worker keeps its own leases only; other workers run in theirs.
+// A stopped worker delays only its own leases; other workers run during theirs.
 TEST_F(Shares, AWorkerThatIsStoppedDoesNotStopTheOthers) {
   Program a(broker_.folder, "t", "count"), b(broker_.folder, "u", "count");
   ASSERT_TRUE(leases_begin());

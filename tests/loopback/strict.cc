@@ -45,7 +45,7 @@ class Strict : public testing::Test {
     ASSERT_EQ(post(), CUDA_SUCCESS);
     ASSERT_TRUE(guest::session()->channels().at(0).await_executed(guest::session()->channels().at(0).posted()));
   }
-  // Blocks the worker's channel 0 in a driver call until the gate opens.
+  // Blocks the worker's channel 0 in a driver call until the test opens the gate.
   void block_worker() {
     fake_driver().close_gate();
     ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
@@ -54,8 +54,8 @@ class Strict : public testing::Test {
   ring::Shared<std::uint32_t> asleep_at(std::uint32_t channel) const {
     return loopback_.slot().control(channel)[&ring::ChannelControl::guest_asleep];
   }
-  // Expects that each call fails with at most `questions` questions: none if the session is lost, fewer than a wait
-  // asks if the host is silent.
+  // Expects that each call fails after at most `questions` questions to the host: none if the session is lost; fewer
+  // than a waiting call asks if the host is silent.
   void expect_unavailable(unsigned questions = 0) {
     char byte = 0;
     CUdeviceptr at = 0;
@@ -83,7 +83,7 @@ class StrictWithASilentHost : public Strict {
  protected:
   static constexpr unsigned patience = 7;
   StrictWithASilentHost() : Strict({.host_patience = patience}) {}
-  // Whether the host counts as alive until this waiting thread has asked that often.
+  // Returns true if the host counts as alive until this thread's wait has asked `questions` times.
   bool alive_for(unsigned questions) {
     const std::uint32_t last = loopback_.asked() + questions;
     bool alive = true;
@@ -130,22 +130,22 @@ TEST_F(Strict, OfSeveralPostedErrorsOneIsReported) {
   CUevent event = nullptr;
   ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
   ASSERT_EQ(post(), CUDA_SUCCESS);
-  // The first error may be known by now. Then the record call returns it and is not made; otherwise the wait returns
-  // it.
+  // The guest may already know the first error. In that case the record call returns the error and is not made;
+  // otherwise the wait returns the error.
   const CUresult recorded = cu::cuEventRecord(event, stream_);
   const CUresult waited = cu::cuCtxSynchronize();
   EXPECT_TRUE(recorded != CUDA_SUCCESS || waited != CUDA_SUCCESS);
-  static_cast<void>(cu::cuCtxSynchronize());  // the second error, if the record returned the first
+  static_cast<void>(cu::cuCtxSynchronize());  // returns the second error if the record returned the first
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// A stream whose posted creation failed does not exist; its index can be reused.
+// A stream whose posted creation failed does not exist, and its index can be reused.
 TEST_F(Strict, APostedCreationThatFails) {
   CUstream failed = nullptr;
   fake_driver().fail_next("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(cu::cuStreamCreate(&failed, 0), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(cu::cuStreamSynchronize(failed), CUDA_ERROR_INVALID_HANDLE);  // unknown to the worker
+  EXPECT_EQ(cu::cuStreamSynchronize(failed), CUDA_ERROR_INVALID_HANDLE);  // the worker does not know the stream
   EXPECT_EQ(cu::cuStreamDestroy_v2(failed), CUDA_SUCCESS);                // posted
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_INVALID_HANDLE);
   for (int i = 0; i < 100; ++i) {
@@ -156,8 +156,8 @@ TEST_F(Strict, APostedCreationThatFails) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// An error is posted before a creating call. Either the call returns the error and makes nothing, or it succeeds and
-// the error comes later. Guest and worker always agree on the objects.
+// An error is pending from a posted call when a creating call starts. Either the call returns the error and creates
+// nothing, or it succeeds and a later call returns the error. Guest and worker always agree on the objects.
 class PostedErrorBefore : public Strict {
  protected:
   void expect_consistent(CUresult made, CUresult later) {
@@ -282,7 +282,7 @@ TEST_F(Strict, AWorkerThatDiesInMidCall) {
   std::thread waiter([&] {
     loopback::use_device();
     const loopback::CountedSleeps counted(sleeps);
-    result = cu::cuStreamSynchronize(stream_);  // the worker is inside its last use
+    result = cu::cuStreamSynchronize(stream_);  // the worker is executing the stream's last use
   });
   EXPECT_TRUE(before_deadline([&] { return sleeps.count != 0; }));
   loopback_.mark_dead();
@@ -319,7 +319,7 @@ TEST_F(StrictWithASilentHost, AHostThatDoesNotAnswerWhoWaits) {
   expect_unavailable(patience - 1);
 }
 
-// A busy machine only lengthens the time between the questions.
+// A busy machine can only lengthen the time between questions.
 TEST_F(StrictWithASilentHost, WhoWaitsAsksTheBrokerTenTimesASecondAndNobodyElseDoes) {
   const std::uint32_t before = loopback_.asked();
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
@@ -366,7 +366,8 @@ class Deserted final : public guest::Region {
   ring::RegionHeader* const header_ = &other_side::region(bytes_.data());
 };
 
-// How often a program that wants a slot rings the broker until it gives up: once for the slot, then once per question.
+// The number of times a program that wants a slot rings the broker before it gives up: once for the slot, then once per
+// question.
 unsigned rings_of_a_claim(unsigned answers) {
   unsigned signalled = 0;
   EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(signalled, answers)), nullptr);
@@ -402,7 +403,7 @@ TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   EXPECT_TRUE(guest::session()->liveness().lost());
 }
 
-// The reply is shorter than requested: the guest reads nothing past its end, and trusts the worker no longer.
+// The reply is shorter than requested. The guest reads nothing past its end, and ends the session.
 TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   block_worker();
   guest::Channel& channel = guest::session()->channels().at(0);
@@ -422,7 +423,7 @@ TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
 
 // ---- the end -------------------------------------------------------------------------------------------------------
 
-// At exit other threads may still run, but another process may soon get the slot that they wrote to.
+// At exit other threads may still run. Another process may soon get the slot that they wrote to.
 TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
   std::atomic<bool> running{false};
   std::atomic<CUresult> last{CUDA_SUCCESS};
@@ -447,7 +448,7 @@ TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
 
 // ---- known completions ---------------------------------------------------------------------------------------------
 
-// The number of this thread's calls that the worker has answered.
+// The number of this thread's calls that waited for the worker's answer.
 std::uint64_t asked() { return guest::this_channel().counts.waited_calls; }
 
 template <class F>
@@ -559,7 +560,7 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   const std::uint64_t bound = guest::session()->slot().spin_nanoseconds();
   const ring::Shared<std::uint32_t> asleep = asleep_at(channel.index());
   ASSERT_GT(bound, 0u);
-  // Starts from twice the bound, as after a slow start.
+  // The loop starts from twice the bound, as after a slow start.
   for (int i = 0; i <= ring::AdaptiveSpin::most_halvings; ++i) {
     block_worker();
     std::thread opener([&] {
@@ -573,7 +574,7 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   EXPECT_EQ(channel.polling_nanoseconds(), bound >> ring::AdaptiveSpin::most_halvings);
 }
 
-// How long a guest with the bound `bound_us` polls after it has met slightly longer waits.
+// Returns how long a guest with the bound `bound_us` polls after waits that were slightly longer than the bound.
 std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   InProcess loopback(backend(), {.guest_spin_us = bound_us / ring::guest_spin_factor});
   EXPECT_TRUE(loopback.ok());
@@ -583,8 +584,8 @@ std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   const auto asleep = loopback.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
   CUdeviceptr device = 0;
   EXPECT_EQ(cu::cuMemAlloc_v2(&device, 16), CUDA_SUCCESS);
-  // On a busy machine some waits exceed twice the bound, and the guest then polls for less. A shorter wait undoes that,
-  // so the test retries until the deadline.
+  // On a busy machine some waits exceed twice the bound, and the guest then polls for less time. A shorter wait undoes
+  // the change, so the test retries until the deadline.
   const auto end = Clock::now() + test_deadline;
   while (channel.polling_nanoseconds() <= bound && Clock::now() < end) {
     fake_driver().close_gate();
@@ -599,7 +600,7 @@ std::uint64_t polled_after_longer_waits(std::uint32_t bound_us) {
   return channel.polling_nanoseconds();
 }
 
-// A sleep for the remainder would cost as much as polling.
+// A sleep for the short remainder would cost as much as polling.
 TEST(StrictWith, WaitsALittleLongerThanTheBoundArePolledToTheirEnd) {
   EXPECT_EQ(polled_after_longer_waits(4800), 9'600'000u);
 }
@@ -608,12 +609,12 @@ TEST(StrictWith, NobodyPollsForLongerThanTheLongest) {
   EXPECT_EQ(polled_after_longer_waits(8000), ring::longest_spin_us * std::uint64_t{1000});
 }
 
-// A guest that waits for the last of many records is woken once, not for each record.
+// The worker wakes a guest that waits for the last of many records once, not for each record.
 TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
   const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   block_worker();
   for (int i = 0; i < 100; ++i) ASSERT_EQ(post(), CUDA_SUCCESS);
-  // Acts as a guest that has parked for a record far ahead.
+  // Plays a guest that has parked for a record far ahead.
   control[&ring::ChannelControl::guest_awaits].store(guest::this_channel().posted() + 1);
   control[&ring::ChannelControl::guest_asleep].store(1);
   const std::uint64_t last = guest::this_channel().posted();
@@ -625,10 +626,11 @@ TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
 }
 
 TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
-  block_worker();  // otherwise it would store the right index again
+  block_worker();  // otherwise the worker would store the right index again
   loopback_.slot().control(0)[&ring::ChannelControl::head].fetch_add(1 << 20);
   CUresult last = CUDA_SUCCESS;
-  for (std::size_t i = 0; last == CUDA_SUCCESS && i < ring::request_bytes / 16; ++i) last = post();  // until it looks
+  // Until the guest looks at the index.
+  for (std::size_t i = 0; last == CUDA_SUCCESS && i < ring::request_bytes / 16; ++i) last = post();
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_TRUE(guest::session()->liveness().lost()) << "it waited for a silent host instead";
 }
@@ -641,7 +643,7 @@ TEST_F(Strict, AScribbledTailEndsTheWorker) {
   expect_unavailable();
 }
 
-// A device page with unterminated texts, and with zeros as divisors.
+// Fills the device page with unterminated texts, and with zeros as divisors.
 template <int nonsense>
 void spoil_devices(ring::SlotView slot) {
   ring::DeviceInfo& info = other_side::device_page(slot).device[0];
@@ -692,7 +694,7 @@ TEST_F(Strict, ADevicePageIsReadOnce) {
   EXPECT_EQ(memory_before, memory_after);
 }
 
-// A device page whose driver has failed, or with too many devices, gives no session.
+// A device page gives no session if its driver has failed or if it lists too many devices.
 TEST(DevicePage, WithoutAUsableGpuIsRefused) {
   EXPECT_NONFATAL_FAILURE(
       {
@@ -705,7 +707,7 @@ TEST(DevicePage, WithoutAUsableGpuIsRefused) {
       "the session was not opened");
 }
 
-// The worker claims a number of channels; each thread still gets one.
+// The worker publishes a wrong number of channels; each thread still gets a channel.
 template <std::uint32_t channels>
 void tell_channels(ring::SlotView slot) {
   other_side::header(slot).channels = channels;
@@ -718,7 +720,7 @@ TEST_P(NumberOfChannels, ServesEveryThread) {
   InProcess loopback(backend(), options);
   ASSERT_TRUE(loopback.ok());
   std::atomic<unsigned> served{0};
-  constexpr unsigned threads = ring::max_channels + 4;  // all at once
+  constexpr unsigned threads = ring::max_channels + 4;  // all threads at once
   std::vector<std::thread> all;
   for (unsigned i = 0; i < threads; ++i)
     all.emplace_back([&] {
@@ -733,7 +735,7 @@ INSTANTIATE_TEST_SUITE_P(Told, NumberOfChannels,
                          testing::Values(tell_channels<0>, tell_channels<1>, tell_channels<ring::max_channels + 1>,
                                          tell_channels<~0u>));
 
-// Sleep words are hints, so calls succeed with any value in them.
+// Sleep words are only hints, so calls succeed with any value in these words.
 TEST_F(Strict, ScribbledSleepWordsCostTimeOnly) {
   std::atomic<bool> stop{false};
   std::thread scribbler([&] {
@@ -780,7 +782,8 @@ TEST_F(Strict, TheArenaIsRegisteredAsItIsUsed) {
   EXPECT_EQ(fake_driver().registered_bytes(), after);
 }
 
-// Registered pieces of smaller blocks are registered anew as one for a larger block, and a copy can span it.
+// The guest registers the pieces of freed smaller blocks anew, as one piece for a larger block. A copy can span the
+// larger block.
 TEST_F(Strict, PinnedMemoryThatWasFreedServesALargerBlock) {
   void* pinned = nullptr;
   for (const std::size_t mib : {20, 33, 36}) {

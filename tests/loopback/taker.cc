@@ -1,9 +1,9 @@
-// A program that allocates device memory in pieces, in one way, until none is left. The tests read its output line by
-// line.
+// A program that allocates device memory in pieces, in one way, until no memory is left. The tests read the program's
+// output line by line.
 //
 // usage: loopback_taker LIBCUDA WAY [hold]
-// Prints what cuMemGetInfo and cuDeviceTotalMem return, the MiB it got, the error at the end, and the numbers after
-// that. With `hold` it keeps all memory until it reads a line, and prints the numbers again.
+// Prints the results of cuMemGetInfo and cuDeviceTotalMem, the allocated MiB, the final error, and both results again.
+// With `hold` the program keeps all memory until it reads a line, and then prints the results once more.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -33,7 +33,8 @@ CUresult allocate_in_order() {
   CUdeviceptr at = 0;
   return CU(cuMemAllocAsync)(&at, piece, nullptr);
 }
-// Allocates on the second device, in stream order or from its pool, while the first device's context is current.
+// Allocates on the second device, in stream order or from the device's pool, while the first device's context is
+// current.
 CUresult of_the_second(bool by_its_pool) {
   static CUstream stream = nullptr;
   static CUmemoryPool pool = nullptr;
@@ -101,7 +102,7 @@ CUresult heap() {
   bytes += piece;
   return CU(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, bytes);
 }
-// A module with a variable as large as a piece.
+// Loads a module with a variable as large as a piece.
 CUresult module() {
   static const std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .align 8 .b8 big[" +
                                   std::to_string(piece) + "];\n.visible .entry nothing() { ret; }\n";

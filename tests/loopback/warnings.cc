@@ -1,6 +1,6 @@
-// Messages that a user sees by default (IVGPU_LOG unset): without a device, permission or free slot the program waits
-// or fails, and the log names the missing part and the remedy. Also when an operator ends the session. A real ivgpud,
-// the simulated GPU, and programs with the real guest library.
+// Messages that a user sees by default, without IVGPU_LOG. Without a device, permission or free slot the program waits
+// or fails, and the log names the missing part and the remedy. The log also reports a session that an operator ends.
+// The tests use a real ivgpud, the simulated GPU, and programs with the real guest library.
 #include <sys/stat.h>
 
 #include "tests/unit/broker/harness.h"
@@ -108,7 +108,7 @@ TEST(Warnings, AllSlotsTaken) {
   EXPECT_EQ(waiting.said().find("ivgpu: all "), waiting.said().rfind("ivgpu: all ")) << "once";
 }
 
-// Another program of the VM wrote these names.
+// Another program of the VM wrote terminal control sequences into these names.
 TEST(Warnings, NamesOfHoldersMoveNoCursor) {
   Broker broker(
       "slots = 1\nregion_size = \"256MiB\"", "", [] {}, SIMULATED_GPU);
