@@ -1,5 +1,6 @@
-// The explorer's machine: threads as fibers, memory as histories, and a depth-first search over all choices. An
-// execution is a list of choices; the next one changes the last choice that has an alternative left.
+// The explorer's machine: threads are fibers, memory is a set of histories, and a depth-first search covers all
+// choices. An execution is a list of choices. The next execution changes the last choice that has an untried
+// alternative.
 #include "tests/models/explore.h"
 
 #include <ucontext.h>
@@ -18,7 +19,8 @@ namespace {
 constexpr unsigned max_threads = 6, max_places = 36;
 constexpr std::size_t stack_bytes = 256 << 10, granule = 16;
 
-// How far a thread has seen each place's history, and each thread's steps that happened before it.
+// How much of each place's history a thread has seen, and which steps of each thread happened before the thread's
+// present step.
 struct Knowledge {
   std::array<std::uint16_t, max_places> seen{};
   std::array<std::uint32_t, max_threads> clock{};
@@ -30,7 +32,7 @@ struct Knowledge {
 
 struct Message {
   std::uint64_t value;
-  Knowledge released;  // what an acquiring reader learns
+  Knowledge released;  // the knowledge that an acquiring reader gains
 };
 
 struct Place {
@@ -38,7 +40,7 @@ struct Place {
   std::vector<Message> history;
 };
 
-struct Cell {  // `granule` plain bytes
+struct Cell {  // plain bytes, `granule` of them
   unsigned writer = 0;
   std::uint32_t written = 0;
   std::array<std::uint32_t, max_threads> read{};
@@ -50,7 +52,7 @@ struct Bytes {
   std::vector<Cell> cells;
 };
 
-struct Failed {};  // leaves finish(); threads stay where they are
+struct Failed {};  // leaves finish(); threads stay at their present step
 
 enum class State { Ready, Paused, Waiting, Asleep, Done };
 
@@ -59,10 +61,10 @@ struct Thread {
   std::unique_ptr<char[]> stack;
   std::function<void()> body;
   State state;
-  Knowledge knows, pending, fenced;  // pending: for an acquire fence; fenced: at the last release fence
+  Knowledge knows, pending, fenced;  // pending: to gain at an acquire fence; fenced: at the last release fence
   const void* futex;
   std::uint64_t stores_when_paused;
-  unsigned place;  // Waiting until this is at least `wanted`
+  unsigned place;  // the place whose value a waiting thread needs to be at least `wanted`
   std::uint64_t wanted;
 };
 
@@ -139,7 +141,7 @@ class Machine {
     if (!can_go_on(t)) leave();
     t.state = State::Ready;
     const auto& history = places_[t.place].history;
-    unsigned enough = 0;  // that only the latest messages remain
+    unsigned enough = 0;  // the number of choices after which only the latest values are read
     for (unsigned i = last(t.place); i >= t.knows.seen[t.place] && history[i].value >= wanted; --i) {
       ++enough;
       if (i == 0) break;
@@ -160,7 +162,7 @@ class Machine {
   }
 
   void futex_wake(const void* word) {
-    if (!running_) return;  // a world's constructor or finish()
+    if (!running_) return;  // the call comes from a world's constructor or from finish()
     reschedule();
     full_fence();
     if (tracing_) note("futex_wake");
@@ -185,7 +187,7 @@ class Machine {
     if (!running_) return places_[p].history.back().value;
     Thread& t = self();
     if (order == Order::seq_cst) t.knows.seen[p] = std::max(t.knows.seen[p], consistent_.seen[p]);
-    const unsigned behind = choose(last(p) - t.knows.seen[p] + 1u);  // 0: the latest value
+    const unsigned behind = choose(last(p) - t.knows.seen[p] + 1u);  // 0 chooses the latest value
     return see(p, last(p) - behind, order);
   }
 
@@ -199,12 +201,12 @@ class Machine {
     const unsigned p = find(address);
     Thread& t = self();
     Knowledge released = releases(order) ? t.knows : t.fenced;
-    if (after_read) released.learn(places_[p].history.back().released);  // continues a release sequence
+    if (after_read) released.learn(places_[p].history.back().released);  // the store continues a release sequence
     places_[p].history.push_back({value, released});
     t.knows.seen[p] = last(p);
     if (releases(order)) places_[p].history.back().released.seen[p] = last(p);
     if (order == Order::seq_cst) consistent_.seen[p] = last(p);
-    ++t.knows.clock[current_];  // later steps are not part of that release
+    ++t.knows.clock[current_];  // later steps do not belong to that release
     ++stores_;
     if (tracing_) note("  = " + std::to_string(value));
   }
@@ -300,7 +302,7 @@ class Machine {
     return true;
   }
 
-  // The running thread could continue: chooses it or another.
+  // The running thread could continue. Chooses this thread or another one.
   void reschedule() {
     if (preemptions_ >= options_.preemptions) return;
     std::array<unsigned, max_threads> able{current_};
@@ -313,7 +315,7 @@ class Machine {
     }
   }
 
-  // The running thread is blocked: chooses another.
+  // The running thread is blocked. Chooses another thread.
   void leave() {
     std::array<unsigned, max_threads> able{};
     unsigned n = 0;

@@ -1,15 +1,15 @@
-// A schedule explorer: runs the product's headers of ring/ and guest/ under every interleaving of a few threads, and
+// A schedule explorer. It runs the product's headers of ring/ and guest/ under every interleaving of a few threads,
 // with every value that the C++ memory model allows a load to return. A scenario is a class (World): the constructor
 // makes the shared objects, member functions are the threads, and finish() checks the outcome.
 //
 // The product's code is unchanged: tests/models/explored.h replaces std::atomic, std::atomic_thread_fence and
 // std::memcpy by Atomic, fence and copy. Before each of these operations another thread may run.
 //
-// The memory is weaker than x86: each place keeps all its stores, and each thread knows how far it has seen them. A
-// relaxed load may return any store from there on. An acquiring load also learns what the storing thread knew at its
-// release. A sequentially consistent fence exchanges knowledge with all earlier such fences. Plain bytes have no
-// history; instead, an access that is not ordered after the peer's is an error (a data race). Not modelled: loads of
-// future stores, and a store that overtakes an earlier one.
+// The explored memory is weaker than x86. Each place keeps all its stores, and each thread knows how many of these
+// stores it has seen. A relaxed load may return the last seen store or any later store. An acquiring load also gains
+// the knowledge that the storing thread had at its release. A sequentially consistent fence exchanges knowledge with
+// all earlier such fences. Plain bytes have no history; instead, two unordered accesses to plain bytes are an error (a
+// data race). The explorer models neither loads of future stores nor a store that overtakes an earlier store.
 //
 // Sleeps have no time-out, so a lost wake-up shows as a deadlock.
 #pragma once
@@ -28,7 +28,8 @@ namespace explore {
 
 using Order = std::memory_order;
 
-// The source line of an operation; default arguments are evaluated at the call. (clang 14 has no source_location.)
+// The source line of an operation. Default arguments are evaluated at the call, which replaces source_location, since
+// clang 14 lacks it.
 struct Site {
   const char* file;
   unsigned line;
@@ -40,18 +41,18 @@ struct Site {
 // ---- what scenarios use --------------------------------------------------------------------------------------------
 
 struct Options {
-  unsigned preemptions = 99;             // maximum of switches away from a runnable thread
-  std::uint64_t executions = 3'000'000;  // maximum; beyond it the verdict is incomplete
-  unsigned daemons = 0;                  // the last threads, which may still wait at the end
+  unsigned preemptions = 99;             // maximum number of switches away from a runnable thread
+  std::uint64_t executions = 3'000'000;  // maximum; a search that exceeds it has an incomplete verdict
+  unsigned daemons = 0;                  // how many of the last threads may still wait at the end
   std::string weaken;                    // the site ("file:line") whose ordering becomes relaxed; "": none
 };
 
 struct Verdict {
-  std::string error;  // "": none
+  std::string error;  // "": no error
   std::string trace;  // the schedule that leads to the error, one operation per line
   std::uint64_t executions = 0;
   bool complete = false;           // all schedules within the bounds ran, or one had an error
-  std::vector<std::string> sites;  // sites that request more than relaxed, "file:line"
+  std::vector<std::string> sites;  // sites that request more than relaxed order, as "file:line"
 };
 
 // Ends the execution with this message.
@@ -59,17 +60,17 @@ struct Verdict {
 inline void require(bool holds, const char* what) {
   if (!holds) fail(what);
 }
-// For polling loops: continues when another thread has stored a value, and then sees all stores. If no thread can store
-// any more, that is a deadlock.
+// For polling loops: blocks until another thread stores a value, and then lets the caller see all stores. Reports a
+// deadlock if no thread can store any more.
 void pause();
-// Waits until this Atomic reaches the value, and acquires its writer's release.
+// Waits until this Atomic reaches the value, and gains the knowledge of its writer's release.
 void wait_for(const void* word, std::uint64_t at_least);
-// Like the system calls, without time-out. wait returns at once if the word differs from `expected`.
+// Behave like the system calls, without a time-out. futex_wait returns at once if the word differs from `expected`.
 void futex_wait(const void* word, std::uint32_t expected);
 void futex_wake(const void* word);
-// Declares shared plain bytes: copy() checks accesses to them for races.
+// Declares plain bytes that threads share: copy() checks accesses to these bytes for races.
 void share(const void* at, std::size_t bytes);
-// Plain accesses by the scenario itself, for the same check.
+// The scenario's own plain accesses, for the same race check.
 void reads(const void* at, std::size_t bytes);
 void writes(void* at, std::size_t bytes);
 
@@ -93,7 +94,7 @@ Verdict every_schedule(std::vector<void (World::*)()> threads, const Options& op
 
 namespace machine {
 void create(const void* place, std::uint64_t value);
-// A scheduling point before the operation. Returns the effective order: relaxed if the site is weakened.
+// A scheduling point before the operation. Returns the order that the operation uses: relaxed if the site is weakened.
 Order step(const char* what, Order order, const Site& site);
 std::uint64_t load(const void* place, Order order);
 void store(const void* place, std::uint64_t value, Order order);
@@ -160,10 +161,10 @@ class Atomic {
     std::memcpy(&value, &b, sizeof value);
     return value;
   }
-  T value_;  // only for the size: the layout's assertions hold here, too
+  T value_;  // only for the size, so that the layout's assertions hold here, too
 };
 
-// Replaces a lock; shared locks are exclusive here.
+// Replaces std::mutex and std::shared_mutex; a shared lock is exclusive here.
 class Mutex {
  public:
   void lock() {
@@ -181,7 +182,7 @@ class Mutex {
   Atomic<std::uint32_t> held_{0};
 };
 
-// Replaces a condition variable. Like the standard's, it may wake more threads than requested.
+// Replaces std::condition_variable. Like the original, it may wake more threads than requested.
 class Condition {
  public:
   template <class Lock>

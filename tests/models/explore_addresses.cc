@@ -1,6 +1,6 @@
-// Channels reserve, map, unmap and free ranges of addresses (host/session/memory/virtual_ranges.h). The session's own
-// sources run here with the explorer's locks. A channel's steps around them follow host/untrusted/marshal/unmarshal.h:
-// lock, check, driver, commit.
+// Channels reserve, map, unmap and free ranges of addresses (host/session/memory/virtual_ranges.h). This file runs the
+// session's own sources with the explorer's locks. A channel's steps follow host/untrusted/marshal/unmarshal.h: lock,
+// check, driver, commit.
 #include <compare>
 #include <iterator>
 #include <map>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t start = 1 << 21, length = 1 << 21;
 
-// One range, initially reserved.
+// The world has one range, initially reserved.
 struct Channels {
   explicit Channels(bool begins_mapped = false) : is_mapped(begins_mapped) {
     reserved.add(start, length);
@@ -41,7 +41,7 @@ struct Channels {
   void free() {
     call(api::Range::Freed, [this] { return !is_mapped && std::exchange(is_reserved, false); });
   }
-  // The driver may reuse the range once it is free.
+  // The driver may reuse the range once the range is free.
   void reserve() {
     const auto held = reserved.changing();
     if (driver_does([this] { return !std::exchange(is_reserved, true); })) reserved.add(start, length);

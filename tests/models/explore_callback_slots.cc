@@ -1,6 +1,7 @@
-// Calls from the worker to the program through callback slots (ring/queue/callback_slot.h, host/untrusted/callbacks/callback_slot_pool.h).
-// Both sides sleep as in host/untrusted/callbacks/callback_slots.cc and guest/session/callbacks.cc, on a futex without time-out. The
-// explorer's lock and condition variable replace the standard library's.
+// Calls from the worker to the program through callback slots (ring/queue/callback_slot.h,
+// host/untrusted/callbacks/callback_slot_pool.h). Both sides sleep as in host/untrusted/callbacks/callback_slots.cc and
+// guest/session/callbacks.cc, on a futex without a time-out. The explorer's lock and condition variable replace the
+// standard library's.
 #include <condition_variable>
 
 #include "tests/models/explored.h"
@@ -26,7 +27,8 @@ constexpr std::uint32_t kind_of(std::uint64_t token) { return static_cast<std::u
 constexpr std::int32_t status_of(std::uint64_t token) { return static_cast<std::int32_t>(token + 20); }
 constexpr std::int32_t result_of(std::uint64_t token) { return static_cast<std::int32_t>(token + 70); }
 
-// Callback slots, the words to sleep on, and both sides' code around them. Each call is a token from 1 on.
+// Callback slots, the words that threads sleep on, and the surrounding code of both sides. Each call is a token,
+// numbered from 1.
 template <std::size_t count>
 struct CallbackSlots {
   CallbackSlots() {
@@ -63,7 +65,8 @@ struct CallbackSlots {
     require(pool.caller(k).result() == result_of(token), "an answer is another call's");
   }
 
-  // As Lanes::call() and Lanes::post() of host/untrusted/callbacks/callback_slots.cc: uses any callback slot.
+  // Same as CallbackSlots::call() and CallbackSlots::post() of host/untrusted/callbacks/callback_slots.cc. Uses any
+  // free callback slot.
   void call_and_wait(std::uint64_t token) {
     const std::size_t k = fill(token);
     await(k, token);
@@ -77,7 +80,7 @@ struct CallbackSlots {
     return k;
   }
 
-  // Serves one call from any callback slot, or sleeps if there is none.
+  // Serves one call from any callback slot, or sleeps if there is no call.
   bool serve_one() {
     for (std::size_t k = 0; k < count; ++k) {
       ring::CallbackRequest call;
@@ -112,7 +115,7 @@ struct CallbackSlots {
   ring::Parking guest{callbacks_asleep};
   host::CallbackSlotPool<count> pool;
   ring::CallbackCallee callees[count];
-  std::uint32_t called = 0;  // a bit per token; only the guest uses it
+  std::uint32_t called = 0;  // a bit per token; only the guest uses this word
   std::uint64_t last_called = 0;
 };
 
@@ -159,8 +162,8 @@ struct Both {
   CallbackSlots<2> callback_slots;
 };
 
-// Two worker threads share the callback slots. One waits for a function's answer, then has the guest end the function's
-// token, without waiting. The second posts the call of a destructor.
+// Two worker threads share the callback slots. The first thread waits for a function's answer, and then tells the guest
+// to end the function's token, without waiting. The second thread posts the call of a destructor.
 template <std::size_t count>
 struct Kinds {
   void waiter() {
@@ -182,7 +185,7 @@ struct Kinds {
   CallbackSlots<count> callback_slots;
 };
 
-// Other memory: the function reads the worker's bytes, and the waiter reads the function's.
+// Memory outside the slots: the function reads the worker's bytes, and the waiting thread reads the function's bytes.
 struct Effects {
   Effects() { share(bytes, sizeof bytes); }
   void worker() {

@@ -1,6 +1,6 @@
-// Order across threads (guest/objects/memory/last_use.h): guest threads post through channels of their own or share
-// one; a worker per channel executes. CUDA promises execution in the order in which the program ordered its calls. A
-// graph's launch may record an event that it does not name.
+// Order across threads (guest/objects/memory/last_use.h). Guest threads post through their own channels or share one;
+// one worker thread per channel executes. CUDA promises that the calls execute in the order in which the program
+// ordered them. A graph's launch may record an event that the launch does not name.
 #include "tests/models/explored.h"
 // after it:
 #include "guest/objects/known_done.h"
@@ -12,8 +12,8 @@ namespace {
 
 using guest::LastUse, guest::Use;
 
-// A channel without its ring: counts of posted and executed records. Executing a record writes a plain word, so an
-// unordered call is a data race.
+// A channel without its ring: counters of posted and executed records. Executing a record writes a plain word, so an
+// unordered call shows as a data race.
 struct Channel {
   std::atomic<std::uint64_t> posted{0}, executed{0};
 
@@ -50,7 +50,7 @@ struct Base {
   std::atomic<std::uint32_t> done{0};  // the program's own synchronisation
 };
 
-// A posts and passes control to B, whose call uses another channel.
+// Thread A posts and signals thread B, whose call uses another channel.
 struct HandOver : Base {
   void first() {
     use(0);
@@ -68,7 +68,7 @@ struct HandOver : Base {
   }
 };
 
-// A and B use the object concurrently, on their own channels; C has waited for both.
+// Threads A and B use the object concurrently, on their own channels. Thread C has waited for both.
 struct AtATime : Base {
   void user_0() { user(0); }
   void user_1() { user(1); }
@@ -79,7 +79,7 @@ struct AtATime : Base {
   void third() {
     wait_for(&done, 2);
     object.await_others(9, [this](Use u) { return await(u); });
-    reads(work, 32);  // its own call, which its worker executes at once
+    reads(work, 32);  // this thread's own call, which its worker executes at once
   }
   void worker_0() {
     channel[0].execute(1, [this] { writes(work, 16); });
@@ -89,7 +89,7 @@ struct AtATime : Base {
   }
 };
 
-// A and B share a channel: the later record must be remembered, in whichever order they store it.
+// Threads A and B share a channel. The object must remember the later record, in whichever order the threads store it.
 struct Shared : Base {
   void user() {
     use(0);
@@ -106,7 +106,7 @@ struct Shared : Base {
   }
 };
 
-// A launches a graph that records the event. B waits for A, and then names the event.
+// Thread A launches a graph that records the event. Thread B waits for A, and then names the event.
 struct Launched : Base {
   void launch() {
     channel[0].post();
@@ -124,12 +124,12 @@ struct Launched : Base {
   }
 };
 
-// The graph contains the event from the start.
+// The graph contains the event from the beginning.
 struct Recorded : Launched {
   Recorded() { object.used_by_graphs(); }
 };
 
-// A adds the event to the graph and launches it, while B uses the event by name. C waits for both.
+// Thread A adds the event to the graph and launches it, while thread B uses the event by name. Thread C waits for both.
 struct RecordedAtATime : Launched {
   void first() {
     object.used_by_graphs();
@@ -149,7 +149,8 @@ struct RecordedAtATime : Launched {
   }
 };
 
-// The event was done before it joined the graph. B queries it by the rule of guest/marshal/done_question.h.
+// The event was complete before it joined the graph. Thread B queries the event by the rule of
+// guest/marshal/done_question.h.
 struct RecordedOnceDone : Launched {
   RecordedOnceDone() {
     known.for_queries.store(object.now(), std::memory_order_relaxed);
@@ -159,7 +160,7 @@ struct RecordedOnceDone : Launched {
     wait_for(&done, 1);
     const std::uint64_t last = object.now();
     if (last != LastUse::several && known.for_queries.load(std::memory_order_relaxed) == last)
-      reads(work, 16);  // as a program does that takes the launch for complete
+      reads(work, 16);  // as a program does that considers the launch complete
     else
       use(1);
   }

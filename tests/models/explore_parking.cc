@@ -1,4 +1,4 @@
-// Sleeping and waking (ring/queue/parking.h) on the ring's own words, with a futex without time-out.
+// Sleeping and waking (ring/queue/parking.h) on the ring's own words, with a futex without a time-out.
 #include "tests/models/explored.h"
 // after it:
 #include "ring/queue/parking.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t ring_bytes = 64;
 
-// A channel: its ring, the words to sleep on, and the surrounding code of host/untrusted/channel.cc and
+// A channel: its ring, the words that threads sleep on, and the surrounding code of host/untrusted/channel.cc and
 // guest/session/channel.cc.
 struct Channel {
   Channel() { share(bytes, sizeof bytes); }
@@ -45,7 +45,7 @@ struct Channel {
   ring::Consumer consumer{view()};
 };
 
-// Loopback: the guest wakes the worker directly.
+// Loopback: the guest wakes the worker directly with a futex.
 struct Futex {
   void guest() {
     for (int i = 0; i < 2; ++i) {
@@ -64,7 +64,7 @@ struct Futex {
   Channel channel;
 };
 
-// A VM: the guest rings and the doorbell thread wakes; a ring for another channel may come at any time.
+// A VM: the guest rings and the doorbell thread wakes the worker. A ring for another channel may come at any time.
 struct Doorbell {
   void guest() {
     channel.publish_one();
@@ -102,7 +102,7 @@ struct Stop {
   std::atomic<std::uint32_t> stop{0};
 };
 
-// The reverse: the guest sleeps until the worker replies. The reply is two plain words.
+// The reverse direction: the guest sleeps until the worker replies. The reply is two plain words.
 struct Reply {
   Reply() { share(reply, sizeof reply); }
   void worker() {
@@ -134,7 +134,7 @@ struct Reply {
   ring::Parking sleeper{asleep};
 };
 
-// The guest sleeps for one record of many, and only that one wakes it.
+// The guest sleeps until one record of many is executed, and only that record wakes the guest.
 struct Awaited {
   void worker() {
     for (std::uint64_t i = 1; i <= 3; ++i) {
@@ -144,7 +144,8 @@ struct Awaited {
     }
   }
   void guest() {
-    awaits.store(9, std::memory_order_relaxed);  // a wait for space may end before its awaited record is executed
+    // A wait for space may end before the record that it awaits is executed.
+    awaits.store(9, std::memory_order_relaxed);
     for (const std::uint64_t position : {2u, 3u}) {
       const auto done = [&] { return executed.load(std::memory_order_acquire) >= position; };
       while (!done()) {
@@ -162,7 +163,7 @@ struct Awaited {
 };
 
 // A VM with the kernel module. The worker writes a vector's eventfd, which two slots share. On the interrupt, the
-// guest's kernel checks its sleepers' words.
+// guest's kernel checks the words of its sleeping threads.
 struct Interrupt {
   void worker() {
     for (std::uint64_t i = 1; i <= 2; ++i) {

@@ -1,5 +1,5 @@
-// The request ring (ring/queue/record_ring.h): records of several sizes across the wrap of a ring of 64 bytes, full and
-// empty. Each record's bytes must equal the written ones.
+// The request ring (ring/queue/record_ring.h), with 64 bytes: records of several sizes across the wrap, a full ring and
+// an empty one. Each record's bytes must equal the written bytes.
 #include "tests/models/explored.h"
 // after it:
 #include "ring/queue/record_ring.h"

@@ -1,6 +1,7 @@
-// A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h). Processes claim it,
-// find its holder dead or release it, and a broker looks at it. The broker's code around its header's functions is
-// repeated here (host/broker/vm/slot_table.cc has all of it), with one slot that is scrubbed at once.
+// A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h). Processes claim the
+// slot, release it or find its holder dead, and the broker looks at it. This file repeats the broker's code around the
+// functions of its header, with one slot that is scrubbed at once; host/broker/vm/slot_table.cc has
+// the complete code.
 #include "tests/models/explored.h"
 // after it:
 #include "guest/session/slot/slot_step.h"
@@ -28,7 +29,7 @@ struct Base {
   void move(SlotWord to) {
     std::uint32_t expected = known.word();
     require(word().compare_exchange(expected, to.word(), std::memory_order_acq_rel),
-            "the broker finds another word than it knows");  // A, B
+            "the broker finds another word than it knows");  // edges A and B prevent this
     known = to;
   }
   void make_empty() {
@@ -44,7 +45,7 @@ struct Base {
     move(host::broker::emptied(known));
     move(known.with(SlotState::Starting));
     worker = true;
-    writes(slot, sizeof slot);  // the next worker
+    writes(slot, sizeof slot);  // the next worker writes the slot
     move(known.with(SlotState::Ready));
   }
   void release() {
@@ -90,14 +91,14 @@ struct Base {
   ring::Shared<std::uint32_t> word() { return entry()[&ring::SlotEntry::state]; }
 
   ring::SlotEntry entry_{};
-  // The owner as another processor may see it, since the explorer keeps no history of plain bytes.
+  // The owner as another processor may see it. The explorer keeps no history of plain bytes, so this is an atomic.
   std::atomic<std::uint32_t> seen_owner{0};
   SlotWord known;
   bool worker;
   alignas(16) std::byte slot[16] = {};
 };
 
-// Two processes want the slot; one gets it, reads what the worker has written, and releases it.
+// Two processes want the slot. One process gets it, reads the worker's bytes, and releases it.
 struct Claim : Base {
   Claim() : Base(SlotState::Starting, true) {}
   void user(std::uint32_t id) {
@@ -111,18 +112,18 @@ struct Claim : Base {
   void first() { user(1); }
   void second() { user(2); }
   void broker() {
-    writes(slot, sizeof slot);  // the worker
+    writes(slot, sizeof slot);  // the worker writes the slot
     move(known.with(SlotState::Ready));
     wait_for(&entry_.state, known.with(SlotState::Released).word());
     look();
     require(known.state == SlotState::Released, "the broker does not see that the slot was given back");
-    writes(slot, sizeof slot);  // the scrubbing
+    writes(slot, sizeof slot);  // the broker scrubs the slot
   }
   void finish() { require(holders == 1, "nobody holds a slot that was Ready"); }
   int holders = 0;
 };
 
-// Two processes want the slot; the late one dies. A third looks meanwhile.
+// Two processes want the slot, and the process that loses dies. A third process looks at the slot meanwhile.
 struct Loser : Base {
   Loser() : Base(SlotState::Ready, true) {}
   void first() { dead[1] = !claim(1); }
@@ -136,7 +137,7 @@ struct Loser : Base {
   bool dead[3] = {};
 };
 
-// The holder has died. The broker and a process that looks both notice; meanwhile the slot goes to the next process.
+// The holder has died. The broker and a process both notice the death; meanwhile the next process gets the slot.
 struct Burial : Base {
   Burial() : Base(SlotState::Claimed, false) { seen_owner.store(1); }
   void broker() {

@@ -1,6 +1,6 @@
 // Every scenario must pass with the product's code. It must fail with each of its mutants (ring/verify/mutants.def),
-// and with each ordering weakened to relaxed and each fence removed. Orderings need no list, since the explorer sees
-// each one requested.
+// with each ordering weakened to relaxed, and with each fence removed. The explorer sees each ordering that the code
+// requests, so no list of orderings is needed.
 #include <gtest/gtest.h>
 
 #include <algorithm>

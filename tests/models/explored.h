@@ -1,6 +1,6 @@
-// Replaces the atomics of the project's headers by the explorer's (tests/models/explore.h). Include it after all
-// headers of the standard library and before the project's. Every file of a program must begin so; use it only on the
-// product's own headers, and on sources that the program includes.
+// Replaces the atomics of the project's headers by the explorer's (tests/models/explore.h). Include this file after all
+// headers of the standard library and before the project's headers, in every file of a program. It may affect only the
+// product's own headers, and sources that the program includes.
 #pragma once
 
 #include <algorithm>

@@ -1,10 +1,10 @@
-# Models of the protocols, and the mistakes that they and other tests must catch (docs/models.md,
-# ring/verify/mutants.def). Label: models. Built without sanitizers, since the explorer switches stacks and finds data
-# races itself.
+# Models of the protocols, and the mistakes that the models and other tests must catch (docs/models.md,
+# ring/verify/mutants.def). Label: models. The models are built without sanitizers, since the explorer switches stacks
+# and finds data races itself.
 #
-# A check is a product of the build: RESULT.txt, made again only if a dependency is newer. The test models.run makes
-# missing and failed results; a test per check reads its result, and depends on models.run. So nothing is searched
-# twice, and no result is outdated.
+# The build stores the result of each check in RESULT.txt, and repeats the check only if a dependency is newer. The test
+# models.run makes missing and failed results. One test per check reads the check's result, and depends on models.run.
+# Thus no check runs twice, and no result is outdated.
 find_program(IVGPU_SPIN spin)
 set(models ${CMAKE_CURRENT_LIST_DIR})
 set(model_results ${CMAKE_BINARY_DIR}/models)
@@ -37,7 +37,7 @@ foreach(model parking awaited doorbell ring order callback_slots slots pins)
 endforeach()
 spin_test(parking_loopback parking -- LOOPBACK)
 spin_test(callback_slots_two callback_slots -- SLOTS=2)
-# Mistakes of the guest's kernel module, which has no switch for them.
+# Mistakes of the guest's kernel module, which has no switch for mistakes.
 foreach(mutant pinned_late pinned_at_binding)
   spin_test(pins.wrong.${mutant} pins --wrong ${mutant})
 endforeach()
@@ -49,11 +49,11 @@ set_target_properties(models_explore PROPERTIES IVGPU_MERGE OFF)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
 target_compile_options(models_explore PRIVATE ${IVGPU_OPTIMISED})
-# All scenarios, mutants and orderings in one run, since they share results.
+# All scenarios, mutants and orderings run at once, since they share results.
 model_test(explorer DEPENDS models_explore COMMAND $<TARGET_FILE:models_explore>)
 
-# Existing tests with real threads, on the product's code with mutants. The libraries' files with mutants come first, so
-# that the linker takes these.
+# Existing tests with real threads, on the product's code with mutants. The files with mutants come first, so that the
+# linker prefers them to the libraries' files.
 add_executable(models_stress ${models}/tried_mutant.cc
                ${models}/../unit/ring/parking_test.cc ${models}/../unit/ring/queue_test.cc
                ${models}/../loopback/order.cc ${models}/../loopback/in_process.cc ${models}/../loopback/entry_points.cc
@@ -73,7 +73,7 @@ foreach(part parking ring handover threads)
   model_test(stress.${part} DEPENDS models_stress COMMAND $<TARGET_FILE:models_stress> --gtest_filter=${stress_${part}})
 endforeach()
 
-# A test per mistake and per check that must catch it; explore_test.cc has the explorer's.
+# Adds a test per mistake and per check that must catch the mistake. explore_test.cc has the explorer's tests.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def)
 file(STRINGS ${CMAKE_SOURCE_DIR}/ring/verify/mutants.def mutants REGEX "^MUTANT\\(")
 foreach(mutant IN LISTS mutants)

@@ -1,5 +1,5 @@
-// The explorer's scenarios: a few threads around the product's headers. Each is a handful of worlds
-// (tests/models/explore.h); a mistake must show in at least one.
+// The explorer's scenarios: a few threads around the product's headers. A scenario has several worlds
+// (tests/models/explore.h); a mistake must show in at least one world.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ struct Scenario {
 
 std::vector<Scenario> scenarios();
 
-// One file each.
+// Each function is in its own file.
 std::vector<Scenario> parking_scenarios();
 std::vector<Scenario> ring_scenarios();
 std::vector<Scenario> order_scenarios();
@@ -25,7 +25,7 @@ std::vector<Scenario> callback_slot_scenarios();
 std::vector<Scenario> slot_scenarios();
 std::vector<Scenario> address_scenarios();
 
-// The usual `run` of a Scenario, with the bounds given here and all other options from the caller.
+// The usual `run` of a Scenario. The bounds are given here, and all other options come from the caller.
 template <class World, auto... threads>
 Verdict bounded(Options options, unsigned preemptions, unsigned daemons = 0) {
   options.preemptions = preemptions;

@@ -1,4 +1,4 @@
-// Enables the mistake in IVGPU_MUTANT, a name of ring/verify/mutants.def, from the start.
+// Enables the mistake that IVGPU_MUTANT names (ring/verify/mutants.def) at the program's start.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -30,7 +30,7 @@ constexpr Names names[] = {
   for (const Names& n : names)
     if (n.name == wanted) return ring::tried_mutant = n.mutant, true;
   std::fprintf(stderr, "IVGPU_MUTANT=%s is no mutant of ring/verify/mutants.def\n", wanted);
-  std::_Exit(0);  // no mistake is enabled, so none may seem caught
+  std::_Exit(0);  // no mistake is enabled, so the test must not count a mistake as caught
 }();
 
 }  // namespace
