@@ -39,8 +39,8 @@ struct Plan {
   int samples;
   int repeat = 1;  // calls of `f` per sample, for a call that hardly takes longer than reading the clock
   int parts = 1;   // measured operations per call of `f`
-  // Waits for the device, untimed, before every `burst` samples (0: never), so that the call's time includes no wait for
-  // a full queue.
+  // Waits for the device, untimed, before every `burst` samples (0: never), so that the call's time includes no wait
+  // for a full queue.
   int burst = 0;
 };
 
