@@ -1,5 +1,5 @@
-// A VM whose programs connect by vsock, for tests of a real ivgpud. vsock_by_unix.cc turns its vsock sockets into UNIX
-// ones.
+// A VM whose programs connect by vsock, for tests of a real ivgpud. vsock_by_unix.cc replaces the VM's vsock sockets by
+// UNIX sockets.
 #pragma once
 
 #include "tests/unit/broker/doorbell_port.h"
@@ -21,7 +21,8 @@ inline std::string by_vsock(const std::string& file, const std::string& more = "
          file + "\"\n";
 }
 
-// The folder of the UNIX sockets: one per port number, and a file `cid` with the CID of connecting programs.
+// The folder of the UNIX sockets. It has one socket per port number, and a file `cid` with the CID of connecting
+// programs.
 struct VsockFolder : Folder {
   VsockFolder() { cid(our_cid); }
   void cid(std::uint32_t cid) const { write("cid", std::to_string(cid)); }

@@ -358,7 +358,7 @@ TEST(Config, LettersBeyondAsciiStandOnLinesOfComment) {
   EXPECT_EQ(good("# '''\xc3\xbd\n[vm.a]\n# \xe2\x80\xa9 '''").vms.size(), 1U);
 }
 
-// toml++ itself would accept each of these, and make of it a value that TOML does not define.
+// toml++ itself would accept these texts, and produce values that TOML does not define.
 TEST(Config, WhatSurprisesTomlPlusPlusDoesNotReachIt) {
   const std::string many(64, '_');
   EXPECT_EQ(error_of("[vm.a]\nslots = 2000-01-01" + many + " 1"), "f.toml:2: a word may have 63 underscores at most");

@@ -34,7 +34,8 @@ class Port {
   void flood(const std::string& bytes) const {
     [[maybe_unused]] const auto n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  // Counts wake-up bytes until the channel is quiet for `milliseconds`. Use heard() to wait for an expected wake-up.
+  // Counts wake-up bytes until the channel is quiet for `milliseconds`. A test that expects a wake-up calls heard()
+  // instead.
   int woken(int milliseconds = 200) const {
     int count = 0;
     for (pollfd port{fd_, POLLIN, 0}; poll(&port, 1, milliseconds) == 1;) {
@@ -45,7 +46,7 @@ class Port {
     }
     return count;
   }
-  // Waits for the next byte; true if it is a wake-up.
+  // Waits for the next byte. Returns true if the byte is a wake-up.
   bool heard() const {
     unsigned char byte = 0;
     return receives() && recv(fd_, &byte, 1, 0) == 1 && byte == ring::doorbell_woken;

@@ -1,6 +1,6 @@
-// Files of single VMs beside the broker's file: allowed keys, and which file wins. A bad file affects its VM alone: at
-// the start, at a reload and for --check. `ivgpu add` and `ivgpu remove` write the files. A real ivgpud and fake
-// workers.
+// Files of single VMs beside the broker's file: allowed keys, and which file takes precedence. A bad file affects only
+// its own VM: at the start, at a reload and for --check. `ivgpu add` and `ivgpu remove` write the files. The tests use
+// a real ivgpud and fake workers.
 #include "host/broker/config/drop_ins.h"
 
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ using namespace broker_test;
 using namespace host::broker;
 namespace fs = std::filesystem;
 
-// One folder for the broker's file with vms.d, another for its sockets.
+// The folder of the broker's file and vms.d, and the folder of the broker's sockets.
 struct Place {
   Folder config, runtime;
   Place() {
@@ -179,7 +179,7 @@ TEST(DropIns, WithoutAFolderAFileNeedsAVm) {
             place.config / "c.toml: there is no VM; add a table [vm.NAME], which may be empty");
 }
 
-// Plays the check of VMs together: refuses if the sum of their weights exceeds 10.
+// Stands in for the check of all VMs together: refuses if the sum of their weights exceeds 10.
 TEST(DropIns, WhatIsNotPossibleTogetherIsTakenOneByOne) {
   const Possible possible = [](Config& config) -> host::Result<std::vector<VmGpus>> {
     std::int64_t sum = 0;
@@ -209,7 +209,7 @@ TEST(DropIns, WhatIsNotPossibleTogetherIsTakenOneByOne) {
 
 // ---- a broker ------------------------------------------------------------------------------------------------------
 
-// An ivgpud that serves a Place; the test has its log and pid.
+// An ivgpud that serves a Place. The test reads the broker's log and pid.
 struct Served {
   const Place& place;
   pid_t pid = -1;

@@ -1,5 +1,5 @@
-// What a broker reports to guests about their GPUs: the helper's lines, the age limit of an answer, utilisation, and
-// the pages that a guest reads.
+// The broker's reports to guests about their GPUs: the helper's lines, the age limit of an answer, utilisation, and the
+// pages that a guest reads.
 #include <algorithm>
 #include <memory>
 
@@ -162,7 +162,7 @@ class FactCache : public testing::Test {
     loop.run();
     loop.forget(timer);
   }
-  // Asks, and runs the loop until the answer comes.
+  // Asks for the facts about these GPUs, and runs the loop until the answer comes.
   void ask(const std::vector<std::string>& gpus) {
     bool told = false;
     cache.ask(gpus, [&] { told = true, loop.stop(); });
@@ -198,7 +198,7 @@ TEST_F(FactCache, AsksAgainWhenASecondHasPassed) {
   EXPECT_EQ(asked.questions.size(), before + 1);
 }
 
-// Otherwise one answer would be too old whenever the next arrived.
+// If the cache asked for outdated GPUs only, one answer would be too old whenever the next one arrived.
 TEST_F(FactCache, AsksForAllOfAQuestionWhereOneIsTooOld) {
   ask({"GPU-1"});
   run_for(600ms);
@@ -246,7 +246,7 @@ struct Answer {
   std::vector<ring::VmGpu> gpus;
 };
 
-// The guest's side of a question.
+// A guest that asks the broker about its GPUs.
 class Asker : public Client {
  public:
   using Client::Client;
@@ -275,7 +275,7 @@ std::uint32_t fact(const ring::VmGpu& gpu, Fact fact) {
   return gpu.fact[ring::number_of(fact)];
 }
 
-// Simulated GPUs, with a file in which the test sets what workers hold.
+// Simulated GPUs, with a file in which the test sets the memory that workers hold.
 class Told : public testing::Test {
  protected:
   std::unique_ptr<Broker> broker(const std::string& vm_keys = "", const char* devices = "1") {
@@ -333,7 +333,7 @@ TEST_F(Told, AQuotaInPlaceOfTheGpusMemory) {
   const auto served = broker("gpu_memory = \"1GiB\"");
   Asker guest(served->socket_path());
   ASSERT_TRUE(guest.greet(3));
-  hold(0, 4711, std::uint64_t{3} << 30);  // held by a stranger
+  hold(0, 4711, std::uint64_t{3} << 30);  // a process outside ivgpu holds this memory
   const Answer answer = guest.ask();
   ASSERT_EQ(answer.gpus.size(), 1U);
   EXPECT_EQ(answer.gpus[0].memory_total, std::uint64_t{1} << 30);
@@ -342,7 +342,7 @@ TEST_F(Told, AQuotaInPlaceOfTheGpusMemory) {
   EXPECT_GT(answer.gpus[0].memory_free, std::uint64_t{512} << 20) << "strangers do not count";
 }
 
-// The GPU has 1 GiB left. This VM must not learn that.
+// The GPU has 1 GiB left. The broker must not reveal this to the VM.
 TEST_F(Told, AQuotaThoughOthersHoldMostOfTheGpu) {
   const auto served = broker("gpu_memory = \"3GiB\"");
   Asker guest(served->socket_path());

@@ -35,7 +35,7 @@ class FakeFdStore {
   FakeFdStore(const FakeFdStore&) = delete;
   FakeFdStore& operator=(const FakeFdStore&) = delete;
 
-  // The stored names, once all sent messages are read.
+  // The stored names, after all messages so far have been read.
   std::set<std::string> names() {
     catch_up();
     const std::lock_guard lock(mutex_);
@@ -44,21 +44,21 @@ class FakeFdStore {
     return all;
   }
   bool holds(const std::string& name) { return names().contains(name); }
-  // Waits, since a broker that finds the keeper's socket full sends later.
+  // Waits, since a broker that finds the manager's socket full sends the descriptor later.
   bool comes_to_hold(const std::string& name) {
     return eventually([&] { return holds(name); });
   }
-  // Waits for a descriptor of this name, which the keeper still owns; -1 if none comes.
+  // Waits for a descriptor of this name. The store keeps its ownership. Returns -1 if none arrives.
   int held(const std::string& name) {
     if (!comes_to_hold(name)) return -1;
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(name);
     return found == held_.end() ? -1 : found->second;
   }
-  // Limits the store. Like systemd, it then silently closes any further descriptor.
+  // Limits the store. Like systemd, the store then silently closes any further descriptor.
   void bound(std::size_t most) { most_ = most; }
   std::size_t beyond() const { return beyond_; }
-  // How many messages asked it to store a name with this beginning.
+  // The number of messages that asked the store to keep a name with this beginning.
   std::size_t times_told(const std::string& beginning) {
     catch_up();
     const std::lock_guard lock(mutex_);
@@ -75,7 +75,7 @@ class FakeFdStore {
     const std::lock_guard lock(mutex_);
     held_.emplace(name, fcntl(fd, F_DUPFD_CLOEXEC, 0));
   }
-  // Does what systemd does when the service becomes inactive.
+  // Drops all descriptors, as systemd does when the service becomes inactive.
   void drop_all() {
     catch_up();
     close_all();
@@ -86,7 +86,7 @@ class FakeFdStore {
     const std::lock_guard lock(mutex_);
     for (const auto& [name, fd] : std::exchange(held_, {})) nameless_.push_back(fd);
   }
-  // Whether a broker has sent this text since the last call with it.
+  // True if a broker sends this text, or has sent it since the last call with this text.
   bool hears(const std::string& text) {
     return eventually([&] {
       const std::lock_guard lock(mutex_);
@@ -97,7 +97,8 @@ class FakeFdStore {
     });
   }
 
-  // Prepares a child as the manager does before it becomes the service. `pass`: hand it the stored descriptors.
+  // Prepares a child as the manager does before the child becomes the service. `pass`: passes the stored descriptors to
+  // the child.
   std::function<void()> environment(bool pass = true) {
     catch_up();
     const std::lock_guard lock(mutex_);
@@ -178,7 +179,7 @@ class FakeFdStore {
     EXPECT_TRUE(fds.empty()) << text;
     if (!words.contains("FDSTOREREMOVE")) return said_.push_back(text);
     EXPECT_EQ(words.size(), 2U) << text;
-    if (beyond_ != 0 && !held_.contains(words["FDNAME"])) return;  // over the limit: dropped
+    if (beyond_ != 0 && !held_.contains(words["FDNAME"])) return;  // over the limit: the store drops the descriptor
     const auto found = held_.extract(words["FDNAME"]);
     EXPECT_TRUE(found) << "nothing is held under this name: " << text;
     if (found) close(found.mapped());
@@ -206,7 +207,7 @@ class FakeFdStore {
   Folder folder_;
   const std::string name_;
   const int socket_;
-  std::mutex mutex_;  // guards the next four
+  std::mutex mutex_;  // guards the next four members
   std::map<std::string, int> held_;
   std::vector<int> nameless_;
   std::vector<std::string> said_, told_;

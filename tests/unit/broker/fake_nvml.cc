@@ -1,4 +1,4 @@
-// A libnvidia-ml.so.1 for tests of ivgpu-nvml. The test chooses the GPUs by environment variables.
+// A libnvidia-ml.so.1 for tests of ivgpu-nvml. The test chooses the GPUs with environment variables.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +20,7 @@ EXPORTED int nvmlInit_v2() { return 0; }
 EXPORTED int nvmlShutdown() { return 0; }
 EXPORTED const char* nvmlErrorString(int) { return "Not Found"; }
 EXPORTED int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
-  const bool simulated = std::strncmp(uuid, "GPU-69766770-", 13) == 0;  // for probing a simulated GPU by hand
+  const bool simulated = std::strncmp(uuid, "GPU-69766770-", 13) == 0;  // for a developer who probes a simulated GPU
   if (simulated || std::strcmp(uuid, "GPU-1") == 0) return *device = &plain, 0;
   if (std::strcmp(uuid, "GPU-shy") == 0) return *device = &shy, 0;
   if (std::strcmp(uuid, "GPU-many") == 0) return *device = &many, 0;
@@ -40,7 +40,7 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* cou
     for (unsigned i = 0; fits && i < 1000; ++i) processes[i] = {nobody + i, 1, ~0U, ~0U};
     return fits ? 0 : 7;
   }
-  // The named process appears twice in the list, like a process with two instances of one GPU.
+  // The process of FAKE_NVML_PROCESS appears twice in the list, as a process does that uses two instances of one GPU.
   if (device == &managed) {
     const char* process = std::getenv("FAKE_NVML_PROCESS");
     const auto pid = static_cast<unsigned>(process != nullptr ? std::atoi(process) : 0);
@@ -51,7 +51,8 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* cou
   processes[1] = {nobody + 33, device == &shy ? ~0ULL : 44, ~0U, ~0U};
   return *count = 2, 0;
 }
-// Answers about a GPU. `shy` returns an error, and the caller must ignore its output buffers.
+// Answers questions about a GPU. For `shy` the function returns an error, and the caller must ignore its output
+// buffers.
 EXPORTED int nvmlDeviceGetName(void* device, char* name, unsigned length) {
   return device == &shy ? 3 : (std::snprintf(name, length, "%s", "Fake GPU"), 0);
 }

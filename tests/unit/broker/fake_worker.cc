@@ -1,5 +1,5 @@
 // A worker for the broker's tests: the real start, jail and messages, with a driver of a few lines. IVGPU_SIM_FAKE
-// selects its behaviour at the start. Later, each doorbell makes it obey a letter in its arena.
+// selects its behaviour at the start. Later, each doorbell makes the worker execute a command, a letter in its arena.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ namespace {
 host::worker::Options options;
 std::unique_ptr<host::worker::LivenessPipe> life;
 
-// Acts as NVIDIA's driver does when it starts as a client of MPS: connects to the daemon's socket and maps a file in
+// Behaves as NVIDIA's driver does when it starts as a client of MPS: connects to the daemon's socket and maps a file in
 // /dev/shm. Prints what the jail allowed.
 void be_a_client_of_mps() {
   const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
@@ -70,7 +70,7 @@ host::Result<void> start(const std::string& library) {
   return {};
 }
 
-// Counts as a channel's thread would; with 'h' it fills the page with hostile values.
+// Counts as a channel's thread would. The command 'h' fills the page with hostile values.
 void count(ring::TelemetryPage& page, char what) {
   if (what == 'h') return void(std::memset(static_cast<void*>(&page), 0xff, sizeof page));
   ring::ChannelCounters& c = page.channel[3];
@@ -80,7 +80,7 @@ void count(ring::TelemetryPage& page, char what) {
   page.device_memory = 5 << 20;
 }
 
-// Writes an entry of channel 1 for each letter. Returns whether the trace was on.
+// Writes an entry of channel 1 for each letter. The result states whether the trace was on.
 char trace(ring::TelemetryView telemetry) {
   static ring::TraceWriter writer(telemetry.page().channel[1].written, telemetry.cells(1));
   static std::uint64_t position = 0;
@@ -97,14 +97,14 @@ char trace(ring::TelemetryView telemetry) {
 using host::worker::MemoryMessage, host::worker::MemoryWord;
 
 std::uint64_t reserved = 0, taken = 0;
-bool stubborn = false;  // ignores Collect
+bool stubborn = false;  // ignores Collect messages
 
 void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
   const MemoryMessage message{host::worker::memory_kind, word, 0, sequence, bytes, 0};
   send(options.control_fd, &message, sizeof message, MSG_NOSIGNAL);
 }
 
-// False if the broker has closed the socket.
+// Receives a message. Returns false if the broker has closed the socket.
 bool hear(MemoryMessage& message) {
   if (life->receive(options.control_fd, message) != sizeof message) return false;
   if (message.word != MemoryWord::Collect || stubborn) return true;
@@ -123,7 +123,7 @@ MemoryMessage ask(MemoryWord word, std::uint64_t bytes) {
   return message;
 }
 
-// `number` is the letter's argument, and receives the answer.
+// `number` is the command's argument, and receives the answer.
 void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_t* number) {
   MemoryMessage answer{};
   switch (what) {
@@ -155,7 +155,7 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
 
 // ---- GPU time ------------------------------------------------------------------------------------------------------
 
-bool wants_gpu = false;  // its page always reports work, and it waits after each submission
+bool wants_gpu = false;  // the worker's page always reports work, and the worker waits after each submission
 
 void use_gpu(const host::GpuUsePages& pages) {
   ring::DeviceUse& words = pages.use->device[0];
@@ -166,7 +166,7 @@ void use_gpu(const host::GpuUsePages& pages) {
 
 // ---- MPS -----------------------------------------------------------------------------------------------------------
 
-// Connects `times` times in sequence without sending. Returns how many connections succeeded.
+// Connects `times` times, one connection after another, without sending. Returns the number of successful connections.
 std::uint64_t knock(const std::string& path, std::uint64_t times) {
   std::uint64_t were = 0;
   const sockaddr_un address = mps_play::address_of(path);
@@ -178,7 +178,7 @@ std::uint64_t knock(const std::string& path, std::uint64_t times) {
   return were;
 }
 
-// Asks as no driver does: connects to no address, and passes invalid descriptors.
+// Sends requests that no driver sends: connects to an empty address, and passes invalid descriptors.
 std::string ask_nonsense() {
   const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const std::string to_nothing = connect(own, nullptr, 0) == 0 ? mps_play::introduce(own) : mps_play::failed("connect");
@@ -188,8 +188,8 @@ std::string ask_nonsense() {
   return to_nothing + of_nothing;
 }
 
-// Makes a context, floods its connect proxy, or asks for nonsense. The path follows the letter; the result follows the
-// path.
+// Makes a context, floods the connect proxy, or sends invalid requests. The path follows the command's letter; the
+// result follows the path.
 void be_a_client(volatile char* command) {
   auto* const number = reinterpret_cast<volatile std::uint64_t*>(command + 8);
   const std::string path(const_cast<const char*>(command + 64));
@@ -203,7 +203,7 @@ bool interrupt() {
   return write(options.interrupt_fd, &one, sizeof one) == 8;
 }
 
-// Obeys one command, and writes a letter behind it as the answer.
+// Executes one command, and writes a letter behind the command as the answer.
 void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   switch (command[0]) {
     case 'x': _exit(3);

@@ -1,4 +1,4 @@
-// Which of a VM's GPUs its workers find and which are missing. tests/loopback/shares.cc tests how the broker goes on.
+// Which GPUs of a VM its workers find and which are missing. tests/loopback/shares.cc tests how the broker reacts.
 #include "host/broker/alloc/gpu_presence.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(GpuPresence, NoGpuAtAllIsReportedFromTheStart) {
       << "the kernel did not list it at the start";
 }
 
-// The old name of a MIG device lacks the UUID that CUDA reports for it.
+// A MIG device's old name lacks the UUID that CUDA reports for the device.
 TEST(GpuPresence, AMigDeviceIsMissedByNumberAlone) {
   VmGpus gpus;
   gpus.all = false;

@@ -1,4 +1,4 @@
-// The key `gpus`: what the kernel reports about GPUs, what an element of the key may mean, and each error message.
+// The key `gpus`: the kernel's information about GPUs, the meaning of the key's elements, and each error message.
 #include "host/broker/gpu/gpus.h"
 
 #include "host/broker/alloc/gpu_holds.h"
@@ -27,7 +27,7 @@ std::string information(const std::string& uuid, const std::string& pci, const s
 
 constexpr const char* first = "GPU-1a2b3c4d-0000-0000-0000-000000000001";
 constexpr const char* second = "GPU-1a2bffff-0000-0000-0000-000000000002";
-// The kernel shows this for a GPU that is unused since boot. `\?` avoids trigraphs.
+// The kernel shows this UUID for a GPU that has been unused since boot. `\?` avoids trigraphs.
 constexpr const char* unread = "GPU-?\?\?\?\?\?\?\?-?\?\?\?-?\?\?\?-?\?\?\?-?\?\?\?\?\?\?\?\?\?\?\?";
 constexpr const char* third = "GPU-99999999-0000-0000-0000-000000000003";
 
@@ -220,7 +220,8 @@ TEST(Gpus, SimulatedOnesAreCounted) {
   EXPECT_EQ(gpus[7].uuid, "GPU-69766770-752d-7369-6d00-000000000008");
   EXPECT_EQ(gpus[7].pci, "0000:08:00.0");
   for (const char* bad : {"", "0", "9", "-1", "x", "99999999999"}) EXPECT_TRUE(simulated_gpus(bad).empty()) << bad;
-  EXPECT_EQ(chosen({"3", "02:00.0"}, gpus).devices.size(), 3U);  // the shared files, and none of a GPU
+  // The devices that all GPUs share, without those of a single GPU.
+  EXPECT_EQ(chosen({"3", "02:00.0"}, gpus).devices.size(), 3U);
 }
 
 // ---- the key in the file -------------------------------------------------------------------------------------------

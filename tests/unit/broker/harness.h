@@ -1,4 +1,4 @@
-// An ivgpud in its own folder, and a client of its sockets: the base of all tests of the broker's process.
+// An ivgpud in its own folder, and a client of its sockets. All tests of the broker's process use this file.
 #pragma once
 
 #include <fcntl.h>
@@ -35,12 +35,12 @@
 
 namespace broker_test {
 
-// `test_deadline` for poll().
+// test_deadline in milliseconds, for poll().
 constexpr int deadline_ms = static_cast<int>(std::chrono::milliseconds(test_deadline).count());
 
 inline bool eventually(const std::function<bool()>& condition) { return before_deadline(condition); }
 
-// Seconds since `begin`. A test of a rate reads the time after it has counted, so load only widens the bound.
+// Seconds since `begin`. A test of a rate reads the time after it has counted, so that load can only widen the bound.
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -121,7 +121,7 @@ class Broker {
                                vm_keys + "\n");
     start(before);
   }
-  // Starts the next broker in the same folder. The last one has exited.
+  // Starts the next broker in the same folder. Precondition: the last broker has exited.
   void again(const std::function<void()>& before = [] {}) {
     let_go();
     ready.clear();
@@ -151,7 +151,7 @@ class Broker {
     for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++times;
     return times;
   }
-  // Changes the configuration file. The broker reads it at its start and on a reload.
+  // Changes the configuration file. The broker reads the file at its start and at a reload.
   void change_file(const std::string& from, const std::string& to) const {
     std::string text = folder.read("c.toml");
     const std::size_t at = text.find(from);
@@ -163,9 +163,9 @@ class Broker {
     stay_ = -1;
   }
   bool ended() const { return reaped_; }
-  // The broker's last status, as `ivgpu status --json` prints it; "" unless the broker exited in order.
+  // The broker's last status, as `ivgpu status --json` prints it; "" unless the broker exited without a signal.
   std::string last_status() const { return folder.read("last-status"); }
-  // The exit code; -1 if a signal killed the broker.
+  // Waits for the broker's exit code; -1 if a signal killed the broker.
   int wait() {
     int status = 0;
     waitpid(pid, &status, 0);
@@ -176,7 +176,7 @@ class Broker {
     kill(pid, signal);
     return wait();
   }
-  // The live workers: the broker's children except ivgpu-nvml, which a broker starts on a machine with a GPU.
+  // The live workers: all children of the broker except ivgpu-nvml, which a broker starts on a machine with a GPU.
   std::vector<pid_t> workers() const {
     std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
     std::vector<pid_t> all;
@@ -202,10 +202,10 @@ class Broker {
     if (pid == 0) {
       if (!fake_.empty()) setenv("IVGPU_SIM_FAKE", fake_.c_str(), 1);
       dup2(log, 2);
-      // Above the descriptors that a service manager passes.
+      // A number above the descriptors that a service manager passes.
       constexpr int above = 600;
       const int stay = fcntl(stay_pipe[0], F_DUPFD, above), ready_end = fcntl(ready_pipe[1], F_DUPFD, above);
-      // A new file: to truncate the last broker's file would wait for a busy disk.
+      // Creates a new file, since truncating the last broker's file would wait for a busy disk.
       unlink((folder / "last-status").c_str());
       const int last_file = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_EXCL, 0600);
       const int last = fcntl(last_file, F_DUPFD, above);
@@ -222,7 +222,7 @@ class Broker {
     close(ready_pipe[1]);
     close(stay_pipe[0]);
     stay_ = stay_pipe[1];
-    // A hanging worker is never ready, so its broker counts as up once it waits for events.
+    // A worker that hangs never becomes ready. The broker therefore counts as started once it waits for events.
     if (fake_ == "hang") {
       EXPECT_TRUE(eventually_logged("waiting through "));
     } else {
@@ -244,7 +244,7 @@ class Broker {
   bool reaped_ = false;
 };
 
-// Iterations of a broker's event loop since it began, as its status reports them; 0 if the status does not.
+// The number of iterations of the broker's event loop since its start, from its status; 0 if the status lacks it.
 inline std::uint64_t loop_iterations(const Broker& broker) {
   const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
   const std::string key = "\"iterations\":";
@@ -253,8 +253,8 @@ inline std::uint64_t loop_iterations(const Broker& broker) {
   return std::strtoull(told.c_str() + at + key.size(), nullptr, 10);
 }
 
-// How many of a VM's workers have exited, how many by a signal that the broker did not send, and the last such signal.
-// The log omits frequent lines, so this reads the status.
+// The number of a VM's workers that have exited, the number that ended by a signal which the broker did not send, and
+// the last such signal. The numbers come from the status, since the log omits frequent lines.
 struct Ends {
   unsigned long all = 0, signals = 0;
   std::string last_signal;
@@ -274,7 +274,7 @@ inline Ends ends_of_workers(const Broker& broker, const std::string& vm) {
   return ends;
 }
 
-// A client of the ivshmem socket: the messages that QEMU and guest processes see, and the region.
+// A client of the ivshmem socket, which sees the messages that QEMU and guest processes see, and the region.
 class Client {
  public:
   struct Message {
@@ -322,14 +322,14 @@ class Client {
     return message;
   }
 
-  // Whether the broker closes the connection without another message.
+  // True if the broker closes the connection without another message.
   bool is_ended() const {
     pollfd wait{socket_, POLLIN, 0};
     char byte;
     return poll(&wait, 1, deadline_ms) == 1 && recv(socket_, &byte, 1, MSG_DONTWAIT) <= 0;
   }
 
-  // Reads the whole greeting; afterwards the region is mapped and the doorbells are known.
+  // Reads the whole greeting. Afterwards the region is mapped and the doorbells are known.
   bool greet(std::uint32_t slots, std::uint32_t vectors = 1) {
     for (std::uint32_t i = 0; i < 3 + 1 + slots + vectors; ++i) {
       const auto message = receive();
@@ -345,7 +345,7 @@ class Client {
     return true;
   }
 
-  // The eventfd of one of its own interrupts; valid after the greeting.
+  // The eventfd of one of this client's own interrupts; valid after the greeting.
   int interrupt(std::uint32_t vector) const {
     for (const Message& m : messages)
       if (m.value == peer && m.fd >= 0 && vector-- == 0) return m.fd;
@@ -354,7 +354,7 @@ class Client {
 
   ring::RegionHeader& header() const { return other_side::region(base); }
   ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(base, k); }
-  // Words in the region that the broker writes.
+  // Words in the region that only the broker writes.
   ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
   ring::Shared<std::uint64_t> heartbeat() const { return other_side::shared(header().heartbeat); }
   ring::SlotWord word(std::uint32_t k) const { return ring::SlotWord::of(state(k).load()); }
@@ -396,12 +396,12 @@ class Client {
   bool becomes(std::uint32_t k, ring::SlotState state) const {
     return eventually([&] { return word(k).state == state; });
   }
-  // Whether a released slot becomes Empty, or Ready for the next program.
+  // True if a released slot becomes Empty, or Ready for the next program, before the deadline.
   bool comes_back(std::uint32_t k) const {
     return eventually(
         [&] { return word(k).state == ring::SlotState::Empty || word(k).state == ring::SlotState::Ready; });
   }
-  // Rings the broker and waits for its answer.
+  // Rings the broker. Returns true if the broker answers before the deadline.
   bool is_answered() const {
     const std::uint64_t before = heartbeat().load();
     ring_peer(ring::peer_broker);
@@ -412,7 +412,7 @@ class Client {
     for (std::uint32_t k = 0; k < header().slot_count; ++k) n += word(k).state == state;
     return n;
   }
-  // Rings a fake worker with a command, and waits for the answer if the command has one.
+  // Rings a fake worker with a command, and waits for the answer if the command has an answer.
   bool tell(std::uint32_t k, char what) const {
     command(k)[1] = 0;
     command(k)[0] = what;

@@ -48,7 +48,7 @@ TEST(ManagedMemoryList, CountsTheModulesFile) {
     EXPECT_EQ(in(nonsense).bytes, 0u) << nonsense;
 }
 
-// A worker could hide mappings behind such a line.
+// A worker could hide mappings behind a line without an end.
 TEST(ManagedMemoryList, WithoutAnEndIsTooLong) {
   const std::string line = "7f0000000000-7f0000001000 rw-p 00000000 00:06 1 /" + std::string(4000, 'x') + "\n";
   std::string text;
@@ -69,7 +69,8 @@ TEST(ManagedMemoryOf, AProcessThatHasEndedIsNone) {
   EXPECT_EQ(nobody.bytes, 0u);
 }
 
-// A process of another user without dumpable memory, like a worker: even that user may not read its maps.
+// A process of another user without dumpable memory, like a worker. The kernel refuses to show the process's maps even
+// to that user.
 TEST(ManagedMemoryOf, AWorkerTakesACapability) {
   if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1) GTEST_SKIP() << "nobody may look here";
   const broker_test::Folder folder;
@@ -78,7 +79,7 @@ TEST(ManagedMemoryOf, AWorkerTakesACapability) {
     const bool mapped =
         ftruncate(file, 2 * mebi) == 0 && mmap(nullptr, 2 * mebi, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED;
     const bool other = setgid(1) == 0 && setuid(1) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
-    // This process may not read its parent's maps.
+    // The kernel refuses to show this process its parent's maps.
     const Mapped parents = broker::managed_memory_of(getppid());
     const bool refused = parents.end == Mapped::End::Unread &&
                          parents.why.ends_with("/maps: Permission denied; ivgpud needs CAP_SYS_PTRACE for it");
@@ -106,7 +107,7 @@ TEST(ManagedMemory, IsReportedForEachProcess) {
   EXPECT_TRUE(managed.look({}, test_deadline).empty());
 }
 
-// One slow list means only a busy machine.
+// A single list that is too slow only indicates a busy machine.
 TEST(ManagedMemory, WhoseListIsAlwaysTooSlowHidesSomething) {
   std::atomic<bool> slow{false};
   ManagedMemory managed([&](pid_t) {
@@ -124,7 +125,7 @@ TEST(ManagedMemory, WhoseListIsAlwaysTooSlowHidesSomething) {
   }
 }
 
-// A stuck process must not block the caller for ever, and the remaining processes keep their last answers.
+// A stuck process must not block the caller forever, and the remaining processes keep their last answers.
 TEST(ManagedMemory, AListThatDoesNotComeIsNotWaitedFor) {
   std::atomic<bool> stuck{false};
   std::atomic<std::uint64_t> bytes{5};

@@ -1,5 +1,5 @@
-// How the broker hands out device memory: the accounts alone, and a real ivgpud with fake workers. The test sets the
-// workers' use in the simulated GPU's file. No GPU.
+// How the broker allots device memory: the accounts alone, and a real ivgpud with fake workers. The test sets the
+// workers' memory in the simulated GPU's file. No test needs a GPU.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -32,7 +32,7 @@ host::worker::ReadyMessage ready_message(std::uint64_t memory = 4096 * mebi, std
   return message;
 }
 
-// The leases of a VM whose workers are plain numbers.
+// The memory leases of a VM. Its workers are only entries of a list.
 struct Played {
   struct Worker {
     std::uint64_t taken = 0, reserved = 0;
@@ -65,7 +65,7 @@ struct Played {
   bool say(std::uint32_t k, MemoryWord word, std::uint64_t bytes, std::uint32_t sequence = 7) {
     return leases.heard(k, {host::worker::memory_kind, word, 0, sequence, bytes, 0});
   }
-  // The bytes that are reserved at once; nothing if the answer has to wait.
+  // The number of bytes that are reserved at once; nullopt if the answer has to wait.
   std::optional<std::uint64_t> reserve(std::uint32_t k, std::uint64_t bytes) {
     const std::size_t before = workers[k].heard.size();
     EXPECT_TRUE(say(k, MemoryWord::Reserve, bytes));
@@ -276,7 +276,7 @@ broker::GpuUses uses(std::initializer_list<std::pair<pid_t, std::uint64_t>> proc
 
 class Measured : public Leases {
  protected:
-  // Measures once; true if the broker should measure again soon.
+  // Measures once. Returns true if the broker should soon measure again.
   bool look(Played& vm, std::initializer_list<std::pair<pid_t, std::uint64_t>> processes) {
     std::set<std::string> wanted;
     vm.leases.before_measuring(wanted);
@@ -357,7 +357,7 @@ TEST_F(Measured, OnceIsNoHarm) {
   EXPECT_EQ(vm.workers[0].ended, "");
 }
 
-// A worker that allocates without asking, within the VM's quota, is charged as if it had asked.
+// A worker that allocates without a request, within the VM's quota, is charged as if it had requested the memory.
 TEST_F(Measured, WhatItTakesWithoutAskingIsTheVmsLoss) {
   Played vm(accounts, 512 * mebi);
   vm.start(0);
@@ -381,7 +381,7 @@ TEST_F(Measured, ALeaseThatIsNotUsedIsCollectedForOverhead) {
   EXPECT_EQ(vm.workers[0].ended, "");
 }
 
-// A broker in another pid namespace than NVML's.
+// The broker is in another pid namespace than NVML.
 TEST_F(Measured, WorkersThatAreNotNamedCountByTheirOwnAccount) {
   Played vm(accounts, 512 * mebi);
   vm.start(0);
@@ -408,7 +408,7 @@ TEST(Usage, ItsLines) {
     EXPECT_FALSE(broker::take_usage_line(line, uses)) << line;
 }
 
-// A shell script plays the process that asks NVIDIA's library.
+// A shell script replaces the process that queries NVIDIA's library.
 class NvmlUsage : public testing::Test {
  protected:
   broker::GpuUses ask(const std::string& script) { return answer_to(&broker::GpuUsage::ask, script); }
@@ -494,7 +494,7 @@ TEST(Nvml, AsksTheLibrary) {
   EXPECT_NE(outcome.text.find("use GPU-many 5000999 1\nend\n"), std::string::npos) << "a list that is asked for again";
 }
 
-// The test process maps two ranges of a file named like the kernel module's, and one of another file.
+// The test process maps two ranges of a file named like the kernel module's file, and one range of another file.
 TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   const Folder folder;
   const auto map = [&](const std::string& name, std::size_t bytes) {
@@ -517,11 +517,11 @@ TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   munmap(other, 64 * mebi);
 }
 
-// The asking user may not inspect the test's process.
+// The querying user may not inspect the test's process.
 TEST(Nvml, ReportsManagedMemoryThatMayNotBeLookedAt) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   const std::string process = std::to_string(getpid());
-  const Folder folder;  // that user cannot reach the build folder
+  const Folder folder;  // the other user cannot reach the build folder
   const auto copy_of = [&](const std::filesystem::path& file) {
     std::filesystem::copy(file, folder / file.filename());
     return folder / file.filename();
@@ -537,7 +537,7 @@ TEST(Nvml, ReportsManagedMemoryThatMayNotBeLookedAt) {
 
 // ---- a broker ------------------------------------------------------------------------------------------------------
 
-// The file in which the test sets what workers hold.
+// The simulated GPU's file, in which the test sets the memory that workers hold.
 class UsageFile {
  public:
   UsageFile() {
@@ -601,7 +601,7 @@ class Memory : public testing::Test {
   const char* context_memory = "1M";
 };
 
-// Fake workers hold no memory themselves, so only the file counts.
+// Fake workers hold no memory, so only the numbers in the file count.
 TEST_F(Memory, IsReservedWithinTheQuota) {
   const auto broker = broker_with("gpu_memory = \"512MiB\"");
   Client guest(broker->socket_path());
@@ -642,7 +642,7 @@ TEST_F(Memory, AWorkerThatDoesNotAnswerHoldsUpNobody) {
   Client guest(broker->socket_path());
   ASSERT_TRUE(claim_two(guest));
   ASSERT_EQ(tell(guest, 0, 'B', 200 * mebi), 256 * mebi);
-  // Under load, the answer of the worker asked first may come too late; the test then asks again.
+  // Under load, the answer of the first worker may come too late. The test then asks again.
   const auto borrows_128 = [&](std::uint32_t k) {
     return eventually([&] { return tell(guest, k, 'B', 100 * mebi) == 128 * mebi; });
   };

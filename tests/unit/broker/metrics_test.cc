@@ -52,7 +52,7 @@ TEST(MetricsText, AMetricsNameHasItsUnitAndKind) {
   EXPECT_EQ(metric_name("broker_loop_", f::longest_iteration_ms), "ivgpu_broker_loop_longest_iteration_seconds");
 }
 
-// The tests' reader of such texts must find errors in them.
+// The tests' own reader of metrics must find mistakes in a text.
 TEST(PrometheusText, MistakesAreFound) {
   const std::string head = "# HELP ivgpu_a A.\n# TYPE ivgpu_a gauge\n";
   EXPECT_NO_THROW(prometheus::read(head + "ivgpu_a{x=\"\\\\\"} 1\n"));
@@ -194,7 +194,7 @@ TEST(Metrics, OfNothingAndOfMuchAreGoodText) {
   EXPECT_EQ(all.at("ivgpu_session_calls_total").samples.size(), 20U * 64);
 }
 
-// One description makes both the document and the metrics, so they hold the same figures.
+// One description generates both the document and the metrics, so both have the same figures.
 TEST(Metrics, EveryMetricOfTheDocumentIsThere) {
   const BrokerStatus status = some_status();
   const auto document = nlohmann::json::parse(status_as_json(status));
@@ -293,7 +293,7 @@ TEST(Http, OnlyTheLoopbackIsAnAddress) {
 
 // ---- the endpoint --------------------------------------------------------------------------------------------------
 
-// A port that was free when asked.
+// A port that was free when the function asked the kernel.
 int free_port(int family = AF_INET) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};
@@ -327,7 +327,7 @@ int connect_to_path(const std::string& path) {
   return -1;
 }
 
-// Sends a request, and returns the bytes until the connection ends.
+// Sends a request, and returns all bytes until the connection ends.
 std::string answer_on(int fd, const std::string& request) {
   [[maybe_unused]] const auto sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
   std::string heard;
@@ -370,7 +370,7 @@ TEST(Endpoint, ServesTheLoopback) {
 
 TEST(Endpoint, ServesTheOtherLoopback) {
   const int port = free_port(AF_INET6);
-  if (port == 0) return;  // without IPv6
+  if (port == 0) return;  // the machine has no IPv6
   Broker broker(
       "", "", [] {}, "", "metrics = \"[::1]:" + std::to_string(port) + "\"\n");
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,6 +1,6 @@
-// Client and daemon of a played MPS. The order of messages is that of NVIDIA's driver when a client makes a context
-// (seen by strace). The client connects, both sides introduce themselves, and the daemon passes the descriptors for
-// client and server. The messages' content is made up.
+// A client and the daemon of a simulated MPS. The order of messages is that of NVIDIA's driver when a client makes a
+// context, as strace shows it: the client connects, both sides introduce themselves, and the daemon passes the
+// descriptors for client and server. The messages' content is invented.
 #pragma once
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ struct Message {
   std::vector<int> fds;
 };
 
-// False if no message came before the deadline or the peer has closed.
+// Returns false if no message came before the deadline, or if the peer has closed the socket.
 inline bool receive(int socket, Message& message) {
   pollfd news{socket, POLLIN, 0};
   if (poll(&news, 1, static_cast<int>(std::chrono::milliseconds(test_deadline).count())) != 1) return false;
@@ -58,7 +58,7 @@ inline bool receive(int socket, Message& message) {
   return true;
 }
 
-// Sends with the process's own credentials, or with descriptors instead.
+// Sends the message with the process's own credentials, or with descriptors instead of credentials.
 inline bool send(int socket, const std::string& text, const std::vector<int>& fds = {}) {
   iovec data{const_cast<char*>(text.data()), text.size()};
   alignas(cmsghdr) std::array<char, 256> room{};
@@ -103,7 +103,7 @@ inline std::string introduce(int socket) {
   return came;
 }
 
-// Makes a context and returns how far it got; "talks" means complete. `path`: the daemon's socket.
+// Makes a context. Returns the step that it reached; "talks" means complete. `path`: the daemon's socket.
 inline std::string make_context(const std::string& path) {
   const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), on = 1;
   if (own < 0) return failed("socket");

@@ -1,5 +1,5 @@
-// A jailed worker's way to its GPU's MPS daemon (host/broker/mps/mps_connect_proxy.h). Workers connect as NVIDIA's driver does
-// for a context, or elsewhere; daemons are busy, unresponsive or gone.
+// Connections of a jailed worker to its GPU's MPS daemon (host/broker/mps/mps_connect_proxy.h). Workers connect as
+// NVIDIA's driver does for a context, or to other addresses; daemons are busy, unresponsive or absent.
 #include "host/broker/mps/mps_connect_proxy.h"
 
 #include <sys/eventfd.h>
@@ -26,12 +26,12 @@ int listen_at(const std::string& path, int queue) {
   return listener;
 }
 
-// Replaces the fake daemon's pipe while it lives; the fake daemon then receives nothing.
+// Replaces the fake daemon's pipe during the object's lifetime. The fake daemon receives nothing in this time.
 class PlayedDaemon {
  public:
   struct Client {
-    ucred peer{};    // who connected, per the kernel
-    ucred sender{};  // who sent the message
+    ucred peer{};    // the process that connected, as the kernel reports it
+    ucred sender{};  // the process that sent the message
     std::string said;
   };
 
@@ -120,7 +120,7 @@ class Session {
     if (!guest_.greet(3)) return;
     if (const auto slot = guest_.claim()) slot_ = *slot;
   }
-  // Makes a context that connects to `path`, and returns how far it got.
+  // Makes the worker create a context that connects to `path`. Returns the step that the worker reached.
   std::string makes_context(const std::string& path, char how = 'C') const {
     begin_context(path, how);
     return came();
@@ -135,7 +135,7 @@ class Session {
     if (!eventually([&] { return guest_.command(slot_)[1] == 'k'; })) return "no answer";
     return std::string(const_cast<const char*>(guest_.command(slot_) + 512));
   }
-  // Connects `times` times in sequence, and returns how many connections succeeded.
+  // Makes the worker connect `times` times, one connection after another. Returns the number of successful connections.
   std::uint64_t knocks(const std::string& path, std::uint64_t times) const {
     prepare_knocks(path, times);
     return guest_.tell(slot_, 'K') ? number(16) : 0;
@@ -241,7 +241,7 @@ TEST(MpsConnectProxy, ADeafDaemonKeepsNobodyWaiting) {
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
 }
 
-// Under load the daemon may start after the broker has given up; the test then tries again.
+// Under load the daemon may start after the broker has given up. The test then tries again.
 TEST(MpsConnectProxy, ADaemonThatIsBusyForAMomentIsWaitedFor) {
   const Control control;
   MpsBroker broker(control);
@@ -260,7 +260,7 @@ TEST(MpsConnectProxy, ADaemonThatIsBusyForAMomentIsWaitedFor) {
   })) << came;
 }
 
-// Its waiting calls end with it.
+// A worker's waiting calls end when the worker ends.
 TEST(MpsConnectProxy, AWorkerThatEndsWhileItsCallWaitsIsForgotten) {
   const Control control;
   MpsBroker broker(control);
@@ -295,7 +295,7 @@ TEST(MpsConnectProxy, ADaemonThatHasGoneIsReported) {
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
 }
 
-// ---- a broker after another --------------------------------------------------------------------------------------------
+// ---- a broker after another -----------------------------------------------------------------------------------------
 
 // A broker whose workers outlive it, and the next broker.
 class KeptBroker : public MpsBroker {
@@ -352,7 +352,7 @@ TEST(MpsConnectProxy, ACallThatWaitsForABusyDaemonIsTheNextBrokers) {
   const Session session(broker.socket_path());
   ASSERT_TRUE(broker.holds_proxy_of(session));
   std::string came;
-  EXPECT_TRUE(eventually([&] {  // retried, since load can exhaust the broker's patience
+  EXPECT_TRUE(eventually([&] {  // repeated, since under load the broker may give up too early
     PlayedDaemon daemon(broker.folder_of(0), true, 0);
     EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
     session.begin_context(daemon.path());
@@ -380,7 +380,7 @@ TEST(MpsConnectProxy, AWorkerWhoseProxyWasNotKeptIsLostAlone) {
   EXPECT_FALSE(broker.logged("all clients of MPS")) << broker.log();
 }
 
-// ---- without it ------------------------------------------------------------------------------------------------------
+// ---- without it -----------------------------------------------------------------------------------------------------
 
 TEST(MpsConnectProxy, OtherWorkersHaveNone) {
   const Broker broker(
@@ -389,7 +389,7 @@ TEST(MpsConnectProxy, OtherWorkersHaveNone) {
   EXPECT_EQ(session.makes_context(broker.socket_path()), "socket: EPERM");
 }
 
-// Makes a call fail with EINVAL where an argument has these bits, like a kernel that refuses it.
+// Makes a system call fail with EINVAL if an argument has these bits, as on a kernel that refuses them.
 void take_away_where(unsigned call, unsigned argument, unsigned bits, bool all) {
   const auto at = static_cast<unsigned>(offsetof(seccomp_data, args) + 8 * argument);
   const auto test = static_cast<unsigned short>(BPF_JMP | BPF_K | (all ? BPF_JEQ : BPF_JSET));

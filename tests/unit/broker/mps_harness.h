@@ -1,5 +1,5 @@
-// A broker with policy = "mps" on the simulated GPU's devices. tests/fake/nvidia-cuda-mps-control plays the control
-// program.
+// A broker with policy = "mps" on the simulated GPU's devices. tests/fake/nvidia-cuda-mps-control replaces NVIDIA's
+// control program.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::string gpu(int device) { return simgpu::device_uuid_text(device); }
 class Control {
  public:
   Control() { std::filesystem::create_symlink(FAKE_MPS, path()); }
-  // Kills daemons that a killed broker has left behind.
+  // Kills daemons that a killed broker has left running.
   ~Control() {
     for (const pid_t left : left_) kill(left, SIGKILL);
   }
@@ -71,7 +71,7 @@ class MpsBroker : public Broker {
             },
             "sim", "", mps_keys(control)) {}
 
-  // Ends the broker in order, since a killed one would leave its daemons.
+  // Ends the broker with SIGTERM, since a killed broker would leave its daemons running.
   ~MpsBroker() {
     if (pid > 0 && !ended()) terminate();
   }

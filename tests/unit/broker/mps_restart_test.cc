@@ -1,5 +1,6 @@
-// policy = "mps" while a broker restarts under running sessions: either daemon and sessions go on, or all end. A fake
-// control program (tests/fake/nvidia-cuda-mps-control), and a stand-in for systemd.
+// policy = "mps" while a broker restarts under running sessions: either the daemon and its sessions all continue, or
+// all of them end. The tests use a fake control program (tests/fake/nvidia-cuda-mps-control) and a stand-in for
+// systemd.
 #include "host/broker/mps/mps_store.h"
 #include "tests/unit/broker/mps_harness.h"
 #include "tests/unit/broker/restart.h"
@@ -49,7 +50,7 @@ class MpsRestart : public ::testing::Test {
     EXPECT_EQ(daemon_of(*broker, 0), daemon);
     EXPECT_FALSE(broker->logged("all clients of MPS")) << broker->log();
   }
-  // Its programs get the driver's error; then a fresh daemon serves.
+  // Expects that the VM's programs get the driver's error, and that a fresh daemon then serves the VM.
   void expect_all_begins_anew() {
     EXPECT_TRUE(ends(daemon));
     EXPECT_TRUE(guest->becomes(slot, SlotState::Dead));
@@ -113,7 +114,7 @@ TEST_F(MpsRestart, ASessionAndItsDaemonGoOn) {
   Client other(broker->socket_path());
   ASSERT_TRUE(other.greet(3));
   EXPECT_TRUE(other.claim()) << "new programs are served";
-  // The next broker asks the daemon as the last one did, and the clients share their fate.
+  // The next broker queries the daemon as the last broker did. If one client fails, all clients of the daemon fail.
   guest->tell(slot, 'm');
   EXPECT_TRUE(guest->becomes(slot, SlotState::Dead));
   EXPECT_EQ(control.times("terminate_client 4711 " + std::to_string(worker) + " alive"), 1U) << control.told();
@@ -145,7 +146,7 @@ TEST_F(MpsRestart, ADaemonThatDiesMeanwhileIsSeen) {
   EXPECT_GE(seconds_since(begun), 5) << "its program has time to learn the driver's error";
 }
 
-// The process that holds the daemon for the next broker.
+// A supervisor process holds the daemon for the next broker.
 TEST_F(MpsRestart, ADaemonEndsWithItsSupervisor) {
   begin();
   const pid_t keeps = parent_of(daemon);
@@ -167,7 +168,7 @@ TEST_F(MpsRestart, ADaemonThatDoesNotQuitIsSignalled) {
   EXPECT_TRUE(ends(daemon)) << "and SIGKILL is not";
 }
 
-// ---- faults ----------------------------------------------------------------------------------------------------------
+// ---- faults ---------------------------------------------------------------------------------------------------------
 
 TEST_F(MpsRestart, AFaultIsSeenByTheNextBroker) {
   begin();
@@ -207,7 +208,7 @@ TEST_F(MpsRestart, AWorkerThatDiesLaterIsTakenForACrash) {
   EXPECT_TRUE(lost_for("a worker of VM t ended, and how is not known"));
 }
 
-// ---- sessions that cannot be adopted -----------------------------------------------------------------------------------
+// ---- sessions that cannot be adopted --------------------------------------------------------------------------------
 
 TEST_F(MpsRestart, AStoreWithoutItsProcessEndsIt) {
   begin();
@@ -261,7 +262,7 @@ TEST_F(MpsRestart, AStoreThatMakesNoSenseEndsIt) {
   }
 }
 
-// The keeper has seen that its socket's peer is closed.
+// The manager has noticed that its socket's peer is closed.
 TEST_F(MpsRestart, ADaemonOfWhichNothingIsLeftIsWaitedFor) {
   begin();
   end(SIGKILL);
@@ -297,7 +298,7 @@ TEST_F(MpsRestart, AnotherPolicyEndsIt) {
   EXPECT_TRUE(other.claim()) << "new programs are served";
 }
 
-// The reverse: workers that are no clients are not adopted as clients.
+// The reverse case: the next broker does not adopt workers as clients of MPS if they are none.
 TEST_F(MpsRestart, WorkersOfAnotherPolicyAreNotGoneOnWith) {
   broker = std::make_unique<Broker>("gpus = [0]\n", "", environment(), "sim", "",
                                     "policy = \"time-slice\"\nmps_control = \"" + control.path() + "\"\n");
@@ -324,7 +325,7 @@ TEST_F(MpsRestart, AGpuThatNoVmUsesLosesItsDaemon) {
   EXPECT_TRUE(eventually([&] { return !fd_store.holds("mps-process-" + gpu(0)); }));
 }
 
-// SIGKILL of a client with running GPU work would end the sessions of "t", too.
+// SIGKILL of a client with running GPU work would end the sessions of VM "t", too.
 TEST_F(MpsRestart, WorkersOfAVmThatIsInTheFileNoMoreAreLetGo) {
   begin("[vm.u]\ngpus = [0]\n");
   Client other(broker->folder / "u.sock");
@@ -355,7 +356,7 @@ TEST_F(MpsRestart, WorkersOfAVmThatIsInTheFileNoMoreAreLetGo) {
   EXPECT_FALSE(broker->logged("all clients of MPS")) << broker->log();
 }
 
-// ---- no broker ---------------------------------------------------------------------------------------------------------
+// ---- no broker ------------------------------------------------------------------------------------------------------
 
 TEST_F(MpsRestart, WithoutABrokerADaemonEndsAfterItsClients) {
   begin("", "outlive_s = 1\n");

@@ -1,5 +1,5 @@
 // policy = "mps": the daemons of ivgpud, the environment of its workers, and the loss of a client, the server or the
-// daemon. The simulated GPU's devices, and a fake control program (tests/fake/nvidia-cuda-mps-control).
+// daemon. The tests use the simulated GPU's devices and a fake control program (tests/fake/nvidia-cuda-mps-control).
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -32,7 +32,7 @@ std::vector<pid_t> workers_on(const Broker& broker, int device) {
   return workers_with(broker, "CUDA_VISIBLE_DEVICES", gpu(device));
 }
 
-// ---- the daemon ------------------------------------------------------------------------------------------------------
+// ---- the daemon -----------------------------------------------------------------------------------------------------
 
 TEST(Mps, AGpuThatSomeVmUsesHasOneDaemon) {
   const Control control;
@@ -108,7 +108,7 @@ TEST(Mps, ADaemonThatEndsAtOnceIsReportedAndTriedAgain) {
   EXPECT_TRUE(broker.eventually_logged("the MPS daemon of " + gpu(0) +
                                        " exited with code 1: this one is broken; it is started again in 250 ms, and "
                                        "until it is up these VMs get no workers: t"));
-  // The delay doubles each time.
+  // The delay doubles with each start.
   EXPECT_TRUE(broker.eventually_logged("it is started again in 500 ms"));
   EXPECT_TRUE(broker.eventually_logged("it is started again in 1000 ms"));
   const std::size_t starts = control.times("daemon ");
@@ -171,7 +171,7 @@ TEST(Mps, ADaemonThatHasEndedAndThatNobodyHasWaitedForIsNone) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-// The folder belongs to the workers' user, who can put any file there.
+// The folder belongs to the workers' user, who can put any file into the folder.
 TEST(Mps, ItsFolderIsReadWithoutWaitingOrFollowingALink) {
   Control control;
   MpsBroker broker(control);
@@ -203,9 +203,9 @@ TEST(Mps, ItsFolderIsReadWithoutWaitingOrFollowingALink) {
   });
 }
 
-// ---- clients ---------------------------------------------------------------------------------------------------------
+// ---- clients --------------------------------------------------------------------------------------------------------
 
-// Makes the worker of slot `k` send an impossible message, for which the broker kills it.
+// Makes the worker of slot `k` send an impossible message, after which the broker kills the worker.
 void provoke_a_kill(const Client& guest, std::uint32_t k) { guest.tell(k, 'm'); }
 
 TEST(Mps, AClientIsLetGoBeforeItIsKilled) {
@@ -241,7 +241,8 @@ TEST(Mps, AControlThatDoesNotAnswerDelaysAKillByASecond) {
   }
 }
 
-// Expects that `lose` restarts VMs t and u on GPU 0, but not w on GPU 2. `sentence`: the reason in the log.
+// Expects that `lose` restarts the sessions of VMs t and u on GPU 0, but not those of VM w on GPU 2. `sentence`: the
+// reason in the log.
 void expect_all_of_a_gpu_begin_anew(MpsBroker& broker, const Client& t, const std::function<void(std::uint32_t)>& lose,
                                     const std::string& sentence) {
   Client u(broker.folder / "u.sock"), w(broker.folder / "w.sock");
@@ -318,7 +319,7 @@ TEST(Mps, ADaemonThatDiesIsStartedAgain) {
 
 // ---- the jail -------------------------------------------------------------------------------------------------------
 
-// A file in /dev/shm like those that the server makes for its clients.
+// A file in /dev/shm like the files that the MPS server makes for its clients.
 class SharedFile {
  public:
   SharedFile() : name_("ivgpu-mps-test-" + std::to_string(getpid())) {
@@ -352,16 +353,16 @@ TEST(Mps, TheJailLetsAWorkerReachItsServer) {
   MpsBroker broker(control, "", "mps", shared.name());
   const int server = listen_at(broker.folder_of(0) + "/pipe/test");
   Client guest(broker.socket_path());
-  ASSERT_TRUE(guest.greet(3) && guest.claim());  // starts another worker, now that the socket exists
+  ASSERT_TRUE(guest.greet(3) && guest.claim());  // the claim starts another worker, and the socket exists now
   EXPECT_TRUE(broker.eventually_logged("as a client of MPS: the socket connects, the shared memory opens"))
       << broker.log();
   close(server);
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// ---- the file --------------------------------------------------------------------------------------------------------
+// ---- the file -------------------------------------------------------------------------------------------------------
 
-// How ivgpud exits with these tables on a machine with three simulated devices.
+// The outcome of ivgpud with these tables, on a machine with three simulated devices.
 Outcome outcome_of(const std::string& gpu_keys, const std::string& vms, const std::vector<std::string>& more = {}) {
   const Folder folder;
   folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
@@ -421,7 +422,7 @@ TEST(Mps, TheCheckReportsWhatIsGivenUp) {
             std::string::npos);
 }
 
-// ---- a reload --------------------------------------------------------------------------------------------------------
+// ---- a reload -------------------------------------------------------------------------------------------------------
 
 std::string file_of(const Broker& broker, const std::string& gpu_keys, const std::string& vms) {
   return "[broker]\nruntime_dir = \"" + broker.folder.path() +

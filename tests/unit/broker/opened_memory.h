@@ -1,4 +1,4 @@
-// For VMs that open their region by path: the test plays the VM, and opens the memory as QEMU does.
+// For VMs that open their region by path: the test stands in for the VM, and opens the memory as QEMU does.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace broker_test {
 
-// A path in /dev/shm. The file is removed when the test process exits, even if a broker was killed.
+// A path in /dev/shm. The test process removes the file at its exit, even if a broker was killed.
 inline std::string memory_file(const std::string& name) {
   struct Files {
     ~Files() {
@@ -21,7 +21,7 @@ inline std::string memory_file(const std::string& name) {
   return files.names.emplace_back("/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-" + name);
 }
 
-// `start`: offset of the region in the memory.
+// `start`: the offset of the region in the memory.
 class OpenedMemory {
  public:
   using SlotState = ring::SlotState;
@@ -66,7 +66,7 @@ class OpenedMemory {
     return reinterpret_cast<volatile char*>(region() + header().first_slot + k * header().slot_bytes +
                                             ring::arena_offset);
   }
-  // Whether the broker forwards a doorbell to the slot's worker, and the worker answers.
+  // True if the broker forwards a doorbell to the slot's worker, and the worker answers.
   bool worker_answers(std::uint32_t k) const {
     command(k)[1] = 0;
     command(k)[0] = 'c';

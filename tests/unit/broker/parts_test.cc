@@ -1,5 +1,5 @@
-// Single classes of the broker: a slot's steps, rates, hostile text, shared descriptors, and the event loop on both of
-// its waiters.
+// Tests of single classes of the broker: a slot's steps, rates, hostile text, shared descriptors, and the event loop on
+// both of its waiters.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -35,11 +35,11 @@ constexpr SlotState states[] = {SlotState::Empty,   SlotState::Starting, SlotSta
                                 SlotState::Claimed, SlotState::Released, SlotState::Dead};
 
 TEST(SlotStep, GuestsMayMakeFourStepsAndNoOther) {
-  std::map<std::pair<SlotState, SlotState>, Step> legal = {
-      {{SlotState::Ready, SlotState::Claimed}, Step::Claimed},
-      {{SlotState::Ready, SlotState::Released}, Step::Released},  // two steps between two looks of the broker
-      {{SlotState::Claimed, SlotState::Released}, Step::Released},
-      {{SlotState::Dead, SlotState::Released}, Step::Released}};
+  std::map<std::pair<SlotState, SlotState>, Step> legal = {{{SlotState::Ready, SlotState::Claimed}, Step::Claimed},
+                                                           // Two steps between two consecutive looks of the broker.
+                                                           {{SlotState::Ready, SlotState::Released}, Step::Released},
+                                                           {{SlotState::Claimed, SlotState::Released}, Step::Released},
+                                                           {{SlotState::Dead, SlotState::Released}, Step::Released}};
   for (const SlotState from : states)
     for (const SlotState to : states) {
       const SlotWord known{7, from};
@@ -58,12 +58,12 @@ constexpr const char* unified = "24 1 0:22 / /sys/fs/cgroup rw,nosuid shared:9 -
 TEST(ControlGroups, TheOwnGroupIsFoundWhereItIsMounted) {
   EXPECT_EQ(own_group("0::/system.slice/ivgpud.service\n", unified), "/sys/fs/cgroup/system.slice/ivgpud.service");
   EXPECT_EQ(own_group("0::/\n", unified), "/sys/fs/cgroup");
-  // cgroup v1 as well, the hierarchy mounted elsewhere, and a path with a blank.
+  // Also covers cgroup v1, a hierarchy with another mount point, and a path with a blank.
   EXPECT_EQ(own_group("12:memory:/a\n0::/b\n",
                       "30 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
                       "41 31 0:38 / /sys/fs/cgroup/the\\040tree rw,relatime - cgroup2 cgroup2 rw\n"),
             "/sys/fs/cgroup/the tree/b");
-  // A mount that shows a subtree.
+  // A mount that shows only a subtree.
   const std::string part = "24 1 0:22 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
   EXPECT_EQ(own_group("0::/box/in\n", part), "/sys/fs/cgroup/in");
   EXPECT_EQ(own_group("0::/box\n", part), "/sys/fs/cgroup");
@@ -178,7 +178,7 @@ TEST(Regions, TheyAreScrubbedToZeroAndAScrubbedPageIsGivenBack) {
   munmap(at, 64 << 20);
 }
 
-// Sets the machine's pool of huge pages and restores it. Tests that use the pool run one at a time.
+// Changes the machine's pool of huge pages, and restores it at the end. Tests that use the pool run one at a time.
 class HugePages {
  public:
   HugePages() : before_(read()) {}
@@ -186,7 +186,7 @@ class HugePages {
   HugePages(const HugePages&) = delete;
   HugePages& operator=(const HugePages&) = delete;
   bool add(int pages) const { return write(before_ + pages) && read() == before_ + pages; }
-  // Pages that a file holds become surplus: the kernel frees each one as soon as the file releases it.
+  // Pages that a file holds become surplus: the kernel frees a surplus page as soon as the file releases it.
   bool take_back() const { return write(before_); }
 
  private:
@@ -206,7 +206,8 @@ class HugePages {
   const int before_;
 };
 
-// If scrubbing released pages, another process that waits for huge pages would get them, and the slot would be lost.
+// If scrubbing released pages, another process that waits for huge pages would get them, and the slot would lose its
+// memory.
 TEST(Regions, HugePagesAreScrubbedInPlace) {
   VmOptions vm;
   vm.name = "h";
@@ -230,7 +231,7 @@ TEST(Regions, HugePagesAreScrubbedInPlace) {
     ASSERT_EQ(error_of(region->memory().scrub({region->slot_offset(0) + done, ring::huge_page})), "") << done;
   EXPECT_TRUE(slot_is(0, 0));
   EXPECT_TRUE(slot_is(1, 0xab));
-  // Another holder of the memory frees a page.
+  // Another holder of the memory frees a page of it.
   const auto page = static_cast<off_t>(region->slot_offset(1));
   ASSERT_EQ(fallocate(region->memfd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, ring::huge_page), 0);
   EXPECT_EQ(error_of(region->memory().scrub({region->slot_offset(1), ring::huge_page})), "No space left on device");
@@ -332,7 +333,7 @@ TEST(Guarded, ReportsAFailedMapping) {
   EXPECT_EQ(GuardedMemory::map(reader, 0, ring::page), nullptr);
 }
 
-// Any other fault is a bug of the program, and a signal sent by a process keeps its meaning.
+// A SIGBUS for any other address is a bug of the program, and a signal that a process sends keeps its meaning.
 TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
   const auto touch_unguarded = [] {
     const Fd memory = resizable_memory(ring::page);
@@ -362,7 +363,7 @@ TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
 
 // ---- shared descriptors --------------------------------------------------------------------------------------------
 
-// Any holder of the open file can clear O_NONBLOCK, or read first what poll() has reported.
+// Any holder of the open file can clear O_NONBLOCK, or read first the value that poll() has reported.
 TEST(SharedFds, AnEmptyDoorbellIsDrainedWithoutWaiting) {
   const SharedFd doorbell = SharedFd::make_doorbell();
   ASSERT_TRUE(doorbell);
@@ -451,7 +452,7 @@ class ForgottenEnds : public testing::Test {
  protected:
   ForgottenEnds() : before_(std::signal(SIGCHLD, SIG_IGN)) {}
   ~ForgottenEnds() override { std::signal(SIGCHLD, before_); }
-  // False if the loop hits the deadline.
+  // Runs the loop. Returns false if it reaches the deadline.
   static bool stops(EventLoop& loop) {
     bool stopped = true;
     loop.after(test_deadline, [&] {
@@ -578,7 +579,7 @@ TEST_P(Loop, TimersRunInTheirOrderAndCanBeStopped) {
       order += 'a';
       loop.forget(never);
     });
-    // The scheduler preempted this thread meanwhile, so the timers are in another order.
+    // The kernel preempted this thread meanwhile, so the timers expire in another order.
     if (Clock::now() - begin > 50ms) return false;
     loop.run();
     return true;
@@ -609,7 +610,7 @@ TEST_P(Loop, ReportsTheProcessorTimeOfItsLongestIteration) {
     }
   };
   EXPECT_EQ(loop.iterations().count, 0U);
-  // A timer that a callback adds runs in an iteration of its own.
+  // A timer that a callback adds runs in a later iteration.
   loop.after(0ms, [&] {
     busy_for(5ms);
     loop.after(0ms, [&] {
@@ -643,7 +644,7 @@ TEST_P(Loop, SimultaneousEventsAreNotOneIteration) {
   EXPECT_GT(loop.iterations().count, 10U);
 }
 
-// Two regions whose slots, of eight steps each, are dirty, and a queue that scrubs one step per iteration.
+// Two regions with dirty slots, of eight steps each, and a queue that scrubs one step per iteration.
 class Scrubs : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -680,10 +681,10 @@ class Scrubs : public ::testing::Test {
     loop.after(time, [this] { loop.stop(); });
     loop.run();
   }
-  // Runs one iteration: among timers of zero delay, the one set first runs first.
+  // Runs one iteration: among timers of zero delay, the timer that was set first runs first.
   void turn() { run(Clock::duration::zero()); }
 
-  // Runs until `order` equals `told`, and then some more iterations.
+  // Runs until `order` equals `told`, and then for some more iterations.
   void run_until(const std::string& told) {
     for (int i = 0; i < 1000 && order != told; ++i) turn();
     for (int i = 0; i < 20; ++i) turn();
@@ -760,7 +761,7 @@ TEST_F(Scrubs, ACallbackMayStartAndEndAnyScrubber) {
   const auto c = scrubber(1, 0);
   c->start([&] {
     order += "c ";
-    b.reset();  // which has one step left
+    b.reset();  // b has one step left
     c->start(note("again "));
     a->start([&] {
       order += "a";
@@ -790,8 +791,8 @@ TEST_F(Scrubs, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
     ++failures;
   for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
   EXPECT_EQ(retries, 2U) << said;
-  if (failures == 3) return;        // the machine stalled between the first two, for longer than the log limit
-  EXPECT_EQ(failures, 2U) << said;  // the unpromised one is left out, and counted in the log
+  if (failures == 3) return;        // the machine stalled between the first two messages, for longer than the log limit
+  EXPECT_EQ(failures, 2U) << said;  // the log omits the third message, and counts it
   EXPECT_NE(said.find("second (1 more such lines were left out before)\n"), std::string::npos) << said;
 }
 

@@ -1,5 +1,6 @@
-// A released slot with pages that the guest's kernel still uses (SlotEntry::pinned): its worker ends at once, but no
-// page is scrubbed or handed out until then. Includes guests that lie about it. A real ivgpud and fake workers.
+// A released slot with pages that the guest's kernel still uses (SlotEntry::pinned). The slot's worker ends at once,
+// but the broker neither scrubs pages nor reuses the slot while they are in use. The tests include guests that lie
+// about their use. They use a real ivgpud and fake workers.
 #include <atomic>
 
 #include "tests/unit/broker/harness.h"
@@ -20,7 +21,7 @@ class Pins : public testing::Test {
     guest.ring_peer(ring::peer_broker);
   }
   volatile char& byte_of(std::uint32_t k) const { return guest.command(k)[100]; }
-  // Ends a session whose pages are in use.
+  // Ends a session while its pages are in use.
   void end_pinned(const Client& by, std::uint32_t k) const {
     ASSERT_EQ(by.claim(), k);
     byte_of(k) = 7;
@@ -29,7 +30,7 @@ class Pins : public testing::Test {
     ASSERT_TRUE(waits(k));
   }
   std::string told() const { return run_program(IVGPU, {"status", "--runtime-dir", broker.folder.path()}).text; }
-  // Whether the slot's worker has exited and the broker reports the slot as in use.
+  // True if the slot's worker has exited and the broker reports the slot as in use.
   bool waits(std::uint32_t k) const {
     const std::string line =
         "slot " + std::to_string(k) + "    released  worker -         the guest's kernel still uses";
@@ -92,7 +93,7 @@ TEST_F(Pins, AGuestThatIsGoneUsesNothing) {
   EXPECT_TRUE(is_emptied(0));
 }
 
-// An owner that names no client could be any client's, so the slot is free only when all guests have left.
+// An owner that names no client could be any client. The slot is therefore free only when all guests have left.
 TEST_F(Pins, ASlotOfNobodyIsFreeWithTheLastGuest) {
   end_pinned(guest, 0);
   guest.entry(0).owner.peer = 54321;
@@ -105,7 +106,7 @@ TEST_F(Pins, TheWordMeansNothingInOtherStates) {
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
   const auto workers = broker.workers();
   ASSERT_EQ(workers.size(), 1U);
-  kill(workers[0], SIGKILL);  // Ready, Starting, Empty, Starting, Ready
+  kill(workers[0], SIGKILL);  // the slots are Ready, Starting, Empty, Starting, Ready
   ASSERT_TRUE(is_emptied(0));
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
   ASSERT_EQ(guest.claim(), 0U);
@@ -124,7 +125,7 @@ TEST_F(Pins, AGuestThatKeepsAllSlotsLosesItsOwn) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// The word toggles before, during and after the scrubbing.
+// The word `pinned` changes before, during and after the scrubbing.
 TEST_F(Pins, ATogglingWordDoesNotConfuseTheBroker) {
   std::atomic<bool> stop{false};
   std::thread toggling([&] {

@@ -1,5 +1,5 @@
-// The key `placement` chooses among several GPUs for a VM: on played machines; and in a real ivgpud, which shows the
-// choice, counts it and keeps it.
+// The key `placement` chooses among several GPUs for a VM. The tests use simulated machines, and a real ivgpud, which
+// must show, count and keep the choice.
 #include "host/broker/alloc/placement.h"
 
 #include "host/broker/worker/worker_program.h"
@@ -23,7 +23,7 @@ Config parsed(const std::string& vms, const std::string& gpu_keys = "") {
   return host::broker::parse_config("[gpu]\nlibrary = \"sim\"\n" + gpu_keys + vms, "f", 8).value();
 }
 
-// Gives each simulated device its size in GiB, for as many as `sizes` lists.
+// Accounts in which the simulated devices have these sizes in GiB, for as many devices as `sizes` lists.
 Accounts with_sizes(const std::vector<unsigned>& sizes) {
   Accounts known;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
@@ -137,7 +137,7 @@ TEST(Placement, AVmThatIsServedKeepsItsGpu) {
   const Config before = parsed(vm("b", spread, 1) + vm("c", spread, 1));
   const Settled first = settle(before, "3", with_sizes({8, 8, 8}));
   ASSERT_EQ(first.gpus[1].list.front().uuid, gpu(1));
-  // b has left and its GPU is free. c keeps its own GPU all the same, and counts there.
+  // VM b has ended, so its GPU is free. VM c keeps its own GPU nevertheless, and counts on that GPU.
   const Config after = parsed(vm("a", spread, 1) + vm("c", spread, 1) + vm("d", spread, 1) + vm("e", spread, 1));
   EXPECT_EQ(chosen(after, "3", with_sizes({8, 8, 8}), {{"c", first.gpus[1]}}), Texts({gpu(0), gpu(1), gpu(2), gpu(0)}));
 }
@@ -190,7 +190,7 @@ TEST(Placement, AGpuThatCannotBeGivenIsNoCandidate) {
   EXPECT_TRUE(none.starts_with("this host has no GPU")) << none;
 }
 
-// ---- a broker --------------------------------------------------------------------------------------------------------
+// ---- a broker -------------------------------------------------------------------------------------------------------
 
 std::string file_of(const Broker& broker, const std::string& vms) {
   return "[broker]\nruntime_dir = \"" + broker.folder.path() +

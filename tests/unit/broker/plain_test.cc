@@ -1,5 +1,5 @@
 // A VM with an ivshmem-plain device: its memory under a path, doorbell bits that the broker polls, and the end of a VM
-// that no event reports. A real ivgpud and fake workers; the test plays the VM.
+// that no event reports. The tests use a real ivgpud and fake workers, and stand in for the VM.
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
@@ -37,7 +37,7 @@ TEST(Plain, AVmIsServedThroughAFile) {
     EXPECT_EQ(vm.header().guest_vectors, 0U);
     ASSERT_TRUE(vm.claim(0, 7));
     EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the claim was not heard";
-    vm.command(0)[0] = 'p';  // its worker answers the doorbell
+    vm.command(0)[0] = 'p';  // the slot's worker answers the doorbell
     vm.ring_peer(ring::peer_of_slot(0));
     EXPECT_TRUE(eventually([&] { return vm.command(0)[1] == 'k'; })) << "the worker was not rung";
     EXPECT_EQ(broker.terminate(), 0);
@@ -68,7 +68,7 @@ TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
   ASSERT_TRUE(vm.claim(0, 7));
   ASSERT_TRUE(vm.becomes(1, SlotState::Ready));
   ASSERT_TRUE(broker.eventually_logged("t: a VM has opened its memory"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than the grace of an invalid owner
+  std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than the grace period of an invalid owner
   EXPECT_TRUE(vm.becomes(0, SlotState::Claimed)) << "a slot was taken from a VM that lives";
   vm.end();
   watcher_opened_late.end();
@@ -183,7 +183,8 @@ TEST(PlainFile, ReportsAnImpossibleRegionAndLeavesNothing) {
   EXPECT_NE(access(memory_file("group").c_str(), F_OK), 0);
 }
 
-// QEMU opens the file with O_CREAT. A VM that libvirt starts before the broker therefore creates it as another user.
+// QEMU opens the file with O_CREAT. If libvirt starts a VM before the broker, QEMU therefore creates the file as
+// another user.
 TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   const std::string file = memory_file("qemus");
@@ -194,7 +195,7 @@ TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
 }
 
-// In a folder that all users can write, any user can create the name first.
+// In a folder that all users can write, any user can create a file of this name first.
 TEST(PlainFile, WhoHasItsNameFirstIsNamedWithARemedy) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   const std::string file = memory_file("squatted");
@@ -212,7 +213,7 @@ TEST(PlainFile, WhoHasItsNameFirstIsNamedWithARemedy) {
   squat("a socket", [&] { return mknod(file.c_str(), S_IFSOCK | 0666, 0) == 0; });
 }
 
-// Any user who may open a killed broker's file may hold its lock.
+// Any user who may open the file of a killed broker may hold its lock.
 TEST(PlainFile, AForeignLockIsReportedAsItsPossibleCauses) {
   const std::string file = memory_file("locked");
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -222,7 +223,7 @@ TEST(PlainFile, AForeignLockIsReportedAsItsPossibleCauses) {
   close(fd);
 }
 
-// Mounts a tmpfs of 200 MiB that ends with this process. False where mounting is forbidden.
+// Mounts a tmpfs of 200 MiB that ends with this process. Returns false where mounting is forbidden.
 bool mount_small(const std::string& at) {
   if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -271,7 +272,7 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
   {
     Broker one(plain(folder / "t"));
     EXPECT_EQ(one.ready, "ready\n") << "128 MiB fit";
-    EXPECT_EQ(one.terminate(), 0);  // its worker has exited, so no process holds a page of the file
+    EXPECT_EQ(one.terminate(), 0);  // the worker has exited, so no process holds a page of the file
   }
   Broker two(plain(folder / "t") + "[vm.u]\n" + plain(folder / "u"));
   EXPECT_EQ(two.ready, "ready\n") << "the one that fits is served";
@@ -302,7 +303,7 @@ TEST(PlainFile, WithoutSpaceForTheHeaderAreaTheRegionIsNotMade) {
   umount2(folder.path().c_str(), MNT_DETACH);
 }
 
-// Another user with write access frees the file's pages and fills the file system with a file of its own.
+// Another user with write access frees pages of the file, and fills the file system with another file.
 TEST(PlainFile, PagesThatAFullFileSystemDoesNotGiveBackEndTheirVmAlone) {
   Folder folder;
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
@@ -312,7 +313,7 @@ TEST(PlainFile, PagesThatAFullFileSystemDoesNotGiveBackEndTheirVmAlone) {
     const int filler = open((folder / "filler").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     const int memory = open((folder / "t").c_str(), O_RDWR | O_CLOEXEC);
     const std::vector<char> some(1 << 20);
-    // Several rounds, since the broker's touches may allocate a page again between the two steps.
+    // The test repeats both steps, since the broker may allocate a page again between them.
     for (int round = 0; round < 50; ++round) {
       if (fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 128 << 20) != 0) return false;
       while (write(filler, some.data(), some.size()) > 0) {

@@ -1,5 +1,5 @@
-// A VM whose region is persistent memory: the label that its kernel reads, and doorbell channels, used well and badly.
-// A real ivgpud and fake workers; the test plays the VM and QEMU.
+// A VM whose region is persistent memory: the label that the VM's kernel reads, and doorbell channels, with valid and
+// invalid messages. The tests use a real ivgpud and fake workers, and stand in for the VM and QEMU.
 #include <sys/stat.h>
 
 #include "host/broker/region/dax_label.h"
@@ -12,17 +12,17 @@ namespace {
 using namespace broker_test;
 using ring::SlotState;
 
-// Idle polls are so rare that an immediate reaction must come from a channel.
+// Idle polls are so rare here that an immediate reaction must come from a channel.
 std::string pmem(const std::string& file, const std::string& more = "") {
   return "transport = \"pmem\"\ndoorbell_idle_poll_ms = 500\nplain_file = \"" + file + "\"\n" + more;
 }
 
-// The guest's devdax device is the memory after its label.
+// The guest's devdax device is the memory behind the label.
 struct Vm : OpenedMemory {
   explicit Vm(const std::string& path) : OpenedMemory(path, ring::devdax_start) {}
 };
 
-// The checksum as the guest's kernel computes it: over the page, with its checksum field as 0.
+// The checksum as the guest's kernel computes it: over the page, with a checksum field of 0.
 std::uint64_t sum(host::broker::DaxLabel label) {
   label.checksum = 0;
   std::uint32_t words[1024], low = 0;
@@ -64,7 +64,7 @@ TEST(Pmem, ALabelThatAGuestHasSpoiltIsThereForItsNextStart) {
   ASSERT_TRUE(broker.eventually_logged("t: the VM has ended"));
   Vm next(file);
   host::broker::DaxLabel label;
-  EXPECT_TRUE(eventually([&] {  // written after the broker's log line
+  EXPECT_TRUE(eventually([&] {  // the status changes after the broker has logged the line
     std::memcpy(&label, next.memory() + host::broker::dax_label_offset, sizeof label);
     return label.checksum == sum(label);
   }));
@@ -88,7 +88,7 @@ TEST(Pmem, AChannelHasTheBrokerLookAndWakesTheSlotThatItNames) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// The timer fires once an hour here; no configuration file allows that.
+// The timer expires only once an hour here, which no configuration file allows.
 TEST(Pmem, AChannelHasTheBrokerLookWithoutItsTimer) {
   const Folder folder;
   host::broker::VmOptions options;
@@ -148,7 +148,7 @@ TEST(Pmem, TheChannelThatNamedASlotLastHasIt) {
   EXPECT_EQ(first.woken(), 0);
   first.say(0);
   EXPECT_TRUE(first.heard_once());
-  first.end();  // no program has it, so a worker's interrupt is harmless
+  first.end();  // no program uses the slot, so a worker's interrupt is harmless
   vm.command(0)[2] = 0;
   vm.ring_peer(ring::peer_of_slot(0));
   EXPECT_TRUE(eventually([&] { return vm.command(0)[2] == 'y'; }));
@@ -165,7 +165,7 @@ TEST(Pmem, NonsenseIsReportedOnceAndChangesNothing) {
   Port port(broker.socket_path()), flooding(broker.socket_path());
   for (int byte = 2; byte < 256; ++byte) ASSERT_TRUE(port.say(static_cast<unsigned char>(byte)));
   EXPECT_TRUE(broker.eventually_logged("t: a doorbell channel says 0x02, which means nothing"));
-  // Sends both slots' numbers, look requests and invalid bytes as fast as the broker takes them, and reads nothing.
+  // Sends both slots' numbers, look requests and invalid bytes as fast as the broker reads them, and reads nothing.
   std::string all(4096, '\0');
   for (std::size_t k = 0; k < all.size(); ++k) all[k] = static_cast<char>(k * 31 % 256);
   for (int round = 0; round < 2000; ++round) {

@@ -1,5 +1,5 @@
-// ivgpud reads its file again at SIGHUP: the keys that change under running sessions, those that do not, and the
-// report. A real ivgpud and fake workers; and the comparison of all keys alone.
+// ivgpud reads its configuration file again at SIGHUP: the keys that change under running sessions, the keys that do
+// not, and the report. The tests use a real ivgpud and fake workers; one test compares all keys without a broker.
 #include <iterator>
 
 #include "host/broker/config/config_changes.h"
@@ -20,7 +20,7 @@ std::string file_of(const Broker& broker, const std::string& vms, const std::str
          (broker.folder / "libcuda.so.1") + "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n" + vms;
 }
 
-// Makes the broker read this text, and waits until it has.
+// Makes the broker read this configuration, and waits until the broker has read it.
 void reload(const Broker& broker, const std::string& text) {
   const std::size_t before = broker.times_logged("SIGHUP: reading ");
   broker.folder.write("c.toml", text);
@@ -31,7 +31,7 @@ void reload(const Broker& broker, const std::string& text) {
 std::string command_line(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
   std::stringstream read;
-  read << file.rdbuf();  // empty for a process that has just exited; an iterator would throw
+  read << file.rdbuf();  // empty for a process that has just exited, where an iterator would throw
   std::string text = read.str();
   std::replace(text.begin(), text.end(), '\0', ' ');
   return text;
@@ -92,7 +92,7 @@ TEST(Reload, AVmThatComesBackAtOnceWaitsForItself) {
   Client guest(broker.folder / "u.sock");
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(guest.claim());
-  kill(broker.pid, SIGSTOP);  // both requests arrive before either VM has ended
+  kill(broker.pid, SIGSTOP);  // the broker gets both requests before either VM has ended
   broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
   kill(broker.pid, SIGHUP);
   kill(broker.pid, SIGCONT);
@@ -268,7 +268,7 @@ TEST(AskedReload, AVmThatCannotBeServedIsAFailure) {
     EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
 }
 
-// Precondition: all workers are ready. A stopped worker that is still starting would block the broker for ever.
+// Precondition: all workers are ready. A worker that is stopped while it starts would block the broker forever.
 void stop_workers(const Broker& broker) {
   for (const pid_t worker : broker.workers()) kill(worker, SIGSTOP);
 }
@@ -280,7 +280,7 @@ TEST(AskedReload, WaitsForThoseThatLeaveAndReportsSo) {
   ASSERT_TRUE(guest.greet(3));
   ASSERT_EQ(guest.claim(), 0U);
   ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
-  stop_workers(broker);  // forces the broker to kill them, after two seconds
+  stop_workers(broker);  // forces the broker to kill the workers, after two seconds
   broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
   Outcome first{}, second{};
   std::thread waits([&] { first = run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()}); });
@@ -315,7 +315,7 @@ TEST(AskedReload, ABrokerThatEndsMeanwhileIsNoSuccess) {
             "ivgpu: no ivgpud answers at " + broker.folder.path() + "/ivgpud.control: No such file or directory\n");
 }
 
-// Clients that hang up early, or ask many times, disturb no other client.
+// Clients that hang up early, or ask many times, must not disturb other clients.
 TEST(AskedReload, ManyAtOnceAndSomeThatHangUp) {
   Broker broker;
   broker.folder.write("c.toml", file_of(broker, "[vm.t]\n[vm.u]\n"));
@@ -338,7 +338,7 @@ TEST(AskedReload, ManyAtOnceAndSomeThatHangUp) {
 // ---- a terminal ----------------------------------------------------------------------------------------------------
 
 TEST(Reload, AClosedTerminalEndsNothing) {
-  Broker made;  // only its folder is used
+  Broker made;  // the test uses only the broker's folder
   made.terminate();
   const std::string config = made.folder.write("d.toml", file_of(made, "[vm.t]\n"));
   int terminal = -1;
@@ -402,7 +402,8 @@ struct Started {
 
 TEST(Serving, AVmThatCannotBeServedKeepsNoOtherFromIt) {
   Broker broker;
-  const std::string stale = broker.folder.write("stale", "no memory of ours");  // a file on disk, in the region's place
+  // A file on disk, where the region should be.
+  const std::string stale = broker.folder.write("stale", "no memory of ours");
   const std::string vms = "[vm.a]\ntransport = \"plain\"\nplain_file = \"" + stale + "\"\n[vm.t]\n";
   reload(broker, file_of(broker, vms));
   EXPECT_TRUE(broker.eventually_logged("VM a is not served: plain_file = \"" + stale + "\" cannot be made: "));
@@ -494,7 +495,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"pids_max", "5"},
                                                    {"cpu_max", "\"2.5\""}};
 
-// Another key that this one requires.
+// Another key that the key `key` requires.
 std::string with(const std::string& key) {
   if (key == "plain_file") return "transport = \"plain\"\n";
   if (key == "vsock_cid") return "transport = \"pmem\"\nvsock_port = 3000\n";
@@ -502,7 +503,7 @@ std::string with(const std::string& key) {
   return "";
 }
 
-// A line with the key's earlier value, if the key must have one.
+// A line with the key's earlier value, if the key needs an earlier value.
 std::string before(const std::string& key) {
   if (key == "vsock_cid") return "vsock_cid = 3\n";
   return key == "vsock_port" ? "vsock_port = 3000\n" : "";

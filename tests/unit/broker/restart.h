@@ -14,7 +14,7 @@ inline bool ends(pid_t process) {
   return eventually([&] { return !lives(process); });
 }
 
-// The worker of a slot, from the broker's status.
+// The worker of a slot, as the broker's status shows it.
 inline pid_t worker_of(const Broker& broker, std::uint32_t slot) {
   const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
   const std::string key = "\"slot\":" + std::to_string(slot) + ",";
@@ -39,7 +39,7 @@ class Restart : public ::testing::Test {
     ASSERT_TRUE(eventually([&] { return fd_store.holds("t/peer/" + std::to_string(guest->peer)); }));
     ASSERT_TRUE(fd_store.holds("t/" + std::to_string(slot) + "/control"));
   }
-  // Ends the broker: SIGTERM as the manager does, another signal as a fault does.
+  // Ends the broker: with SIGTERM, as the manager does, or with another signal, as a fault does.
   void end(int signal) {
     broker->terminate(signal);
     ASSERT_TRUE(lives(worker)) << "it goes on without a broker";
@@ -48,7 +48,7 @@ class Restart : public ::testing::Test {
     broker->again(fd_store.environment(pass));
     ASSERT_EQ(broker->ready, "ready\n");
   }
-  // Whether the guest's connection is still open.
+  // True if the guest's connection is still open.
   bool is_connected() const {
     pollfd socket{guest->socket_fd(), POLLIN | POLLRDHUP, 0};
     return poll(&socket, 1, 0) == 0;

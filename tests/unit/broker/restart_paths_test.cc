@@ -1,4 +1,4 @@
-// VMs whose QEMU opens the memory by a path, across a restart of the broker. The test plays the VM.
+// VMs whose QEMU opens the memory by a path, across a restart of the broker. The test stands in for the VM.
 #include <future>
 
 #include "tests/unit/broker/doorbell_port.h"
@@ -83,7 +83,7 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
     EXPECT_TRUE(vm->becomes(1, SlotState::Ready)) << "a worker of this broker's";
     broker->folder.write("log", "");
   }
-  // The path still leads to the same memory.
+  // The path still names the same memory.
   OpenedMemory other(path, is_pmem() ? ring::devdax_start : 0);
   ASSERT_TRUE(other.there());
   EXPECT_EQ(other.header().generation, vm->header().generation);
@@ -100,13 +100,13 @@ TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::symlink_status(path))) << "it was left behind";
 }
 
-// Workers then poll by themselves when a broker stalls or is slow to exit (host/base/process/liveness_pipe.h).
+// Workers of such a VM poll by themselves when a broker stalls or exits slowly (host/base/process/liveness_pipe.h).
 TEST_P(RestartPaths, StartsWorkersWhoseDoorbellTheBrokerSignals) {
   begin();
   EXPECT_NE(words_of(worker).find(" --doorbell-by broker "), std::string::npos) << words_of(worker);
 }
 
-// The only sign of the VM's end: no process has its memory open.
+// The only sign of the VM's end is that no process has its memory open.
 TEST_P(RestartPaths, AVmThatEndsMeanwhileIsSeen) {
   begin();
   broker->terminate(SIGKILL);
@@ -118,7 +118,7 @@ TEST_P(RestartPaths, AVmThatEndsMeanwhileIsSeen) {
   EXPECT_TRUE(comes_back(0));
 }
 
-// The next broker handles a doorbell that a guest rings between two brokers.
+// The next broker handles a doorbell that a guest rang between two brokers.
 TEST_P(RestartPaths, RingsOfMeanwhileAreHeard) {
   begin();
   broker->terminate(SIGTERM);
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RestartPaths,
                            return std::string(one.param.transport) + (one.param.file ? "_file" : "_memfd");
                          });
 
-// ---- single cases ------------------------------------------------------------------------------------------------------
+// ---- single cases ---------------------------------------------------------------------------------------------------
 
 class RestartFile : public RestartPaths {};
 
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RestartFile, ::testing::Values(Form{"plain", tru
 
 class RestartLink : public RestartPaths {};
 
-// A QEMU that finds no file creates one, which would block the next broker.
+// A QEMU that finds no file creates a file, which would block the next broker.
 TEST_P(RestartLink, BetweenTwoBrokersItLeadsNowhereAndNobodyCanMakeAFileThere) {
   begin();
   broker->terminate(SIGTERM);
@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Forms, RestartLink, ::testing::Values(Form{"plain", fal
 
 class RestartChannels : public RestartPaths {};
 
-// Its program does not name its slot a second time.
+// The program of the channel does not name its slot a second time.
 TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
   begin();
   Port first(broker->socket_path()), second(broker->socket_path());
@@ -280,7 +280,7 @@ TEST_P(RestartChannels, OneThatHasGoneMeanwhileIsSeenAndItsNumberIsNobodyElses) 
   ASSERT_TRUE(fd_store.comes_to_hold("t/port/1"));
   broker->terminate(SIGKILL);
   first.end();
-  Port early(broker->socket_path());  // waits, like a VM that starts now
+  Port early(broker->socket_path());  // waits, like a VM that starts between two brokers
   next();
   EXPECT_TRUE(eventually([&] { return !fd_store.holds("t/port/1") && fd_store.holds("t/port/2"); }));
   vm->ask_for_interrupt(0);

@@ -1,5 +1,5 @@
-// Listening sockets across a restart of the broker: a client that connects between two brokers waits, and is not
-// refused.
+// Listening sockets across a restart of the broker. A client that connects between two brokers must wait, and must not
+// be refused.
 #include <sys/stat.h>
 
 #include <future>
@@ -12,7 +12,7 @@ using namespace broker_test;
 
 class RestartSockets : public Restart {
  protected:
-  // The name under which the keeper stores the VM's socket.
+  // The name under which the manager stores the VM's socket.
   std::string name_of_socket() {
     struct stat there {};
     EXPECT_EQ(stat(broker->socket_path().c_str(), &there), 0);
@@ -26,7 +26,7 @@ class RestartSockets : public Restart {
     struct stat there {};
     return stat(broker->socket_path().c_str(), &there) == 0 ? there.st_mode & 0777 : 0;
   }
-  // Returns after the broker has seen the programs' end, so that a next broker has none to adopt.
+  // Returns after the broker has noticed the programs' end, so that the next broker has no program to adopt.
   void expect_new_programs_are_served(std::uint32_t slots = 3) {
     std::string connection;
     {
@@ -95,7 +95,7 @@ TEST_F(RestartSockets, CommandsWaitForTheNextBroker) {
   EXPECT_TRUE(ends(worker)) << "`ivgpu end` was heard";
 }
 
-// This QEMU connects only once, and no manager restarts it.
+// QEMU connects only once, and no manager restarts it.
 TEST_F(RestartSockets, AQemuThatStartsMeanwhileWaits) {
   begin();
   end(SIGTERM);
@@ -114,9 +114,9 @@ TEST_F(RestartSockets, AQemuThatStartsMeanwhileWaits) {
   EXPECT_TRUE(guest->tell(slot, 'c'));
 }
 
-// ---- sockets that are not adopted ------------------------------------------------------------------------------------
+// ---- sockets that are not adopted -----------------------------------------------------------------------------------
 
-// A change of this key ends the VM's sessions as well.
+// A change of the key socket_mode ends the VM's sessions as well.
 TEST_F(RestartSockets, OneWithOtherPermissionsIsMadeAnew) {
   begin("socket_mode = \"0600\"\n");
   const std::string before = name_of_socket();
@@ -185,7 +185,7 @@ TEST_F(RestartSockets, AVmThatIsInTheFileNoMoreLeavesNone) {
   EXPECT_FALSE(fd_store.holds(before));
 }
 
-// The VM must restart; a program need not.
+// The VM has to restart; a program need not.
 TEST_F(RestartSockets, OneOfAVmThatIsNotTakenOverIsServedAllTheSame) {
   begin();
   end(SIGTERM);

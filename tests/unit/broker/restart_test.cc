@@ -1,4 +1,4 @@
-// A broker that is started again while its sessions go on.
+// Restarts of a broker while its sessions continue.
 #include "tests/unit/broker/restart.h"
 #include "host/broker/vm/vm_record.h"
 
@@ -9,7 +9,8 @@ using namespace broker_test;
 TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
   begin();
   const std::string peer = "t/peer/" + std::to_string(guest->peer), own = "t/" + std::to_string(slot) + "/";
-  constexpr std::size_t everything = 7 + 2 * 7 + 1 + 4;  // of the VM, of two workers, a connection, and the sockets
+  // Descriptors of the VM, of two workers, of a connection, and the sockets.
+  constexpr std::size_t everything = 7 + 2 * 7 + 1 + 4;
   eventually([&] { return fd_store.names().size() == everything; });
   const std::set<std::string> all = fd_store.names();
   for (const char* name :
@@ -55,7 +56,7 @@ TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
 
 class RestartTiming : public Restart {};
 
-// Guests tolerate 0.7 s (docs/design/011-heartbeat.md).
+// Guests tolerate a pause of 0.7 s (docs/design/011-heartbeat.md).
 TEST_F(RestartTiming, GuestsBearThePauseOfAnOrderlyRestart) {
   begin();
   const std::uint64_t before = guest->heartbeat().load();
@@ -164,7 +165,7 @@ TEST_F(Restart, AWorkerThatDiesMeanwhileIsSeen) {
   EXPECT_TRUE(broker->eventually_logged("while its guest used it"));
 }
 
-// The worker may give back as much as it had borrowed, and no more.
+// The worker may return as much memory as it had borrowed, and no more.
 TEST_F(Restart, ReservedMemoryStaysReserved) {
   begin();
   const auto number = reinterpret_cast<volatile std::uint64_t*>(guest->command(slot) + 8);
@@ -180,12 +181,12 @@ TEST_F(Restart, ReservedMemoryStaysReserved) {
   ASSERT_TRUE(guest->tell(slot, 'B')) << "it is answered";
   EXPECT_EQ(number[1], lent);
   *number = lent + 1;
-  guest->command(slot)[0] = 'G';  // no wait for an answer: the worker may die before it answers
+  guest->command(slot)[0] = 'G';  // the worker may die before it answers, so the test does not wait for an answer
   guest->ring_peer(ring::peer_of_slot(slot));
   EXPECT_TRUE(ends(worker)) << "nobody was lent so much";
 }
 
-// QEMU cannot be greeted twice. Its machine stays stopped.
+// QEMU cannot be greeted twice. QEMU's machine stays stopped.
 TEST_F(Restart, QemuKeepsItsConnection) {
   broker = std::make_unique<Broker>("", "", fd_store.environment());
   ASSERT_EQ(broker->ready, "ready\n");
@@ -212,7 +213,7 @@ TEST_F(Restart, QemuKeepsItsConnection) {
   EXPECT_TRUE(broker->eventually_logged("is gone: its connection was closed"));
 }
 
-// ---- sessions that cannot be adopted -----------------------------------------------------------------------------------
+// ---- sessions that cannot be adopted --------------------------------------------------------------------------------
 
 TEST_F(Restart, ARecordThatMakesNoSenseEndsItsSessions) {
   using host::broker::SavedVm;
@@ -296,7 +297,7 @@ TEST_F(Restart, WhatAManagerPassesWithoutSenseIsLeftOut) {
   }
 }
 
-// The next broker adopts no descriptor without a name.
+// The next broker adopts no descriptor that has no name.
 TEST_F(Restart, NamesThatAreMissingEndSessions) {
   begin();
   end(SIGKILL);
@@ -315,7 +316,7 @@ TEST_F(Restart, NamesThatAreMissingEndSessions) {
   EXPECT_TRUE(ends(worker)) << "nobody holds the other end of its socket";
 }
 
-// ---- no broker ---------------------------------------------------------------------------------------------------------
+// ---- no broker ------------------------------------------------------------------------------------------------------
 
 TEST_F(Restart, WithoutABrokerAWorkerEndsAfterTheStatedTime) {
   begin("", "outlive_s = 1\n");
@@ -333,7 +334,7 @@ TEST_F(Restart, TheEndOfTheServiceIsTheEndOfItsWorkers) {
   EXPECT_FALSE(is_connected());
 }
 
-// How long a worker outlives each broker is a test of LivenessPipe.
+// A test of LivenessPipe checks how long a worker outlives each broker.
 TEST_F(Restart, ASecondBrokerIsOutlivedAsWell) {
   begin();
   for (int brokers = 1; brokers <= 2; ++brokers) {

@@ -1,5 +1,5 @@
-// Programs that connect by vsock, across a restart of the broker. A real ivgpud whose vsock sockets become UNIX ones
-// (vsock_by_unix.cc), fake workers, and a stand-in for systemd.
+// Programs that connect by vsock, across a restart of the broker. The tests use a real ivgpud whose vsock sockets
+// become UNIX sockets (vsock_by_unix.cc), fake workers, and a stand-in for systemd.
 #include "host/base/fd.h"
 #include "tests/unit/broker/by_vsock.h"
 #include "tests/unit/broker/restart.h"
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 constexpr const char* first_kept = "t/program/1";
 constexpr const char* port_kept = "listen-vsock-5000";
 
-// A broker, and a program that holds slot 0.
+// A broker, and a program that has claimed slot 0.
 class RestartVsock : public ::testing::Test {
  protected:
   void begin(const std::string& more = "") {
@@ -27,7 +27,7 @@ class RestartVsock : public ::testing::Test {
     for (const char* name : {"t/0/control", "t/1/control", first_kept, port_kept}) ASSERT_TRUE(is_kept(name)) << name;
     held = word(0);
   }
-  // Waits, since the manager receives many messages at once.
+  // Waits for the name, since the manager receives many messages at once.
   bool is_kept(const std::string& name) { return fd_store.comes_to_hold(name); }
   std::function<void()> environment() {
     return [this, manager = fd_store.environment()] {
@@ -134,7 +134,7 @@ TEST_F(RestartVsock, WhoHasNoSlotIsDropped) {
   begin();
   Port silent(sockets.port());
   ASSERT_TRUE(silent.heard());
-  const auto second = connect(0);  // the second connection owns it now
+  const auto second = connect(0);  // the second connection owns the slot now
   ASSERT_TRUE(is_kept("t/program/3") && !fd_store.holds("t/program/2")) << "only who has named a slot is kept";
   broker->terminate(SIGKILL);
   EXPECT_TRUE(silent.ended());
@@ -150,7 +150,7 @@ TEST_F(RestartVsock, WhoHasNoSlotIsDropped) {
   EXPECT_TRUE(session_ends());
 }
 
-// The slot's next holder has no connection.
+// The next holder of the slot has no connection.
 TEST_F(RestartVsock, ASlotThatItHadIsNotItsOwnAfterwards) {
   begin("spare = 2\n");
   release(0);
@@ -222,7 +222,7 @@ TEST_F(RestartVsock, ANumberThatNoSlotHasIsNobody) {
   EXPECT_EQ(connect(1)->woken(50), 0) << "the next one has a number";
 }
 
-// The key may change at a restart.
+// The key `connections` may change at a restart.
 TEST_F(RestartVsock, OfMoreThanConnectionsThoseThatAreThereStay) {
   begin("connections = 8\n");
   ASSERT_TRUE(vm->claim(1));
@@ -238,7 +238,7 @@ TEST_F(RestartVsock, OfMoreThanConnectionsThoseThatAreThereStay) {
   EXPECT_TRUE(second->heard());
 }
 
-// ---- beyond the store's limit ----------------------------------------------------------------------------------------
+// ---- beyond the store's limit ---------------------------------------------------------------------------------------
 
 TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramUsesTimedSleepsAndItsSessionGoesOn) {
   begin();
@@ -259,7 +259,7 @@ TEST_F(RestartVsock, BeyondTheStoresMaximumAProgramUsesTimedSleepsAndItsSessionG
   EXPECT_EQ(word(1).state, SlotState::Claimed) << "nobody knows of its end";
 }
 
-// A VM must not keep the manager busy either: its programs come and go, and each names a slot.
+// A VM must not keep the manager busy. The VM's programs start and end, and each program names a slot.
 TEST_F(RestartVsock, SoManyASecondAreKept) {
   begin("spare = 2\n");
   constexpr int programs = 1000;
@@ -277,9 +277,9 @@ TEST_F(RestartVsock, SoManyASecondAreKept) {
   EXPECT_GE(told, 200);
 }
 
-// ---- the socket that listens -----------------------------------------------------------------------------------------
+// ---- the socket that listens ----------------------------------------------------------------------------------------
 
-// Whether a server at this path accepts a connection and answers.
+// True if a server at this path accepts a connection and answers.
 bool serves(const std::string& path) {
   const host::broker::Fd knocks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -313,7 +313,7 @@ TEST_F(RestartVsock, OneThatIsNotTheRightOneIsMadeAnew) {
   }
 }
 
-// The port is free, as no other VM had it.
+// The port is free, since no other VM had it.
 TEST_F(RestartVsock, AVmThatIsMadeAnewHasThePortStill) {
   begin();
   broker->terminate(SIGTERM);

@@ -1,4 +1,4 @@
-// The ivshmem server, seen by its clients: bytes, descriptors, permissions, limits.
+// The ivshmem server as its clients see it: bytes, descriptors, permissions, limits.
 #include <grp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,17 +14,17 @@ TEST(Ivshmem, TheGreetingIsByteForByteThatOfTheProtocol) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  std::vector<std::pair<std::int64_t, bool>> seen;  // value, and whether a descriptor came with it
+  std::vector<std::pair<std::int64_t, bool>> seen;  // the value of a message, and whether a descriptor came with it
   for (const auto& m : guest.messages) seen.emplace_back(m.value, m.fd >= 0);
   const std::vector<std::pair<std::int64_t, bool>> expected = {
-      {0, false}, {65, false}, {-1, true},             // version, own id, region
-      {0, true},  {1, true},   {2, true},  {3, true},  // the broker and the slots
-      {65, true}};                                     // own interrupt: one vector
+      {0, false}, {65, false}, {-1, true},             // version, the client's id, region
+      {0, true},  {1, true},   {2, true},  {3, true},  // the doorbells of the broker and of the slots
+      {65, true}};                                     // the client's own interrupt: one vector
   EXPECT_EQ(seen, expected);
   EXPECT_FALSE(guest.receive(100)) << "nothing follows";
 }
 
-// Whether two empty descriptors share one eventfd: a value written to `a` can be read from `b`.
+// True if two empty descriptors share one eventfd: a value written to `a` can then be read from `b`.
 bool are_one(int a, int b) {
   const std::uint64_t some = 3;
   std::uint64_t found = 0;
@@ -45,7 +45,7 @@ TEST(Ivshmem, AClientsOwnInterruptsComeLastOneForEachVector) {
   EXPECT_EQ(read(guest.interrupt(0), &left, sizeof left), 8);
 }
 
-// Workers start before a guest connects and outlive it, so all clients share one set of interrupts.
+// Workers start before a guest connects and outlive the guest, so all clients share one set of interrupts.
 TEST(Ivshmem, EveryClientHasTheSameInterrupts) {
   Broker broker("vectors = 2");
   Client first(broker.socket_path()), second(broker.socket_path());
@@ -95,7 +95,7 @@ TEST(Ivshmem, ClientsHaveIdsOfTheirOwnAndDoNotHearOfEachOther) {
   EXPECT_EQ(first.peer, ring::first_guest_peer);
   EXPECT_EQ(second.peer, ring::first_guest_peer + 1);
   EXPECT_FALSE(first.receive(100));
-  // The broker does not reuse an id at once, since a slot may still name its last holder.
+  // The broker does not reuse an id at once, since a slot's entry may still name the id's last holder.
   first.hang_up();
   Client third(broker.socket_path());
   ASSERT_TRUE(third.greet(3));
@@ -126,7 +126,7 @@ TEST(Ivshmem, OneConnectionTooManyIsRefused) {
   }));
 }
 
-// The broker stores each greeted connection with systemd, and removes it again.
+// The broker stores each greeted connection with systemd, and removes it at the connection's end.
 TEST(Ivshmem, SoManyConnectionsASecondAreTaken) {
   Broker broker("\n[vm.u]");
   const auto began = std::chrono::steady_clock::now();
@@ -201,7 +201,7 @@ TEST(Access, SocketsHaveOwnerGroupAndModeOfTheirOwn) {
   EXPECT_EQ(access_of(broker.folder / "ivgpud.trace"), "0440 1:70007");
 }
 
-// Each VM's socket admits its own user alone.
+// Each VM's socket admits only the VM's own user.
 TEST(Access, AUserIsLetIntoItsOwnVmsSocketOnly) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be others";
   Broker broker(
@@ -290,7 +290,7 @@ TEST(Ivshmem, AStaleSocketIsReplaced) {
 
 TEST(Ivshmem, QemuTakesTheRegionAsBar2) {
   Broker broker;
-  // The machine stays stopped, since the device reads the greeting while QEMU creates it.
+  // QEMU's machine stays stopped, since the device reads the greeting while QEMU creates it.
   const std::string command = "(echo info pci; echo quit) | timeout 60 " QEMU
                               " -nodefaults -display none -machine q35 -accel tcg -S -monitor stdio -chardev "
                               "socket,id=c,path=" +
@@ -299,7 +299,7 @@ TEST(Ivshmem, QemuTakesTheRegionAsBar2) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find("PCI device 1af4:1110"), std::string::npos) << outcome.text;
   EXPECT_NE(outcome.text.find("BAR2: 64 bit prefetchable memory at 0xffffffffffffffff [0x07fffffe]"), std::string::npos)
-      << outcome.text;  // not mapped yet, 128 MiB
+      << outcome.text;  // 128 MiB, not mapped yet
   EXPECT_TRUE(broker.eventually_logged("is gone: its connection was closed"));
 }
 

@@ -1,5 +1,5 @@
-// A stand-in for systemd: when and how ivgpud notifies its service manager, and the format of its log in the journal. A
-// real ivgpud and fake workers.
+// ivgpud's messages to its service manager, and the format of its log in the journal. The tests use a real ivgpud, fake
+// workers, and a stand-in for systemd.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace broker_test;
 
-// The manager's socket, NOTIFY_SOCKET.
+// The manager, with the socket that NOTIFY_SOCKET names.
 class Manager {
  public:
   explicit Manager(bool abstract = false) {
@@ -31,7 +31,7 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
 
   const std::string& name() const { return name_; }
-  // "" if no message comes in time. Skips messages about descriptors, which restart_test.cc covers.
+  // Returns "" if no message comes in time. Skips messages about descriptors, which restart_test.cc covers.
   std::string next(int milliseconds = deadline_ms) const {
     for (;;) {
       pollfd news{socket_, POLLIN, 0};
@@ -42,13 +42,13 @@ class Manager {
       if (!text.starts_with("FDSTORE")) return text;
     }
   }
-  // As next(), without watchdog messages, which overtake all queued ones.
+  // Same as next(), without watchdog messages, which overtake all queued messages.
   std::string next_but_watchdog() const {
     std::string text = next();
     while (text == "WATCHDOG=1") text = next();
     return text;
   }
-  // All messages so far, with the names of descriptors.
+  // All messages so far, including the names of descriptors.
   std::vector<std::string> all() const {
     std::vector<std::string> texts;
     char bytes[512];
@@ -113,7 +113,7 @@ TEST(Service, ReportsThatItServesReadsAgainAndEnds) {
   }
 }
 
-// `systemctl reload` returns only when a removed VM has ended and a new one is served.
+// `systemctl reload` must return only when a removed VM has ended and a new VM is served.
 TEST(Service, IsReadyAgainWhenTheReloadIsThrough) {
   const Manager manager;
   Broker broker("", "", environment(manager.name()));
@@ -176,11 +176,12 @@ std::size_t open_descriptors(pid_t process) {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// Clients connect and hang up while the manager does not read. The broker never sends a pair of store and remove.
+// Clients connect and hang up while the manager does not read. The broker must never send both messages of a pair,
+// store and remove.
 TEST(Service, ConnectionsThatHaveGoneDoNotWaitForTheManager) {
   const Manager manager;
   Broker broker("", "", environment(manager.name()));
-  // Waits until the manager stores all descriptors that exist without a connection.
+  // Waits until the manager has stored all descriptors that exist without a connection.
   ASSERT_TRUE(eventually([&] {
     const std::vector<std::string> texts = manager.all();
     return std::any_of(texts.begin(), texts.end(), [](const auto& t) { return t.find("t/0/use\n") != t.npos; });
@@ -204,7 +205,7 @@ TEST(Service, ConnectionsThatHaveGoneDoNotWaitForTheManager) {
   EXPECT_EQ(peers, (std::vector<std::string>{"FDSTORE=1\nFDNAME=t/peer/" + std::to_string(last.peer) + "\nFDPOLL=0"}));
 }
 
-// ---- messages to a manager that does not read ------------------------------------------------------------------------
+// ---- messages to a manager that does not read -----------------------------------------------------------------------
 
 // The messages that a manager reads after its socket was full.
 std::vector<std::string> heard_by(const Manager& manager, host::broker::ServiceManager& said) {
@@ -218,7 +219,7 @@ std::vector<std::string> heard_by(const Manager& manager, host::broker::ServiceM
   }
 }
 
-// A manager with a full socket, and the queue of ivgpud's messages for it.
+// A manager whose socket is full, and ivgpud's queue of messages for this manager.
 class Queue : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -227,7 +228,7 @@ class Queue : public ::testing::Test {
     said_ = std::make_unique<host::broker::ServiceManager>(loop_);
     ASSERT_TRUE(said_->is_there());
   }
-  // The queued messages, read now.
+  // The queued messages. The manager reads them now.
   std::vector<std::string> heard() { return heard_by(manager_, *said_); }
   static std::string keeps(const std::string& name) { return "FDSTORE=1\nFDNAME=" + name + "\nFDPOLL=0"; }
   static std::string forgets(const std::string& name) { return "FDSTOREREMOVE=1\nFDNAME=" + name; }
@@ -248,7 +249,7 @@ TEST_F(Queue, WhatIsForgottenBeforeItWasSentIsNotSent) {
   EXPECT_EQ(heard(), std::vector<std::string>{keeps("t/region")});
 }
 
-// The manager stores one descriptor per name, so it must remove the old one first.
+// The manager stores one descriptor per name, so it must remove the old descriptor first.
 TEST_F(Queue, AnotherOfTheSameNameComesAfterTheEndOfTheFirst) {
   said_->keep("a", 0);
   EXPECT_EQ(heard(), std::vector<std::string>{keeps("a")});
@@ -282,7 +283,7 @@ TEST_F(Queue, ADescriptorThatCannotBeCopiedIsNotKept) {
   EXPECT_EQ(heard(), std::vector<std::string>());
 }
 
-// Without watchdog messages in time systemd ends a service, whatever else it receives.
+// systemd ends a service whose watchdog messages are late, whatever else systemd receives.
 TEST(Service, TheWatchdogGoesBeforeEverythingThatWaits) {
   const Manager manager;
   ASSERT_GT(manager.fill(), 0);
@@ -292,7 +293,7 @@ TEST(Service, TheWatchdogGoesBeforeEverythingThatWaits) {
   host::broker::ServiceManager said(loop);
   for (int i = 0; i < 10; ++i) said.keep("t/" + std::to_string(i), 0);
   said.ready("serving");
-  auto end = loop.after(std::chrono::milliseconds(20), [&] { loop.stop(); });  // several watchdog periods
+  auto end = loop.after(std::chrono::milliseconds(20), [&] { loop.stop(); });  // lasts for several watchdog periods
   loop.run();
   loop.forget(end);
   const std::vector<std::string> heard = heard_by(manager, said);
@@ -313,7 +314,7 @@ TEST(Service, ABadAddressIsReportedAndServedAllTheSame) {
 
 // ---- the log --------------------------------------------------------------------------------------------------------
 
-// Makes JOURNAL_STREAM name the child's stderr, or another file.
+// Makes JOURNAL_STREAM name the child's standard error, or another file.
 std::function<void()> journal(bool own) {
   return [own] {
     struct stat status {};
@@ -359,7 +360,7 @@ TEST(Log, TheVariableNamesOneStream) {
   close(ends[1]);
 }
 
-// The message by which ivgpud refuses to start comes before its log exists.
+// ivgpud refuses to start before its log exists, and prints the reason to standard error.
 TEST(Log, ARefusalHasAPriorityToo) {
   const Folder folder;
   const std::string file = folder.write("c.toml", "a mistake");

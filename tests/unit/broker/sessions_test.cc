@@ -1,5 +1,5 @@
-// Sessions in the log and in `ivgpu status`, and `ivgpu end`. A real ivgpud and fake workers; this process is the
-// guest, whose names are hostile text.
+// Sessions in the log and in `ivgpu status`, and `ivgpu end`. The tests use a real ivgpud and fake workers. The test
+// process is the guest, and its names are hostile text.
 #include <array>
 #include <regex>
 
@@ -92,8 +92,8 @@ TEST(Sessions, LinesOfAFloodAreLeftOut) {
   for (std::size_t i = 0; i < sessions; ++i) ASSERT_TRUE(one_session());
   const std::size_t lines = broker.times_logged(" t: session ");
   EXPECT_LE(static_cast<double>(lines), 40 * (1 + seconds_since(begin))) << "20 starts and 20 ends a second";
-  if (lines >= sessions) return;  // each session has a line for its end: too slow a machine for a flood
-  // The next line that the log writes counts the omitted ones.
+  if (lines >= sessions) return;  // if each session has a line for its end, the machine is too slow for a flood
+  // The next line of the log counts the omitted lines.
   EXPECT_TRUE(eventually([&] { return one_session() && broker.logged(" more such lines were left out before)"); }));
 }
 
@@ -204,7 +204,7 @@ int connect_to(const std::string& path) {
   return connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
 }
 
-// Sends `said` to the control socket, and returns the bytes until the connection ends.
+// Sends `said` to the control socket, and returns all bytes until the connection ends.
 std::string answer_to(const Broker& broker, const std::string& said) {
   const int fd = connect_to(broker.folder / "ivgpud.control");
   [[maybe_unused]] const auto sent = send(fd, said.data(), said.size(), MSG_NOSIGNAL);

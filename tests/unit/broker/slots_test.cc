@@ -1,5 +1,5 @@
-// The life of a slot: a real ivgpud, workers with the real start and jail, and a client that acts as guests do, and as
-// they must not. Assumes processes, sockets and time; no GPU.
+// The life of a slot. The tests use a real ivgpud, workers with the real start and jail, and a client that behaves as
+// guests do and as they must not. They depend on processes, sockets and time, but on no GPU.
 #include <sys/stat.h>
 
 #include "tests/unit/broker/harness.h"
@@ -46,7 +46,7 @@ TEST(Slots, AReleasedSlotIsScrubbedAndComesBackUnderTheNextEpoch) {
   ASSERT_TRUE(guest.greet(3));
   const auto slot = guest.claim();
   ASSERT_TRUE(slot);
-  ASSERT_TRUE(guest.tell(*slot, 'f'));  // the worker writes all over the slot
+  ASSERT_TRUE(guest.tell(*slot, 'f'));  // the worker overwrites the slot
   memset(guest.slot(*slot) + ring::first_channel, 0x77, 4096);
   const ring::SlotWord before = guest.word(*slot);
   ASSERT_TRUE(guest.step(*slot, SlotState::Claimed, SlotState::Released));
@@ -73,15 +73,15 @@ TEST(Slots, ALargeSlotIsScrubbedToItsEnd) {
   EXPECT_EQ(guest.slot(*slot)[bytes - 1], std::byte{0});
 }
 
-// Bytes of memory that the client's region occupies.
+// The bytes of memory that the client's region occupies.
 std::size_t taken(const Client& client) {
   struct stat status {};
   EXPECT_EQ(fstat(client.memfd, &status), 0);
   return static_cast<std::size_t>(status.st_blocks) * 512;
 }
 
-// A guest dirties 64 slots and releases them at once. The broker scrubs them over many loop iterations, and answers
-// other VMs in each. Load or a sanitizer only adds iterations.
+// A guest dirties 64 slots and releases them at once. The broker scrubs the slots over many loop iterations, and
+// answers other VMs in each iteration. Load or a sanitizer can only add iterations.
 TEST(Slots, AVmThatLetsGoOfAllItsMemoryDoesNotSilenceTheBroker) {
   Broker broker("region_size = \"2GiB\"\nslots = 64\n[vm.other]");
   Client hostile(broker.socket_path()), other(broker.folder / "other.sock");
@@ -93,7 +93,7 @@ TEST(Slots, AVmThatLetsGoOfAllItsMemoryDoesNotSilenceTheBroker) {
   ASSERT_GT(before, 0U);
   hostile.hang_up();
   ASSERT_TRUE(eventually([&] { return taken(hostile) < std::size_t{64} << 20; }));
-  // Each iteration scrubs for 2 ms; all other events here take about ten iterations.
+  // Each iteration scrubs for 2 ms. All other events in this test take about ten iterations.
   EXPECT_GE(loop_iterations(broker) - before, 30U);
   EXPECT_TRUE(other.is_answered());
   EXPECT_EQ(hostile.base[hostile.bytes - 1], std::byte{0});
@@ -137,7 +137,7 @@ TEST(Slots, AWorkerThatDiesMakesItsSlotDead) {
     ASSERT_TRUE(guest.becomes(0, SlotState::Dead));
     EXPECT_TRUE(broker.eventually_logged(how == 'x' ? "its guest broke the protocol" : "killed by signal 6 (ABRT)"));
     EXPECT_EQ(guest.word(1).state, SlotState::Ready);
-    // The slot stays Dead until its guest releases it.
+    // The slot stays Dead until the slot's guest releases it.
     ASSERT_TRUE(guest.step(0, SlotState::Dead, SlotState::Released));
     EXPECT_TRUE(guest.becomes(0, SlotState::Empty));
     EXPECT_EQ(guest.word(0).epoch, 1U);
@@ -170,13 +170,13 @@ TEST(Slots, AnOwnerThatIsWrittenOverDoesNotKeepTheSlot) {
     const auto claimed = guest.claim();
     ASSERT_TRUE(claimed);
     slot = *claimed;
-    // The broker answers at the start of a look. At the second answer the first look is complete and has found the
+    // The broker answers at the beginning of a look. At the second answer, the first look is complete and has found the
     // owner.
     ASSERT_TRUE(guest.is_answered() && guest.is_answered());
     guest.entry(slot).owner.peer = holder.peer;
   }
   EXPECT_TRUE(eventually([&] { return holder.word(slot).epoch == 1; }));
-  // An owner that was never connected.
+  // This owner was never connected.
   const auto other = holder.claim(54321);
   ASSERT_TRUE(other);
   const std::uint32_t epoch = holder.word(*other).epoch;
@@ -209,9 +209,10 @@ TEST(Slots, WhatIsWrittenWhereNobodyIsGoesWithTheLastGuest) {
   };
   const auto before = blocks();
   const std::uint32_t epoch = guest.word(0).epoch;
-  memset(guest.slot(0) + ring::arena_offset, 0x77, ring::huge_page);    // a ready slot
-  memset(guest.slot(1), 0x77, 2 * guest.header().slot_bytes);           // two empty slots and the memory after them
-  memset(guest.base + ring::huge_page / 2, 0x77, ring::huge_page / 2);  // and the memory after the directory
+  memset(guest.slot(0) + ring::arena_offset, 0x77, ring::huge_page);  // overwrites a ready slot
+  // Overwrites two empty slots and the memory behind them.
+  memset(guest.slot(1), 0x77, 2 * guest.header().slot_bytes);
+  memset(guest.base + ring::huge_page / 2, 0x77, ring::huge_page / 2);  // overwrites the memory behind the directory
   EXPECT_GT(blocks(), before + (40 << 11));
   guest.hang_up();
   EXPECT_TRUE(eventually([&] { return blocks() <= before + 64; })) << before << " " << blocks();
@@ -243,7 +244,7 @@ TEST(Slots, AWorkerThatDiesUnclaimedIsReplaced) {
   EXPECT_TRUE(guest.becomes(0, SlotState::Ready));
 }
 
-// Guests hold the same eventfds that the broker reads.
+// Guests hold the eventfds that the broker reads.
 TEST(Slots, ADoorbellMadeToBlockDoesNotStopTheBroker) {
   Broker broker;
   Client guest(broker.socket_path());
@@ -277,8 +278,8 @@ TEST(Slots, AWorkerHasItsSlotsInterruptAndNoOther) {
   }
 }
 
-// Worker and guest die together, and the broker learns of the worker first. With one slot it starts the next worker
-// there at once, and must not mistake that worker for the dead one.
+// Worker and guest die together, and the broker learns of the worker's death first. With one slot the broker starts the
+// next worker there at once, and must not mistake it for the dead worker.
 TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
   Broker broker("slots = 1");
   Client guest(broker.socket_path());
@@ -290,7 +291,7 @@ TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
   kill(broker.pid, SIGSTOP);
   kill(workers[0], SIGKILL);
   const ring::SlotWord now = guest.word(0);
-  guest.state(0).store(now.with(SlotState::Released).word());  // without ringing
+  guest.state(0).store(now.with(SlotState::Released).word());  // without ringing the broker
   kill(broker.pid, SIGCONT);
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1 && guest.word(0).state == SlotState::Ready; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -386,7 +387,7 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
   const std::uint64_t looks = guest.heartbeat().load();
   std::uint32_t noise = 1;
   const auto scribble = [&] {
-    // Spares the header's constants, by which this client finds its way.
+    // Does not overwrite the header's constants, since this client needs them.
     for (std::size_t at = ring::page; at < 2 * ring::page; at += 4) {
       noise = noise * 1664525 + 1013904223;
       *reinterpret_cast<volatile std::uint32_t*>(guest.base + at) = noise % 3 == 0 ? noise : noise % 6;
@@ -398,9 +399,11 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
     for (int i = 0; i < 100; ++i) scribble();
     return guest.heartbeat().load() - looks >= 100;
   }));
-  for (std::uint32_t k = 0; k < 3; ++k) other_side::shared(guest.entry(k).pinned).store(0);  // or the slot is lost
+  // Otherwise the slot would be lost.
+  for (std::uint32_t k = 0; k < 3; ++k) other_side::shared(guest.entry(k).pinned).store(0);
   guest.ring_peer(ring::peer_broker);
-  // Then all settles: the broker repairs the words, a slot can be claimed, and the broker exits in order.
+  // Afterwards the state settles: the broker repairs the words, a guest can claim a slot, and the broker exits with
+  // code 0.
   for (int i = 0; i < 20; ++i) {
     guest.ring_peer(ring::peer_broker);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -414,7 +417,7 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// Counts workers whose command line lets them poll.
+// Counts the workers whose command line allows polling.
 int workers_that_may_poll(const Broker& broker) {
   const std::string polls(
       "--spin-us\0"
@@ -429,7 +432,7 @@ int workers_that_may_poll(const Broker& broker) {
   return count;
 }
 
-// The limit holds under any load by guests. When such a worker ends, the next may poll.
+// The limit holds under any load by guests. When a polling worker ends, another worker may poll.
 TEST(Slots, NoMoreWorkersMayPollThanAreAllowed) {
   Broker broker("region_size = \"128MiB\"\nslots = 4\nspare = 3\nspin_threads = 1\nspin_us = 70");
   Client guest(broker.socket_path());
@@ -459,7 +462,7 @@ TEST(Slots, WhereNoWorkerMayPollNoGuestPolls) {
   EXPECT_EQ(reinterpret_cast<const ring::SlotHeader*>(guest.slot(0))->spin_us, 0u);
 }
 
-// A guest claims and releases without pause: starts are limited, and the next guest in the queue is served.
+// A guest claims and releases slots without pause. The broker limits starts, and serves the next guest in the queue.
 TEST(Slots, EndlessClaimsAreLimitedAndOthersAreServed) {
   Broker broker("starts_per_second = 5\nstart_burst = 3\nslots = 2");
   Client greedy(broker.socket_path()), modest(broker.socket_path());
@@ -489,7 +492,7 @@ TEST(Slots, TheHeartbeatAnswersARing) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(guest.is_answered()) << "no slot is held: the heart beats for a ring alone";
 }
 
-// Each heartbeat wakes the broker, so idle VMs and idle sessions must cause next to none.
+// Each heartbeat wakes the broker, so idle VMs and idle sessions must cause almost no heartbeats.
 TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
   Broker broker;
   Client guest(broker.socket_path());
@@ -508,7 +511,8 @@ TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
   ASSERT_TRUE(eventually([&] { return guest.heartbeat().load() - before >= 2; }));
   const std::uint64_t held = guest.heartbeat().load() - before;
   EXPECT_LE(static_cast<double>(held), 1 + seconds_since(begin));
-  guest.state(0).store(guest.word(0).with(SlotState::Released).word());  // without ringing: the next heartbeat finds it
+  // Without ringing the broker: the next heartbeat finds the release.
+  guest.state(0).store(guest.word(0).with(SlotState::Released).word());
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
   EXPECT_EQ(beats(1200), 0U);
 }

@@ -1,5 +1,5 @@
-// `ivgpud --check` finds what the start would meet: users, groups, sizes, huge pages and plain files. It changes
-// nothing.
+// `ivgpud --check` finds the problems that a start would meet: users, groups, sizes, huge pages and plain files. It
+// changes nothing.
 #include "host/broker/start_check.h"
 
 #include <sys/stat.h>
@@ -15,7 +15,7 @@ using host::broker::check_start;
 using host::broker::Config;
 using host::broker::StartCheck;
 
-// `keys`: of [broker]. `rest`: the tables after it.
+// `keys`: keys of the table [broker]. `rest`: the tables behind it.
 StartCheck look(const Folder& folder, const std::string& keys, const std::string& rest, const std::string& pools = "") {
   const std::string text =
       "[broker]\nruntime_dir = \"" + folder.path() + "\"\ncgroups = \"off\"\n" + keys + "\n" + rest;
@@ -29,7 +29,7 @@ std::string all_of(const std::vector<std::string>& sentences) {
   return text;
 }
 
-// The only error found.
+// The only error that the check found.
 std::string wrong(const Folder& folder, const std::string& keys, const std::string& rest,
                   const std::string& pools = "") {
   const StartCheck found = look(folder, keys, rest, pools);
@@ -41,7 +41,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 constexpr const char* small = "[vm.a]\nregion_size = \"32MiB\"\nslots = 1\n";
 
-// The largest region that fits this machine once and certainly not twice.
+// The largest region that fits into this machine once but not twice.
 std::string largest_region() {
   std::size_t mebi = 16;
   while (mebi << 21 <= host::broker::memory_of_machine()) mebi *= 2;
@@ -105,7 +105,7 @@ TEST(StartCheck, HugePagesAreCountedForAllVmsTogether) {
   EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 30 are free"));
   pages("nr_overcommit", 2);
   EXPECT_EQ(all_of(look(folder, "", vms, folder.path()).wrong), "");
-  pages("resv", 99);  // more than exist
+  pages("resv", 99);  // more pages than exist
   EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 0 are free"));
 }
 
@@ -156,7 +156,7 @@ TEST(StartCheck, ControlGroupsThatAreRequiredMustBePossible) {
   EXPECT_EQ(check_start(config).notes.size(), missing.empty() ? 0U : 1U);
 }
 
-// The check does not count a running broker's memory against the same configuration.
+// The check must not count the memory of a running broker against the same configuration.
 TEST(StartCheck, ARunningBrokersMemoryIsNotMissing) {
   Broker broker;
   const std::string vm = "[vm.t]\nregion_size = \"128MiB\"\nslots = 3\nhuge_pages = true\n";

@@ -111,7 +111,7 @@ TEST(Status, WatchedUntilTheBrokerEnds) {
   });
   EXPECT_TRUE(eventually([&] { return has(shown(), "  slot 0 "); })) << "the first view";
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(guest.tell(0, 'c'));
-  // 150 calls in 0.3 s, or longer on a busy machine.
+  // 150 calls in 0.3 s, or in a longer time on a busy machine.
   const std::regex busy("  slot 0 +150 .*\n +per s +([1-9]|[1-9][0-9]|[1-4][0-9][0-9]|500) .* [KM]iB ");
   const std::regex idle("  slot 0 +150 .*\n +per s +0 +0 +0 ");
   EXPECT_TRUE(eventually([&] { return std::regex_search(shown(), busy); })) << shown();
@@ -135,7 +135,7 @@ TEST(Status, TheCostOfTheEventLoop) {
   EXPECT_TRUE(std::regex_search(status(broker).text, words));
 }
 
-// Tests of a broker use this to find workers that ended unexpectedly.
+// Tests of a broker use this part of the status to find workers that ended unexpectedly.
 TEST(Status, HowWorkersHaveEnded) {
   Broker broker;
   Client guest(broker.socket_path());
@@ -149,7 +149,7 @@ TEST(Status, HowWorkersHaveEnded) {
     const auto slot = guest.claim();
     ASSERT_TRUE(slot);
     if (command == 'a') {
-      ASSERT_TRUE(guest.tell(*slot, 'p'));  // prints hostile text
+      ASSERT_TRUE(guest.tell(*slot, 'p'));  // the worker prints hostile text
     }
     guest.command(*slot)[0] = command;
     guest.ring_peer(ring::peer_of_slot(*slot));
@@ -213,7 +213,7 @@ TEST(Status, NamesTheLastWorkersThatFailed) {
   EXPECT_FALSE(has(told(), of_signal(first, "4 (ILL)", 4))) << "more than sixteen: " << told();
 }
 
-// The socket is gone by then.
+// The status socket no longer exists at that time.
 TEST(Status, ReportsAtTheEndHowTheLastWorkersEnded) {
   Broker broker;
   const pid_t worker = broker.workers().at(0);
@@ -265,8 +265,8 @@ TEST(Status, OfWhatIsNoBroker) {
   close(listener);
 }
 
-// The whole answer of the socket; "" if it refuses. Many clients that do not read, or write, cost the broker nothing
-// and cannot block others for long.
+// The complete answer of the socket; "" if the socket refuses. Many clients that neither read nor write must cost the
+// broker nothing, and cannot block others for long.
 std::string answer_at(const std::string& path) {
   const int fd = connect_to(path);
   std::string text;
@@ -276,7 +276,7 @@ std::string answer_at(const std::string& path) {
   return text;
 }
 
-// A report costs the event loop and another thread more than a connection costs its client.
+// A report costs the event loop and another thread more than a connection costs the client.
 TEST(Status, OneReportServesTheConnectionsOfAnInterval) {
   Broker broker;
   const std::string path = broker.folder / "ivgpud.status";
@@ -290,7 +290,7 @@ TEST(Status, OneReportServesTheConnectionsOfAnInterval) {
     });
   for (std::thread& thread : threads) thread.join();
   const double passed = seconds_since(began);
-  std::set<std::string> reports;  // each names the loop iteration that made it
+  std::set<std::string> reports;  // each report has the number of the loop iteration that made it
   for (const auto& mine : answers)
     for (const std::string& answer : mine) {
       EXPECT_TRUE(has(answer, "\"iterations\":")) << "a client is not answered";

@@ -1,4 +1,4 @@
-// `ivgpu top` with a real ivgpud and fake workers: a screen in a terminal, text, and lines of JSON.
+// `ivgpu top` with a real ivgpud and fake workers, on a terminal's screen, as text, and as lines of JSON.
 #include <sys/ioctl.h>
 #include <atomic>
 
@@ -34,7 +34,7 @@ struct Busy {
 TEST(Top, OnceIsOneViewOfOneInterval) {
   Busy busy;
   std::atomic<bool> is_shown{false};
-  std::thread works([&] {  // during each interval
+  std::thread works([&] {  // makes calls during each interval
     for (; !is_shown; std::this_thread::sleep_for(std::chrono::milliseconds(50))) busy.guest.tell(0, 'c');
   });
   const std::string me = std::to_string(getpid());
@@ -158,7 +158,7 @@ class Screen {
   }
   int exit_code() {
     int status = 0;
-    // Its last output must be read before it can exit.
+    // The program can exit only after its last output has been read.
     ended_ = eventually([&] { return drawn(), waitpid(child_, &status, WNOHANG) == child_; });
     drawn();
     return ended_ && WIFEXITED(status) ? WEXITSTATUS(status) : -1;

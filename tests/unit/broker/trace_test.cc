@@ -1,5 +1,5 @@
 // The broker's trace socket, and `ivgpu trace`: the messages that each client gets, when tracing is on, and bad input.
-// A real ivgpud and fake workers, which write each entry on command.
+// The tests use a real ivgpud and fake workers, which write each entry on command.
 #include <fcntl.h>
 
 #include "ring/ops/trace_socket.h"
@@ -38,7 +38,7 @@ class Watcher {
     return send(socket_, &r, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
   }
   void ask(const TraceRequest& r, std::size_t bytes = sizeof(TraceRequest)) const { EXPECT_TRUE(try_ask(r, bytes)); }
-  // The next message, or nothing when the connection ends. A session's descriptor goes to `memory`.
+  // The next message; nullopt when the connection ends. The descriptor of a session is stored in `memory`.
   std::optional<TraceMessage> hear() {
     pollfd wait{socket_, POLLIN, 0};
     EXPECT_EQ(poll(&wait, 1, deadline_ms), 1) << "the broker says nothing";
@@ -73,7 +73,7 @@ Outcome trace(const Broker& broker, const std::vector<std::string>& more = {}) {
   return run_program(IVGPU, arguments);
 }
 
-// A broker with one claimed slot and soon a spare one.
+// A broker with a claimed slot and, soon after, a spare worker.
 struct Traced {
   Broker broker;
   Client guest{broker.socket_path()};
@@ -125,7 +125,7 @@ TEST(Trace, TheDescriptorOnlyReads) {
   munmap(at, ring::telemetry_bytes);
 }
 
-// What a process can do by reopening a descriptor, as another user or as itself.
+// The results of reopening a descriptor, as another user or as the same user.
 struct Reopened {
   bool opened = false, mapped = false, written = false;
 };
@@ -201,7 +201,7 @@ TEST(Trace, NarrowedToOneProcess) {
   watcher.ask(request("t", ring::any_slot, static_cast<std::uint32_t>(getpid()) + 1));
   EXPECT_TRUE(eventually([&] { return t.traces(0) == 'n'; })) << "it is another process's";
   EXPECT_EQ(t.traces(1), 'y') << "it may become that process's";
-  watcher.ask(request("t"));  // a client cannot undo this
+  watcher.ask(request("t"));  // another client cannot end this client's trace
   EXPECT_EQ(watcher.hear(), std::nullopt);
 }
 
@@ -234,7 +234,8 @@ TEST(Trace, ManyThatDoNotReadCostNothing) {
   std::vector<std::unique_ptr<Watcher>> idle;
   for (int i = 0; i < 40; ++i) {
     idle.push_back(std::make_unique<Watcher>(t.broker));
-    idle.back()->try_ask(request(), i < 8 ? sizeof(TraceRequest) : 3);  // the broker refuses most at once
+    // The broker refuses most of these clients at once.
+    idle.back()->try_ask(request(), i < 8 ? sizeof(TraceRequest) : 3);
   }
   ASSERT_TRUE(t.guest.step(0, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(eventually([&] { return t.guest.word(0).epoch == 1; }));
@@ -252,7 +253,8 @@ TEST(Trace, TheCommandShowsACallAndEndsWithTheBroker) {
     code = run_program("/bin/sh", {"-c", command}).code;
   });
   EXPECT_TRUE(eventually([&] { return t.traces(0) == 'y'; }));
-  // One entry at a time: the command shows only entries made after it mapped the worker's memory.
+  // The worker writes one entry at a time, since the command shows only entries made after the command has mapped the
+  // worker's memory.
   EXPECT_TRUE(eventually([&] {
     return t.traces(0) == 'y' && shows("  t/0.1  cuCtxSynchronize() = CUDA_SUCCESS  posted  0.0 us\n");
   })) << t.broker.folder.read("shown");

@@ -1,12 +1,13 @@
-// A preloaded library that gives a program vsock on a machine without it. AF_VSOCK sockets become UNIX ones in the
-// folder VSOCK_BY_UNIX, named by port. The file `cid` there holds the CID of connecting clients. A port is free again
-// when the last process closes its bound socket. Strict: a call that the kernel's vsock would refuse ends the program.
+// A preloaded library that gives a program vsock on a machine without vsock. AF_VSOCK sockets become UNIX sockets in
+// the folder VSOCK_BY_UNIX, named by their port. The file `cid` in this folder holds the CID of connecting clients. A
+// port is free again when the last process closes the socket that is bound to it. The library is strict: a call that
+// the kernel's vsock would refuse ends the program.
 #include <dlfcn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-// Requires sys/socket.h before it.
+// linux/vm_sockets.h requires sys/socket.h.
 #include <linux/vm_sockets.h>
 
 #include <cstdio>
@@ -36,7 +37,7 @@ sockaddr_un path_of(const std::string& path) {
   return address;
 }
 
-// Removes the file of a socket that no process holds. Its accepted sockets have the same path.
+// Removes the file of a socket that no process holds. Sockets that were accepted from it have the same path.
 void remove_left(const std::string& path) {
   struct stat there {};
   if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode)) return;

@@ -1,5 +1,6 @@
-// vsock doorbells: programs of a VM that connect by themselves, well and badly. DoorbellServer alone on a UNIX socket, and
-// a real ivgpud whose vsock sockets become UNIX ones (vsock_by_unix.cc). tests/vm/vsock.sh tests real vsock, by hand.
+// vsock doorbells: programs of a VM that connect by themselves, with valid and invalid messages. The tests use
+// DoorbellServer alone on a UNIX socket, and a real ivgpud whose vsock sockets become UNIX sockets (vsock_by_unix.cc).
+// tests/vm/vsock.sh tests real vsock; a developer has to start it.
 #include <sys/eventfd.h>
 
 #include <atomic>
@@ -21,7 +22,7 @@ using host::broker::Fd;
 using ring::SlotState;
 
 // The CID of the next client.
-std::atomic<std::int64_t> next_cid{our_cid};  // below 0: the client has gone
+std::atomic<std::int64_t> next_cid{our_cid};  // below 0: the client has disconnected
 std::atomic<int> asked{0};
 std::optional<std::uint32_t> cid_of(int) {
   ++asked;
@@ -29,7 +30,7 @@ std::optional<std::uint32_t> cid_of(int) {
   return cid < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(cid));
 }
 
-// A DoorbellServer with four slots and an event loop of its own.
+// A DoorbellServer with four slots and its own event loop.
 class Doorbells {
  public:
   explicit Doorbells(const std::function<void(DoorbellServer::Options&)>& change = [](DoorbellServer::Options&) {}) {
@@ -70,13 +71,13 @@ class Doorbells {
   void forget(std::uint32_t slot) {
     call([&] { server_->forget(slot); });
   }
-  // The slots whose process has ended, in order.
+  // The slots whose process has ended, in the order of the ends.
   std::vector<std::uint32_t> ended() {
     const std::lock_guard lock(lock_);
     return ended_;
   }
 
-  // The event loop's iteration; only for the loop's thread.
+  // The number of the event loop's iteration. Only the loop's thread may call this.
   std::uint64_t iteration() const { return loop_.iterations().count; }
 
   std::atomic<int> looks{0};
@@ -94,7 +95,7 @@ class Doorbells {
     const std::lock_guard lock(lock_);
     ended_.push_back(slot);
   }
-  // Runs `what` on the loop's thread, and waits.
+  // Runs `what` on the loop's thread, and waits for the result.
   void call(const std::function<void()>& what) {
     const std::lock_guard one(one_call_);
     call_ = what;
@@ -149,8 +150,8 @@ TEST(Vsock, WithItsConnectionAProcessEnds) {
   for (const Port* p : {&first, &second, &third}) ASSERT_TRUE(p->heard());
   const auto name = [](const Port& p, unsigned char slot) { return p.say(slot) && p.heard(); };
   ASSERT_TRUE(name(first, 0) && name(second, 1) && name(third, 2) && name(port, 3));
-  ASSERT_TRUE(name(second, 0));  // the second program owns it now
-  doorbells.forget(2);           // its next holder has not named it yet
+  ASSERT_TRUE(name(second, 0));  // the second program owns the slot now
+  doorbells.forget(2);           // the slot's next holder has not named the slot yet
   port.end(), third.end(), first.end();
   EXPECT_TRUE(eventually([&] { return doorbells.connected() == 1; }));
   EXPECT_EQ(doorbells.ended(), std::vector<std::uint32_t>());
@@ -179,7 +180,8 @@ TEST(Vsock, MoreThanConnectionsAreRefusedOfBothKinds) {
 }
 
 TEST(Vsock, WhoNamesNoSlotMakesRoom) {
-  Doorbells doorbells([](auto& options) { options.vsock->patience = 2s; });  // time from connecting to naming the slot
+  // The time from connecting to naming the slot.
+  Doorbells doorbells([](auto& options) { options.vsock->patience = 2s; });
   const Port port(doorbells.ports());
   const Port lost(doorbells.vsock());
   ASSERT_TRUE(lost.heard() && lost.say(1) && lost.heard());
@@ -197,7 +199,8 @@ TEST(Vsock, WhoNamesNoSlotMakesRoom) {
   EXPECT_EQ(doorbells.ended(), std::vector<std::uint32_t>());
 }
 
-// Attempts to bind a busy vsock port: on the thread of `made`'s event loop, or on the test's before the loop exists.
+// Attempts to bind a busy vsock port, made by the thread of `made`'s event loop, or by the test's thread before the
+// loop exists.
 std::atomic<int> tries{0}, iterations{0}, tries_without_loop{0};
 std::atomic<const Doorbells*> made{nullptr};
 std::atomic<std::thread::id> tests_thread;
@@ -232,7 +235,7 @@ TEST(Vsock, WhileAnotherHasThePortTheLoopServes) {
   EXPECT_LE(all, 22 + 2 * seconds_since(begin)) << "many a second for ever";
 }
 
-// Connects if the listen queue has space, and closes.
+// Connects if the listen queue has space, and closes the connection.
 void knock(const std::string& path) {
   const Fd made(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
@@ -263,7 +266,7 @@ TEST(Vsock, ConnectionsWithoutEndAreTakenSoManyASecond) {
   const double passed = seconds_since(begin);
   over = true;
   for (std::thread& thread : flood) thread.join();
-  // Each pause admits one more connection before it is counted.
+  // After each pause the server accepts one more connection before it counts the connection.
   EXPECT_LE(taken, 2 * (10 + 50 * passed));
 }
 
@@ -300,7 +303,7 @@ TEST(VsockBroker, AKilledProgramsSlotIsGivenBack) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// The slot's next holder is another process without a connection.
+// The next holder of the slot is another process, which has no connection.
 TEST(VsockBroker, AnEndThatComesLateFreesNobodyElsesSlot) {
   const VsockFolder sockets;
   const std::string file = memory_file("late");
@@ -344,7 +347,7 @@ TEST(VsockBroker, AHeaderThatAGuestHasSpoiltIsPutBack) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// Filters socket() by its first argument, like a kernel without vsock.
+// Makes socket() fail for AF_VSOCK, as on a kernel without vsock.
 void take_vsock_away() {
   sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),

@@ -1,4 +1,5 @@
-// A Broker under the tests' oracle (tests/oracle.h), which fails the test if a worker ends unexpectedly.
+// A Broker whose workers the tests' oracle watches (tests/oracle.h). The oracle fails the test if a worker ends
+// unexpectedly.
 #pragma once
 
 #include "tests/oracle.h"
@@ -17,7 +18,7 @@ class WatchedBroker : public Broker {
     if (const std::string words = workers_.last_complaint(last_status()); !words.empty()) ADD_FAILURE() << words;
   }
 
-  // An expected kill -9.
+  // Kills a worker with kill -9. The oracle expects this end.
   void kill_worker(pid_t worker) { workers_.kill(worker); }
 
  private:

@@ -1,5 +1,5 @@
-// How the broker starts, hears and ends workers, and what their jail permits: a real ivgpud, the real start and jail,
-// and a driver of a few lines. Assumes processes and time; no GPU.
+// How the broker starts workers, reads their messages and ends them, and what their jail permits. The tests use a real
+// ivgpud, the real start and jail, and a driver of a few lines. They depend on processes and time, but on no GPU.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -49,7 +49,7 @@ TEST(Workers, AreReplacedWhenTheBrokersParentIgnoresSigchld) {
   EXPECT_EQ(info.si_code, CLD_EXITED);
 }
 
-// Where control groups limit nothing, the per-user limit bounds threads, if the VM has a user of its own.
+// If control groups limit nothing, the per-user limit bounds threads, provided that the VM has its own user.
 TEST(Workers, ThreadsAreBoundedForAUserOfTheVmsOwn) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives workers another user";
   const auto bound = [](const std::string& keys) {
@@ -75,7 +75,7 @@ TEST(Workers, StartsAreLimitedPerSecond) {
   Broker broker("starts_per_second = 2\nstart_burst = 2\nslots = 1");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(1));
-  for (int i = 0; i < 4; ++i) {  // two at once, then one per half second
+  for (int i = 0; i < 4; ++i) {  // two starts at once, then one start per half second
     ASSERT_EQ(guest.claim(), 0U);
     ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
     ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == static_cast<std::uint32_t>(i) + 1; }));
@@ -92,7 +92,7 @@ TEST(Workers, AFailedStartIsReportedOnceWithItsLastWordsAndTriedAgainLater) {
   EXPECT_TRUE(
       broker.eventually_logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
   EXPECT_EQ(guest.count(SlotState::Ready), 0U);
-  const std::size_t failures = broker.times_logged("the next is started in");  // after 250, 500, 1000 ms, ...
+  const std::size_t failures = broker.times_logged("the next is started in");  // logged after 250, 500, 1000 ms, ...
   EXPECT_GE(seconds_since(begin), 0.25 * ((1 << (failures - 1)) - 1)) << failures;
   EXPECT_EQ(broker.terminate(), 0);
 }
@@ -123,7 +123,8 @@ TEST(Workers, WhatTheyPrintIsEscapedBoundedAndLimited) {
   std::size_t longest = 0;
   for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
   EXPECT_LE(longest, 500U);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // so that a broker that reads too much shows it
+  // The time in which a broker that reads too much would show it.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const std::size_t printed = broker.times_logged("t/0: line ");
   EXPECT_LE(static_cast<double>(printed), 50 * (2 + seconds_since(begin))) << "50 lines a second";
 }
@@ -191,7 +192,7 @@ TEST(Workers, EachVmsHaveAUserOfTheirOwn) {
       for (int i = 0; i < 4; ++i) text += "\t" + std::to_string(id);
     return text;
   };
-  // t, b and c get theirs in the order of the file; a names its own.
+  // VMs t, b and c get their users in the order of the file; VM a names its own user.
   EXPECT_EQ(users, (std::vector{of(7, 65534), of(70000, 70000), of(70001, 44), of(70002, 70002)}));
 }
 
