@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bad_input.sh BUILD
-# What goes wrong with each command, one row each: the exit code, one sentence with this pattern on standard error, and
-# nothing left behind. The rows that need a guest's image are in tests/vm/bad_input.sh.
+# Tests bad input of each command. Each row has the exit code, a pattern of the one sentence on standard error, and the
+# command, which must leave no file behind. tests/vm/bad_input.sh has the rows that need a guest's image.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/bad_input.sh
@@ -43,19 +43,19 @@ row 2 '--vsock needs --transport pmem'                  "$ivgpu" vm --vsock -- t
 if [[ ! -e /dev/vhost-vsock ]]; then
   row 3 "has no /dev/vhost-vsock: 'modprobe vhost_vsock'" "$ivgpu" vm --transport pmem --vsock -- true
 fi
-# A cache that somebody else may have filled: root's, or one that root has given away.
+# A cache folder that another user may have filled: root's, or a folder that root has given to another user.
 anothers=/
 if ((EUID == 0)); then mkdir anothers && chown 65534 anothers && anothers=anothers; fi
 row 3 "is another user's; XDG_CACHE_HOME names"         "$build/share/ivgpu/guest-image" --output $anothers --guest-lib "$build/guest"
 mkdir -m 777 open-to-all
 row 3 "any user may write to open-to-all"               "$build/share/ivgpu/guest-image" --output open-to-all --guest-lib "$build/guest"
 row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
-# A level of the log that there is not is said once: by the guest library, or where none is loaded by the command.
+# An unknown log level is reported once: by the guest library, or by the command if no guest library is loaded.
 for level in loud WARN ' warn' 3; do
   row 0 "IVGPU_LOG: there is no level $level; it takes off, error"  env IVGPU_LOG="$level" "$ivgpu" sim true
 done
 row 0 'IVGPU_LOG: there is no level loud'               env IVGPU_LOG=loud "$ivgpu" run --gpu sim "$build/programs/vector_add" --n 1000
-one_sentence=3  # of which the program has two
+one_sentence=3  # the program has two of these sentences
 row 0 'IVGPU_LOG: there is no level loud'               env IVGPU_LOG=loud "$ivgpu" coverage --gpu sim "$build/programs/vector_add" --n 1000
 one_sentence=1
 row 2 'status has no option --fast'                     "$ivgpu" status --fast
@@ -93,8 +93,8 @@ row 2 'descriptor 98 is not open'                       "$ivgpud" --config no-fo
 row 2 "'--fast 1' is no option of a worker"             "$build/bin/ivgpu-worker" --fast 1
 row 2 'are needed; ivgpud starts workers'               "$build/bin/ivgpu-worker"
 
-# A file without permission is one only to who is not root: root becomes nobody for this. The build may lie where nobody
-# may go; then there is nothing to try.
+# A user without permission cannot read the file, but root can. Root therefore becomes the user nobody for this row. If
+# that user cannot reach the build, there is nothing to test.
 echo x >unreadable
 chmod 000 unreadable
 chmod 755 "$work"
@@ -106,7 +106,7 @@ if "${as_nobody[@]}" test -x "$ivgpud"; then
   row 126 'cannot run ./unreadable: Permission denied'  "${as_nobody[@]}" "$ivgpu" sim ./unreadable
 fi
 
-# /tmp replaces a TMPDIR that is no writable folder. A TMPDIR too long for a socket's path is no mistake.
+# The commands use /tmp if TMPDIR is no writable folder. A TMPDIR that is too long for a socket's path is no mistake.
 program=("$build/programs/vector_add" --n 1000)
 mkdir relative "$work/$(printf 'x%.0s' {1..80})"
 for command in 'run --gpu sim' 'trace --gpu sim --perfetto new.trace --'; do
@@ -118,7 +118,8 @@ for command in 'run --gpu sim' 'trace --gpu sim --perfetto new.trace --'; do
 done
 [[ -z $(find . -name 'ivgpu-*') ]] || fail "what was made is left: $(find . -name 'ivgpu-*')"
 
-# ivgpu and its broker raise the soft limit of a file's size for themselves, and name the hard one if it is too low.
+# ivgpu and its broker raise the soft limit of file sizes for themselves. If the hard limit is too low, the message
+# names it.
 soft=(bash -c 'ulimit -S -f 0; exec "$0" "$@"') hard=(bash -c 'ulimit -f 0; exec "$0" "$@"')
 middle=(bash -c 'ulimit -f 1024; exec "$0" "$@"')  # KiB
 row 0 ''                                                "${soft[@]}" "$ivgpu" run --gpu sim "${program[@]}"
@@ -127,7 +128,7 @@ row 2 'limited.trace cannot be written: File too large' "${soft[@]}" "$ivgpu" tr
 row 3 'File too large; `ulimit -f` bounds'              "${hard[@]}" "$ivgpu" run --gpu sim "${program[@]}"
 row 3 'File too large; `ulimit -f` bounds'              "${middle[@]}" "$ivgpu" run --gpu sim "${program[@]}"
 
-# What cannot be written is a failure.
+# A command whose output cannot be written fails.
 no_room=(bash -c 'exec "$0" "$@" >/dev/full')
 row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" --help
 row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" check
@@ -135,7 +136,7 @@ row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu"
 row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" coverage --static --json "$ivgpu"
 row 2 '/dev/full cannot be written: No space'           "$ivgpu" trace --gpu sim --perfetto /dev/full -- true
 
-# A file that is not whole is not there, and an older one is as it was.
+# An incomplete file is not left behind, and an older file stays unchanged.
 echo older >older.json
 row 3 'no ivgpud answers'                               "$ivgpu" trace --runtime-dir /nowhere --perfetto older.json
 row 127 'cannot run /nowhere/program'                   "$ivgpu" trace --gpu sim --perfetto new.json -- /nowhere/program

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: bench.sh IVGPU
-# `ivgpu bench` on the simulated GPU, from end to end: what it prints and writes, a comparison that fails, bad input.
+# Tests `ivgpu bench` on the simulated GPU from end to end: its output and files, a failing comparison, bad input.
 set -uo pipefail
 ivgpu=$1
 # shellcheck source=tests/patient.sh
@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 
 fail() { echo "FAIL: $1"; status=1; }
 
-# expect CODE PATTERN WORDS...: the exit code, and a pattern that the output has. What was said is in $output.
+# expect CODE PATTERN WORDS...: checks the exit code, and a pattern of the output. The output is in $output.
 expect() {
   local code=$1 pattern=$2 got
   shift 2
@@ -20,7 +20,7 @@ expect() {
   [[ $got == "$code" && $output =~ $pattern ]] ||
     fail "ivgpu bench $*: exit code $got (wanted $code), wanted to read '$pattern' in: $output"
 }
-# The same, and nothing but one sentence.
+# Same, but the output must be exactly one sentence.
 refuses() {
   expect 2 "$@"
   (($(wc -l <<<"$output") == 1)) || fail "not one sentence: $output"
@@ -52,22 +52,23 @@ expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 star
 [[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
   fail "a full standard output: $(cat "$work/said")"
 rm "$work/said"
-# What was refused left nothing behind.
+# The refused commands left no file behind.
 [[ $(ls "$work") == text.json ]] || fail "something is left behind: $(ls "$work")"
 
-# Loads in four VMs, natively and under both policies: first the load alone, once, then a row with the part of that, the
-# part by weight and Jain's index before its last number.
+# Loads in four VMs, natively and under both policies. The load alone is measured first, once. The row then has the
+# ratio to the load alone, the share by weight, and Jain's index before its last number.
 expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){16} [01][.0-9]* \| [0-9.]+ \|' --gpu sim --quick share --mix '4 wait' --round 0.1 --json "$work/share.json" --plot "$work/share.svg"
 [[ $output =~ '| wait | wait |'[^$'\n']*' | - | 1.000 | 1.000 | '[0-9.]*' |'$'\n''| 4 wait | wait |' ]] || fail "not alone, and then in four VMs: $output"
 grep -q '"leases"' "$work/share.json" || fail "the JSON of share has no leases"
 grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
 rm -f "$work/share.json" "$work/share.svg"
-# VMs of unlike weights have a row each; the load is not measured alone.
+# VMs of different weights have a row each; the load is not measured alone.
 expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1 -v
 [[ $(grep -cE '^\| 3 wait, weights 1 2 4 \| wait(, weight [24])? \|' <<<"$output") == 3 && $output != *'| wait | wait |'* ]] ||
   fail "not three VMs and nothing else: $output"
 
-# Loads that PyTorch makes: left out where there is none; else its program is told to go as ours is.
+# Loads that run in PyTorch are left out if PyTorch is missing. Otherwise their program gets the same start signal as
+# ivgpu-measure.
 mkdir "$work/bin"
 printf '#!/bin/sh\nexit 1\n' >"$work/bin/python3"
 chmod +x "$work/bin/python3"
@@ -101,7 +102,8 @@ done
 [[ $(head -c 5 "$work/run.svg") == '<svg ' ]] || fail "no picture was drawn"
 [[ $output != *$'\r'* ]] || fail "progress was shown where there is no terminal"
 
-# Both sides measure each figure of the group; nothing is left out where there is room, and something where there is none.
+# Both sides measure each figure of the group. Nothing is left out if the memory suffices, and some figures are left out
+# if it does not.
 expect 0 'pool_pair' --gpu sim --quick --markdown memory
 [[ $output != *'Left out'* && $(grep -cE '^\| [a-z_0-9A-Z]+( [0-9]+ MiB)?( \| [0-9.]+){8} \| (us|ms|GB/s) \|$' <<<"$output") == 21 ]] ||
   fail "not 21 figures of the group memory: $output"
@@ -110,9 +112,9 @@ expect 0 'Left out: registered_h2d, ivgpu: cuMemHostRegister' --gpu sim --quick 
 
 sed 's/"group": "copy"/"group": "else"/' "$work/run.json" >"$work/no-copy.json"
 refuses 'no-copy.json has no figure of those that are asked for' copy --gpu /nowhere/libcuda.so.1 --against "$work/no-copy.json"
-# Against ratios of next to nothing all is worse, and nothing against those that no machine reaches.
+# Compared with tiny ratios every figure is worse. Compared with ratios that no machine reaches, no figure is worse.
 sed -E 's/("p50": )([0-9.e+-]+)/\10.0001/' "$work/run.json" >"$work/fast.json"
-# SIDE: that one's figures are large.
+# large SIDE: makes the figures of that side large.
 large() {
   awk -v side="$1" '/"(native|ivgpu)": \{/ { large = index($0, side) } large { gsub(/"p50": 0.0001/, "\"p50\": 1000000") } { print }' \
     "$work/fast.json"

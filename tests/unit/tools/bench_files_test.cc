@@ -1,4 +1,4 @@
-// The files of `ivgpu bench`: JSON and back, one run against another, and files that cannot be written.
+// The files of `ivgpu bench`: a round trip through JSON, a comparison of two runs, and files that cannot be written.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -77,7 +77,7 @@ TEST(BenchJson, ThatLacksSomething) {
   EXPECT_EQ(refusal([&] { report_from_json(text, "old.json"); }).rfind("old.json is not complete: ", 0), 0U);
 }
 
-// The run with every figure of ivgpu so much slower.
+// The run, with every figure of ivgpu slower by this factor.
 Report slower(double factor) {
   Report report = some_report();
   for (Metric& f : report.metrics) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: bench_mps.sh IVGPU LIBCUDA
-# `ivgpu bench --mps` with a MPS control that only plays one: that it is started in a folder of its own, told to quit
-# whatever the end is, and that one which is missing or fails is told in a sentence. LIBCUDA is the simulated GPU's.
+# Tests `ivgpu bench --mps` with a fake MPS control program. The daemon must start in its own folder and get the command
+# quit, however the run ends. A missing or failing control program must be reported in one sentence. LIBCUDA is the
+# simulated GPU's library.
 set -uo pipefail
 ivgpu=$1 library=$2
 # shellcheck source=tests/patient.sh
@@ -12,7 +13,8 @@ trap 'rm -rf "$work"' EXIT
 
 fail() { echo "FAIL: $1"; status=1; }
 
-# As a daemon (-f) it has its pipe and stays until it is told; else it passes on what it reads.
+# As a daemon (-f) the fake program makes its pipe and stays until it gets a command. Otherwise it forwards the commands
+# that it reads.
 mkdir "$work/bin" "$work/none"
 cat >"$work/bin/nvidia-cuda-mps-control" <<TEXT
 #!/bin/bash
@@ -28,14 +30,14 @@ fi
 TEXT
 chmod +x "$work/bin/nvidia-cuda-mps-control"
 
-# run PATH WORDS...: what it says in $output, and how it ended in $code.
+# run PATH WORDS...: stores the output in $output, and the exit code in $code.
 run() {
   local path=$1
   shift
   output=$(PATH=$path "$ivgpu" bench --gpu "$library" --quick --mps "$@" 2>&1 </dev/null)
   code=$?
 }
-# The daemon's folder is the one above its pipes.
+# The daemon's folder is the parent folder of its pipes.
 gone() {
   local pipes
   pipes=$(sed -n 's/^daemon //p' "$work/told" | tail -n 1)

@@ -1,4 +1,4 @@
-// What `ivgpu bench` makes of samples: percentiles, bins, histograms; and what it takes for a line of samples.
+// The statistics of `ivgpu bench`: percentiles, bins, histograms; and which lines it accepts as samples.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -13,7 +13,8 @@ namespace {
 
 std::vector<double> one_to(int last) {
   std::vector<double> numbers(static_cast<std::size_t>(last));
-  std::iota(numbers.rbegin(), numbers.rend(), 1.0);  // the largest first: whoever sorts shows it
+  // The largest number comes first, which shows whether the code sorts.
+  std::iota(numbers.rbegin(), numbers.rend(), 1.0);
   return numbers;
 }
 

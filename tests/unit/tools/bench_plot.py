@@ -201,7 +201,7 @@ class Axis(unittest.TestCase):
         for low, high, ticks in ((0.5, 2000, [1, 10, 100, 1000]), (1.5, 30, [2, 5, 10, 20]),
                                  (12.5, 44.7, [15, 20, 25, 30, 35, 40])):
             self.assertEqual(plot.Axis([low, high], 0, 1, 1).ticks(), ticks)
-        self.assertEqual(len(plot.Axis([7.9, 8.4], 0, 1, 1).ticks()), 6)  # 7.9 to 8.4
+        self.assertEqual(len(plot.Axis([7.9, 8.4], 0, 1, 1).ticks()), 6)  # the range from 7.9 to 8.4
 
 
 class Numbers(unittest.TestCase):

@@ -1,4 +1,4 @@
-// A run as `ivgpu bench` might have measured it, for the tests of what shows and compares runs.
+// A run as `ivgpu bench` might measure it, for the tests that show and compare runs.
 #pragma once
 
 #include "tools/ivgpu/bench/report/report.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bench_runs.sh BENCH_RUNS
-# What tools/dev/bench-runs makes of several runs, by an `ivgpu` of paper that prints one table after the other.
-# shellcheck disable=SC2016  # Markdown's marks of code are no command
+# Tests how tools/dev/bench-runs combines several runs. A fake `ivgpu` prints one prepared table after another.
+# shellcheck disable=SC2016  # Markdown's code marks are not commands
 set -uo pipefail
 runs=$1
 status=0
@@ -17,7 +17,7 @@ cat "$work/run\$(grep -c '' "$work/told")"
 TEXT
 chmod +x "$work/bin/ivgpu"
 
-# run OPTION...: what it says in $output, and how it ended in $code.
+# run OPTION...: stores the output in $output, and the exit code in $code.
 run() {
   : >"$work/told"
   output=$("$runs" --build "$work" "$@" 2>&1 </dev/null)
@@ -27,7 +27,7 @@ head='native p50 | p99 | worst | ivgpu p50 | p99 | worst | ratio p50 | p99 | uni
 row() { echo "| $1 | $2 | 1 | 1 | $3 | 1 | 1 | 1 | 1 | $4 |"; }
 says() { [[ $output == *"$1"* ]] || fail "'$1' is not in: $output"; }
 
-# The same label in two groups is two figures.
+# The same label in two groups names two different figures.
 for run in 1 2; do
   {
     echo "| copy | $head"

@@ -1,4 +1,4 @@
-// `ivgpu bench share`: how even VMs are, what is measured for which names, and how it is shown.
+// `ivgpu bench share`: the fairness of VMs, the choice of mixes by name, and the tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace ivgpu::bench {
 namespace {
 
-// One, or as many as there are numbers, of weight 1.
+// Rates of VMs of weight 1: one VM, or one VM per number.
 std::vector<VmRates> each_of(const std::string& load, const std::vector<double>& rates, std::optional<double> alone) {
   std::vector<VmRates> vms;
   for (const double rate : rates) vms.push_back({load, 1, alone, {rate}});

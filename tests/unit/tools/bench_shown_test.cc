@@ -1,4 +1,4 @@
-// The tables of `ivgpu bench`.
+// Tests of the tables of `ivgpu bench`.
 #include <gtest/gtest.h>
 
 #include "tests/unit/tools/bench_report.h"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # usage: boundary_check.sh BOUNDARY_CHECK
-# boundary-check finds what its tables forbid, reports where and why, and leaves other folders alone. It finds files of the
-# product that are too long, too, and words that were retired.
+# Tests that boundary-check finds what its tables forbid, reports place and reason, and ignores other folders. It must
+# also find product files that are too long, and retired words.
 set -uo pipefail
 boundary_check=$1
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# try FILE CODE LINE: a tree with just this file is refused (1) or not (0).
+# try FILE CODE LINE: expects that boundary-check refuses (1) or accepts (0) a tree with only this file.
 try() {
   local tree file=$1 code=$2 line=$3 output got
   tree=$(mktemp -d)
@@ -34,7 +34,7 @@ try guest/session/session.cc 1 '  auto* page = reinterpret_cast<const ring::Devi
 try host/untrusted/module.cc 1 '  char* at = arena.for_driver();'
 try host/untrusted/calls/copy_side.h 0 '  char* at = arena.for_driver();'
 try host/untrusted/channel.cc 0 '  wait(word.futex_word());'
-# Kinds of memory and calls with which the driver guesses, and their like with which it does not.
+# Memory types and calls for which the driver has to guess, and similar ones for which it has not.
 for line in '  copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;' '  return d.cuMemcpy_ptds(to, from, bytes);' \
   '  return d.cuMemcpy3DBatchAsync_v2(1, &copy, 0, stream);' '  return d.cuMemPrefetchAsync_v2(at, n, place, 0, s);'; do
   try host/untrusted/calls/copy.cc 1 "$line"
@@ -80,7 +80,7 @@ try guest/region/vsock.cc 1 '  const int fd = socket(AF_VSOCK, SOCK_STREAM, 0);'
 try guest/nvml/gpus.cc 1 '  const int fd = memfd_create("answer", MFD_CLOEXEC);'
 try guest/region/devdax.cc 1 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
 try guest/region/loopback.cc 0 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
-# What could have the broker wait for somebody else.
+# Calls that could make the broker wait for another process.
 try host/base/process/listener.cc 1 '  if (recv(fd, bytes, sizeof bytes, 0) < 0) return;'
 try host/base/process/listener.cc 1 '  const auto n = ::send(fd, bytes, sizeof bytes,'
 try host/base/process/listener.cc 0 '  if (receive_now(fd, bytes, sizeof bytes) < 0) return;'
@@ -90,7 +90,7 @@ try host/broker/transport/doorbell_transport.cc 1 '    [[maybe_unused]] const au
 try host/broker/transport/doorbell_transport.cc 1 '    preadv2(bell.get(), &into, 1, -1, 0);'
 try host/broker/transport/doorbell_transport.cc 0 '    bell.drain();'
 try host/scheduler/worker_pages.cc 1 '  if (read(bell_.get(), &rings, sizeof rings) < 0) return;'
-# Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
+# Threads' own queues must not include shared memory or a header that maps it, under any name.
 for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region/region.cc \
   host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do
   try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
@@ -102,7 +102,8 @@ try host/broker/region/region.cc 1 '#include "host/simgpu/api/stream/schedule.h"
 try host/simgpu/api/stream/schedule.h 0 '#include <boost/lockfree/queue.hpp>'
 try host/broker/gpu/gpus.cc 0 '#include "host/simgpu/image/device_names.h"'
 
-# try_length FILE CODE LINES: a tree with a file of so many lines is refused (1), with its length and a remedy, or not (0).
+# try_length FILE CODE LINES: expects that boundary-check refuses (1) a file of this many lines, with its length and a
+# remedy, or accepts it (0).
 try_length() {
   local tree file=$1 code=$2 lines=$3 output got
   tree=$(mktemp -d)
@@ -122,7 +123,7 @@ for file in ring/api/driver.def guest/shim.cc host/broker/main.cc tools/demo; do
 done
 try_length tests/unit/long_test.cc 0 401
 
-# One class may fill 800 lines of its file.
+# A file that consists of one class may have 800 lines.
 try_class() {
   local tree file=$1 code=$2 lines=$3 got
   tree=$(mktemp -d)
@@ -143,11 +144,11 @@ try_class guest/session/session.cc 1 401 'bool Session::opened() { return true; 
 empty=$(mktemp -d)
 "$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"
 rmdir "$empty"
-# The ground of the host knows nobody who stands on it.
+# The base folder of the host must not include folders that use it.
 try host/base/fd.h 1 '#include "host/broker/daemon.h"'
 try host/base/process/helper.cc 0 '#include "host/base/event_loop.h"'
 
-# Folders that include each other, and what each has of the other.
+# Folders that include each other, and the number of includes in each direction.
 tree=$(mktemp -d)
 mkdir -p "$tree"/ring "$tree"/host/broker/{vm,worker,gpu}
 : >"$tree/ring/empty.h"
@@ -163,7 +164,7 @@ for line in 'vm/vm.h:1:#include "host/broker/worker/cgroup.h"' 'worker/cgroup.h:
 done
 rm -rf "$tree"
 
-# A folder of 30 files, and one more.
+# A folder of 30 files, and a folder of 31.
 tree=$(mktemp -d)
 mkdir -p "$tree/host/broker/vm"
 for i in {1..30}; do : >"$tree/host/broker/vm/file$i.h"; done
@@ -173,7 +174,7 @@ output=$("$boundary_check" "$tree") && fail "a folder of 31 files is not refused
 [[ $output == *"host/broker/vm: 31 files"* ]] || fail "the folder is not named: $output"
 rm -rf "$tree"
 
-# Retired words: in lines and commits that are newer than a commit.
+# Retired words in lines and commits that are newer than a given commit.
 tree=$(mktemp -d)
 mkdir -p "$tree"/{ring,docs,host/broker}
 in_tree() { git -C "$tree" -c user.name=test -c user.email=test@example.invalid "$@"; }
@@ -183,7 +184,8 @@ in_tree init -q && commit 'an old subject whose keeper naps'
 since=$(in_tree rev-parse HEAD)
 commit 'ring, docs/design: keep an old line'
 
-# try_words CODE WHAT: with $since, the tree is refused (1) or not (0); WHAT is named, or says what passes.
+# try_words CODE WHAT: with $since, expects that boundary-check refuses (1) or accepts (0) the tree. WHAT is the
+# reported word, or describes the accepted text.
 try_words() {
   local code=$1 what=$2 output got
   output=$(WORDS_SINCE=${3:-$since} "$boundary_check" "$tree" 2>&1)

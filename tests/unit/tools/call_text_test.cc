@@ -1,4 +1,4 @@
-// Traced calls as words: every line of the table, known records, and records that are nonsense.
+// Traced calls as text: every line of the table, known records, and records with random bytes.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -170,7 +170,7 @@ TEST(CallText, LaunchAttributesByTheirLines) {
   EXPECT_EQ(launched_with(2, two.substr(0, 72)), ", cooperative=1, attributes=..., ");
 }
 
-// Whether a trace keeps less than the call's record, so that its last arguments are unknown.
+// True if a trace keeps less than the call's whole record, so that the last arguments are unknown.
 bool is_cut_off(int id) {
 #define CUSTOM(number, fn, since, way, manner, record) \
   if (id == number && sizeof(api::record) > sizeof(TraceEntry::payload)) return true;
@@ -207,7 +207,7 @@ TEST(CallText, WhatDoesNotFitIsAQuestionMark) {
   EXPECT_NE(line.find("name=\"a\\x1b[2J\"\\x5c\\x0a\"..."), std::string::npos) << line;
 }
 
-// Under ASan: nothing beyond an entry's own bytes is read, and what is printed is text.
+// Runs under ASan: the code must not read beyond an entry's own bytes, and must print only text.
 TEST(CallText, NonsenseStaysText) {
   std::minstd_rand random(11);
   KernelNames names;

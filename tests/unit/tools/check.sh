@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: check.sh IVGPU_CHECK VERSION
-# ivgpu-check on machines that are folders: a good host and a good guest, and each again with one thing broken.
+# Tests ivgpu-check on machines that are folders: a good host and a good guest, and each of them again with one fault.
 set -uo pipefail
 check=$1 version=$2
 # shellcheck source=tests/patient.sh
@@ -13,7 +13,7 @@ m=$work/machine
 
 put() { mkdir -p "$m/$(dirname "$1")" && printf '%s\n' "$2" >"$m/$1"; }
 
-# gpu ADDRESS UUID MINOR: as the kernel lists it
+# gpu ADDRESS UUID MINOR: adds a GPU, in the format of the kernel
 gpu() { put "proc/driver/nvidia/gpus/$1/information" $'Model: \t a GPU\nGPU UUID: \t '"$2"$'\nBus Location: \t '"$1"$'\nDevice Minor: \t '"$3"; }
 
 good_host() {
@@ -39,7 +39,7 @@ good_host() {
 }
 
 device=sys/bus/pci/devices/0000:00:04.0
-# A region of 32 MiB: magic, version $1, one slot, generation, and the size that ivgpud gave it.
+# region VERSION: makes a region of 32 MiB with magic, version, one slot, generation, and ivgpud's size.
 region() {
   { printf '\x1a\x0aIVGPU1'; printf "\\x$1"; printf '\0\0\0\x01\0\0\0'; } >"$m/$device/resource2"
   truncate -s 32M "$m/$device/resource2"
@@ -58,7 +58,7 @@ good_guest() {
   for library in libcuda.so.1 libnvidia-ml.so.1; do put "usr/local/lib/ivgpu/guest/$library" 'reads IVGPU_REGION'; done
 }
 
-# expect CODE PATTERN [WORDS...]: the exit code, and a line that the output has.
+# expect CODE PATTERN [WORDS...]: checks the exit code, and a line of the output.
 expect() {
   local code=$1 pattern=$2 output got
   shift 2
@@ -100,7 +100,7 @@ sed -i s/580/590/ "$m/proc/driver/nvidia/version"; expect 1 '^warning +ioctls .*
 put proc/cpuinfo 'flags : fpu'; expect 0 '^warning +kvm .*neither vmx nor svm'; good_host
 rm "$m/dev/kvm"; expect 0 '^warning +kvm +/dev/kvm is missing'; good_host
 chmod 600 "$m/dev/kvm"; chown 0:0 "$m/dev/kvm" 2>/dev/null; ((EUID != 0)) || expect 0 '^warning +kvm +this user may not'; good_host
-# Nobody, whom an access list lets in (user, nobody, group, mask and others, as the kernel keeps them).
+# The user nobody, whom an access control list admits (the list has user, nobody, group, mask and others).
 if ((EUID == 0)); then
   chmod 600 "$m/dev/kvm"; sed -i 's/\t1000/\t65534/g' "$m/proc/self/status"; chmod 755 "$work"; cp "$check" "$work/check"
   as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$work/check" --root "$m"; }
@@ -127,7 +127,7 @@ expect 0 '^warning +groups .*version 2'; good_host
 put sys/fs/cgroup/cgroup.controllers 'cpuset io memory pids'; expect 0 '^warning +groups .*version 2 with cpu:'; good_host
 expect 0 '^ok +groups .*at /sys/fs/cgroup; .*Delegate=yes'
 
-# Brokers that answer with one line.
+# answer LINE: adds a broker that answers with one line.
 answer() {
   mkdir -p "$m/run/ivgpu"
   rm -f "$work/up"
@@ -144,7 +144,7 @@ answer 'HTTP/1.0 400'; expect 1 '^wrong +broker .*is no ivgpud'; wait; good_host
 
 good_guest
 IVGPU_HOST_PATIENCE=1 expect 1 '^wrong +broker +ivgpud does not answer'
-# From here on it does, whatever becomes of the region meanwhile.
+# From here on the broker answers, even while the test replaces the region.
 perl -e 'alarm 3600; for (;; select undef, undef, undef, 0.02) {
   next unless open my $region, "+<", $ARGV[0]; next if -s $region < 4096;
   sysseek $region, 128, 0; syswrite $region, pack "Q", ++$beats }' "$m/$device/resource2" &
@@ -165,7 +165,7 @@ put proc/cpuinfo 'model name : Xeon'; put sys/devices/system/cpu/possible 0
 if "$check" --root "$m" --guest | grep -q processor; then echo "FAIL: a real processor is blamed"; status=1; fi
 good_guest
 put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
-# The host's release, and what its worker says that it knows.
+# The host's release, and the calls that its worker claims to know.
 expect 0 '^warning +release +host unknown, here [0-9.]+: the host knows fewer calls'
 say() { printf "$2" | dd of="$m/$device/resource2" bs=1 seek="$1" conv=notrunc status=none; }
 worker_at_2_mib() {
@@ -197,14 +197,14 @@ put usr/local/lib/ivgpu/guest/libcuda.so.1 'of somebody else'; expect 1 '^wrong 
 rm "$m/usr/local/lib/ivgpu/guest/libnvidia-ml.so.1"
 expect 0 '^warning +nvml +no libnvidia-ml.so.1 is in the loader.s folders: programs that ask NVML'
 expect 0 '^ +-> install the package ivgpu-guest'; expect 0 '^ok +library '
-# NVIDIA's without ours, behind ours, and before it.
+# NVIDIA's library alone, then ours after NVIDIA's, and ours before it.
 put usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 'of NVIDIA'; expect 0 '^warning +nvml .*not the guest library: programs that ask NVML'
 expect 0 "^ +-> remove NVIDIA's driver"; good_guest
 put usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 'of NVIDIA'; expect 0 '^ok +nvml +/usr/local/'
 put etc/ld.so.conf.d/first.conf /usr/lib/x86_64-linux-gnu; expect 0 '^warning +nvml +/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 is found first'
 expect 0 '^ok +library '; good_guest
 
-# The kernel module: without it, and with nodes that are of no use.
+# The kernel module: a guest without the module, and guests whose node is unusable.
 expect 0 '^warning +module +the kernel module is not there: the processes of this VM can read each other'
 put dev/ivgpu0 ''; expect 1 '^wrong +module +/dev/ivgpu0 is of no kernel module of ivgpu.s, or of one that is older'
 if "$check" --root "$m" | grep -qE ' (permission|lockdown) '; then echo "FAIL: sysfs is looked at beside a module"; status=1; fi
@@ -216,7 +216,7 @@ chmod 600 "$m/dev/ivgpu0"
 good_guest
 ln -s ../../../bus/pci/drivers/ivgpu "$m/$device/driver"; expect 1 '^wrong +module .*here is no node /dev/ivgpuN'; good_guest
 
-# Persistent memory in the place of the device.
+# Persistent memory instead of the device.
 put $device/device 0x1000
 dax=sys/bus/dax/devices/dax0.0
 put $dax/size $((32 << 20)); put $dax/align 4096
@@ -229,7 +229,7 @@ put sys/class/virtio-ports/vport1p2/name org.ivgpu.bell.0; expect 0 '^ok +doorbe
 expect 0 '^ok +region +32 MiB in 1 slots'
 expect 0 '^ok +broker +ivgpud answers'
 expect 0 '^ok +nvml '
-# A port of vsock in the header, and a guest without vsock: the other channels count.
+# A vsock port in the header, and a guest without vsock, which uses the other channels.
 printf '\x15\xcd\x5b\x07' | dd of="$m/$device/resource2" bs=1 seek=368 conv=notrunc status=none
 expect 0 '^warning +vsock +ivgpud listens at vsock port 123456789, and there is no vsock'
 expect 0 '^ok +doorbells +1 doorbell channels'

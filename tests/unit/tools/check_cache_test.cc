@@ -1,5 +1,5 @@
-// What ivgpu-check makes of the time that a line of BAR2 takes: it blames the mapping only where nothing else explains
-// it.
+// ivgpu-check's judgement of the time that a cache line of BAR2 takes. It blames the mapping only if nothing else
+// explains the time.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -46,11 +46,13 @@ TEST(CheckCache, OnlyAnAmdProcessorIsBlamedAsOne) {
   EXPECT_FALSE(says(other.remedy, "AMD")) << other.remedy;
 }
 
-// A clock that a pass of 64 loads moves by so much: dear for the first round of both measurements, then cheap.
+// A clock that advances with each pass of 64 loads. The passes are slow in the first round of both measurements, and
+// fast afterwards.
 int readings = 0;
 std::uint64_t now = 0;
 std::uint64_t busy_then_quiet() {
-  constexpr int readings_of_a_round = 2 * 2 * 8;  // BAR2 and own memory, each pass begins and ends
+  // BAR2 and ordinary memory; the clock is read before and after each pass.
+  constexpr int readings_of_a_round = 2 * 2 * 8;
   now += readings++ < readings_of_a_round ? 64 * 400 : 64 * 3;
   return now;
 }
@@ -69,7 +71,7 @@ TEST(CheckCache, KnowsTcgByTheNameOfTheProcessor) {
   const ivgpu::TempDir root;
   std::filesystem::create_directory(root.path() / "proc");
   const Machine machine(root.path().string());
-  EXPECT_FALSE(is_emulated(machine));  // nothing is said at all
+  EXPECT_FALSE(is_emulated(machine));  // the machine has no CPU information
   std::ofstream(root.path() / "proc/cpuinfo") << "vendor_id : AuthenticAMD\nmodel name : AMD EPYC\n";
   EXPECT_FALSE(is_emulated(machine));
   std::ofstream(root.path() / "proc/cpuinfo") << "vendor_id : AuthenticAMD\nmodel name : QEMU TCG CPU version 2.5+\n";

@@ -1,5 +1,5 @@
-// What ivgpu-check says of a kernel module, by what the module says of itself: in one line whether programs are
-// woken, and why not.
+// ivgpu-check's judgement of a kernel module, from the module's own information: one line states whether interrupts
+// wake programs, or the reason why not.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ TEST(CheckModule, ADeviceThatIsMemoryAlone) {
   EXPECT_EQ(f.state, State::Warning);
   EXPECT_TRUE(says(f, "processes are apart, but waits use timed sleeps")) << f.what;
   EXPECT_TRUE(says(f, "an ivshmem-plain device has no interrupts and no doorbell -> give the VM")) << f.what;
-  // Whatever a program of the VM has written there: what the module has counts.
+  // The module's information counts, whatever a program of the VM has written into the region.
   EXPECT_EQ(judge(4, 4, 4, 8, true).state, State::Ok);
 }
 

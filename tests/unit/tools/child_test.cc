@@ -1,4 +1,4 @@
-// Child processes: exit codes, signals, descriptors, and what is left behind (nothing).
+// Child processes: exit codes, signals and descriptors. Nothing may be left behind.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,7 +87,7 @@ TEST(Child, WaitForGivesUpAndStillReportsTheCodeLater) {
   EXPECT_EQ(child.wait(), 128 + SIGKILL);
 }
 
-// For a process that ignores SIGCHLD the kernel keeps no exit code.
+// The kernel keeps no exit code of a child if the parent ignores SIGCHLD.
 TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   {
@@ -97,7 +97,7 @@ TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
     Child child(command);
     pipe.ours.reset();
     EXPECT_EQ(child.wait(), exit_code::lost);
-    const Child left(shell("exec sleep 100"));  // its destructor waits, too
+    const Child left(shell("exec sleep 100"));  // the destructor waits for the child's end, too
   }
   std::signal(SIGCHLD, before);
 }
@@ -109,12 +109,12 @@ TEST(SignalGate, PassesASignalThatAProcessSent) {
   command.out = pipe.theirs.get();
   Child child(command);
   char newline = 0;
-  ASSERT_EQ(read(pipe.ours.get(), &newline, 1), 1);  // the trap is set
+  ASSERT_EQ(read(pipe.ours.get(), &newline, 1), 1);  // the shell has set its trap
   kill(getpid(), SIGTERM);
   EXPECT_EQ(wait_passing_signals(child, gate), 9);
 }
 
-// A shell starts background jobs with SIGINT ignored. The program may have a handler for it.
+// A shell starts background jobs with SIGINT ignored. The program may install a handler for the signal.
 TEST(SignalGate, TakesIgnoredSignalsForTheProgramAlone) {
   const auto before = std::signal(SIGINT, SIG_IGN);
   {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: class_sizes.sh CLASS_SIZES
-# class-sizes counts methods and members, names the class that has too many, and bears bad arguments.
+# Tests that class-sizes counts methods and members, names a class that has too many, and rejects bad arguments.
 set -uo pipefail
 class_sizes=$1
 status=0
@@ -9,7 +9,7 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/guest/session" "$tree/host/simgpu"
 
-# write FILE METHODS MEMBERS: a class with so many of each, and what does not count.
+# write FILE METHODS MEMBERS: writes a class with these numbers of methods and members, plus lines that do not count.
 write() {
   local k
   {

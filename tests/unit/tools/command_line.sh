@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # usage: command_line.sh IVGPU
-# Exit codes and messages of `ivgpu` that need neither broker nor guest.
+# Tests exit codes and messages of `ivgpu` that need neither a broker nor a guest.
 set -uo pipefail
 ivgpu=$1
 status=0
 
-# expect CODE PATTERN WORDS...: the exit code, and a pattern that the output has.
+# expect CODE PATTERN WORDS...: checks the exit code, and a pattern of the output.
 expect() {
   local code=$1 pattern=$2 output got
   shift 2

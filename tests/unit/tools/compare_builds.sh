@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: compare_builds.sh COMPARE_BUILDS BUILD
-# tools/compare-builds: its statistics, with builds that only play some and tell made-up figures; bad input; and once with
-# a real build and the simulated GPU.
+# Tests the statistics of tools/compare-builds with fake builds that print invented figures. Also tests bad input, and
+# one real build with the simulated GPU.
 set -uo pipefail
 compare=$1 build=$2
 # shellcheck source=tests/patient.sh
@@ -12,8 +12,8 @@ trap 'rm -rf "$work"' EXIT
 
 fail() { echo "FAIL: $1"; status=1; }
 
-# A build whose n-th run tells what stands in line n of SIDE.runs, as NAME SAMPLE... behind each other with ";" between;
-# its last line goes for all further ones. A "|" begins the next process of the same run.
+# A fake build. Its n-th run prints line n of SIDE.runs, which has the form NAME SAMPLE..., with ";" between figures.
+# The last line is used for all further runs. A "|" begins the next process of the same run.
 for side in old new; do
   mkdir -p "$work/$side/bin" "$work/$side/libexec/ivgpu"
   cat >"$work/$side/bin/ivgpu" <<TEXT
@@ -33,13 +33,14 @@ TEXT
   ln -s /bin/true "$work/$side/libexec/ivgpu/ivgpu-measure"
 done
 
-# told OLD NEW: lines for the runs of each.
+# told OLD NEW: sets the lines for the runs of both builds.
 told() {
   rm -f "$work/order"
   printf '%s\n' "$1" >"$work/old.runs"
   printf '%s\n' "$2" >"$work/new.runs"
 }
-# expect CODE PATTERN WORDS...: the exit code (or a pattern of it), and a pattern that the output has. What was said is in $output.
+# expect CODE PATTERN WORDS...: checks the exit code (or a pattern of it), and a pattern of the output. The output is in
+# $output.
 expect() {
   local code=$1 pattern=$2 got
   shift 2
@@ -49,7 +50,7 @@ expect() {
   [[ $got == $code && $output =~ $pattern ]] ||
     fail "compare-builds $*: exit code $got (wanted $code), wanted to read '$pattern' in: $output"
 }
-# The same of the builds that were told, by one process a run.
+# Same for the fake builds, with one process per run.
 judges() {
   expect "$@" --processes 1 --figures a --old "$work/old" --new "$work/new"
 }
@@ -87,7 +88,7 @@ told 'a 5 5 5' 'a 5 5 5'
 judges 0 '[|] `a` [|] 5.000 [|] 5.000 [|] \+0.0 % [|] \+0.0 % to \+0.0 % [|] 0.0 % [|] same [|]' --pairs 6
 [[ $output == '6 pairs of 1 processes on a GPU of paper.'* ]] || fail "the pairs are not told: $output"
 [[ $(tr '\n' ' ' <"$work/order") == 'old new new old old new new old old new new old ' ]] || fail "the order: $(cat "$work/order")"
-# A little noise, and 3 per cent more.
+# A little noise, and an increase of 3 per cent.
 old=$(lines 'a 100' 'a 101' 'a 99' 'a 100' 'a 102' 'a 100' 'a 98' 'a 100' 'a 101' 'a 99')
 new=$(lines 'a 103' 'a 104' 'a 102' 'a 103' 'a 104' 'a 103' 'a 101' 'a 104' 'a 104' 'a 102')
 told "$old" "$new"
@@ -96,11 +97,11 @@ told "$new" "$old"
 judges 0 '-[23]\.[0-9] % [|] -3\.[0-9] % to -2\.[0-9] % [|] 0\.[0-9] % [|] faster' --pairs 10
 told "$old" "$(lines 'a 150' 'a 70' 'a 99' 'a 90' 'a 140' 'a 100' 'a 60' 'a 130' 'a 101' 'a 99')"
 judges 1 'not settled' --pairs 10
-# One of two figures that is slower is enough.
+# One slower figure of two suffices.
 told 'a 1;b 1' 'a 1;b 1.5'
 expect 1 '`a` .* same .*`b` .* slower' "${both[@]}" --processes 1 --figures a,b --pairs 2
 
-# ---- known numbers: t is 12.706 for two pairs, 3.182 for four, 2.776 for five -----------------------------------------
+# ---- known numbers: t is 12.706 for two pairs, 3.182 for four, 2.776 for five ----------------------------------------
 told 'a 100' "$(lines 'a 103' 'a 104')"
 judges 1 '[|] \+3.5 % [|] -2.7 % to \+10.1 % [|] 6.4 % [|] not settled' --pairs 2 --json "$work/two.json"
 told 'a 10' "$(lines 'a 10.1' 'a 10.3' 'a 9.9' 'a 10.2')"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: conformance.sh CONFORMANCE BUILD
-# tools/conformance with programs that are the same on both sides, and with one for each way not to be; bad input. The
-# GPU is the simulated one. Of the real programs, which need a real GPU: that list and folder go together.
+# Tests tools/conformance with programs whose results are equal on both sides, with a program for each kind of
+# difference, and with bad input, on the simulated GPU. The real programs need a real GPU; this test only checks that
+# their list matches their folder.
 # shellcheck disable=SC2016  # programs and patterns are quoted
 set -uo pipefail
 conformance=$1 build=$2
@@ -13,7 +14,7 @@ export TMPDIR=$work
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# A program's file, with what it does; through loopback IVGPU_REGION is set.
+# Writes the programs' files. Through loopback, IVGPU_REGION is set.
 made=$work/made
 mkdir "$made"
 program() { printf '#!/bin/sh\n%s\n' "$2" >"$made/$1"; chmod +x "$made/$1"; }
@@ -22,7 +23,7 @@ program fails.sh 'echo hello; [ -z "$IVGPU_REGION" ] || { echo "ivgpu: mine" >&2
 program differs.sh 'echo head; echo "${IVGPU_REGION:+not }alike"'
 program later.sh 'echo >>"$COUNT"; [ -z "$IVGPU_REGION" ] || [ "$(wc -l <"$COUNT")" -lt 4 ] || echo late'
 program varies.sh 'echo $$'
-# Ends the program's time: `timeout` takes this signal for its own clock's.
+# Ends the program's time: `timeout` reacts to this signal as to its own timer.
 over='p=$PPID; until [ "$(cat /proc/$p/comm)" = timeout ]; do p=$(cut -d " " -f 4 /proc/$p/stat); done; kill -ALRM $p; sleep 1000'
 program hangs.sh '[ -z "$IVGPU_REGION" ] || { '"$over; }"
 program native.sh 'echo "it broke" >&2; exit 4'
@@ -41,7 +42,7 @@ int main() {
   std::printf("%d\n", check::host_copy(values, 32)[7]);
 }
 CU
-# Graphics is nothing that the guest library will serve; the simulated GPU does not know the call at all.
+# The guest library will never serve graphics, and the simulated GPU does not know the call at all.
 cc -x c -o "$made/refused.sh.bin" - -ldl <<'C' || exit 1
 #include <dlfcn.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ int main(void) {
   return puts("done") < 0;
 }
 C
-# As a package for Python has it: below nvidia/, and the library's file with its version only.
+# The layout of a Python package: below nvidia/, with the library's file under its versioned name only.
 mkdir -p "$work/site/nvidia/cu99/include" "$work/site/nvidia/cu99/lib"
 echo 'extern "C" int packaged_number(void);' >"$work/site/nvidia/cu99/include/packaged.h"
 cc -shared -fPIC -x c -o "$work/site/nvidia/cu99/lib/libpackaged.so.7" - <<<'int packaged_number(void) { return 71; }' || exit 1
@@ -84,7 +85,7 @@ vector | vector.cu | | exact | x
 packaged | packaged.cu | packaged | exact | x
 LIST
 
-# expect CODE PATTERN WORDS...: the exit code, and a pattern of what was said, which is in $output.
+# expect CODE PATTERN WORDS...: checks the exit code, and a pattern of the output. The output is in $output.
 expect() {
   local code=$1 pattern=$2 got
   shift 2
@@ -94,7 +95,7 @@ expect() {
     fail "conformance $*: exit code $got (wanted $code), wanted to read '$pattern' in: $output"
 }
 here=(--programs "$made" --build "$build" --gpu sim --region-size 1GiB)
-# row NAME RESULT [NOTE]: what came of a program, by the last run's results.txt.
+# row NAME RESULT [NOTE]: checks a program's result in results.txt of the last run.
 row() {
   local line
   line=$(awk -F '\t' -v name="$1" '$1 == name { print $4 "\t" $8 }' "$work/out/results.txt")
@@ -130,7 +131,8 @@ expect 0 '^same .*differs' "${here[@]}" --list --part 1/2 differs fails same
 [[ $output != *fails* ]] || fail "part 1 of 2 has the second program: $output"
 expect 0 'programs/vector_add +exact' "${here[@]}" --list 'programs/*'
 
-# Each file of the folder is run by a line or included by a file, each line has its file, and Python can read its own.
+# Each file of the folder is either in the list or included by a file, each line of the list has its file, and Python
+# can compile its own files.
 real=$(dirname "$conformance")/../tests/conformance
 listed=$(grep -v '^#' "$real/list.txt" | grep -oE '[a-z_]+\.(cu|py)' | sort -u)
 found=$(find "$real" -name '*.cu' -printf '%f\n' -o -name '*.py' ! -name show.py -printf '%f\n' | sort)
@@ -164,7 +166,7 @@ row packaged same
 [[ ! -e $work/out/same/diff ]] || fail "same has a diff"
 grep -qE '^hangs.*over 300 s' "$work/out/results.txt" || fail "hangs does not say how long it was waited for"
 
-# What is not installed fails nothing.
+# A missing library makes no program fail.
 mv "$work/out" "$work/first"
 expect 0 'vector' "${here[@]}" --out "$work/out" --markdown same vector missing library
 [[ $output == *'| `vector` | '*' s | same | '*' | exact |'* ]] || fail "no table in Markdown: $output"
@@ -172,7 +174,7 @@ expect 0 'vector' "${here[@]}" --out "$work/out" --markdown same vector missing 
 expect 3 'nothing ran' "${here[@]}" missing library
 expect 0 'vector' "${here[@]}" --seconds 300 programs/vector_add vector
 
-# Parts become one table.
+# --report combines the partial results into one table.
 expect 1 '`fails`.*`vector`' --report "$work/first" --report "$work/out" --markdown
 expect 0 'vector +' --report "$work/out"
 

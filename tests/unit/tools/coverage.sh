@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: coverage.sh BUILD
-# `ivgpu coverage` of programs that use what is served, what is refused, and nothing; and what is no program.
+# Tests `ivgpu coverage` with programs that use served calls, refused calls and no calls, and with files that are no
+# programs.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/patient.sh
@@ -10,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work
 status=0
-# expect CODE PATTERN WORDS...: the exit code, and a line of standard output or error.
+# expect CODE PATTERN WORDS...: checks the exit code, and a line of standard output or error.
 expect() {
   local code=$1 pattern=$2 output got
   shift 2
@@ -41,7 +42,7 @@ int main(void) {
 }
 C
 cc -o "$work/asks" "$work/asks.c" -ldl || exit 1
-# What the library knows, looks at and refuses is no more served than what it does not know.
+# A call that the library knows, checks and refuses counts as unserved, like a call that it does not know.
 cat >"$work/asks-peers.c" <<'C'
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ expect 1 "\"calls\":3,\"name\":\"cuCtxDisablePeerAccess\",[^}]*\"state\":\"$refu
 export ASKS_PEER=1
 expect 1 '^cuCtxEnablePeerAccess +called +refused: needs several GPUs$' --gpu sim "$work/asks-peers"
 unset ASKS_PEER
-# A program that names no call, and a library that does.
+# A program that names no call, with a library that names a call.
 mkdir "$work/asks.lib"
 echo 'const char* name(void) { return "cuGraphAddMemFreeNode"; }' >"$work/asks-library.c"
 echo 'const char* name(void); int main(void) { return name() == 0; }' >"$work/asks-linked.c"

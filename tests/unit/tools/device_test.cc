@@ -1,5 +1,5 @@
-// The guest's device in each of its forms: QEMU's words are those of qemu-config/, which a user would type, and what cannot
-// be is refused.
+// The guest's device in each of its forms: QEMU's arguments must be those of qemu-config/, which a user would type, and
+// impossible combinations must be refused.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The words of a file of qemu-config/, without those that are beside the device: where its memory may lie.
+// The arguments in a file of qemu-config/, without those that do not concern the device and its memory.
 std::vector<std::string> documented(const std::string& file) {
   std::ifstream in(fs::path(IVGPU_SOURCES) / "qemu-config" / file);
   std::vector<std::string> words;

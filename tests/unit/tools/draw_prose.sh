@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: draw_prose.sh TOP
-# draw-prose draws as much as its head says, the same for the same seed, and bears bad arguments.
+# Tests that draw-prose draws as many samples as its heading states, draws the same samples for the same seed, and
+# rejects bad arguments.
 set -uo pipefail
 cd "$1" || exit 1
 git rev-parse --verify -q HEAD >/dev/null || { echo "no history: nothing to draw from"; exit 77; }

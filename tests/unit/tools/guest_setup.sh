@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: guest_setup.sh SOURCES
-# ivgpu-guest-setup on machines that are folders: with the device and without, with others, with two, with half of one,
-# and where it cannot write.
+# Tests ivgpu-guest-setup on machines that are folders: with the device and without it, with other devices, with two
+# devices, with an incomplete installation, and with folders that cannot be written.
 set -uo pipefail
 sources=$1
 work=$(mktemp -d)
@@ -18,14 +18,14 @@ new_machine() {
   echo 'include /etc/ld.so.conf.d/*.conf' >"$m/etc/ld.so.conf"
   cp "$sources/tools/guest/ivgpu-guest-setup" "$setup"
 }
-# device ADDRESS VENDOR DEVICE: as the kernel shows it, by a link.
+# device ADDRESS VENDOR DEVICE: adds a device behind a link, as the kernel shows it.
 device() {
   mkdir -p "$m/sys/devices/pci0/$1"
   [[ ! $2 ]] || echo "$2" >"$m/sys/devices/pci0/$1/vendor"
   [[ ! $3 ]] || echo "$3" >"$m/sys/devices/pci0/$1/device"
   ln -s "../../../devices/pci0/$1" "$m/sys/bus/pci/devices/$1"
 }
-# expect CODE PATTERN ARGUMENTS...
+# expect CODE PATTERN ARGUMENTS...: checks the exit code, and a pattern of the output.
 expect() {
   local code=$1 pattern=$2 got
   shift 2
@@ -42,7 +42,7 @@ hidden() { [[ ! -e $conf && ! -e $cdi && ! -e $m/run/cdi ]]; }
 new_machine
 expect 0 '^$' --root "$m" update
 hidden || fail "without any device there is something"
-device 0000:00:01.0 0x1af4 0x1000  # a network of virtio's
+device 0000:00:01.0 0x1af4 0x1000  # a virtio network device
 device 0000:00:02.0 0x8086 0x1110
 device 0000:00:03.0 0x1af4 ''      # one that is just being taken away
 expect 0 '^$' --root "$m" update
@@ -74,7 +74,7 @@ grep -qxF '    - path: /dev/ivgpu0' "$cdi" || fail "the module's node is left ou
 echo nonsense >"$conf"
 expect 0 '^$' --root "$m" update
 grep -qx /usr/lib/ivgpu/guest "$conf" || fail "a file that somebody has changed stays"
-# The machine's start and udev may have it run at the same time.
+# The machine's start and udev may run ivgpu-guest-setup at the same time.
 for ((i = 0; i < 20; ++i)); do
   rm -f "$cdi"
   "$setup" --root "$m" update & first=$!
@@ -82,7 +82,7 @@ for ((i = 0; i < 20; ++i)); do
   wait "$first" || fail "the first of two at once ended with $?"
 done
 [[ $(ls "$m/run/cdi") == ivgpu.yaml ]] || fail "two at once leave $(ls "$m/run/cdi")"
-# What the rule for the module's node has udev run is there, by the package's path.
+# The udev rule for the module's node must run the program by the package's path.
 for words in 'TEST=="/usr/libexec/ivgpu/ivgpu-guest-setup"' 'RUN+="/usr/libexec/ivgpu/ivgpu-guest-setup update"'; do
   grep -qF "$words" "$sources/tools/guest/60-ivgpu-module.rules" || fail "the rule for the module's node has no $words"
 done
@@ -91,7 +91,7 @@ expect 0 '^$' --root "$m" remove
 [[ ! -e $conf && ! -e $cdi && -e $m/run/cdi/other.yaml ]] || fail "remove leaves something, or takes another's"
 expect 0 '^$' --root "$m" remove
 
-# Where it cannot write: said, and nothing half written is left in force.
+# In a folder that cannot be written, the command reports the error and leaves no partial file in effect.
 new_machine
 device 0000:00:04.0 0x1af4 0x1110
 rmdir "$m/etc/ld.so.conf.d"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: guest_tarball.sh SOURCES BUILD
-# What goes into a guest: the files that are named, nothing else, and no need of anything but libc.
+# Tests that the guest's tarball has exactly the named files, and that the files need only libc.
 set -uo pipefail
 sources=$1 build=$2
 work=$(mktemp -d)

@@ -1,4 +1,4 @@
-// What goes into the guest: the job that /init reads, and the archive that carries it.
+// The files that a guest gets: the job that /init reads, and the archive that contains the job.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -51,10 +51,11 @@ TEST(Cpio, HeaderAndPaddingAreNewc) {
   EXPECT_EQ(archive.substr(0, 22),
             "070701"
             "00000001"
-            "000081a4");                                       // magic, inode, a file that all may read
+            // Magic, inode, and the mode of a file that all users may read.
+            "000081a4");
   EXPECT_EQ(archive.substr(54, 8), "00000003");                // the content's size
-  EXPECT_EQ(archive.substr(94, 8), "00000003");                // the name's, with its NUL
-  EXPECT_EQ(archive.substr(110, 3), std::string("ab\0", 3));   // the name
+  EXPECT_EQ(archive.substr(94, 8), "00000003");                // the name's size, with its NUL
+  EXPECT_EQ(archive.substr(110, 3), std::string("ab\0", 3));   // the file's name
   EXPECT_EQ(archive.substr(116, 4), std::string("xyz\0", 4));  // the content from the next multiple of 4
   EXPECT_NE(archive.find("TRAILER!!!"), std::string::npos);
   EXPECT_EQ(archive.size() % 4, 0U);

@@ -1,4 +1,4 @@
-// Where the pieces are looked for, and what the private broker is told.
+// The search for ivgpu's files, and the private broker's configuration.
 #include <gtest/gtest.h>
 
 #include <pwd.h>
@@ -45,7 +45,7 @@ TEST(Install, AnInstalledTreeKeepsItsLibrariesTogetherAndWritesElsewhere) {
   EXPECT_NE(install.cache.string().rfind(root.path().string(), 0), 0U) << install.cache;
 }
 
-// Sets a variable, or unsets it, for as long as this lives.
+// Sets or unsets an environment variable during the object's lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -67,7 +67,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-// Takes the folder away from this user: gives it to another one where this is root.
+// Takes the folder away from this user: root gives the folder to another user, other users remove their own permission.
 void make_anothers(const fs::path& folder) {
   ASSERT_EQ(geteuid() == 0 ? chown(folder.c_str(), 65534, 65534) : chmod(folder.c_str(), 0500), 0);
 }
@@ -77,7 +77,7 @@ TEST(Install, AnothersBuildTreeIsUsedWithACacheOfOnesOwn) {
   const Variable cache("XDG_CACHE_HOME", nullptr), own_home("HOME", home.path().c_str());
   EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, root.path() / "guest-image");
   fs::create_directory(root.path() / "guest-image");
-  make_anothers(root.path() / "guest-image");  // as a command that ran as root left it
+  make_anothers(root.path() / "guest-image");  // as after a command that root ran
   EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, home.path() / ".cache/ivgpu");
   fs::remove(root.path() / "guest-image");
   make_anothers(root.path());
@@ -85,7 +85,7 @@ TEST(Install, AnothersBuildTreeIsUsedWithACacheOfOnesOwn) {
   fs::permissions(root.path(), fs::perms::owner_all);
 }
 
-// Not in a folder where anybody may have made it before.
+// Not in a folder that another user may have created.
 TEST(Install, WithoutAHomeTheCacheIsInTheUsersFolderByTheSystemsList) {
   const TempDir root;
   fs::create_directories(root.path() / "lib/ivgpu");
@@ -112,7 +112,7 @@ TEST(Install, AUserWithoutAFolderHasNoCacheAndIsReported) {
   constexpr uid_t unlisted = 4294967290;
   if (geteuid() == 0 && getpwuid(unlisted) == nullptr) {
     const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr);
-    fs::permissions(root.path(), fs::perms(0755));  // that user keeps root's group
+    fs::permissions(root.path(), fs::perms(0755));  // the other user keeps root's group
     ASSERT_EQ(seteuid(unlisted), 0);
     const fs::path found = install_at(root.path() / "bin/ivgpu").cache;
     ASSERT_EQ(seteuid(0), 0);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: libvirt_hook.sh SOURCES BUILD
-# libvirt's hook: with the XML of domains, good and bad, and a fake `ivgpu` that writes down what it is asked; then against a
-# real ivgpud. And what the hook knows of ivgpud's keys is what ivgpud says.
+# Tests libvirt's hook: with good and bad XML of domains and a fake `ivgpu` that records its arguments, and then with a
+# real ivgpud. Also tests that the hook's list of keys equals ivgpud's list.
 set -uo pipefail
 sources=$1 build=$2
 command -v python3 >/dev/null || { echo "there is no python3 here"; exit 77; }
@@ -17,7 +17,7 @@ cd "$work" || exit 1
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# Laid out as it is installed; the hook's folder is this test's.
+# Has the layout of an installation, except that the hook's folder is this test's.
 run=$work/run
 mkdir -p prefix/libexec/ivgpu prefix/bin "$run/vms.d"
 cp "$sources/tools/host/ivgpu-libvirt-hook" prefix/libexec/ivgpu/
@@ -34,17 +34,17 @@ export FAKE=$work
 echo '{"vms": []}' >status
 
 uuid=11111111-2222-3333-4444-555555555555
-# domain METADATA DEVICES: a domain's XML.
+# domain METADATA DEVICES: prints a domain's XML.
 domain() {
   printf "<domain type='kvm'>\n<name>vm1</name><uuid>%s</uuid>\n<metadata>%s</metadata>\n" "$uuid" "$1"
   printf "<os><type>hvm</type></os><devices><emulator>/usr/bin/qemu-system-x86_64</emulator>%s</devices></domain>\n" "$2"
 }
-# device PATH [MSI]: as libvirt writes it.
+# device PATH [MSI]: prints the device's XML, in libvirt's form.
 device() { printf "<shmem name='s'><model type='ivshmem-doorbell'/><server path='%s'/>%s</shmem>" "$1" "${2-<msi vectors='1'/>}"; }
 ours() { printf "<ivgpu:vm xmlns:ivgpu='urn:ivgpu:libvirt:1' %s/>" "$1"; }
 
-# expect CODE SENTENCE ASKED WORDS...: what the hook ends with, what it says on standard error, wholly, and what it asks of
-# ivgpu, with the domain's XML of the file xml. Standard output is libvirt's, and stays empty.
+# expect CODE SENTENCE ASKED WORDS...: runs the hook with the domain's XML from the file xml. Checks the exit code, the
+# complete standard error, and the arguments that ivgpu got. Standard output belongs to libvirt and stays empty.
 expect() {
   local code=$1 sentence=$2 asked=$3 said got
   shift 3
@@ -61,7 +61,8 @@ owner="libvirt's domain $uuid"
 add="add --runtime-dir $run vm1 --owner $owner --set vectors ="
 remove="remove --runtime-dir $run vm1 --owner $owner"
 
-# ---- domains that are none of its business start, whatever is wrong with it ------------------------------------------
+# ---- other domains start, whatever is wrong with them
+# ------------------------------------------------------------------
 stranger() { expect 0 '' '' vm1 prepare begin -; }
 domain '' '' >xml
 stranger
@@ -71,7 +72,7 @@ domain '' "<shmem name='s'><model type='ivshmem-plain'/><size unit='M'>4</size><
 stranger
 domain "$(ours "nonsense='1'")" "$(device "$run-elsewhere/vm1.sock")" >xml
 stranger
-# It only speaks of one.
+# A domain whose description only mentions the device.
 domain "<d>ivshmem-doorbell $run/vm1.sock</d>$(ours "nonsense='1'")" '' >xml
 stranger
 : >xml
@@ -82,7 +83,7 @@ domain '' '' >xml
 mv prefix/libexec/ivgpu/ivgpu-libvirt-hook kept
 stranger
 domain '' "$(device "$run/vm1.sock")" >xml
-stranger  # the package has gone, and its hook is left
+stranger  # the package was removed, but its hook is still installed
 echo 'raise Nonsense' >prefix/libexec/ivgpu/ivgpu-libvirt-hook
 domain '' '' >xml
 stranger
@@ -113,20 +114,21 @@ gpus = [0, \"GPU-1a\", \"0000:81:00.0\"]" vm1 prepare begin -
 domain "$(ours "gpus='all' cpu_max='4' gpu_memory='none'")" "$(device "$run/vm1.sock")" >xml
 expect 0 '' "$look"$'\n'"$add 1 --set gpus = \"all\" --set cpu_max = \"4\" --set gpu_memory = \"none\"" vm1 prepare begin -
 
-# One of the configuration's own is left as it is.
+# A VM of the broker's own configuration stays unchanged.
 echo '{"vms": [{"name": "vm0"}, {"name": "vm1"}]}' >status
 domain '' "$(device "$run/vm1.sock")" >xml
 expect 0 '' "$look" vm1 prepare begin -
 domain "$(ours "slots='4'")" "$(device "$run/vm1.sock")" >xml
 expect 1 "ivgpu: domain vm1: VM vm1 has its table in ivgpud's configuration, so that what the domain's metadata says would \
 count for nothing: take one of the two out" "$look" vm1 prepare begin -
-# One that it has added itself, and that was left behind, begins anew.
+# A VM that the hook itself has added earlier, and that was left behind, is added anew.
 : >"$run/vms.d/vm1.toml"
 expect 0 '' "$look"$'\n'"$add 1 --set slots = 4" vm1 prepare begin -
 rm "$run/vms.d/vm1.toml"
 echo '{"vms": []}' >status
 
-# ---- what it refuses, in one sentence -------------------------------------------------------------------------------
+# ---- refusals, in one sentence
+# -----------------------------------------------------------------------------------------
 # refuses SENTENCE [METADATA [DEVICES]]
 refuses() {
   domain "${2-}" "${3-$(device "$run/vm1.sock")}" >xml
@@ -172,7 +174,7 @@ expect 1 "ivgpu: domain vm1: its XML has no UUID" '' vm1 prepare begin -
 expect 1 "ivgpu: domain a\\nb\\x1b[0m\\xe4: its XML has no UUID" '' $'a\nb\e[0m\xc3\xa4' prepare begin -
 cp good xml
 
-# The broker's sentence becomes the hook's, and of two VMs none stays.
+# The broker's error message becomes the hook's message, and neither of two VMs remains.
 echo status >fails
 echo 'ivgpu: no ivgpud answers at /run/ivgpu/ivgpud.status: No such file or directory' >says
 expect 1 "ivgpu: domain vm1: no ivgpud answers at /run/ivgpu/ivgpud.status: No such file or directory; \`systemctl start \

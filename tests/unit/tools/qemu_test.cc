@@ -1,4 +1,4 @@
-// QEMU's command line.
+// Tests of QEMU's command line.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ TEST(QemuCommand, TheAcceleratorTakesItsProcessorAlong) {
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg}), "-accel tcg,thread=multi -cpu max "));
 }
 
-// Of one processor QEMU's emulator leaves memory barriers out.
+// QEMU's emulator omits memory barriers for a VM that can have only one processor.
 TEST(QemuCommand, AnEmulatedProcessorIsNeverTheOnlyOnePossible) {
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 1}), "-smp 1,sockets=2,maxcpus=2 "));
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 3}), "-smp 3 "));
@@ -45,7 +45,7 @@ TEST(QemuCommand, OnlyTheEmulatorsClockIsDeclaredReliable) {
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg}), "tsc=reliable no_timer_check tsc_early_khz="));
 }
 
-// Beside threads that take the processors. A guest's kernel takes what differs by 1 % for wrong.
+// Measures while other threads use the processors. A guest's kernel rejects a clock that differs by 1 %.
 TEST(EmulatedClock, CountsEquallyFastOnABusyMachine) {
   const auto quiet = static_cast<double>(tsc_khz());
   EXPECT_GT(quiet, 100'000);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: run_programs.sh RUN_PROGRAMS
-# The lines that run-programs prints about programs that pass, fail, crash, hang or are missing.
+# Tests the lines that run-programs prints about programs that pass, fail, crash, hang or are missing.
 set -uo pipefail
 run_programs=$1
 work=$(mktemp -d)
@@ -14,7 +14,7 @@ program good 'echo "$# $1"; echo "ivgpu-stats calls=5 posted=3 waited=2 bytes=10
               echo "ivgpu-stats calls=1 posted=1 waited=0 bytes=0" >>"$IVGPU_STATS"'
 program bad 'echo output; echo "row 3 differs" >&2; exit 1'
 program crash 'kill -SEGV $$'
-# Ends its time: `timeout` takes this signal for its own clock's.
+# Ends the program's time: `timeout` reacts to this signal as to its own timer.
 program hang 'kill -ALRM $PPID; exec sleep 1000'
 cat >"$work/list.txt" <<'LIST'
 # a comment

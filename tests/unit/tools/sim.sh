@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: sim.sh BUILD
-# `ivgpu sim` says of a call that `ivgpu run` would refuse, once and on standard error; nobody else does, and a program
-# that both serve is told nothing.
+# Tests that `ivgpu sim` reports a call that `ivgpu run` would refuse, once and on standard error. No other command
+# reports the call, and a program whose calls both commands serve gets no report.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/patient.sh
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
 C
 cc -w -o "$work/program" "$work/program.c" -ldl
 
-# said PREFIX...: what the program says on standard error; its output is in $work/out.
+# said PREFIX...: prints the program's standard error; the program's output is in $work/out.
 said() { "$@" 2>&1 >"$work/out"; }
 line='ivgpu simulated GPU: cuMemExportToShareableHandle is served here, but refused by `ivgpu run` and in a VM; '
 line+='`ivgpu coverage PROGRAM` shows the state of each call that a program makes'

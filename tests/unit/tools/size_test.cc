@@ -1,4 +1,4 @@
-// Sizes as people write them, for ivgpud and for QEMU.
+// Sizes in the notation of users, of ivgpud and of QEMU.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// A broker's status as text, where the document holds what no broker would say: control characters and numbers that are
-// none.
+// A broker's status as text, for a document with control characters and invalid numbers, which no broker would send.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -43,8 +42,7 @@ TEST(StatusText, AFractionIsNoNumberOfAnything) {
   EXPECT_EQ(refusal_of(document("", "8", "18446744073709551615")).substr(0, 6), "shown:");
 }
 
-// Two VMs that take turns, as a broker tells it.
-// Three VMs, and one of a broker that knows of no such time.
+// Two VMs that alternate on a GPU; then three VMs, one of them with a broker that does not report GPU time.
 TEST(StatusText, TheTimeOnGpusIsReported) {
   const auto vm = [](const std::string& name, const std::string& more) {
     return R"({"name":")" + name +

@@ -1,4 +1,4 @@
-// For the tests of what the commands print.
+// Helpers for the tests of the commands' output.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What `ivgpu top` makes of two documents: rates, an order, lines that fit, and text that moves no cursor.
+// The view that `ivgpu top` computes from two documents: rates, an order, lines that fit, and text without control
+// characters.
 #include <gtest/gtest.h>
 
 #include <string>

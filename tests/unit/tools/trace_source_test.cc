@@ -1,5 +1,5 @@
-// What `ivgpu trace` takes of sessions whose workers write as much as there is room for: all of it, and never so much
-// at once that the operator's machine pays for it. The broker is played by a thread.
+// `ivgpu trace` with sessions whose workers write as many calls as their telemetry holds. It must read all calls, but
+// never so many at once that the operator's machine suffers. A thread stands in for the broker.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ using ring::TraceMessage, ring::TraceNews;
 
 constexpr std::size_t whole = std::size_t{ring::max_channels} * ring::trace_cells;
 
-// A worker's telemetry, as the broker makes it.
+// A worker's telemetry, in the form in which the broker creates it.
 class Worker {
  public:
   Worker() : memory_(memfd_create("ivgpu-test", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -64,7 +64,7 @@ class PlayedBroker {
     EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(listen(listener_.get(), 1), 0);
   }
-  // A client that hears of these workers' sessions, which guests have.
+  // A client that the broker has informed of these workers' claimed sessions.
   std::unique_ptr<Source> watch(const std::vector<Worker>& workers) {
     std::thread broker([&] {
       client_ = Fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -105,7 +105,7 @@ class PlayedBroker {
   Fd listener_, client_;
 };
 
-// How many calls each turn took, until one took none.
+// The number of calls that each take() returned, until a take() returned none.
 std::vector<std::size_t> turns_of(Source& source) {
   std::vector<std::size_t> iterations;
   do {

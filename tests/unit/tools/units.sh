@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: units.sh SOURCES BUILD
-# The units for systemd: systemd has nothing to say against them, they start what is there, and as much of the machine is
-# closed to ivgpud as docs/host.md says.
+# Tests the systemd units: systemd reports no problem, they start existing files, and they restrict ivgpud as
+# docs/host.md states.
 set -uo pipefail
 sources=$1 build=$2
 command -v systemd-analyze >/dev/null || { echo "there is no systemd-analyze here"; exit 77; }
@@ -16,7 +16,7 @@ cp "$sources/tools/guest/ivgpu-guest-setup" "$work/libexec/ivgpu/"
 for unit in host/ivgpud guest/ivgpu-guest; do
   sed "s,@CMAKE_INSTALL_PREFIX@,$work,g" "$sources/tools/$unit.service.in" >"$work/$(basename "$unit").service"
 done
-# What it says of the machine's own units is not ours.
+# Only messages about ivgpu's own units count.
 verify() { systemd-analyze verify --man=no --recursive-errors=no "$work/$1.service" 2>&1 | grep -F "$work/"; }
 for unit in ivgpud ivgpu-guest; do
   said=$(verify "$unit")

@@ -1,4 +1,5 @@
-// A CID and a port for one guest, chosen so that nobody else has either, and what is said where there is no vsock.
+// A CID and a port for one guest, chosen so that no other guest has either, and the messages on a machine without
+// vsock.
 #include <gtest/gtest.h>
 
 #include <set>
