@@ -1,8 +1,8 @@
-# kill -9 at random, round after round. Most rounds run on this machine; those with a VM boot it twice.
+# kill -9 of random processes, round after round. Most rounds run on this machine; the rounds with a VM boot it twice.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   find_package(nlohmann_json REQUIRED)
 
-  # In its own folder, which the guest sees.
+  # The program has its own folder, since the guest sees all files of that folder.
   add_executable(faults_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
   target_link_libraries(faults_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   set_target_properties(faults_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/faults)
@@ -34,7 +34,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
 
   add_test(NAME faults.loopback COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:faults> --vm-rounds 0)
   add_test(NAME faults.vm COMMAND ${IVGPU_LIMITED} $<TARGET_FILE:faults> --rounds 0)
-  # Alone, since they count the files in /dev/shm.
+  # These tests run alone, since they count the files in /dev/shm.
   set_tests_properties(faults.loopback faults.vm PROPERTIES LABELS "faults;thorough" TIMEOUT 900 RUN_SERIAL ON)
   set_tests_properties(faults.vm PROPERTIES FIXTURES_REQUIRED guest_image)
 endif()

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-constexpr std::size_t descriptors_per_connection = 3;  // socket, doorbell, process
-// Buffers of the log and the allocator. A leak would exceed this over the rounds.
+constexpr std::size_t descriptors_per_connection = 3;  // socket, doorbell, and the process
+// Allows for the growth of the log's and the allocator's buffers. A leak would exceed this size over the rounds.
 constexpr std::size_t memory_slack_kib = 8 << 10;
 constexpr std::size_t block = 512, region_slack = (1 << 20) / block;
 
@@ -160,7 +160,8 @@ long long Host::kill_broker() {
   return when;
 }
 
-// ---- what is left ---------------------------------------------------------------------------------------------------
+// ---- what remains
+// ----------------------------------------------------------------------------------------------------
 
 Host::Held Host::held() const {
   Held held;

@@ -1,5 +1,5 @@
-// The host under test: an ivgpud with a VM for programs of this machine and one for a QEMU. Checks that no resource has
-// grown after all have left, and how each process ended.
+// The host under test: an ivgpud with a VM for programs of this machine and a VM for a QEMU. Checks how each process
+// ended, and that no resource has grown once all programs have ended.
 #pragma once
 
 #include <csignal>
@@ -17,16 +17,16 @@
 
 namespace faults {
 
-// A failed round; the message says what was seen.
+// A failed round. The message describes the observation.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Throws a Failure if a process ended by a signal other than `sent`, the test's own (0: none). `code` is a Child's. The
-// process may have exited before the signal came.
+// Throws a Failure if a process ended by a signal other than `sent`, which the test itself sent (0: none). `code` is a
+// Child's exit code. The process may have exited before the signal arrived.
 void expect_no_other_signal(const std::string& who, int code, int sent);
 
-long long now_ns();  // CLOCK_MONOTONIC, as the programs print it
+long long now_ns();  // CLOCK_MONOTONIC, the clock of the programs' output
 
 struct Paths {
   std::filesystem::path build;
@@ -48,25 +48,26 @@ class Host {
   nlohmann::json status() const;
   bool running() const { return kill(process_->pid(), 0) == 0; }
   pid_t broker() const { return process_->pid(); }
-  // The worker that serves a program, or 0.
+  // The worker that serves a program; 0 if there is none.
   pid_t worker_of(const std::string& vm, pid_t program) const;
-  // The workers of slots in this state: claimed or ready.
+  // The workers of the slots in this state, claimed or ready.
   std::vector<pid_t> workers(const std::string& vm, const std::string& state) const;
 
-  // kill -9 of a worker, which may already have exited.
+  // Sends kill -9 to a worker, which may already have exited.
   void kill_worker(pid_t worker) { oracle_.kill(worker); }
-  // kill -9 of the broker after a last check of its workers; expects that no worker outlives it. Call start() next.
-  // Returns the time of the kill, as now_ns().
+  // Checks the workers, then sends kill -9 to the broker. Expects that no worker outlives the broker. Call start()
+  // next. Returns the time of the kill, as now_ns().
   long long kill_broker();
   void start();
-  // Asks the broker to exit, which it and its workers must do in order.
+  // Asks the broker to exit. The broker and its workers must exit without a signal.
   void end();
 
-  // Throws a Failure if a worker ended by a signal from neither kill_worker() nor the broker, such as an assertion's or
-  // a sanitizer's, or with a code of its own. Covers this broker's workers since the last call.
+  // Throws a Failure if a worker ended with an unexpected exit code, or by a signal that neither kill_worker() nor the
+  // broker sent, such as that of an assertion or a sanitizer. Covers this broker's workers since the last call.
   void expect_no_worker_died();
 
-  // Waits until all slots are free and nothing of the last round is left; a Failure names the rest, or a dead worker.
+  // Waits until all slots are free and no resource of the last round remains. Throws a Failure that names remaining
+  // resources or a dead worker.
   void expect_settled(std::size_t connections);
 
  private:
@@ -84,7 +85,7 @@ class Host {
   ivgpu::TempDir folder_;
   std::optional<ivgpu::Child> process_;
   std::optional<Held> before_;
-  oracle::Workers oracle_;  // of this broker
+  oracle::Workers oracle_;  // of the present broker
 };
 
 }  // namespace faults

@@ -1,7 +1,7 @@
-// Faults: kill -9 at random, under load, of a program, its worker, a spare worker, the broker or QEMU; round after
-// round. Undisturbed programs must finish with right results, and programs without their host side must get an error.
-// After each round no slot, worker, descriptor, memory, shared memory or file may be left. No process may end by a
-// signal from neither this test nor the broker, or with an unexpected code.
+// Sends kill -9 at random times, under load, to a program, its worker, a spare worker, the broker or QEMU, round after
+// round. Undisturbed programs must finish with correct results, and programs that lose their worker or broker must get
+// an error. After each round no slot, worker, descriptor, memory, shared memory or file may remain. No process may end
+// by a signal from a sender other than this test or the broker, or with an unexpected exit code.
 //
 // usage: faults [--seed N] [--rounds N] [--vm-rounds N] [--pause SECONDS]
 // The same seed makes the same choices. Exit codes: 0 passed, 1 a round failed, 2 usage.
@@ -31,10 +31,10 @@ using std::chrono::milliseconds;
 struct Options {
   unsigned long seed = search_option("IVGPU_TEST_SEED", 1), rounds = search_option("IVGPU_TEST_EXECUTIONS", 290);
   unsigned long vm_rounds = 10;
-  unsigned long pause = 6;  // seconds: longer than a guest waits for a silent host
+  unsigned long pause = 6;  // in seconds; longer than a guest waits for a silent host
 };
 
-// Counts of the rounds' kinds, for the summary.
+// The number of rounds of each kind, for the summary.
 struct Tally {
   std::map<std::string, int> kinds;
   long long longest_ns = 0;
@@ -62,9 +62,9 @@ Victim choose_victim(Dice& dice) {
 
 using Programs = std::vector<std::unique_ptr<Program>>;
 
-// The first program is the victim's. In a third of all rounds it waits for ever, in a third it works for ever: these
-// must lose their host side. A program that is about to finish may end well. Some rounds have one that wants all
-// memory.
+// The first program is the victim's. It waits forever in a third of all rounds, and works forever in another third; in
+// these rounds it must lose its worker. A program that is about to finish may finish correctly. In some rounds one
+// program allocates all memory.
 Programs start_programs(const Paths& paths, const Host& host, Victim victim, Dice& dice) {
   const int first = victim != Victim::Spare ? dice.upto(2) : 2;
   const bool greedy = dice.upto(9) == 0;
@@ -129,7 +129,7 @@ void loopback_round(const Paths& paths, Host& host, Dice& dice, Tally& tally) {
 
 // ---- with a VM ------------------------------------------------------------------------------------------------------
 
-// A guest has its own clock, so the summary uses the call's duration there.
+// A guest has its own clock, so the summary uses the duration of the call there.
 void expect_lost(const Ending& how, Tally& tally) {
   if (!how.ended || how.error != 46)
     throw Failure("in the guest: a program whose host side has gone says: " + how.line);
@@ -159,7 +159,7 @@ void pause_the_machine(Machine& machine, unsigned long seconds, Tally& tally) {
   ++tally.kinds["paused VM"];
 }
 
-// Waits until the last program of this machine has exited, so that only the QEMU is left.
+// Waits until the last program of this machine has exited, so that only QEMU remains.
 void kill_qemu(Host& host, Machine& machine, Program& beside, Tally& tally) {
   machine.kill();
   beside.expect_right();
@@ -177,7 +177,7 @@ void kill_broker_of_a_guest(Host& host, Machine& machine, Program& beside, Tally
   ++tally.kinds["broker of a VM"];
 }
 
-// One boot with some rounds; the last one ends it.
+// One boot of the guest with some rounds. The last round ends the boot.
 void boot(const Paths& paths, Host& host, const Options& options, unsigned long rounds, bool with_broker, Dice& dice,
           Tally& tally) {
   Machine machine(paths, host, Machine::rounds(rounds));

@@ -14,7 +14,7 @@ namespace {
 
 using namespace faults;
 
-// The message of a Failure; "" if there is none.
+// The message of the Failure that `f` throws; "" if it throws none.
 template <class F>
 std::string complaint(F f) {
   try {
@@ -27,7 +27,7 @@ std::string complaint(F f) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Whether the signal is still pending for a process.
+// True if the signal is still pending for the process.
 bool is_pending(pid_t process, int signal) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   for (std::string word; status >> word;)
@@ -40,7 +40,7 @@ class Oracle : public testing::Test {
  protected:
   void SetUp() override { host_.expect_settled(0); }
   pid_t spare() const { return host_.workers(local_vm, "ready").at(0); }
-  // Waits until the broker has reaped it.
+  // Waits until the broker has reaped the worker.
   static void expect_gone(pid_t worker) {
     EXPECT_TRUE(before_deadline([&] { return kill(worker, 0) != 0; })) << "worker " << worker << " lives";
   }
@@ -110,7 +110,7 @@ TEST_F(Oracle, AWorkerThatEndsByAFaultBeforeTheBrokerIsKilled) {
   EXPECT_TRUE(has(words, "was killed by signal 11 (SEGV)")) << words;
 }
 
-// The socket is gone by then, so only the last status reports it.
+// The socket no longer exists at that time, so only the last status reports the death.
 TEST_F(Oracle, AWorkerThatEndsByAFaultWhileTheBrokerEnds) {
   const pid_t worker = spare();
   kill(host_.broker(), SIGSTOP);

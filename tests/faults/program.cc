@@ -1,14 +1,16 @@
-// The program of the faults: works on the GPU for a while and checks every result, or waits for ever, or takes all the
-// memory; says when it has begun, and how it ended.
+// The program of the fault tests. It works on the GPU for a while and checks every result, or waits forever, or
+// allocates all memory. It prints when it has begun and how it ended.
 //
-// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]; MODE is busy, wait, exhaust, again, steady or stubborn. SIGTERM ends
-// the work of all but wait before its time. steady is busy, and stubborn is again, without an end and with a report of the
-// results at most twenty times a second; stubborn gives up after ten calls in a row that fail. Lines, each behind the label:
+// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]
+// MODE is busy, wait, exhaust, again, steady or stubborn. SIGTERM ends the work early, except in the mode wait. steady
+// is busy without a time limit, and stubborn is again without a time limit. Both report their results at most twenty
+// times a second. stubborn gives up after ten consecutive failed calls. Lines, each after the label:
 //   begun                       the first result was right
-//   right NUMBER at TIME        so many results, all right; exit code 0 if it is no report
+//   right NUMBER at TIME        the number of results, all right; exit code 0, except for a report of steady or
+//   stubborn
 //   ended ERROR at TIME took T  a call returned this CUresult after T; exit code 3
-//   lost ERROR took T           again, stubborn: a call returned this CUresult, and the program goes on trying
-//   back                        again, stubborn: calls are made once more
+//   lost ERROR took T           again, stubborn: a call returned this CUresult, and the program retries
+//   back                        again, stubborn: calls succeed again
 //   wrong ...                   a result was wrong; exit code 4
 // Times are nanoseconds of CLOCK_MONOTONIC.
 #include <dlfcn.h>
@@ -60,7 +62,7 @@ AGAIN:
 }
 )";
 constexpr unsigned block = 64, grid = 64, words = block * grid;
-constexpr unsigned launches = 8;  // per result
+constexpr unsigned launches = 8;  // launches per result
 constexpr std::size_t chunk = 32 << 20;
 
 void* library = nullptr;
@@ -91,11 +93,11 @@ void say(const std::string& what) {
 
 void say_right(unsigned results) { say("right " + std::to_string(results) + " at " + std::to_string(now())); }
 
-// How long a program works, and whether it reports meanwhile. The report rate is bounded, so a test that reads late
-// finds few.
+// The duration of a program's work, and its reports in the meantime. The report rate is bounded, so a test that reads
+// late finds only few reports.
 class Work {
  public:
-  // Without `milliseconds` it reports and never ends. Otherwise the time starts now.
+  // Without `milliseconds`, the work reports and never ends. Otherwise its time starts now.
   explicit Work(std::optional<long> milliseconds)
       : reports_(!milliseconds), until_(now() + milliseconds.value_or(0) * 1'000'000) {}
   bool reports() const { return reports_; }
@@ -112,7 +114,7 @@ class Work {
   long long next_ = 0;
 };
 
-// Makes every call. _Exit, since a lost session needs no cleanup.
+// Makes every call of the program. Exits with _Exit after an error, since a lost session needs no cleanup.
 template <class F, class... A>
 CUresult attempt(const char* name, A... arguments) {
   return find<F>(name)(arguments...);
@@ -145,7 +147,7 @@ void start() {
   CU(cuCtxSetCurrent, context);
 }
 
-// One result: copies numbers in, runs kernels over them, copies them back.
+// Computes one result: copies numbers in, runs kernels on them, and copies them back.
 void one_result(CUfunction add_one, CUdeviceptr at, unsigned first) {
   std::vector<unsigned> numbers(words);
   for (unsigned i = 0; i < words; ++i) numbers[i] = first + i;
@@ -177,7 +179,7 @@ int busy(std::optional<long> milliseconds) {
   return say_right(results), 0;
 }
 
-// Makes a call that does not return while the host lives.
+// Makes a call that does not return while the host is alive.
 int wait_for_ever() {
   start();
   const CUfunction spin = function("spin");
@@ -188,7 +190,7 @@ int wait_for_ever() {
   return 4;
 }
 
-// Allocates all memory, then one byte more: the error must not stop later work.
+// Allocates all memory, then one byte more. The error of the last allocation must not affect later work.
 int exhaust(long milliseconds) {
   start();
   std::vector<CUdeviceptr> taken;
@@ -203,9 +205,9 @@ int exhaust(long milliseconds) {
   return busy(milliseconds);
 }
 
-// Never gives up: retries ten times a second after an error.
+// Retries ten times a second after an error, without giving up.
 int again(std::optional<long> milliseconds) {
-  constexpr unsigned most_failures = 10;  // in a row, of a program that reports
+  constexpr unsigned most_failures = 10;  // consecutive failures, of a program that reports
   start();
   const CUfunction add_one = function("add_one");
   CUdeviceptr at = 0;

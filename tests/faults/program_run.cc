@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int device_unavailable = 46;
 
-// A memfd, so that nobody need read it while the program runs.
+// A memfd, so that no process needs to read the text while the program runs.
 ivgpu::Fd memory_file() { return ivgpu::Fd(memfd_create("errors", MFD_CLOEXEC)); }
 
 }  // namespace
@@ -40,7 +40,7 @@ std::optional<std::string> Lines::next(milliseconds patience) {
   }
 }
 
-// A report after one that had to be waited for was made after the call.
+// If this function had to wait for a report, the program made the report after the call.
 void Lines::expect_progress(const std::string& label, milliseconds patience) {
   const auto check = [&](const std::string& line) {
     if (!line.starts_with(label + "right ")) throw Failure("a program that nothing happened to says: " + line);
@@ -85,7 +85,7 @@ void Program::expect_begun() {
 
 std::string Program::line() {
   if (auto line = lines_.next(patience_)) return *line;
-  // Its output has ended: so has the program, or it hangs.
+  // The program's output has ended. If the program has not exited, it hangs.
   if (const auto code = child_.wait_for(milliseconds(1000))) expect_no_other_signal(mode_ + ": the program", *code, 0);
   throw Failure(mode_ + ": hangs, or ended without a word");
 }

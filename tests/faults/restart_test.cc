@@ -1,6 +1,6 @@
-// Programs launch kernels without pause while their broker restarts, in order and by kill -9, under a stand-in for
-// systemd: real workers on the simulated GPU, and a guest in QEMU. Every result must be right. Also programs whose next
-// broker comes late, or never.
+// Programs launch kernels without pause while their broker restarts, with SIGTERM and with kill -9, under a stand-in
+// for systemd. The workers are real, on the simulated GPU; one guest runs in QEMU. Every result must be right. Some
+// tests start the next broker late, or never.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -42,8 +42,8 @@ TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
   EXPECT_EQ(broker.terminate(SIGINT), 0);
 }
 
-// The guest boots in seconds, on a busy machine more slowly. It has no connection to the broker. If the next broker
-// comes later than the 30 questions, 3 s, that it asks a silent host, only its worker answers.
+// The guest boots in seconds, or more slowly on a busy machine. The guest has no connection to the broker. A guest asks
+// a silent host 30 times, for 3 s. If the next broker comes later than that, only the worker answers the guest.
 TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
   FakeFdStore fd_store;
   Broker broker("", "", fd_store.environment(), "sim", outlives, "", "");
@@ -63,9 +63,9 @@ TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
   EXPECT_EQ(broker.terminate(SIGINT), 0);
 }
 
-// ---- a next broker that comes late -------------------------------------------------------------------------------------
+// ---- a next broker that comes late ----------------------------------------------------------------------------------
 
-// A program of this machine that calls without pause and ignores errors; and its worker.
+// A program of this machine that calls without pause and ignores errors, and the program's worker.
 class FaultsRestartLate : public ::testing::Test {
  protected:
   void begin(const char* keys) {
@@ -86,7 +86,7 @@ class FaultsRestartLate : public ::testing::Test {
   pid_t worker = 0;
 };
 
-// Its worker answers meanwhile. Then a call waits for longer than a VM's guest would.
+// The program's worker answers in the meantime. Therefore a call waits for longer than a VM's guest would wait.
 TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
   begin(outlives);
   broker->terminate(SIGKILL);
@@ -100,7 +100,7 @@ TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
   stubborn->expect_right();
 }
 
-// systemd keeps its connection open, so it waits until a broker reports that its worker has exited.
+// systemd keeps the program's connection open, so the program waits until a broker reports that the worker has exited.
 TEST_F(FaultsRestartLate, AfterItTheNextBrokerReportsTheEndOfItsWorker) {
   begin("outlive_s = 1\n");
   broker->terminate(SIGKILL);

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-constexpr milliseconds guest_patience{90'000};  // a boot under TCG on a busy machine
+constexpr milliseconds guest_patience{90'000};  // covers a boot under TCG on a busy machine
 
 std::string bundled(const char* name, const std::string& otherwise) {
   const char* bundle = std::getenv("IVGPU_BUNDLE");
@@ -41,10 +41,10 @@ ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const 
 
 }  // namespace
 
-// The third program's output is ignored, since it may be killed before it begins. `exec` makes the shell the program;
-// otherwise the kill would hit the shell, and the program would live on in its slot.
+// The third program's output is ignored, since the test may kill the program before it begins. `exec` replaces the
+// shell by the program. Otherwise the kill would hit the shell, and the program would keep its slot.
 //
-// They give up a silent host after 50 questions (5 s), since the host's processors may be busy.
+// These programs give up a silent host after 50 questions (5 s), since the host may be busy.
 std::string Machine::rounds(unsigned long count) {
   return "export IVGPU_HOST_PATIENCE=50\nleft=" + std::to_string(count) + " endless=" + std::to_string(endless_ms) +
          R"sh(
@@ -98,7 +98,7 @@ void Machine::expect_begun() {
   }
 }
 
-// On a busy machine one may end before the next has begun.
+// On a busy machine one program may end before the next one has begun.
 void Machine::take_ending(const std::string& said) {
   if (said.size() < 2 || (said[0] != 'a' && said[0] != 'b')) throw Failure("in the guest: " + said);
   std::optional<Ending>& ending = said[0] == 'a' ? ended_.first : ended_.second;

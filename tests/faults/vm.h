@@ -1,4 +1,4 @@
-// A QEMU on the host under test, with the demo's guest and a job. The job's output arrives as lines.
+// A QEMU on the host under test, with the demo's guest and a job. The test reads the job's output line by line.
 #pragma once
 
 #include <optional>
@@ -19,23 +19,23 @@ class Machine {
   Machine(const Paths& paths, const Host& host, const std::string& job) : Machine(paths, host.socket(guest_vm), job) {}
 
   pid_t pid() const { return qemu_->pid(); }
-  // The next line; otherwise a Failure with the guest's standard error.
+  // The next line. Throws a Failure with the guest's standard error if no line arrives.
   std::string line();
 
-  void expect_progress(const std::string& label);  // see Lines
+  void expect_progress(const std::string& label);  // see Lines::expect_progress()
 
-  // A job of `count` rounds: two programs work for a while, and a third is killed at a random time. In the last round
-  // the two work for ever.
+  // A job of `count` rounds: in each round two programs work for a while, and a third program is killed at a random
+  // time. In the last round the two programs work forever.
   static std::string rounds(unsigned long count);
-  // Waits for the next round, and for both its programs to begin.
+  // Waits until the next round and both of its programs have begun.
   void expect_begun();
-  // How both programs ended.
+  // How the two programs ended.
   struct Endings {
     Ending a, b;
   };
   Endings endings();
   void signal(int number) const { qemu_->signal(number); }
-  void kill();  // throws a Failure if another signal came first
+  void kill();  // throws a Failure if another signal ended QEMU first
 
  private:
   void take_ending(const std::string& said);

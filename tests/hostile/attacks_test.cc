@@ -1,7 +1,7 @@
-// What one VM can do to another VM's time. While VM `a` attacks, no loop iteration of the broker exceeds 50 ms of
-// processor time, and the 99th percentile of its answers to VM `b` stays below 200 ms. No session of `b` is lost, `b`'s
-// results are right, and no worker ends by a signal from elsewhere than the broker. A real ivgpud, real workers, the
-// simulated GPU. Each test prints a row of the table in docs/threat-model.md.
+// Measures how one VM can affect another VM's time. While VM `a` attacks, no loop iteration of the broker may exceed 50
+// ms of processor time, and the 99th percentile of the broker's answers to VM `b` must stay below 200 ms. VM `b` must
+// lose no session and get right results, and no worker may end by a signal that the broker did not send. The tests use
+// a real ivgpud, real workers and the simulated GPU. Each test prints a row of the table in docs/threat-model.md.
 #include <gtest/gtest-spi.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -19,7 +19,8 @@ namespace {
 using namespace broker_test;
 using Clock = std::chrono::steady_clock;
 
-constexpr double slowest_answer = 200;  // milliseconds, as promised; the status has the limit of iterations
+// Milliseconds, as docs/threat-model.md promises; the broker's status has the limit of iterations.
+constexpr double slowest_answer = 200;
 constexpr int rounds = 5;
 constexpr int round_ms = 700;
 
@@ -27,7 +28,7 @@ constexpr const char* two_vms =
     "slots = 32\nregion_size = \"1GiB\"\nspare = 2\nstarts_per_second = 50\nstart_burst = 64\n"
     "session_image_bytes = \"64MiB\"\nsession_objects = 4096\n[vm.b]\nslots = 3\nregion_size = \"256MiB\"";
 
-// A program and its output, until it exits or is killed.
+// A program, and its output until the program ends.
 class Process {
  public:
   Process(const std::string& region, const std::vector<std::string>& command) {
@@ -70,7 +71,7 @@ class Process {
   int to_ = -1, from_ = -1;
 };
 
-// Asks the broker for a heartbeat, like a waiting guest, and records the time of each answer.
+// Asks the broker for a heartbeat, like a waiting guest, and records the time until each answer.
 class Asker {
  public:
   explicit Asker(const std::string& socket) : client_(socket) {
@@ -82,12 +83,13 @@ class Asker {
     over_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  // In milliseconds; valid once it has stopped.
+  // Milliseconds per answer; valid once the Asker has stopped.
   const std::vector<double>& answers() const { return answers_; }
   bool greeted = false;
 
  private:
-  // At the broker's priority, so that the time measured is the broker's, not this thread's wait for a processor.
+  // Runs at the broker's priority, so that the measured time is the broker's, without this thread's wait for a
+  // processor.
   void run() {
     setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -10);
     while (!over_) {
@@ -106,16 +108,16 @@ class Asker {
   std::thread thread_;
 };
 
-// The 99th percentile of the answers' times. Each time the hypervisor took a processor away, an answer was delayed, and
-// possibly the next.
+// The 99th percentile of the answers' times. Whenever the hypervisor took a processor away, an answer was late, and
+// possibly the next one, too.
 double slow_answer(std::vector<double> answers, Witness& witness) {
   std::sort(answers.begin(), answers.end());
   answers.resize(answers.size() - std::min<std::size_t>(answers.size(), 2 * witness.stops()));
   return answers.empty() ? -1 : answers[answers.size() * 99 / 100];
 }
 
-// Expects no loop iteration beyond the limit, except when the hypervisor takes a processor away. An attack that
-// lengthens an iteration does so in every round.
+// Expects no loop iteration beyond the limit, unless the hypervisor took a processor away. An attack that lengthens an
+// iteration does so in every round.
 void expect_short_turns(const nlohmann::json& loop, Witness& witness) {
   const unsigned stops = witness.stops(), beyond = loop["turns_over_50_ms"].get<unsigned>();
   if (beyond + stops != 0)
@@ -124,7 +126,7 @@ void expect_short_turns(const nlohmann::json& loop, Witness& witness) {
   EXPECT_LE(beyond, 2 + stops);
 }
 
-// The number of results of b's program in one round, all right; 0 if it printed another line.
+// The number of right results of b's program in one round; 0 if the program printed any other line.
 unsigned results_of_b(const Broker& broker) {
   Process program(broker.folder / "b.sock", {PROGRAM, GUEST_CUDA, "busy", std::to_string(round_ms)});
   EXPECT_EQ(program.line(), "begun");
@@ -159,7 +161,7 @@ Held held_by(const Broker& broker) {
   return held;
 }
 
-// The attackers of one round; each exits by itself or with this vector.
+// The attackers of one round. Each attacker exits by itself, or when this vector is destroyed.
 using Attackers = std::vector<std::unique_ptr<Process>>;
 using Attack = std::function<void(const Broker&, Attackers&, double seconds)>;
 
@@ -183,7 +185,7 @@ void endless(const Broker& broker, Attackers& all) {
                                             std::vector<std::string>{PROGRAM, GUEST_CUDA, "wait", "60000"}));
 }
 
-// Alternates b alone and b under attack; then checks the promise.
+// Alternates between rounds of b alone and b under attack, and then checks the promised limits.
 void try_attack(const char* name, const Attack& attack) {
   WatchedBroker broker(
       two_vms, "", [] {}, SIMULATED_GPU);
@@ -241,7 +243,7 @@ TEST(AttacksTiming, ASpoiltRegion) {
   try_attack("a spoilt region", [](const Broker& b, Attackers& a, double s) { hostile(b, a, s, "region"); });
 }
 
-// IVGPU_ATTACK_SECONDS runs it longer, by hand.
+// IVGPU_ATTACK_SECONDS lengthens the attack, for a developer's own runs.
 TEST(AttacksTiming, AllAtOnce) {
   const char* wish = std::getenv("IVGPU_ATTACK_SECONDS");
   const double seconds = wish != nullptr ? std::atof(wish) : 30;
@@ -255,7 +257,8 @@ TEST(AttacksTiming, AllAtOnce) {
     images(broker, all), objects(broker, all), threads(broker, all), endless(broker, all);
     return results_of_b(broker);
   };
-  // The spare workers, two of a's and one of b's. Fewer would not be settled either, since each holds descriptors here.
+  // The broker is settled once all spare workers exist, two of a's and one of b's, since each worker occupies
+  // descriptors of the broker.
   const auto settled = [&] { return broker.workers().size() == 3; };
   attack(1);
   EXPECT_TRUE(eventually(settled));

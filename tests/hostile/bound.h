@@ -1,5 +1,5 @@
-// The length of a search: a number of seconds, or with a trailing 'x' of rounds. Load changes how much a search tries
-// in seconds, but not in rounds.
+// The length of a search: a number of seconds, or a number of rounds with a trailing 'x'. The load of the machine
+// affects how much a search tries in seconds, but not in rounds.
 #pragma once
 
 #include <cstdlib>

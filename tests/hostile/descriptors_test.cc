@@ -1,7 +1,7 @@
-// A subverted worker abuses the descriptors that it shares with its broker. It changes their flags, and empties or
-// fills them, while the broker starts workers. The broker must go on serving all VMs, and so must the next broker,
-// which gets the same open files. A real ivgpud, a stand-in for systemd, workers of the simulated GPU, and fake ones
-// where hundreds start.
+// A subverted worker abuses the descriptors that it shares with its broker. It changes the descriptors' flags, and
+// empties or fills the descriptors, while the broker starts workers. The broker must still serve all VMs, and so must
+// the next broker, which gets the same open files. The tests use a real ivgpud, a stand-in for systemd, and workers of
+// the simulated GPU; where hundreds of workers start, they are fake ones.
 #include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
@@ -15,8 +15,8 @@ namespace {
 
 using namespace broker_test;
 
-// Copies of all a worker's descriptors. They share its open files, so the test can do with a copy what the worker can
-// do with its own. The worker has no jail; tests/jail/ tests what a jail refuses.
+// Copies of all descriptors of a worker. The copies share the worker's open files, so a copy has the same effects as
+// the worker's own descriptor. The worker has no jail; tests/jail/ tests which system calls a jail refuses.
 class Subverted {
  public:
   explicit Subverted(pid_t worker) {
@@ -44,7 +44,7 @@ class Subverted {
     for (const auto* all : {&counters_, &others_})
       for (const int fd : *all) fcntl(fd, F_SETFL, 0);
   }
-  // From now on: reads each doorbell before the broker does, or keeps it full.
+  // Starts a thread that reads each doorbell before the broker does, or that keeps the doorbell full.
   void flood(bool fills) {
     thread_ = std::thread([this, fills] {
       while (!over_)
@@ -64,7 +64,7 @@ class Subverted {
     for (const std::uint64_t& count : {many, many, one})
       if (poll(&room, 1, 0) == 1) add(fd, count);
   }
-  // A blocking write to a full counter would wait.
+  // Clears the flag for non-blocking writes first, so that a write to a full counter waits.
   static void add(int fd, const std::uint64_t& count) {
     const int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags | O_NONBLOCK);
@@ -81,10 +81,10 @@ constexpr const char* two_vms =
     "slots = 16\nregion_size = \"512MiB\"\nspare = 4\nstarts_per_second = 1000\nstart_burst = 1000\njail = \"off\"\n"
     "[vm.b]\nslots = 3\njail = \"off\"";
 
-// How the worker abuses doorbells whose O_NONBLOCK it has cleared.
+// A way to abuse doorbells whose O_NONBLOCK the worker has cleared.
 struct Way {
   const char* name;
-  bool fills;  // otherwise it empties them
+  bool fills;  // false: the worker empties the doorbells
 };
 
 class Descriptors : public ::testing::TestWithParam<Way> {
@@ -114,7 +114,7 @@ class Descriptors : public ::testing::TestWithParam<Way> {
     ASSERT_TRUE(other.step(*taken, SlotState::Claimed, SlotState::Released));
     EXPECT_TRUE(eventually([&] { return other.word(*taken).state != SlotState::Released; }));
   }
-  // Each start and each end of a worker sends a message to the scheduler.
+  // Starts workers. Each start and each end of a worker sends a message to the scheduler.
   void start_workers(int count) {
     for (int i = 0; i < count; ++i) {
       const auto taken = guest_->claim();
@@ -129,7 +129,7 @@ class Descriptors : public ::testing::TestWithParam<Way> {
   std::unique_ptr<Subverted> subverted_;
 };
 
-// 560 starts and ends exceed the 1,024 messages of the scheduler's queue.
+// 560 starts and ends send more messages than the scheduler's queue holds (1,024).
 TEST_P(Descriptors, ASubvertedWorkerStopsNoBroker) {
   ASSERT_NO_FATAL_FAILURE(begin(FAKE_ONE, ""));
   ASSERT_NO_FATAL_FAILURE(start_workers(GetParam().fills ? 40 : 560));

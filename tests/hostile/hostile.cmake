@@ -1,4 +1,4 @@
-# A hostile guest program beside others. It is in the folder of the faults' program, which the guest sees.
+# A hostile guest program beside other programs. It is in the folder of the faults' program, which the guest sees.
 if(TARGET faults_host)
   add_executable(hostile_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
   target_link_libraries(hostile_program PRIVATE ivgpu_guest)
@@ -12,7 +12,7 @@ if(TARGET faults_host)
     GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(hostile hostile_program faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
 
-  # Malformed images: here for the simulated GPU, in tools/gpu-check for NVIDIA's driver.
+  # Malformed images. Here the simulated GPU loads them; tools/gpu-check loads them with NVIDIA's driver.
   add_executable(hostile_images ${CMAKE_CURRENT_LIST_DIR}/images.cc)
   target_link_libraries(hostile_images PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   set(images ${CMAKE_BINARY_DIR}/tests/programs/driver_api)
@@ -26,7 +26,7 @@ if(TARGET faults_host)
   set_tests_properties(vm.hostile PROPERTIES LABELS "vm;thorough" TIMEOUT 900 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 endif()
 
-# Attacks during a worker's start. A sanitizer's run-time cannot run in the jail.
+# Attacks during a worker's start. They run without sanitizers, since a sanitizer's run-time cannot run in the jail.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(hostile_starting_test ${CMAKE_CURRENT_LIST_DIR}/starting_test.cc)
   target_link_libraries(hostile_starting_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
@@ -36,7 +36,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   ivgpu_discover(hostile_starting_test LABELS unit)
 endif()
 
-# A subverted worker with the descriptors that it shares with the broker.
+# A subverted worker that abuses the descriptors that it shares with the broker.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(hostile_descriptors_test ${CMAKE_CURRENT_LIST_DIR}/descriptors_test.cc)
   target_link_libraries(hostile_descriptors_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
@@ -47,7 +47,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   ivgpu_discover(hostile_descriptors_test LABELS unit)
 endif()
 
-# What a VM can do to another VM's time. Runs alone, since it measures; prints the table of docs/threat-model.md.
+# Measures how one VM can affect another VM's time, and therefore runs alone. Prints the table of docs/threat-model.md.
 if(TARGET flood AND TARGET hostile_program)
   find_package(nlohmann_json REQUIRED)
   add_executable(attacks_test ${CMAKE_CURRENT_LIST_DIR}/attacks_test.cc)

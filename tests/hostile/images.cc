@@ -1,12 +1,12 @@
-// Loads randomly changed images through any libcuda: process after process, each with its own session. We cannot fix
-// NVIDIA's compilers and loaders. A worker may die of an image; then only its own program gets an error. A program may
-// also crash over its own image while the library looks for its size, as natively, since a load passes no length. An
-// endless compilation blocks its own session only.
+// Loads randomly changed images through any libcuda, in one process after another, each with its own session. We cannot
+// fix NVIDIA's compilers and loaders, so a worker may die of an image. In that case only the worker's own program may
+// get an error. A program may also crash on its own image, natively and with ivgpu: a load passes no length, so the
+// library has to find the image's size. An endless compilation may block only its own session.
 //
 // usage: hostile_images LIBCUDA BOUND SEED IMAGE...
-// BOUND as in bound.h, where a round is a process; IMAGE is a file: a cubin, a fat binary, PTX. Prints the numbers of
-// loaded and refused images and of ended sessions. Exit codes: 0, 1 a process ended otherwise or a kind was never
-// tried, 2 usage.
+// bound.h explains BOUND; a round is a process. IMAGE is a file: a cubin, a fat binary, PTX. Prints the numbers of
+// loaded and refused images and of ended sessions. Exit codes: 0; 1: a process ended in another way, or a kind of image
+// was never tried; 2: usage.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,12 +30,12 @@ namespace {
 using Image = std::vector<char>;
 
 constexpr int images_per_process = 200;
-constexpr unsigned patience_s = 60;  // per process: a compiler may be slow, or never end
+constexpr unsigned patience_s = 60;  // seconds per process: a compiler may be slow, or never end
 
 enum class Told : std::size_t { Loaded, Refused, Lost, Fell, Hung, Count };
 using Counts = std::array<unsigned, static_cast<std::size_t>(Told::Count)>;
 
-// Changes a few bytes, mostly in the first pages with headers and tables; or truncates; or both.
+// Changes a few bytes, mostly in the first pages with headers and tables; or truncates the image; or does both.
 Image changed(Image image, std::mt19937_64& random) {
   const std::size_t near_by = std::min<std::size_t>(image.size(), 4096);
   for (auto changes = 1 + random() % 16; changes > 0; --changes) {
@@ -46,8 +46,8 @@ Image changed(Image image, std::mt19937_64& random) {
   return image;
 }
 
-// A load passes no length, so the driver trusts the image's headers: zeros follow the image as far as any header may
-// claim.
+// Memory for an image. A load passes no length, so the driver trusts the image's headers. Zeros therefore follow the
+// image as far as a header may claim.
 class Place {
  public:
   const void* put(const Image& image) {
@@ -63,7 +63,7 @@ class Place {
   std::size_t before_ = 0;
 };
 
-// Loads the image and looks up functions, since some drivers read the rest only then.
+// Loads the image and looks up functions, since some drivers read parts of an image only at a lookup.
 Told load(const void* image) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;

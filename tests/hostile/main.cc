@@ -1,6 +1,6 @@
-// A hostile guest program runs beside others, in loopback and in a VM: first within what a program may write without
-// harming its own VM, then without any bound. Undisturbed sessions must finish with right results. Afterwards nothing
-// may be left, and the hostile program's VM must serve the next program.
+// A hostile guest program runs beside others, in loopback and in a VM. First it only writes words that cannot harm its
+// own VM, then any word. Undisturbed sessions must finish with right results. Afterwards no resource may remain in use,
+// and the hostile program's VM must serve the next program.
 //
 // usage: hostile [--rounds N] [--seconds N] [--seed N] [--vm 0|1]
 // Rounds and seconds count per part; a round is five worn-out slots, or one overwrite of the region. A VM runs a third
@@ -21,8 +21,8 @@ using namespace faults;
 
 struct Options {
   unsigned long rounds = search_option("IVGPU_TEST_EXECUTIONS", 3), seed = search_option("IVGPU_TEST_SEED", 1), vm = 1;
-  unsigned long seconds = 0;  // 0: by rounds
-  // In the hostile program's syntax.
+  unsigned long seconds = 0;  // 0: limited by rounds
+  // The bound in the hostile program's syntax.
   std::string bound() const { return seconds != 0 ? std::to_string(seconds) : std::to_string(rounds) + "x"; }
   std::string bound_in_a_vm() const {
     return seconds != 0 ? std::to_string(seconds) : std::to_string(std::max(1UL, rounds / 3)) + "x";
@@ -33,8 +33,8 @@ ivgpu::Child start_hostile(const Host& host, const std::string& scope, const Opt
   return ivgpu::Child({.argv = {HOSTILE, host.socket(local_vm), scope, options.bound(), std::to_string(options.seed)}});
 }
 
-// How many programs may fail over what the hostile one destroyed. A Ready slot that it overwrote fails the program that
-// claims it, and is fresh afterwards.
+// The number of programs that may fail because of what the hostile program destroyed. A Ready slot that it overwrote
+// fails the next program that claims the slot; afterwards the slot is fresh.
 constexpr int most_attempts = 5;
 
 bool works(const Paths& paths, const Host& host) {
@@ -80,7 +80,7 @@ void loopback(const Paths& paths, Host& host, const std::string& scope, const Op
   host.expect_settled(0);
 }
 
-// Both scopes in one boot. On a busy host the guest's programs may wait long.
+// Both scopes run in one boot. On a busy host the guest's programs may wait for a long time.
 std::string job(const Options& options) {
   const std::string bound = options.bound_in_a_vm(), seed = std::to_string(options.seed);
   return "export IVGPU_HOST_PATIENCE=600\nfaults_program libcuda.so.1 busy " + std::to_string(endless_ms) +
@@ -91,8 +91,8 @@ std::string job(const Options& options) {
          "echo region over\nsleep 1000\n";
 }
 
-// Reads the guest's output up to a line. A program that did not end right is a Failure, except those that test what the
-// hostile one has left.
+// Reads the guest's output up to a line. Throws a Failure if a program failed, except for the programs that run after
+// the hostile one on what it has destroyed.
 void follow(Machine& machine, const std::string& last) {
   bool a_right = false, c_tried = false, c_works = false;
   for (std::string line = machine.line(); line != last; line = machine.line()) {

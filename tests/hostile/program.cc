@@ -1,15 +1,17 @@
-// A hostile guest program: maps its VM's region itself and writes random words into it while others work.
+// A hostile guest program. It maps its VM's region itself and writes random words into it while other programs work.
 //
 // usage: hostile_program REGION SCOPE BOUND SEED
-// REGION is a broker's socket or "pci"; BOUND as in bound.h. SCOPE:
-//   slot    claims one slot after another as a program does, and overwrites all its words, its directory entry, and
-//           `wanted`. A program may do this without harming others of its VM. A round is five slots.
-//   region  all words. Harms other sessions of the VM, which trust each other without a kernel module.
-//   dirty   claims every slot that it gets, writes to each of their pages, and releases all at once.
-//   claims  claims and releases a slot as fast as possible, and always demands more.
-//   words   the directory's words, which the broker repairs and might log. With a broker's socket also:
+// REGION is a broker's socket or "pci"; bound.h explains BOUND. SCOPE:
+//   slot    claims one slot after another as a program does, and overwrites all words of the slot, its directory entry,
+//           and `wanted`. A program may do this without harm to others of its VM. A round is five slots.
+//   region  overwrites all words. This harms other sessions of the VM, which trust each other if the guest has no
+//           kernel module.
+//   dirty   claims as many slots as possible, writes to each page of these slots, and releases all slots at once.
+//   claims  claims and releases a slot as fast as possible, and always requests more slots.
+//   words   overwrites the directory's words, which the broker repairs and might log.
+// With a broker's socket also:
 //   connections   connects and hangs up, a hundred at a time.
-// Prints the words written and slots worn out. Exit codes: 0, 2 usage, 3 and 4 no region, 5 no slot.
+// Prints the number of words written and slots worn out. Exit codes: 0, 2 usage, 3 and 4 no region, 5 no slot.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +37,7 @@ using hostile::Bound, hostile::now;
 
 constexpr double slot_patience = 60;  // seconds, while workers start
 
-// Attempts at a record that does not end the worker's session; usually the first one ends it.
+// Attempts to send a record that does not end the worker's session. Usually the first record ends it.
 constexpr int most_tries = 100;
 
 class Hostile {
@@ -65,7 +67,7 @@ class Hostile {
   }
 
   void wear_out_memory(Bound bound) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> held;  // slot, word
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> held;  // number and word of each claimed slot
     for (; !bound.is_over(); bound.round_over()) {
       for (std::uint32_t slot = claim(bound, 0.05); slot != slots_; slot = claim(bound, 0.05)) {
         held.emplace_back(slot, entry(slot)[&ring::SlotEntry::state].load());
@@ -126,7 +128,7 @@ class Hostile {
   ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
   std::byte* slot_base(std::uint32_t slot) const { return base_ + first_ + slot * slot_bytes_; }
 
-  // A claimed slot; slots_ if none was free within `patience`.
+  // Claims a slot and returns its number; returns slots_ if no slot became free within `patience` seconds.
   std::uint32_t claim(const Bound& bound, double patience) {
     const double until = now() + patience;
     header()[&ring::RegionHeader::wanted].fetch_add(1);
@@ -157,7 +159,7 @@ class Hostile {
     region_.ring(ring::peer_broker);
   }
 
-  // First writes an invalid word, then the one that a program writes at its end.
+  // Writes an invalid word first, then the word that a program writes at its end.
   void give_back(std::uint32_t slot, std::uint32_t word) {
     std::uint32_t nonsense = word;
     entry(slot)[&ring::SlotEntry::state].compare_exchange(nonsense, static_cast<std::uint32_t>(random_()) | 0x80u);
@@ -187,7 +189,8 @@ class Hostile {
     }
   }
 
-  // Overwrites every word once, from a random one on, since indices and flags change while the worker reads them.
+  // Overwrites every word once. It starts at a random word, since indices and flags then change while the worker reads
+  // them.
   void scribble(std::byte* at, std::size_t bytes) {
     const std::size_t count = bytes / sizeof(std::uint64_t), from = random_() % count;
     Word* const to = reinterpret_cast<Word*>(at);
@@ -195,7 +198,7 @@ class Hostile {
     words_ += count;
   }
 
-  // Plausible records at the worker's position: a valid header with a random call, then random bytes.
+  // Sends plausible records at the worker's position: a valid header with a random call, then random bytes.
   void send_nonsense(std::uint32_t slot) {
     const ring::SlotView view(slot_base(slot), slot_bytes_);
     for (std::uint32_t channel = 0; channel < ring::max_channels; ++channel) {
@@ -219,7 +222,7 @@ class Hostile {
     view.header()[&ring::SlotHeader::opened].store(~std::uint64_t{0});
   }
 
-  // Mostly a valid context, since an invalid one ends the session before the record is read.
+  // Returns mostly a valid context, since an invalid context ends the session before the worker reads the record.
   std::uint16_t some_context() {
     return random_() % 64 == 0 ? ring::context_flags(static_cast<unsigned>(random_())) : std::uint16_t{0};
   }
@@ -241,7 +244,7 @@ class Hostile {
   unsigned worn_out_ = 0;
 };
 
-// Acts like QEMUs that start and exit, a hundred at a time.
+// Connects and hangs up as QEMUs do that start and exit, a hundred at a time.
 int wear_out_connections(const char* socket, Bound bound) {
   unsigned made = 0;
   for (; !bound.is_over(); bound.round_over()) {

@@ -1,5 +1,5 @@
-// A guest writes into its slots while their workers start, before it claims one. No worker may end by a signal; the
-// watched broker checks that. A real ivgpud, real workers, the simulated GPU.
+// A guest writes into its slots while their workers start, before it claims a slot. No worker may end by a signal,
+// which the watched broker checks. The tests use a real ivgpud, real workers and the simulated GPU.
 #include <atomic>
 #include <cstddef>
 
@@ -10,7 +10,8 @@ namespace {
 using namespace broker_test;
 using ring::SlotState;
 
-// Overwrites every slot's device page until its end: counts beyond any page, names without a NUL.
+// Overwrites every slot's device page until the object is destroyed, with counts beyond any page and names without a
+// NUL.
 class Scribbler {
  public:
   explicit Scribbler(const Client& guest) : thread_([this, &guest] { run(guest); }) {}
@@ -22,7 +23,7 @@ class Scribbler {
   Scribbler& operator=(const Scribbler&) = delete;
 
  private:
-  // Mostly the count, since the time in which a worker could read it twice is short.
+  // Writes mostly the count, since the time in which a worker could read the count twice is short.
   void run(const Client& guest) {
     for (unsigned long round = 0; !over_; ++round) {
       const std::size_t words = round % 64 == 0 ? 64 : 1;
