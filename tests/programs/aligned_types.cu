@@ -1,5 +1,6 @@
-// Structures of many sizes and alignments, read and written by kernels as a whole and by members: what the compiler
-// makes of them are loads and stores of 1 to 16 bytes, singly and as vectors. Passed in memory and as parameters.
+// Structures of many sizes and alignments, which kernels read and write as a whole and by members. The compiler
+// translates these accesses into loads and stores of 1 to 16 bytes, scalar and vector. The structures are passed in
+// memory and as parameters.
 #include <cstddef>
 
 #include "check.h"
@@ -52,7 +53,7 @@ __global__ void copy(const T* in, T* out, T first, int n) {
   if (i < n) out[i] = i == 0 ? first : in[i];
 }
 
-// Through shared memory, turned round in the block.
+// Reverses the elements of a block through shared memory.
 template <class T>
 __global__ void turn(const T* in, T* out, int n) {
   __shared__ T part[64];
@@ -89,7 +90,7 @@ void use_members_on_the_cpu(Nested& value, Bits& bits, int i) {
   bits.d = !bits.d;
 }
 
-// `bytes_that_count`: padding at the end of a structure need not be copied.
+// `bytes_that_count`: the size without padding at the structure's end, since padding need not be copied.
 template <class T>
 void run(const char* name, int n, size_t bytes_that_count = sizeof(T)) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -1,5 +1,5 @@
-// A program that posts everything, works on the CPU until the GPU is done, and asks an event now and then: copy in,
-// kernels, copy out, with times between them.
+// A program that posts all its work, computes on the CPU until the GPU is done, and queries an event from time to time.
+// The work is a copy to the device, kernels and a copy back, with time measurements in between.
 #include <chrono>
 
 #include "check.h"
@@ -13,7 +13,7 @@ __global__ void add(int* data, int n, int value) {
   if (i < n) data[i] += value;
 }
 
-// Counts until the event is done; at most a minute.
+// Counts until the event is complete; fails after a minute.
 unsigned long long count_until(cudaEvent_t event) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (unsigned long long counted = 0;; ++counted) {

@@ -1,6 +1,6 @@
-// Copies from global into shared memory that the threads of a block need not wait for at once: by cooperative groups,
-// by a pipeline of two stages, by a barrier in shared memory that counts threads and bytes. From compute capability 8.0
-// on these are instructions of their own. And sums of halves in memory, of numbers so small that none is rounded.
+// Asynchronous copies from global into shared memory: by cooperative groups, by a pipeline of two stages, and by a
+// barrier in shared memory that counts threads and bytes. From compute capability 8.0 on, the hardware has instructions
+// for these copies. The program also adds half-precision numbers in memory; they are so small that no sum is rounded.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cuda_fp16.h>
@@ -15,9 +15,9 @@ namespace cg = cooperative_groups;
 
 namespace {
 
-constexpr int tile = 128;  // ints of a block's turn, a thread each
+constexpr int tile = 128;  // ints that a block copies per iteration, one per thread
 using BlockBarrier = cuda::barrier<cuda::thread_scope_block>;
-// Its initialiser runs by hand, in one thread.
+// One thread calls the initialiser explicitly.
 #pragma nv_diag_suppress static_var_with_dynamic_init
 
 __device__ int changed(const int* values, int turn) { return values[tile - 1 - threadIdx.x] * 3 + turn; }
@@ -34,7 +34,7 @@ __global__ void by_group(const int* in, int* out, int turns) {
   }
 }
 
-// The next turn's copy is under way while this turn's values are used.
+// The next iteration's copy runs while this iteration uses its values.
 __global__ void by_pipeline(const int* in, int* out, int turns) {
   __shared__ alignas(16) int values[2][tile];
   cuda::pipeline<cuda::thread_scope_thread> pipeline = cuda::make_pipeline();
@@ -91,7 +91,7 @@ void compare(const char* way, const int* device_out, const std::vector<int>& in,
   std::printf("async_copies: %s, %d turns: ok\n", way, turns);
 }
 
-// At most 128 threads add to one sum, each a number below 16: all sums stay below 2048 and are exact.
+// At most 128 threads add to one sum, each a number below 16. All sums stay below 2048 and are therefore exact.
 void check_halves(const int* device_in, const std::vector<int>& in) {
   __half2* const device_sums = check::device_copy(std::vector<__half2>(4));
   sum_halves<<<4, tile>>>(device_in, device_sums);

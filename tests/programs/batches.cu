@@ -1,5 +1,6 @@
-// Batches: words that one batch writes and another waits for, so that kernels of two streams take turns; ranges copied in
-// a batch from pageable and pinned memory, within the device and back; rows, layers and an array copied in a batch.
+// Batches of stream operations and of copies. Kernels of two streams alternate by words that one batch writes and
+// another batch waits for. Batches copy ranges from pageable and pinned memory, within the device and back; other
+// batches copy rows, layers and an array.
 #include "check.h"
 
 namespace {
@@ -38,12 +39,13 @@ void submit(cudaStream_t stream, std::vector<CUstreamBatchMemOpParams> ops) {
   CHECK_DRIVER(batch(driver_stream(stream), static_cast<unsigned>(ops.size()), ops.data(), 0));
 }
 
-// Two streams change the same values in turns: each waits for the other's word, and the first for a word that the host
-// writes once all is queued.
+// Two streams change the same values alternately: each stream waits for the other stream's word, and the first stream
+// waits for a word that the host writes when all work is queued.
 void take_turns() {
   std::vector<unsigned> expected(n, 1);
   unsigned* values = check::device_copy(expected);
-  unsigned* turn = check::device_buffer<unsigned>(2);  // whose turn it is, and a copy of it that a kernel looks at
+  // The word that selects the next stream, and a copy of it that a kernel checks.
+  unsigned* turn = check::device_buffer<unsigned>(2);
   unsigned* early = check::device_buffer<unsigned>(1);
   unsigned* start = nullptr;
   CHECK_CUDA(cudaHostAlloc(&start, sizeof *start, cudaHostAllocDefault));
@@ -52,7 +54,7 @@ void take_turns() {
   *start = 0;
   cudaStream_t streams[2];
   for (cudaStream_t& stream : streams) CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  add<<<1, 1>>>(values, 0, 0, turn, 0, early);  // a kernel's first launch may wait for all that is queued
+  add<<<1, 1>>>(values, 0, 0, turn, 0, early);  // a kernel's first launch may wait for all queued work
   CHECK_CUDA(cudaDeviceSynchronize());
   submit(streams[0], {wait_for(start, 7), write_of(turn + 1, 1), write_of(turn, 1)});
   for (unsigned k = 1; k <= 2 * rounds; ++k) {
@@ -84,7 +86,7 @@ struct Ranges {
   void add(void* to_at, const void* from_at, size_t bytes) {
     to.push_back(to_at), from.push_back(from_at), sizes.push_back(bytes);
   }
-  // The first half by one access order of the sources, the rest by another.
+  // Copies the first half of the ranges with one access order of the sources, and the rest with another.
   cudaError_t copy(cudaMemcpySrcAccessOrder first, cudaMemcpySrcAccessOrder rest, cudaStream_t stream) {
     cudaMemcpyAttributes attributes[2]{};
     attributes[0].srcAccessOrder = first;
@@ -94,7 +96,7 @@ struct Ranges {
   }
 };
 
-// Uneven pieces: some travel with the call, and some are larger than what does.
+// Different sizes: some ranges fit into the record of the call, and some do not.
 size_t length_of(long piece) { return 100 + static_cast<size_t>(piece) * 1777 % 60000; }
 
 std::vector<unsigned char> numbers(size_t count, unsigned salt) {
@@ -103,8 +105,9 @@ std::vector<unsigned char> numbers(size_t count, unsigned salt) {
   return out;
 }
 
-// To the device from pageable memory in one half and from pinned memory in the other, there in another order, and back
-// into both kinds. The sources of the first batch are written over as soon as the call returns.
+// Copies to the device from pageable memory in one half and from pinned memory in the other half, within the device in
+// another order, and back into both kinds of memory. The program overwrites the sources of the first batch as soon as
+// the call returns.
 void copy_ranges(cudaStream_t stream) {
   size_t total = 0;
   for (long i = 0; i < pieces; ++i) total += length_of(i);
@@ -176,8 +179,8 @@ void submit(std::vector<cudaMemcpy3DBatchOp> ops, cudaStream_t stream) {
   CHECK_CUDA(cudaMemcpy3DBatchAsync(ops.size(), ops.data(), 0, stream));
 }
 
-// Layers of bytes go to wider rows on the device, and a part of them back; words go through an array, whose lengths are
-// in words.
+// Copies layers of bytes to wider rows on the device, and a part of them back. Copies words through an array, whose
+// lengths are in words.
 void copy_rows(cudaStream_t stream) {
   constexpr size_t pitch = 40, layer = 12;
   const std::vector<unsigned char> bytes = numbers(width * height * depth, 9);
@@ -218,7 +221,7 @@ void copy_rows(cudaStream_t stream) {
   CHECK_CUDA(cudaFree(wide));
 }
 
-// A copy that cannot be made refuses its whole batch.
+// If one copy of a batch is invalid, the driver refuses the whole batch.
 void refuse(cudaStream_t stream) {
   unsigned* buffer = check::device_copy(std::vector<unsigned>(64, 3));
   Ranges ranges;

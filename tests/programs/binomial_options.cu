@@ -1,5 +1,5 @@
-// American options by a binomial tree, a block for each: the tree's levels shrink in shared memory, one barrier pair to
-// a level. Every operation is a rounding one of IEEE 754 in a fixed order, so CPU and GPU agree to the bit.
+// American options by a binomial tree, one block per option. The tree's levels shrink in shared memory, with two
+// barriers per level. All operations are IEEE 754 operations in a fixed order, so CPU and GPU agree in every bit.
 #include <algorithm>
 
 #include "check.h"
@@ -19,7 +19,7 @@ __global__ void value_options(const Option* options, float* values, int steps) {
   __shared__ float level[most_steps + 1];
   __shared__ float price[most_steps + 1];
   const Option o = options[blockIdx.x];
-  if (threadIdx.x == 0) {  // the lowest leaf, then up by two steps' factors
+  if (threadIdx.x == 0) {  // the lowest leaf first; each further leaf is higher by the factors of two steps
     float leaf = o.price;
     for (int i = 0; i < steps; ++i) leaf = __fmul_rn(leaf, o.down);
     const float two_up = __fdiv_rn(o.up, o.down);
@@ -31,14 +31,15 @@ __global__ void value_options(const Option* options, float* values, int steps) {
   __syncthreads();
   for (int i = threadIdx.x; i <= steps; i += block) level[i] = fmaxf(__fsub_rn(o.strike, price[i]), 0.0f);
   for (int left = steps; left > 0; --left) {
-    // A round of `block` nodes at a time: a node reads itself and its upper neighbour, of the round behind it too.
+    // Processes `block` nodes at a time. A node reads itself and its upper neighbour, which may belong to the next
+    // group of nodes.
     for (int first = 0; first < left; first += block) {
       const int i = first + threadIdx.x;
       __syncthreads();
       float kept = 0, now = 0;
       if (i < left) {
         kept = __fadd_rn(__fmul_rn(o.weight_up, level[i + 1]), __fmul_rn(o.weight_down, level[i]));
-        now = __fmul_rn(price[i], o.up);  // one step less downwards
+        now = __fmul_rn(price[i], o.up);  // one step further down
       }
       __syncthreads();
       if (i < left) {
@@ -51,7 +52,7 @@ __global__ void value_options(const Option* options, float* values, int steps) {
   if (threadIdx.x == 0) values[blockIdx.x] = level[0];
 }
 
-// volatile keeps the host's compiler from fusing and from wider registers.
+// volatile prevents the host's compiler from fusing operations and from using wider registers.
 float product(float a, float b) {
   volatile float result = a * b;
   return result;

@@ -1,6 +1,6 @@
-// European options by the formula of Black and Scholes, in float with the device's own exp, log, sqrt and erfc, and
-// with the polynomial that is usual where there is no erfc. The results come from approximations, so they are compared
-// with the CPU's doubles within a bound, and with each other: calls and puts are tied by parity.
+// European options by the Black-Scholes formula, in float: with the device's exp, log, sqrt and erfc, and with the
+// polynomial that replaces erfc where it is missing. The results are approximations, so the program compares them with
+// the CPU's doubles within a bound. It also checks put-call parity.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ struct Value {
 
 __device__ float normal_by_erfc(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 
-// Abramowitz and Stegun 26.2.17.
+// The polynomial is formula 26.2.17 of Abramowitz and Stegun.
 __device__ float normal_by_polynomial(float x) {
   const float k = __fdividef(1.0f, 1.0f + 0.2316419f * fabsf(x));
   const float sum =

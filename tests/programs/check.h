@@ -1,8 +1,8 @@
-// What the test programs share: checks, options, the driver's entry points, CPU-side numbers and checksums.
+// Helpers of the test programs: checks, options, the driver's entry points, CPU-side numbers and checksums.
 //
-// Rules every program keeps: stdout holds result lines that are the same on every correct GPU (no time, no address, no
-// device name), so that the output of two backends can be compared byte for byte; the exit code is 0 for pass, 1 for
-// fail with one sentence on stderr, 2 for a command line that makes no sense.
+// All programs follow these rules. stdout has result lines that are the same on every correct GPU (no time, no address,
+// no device name), so that the output of two backends can be compared byte for byte. The exit code is 0 for pass, 1 for
+// fail with one sentence on stderr, and 2 for an invalid command line.
 #pragma once
 
 #include <cuda.h>
@@ -18,7 +18,7 @@
 
 namespace check {
 
-// _Exit, because other threads of the program may still be inside CUDA calls: nobody may wait for them.
+// Uses _Exit, because other threads of the program may still be inside CUDA calls and must not delay the exit.
 [[noreturn]] __attribute__((format(printf, 1, 2))) inline void fail(const char* format, ...) {
   std::fflush(stdout);
   va_list values;
@@ -48,7 +48,8 @@ namespace check {
     if (!(condition)) check::fail(__VA_ARGS__); \
   } while (0)
 
-// The driver API without -lcuda: as the runtime library itself finds it, so a program starts wherever the runtime does.
+// Finds an entry point of the driver API without -lcuda, through the runtime library. A program therefore starts
+// wherever the runtime starts.
 template <class Function>
 Function driver_entry(const char* name) {
   void* entry = nullptr;
@@ -58,7 +59,8 @@ Function driver_entry(const char* name) {
   return reinterpret_cast<Function>(entry);
 }
 
-// cuda.h renames calls to their newest version by macros: the type is the renamed one's, the name asked for is not.
+// Macros in cuda.h rename calls to their newest version. The type is that of the renamed call; the requested name is
+// the original one.
 #define DRIVER_ENTRY(name) check::driver_entry<decltype(&::name)>(#name)
 
 inline const char* driver_error_name(CUresult result) {
@@ -70,7 +72,7 @@ inline const char* driver_error_name(CUresult result) {
 struct Option {
   const char* name;
   const char* meaning;
-  long* value;  // holds the default until the command line says otherwise
+  long* value;  // holds the default until the command line changes it
   long minimum;
   long maximum;
 };
@@ -112,7 +114,8 @@ inline void parse(int argc, char** argv, const char* program, const char* about,
   }
 }
 
-// A number from 0 to 15 that depends on place and salt alone. Small, so that float sums of products of them are exact.
+// A number from 0 to 15 that depends only on place and salt. It is small, so that float sums of products of such
+// numbers are exact.
 inline int small_number(size_t place, unsigned salt) {
   uint64_t x = place * 0x9e3779b97f4a7c15ull + salt;
   x ^= x >> 31;

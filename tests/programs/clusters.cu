@@ -1,4 +1,4 @@
-// Clusters of blocks, whose size stands in the kernel or is asked for by the launch: ranks, barriers, and shared memory
+// Clusters of blocks, whose size is an attribute of the kernel or of the launch: ranks, barriers, and shared memory
 // that the blocks of a cluster read and change for each other.
 #include <cooperative_groups.h>
 
@@ -8,7 +8,7 @@
 
 namespace cg = cooperative_groups;
 
-// Code for GPUs without clusters is compiled, too, and never launched.
+// The compiler also produces code for GPUs without clusters, which is never launched.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define IN_CLUSTERS 0
 #define CLUSTERS_OF(x, y, z)
@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned threads = 64;
 
-// Each block reads what its neighbour has written: of four blocks 6 5 6 5.
+// Each block reads the number that its neighbour has written: four blocks read 6 5 6 5.
 __global__ void CLUSTERS_OF(2, 1, 1) of_two(int* out) {
 #if IN_CLUSTERS
   __shared__ int value;
@@ -33,7 +33,7 @@ __global__ void CLUSTERS_OF(2, 1, 1) of_two(int* out) {
 #endif
 }
 
-// The place of each block, in eleven words.
+// Stores the position of each block in eleven words.
 __global__ void places(unsigned* out) {
 #if IN_CLUSTERS
   const cg::cluster_group cluster = cg::this_cluster();
@@ -53,7 +53,7 @@ __global__ void places(unsigned* out) {
 #endif
 }
 
-// Counts values in a table that is spread over the shared memory of the cluster's blocks.
+// Counts values in a table that is distributed over the shared memory of the cluster's blocks.
 __global__ void count(const int* values, unsigned n, unsigned* counts, unsigned bins) {
 #if IN_CLUSTERS
   extern __shared__ unsigned part[];
@@ -72,7 +72,8 @@ __global__ void count(const int* values, unsigned n, unsigned* counts, unsigned 
 #endif
 }
 
-// A value goes round the cluster: written to the next block, which reads it after both halves of the barrier.
+// Passes a value around the cluster: each block writes it to the next block, which reads it after both halves of the
+// barrier.
 __global__ void ring(int* out, int rounds) {
 #if IN_CLUSTERS
   __shared__ int box[2][threads];
@@ -184,7 +185,7 @@ void expect_refusal(const char* what, cudaError_t error) {
 void run_refusals() {
   int* const out = check::device_copy(std::vector<int>(16, 7));
   expect_refusal("another size than the kernel's", launch(of_two, 4, 4, 0, out));
-  // Where launches are posted, the wait is the first to know of it.
+  // If launches are posted, the next wait is the first call that returns the error.
   of_two<<<3, threads>>>(out);
   const cudaError_t at_once = cudaGetLastError();
   expect_refusal("a grid of three in clusters of two", at_once == cudaSuccess ? cudaDeviceSynchronize() : at_once);

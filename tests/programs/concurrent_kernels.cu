@@ -1,7 +1,7 @@
-// Kernels on many streams at once, each of which watches the clock for a while, and one kernel at the end that waits
-// for all of them by events and adds up what they left. CUDA does not promise that kernels run at the same time, so
-// nothing is said about that; every kernel must have run, for as long as it was told, before the one that adds up. The
-// first takes longest, so that a kernel that is not waited for is seen where they do run at the same time.
+// Kernels on many streams, each of which watches the clock for a given time. A last kernel waits for all of them by
+// events and adds up their results. CUDA does not promise that kernels run at the same time, so the program does not
+// check that. Every kernel must have run for its time before the last kernel. The first kernel takes longest, so that a
+// missing wait is detected where kernels do run at the same time.
 #include "check.h"
 
 namespace {

@@ -1,6 +1,7 @@
-// printf in kernels: the formats, the order within a thread and within a block, lines of many threads, what a call
-// returns, and where the text stands among the program's own lines: behind what it wrote and flushed before the
-// synchronisation, and before what it writes after it. Every way of waiting for a kernel brings its text.
+// printf in kernels: the formats, the order within a thread and within a block, lines of many threads, the return
+// value, and the position among the program's own lines. The text must follow the lines that the program flushed before
+// the synchronisation, and precede the lines that it prints afterwards. Every way of waiting for a kernel must deliver
+// the kernel's text.
 #include "check.h"
 
 namespace {
@@ -20,7 +21,7 @@ __global__ void formats(const char* passed, long long wide, double fraction, int
   printf("%s\n", passed == nullptr ? "and the rest" : "?");
 }
 
-// One thread after the other, so that the lines have one order.
+// One thread prints after another, so that the lines have a fixed order.
 __global__ void lines(int count) {
   for (int i = 0; i < count; ++i) {
     if (threadIdx.x == i % blockDim.x) printf("line %d of thread %u\n", i, threadIdx.x);
@@ -28,7 +29,7 @@ __global__ void lines(int count) {
   }
 }
 
-// One line, to tell which wait brought it.
+// Prints one line, which shows which wait delivered it.
 __global__ void marked(int mark) { printf("mark %d\n", mark); }
 
 void own_line(const char* text) {
@@ -43,7 +44,7 @@ void all_formats() {
   CHECK_CUDA(cudaGetLastError());
   CHECK_CUDA(cudaDeviceSynchronize());
   own_line("after the formats");
-  const int expected[] = {6, 5, 0, 16, 0};  // the number of arguments
+  const int expected[] = {6, 5, 0, 16, 0};  // the number of arguments of each call
   const std::vector<int> got = check::host_copy(returned, 5);
   for (int i = 0; i < 5; ++i)
     CHECK_THAT(got[i] == expected[i], "printf %d returned %d, not %d.", i, got[i], expected[i]);

@@ -1,8 +1,8 @@
-// Everything that a program can ask about its device: cudaDeviceProp, the attributes, limits, names and versions.
+// All properties that a program can query of its device: cudaDeviceProp, the attributes, limits, names and versions.
 //
-// This program's output is the device's and so not the same on every GPU; it must be the same for every way to one GPU.
-// Left out are only the attributes that the transport cannot keep, and the properties made from them; these are read
-// all the same, since the two calls that read an attribute must agree.
+// This program's output depends on the GPU. For one GPU, every backend must print the same output. The program does not
+// print the attributes that the transport cannot preserve, nor the properties derived from them. It still reads them,
+// since the two calls that read an attribute must agree.
 #include <cstddef>
 #include <type_traits>
 
@@ -14,7 +14,7 @@ namespace {
 struct Property {
   const char* name;
   size_t offset;
-  size_t bytes;  // of one element: 4 or 8
+  size_t bytes;  // of one element: 4 or 8 bytes
   size_t count;
 };
 
@@ -29,8 +29,8 @@ constexpr size_t element_size() {
         sizeof(cudaDeviceProp::member) / element_size < decltype(cudaDeviceProp::member)>()        \
   }
 
-// All but the texts, the LUID (undefined outside Windows), and those made from the attributes above: managedMemory,
-// pageableMemoryAccess, concurrentManagedAccess, pageableMemoryAccessUsesHostPageTables,
+// All properties except texts, the LUID (undefined outside Windows), and the properties derived from the attributes
+// above: managedMemory, pageableMemoryAccess, concurrentManagedAccess, pageableMemoryAccessUsesHostPageTables,
 // directManagedMemAccessFromHost, hostRegisterSupported, hostRegisterReadOnlySupported, memoryPoolsSupported,
 // gpuDirectRDMASupported, memoryPoolSupportedHandleTypes, ipcEventSupported, canUseHostPointerForRegisteredMem.
 constexpr Property properties[] = {
@@ -184,7 +184,7 @@ void compare_with_attributes(const cudaDeviceProp& device) {
 
 void print_versions_and_names() {
   int count = 0, driver = 0, runtime = 0, device = -1;
-  CHECK_CUDA(cudaGetDeviceCount(&count));  // not printed: a session has one GPU of the machine's
+  CHECK_CUDA(cudaGetDeviceCount(&count));  // not printed: a session has only one of the machine's GPUs
   CHECK_CUDA(cudaDriverGetVersion(&driver));
   CHECK_CUDA(cudaRuntimeGetVersion(&runtime));
   CHECK_THAT(count >= 1, "There are %d devices.", count);

@@ -1,14 +1,14 @@
-// A program on the driver API alone: it opens libcuda itself and starts no runtime. Images in every form (PTX text with
-// options and logs, PTX, fat binary and cubin as nvcc makes them) as modules and as libraries; launches with an array
-// of pointers and with a packed buffer, with 101 parameters and with 8 KB of them; attributes, occupancy, global
-// variables.
+// A program that uses only the driver API: it opens libcuda itself and starts no runtime. It loads images in every form
+// (PTX text with options and logs, PTX, fat binary and cubin as nvcc makes them) as modules and as libraries. It
+// launches with an array of pointers and with a packed buffer, with 101 parameters and with 8 KB of parameters. It also
+// tests attributes, occupancy and global variables.
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <string>
 
 #include "check.h"
-#include "driver_api_images.h"  // driver_api_fatbin, driver_api_ptx, driver_api_cubin
+#include "driver_api_images.h"  // defines driver_api_fatbin, driver_api_ptx, driver_api_cubin
 
 namespace {
 
@@ -25,7 +25,7 @@ Function find(const char* name) {
   return reinterpret_cast<Function>(entry);
 }
 
-// The name is made a text where it is written: cuda.h renames calls to their newest version by macros.
+// The caller stringifies the name, since macros in cuda.h rename calls to their newest version.
 #define CALL_AS(Function, text, ...)                \
   ([&] {                                            \
     static const auto entry = find<Function>(text); \
@@ -128,7 +128,7 @@ constexpr char wrong_text[] = R"(
 }
 )";
 
-// A log buffer with a guard behind it, for a driver that writes more than it was given.
+// A log buffer with guard bytes behind it, which detect a driver that writes too much.
 struct Log {
   static constexpr size_t size = 4096;
   std::string bytes = std::string(size + 64, '#');
@@ -193,7 +193,7 @@ void compare(const char* what, CUdeviceptr out, long long expected) {
   std::printf("driver_api: %s: %lld\n", what, got);
 }
 
-// The parameters packed as cuFuncGetParamInfo says, and launched in both ways.
+// Packs the parameters at the offsets of cuFuncGetParamInfo, and launches in both ways.
 void launch_in_both_ways(const char* what, CUfunction function, const std::vector<void*>& values, CUdeviceptr out,
                          long long expected) {
   std::vector<char> packed;
@@ -309,7 +309,7 @@ std::vector<int> work_on_the_cpu(const std::vector<int>& in, int scale, const st
   return sum;
 }
 
-// Runs `work` with the variables that `set` found in the image.
+// Runs the kernel `work` with the variables that `set` found in the image.
 void run_work(const char* what, CUfunction function, CUdeviceptr scale, CUdeviceptr table, unsigned shared) {
   std::vector<int> in(n), entries(64);
   for (int i = 0; i < n; ++i) in[i] = check::small_number(i, 2) - 4;
@@ -357,7 +357,7 @@ void fat_binary() {
   CHECK_CALL(cuModuleGetFunctionCount, &kernels, module);
   CHECK_THAT(kernels == 3, "The fat binary has %u kernels.", kernels);
 
-  CUmodule second = nullptr;  // the same image again: variables of its own
+  CUmodule second = nullptr;  // the same image again, which has its own variables
   CHECK_CALL(cuModuleLoadData, &second, driver_api_fatbin);
   run_module("fat binary, twice", second);
   CHECK_CALL(cuModuleUnload, second);
@@ -372,7 +372,7 @@ void ptx_of_the_compiler() {
   CHECK_CALL(cuModuleUnload, module);
 }
 
-// The cubin is for compute capability 9.x: another device must say so.
+// The cubin is for compute capability 9.x; any other device must refuse it.
 void cubin() {
   CUmodule module = nullptr;
   int major = 0;
@@ -424,7 +424,7 @@ void library() {
   CHECK_CALL(cuLibraryUnload, library);
 }
 
-// cuLaunchKernelEx with attributes, on a stream of its own.
+// Calls cuLaunchKernelEx with attributes, on a stream created for this test.
 void launch_with_attributes() {
   CUmodule module = nullptr;
   CUfunction function = nullptr;

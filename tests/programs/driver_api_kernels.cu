@@ -1,6 +1,6 @@
-// The kernels of driver_api, built into images of their own: a fat binary, PTX and a cubin.
+// The kernels of driver_api. They are built into separate images: a fat binary, PTX and a cubin.
 
-// A hundred parameters of four kinds, so that every kind of gap is among them, and the result's address.
+// A hundred parameters of four types, so that every kind of padding occurs, and the result's address.
 #define FOUR(i) signed char a##i, int b##i, short c##i, double d##i
 #define FIVE_FOURS(i) FOUR(i##0), FOUR(i##1), FOUR(i##2), FOUR(i##3), FOUR(i##4)
 #define ADD(value) sum = sum * 31 + static_cast<long long>(value)
@@ -31,7 +31,7 @@ extern "C" __global__ void large_parameters(const __grid_constant__ Numbers numb
 __constant__ int scale = 3;
 __device__ int table[64];
 
-// Static and dynamic shared memory: the first for the order turned round, the second for a running sum.
+// Static shared memory reverses the order, and dynamic shared memory computes a running sum.
 extern "C" __global__ void __launch_bounds__(256) work(const int* in, int* out, int n) {
   __shared__ int turned[256];
   extern __shared__ int sum[];

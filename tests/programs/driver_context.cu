@@ -1,6 +1,7 @@
-// A program on the driver API as its samples are written: linked against libcuda, kernels compiled at run time by NVRTC,
-// contexts of its own by cuCtxCreate and not the primary one. Two contexts are used in turn by push and pop, each from a
-// thread of its own at the same time, and one after the other's end.
+// A program on the driver API in the style of NVIDIA's samples: linked against libcuda, with kernels that NVRTC
+// compiles at run time, and with contexts from cuCtxCreate instead of the primary one. It uses two contexts alternately
+// by push and pop, then each context in its own thread at the same time, and then one context after the other has
+// ended.
 #include <nvrtc.h>
 
 #include <string>
@@ -38,7 +39,7 @@ extern "C" __global__ void saxpy(float a, const float* x, float* y, unsigned n) 
 }
 )";
 
-// For the oldest architecture that this compiler knows: PTX for it runs on every later one.
+// Compiles for the oldest architecture that NVRTC knows, since every later GPU runs this PTX.
 std::string compile() {
   nvrtcProgram program = nullptr;
   int count = 0;
@@ -58,7 +59,7 @@ std::string compile() {
   return ptx;
 }
 
-// What a context has; made, used and ended while it is current.
+// The objects of a context. They are created, used and destroyed while the context is current.
 class Work {
  public:
   Work(const std::string& ptx, size_t n, unsigned salt) : x_(n), y_(n) {
@@ -85,7 +86,7 @@ class Work {
     ++runs_;
   }
 
-  // Held against the CPU; its checksum.
+  // Compares the result with the CPU's, and returns its checksum.
   uint64_t finish(const char* name) {
     std::vector<float> got(y_.size());
     unsigned counted = 0;
@@ -156,7 +157,7 @@ void in_turn(CUcontext first, Work& of_first, CUcontext second, Work& of_second,
   }
 }
 
-// Each context in a thread of its own.
+// Uses each context in its own thread.
 void at_once(CUcontext first, Work& of_first, CUcontext second, Work& of_second, long rounds) {
   const auto use = [rounds](CUcontext context, Work& work) {
     CHECK_THAT(current() == nullptr, "A new thread has a current context.");
@@ -201,6 +202,6 @@ int main(int argc, char** argv) {
   of_first.run(2);
   std::printf("first context, after the second's end: %016llx\n",
               static_cast<unsigned long long>(of_first.finish("first")));
-  CHECK_CALL(cuCtxDestroy(first));  // and with it all that it has
+  CHECK_CALL(cuCtxDestroy(first));  // also destroys the context's objects
   std::printf("driver_context passed\n");
 }

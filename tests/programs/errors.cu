@@ -1,9 +1,9 @@
-// Bad input, call by call: the name of the error that each gives. Then a kernel that touches a forbidden address, after
-// which every call of the process gives that error, and new processes, made by fork and exec, that must work all the
-// same or meet faults of their own.
+// Tests bad input, and checks the name of each call's error. Afterwards a kernel accesses an invalid address, after
+// which every call of the process returns that error. New processes, started by fork and exec, must work nevertheless,
+// or get errors of their own faults.
 //
-// The expected names are those that the real driver gave (580.159.04, CUDA 13.0, H200). Uses of a handle after its
-// destruction are not tried: CUDA leaves them undefined.
+// The expected names are those that the real driver returned (580.159.04, CUDA 13.0, H200). The program does not use a
+// handle after its destruction, since CUDA leaves such uses undefined.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ void expect(const char* name, const char* got, const char* expected) {
   ++wrong;
 }
 
-// Each case starts with no error left over. `cudaGetLastError` itself is tried in `last_error`.
+// Each case starts without a pending error. The case `last_error` tests `cudaGetLastError` itself.
 void expect(const char* name, cudaError_t got, cudaError_t expected) {
   expect(name, cudaGetErrorName(got), cudaGetErrorName(expected));
   (void)cudaGetLastError();
@@ -42,7 +42,7 @@ int host_symbol = 6;
 
 constexpr size_t absurd_size = size_t{1} << 60;
 
-// A module in PTX text, so that the driver's own loading is tried with an image that every GPU can run.
+// A module in PTX text, so that the driver's own loading is tested with an image that every GPU can run.
 constexpr char good_ptx[] = R"(
 .version 7.0
 .target sm_70
@@ -267,7 +267,7 @@ void still_works(const char* name, int* value) {
   expect(name, std::to_string(check::host_copy(value, 1)[0]).c_str(), "1");
 }
 
-// The error of a kernel stays: this process cannot use the GPU again.
+// The error of a kernel is permanent: this process cannot use the GPU again.
 void illegal_address(const Driver& driver, int* value) {
   int copy = 0;
   cudaStream_t stream = nullptr;
@@ -297,7 +297,7 @@ void illegal_address(const Driver& driver, int* value) {
   expect("illegal address: a grid of 0", (add_one<<<0, 1>>>(value), cudaGetLastError()), cudaErrorIllegalAddress);
 }
 
-// The child writes to the same stdout, in its turn.
+// The child writes to the same stdout while the parent waits.
 void run_child(const char* mode) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -333,7 +333,7 @@ int child(const std::string& mode) {
 
 int all_cases(size_t size) {
   CHECK_CUDA(cudaSetDevice(0));
-  CHECK_CUDA(cudaFree(nullptr));  // makes the context that the driver's calls need
+  CHECK_CUDA(cudaFree(nullptr));  // creates the context that the driver's calls need
   const Driver driver;
   int* value = check::device_buffer<int>(1);
   launches(value);

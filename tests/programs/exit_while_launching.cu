@@ -1,6 +1,6 @@
-// Processes that exit while their other threads launch, copy and wait. The driver's exit handler comes first: from then on
-// the threads' calls fail. So they have stopped before the runtime takes down what a call would use, and each process ends
-// with its own exit code.
+// Processes that exit while their other threads launch, copy and wait. The driver's exit handler runs first, and
+// afterwards the threads' calls fail. The threads therefore stop before the runtime destroys objects that a call would
+// use, and each process ends with its own exit code.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ __global__ void add_one(int* word) { atomicAdd(word, 1); }
 
 std::atomic<int> under_way{0}, stopped{0};
 
-// Of a thread whose call has failed: it makes no other.
+// Called by a thread whose call has failed. The thread makes no further call.
 [[noreturn]] void stop() {
   ++stopped;
   for (;;) pause();
@@ -45,8 +45,8 @@ void copy_for_ever(int* word) {
   }
 }
 
-// An exit handler that is registered before the first call, and so runs behind the driver's. The time limit is for a driver
-// that goes on to serve.
+// This exit handler is registered before the first call of CUDA, so it runs after the driver's handler. The time limit
+// covers a driver that continues to serve calls.
 void await_threads() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (stopped < launchers + copiers)
@@ -80,7 +80,7 @@ int run_child() {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--child") == 0) return child();
-  long rounds = 12;  // more than a VM has slots
+  long rounds = 12;  // more rounds than a VM has slots
   check::parse(argc, argv, "exit_while_launching", "exits while other threads launch",
                {{"--rounds", "processes, one after the other", &rounds, 1, 100000}});
   for (long round = 0; round < rounds; ++round) {

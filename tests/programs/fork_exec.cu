@@ -1,7 +1,7 @@
-// Processes: fork before the first CUDA call and after it, exec, spawn, libraries that use CUDA and are closed again,
-// and processes that end with work in flight: by exit, by abort, killed. Whatever a child does, the parent's memory and
-// the kernel it has running are not disturbed. A forked child of a process that uses CUDA gets
-// cudaErrorInitializationError, as from NVIDIA's driver.
+// Processes that use CUDA: fork before the first CUDA call and after it, exec, spawn, libraries that use CUDA and are
+// closed again, and processes that end with work in flight, by exit, abort or kill. A child must disturb neither the
+// parent's memory nor its running kernel. In a forked child of a process that uses CUDA, calls return
+// cudaErrorInitializationError, as with NVIDIA's driver.
 #include <dlfcn.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ __global__ void square(const int* in, int* out) {
   out[i] = in[i] * in[i];
 }
 
-// Gives up after a bounded count, so that a program that failed does not leave a kernel behind for ever.
+// Gives up after a bounded count, so that a program that failed does not leave a kernel running forever.
 __global__ void hold(const volatile int* released, int* gave_up) {
   for (int i = 0; i < (1 << 22); ++i) {
     if (*released != 0) return;
@@ -39,7 +39,7 @@ __global__ void spin(int* out, int turns) {
   out[threadIdx.x] = x;
 }
 
-// One whole use of the GPU.
+// Uses the GPU once, from allocation to free.
 void use(int salt) {
   std::vector<int> in(n), expected(n);
   for (int i = 0; i < n; ++i) {
@@ -55,7 +55,7 @@ void use(int salt) {
   CHECK_CUDA(cudaFree(device_out));
 }
 
-// What the parent has in hand while children come and go: a buffer, and a kernel that waits for the host.
+// The parent's objects while children run: a buffer, and a kernel that waits for the host.
 struct Held {
   int* buffer;
   int *released, *gave_up;  // pinned
@@ -108,7 +108,7 @@ void run_as(const char* mode) {
   _exit(127);
 }
 
-// A new program in a process of its own, beside this one.
+// Runs a new program in a separate process, beside this one.
 void run_child(const char* what, const char* mode, bool by_signal, int wanted) {
   const pid_t child = fork_now();
   if (child == 0) run_as(mode);
@@ -126,7 +126,7 @@ void fork_before_init() {
   for (int i = 0; i < 3; ++i) expect_end("fork before the first call", children[i], false, i);
 }
 
-// In a forked child. The name of the first call that does not give `expected`, or null.
+// Runs in a forked child. Returns the name of the first call whose result is not `expected`, or null.
 const char* calls_in_the_child(const Held& held, cudaError_t expected) {
   void* buffer = nullptr;
   int value = 0;
@@ -154,7 +154,7 @@ void fork_after_init() {
     }
     expect_end("fork after the first call", child, false, runs_exit_handlers ? 4 : 3);
   }
-  const pid_t grandparent = fork_now();  // a child of the child, with exec: a program like any other
+  const pid_t grandparent = fork_now();  // a child of the child, which calls exec and then is an ordinary program
   if (grandparent == 0) {
     const pid_t child = fork();
     if (child == 0) run_as("works");

@@ -1,4 +1,4 @@
-// A library with a runtime and kernels of its own, which fork_exec opens and closes.
+// A library with its own runtime and kernels. fork_exec opens and closes this library.
 #include <cuda_runtime.h>
 
 namespace {
@@ -9,7 +9,7 @@ __global__ void add(int* sum, int n) { atomicAdd(sum, threadIdx.x < n ? threadId
 
 }  // namespace
 
-// The sum of start + i for i below n, or -1.
+// Returns the sum of start + i for all i below n, or -1 on failure.
 extern "C" int fork_exec_plugin_sum(int n) {
   int* sum = nullptr;
   int result = -1;

@@ -1,4 +1,4 @@
-// What the programs about graphs share: lists of nodes and edges, counts by type, launches, and a kernel that holds a
+// Helpers of the programs about graphs: lists of nodes and edges, counts by type, launches, and a kernel that blocks a
 // stream.
 #pragma once
 
@@ -56,7 +56,7 @@ inline cudaGraphNodeType type_of(cudaGraphNode_t node) {
   return type;
 }
 
-// The only node of its type.
+// Returns the only node of its type.
 inline cudaGraphNode_t find_node(cudaGraph_t graph, cudaGraphNodeType type) {
   cudaGraphNode_t found = nullptr;
   for (const cudaGraphNode_t node : nodes_of(graph)) {
@@ -74,7 +74,7 @@ inline size_t edge_count(cudaGraph_t graph) {
   return count;
 }
 
-// Counts by type, in the order of the types, and the number of edges.
+// Returns the number of nodes of each type, in the order of the types, and the number of edges.
 inline std::string summary(cudaGraph_t graph) {
   std::map<cudaGraphNodeType, int> counts;
   for (const cudaGraphNode_t node : nodes_of(graph)) ++counts[type_of(node)];
@@ -111,7 +111,7 @@ inline void launch_and_wait(cudaGraphExec_t exec, cudaStream_t stream) {
   CHECK_CUDA(cudaStreamSynchronize(stream));
 }
 
-// Runs a graph once, and destroys it.
+// Launches a graph once, and destroys its executable.
 inline void run_once(cudaGraph_t graph, cudaStream_t stream) {
   const cudaGraphExec_t exec = instantiate(graph);
   launch_and_wait(exec, stream);
@@ -131,7 +131,8 @@ inline cudaEvent_t create_event() {
   return event;
 }
 
-// A copy of these words on the device that every stream sees: cudaMemcpy alone may return before the device has them.
+// Copies these words to the device so that every stream sees them. cudaMemcpy alone may return before the device has
+// the words.
 template <class T>
 T* settled_copy(const std::vector<T>& values) {
   T* const buffer = check::device_copy(values);
@@ -147,13 +148,14 @@ T* pinned_buffer(size_t count) {
   return static_cast<T*>(buffer);
 }
 
-// Gives up after a bounded count, so that a program that failed does not leave a kernel behind for ever.
+// Gives up after a bounded count, so that a program that failed does not leave a kernel running forever.
 template <class Word>
 __global__ void hold(const volatile Word* open) {
   for (int i = 0; i < (1 << 22) && *open == 0; ++i) __nanosleep(50000);
 }
 
-// Holds a stream until the host opens the gate. The kernel is launched once beforehand, because loading it may wait.
+// Blocks a stream until the host opens the gate. The constructor launches the kernel once, because loading a kernel may
+// wait.
 class Gate {
  public:
   Gate() : open_(pinned_buffer<int>(1)) {
@@ -176,7 +178,7 @@ class Gate {
   int* open_;
 };
 
-// Prints the name of the error that a call gave. It must be the expected one.
+// Prints the name of a call's error. The error must be the expected one.
 inline void expect(const char* what, cudaError_t got, cudaError_t expected) {
   CHECK_THAT(got == expected, "%s gave %s, not %s.", what, cudaGetErrorName(got), cudaGetErrorName(expected));
   std::printf("%s: %s\n", what, cudaGetErrorName(got));

@@ -1,6 +1,7 @@
-// Graphs made by hand: the same work as a captured graph, by a call for each type of node, and by cudaGraphAddNode for
-// all types. Counts, edges and results must be those of the captured twin. Then lists, edges, clones, nodes switched
-// off, kernel nodes' parameters and attributes, uploads, and a picture of the graph.
+// Graphs built from single nodes: the same work as a captured graph, once by a separate call for each type of node, and
+// once by cudaGraphAddNode for all types. Counts, edges and results must equal those of the captured graph. The program
+// then tests lists, edges, clones, disabled nodes, kernel nodes' parameters and attributes, uploads, and the graph's
+// DOT output.
 #include <unistd.h>
 
 #include <functional>
@@ -17,7 +18,7 @@ __global__ void scale(unsigned* data, unsigned n, unsigned factor) {
   if (i < n) data[i] = data[i] * factor + i;
 }
 
-// Rows of `width` words with a pitch, added to words without gaps.
+// Adds rows of `width` words with a pitch to words without gaps.
 __global__ void combine(const unsigned* words, const unsigned* rows, unsigned* out, unsigned n, unsigned width,
                         unsigned pitch) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -39,7 +40,7 @@ struct Shape {
   size_t host_pitch_bytes() const { return host_pitch() * sizeof(unsigned); }
 };
 
-// What a host node adds up.
+// The data of the host node, which adds up words.
 struct Sum {
   const unsigned* words;
   unsigned n;
@@ -54,12 +55,12 @@ void add_up(void* argument) {
   ++sum.calls;
 }
 
-// Parts of the work that are left out, as if their nodes were switched off.
+// The parts of the work that are left out because their nodes are disabled.
 struct Without {
   bool scale = false, fill = false, rows = false;
 };
 
-// The buffers that all graphs work on, and the CPU's answer.
+// The buffers of all graphs, and the CPU's result.
 struct Work {
   explicit Work(Shape wanted) : shape(wanted) {
     const unsigned n = shape.n();
@@ -87,7 +88,7 @@ struct Work {
   unsigned pitch() const { return static_cast<unsigned>(pitch_bytes / sizeof(unsigned)); }
   size_t bytes() const { return shape.n() * sizeof(unsigned); }
 
-  // New input; the device's buffers lose what they held.
+  // Sets new input, and clears the device's buffers.
   void reset(unsigned salt) {
     for (unsigned i = 0; i < shape.n(); ++i) in[i] = static_cast<unsigned>(check::small_number(i, salt));
     for (unsigned i = 0; i < shape.host_pitch() * shape.height; ++i)
@@ -111,7 +112,8 @@ struct Work {
     return words;
   }
 
-  // Launches, waits by the event that the graph records, and compares. The graph waits for `ready`.
+  // Launches the graph, waits for the event that the graph records, and compares the results. The graph waits for the
+  // event `ready`.
   void run(const char* what, cudaGraphExec_t exec, const std::vector<unsigned>& wanted) {
     const int calls = sum.calls;
     CHECK_CUDA(cudaEventRecord(ready, other));
@@ -134,7 +136,7 @@ struct Work {
   const cudaEvent_t ready = graphs::create_event(), done = graphs::create_event();
 };
 
-// The nodes by name, and the graph.
+// The graph, and its nodes by name.
 struct Made {
   cudaGraph_t graph;
   cudaGraphNode_t copy_in, fill, rows, wait, scaled, combined, within, child, empty, copy_out, host, record;
@@ -142,7 +144,7 @@ struct Made {
 
 constexpr unsigned factor = 7;
 
-// Parameters that both ways of adding a node use.
+// Parameters for both ways of adding a node.
 cudaMemcpy3DParms copy_parameters(void* to, const void* from, size_t bytes) {
   cudaMemcpy3DParms params{};
   params.srcPtr = make_cudaPitchedPtr(const_cast<void*>(from), bytes, bytes, 1);
@@ -162,7 +164,7 @@ cudaMemcpy3DParms row_parameters(const Work& work) {
   return params;
 }
 
-// A call for each type.
+// Adds nodes by a separate call for each type.
 class ByCalls {
  public:
   explicit ByCalls(cudaGraph_t graph) : graph_(graph) {}
@@ -225,7 +227,7 @@ class ByCalls {
   cudaGraphNode_t node_ = nullptr;
 };
 
-// One call for all types.
+// Adds nodes of all types by one call.
 class ByParameters {
  public:
   explicit ByParameters(cudaGraph_t graph) : graph_(graph) {}
@@ -293,7 +295,7 @@ class ByParameters {
   cudaGraph_t graph_;
 };
 
-// Two kernels, one behind the other.
+// A graph of two consecutive kernels.
 template <class Way>
 cudaGraph_t make_child(const Work& work) {
   const cudaGraph_t graph = graphs::create();
@@ -330,7 +332,7 @@ Made make_by_hand(Work& work) {
   made.copy_out = add.copy({made.empty}, work.out, work.d, work.bytes(), cudaMemcpyDeviceToHost);
   made.host = add.host({made.copy_out}, add_up, &work.sum);
   made.record = add.record({made.host}, work.done);
-  CHECK_CUDA(cudaGraphDestroy(child));  // the node has a copy
+  CHECK_CUDA(cudaGraphDestroy(child));  // the node has its own copy of the child graph
   return made;
 }
 
@@ -344,7 +346,7 @@ cudaGraphNode_t last_node(cudaStream_t stream, cudaGraph_t* graph) {
   return nodes[0];
 }
 
-// A child graph and an empty node cannot be captured: they are added by hand in the middle.
+// A child graph and an empty node cannot be captured. The program adds them explicitly in the middle of the capture.
 void add_what_cannot_be_captured(const Work& work) {
   cudaGraph_t graph = nullptr;
   const cudaGraphNode_t last = last_node(work.stream, &graph);
@@ -382,7 +384,7 @@ cudaGraph_t capture(Work& work) {
   return graph;
 }
 
-// The three ways give equal graphs and equal results.
+// Checks that the three ways give equal graphs and equal results.
 void twins(Work& work) {
   const cudaGraph_t all[] = {make_by_hand<ByCalls>(work).graph, make_by_hand<ByParameters>(work).graph, capture(work)};
   const char* const names[] = {"by a call for each type", "by parameters", "captured"};
@@ -452,7 +454,7 @@ void lists_and_edges(Work& work) {
   const graphs::Nodes nodes = graphs::nodes_of(made.graph);
   CHECK_THAT(Set(nodes.begin(), nodes.end()).size() == 12, "The list of nodes is wrong.");
 
-  // Without its edge the second branch has a root of its own.
+  // Without this edge the second branch has its own root.
   CHECK_CUDA(cudaGraphRemoveDependencies(made.graph, &made.copy_in, &made.fill, nullptr, 1));
   CHECK_THAT((roots_of(made.graph) == Set{made.copy_in, made.fill}), "An edge less gives other roots.");
   std::printf("an edge less: %zu edges, %zu roots\n", graphs::edge_count(made.graph), roots_of(made.graph).size());
@@ -480,7 +482,7 @@ cudaGraphNode_t in_clone(cudaGraph_t clone, cudaGraphNode_t node) {
   return found;
 }
 
-// Sets the factor of a kernel node, whose other parameters stay.
+// Sets the factor of a kernel node, and keeps its other parameters.
 void set_factor(cudaGraphNode_t node, unsigned value) {
   cudaKernelNodeParams params{};
   CHECK_CUDA(cudaGraphKernelNodeGetParams(node, &params));
@@ -509,7 +511,7 @@ void clones(Work& work) {
   for (const auto& [from, to] : edges_of(made.graph)) wanted.insert({in_clone(clone, from), in_clone(clone, to)});
   CHECK_THAT(edges_of(clone) == wanted, "A clone has other edges than its original.");
 
-  // Each of the two can be changed without the other.
+  // The graph and its clone can be changed independently.
   set_factor(in_clone(clone, made.scaled), 11);
   CHECK_CUDA(cudaGraphDestroyNode(in_clone(clone, made.empty)));
   std::printf("a clone without a node: %s\n", graphs::summary(clone).c_str());
@@ -517,7 +519,7 @@ void clones(Work& work) {
   cudaGraphNode_t gone = nullptr;
   graphs::expect("find the destroyed node", cudaGraphNodeFindInClone(&gone, made.empty, clone), cudaErrorInvalidValue);
 
-  // The destroyed node took its edges along.
+  // The destroyed node's edges were removed with the node.
   const cudaGraphNode_t child = in_clone(clone, made.child), copy_out = in_clone(clone, made.copy_out);
   CHECK_CUDA(cudaGraphAddDependencies(clone, &child, &copy_out, nullptr, 1));
   std::printf("the clone with a new edge: %s\n", graphs::summary(clone).c_str());
@@ -562,7 +564,7 @@ void kernel_nodes(Work& work) {
              "A kernel node says another block.");
   CHECK_THAT(factor_of(made.scaled) == factor, "A kernel node says another parameter.");
 
-  // A smaller block and a larger grid, with memory that the kernel does not use.
+  // A smaller block and a larger grid, with shared memory that the kernel does not use.
   unsigned n = work.shape.n(), by = 13;
   void* arguments[] = {&work.a, &n, &by};
   params.gridDim = dim3(n);
@@ -599,7 +601,8 @@ void kernel_nodes(Work& work) {
   CHECK_CUDA(cudaGraphDestroy(made.graph));
 }
 
-// The parameters of the other types: asked, and set to other values that the graph then works with.
+// Queries the parameters of the other node types, and sets them to other values. The graph must then use the new
+// values.
 void other_nodes(Work& work) {
   const Made made = make_by_hand<ByCalls>(work);
   cudaMemcpy3DParms copy{};
@@ -640,7 +643,7 @@ void other_nodes(Work& work) {
   CHECK_CUDA(cudaEventSynchronize(recorded));
   CHECK_CUDA(cudaStreamSynchronize(work.stream));
   Without without;
-  without.fill = true;  // a reset fills with the same bytes
+  without.fill = true;  // a reset writes the same bytes as the fill
   const std::vector<unsigned> wanted = work.expected(factor, without);
   check::compare("Nodes with other parameters", std::vector<unsigned>(elsewhere, elsewhere + work.shape.n()), wanted);
   CHECK_THAT(sum.calls == 1 && work.out[0] == 0, "A node worked with its old parameters.");

@@ -1,8 +1,9 @@
 // Stream capture: forks and joins from three host threads, captures of several threads beside a thread that works
-// without one, events with the EXTERNAL flags, copies of variables on the stack, a solver's step replayed beside its
-// eager twin, printf, captures that fail, captures into a graph, and nodes added by hand while a capture is open.
+// without a capture, events with the EXTERNAL flags, copies of variables on the stack, a solver's step that is replayed
+// and compared with eager steps, printf, captures that fail, captures into a graph, and explicitly added nodes while a
+// capture is open.
 //
-// CUDA does not synchronise calls about one graph, so the threads that share a capture take turns by a mutex.
+// CUDA does not synchronise calls about one graph, so threads that share a capture use a mutex.
 #include <atomic>
 #include <cmath>
 #include <mutex>
@@ -24,14 +25,15 @@ __global__ void add_to(unsigned* to, const unsigned* from, unsigned n) {
   if (i < n) to[i] += from[i];
 }
 
-// One step of Jacobi's method for a chain of springs. No product is added to anything, so the CPU rounds alike.
+// One step of Jacobi's method for a chain of springs. No product is added to another number, so the CPU rounds in the
+// same way.
 __global__ void relax(const float* in, float* out, const float* force, unsigned n) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i == 0 || i + 1 >= n) return;
   out[i] = 0.5f * (in[i - 1] + in[i + 1] + force[i]);
 }
 
-// Positive floats have the order of their bits.
+// Compares floats as integers, since the bits of positive floats have the same order as the floats.
 __global__ void largest_change(const float* in, const float* out, unsigned n, int* largest) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) atomicMax(largest, __float_as_int(fabsf(out[i] - in[i])));
@@ -65,7 +67,7 @@ void add_here(std::vector<unsigned>& to, const std::vector<unsigned>& from) {
   for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
-// Loading a kernel may wait for the device.
+// Launches each kernel once, since loading a kernel may wait for the device.
 void load_kernels() {
   unsigned* word = check::device_copy<unsigned>({0});
   float* number = check::device_copy<float>({0});
@@ -81,7 +83,8 @@ void load_kernels() {
   CHECK_CUDA(cudaFree(largest));
 }
 
-// A capture that three threads fork into streams of their own. The third thread's stream also waits for the first's.
+// A capture that three threads fork into their own streams. The third thread's stream also waits for the first thread's
+// stream.
 class Forks {
  public:
   explicit Forks(unsigned n) : n_(n) {
@@ -199,7 +202,7 @@ void forks_of_threads(unsigned n, long rounds) {
   std::printf("forks of three threads: %s, checksum %016llx\n", expected, forks.checksum());
 }
 
-// Captures in its own mode and thread; the copies are of pinned memory.
+// Captures in mode THREAD_LOCAL in this thread; the copies use pinned memory.
 void capture_locally(unsigned n, long rounds, unsigned salt) {
   const size_t bytes = n * sizeof(unsigned);
   const cudaStream_t stream = graphs::create_stream();
@@ -230,7 +233,7 @@ void capture_locally(unsigned n, long rounds, unsigned salt) {
   CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
-// Allocates, copies, launches, waits and frees, as if nobody captured.
+// Allocates, copies, launches, waits and frees while other threads capture.
 void work_eagerly(unsigned n, unsigned salt, cudaStream_t stream) {
   std::vector<unsigned> host = numbers(n, salt), expected = host;
   auto* const data = check::device_buffer<unsigned>(n);
@@ -259,8 +262,8 @@ void local_captures(unsigned n, long threads, long rounds) {
   std::printf("local captures: %ld threads, %ld rounds of each, beside eager work\n", threads, rounds);
 }
 
-// One graph records an event that another graph waits for, and that a stream waits for. Then a graph waits for an event
-// that a stream records.
+// One graph records an event, for which another graph and a stream wait. Afterwards a graph waits for an event that a
+// stream records.
 void external_events(unsigned n) {
   graphs::Gate gate;
   const cudaStream_t first = graphs::create_stream(), second = graphs::create_stream(), third = graphs::create_stream();
@@ -320,7 +323,7 @@ void external_events(unsigned n) {
   CHECK_CUDA(cudaFreeHost(seen_eagerly));
 }
 
-// Both copies are of variables on this function's stack. A replay reads and writes what they are then.
+// Both copies use variables on this function's stack. A replay reads and writes the variables' present values.
 void stack_variables() {
   const cudaStream_t stream = graphs::create_stream();
   auto* const data = check::device_buffer<unsigned>(3);
@@ -346,7 +349,7 @@ void stack_variables() {
   CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
-// Two relaxations, and the largest change of the second.
+// Two relaxation steps, and the largest change of the second step.
 class Solver {
  public:
   Solver(const std::vector<float>& force, cudaStream_t stream) : stream_(stream), n_(force.size()) {
@@ -458,7 +461,8 @@ void printing_kernels() {
   CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
-// Captures that fail: each with the error of the call that invalidates it and of its end, and a good one behind it.
+// Captures that fail. The test checks the error of the invalidating call and the error at the capture's end, and then
+// makes a valid capture.
 class Failures {
  public:
   Failures() : data_(graphs::settled_copy<unsigned>({1, 1})) {
@@ -527,7 +531,7 @@ class Failures {
     capture_again(what, stream);
   }
 
-  // Nothing of the failed captures has run, and a new one works.
+  // Checks that no work of the failed captures has run, and that a new capture succeeds.
   void capture_again(const char* what, cudaStream_t stream) {
     const std::vector<unsigned> before = check::host_copy(data_, 2);
     begin(stream);
@@ -606,7 +610,8 @@ cudaGraphNode_t add_kernel(cudaGraph_t graph, const graphs::Nodes& behind, unsig
   return node;
 }
 
-// Two captures into one graph: behind a node made by hand, and behind the first capture's last node.
+// Two captures into one graph: the first after an explicitly added node, the second after the first capture's last
+// node.
 void capture_into_a_graph(unsigned n) {
   const cudaStream_t stream = graphs::create_stream();
   std::vector<unsigned> expected = numbers(n, 1);
@@ -655,7 +660,7 @@ CaptureInfo capture_info(cudaStream_t stream) {
   return info;
 }
 
-// One node by hand takes the place of the stream's last node, and another one is added beside it.
+// An explicitly added node replaces the stream's last node, and another explicit node is added beside it.
 void nodes_within_a_capture(unsigned n) {
   const cudaStream_t stream = graphs::create_stream();
   std::vector<unsigned> expected = numbers(n, 4), addend = numbers(n, 5);

@@ -1,5 +1,5 @@
 // Conditional nodes, whose handles kernels set by cudaGraphSetConditional: IF with one and with two bodies, WHILE until
-// a counter on the device is used up, SWITCH, an IF and a WHILE within a WHILE, a chain of conditions in one graph, and
+// a counter on the device reaches 0, SWITCH, an IF and a WHILE within a WHILE, a chain of conditions in one graph, and
 // values that are assigned at each launch.
 #include "graphs.h"
 
@@ -11,25 +11,25 @@ __global__ void set_from(cudaGraphConditionalHandle handle, const unsigned* valu
 
 __global__ void add(unsigned* to, unsigned value) { *to += value; }
 
-// One round of a loop: notes it, and goes on while something is left.
+// One round of a loop: counts the round, and continues the loop while `left` is not 0.
 __global__ void use_up(cudaGraphConditionalHandle handle, unsigned* left, unsigned* rounds) {
   *rounds += 1;
   *left -= 1;
   cudaGraphSetConditional(handle, *left != 0);
 }
 
-// Chooses by whether the number of the round is odd.
+// Chooses a body by the parity of the round's number.
 __global__ void choose(cudaGraphConditionalHandle handle, const unsigned* rounds) {
   cudaGraphSetConditional(handle, *rounds % 2);
 }
 
-// Starts an inner loop of as many rounds as the outer one has done.
+// Starts an inner loop with as many rounds as the outer loop has completed.
 __global__ void begin_inner(cudaGraphConditionalHandle handle, const unsigned* rounds, unsigned* left) {
   *left = *rounds;
   cudaGraphSetConditional(handle, 1);
 }
 
-// Newton's method for a square root of a whole number, until it does not get smaller.
+// One step of Newton's method for the integer square root. The loop continues until the root stops decreasing.
 __global__ void improve(cudaGraphConditionalHandle handle, const unsigned* of, unsigned* root, unsigned* rounds) {
   const unsigned next = (*root + *of / *root) / 2;
   const bool better = next < *root;
@@ -91,7 +91,7 @@ Conditional add_conditional(cudaGraph_t graph, const graphs::Nodes& behind, cuda
   return made;
 }
 
-// Words on the device that a test names by number, and a stream.
+// Words on the device that a test addresses by number, and a stream.
 class Words {
  public:
   Words() : words_(check::device_buffer<unsigned>(count)) { clear(); }
@@ -125,7 +125,7 @@ class Words {
   unsigned* words_;
 };
 
-// A node whose condition is word 0; body i adds 1 to word 1 + i, and a kernel behind the node adds 1 to word 9.
+// A node whose condition is word 0. Body i adds 1 to word 1 + i, and a kernel behind the node adds 1 to word 9.
 void one_of_several(const Words& words, const char* what, cudaGraphConditionalNodeType type, unsigned bodies,
                     std::initializer_list<unsigned> values) {
   words.clear();
@@ -157,7 +157,7 @@ void one_of_several(const Words& words, const char* what, cudaGraphConditionalNo
   CHECK_CUDA(cudaGraphDestroy(graph));
 }
 
-// Word 0 is used up, word 1 counts. The loop begins by its default value, so the launch must not find 0 left.
+// The loop counts word 0 down and word 1 up. It begins by its default value, so word 0 must not be 0 at the launch.
 void loop_until_used_up(const Words& words, unsigned most) {
   words.clear();
   const cudaGraph_t graph = graphs::create();
@@ -178,7 +178,7 @@ void loop_until_used_up(const Words& words, unsigned most) {
   CHECK_CUDA(cudaGraphDestroy(graph));
 }
 
-// The body is captured: Newton's method, with a fill and a copy on the device in it.
+// Captures the body of the loop: Newton's method, with a fill and a copy within the device.
 void captured_body(const Words& words) {
   words.clear();
   const cudaGraph_t graph = graphs::create();
@@ -247,7 +247,7 @@ void nested(const Words& words, unsigned rounds) {
   CHECK_CUDA(cudaGraphDestroy(graph));
 }
 
-// What a body sets is forgotten at the next launch, which assigns the default value.
+// The next launch assigns the default value again, whatever value a body has set.
 void default_values(const Words& words) {
   words.clear();
   const cudaGraph_t graph = graphs::create();
@@ -271,7 +271,7 @@ void default_values(const Words& words) {
   CHECK_CUDA(cudaGraphDestroy(graph));
 }
 
-// A kernel sets a handle for the node behind it, and that node's body sets the next node's.
+// A kernel sets the handle of the next node, and that node's body sets the handle of the node after it.
 void chain_of_conditions(const Words& words) {
   constexpr int length = 5;
   words.clear();

@@ -1,15 +1,15 @@
-// A little decoder in whole numbers, driven by graphs in the two ways of the engines that serve language models. Each
-// step takes a token of each sequence, extends the caches of keys and values, and gives logits; a host function chooses
-// the next tokens.
+// A small decoder in integers, driven by graphs in the two ways in which engines serve language models. Each step
+// processes one token of each sequence, extends the caches of keys and values, and computes logits. A host function
+// chooses the next tokens.
 //
-// `served`, as vLLM does it: a graph for each batch size, captured once, the largest first, all on the same buffers.
+// `served`, the way of vLLM: one graph per batch size, captured once, the largest first, all on the same buffers.
 // Requests come and go, and each step replays the graph of the next larger size.
 //
-// `updated`, as llama.cpp does it: each step is captured anew, with its position as an argument of the kernels, and
-// updates the one executable. Some steps have more kernels, which forget the oldest positions; then the update fails,
-// and the graph is instantiated anew.
+// `updated`, the way of llama.cpp: each step is captured anew, with its position as an argument of the kernels, and
+// updates the one executable. Some steps have additional kernels, which drop the oldest positions. In these steps the
+// update fails, and the graph is instantiated anew.
 //
-// Both must give the tokens of a decoder without graphs, and of the CPU.
+// Both ways must produce the same tokens as a decoder without graphs, and as the CPU.
 #include <deque>
 #include <memory>
 
@@ -18,12 +18,12 @@
 namespace {
 
 constexpr unsigned vocabulary = 64, width = 32, layers = 2, context = 64;
-constexpr unsigned most = 8;          // sequences of a batch
-constexpr unsigned slots = most + 1;  // of the caches; the last one is for rows that stand for no sequence
-constexpr unsigned prompt = 3;        // tokens that a sequence begins with
+constexpr unsigned most = 8;          // maximum number of sequences in a batch
+constexpr unsigned slots = most + 1;  // slots of the caches; the last slot is for rows without a sequence
+constexpr unsigned prompt = 3;        // tokens at the beginning of each sequence
 constexpr unsigned forgotten = 8;     // positions
 
-// One sequence's part of a step.
+// The part of a step that belongs to one sequence.
 struct Row {
   unsigned token, position, slot;
 };
@@ -32,12 +32,12 @@ struct Weights {
   unsigned *embedding, *query, *key, *value, *head;
 };
 
-// The place of a sequence's keys or values in a layer's cache.
+// The index of a sequence's keys or values in a layer's cache.
 __host__ __device__ unsigned cached(unsigned layer, unsigned slot, unsigned position) {
   return ((layer * slots + slot) * context + position) * width;
 }
 
-// The weights of one row of a matrix, times a vector.
+// The product of one row of a weight matrix and a vector.
 __host__ __device__ unsigned dot(const unsigned* a, const unsigned* b) {
   unsigned sum = 0;
   for (unsigned i = 0; i < width; ++i) sum += a[i] * b[i];
@@ -61,7 +61,7 @@ __global__ void project(const Row* rows, unsigned offset, unsigned layer, Weight
   values[place] = dot(weights.value + matrix, in) % 83;
 }
 
-// A thread for each position, then a thread for each element.
+// Uses one thread per position first, then one thread per element.
 __global__ void attend(const Row* rows, unsigned offset, unsigned layer, const unsigned* queries, const unsigned* keys,
                        const unsigned* values, unsigned* x) {
   __shared__ unsigned scores[context];
@@ -81,7 +81,7 @@ __global__ void find_logits(Weights weights, const unsigned* x, unsigned* logits
       dot(weights.head + threadIdx.x * width, x + blockIdx.x * width) % 1009;
 }
 
-// Moves what is kept of `count` positions to the front.
+// Drops `count` positions, and moves the remaining ones to the front.
 __global__ void forget(const Row* rows, unsigned layer, unsigned count, unsigned* cache) {
   const unsigned slot = rows[blockIdx.x].slot;
   for (unsigned t = 0; t + forgotten < count; ++t)
@@ -101,29 +101,29 @@ std::vector<unsigned> numbers(size_t count, unsigned salt) {
   return out;
 }
 
-// The prompt, then what was chosen.
+// A sequence: the prompt, then the chosen tokens.
 struct Sequence {
   explicit Sequence(unsigned number) {
     for (unsigned i = 0; i < prompt; ++i)
       tokens.push_back((number * 7 + i * 5 + static_cast<unsigned>(check::small_number(number, i))) % vocabulary);
   }
   std::vector<unsigned> tokens;
-  unsigned done = 0;  // tokens that the model has taken
+  unsigned done = 0;  // tokens that the model has processed
 
-  // Takes the logits behind the last token that the model took.
+  // Uses the logits of the last token that the model has processed.
   void go_on(const unsigned* logits) {
     if (++done == tokens.size()) tokens.push_back(largest(logits));
   }
 };
 
-// The model in the host's memory, and a decoder on the CPU.
+// The model in host memory, and a decoder on the CPU.
 class Reference {
  public:
   std::vector<unsigned> embedding = numbers(vocabulary * width, 1), query = numbers(layers * width * width, 2),
                         key = numbers(layers * width * width, 3), value = numbers(layers * width * width, 4),
                         head = numbers(vocabulary * width, 5);
 
-  // Forgets positions before each of the steps for which `forgets` is true.
+  // Drops positions before each step for which `forgets` returns true.
   template <class Forgets>
   std::vector<unsigned> decode(Sequence sequence, unsigned steps, Forgets&& forgets) const {
     std::vector<std::vector<unsigned>> keys[layers], values[layers];
@@ -160,7 +160,7 @@ class Reference {
   }
 };
 
-// What a step's host function works on. A sequence that is null stands for none.
+// The data of a step's host function. A null sequence stands for an empty row.
 struct Choice {
   const unsigned* logits;
   Row* rows;
@@ -191,10 +191,10 @@ class Decoder {
     logits_ = check::device_buffer<unsigned>(most * vocabulary);
     for (unsigned** cache : {&keys_, &values_})
       *cache = check::device_copy(std::vector<unsigned>(cached(layers, 0, 0)));
-    CHECK_CUDA(cudaDeviceSynchronize());  // the copies may still be on their way
+    CHECK_CUDA(cudaDeviceSynchronize());  // the copies may not be complete yet
     Choice nothing{logits, rows, {}};
     put_forgetting(1, 0);
-    put_step(1, 0, nothing);  // loads the kernels
+    put_step(1, 0, nothing);  // launches each kernel once, which loads it
     CHECK_CUDA(cudaStreamSynchronize(stream));
   }
   ~Decoder() {
@@ -209,7 +209,7 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Puts a step of `batch` rows into the stream, captured or not. `offset` comes on top of each row's position.
+  // Issues a step of `batch` rows into the stream, captured or not. `offset` is added to each row's position.
   void put_step(unsigned batch, unsigned offset, Choice& choice) const {
     CHECK_CUDA(cudaMemcpyAsync(rows_, rows, batch * sizeof(Row), cudaMemcpyHostToDevice, stream));
     embed<<<batch, width, 0, stream>>>(rows_, offset, weights_, x_);
@@ -223,14 +223,14 @@ class Decoder {
     CHECK_CUDA(cudaLaunchHostFunc(stream, choose, &choice));
   }
 
-  // The rows on the device are still the last step's.
+  // The device still has the last step's rows.
   void put_forgetting(unsigned batch, unsigned count) const {
     for (unsigned layer = 0; layer < layers; ++layer)
       for (unsigned* cache : {keys_, values_}) forget<<<batch, width, 0, stream>>>(rows_, layer, count, cache);
     CHECK_CUDA(cudaGetLastError());
   }
 
-  Row* const rows;         // pinned: the next step's
+  Row* const rows;         // pinned; the rows of the next step
   unsigned* const logits;  // pinned
   const cudaStream_t stream = graphs::create_stream();
 
@@ -238,7 +238,7 @@ class Decoder {
   Weights weights_{};
   Row* rows_ = nullptr;
   unsigned *x_ = nullptr, *queries_ = nullptr, *logits_ = nullptr;
-  unsigned *keys_ = nullptr, *values_ = nullptr;  // for each layer, slot and position
+  unsigned *keys_ = nullptr, *values_ = nullptr;  // indexed by layer, slot and position
 };
 
 void compare(const char* what, unsigned number, const std::vector<unsigned>& got,
@@ -268,7 +268,7 @@ struct Request {
   Sequence sequence;
 };
 
-// Keeps up to eight requests in work. `run` runs a step of a batch, and waits for it.
+// Processes up to eight requests at a time. `run` runs a step of a batch, and waits for it.
 class Server {
  public:
   Server(const Decoder& decoder, unsigned requests) : decoder_(decoder), choice_{decoder.logits, decoder.rows, {}} {
@@ -375,7 +375,8 @@ void served(const Reference& reference, const Decoder& decoder, unsigned request
 constexpr unsigned period = 20;
 bool forgets(unsigned step) { return step != 0 && step % period == 0; }
 
-// Sequences in step with one another. No launch is waited for: a step's host function writes the next step's rows.
+// Sequences that advance together. The host waits for no launch, since a step's host function writes the next step's
+// rows.
 class Lockstep {
  public:
   Lockstep(const Decoder& decoder, unsigned batch, unsigned steps) : decoder_(decoder), batch_(batch), steps_(steps) {
@@ -388,7 +389,7 @@ class Lockstep {
     choices_.assign(steps, choice);
   }
 
-  // `step` puts one step's work into the stream, or has a graph do it.
+  // `step` issues one step's work into the stream, or launches a graph with it.
   template <class F>
   void run(F&& step) {
     unsigned position = 0;
@@ -413,10 +414,10 @@ class Lockstep {
   const Decoder& decoder_;
   const unsigned batch_, steps_;
   std::vector<Sequence> sequences_;
-  std::vector<Choice> choices_;  // one for each step
+  std::vector<Choice> choices_;  // one element per step
 };
 
-// The executable graph of the newest step.
+// The executable graph, updated to the newest step.
 class Updated {
  public:
   explicit Updated(cudaStream_t stream) : stream_(stream) {}
@@ -439,7 +440,7 @@ class Updated {
   unsigned failures() const { return failures_; }
 
  private:
-  // Where it fails, the executable is destroyed. Its last launch may still run.
+  // If the update fails, the executable is destroyed. Its last launch may still run.
   bool update(cudaGraph_t graph) {
     cudaGraphExecUpdateResultInfo info{};
     const cudaError_t result = cudaGraphExecUpdate(exec_, graph, &info);
@@ -461,7 +462,7 @@ class Updated {
 
 void updated(const Reference& reference, const Decoder& decoder, unsigned steps) {
   Updated graph(decoder.stream);
-  unsigned changes = 0;  // steps whose graph has other nodes than the step before
+  unsigned changes = 0;  // steps whose graph has other nodes than the previous step
   for (const unsigned batch : {1u, 8u, 2u, 4u}) {
     Lockstep by_graph(decoder, batch, steps);
     by_graph.run([&](unsigned step, auto put) {

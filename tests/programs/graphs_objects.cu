@@ -1,6 +1,7 @@
-// User objects: their destructors run once, when nothing refers to them any more. References of the program, of graphs,
-// clones, child graphs and executables; moved references; objects of graphs whose capture is open; executables that are
-// destroyed or updated while they run; threads that make graphs with objects all the time. At the end none is left.
+// User objects, whose destructors must run once, when the last reference ends. The program tests references of the
+// program, of graphs, clones, child graphs and executables, moved references, objects of graphs whose capture is open,
+// executables that are destroyed or updated while they run, and threads that continually make graphs with objects. At
+// the end no object may remain.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -15,11 +16,11 @@ __global__ void add(unsigned* to, const unsigned* from) { *to += *from; }
 
 std::atomic<int> living{0};
 
-// What a user object stands for: a word that a graph reads. The destructor takes it away, and counts.
+// The data of a user object: a word that a graph reads. The destructor deletes the word, and counts.
 struct Source {
   explicit Source(unsigned value) : word(new unsigned(value)) { ++living; }
   std::unique_ptr<unsigned> word;
-  unsigned* to = nullptr;  // where a host node puts the word
+  unsigned* to = nullptr;  // the address to which a host node writes the word
   std::atomic<int> calls{0};
 };
 
@@ -32,7 +33,7 @@ void CUDART_CB destroy(void* argument) {
   Source& source = *static_cast<Source*>(argument);
   source.word.reset();
   --living;
-  ++source.calls;  // the last access: the source may end now
+  ++source.calls;  // the last access: the source may be destroyed afterwards
 }
 
 cudaUserObject_t create(Source& source, unsigned references = 1) {
@@ -45,7 +46,7 @@ void alive(const char* what, const Source& source) {
   CHECK_THAT(source.calls == 0, "%s: the destructor ran too early.", what);
 }
 
-// The destructor may run a while later, in a thread of the driver's.
+// The destructor may run later, in a thread of the driver.
 void gone(const char* what, const Source& source) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (source.calls == 0) {
@@ -60,10 +61,10 @@ void finish(const char* what, std::initializer_list<const Source*> sources) {
   std::printf("%s: %zu destroyed\n", what, sources.size());
 }
 
-// Adds the object's word to a sum. A host node reads the word, or a copy node.
+// Adds the object's word to a sum. A host node or a copy node reads the word.
 class Work {
  public:
-  // Without a wait for the device: other threads may capture.
+  // Does not wait for the device, since other threads may capture.
   Work() : words_(check::device_buffer<unsigned>(2)), handed_over_(graphs::pinned_buffer<unsigned>(1)) {
     CHECK_CUDA(cudaMemsetAsync(words_, 0, 2 * sizeof(unsigned), stream));
   }
@@ -75,7 +76,7 @@ class Work {
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
-  // Loading a kernel may wait for the device.
+  // Launches the kernel once, since loading a kernel may wait for the device.
   void load() const {
     add<<<1, 1, 0, stream>>>(words_, words_ + 1);
     CHECK_CUDA(cudaGetLastError());
@@ -97,7 +98,7 @@ class Work {
     put(source);
     return graphs::end(stream);
   }
-  // With a reference to the object, which the program gives up.
+  // Captures with a reference to the object, which the program gives up.
   cudaGraph_t capture(Source& source, cudaUserObject_t object) const {
     const cudaGraph_t graph = capture(source);
     CHECK_CUDA(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
@@ -118,7 +119,7 @@ class Work {
   const cudaStream_t stream = graphs::create_stream();
 
  private:
-  unsigned* words_;        // the sum, and what was copied
+  unsigned* words_;        // the sum, and the copied word
   unsigned* handed_over_;  // pinned
   unsigned sum_ = 0;
 };
@@ -154,7 +155,7 @@ void references_of_a_graph(Work& work) {
   finish(what, {&kept, &moved, &released});
 }
 
-// A clone and an executable have references of their own: the last of the three counts.
+// A clone and an executable have their own references: the destructor runs after the last of the three.
 void clones_and_executables(Work& work) {
   const char* const what = "clones and executables";
   Source source(5);
@@ -177,7 +178,7 @@ void clones_and_executables(Work& work) {
   finish(what, {&source});
 }
 
-// A launch keeps what it needs until it has finished.
+// A launch keeps its objects until it has finished.
 void destroyed_while_it_runs(Work& work, graphs::Gate& gate) {
   const char* const what = "destroyed while it runs";
   Source source(7);
@@ -195,7 +196,7 @@ void destroyed_while_it_runs(Work& work, graphs::Gate& gate) {
   finish(what, {&source});
 }
 
-// An update replaces the executable's references; those of launches that have not finished stay.
+// An update replaces the executable's references. The references of unfinished launches stay.
 void updated_while_it_runs(Work& work, graphs::Gate& gate) {
   const char* const what = "updated while it runs";
   Source before(8), after(9);
@@ -226,7 +227,7 @@ cudaGraphNode_t add_child(cudaGraph_t parent, cudaGraph_t child) {
   return node;
 }
 
-// A child graph's references are its own: they go with its node, and another child replaces them.
+// A child graph has its own references. They end with the child's node, or when another child replaces the graph.
 void child_graphs(Work& work) {
   const char* const what = "child graphs";
   Source first(10), second(11), third(12);
@@ -262,7 +263,7 @@ cudaGraph_t captured_graph(cudaStream_t stream) {
   return graph;
 }
 
-// As libraries do it: each captured call leaves what it needs with the graph.
+// Each captured call leaves its object with the graph, as libraries do.
 void objects_of_an_open_capture(Work& work) {
   const char* const what = "objects of an open capture";
   constexpr unsigned count = 8;
@@ -288,7 +289,7 @@ void objects_of_an_open_capture(Work& work) {
   std::printf("%s: %u destroyed\n", what, count);
 }
 
-// The graph has an object before it is captured into, and takes another one during the capture.
+// The graph has an object before the capture into it begins, and gets another object during the capture.
 void objects_of_a_graph_captured_into(Work& work) {
   const char* const what = "objects of a graph captured into";
   Source before(30), during(31);

@@ -1,6 +1,6 @@
-// Executable graphs that change: the parameters of single nodes, cudaGraphExecUpdate with the next capture, updates
-// that must fail, and several executables of one graph. No launch is waited for between changes, and each writes to a
-// place of its own: a change must not reach a launch that is already in the stream.
+// Executable graphs that change: parameters of single nodes, cudaGraphExecUpdate with the next capture, updates that
+// must fail, and several executables of one graph. The program does not wait for launches between changes, and each
+// launch writes to its own place, since a change must not affect a launch that is already in the stream.
 #include "graphs.h"
 
 namespace {
@@ -28,7 +28,7 @@ __global__ void store(unsigned* at, unsigned value) { *at = value; }
 
 unsigned blocks(unsigned n, unsigned threads) { return (n + threads - 1) / threads; }
 
-// What one launch works with. Everything follows from the round's number.
+// The data of one launch. All values follow from the round's number.
 struct Round {
   unsigned number;
   unsigned factor() const { return number + 2; }
@@ -43,7 +43,7 @@ struct Round {
   }
 };
 
-// What a round's host node saw.
+// The value that a round's host node has read.
 struct Seen {
   const unsigned* out = nullptr;
   unsigned n = 0, sum = 0;
@@ -56,7 +56,7 @@ void look(void* argument) {
   ++seen.calls;
 }
 
-// Buffers with a place for each round, and the events that alternate.
+// Buffers with an element for each round, and the events that alternate.
 struct Buffers {
   Buffers(unsigned words, unsigned number_of_rounds) : n(words), rounds(number_of_rounds), seen(number_of_rounds) {
     in = graphs::pinned_buffer<unsigned>(static_cast<size_t>(n) * rounds);
@@ -87,7 +87,7 @@ struct Buffers {
   unsigned* out_of(unsigned round) const { return out + static_cast<size_t>(n) * round; }
   size_t bytes() const { return n * sizeof(unsigned); }
 
-  // What the kernel reads behind the graph's wait node is written in the other stream.
+  // The other stream writes the value that the kernel reads after the graph's wait node.
   void prepare(Round round) {
     store<<<1, 1, 0, other>>>(more + round.number, round.more());
     CHECK_CUDA(cudaGetLastError());
@@ -112,7 +112,7 @@ struct Buffers {
   }
 
   const unsigned n, rounds;
-  unsigned *in, *out;                                                  // pinned, for all rounds
+  unsigned *in, *out;                                                  // pinned; one element per round
   unsigned *a = nullptr, *b = nullptr, *c = nullptr, *more = nullptr;  // on the device
   cudaEvent_t ready[2], done[2];
   std::vector<Seen> seen;
@@ -168,7 +168,7 @@ cudaGraph_t make_child(const Buffers& buffers, Round round) {
   return graph;
 }
 
-// The graph whose nodes change, one behind the other.
+// The graph whose nodes change. The nodes form a chain.
 struct Chain {
   Chain(Buffers& buffers, Round round) : graph(graphs::create()) {
     const BlendArguments blending(buffers, round);
@@ -218,7 +218,7 @@ void set_by_calls(cudaGraphExec_t exec, const Chain& chain, Buffers& buffers, Ro
   CHECK_CUDA(cudaGraphDestroy(child));
 }
 
-// The same for the types that cudaGraphExecNodeSetParams changes.
+// Same for the node types that cudaGraphExecNodeSetParams changes.
 void set_by_parameters(cudaGraphExec_t exec, const Chain& chain, Buffers& buffers, Round round) {
   set_by_calls(exec, chain, buffers, {round.number / 2});
   const BlendArguments blending(buffers, round);
@@ -271,7 +271,7 @@ void set_by_parameters(cudaGraphExec_t exec, const Chain& chain, Buffers& buffer
 
 using Set = void (*)(cudaGraphExec_t, const Chain&, Buffers&, Round);
 
-// Waits after every tenth launch, by the event that the last one records.
+// Waits after every tenth launch, for the event that this launch records.
 void nodes_of_executables(const char* what, unsigned n, unsigned rounds, Set set) {
   Buffers buffers(n, rounds);
   const Chain chain(buffers, {0});
@@ -290,7 +290,7 @@ void nodes_of_executables(const char* what, unsigned n, unsigned rounds, Set set
   CHECK_CUDA(cudaGraphExecDestroy(exec));
 }
 
-// The same work as a chain's, captured. The child graph's kernel is one of the stream.
+// Captures the same work as a Chain. The child graph's kernel becomes a kernel of the stream.
 cudaGraph_t capture(Buffers& buffers, Round round) {
   const cudaStream_t stream = buffers.stream;
   const unsigned n = buffers.n, threads = round.threads(), grid = blocks(n, threads);
@@ -334,7 +334,7 @@ void updates_by_graphs(unsigned n, unsigned rounds) {
   CHECK_CUDA(cudaGraphExecDestroy(exec));
 }
 
-// Small graphs around one word, for updates that fail.
+// Small graphs with a single word, for updates that fail.
 class Failures {
  public:
   Failures() : words_(graphs::settled_copy<unsigned>({0, 0})), pinned_(graphs::pinned_buffer<unsigned>(1)) {}
@@ -388,7 +388,8 @@ class Failures {
 
   unsigned word() const { return check::host_copy(words_, 1)[0]; }
 
-  // An update fails, the executable works as it did, and one that is instantiated anew works as the graph says.
+  // Expects that the update fails, that the executable still works as before, and that a newly instantiated one works
+  // as the graph states.
   void fail(const char* what, cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResult expected) {
     cudaGraphExecUpdateResultInfo info{};
     const cudaError_t error = cudaGraphExecUpdate(exec, graph, &info);
@@ -448,8 +449,8 @@ class Failures {
   const cudaStream_t stream_ = graphs::create_stream();
 };
 
-// Each executable has a buffer and a stream of its own. Then one executable goes round the streams; its launches do not
-// overlap, so the kernel needs no atomic operation.
+// Each executable has its own buffer and stream. Afterwards one executable is launched into all streams; its launches
+// do not overlap, so the kernel needs no atomic operation.
 void several_executables(unsigned n, unsigned rounds) {
   constexpr int count = 4;
   cudaStream_t streams[count];
@@ -497,7 +498,7 @@ void several_executables(unsigned n, unsigned rounds) {
   for (unsigned round = 0; round < rounds * count; ++round)
     CHECK_CUDA(cudaGraphLaunch(execs[0], streams[round % count]));
   for (const cudaStream_t stream : streams) CHECK_CUDA(cudaStreamSynchronize(stream));
-  const unsigned added = 2 * (rounds - 1) * count * rounds * count;  // the last value, twice in each launch
+  const unsigned added = 2 * (rounds - 1) * count * rounds * count;  // the last value, which each launch adds twice
   for (unsigned& word : expected[0]) word += added;
   check::compare("An executable in several streams", check::host_copy(buffers[0], n), expected[0]);
   std::printf("one executable in %d streams: each word is %u more\n", count, expected[0][0] - before);

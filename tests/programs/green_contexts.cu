@@ -1,6 +1,6 @@
-// Green contexts: two parts of the device's multiprocessors, and kernels that tell on which they ran. By streams that are
-// made for a part, by a part that is made current, by both from a thread each, in an order that events keep, and after
-// a part's end. No counts are printed, since these are the device's.
+// Green contexts: two parts of the device's multiprocessors, and kernels that report the multiprocessor on which they
+// ran. The program uses streams made for a part, a part that is made current, both parts from a thread each, an order
+// by events, and work after a part's end. It prints no counts, since they depend on the device.
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned most_multiprocessors = 1024;
 
-// What the blocks of launches have seen: how many ran, and where.
+// The observations of the launches' blocks: how many blocks ran, and on which multiprocessors.
 struct Seen {
   unsigned blocks;
   unsigned on[most_multiprocessors];
@@ -27,11 +27,11 @@ __global__ void where(Seen* seen) {
   atomicAdd(&seen->on[multiprocessor % most_multiprocessors], 1);
 }
 
-// One thread: the order of these shows in the value.
+// These kernels have one thread each. The order of their launches affects the value.
 __global__ void add(unsigned long long* value, unsigned n) { *value += n; }
 __global__ void triple(unsigned long long* value) { *value *= 3; }
 
-// These came after the version that check.h asks for.
+// These entry points are newer than the version that check.h requests.
 template <class Function>
 Function entry(const char* name) {
   void* found = nullptr;
@@ -54,7 +54,7 @@ CUdevResource all_of_device() {
   return all;
 }
 
-// A green context of a part, and a stream of its own.
+// A green context of a part, with its own stream.
 class Part {
  public:
   explicit Part(CUdevResource resource) : share_(resource.sm.smCount) {
@@ -65,10 +65,10 @@ class Part {
     CHECK_DRIVER(ENTRY(cuGreenCtxStreamCreate)(&stream_, green_, CU_STREAM_NON_BLOCKING, 0));
     CHECK_CUDA(cudaMalloc(&seen_, sizeof *seen_));
     CHECK_CUDA(cudaMemset(seen_, 0, sizeof *seen_));
-    CHECK_CUDA(cudaDeviceSynchronize());  // streams that do not block do not wait for a fill
+    CHECK_CUDA(cudaDeviceSynchronize());  // non-blocking streams do not wait for a fill
   }
 
-  // Counts the blocks: more than the part has room for at once.
+  // Launches more blocks than the part can run at once, and counts them.
   void run(cudaStream_t stream) {
     launched_ += 64 * share_;
     where<<<64 * share_, 256, 0, stream>>>(seen_);
@@ -76,7 +76,7 @@ class Part {
   }
   void run() { run(stream_); }
 
-  // While it is current, a stream that any program makes is its.
+  // While the green context is current, a stream that a program creates belongs to it.
   void run_current() {
     CUstream made = nullptr;
     CUgreenCtx of = nullptr;
@@ -96,7 +96,7 @@ class Part {
     CHECK_THAT(popped == context_, "Another context was current.");
   }
 
-  // The multiprocessors on which all launches ran: no more than the part has.
+  // Returns the multiprocessors on which all launches ran. There may be no more of them than the part has.
   std::set<unsigned> ran_on() {
     CHECK_CUDA(cudaStreamSynchronize(stream_));
     const Seen seen = check::host_copy(seen_, 1).front();
@@ -127,7 +127,7 @@ class Part {
   unsigned launched_ = 0;
 };
 
-// Two parts of the least size, and what is left.
+// Splits the device into two parts of the minimum size, and the rest.
 void split(CUdevResource* parts) {
   const CUdevResource all = all_of_device();
   CUdevResource rest = no_resource();
@@ -147,7 +147,7 @@ void expect_apart(const char* how, Part& a, Part& b) {
   std::printf("%s: each in its part\n", how);
 }
 
-// Each adds and the other triples, in turns, behind all that the first has to do.
+// Part a adds and part b triples, alternately, after all earlier work of a.
 void keep_order(Part& a, Part& b, unsigned rounds) {
   auto* value = check::device_buffer<unsigned long long>(1);
   CHECK_CUDA(cudaMemset(value, 0, sizeof *value));
@@ -173,7 +173,7 @@ void keep_order(Part& a, Part& b, unsigned rounds) {
   CHECK_CUDA(cudaFree(value));
 }
 
-// From a thread each, in which it is current again and again.
+// Runs each part in its own thread, which makes the part current repeatedly.
 void run_in_threads(Part& a, Part& b, unsigned rounds) {
   const auto work = [&](Part& part) {
     CHECK_CUDA(cudaSetDevice(0));

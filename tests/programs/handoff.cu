@@ -1,11 +1,11 @@
-// Host threads that hand streams, events and device buffers to one another. The order in which host threads call is
-// CUDA's order: what thread A posted before it unlocked the mutex comes before what thread B posts after it locked it,
-// though the two never speak to the GPU through the same thread.
+// Host threads that pass streams, events and device buffers to one another. CUDA follows the order in which host
+// threads call: work that thread A posted before it unlocked a mutex precedes work that thread B posts after it locked
+// the mutex, although A and B use different channels to the GPU.
 //
-// One baton goes from thread to thread. In round r its holder posts `step`, which checks on the device that the cell
-// handed over holds r and writes r + 1 after a while; so a step that runs too early, or beside its predecessor, is
-// seen. How the new step is ordered behind the old one is that round's move, and the moves come by turns. Between, each
-// thread posts work of its own to a stream of its own, so that the threads' calls do not all take equally long.
+// One baton goes from thread to thread. In round r the holder posts `step`. This kernel checks on the device that the
+// cell holds r, and writes r + 1 after a delay, so that a step which runs too early, or beside its predecessor, is
+// detected. The round's move orders the new step behind the old one; the moves alternate. Between rounds each thread
+// posts other work to its own stream, so that the threads' calls differ in duration.
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -22,11 +22,11 @@ struct Cell {
 
 struct Tally {
   unsigned mismatches;
-  unsigned round;  // of the first mismatch
+  unsigned round;  // the round of the first mismatch
   unsigned seen;
 };
 
-__device__ unsigned stir(unsigned x, unsigned turns) {  // never 0, which the compiler does not know
+__device__ unsigned stir(unsigned x, unsigned turns) {  // never 0, which the compiler cannot know
   x |= 1;
   for (unsigned i = 0; i < turns; ++i) {
     x ^= x << 13;
@@ -47,25 +47,25 @@ __global__ void step(volatile Cell* cell, unsigned round, unsigned turns, Tally*
 
 __global__ void noise(unsigned* sink, unsigned turns) { sink[threadIdx.x] = stir(threadIdx.x, turns); }
 
-// What a thread made for itself; only the baton's holder touches its own.
+// Objects that a thread created. Only the holder of the baton uses its own objects.
 struct Own {
   cudaStream_t blocking, non_blocking, noise;
   unsigned* sink;
 };
 
 struct Baton {
-  cudaStream_t tail;  // where the newest step was posted
-  cudaEvent_t event;  // recorded behind it, where the next move waits for an event
-  Cell* cell;         // the cell that the next step finds its round's number in
-  Cell* spare;        // another one, free for use in the order of the baton
-  Cell* retired;      // to be freed by the next holder, or null
+  cudaStream_t tail;  // the stream of the newest step
+  cudaEvent_t event;  // recorded behind the newest step, if the next move waits for an event
+  Cell* cell;         // the cell with the next round's number
+  Cell* spare;        // another cell, free for use in the order of the baton
+  Cell* retired;      // a cell that the next holder frees, or null
   unsigned* numbers;  // pinned: numbers[i] == i
-  unsigned* answer;   // pinned: what a holder copied back
+  unsigned* answer;   // pinned; the value that a holder copied back
   Tally* tally;       // device
   unsigned round;
 };
 
-// `leave` is called by the holder of round r - 1 after its step, `enter` by the holder of round r before its step.
+// The holder of round r - 1 calls `leave` after its step. The holder of round r calls `enter` before its step.
 struct Move {
   const char* name;
   void (*leave)(Baton&, Own&);
@@ -89,8 +89,9 @@ void renew_event_and_record(Baton& baton, Own& own) {
   record(baton, own);
 }
 
-void turn_to_null_stream(Baton& baton, Own&) { baton.tail = nullptr; }        // the tail was in a blocking stream
-void turn_to_blocking(Baton& baton, Own& own) { baton.tail = own.blocking; }  // the tail was in the NULL stream
+// The newest step was in a blocking stream.
+void turn_to_null_stream(Baton& baton, Own&) { baton.tail = nullptr; }
+void turn_to_blocking(Baton& baton, Own& own) { baton.tail = own.blocking; }  // the newest step was in the NULL stream
 
 void copy_to_spare(Baton& baton, const void* from, Own& own) {
   CHECK_CUDA(cudaMemcpyAsync(baton.spare, from, sizeof(unsigned), cudaMemcpyDefault, baton.tail));
@@ -112,7 +113,8 @@ void synchronize_and_read(Baton& baton, Own& own) {
   baton.tail = own.non_blocking;
 }
 
-// The tail is the holder's own non-blocking stream: it goes with a step in it, and its handle may be given again.
+// The stream of the newest step is the holder's own non-blocking stream. The holder destroys it with the step still
+// queued, and a new stream may get the same handle.
 void renew_stream(Baton& baton, Own& own) {
   record(baton, own);
   CHECK_CUDA(cudaStreamDestroy(own.non_blocking));
@@ -128,12 +130,13 @@ void hand_over_new_cell(Baton& baton, Own& own) {
 }
 
 void free_retired_cell(Baton& baton, Own& own) {
-  CHECK_CUDA(cudaFree(baton.retired));  // while the copy out of it may still be queued
+  CHECK_CUDA(cudaFree(baton.retired));  // while the copy from it may still be queued
   baton.retired = nullptr;
   wait_non_blocking(baton, own);
 }
 
-// The order matters: the NULL stream orders blocking streams only, and `new stream` needs the tail it names.
+// The order matters: the NULL stream orders only blocking streams, and `new stream` needs the stream of the move before
+// it.
 constexpr Move moves[] = {
     {"event", record, wait_non_blocking},
     {"same stream", nothing, nothing},

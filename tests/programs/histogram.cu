@@ -1,5 +1,5 @@
-// Histograms and other counting with atomics: in shared and in global memory, for every atomic operation and for 32-bit
-// and 64-bit integers, floats and doubles. Float sums are of small integers, so that any order gives the same bits.
+// Histograms and other counters with atomics, in shared and in global memory: every atomic operation, for 32-bit and
+// 64-bit integers, floats and doubles. Floats are sums of small integers, so that any order gives the same bits.
 #include <algorithm>
 
 #include "check.h"
@@ -22,7 +22,7 @@ __global__ void count_in_shared_memory(const unsigned* in, unsigned* out, int n)
   for (int b = threadIdx.x; b < bins; b += blockDim.x) atomicAdd(&out[b], count[b]);
 }
 
-// `out` has `bins` elements; each gets the sum of the values that fall into it.
+// `out` has `bins` elements; each element is the sum of the values that belong to its bin.
 template <class T>
 __global__ void add_in_global_memory(const unsigned* in, T* out, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
@@ -42,7 +42,7 @@ __global__ void add_in_shared_memory(const unsigned* in, T* out, int n) {
   for (int b = threadIdx.x; b < bins; b += blockDim.x) atomicAdd(&out[b], sum[b]);
 }
 
-// The results of every operation that does not depend on the order.
+// The results of all operations whose result does not depend on the order.
 template <class T>
 struct Words {
   T least, greatest, bits_of_all, bits_of_any, parity;
@@ -63,7 +63,8 @@ __device__ __host__ T word(unsigned value) {
                         static_cast<T>(0x2000000080000040ll));
 }
 
-// `start` leaves every value as it is. Even places go through shared memory, odd ones straight to global memory.
+// `start` leaves every value unchanged. Even elements are computed in shared memory first, odd elements directly in
+// global memory.
 template <class T>
 __global__ void all_operations(const unsigned* in, Words<T> start, Words<T>* out, int n) {
   __shared__ Words<T> shared;
@@ -89,7 +90,8 @@ struct Turns {
   unsigned tickets[bins];
 };
 
-// Operations whose result a thread needs: each is called once a thread, and what the threads got together is checked.
+// Operations that return a value to the thread. Each thread calls each operation once, and the program checks the
+// values of all threads together.
 __global__ void take_turns(Turns* turns, unsigned long long* returned, int n) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -188,7 +190,7 @@ void turns(unsigned n) {
   const unsigned long long sum = check::host_copy(returned, 1)[0] + got.chain;
   CHECK_THAT(got.up == n % bins && got.down == (bins - n % bins) % bins, "The turns end at %u and %u.", got.up,
              got.down);
-  for (unsigned i = 0; i < bins; ++i) {  // up takes 0 first, down takes 0 and then the last
+  for (unsigned i = 0; i < bins; ++i) {  // up returns 0 first; down returns 0 and then the last value
     const unsigned times = n / bins * 2 + (i < n % bins) + ((bins - i) % bins < n % bins);
     CHECK_THAT(got.tickets[i] == times, "Ticket %u was taken %u times, not %u.", i, got.tickets[i], times);
   }

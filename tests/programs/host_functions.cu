@@ -1,7 +1,7 @@
-// Functions of the program's in the order of streams: cudaLaunchHostFunc and cudaStreamAddCallback. Over eight streams each
-// round is a kernel, a copy to pinned memory, a host function that looks at the copy and writes what the next kernel reads,
-// and that kernel. In one stream a function waits until the main thread has launched everything. Calls of CUDA inside are
-// refused, and the functions run one at a time.
+// Functions of the program in stream order: cudaLaunchHostFunc and cudaStreamAddCallback. In each round on each of
+// eight streams, a kernel runs, a copy to pinned memory follows, a host function reads the copy and writes a value, and
+// a second kernel reads that value. In one stream a function waits until the main thread has launched all work. Calls
+// of CUDA inside a function are refused, and the functions run one at a time.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -19,8 +19,8 @@ __global__ void add(unsigned* to, const volatile unsigned* by) { *to += *by; }
 struct Lane {
   cudaStream_t stream = nullptr;
   unsigned* sum = nullptr;     // on the device
-  unsigned* seen = nullptr;    // pinned: the copy
-  unsigned* addend = nullptr;  // pinned: what the next kernel adds
+  unsigned* seen = nullptr;    // pinned; the copy of the sum
+  unsigned* addend = nullptr;  // pinned; the value that the next kernel adds
   unsigned expected = 0;
   int calls = 0, wrong = 0, callbacks = 0;
 };

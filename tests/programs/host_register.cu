@@ -1,6 +1,6 @@
-// Memory of the program's own that CUDA registers where it is: from malloc, off the page's start, with a neighbour on its
-// first page. Kernels read and write it by its device pointer, copies name it by its own address, and threads that write
-// into it while it is registered and unregistered, again and again, lose nothing.
+// Memory of the program that CUDA registers at its own address: from malloc, not page-aligned, with other data on its
+// first page. Kernels read and write the memory by its device pointer, and copies use its own address. Threads that
+// write into the memory while it is repeatedly registered and unregistered must lose no write.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ void expect(const unsigned* values, int n, unsigned (*expected)(unsigned), const
                expected(element(i)));
 }
 
-// A buffer of n elements in the middle of a larger one, at an odd place.
+// A buffer of n elements inside a larger one, at an unaligned position.
 struct Buffer {
   explicit Buffer(int n) : all(static_cast<unsigned*>(std::malloc((n + 2048) * sizeof(unsigned)))), values(all + 333) {
     for (int i = 0; i < 333; ++i) all[i] = 7;
@@ -81,7 +81,7 @@ void kernels_and_copies(int n) {
   std::printf("kernels and copies: %016llx\n", static_cast<unsigned long long>(check::checksum(values, bytes)));
 }
 
-// Each thread counts in elements of its own, one a page, and looks whether they are what it wrote last.
+// Each thread counts in its own elements, one per page, and checks that each element still has the last written value.
 void writers(int n, int rounds) {
   constexpr int threads = 2, step = 1024;
   Buffer buffer(n);
@@ -125,7 +125,7 @@ void refusals(int n) {
   (void)cudaGetLastError();
 }
 
-// A child writes beside registered memory, on its first and its last page, and the parent's stays.
+// A child writes beside registered memory, on the memory's first and last page. The parent's bytes must not change.
 void child(int n) {
   Buffer buffer(n);
   registered(buffer.values, n);
@@ -142,7 +142,7 @@ void child(int n) {
   std::printf("child: its writes are its own\n");
 }
 
-// The process ends with memory registered, which it reads to the end.
+// The process ends while memory is registered, and reads the memory until the end.
 struct ReadAtTheEnd {
   unsigned* values = nullptr;
   ~ReadAtTheEnd() {

@@ -1,6 +1,6 @@
-// Code that is put together at run time by the driver's linker: two pieces of PTX, of which one calls a function and
-// reads a variable of the other, from memory and from a file; a piece that is missing; and a link of many pieces, whose
-// inputs and image are large.
+// Code that the driver's linker combines at run time: two PTX inputs, one of which calls a function and reads a
+// variable of the other, from memory and from a file; a missing input; and a link of many inputs, with large inputs and
+// a large image.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ void add(const Linker& linker, CUlinkState link, std::string ptx, const char* na
   CHECK_DRIVER(linker.add_data(link, CU_JIT_INPUT_PTX, ptx.data(), ptx.size() + 1, name, 0, nullptr, nullptr));
 }
 
-// A link's image as a module. The image goes with the link, the module stays.
+// Loads a link's image as a module. Destroying the link frees the image, but the module stays.
 CUmodule finish(const Linker& linker, CUlinkState link) {
   void* image = nullptr;
   size_t size = 0;
@@ -151,7 +151,7 @@ void without_a_piece(const Linker& linker) {
 
 // combined(value) = sum of part_k(value) = (0 + 1 + ... + pieces - 1) * value
 void of_many(const Linker& linker, unsigned pieces) {
-  const std::string comment(1000, '-');  // so that the inputs are large, too
+  const std::string comment(1000, '-');  // makes the inputs large
   std::string sum =
       ".visible .global .align 4 .u32 offset = 0;\n"
       "%DECLARED%.visible .func (.param .b32 result) combined(.param .b32 value)\n{\n"
@@ -163,7 +163,7 @@ void of_many(const Linker& linker, unsigned pieces) {
   for (unsigned k = 0; k < pieces; ++k) {
     const std::string signature = ".func (.param .b32 result) part_" + std::to_string(k) + "(.param .b32 value)";
     declared += ".extern " + signature + ";\n";
-    // A call takes its arguments away, so each has its own store.
+    // A call consumes its arguments, so each call has its own store.
     sum += "  st.param.b32 [given], %r1;\n  call.uni (taken), part_" + std::to_string(k) +
            ", (given);\n  ld.param.b32 %r3, [taken];\n  add.u32 %r2, %r2, %r3;\n";
     add(linker, link,

@@ -1,5 +1,6 @@
-// The attributes that the transport cannot keep, of which device_query does not demand that they are the driver's. A
-// unit test holds this list against the guest library's table, which has the reasons (guest/calls/context/device_attributes.h).
+// The attributes that the transport cannot preserve; device_query does not require the driver's values for them. A unit
+// test compares this list with the guest library's table, which has the reasons
+// (guest/calls/context/device_attributes.h).
 #pragma once
 
 #include <cuda.h>

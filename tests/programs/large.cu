@@ -1,5 +1,5 @@
-// Large copies, to the device and back, from pageable memory, from pinned memory and from odd addresses. What arrived
-// is summed on the device and changed there, and compared word by word when it is back.
+// Large copies to the device and back, from pageable memory, from pinned memory and from unaligned addresses. A kernel
+// sums and changes the copied words on the device, and the program compares every word of the copy back.
 #include <algorithm>
 
 #include "check.h"
@@ -12,7 +12,7 @@ constexpr Word change = 0x5a5a00ff12345678ull;
 
 Word word(size_t place, Word salt) { return (place + salt) * 0x9e3779b97f4a7c15ull; }
 
-// Each word counts by its place, so that words that changed places are noticed.
+// Each word is weighted by its position, so that exchanged words are detected.
 __global__ void sum_and_change(ulonglong2* words, size_t pairs, Word* total) {
   Word sum = 0;
   for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < pairs; i += static_cast<size_t>(gridDim.x) * blockDim.x) {
@@ -67,7 +67,7 @@ void pageable(const Memory& memory, Word* device, Word* total) {
   check_words(memory);
 }
 
-// In both directions at once, in pieces: the second half goes there while the first comes back.
+// Copies in both directions at once, in pieces: the second half goes to the device while the first half comes back.
 void pinned(const Memory& memory, Word* device, Word* total) {
   cudaStream_t streams[2];
   for (cudaStream_t& stream : streams) CHECK_CUDA(cudaStreamCreate(&stream));
@@ -91,7 +91,7 @@ void pinned(const Memory& memory, Word* device, Word* total) {
   check_words(memory);
 }
 
-// From an odd address to an odd one and back, all but a few bytes.
+// Copies nearly all bytes from an unaligned address to another one and back.
 void odd_addresses(const Memory& memory, Word* device) {
   fill(memory);
   auto* host = reinterpret_cast<unsigned char*>(memory.host);

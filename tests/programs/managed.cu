@@ -1,6 +1,6 @@
-// Managed memory, which the host and kernels use at one address, each after the other: written by the host, changed by
-// kernels on two streams, filled, copied, read by the host. What is said of it (advice, prefetches, streams) is told
-// again, and changes no byte.
+// Managed memory that the host and kernels use at one address, one after the other. The host writes the memory, kernels
+// on two streams change it, fills and copies change it, and the host reads it. Advice, prefetches and stream
+// attachments must be reported back as they were set, and must not change a byte.
 #include "check.h"
 
 namespace {

@@ -1,11 +1,11 @@
-// Counters in managed memory that kernels of two streams and threads of the host add to. Where the device says that
-// both may use managed memory at a time, the host does so while the kernels run, else it does its share after the wait:
-// what is printed is the same.
+// Counters in managed memory to which kernels of two streams and threads of the host add. If the device allows
+// concurrent use of managed memory, the host adds while the kernels run, otherwise after the wait; the output is the
+// same.
 //
-// Words that both change by atomic operations are another matter. The documents promise that they exclude each other
-// where concurrent access is given. The guest library gives it and cannot keep that on a GPU behind PCIe. So without
-// native atomic operations the host's words lie beside the kernels', unless --same-words says that the promise is to be
-// tried.
+// Words that both sides change by atomic operations are a separate case. CUDA's documentation promises that these
+// operations exclude each other if concurrent access is available. The guest library offers concurrent access, but
+// cannot keep that promise on a GPU behind PCIe. Without native atomic operations the host therefore uses words beside
+// those of the kernels, unless --same-words tests the promise.
 #include <algorithm>
 #include <thread>
 
@@ -14,9 +14,9 @@
 namespace {
 
 constexpr int blocks = 8, block = 128, host_threads = 2;
-constexpr unsigned long long wide_step = 0x100000001ull;  // a half that is lost would be seen
+constexpr unsigned long long wide_step = 0x100000001ull;  // a lost half would be detected
 
-// What all add to. The sums of floats are whole numbers, so that their order does not matter.
+// The counters of all threads. Float sums consist of integers, so that their order does not matter.
 struct Counters {
   unsigned count;
   int lowest, highest;
@@ -28,7 +28,7 @@ struct Counters {
   unsigned turns[64];
 };
 
-// The kernels' and the host's, on a page, but in lines of their own.
+// The counters of the kernels and of the host are on one page, but in separate cache lines.
 struct Shared {
   alignas(256) Counters device;
   alignas(256) Counters host;
@@ -86,7 +86,7 @@ void add_on_host(T* at, T summand) {
   __atomic_fetch_add(at, summand, __ATOMIC_RELAXED);
 }
 
-// A thread's share: the words that have an operation of the processor's.
+// A thread's part of the operations, on the words for which the processor has an atomic operation.
 void add_share(Counters* c, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     add_on_host(&c->count, 1u);
@@ -105,7 +105,7 @@ void add_shares(Counters* c, int rounds) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// ---- what is expected of both together
+// ---- the expected sums of both sides
 
 struct Sums {
   unsigned count, bits, swapped;
@@ -159,7 +159,7 @@ struct Ways {
   int rounds, host_rounds;
 };
 
-// A host that waits first adds to the kernels' own words.
+// A host that waits for the kernels first adds to the kernels' own words.
 void count_together(const char* what, Shared* shared, const Ways& ways, const cudaStream_t (&streams)[2]) {
   shared->device = shared->host = Counters{};
   Counters* const host_words = ways.same_words ? &shared->device : &shared->host;
@@ -172,7 +172,7 @@ void count_together(const char* what, Shared* shared, const Ways& ways, const cu
   expect_sums(sums_of(shared->device, shared->host), expected_of(ways.rounds, ways.host_rounds), what);
 }
 
-// Where the memory is said to be changes no sum.
+// Advice about the preferred location must not change a sum.
 void count_advised(Shared* shared, const Ways& ways, const cudaStream_t (&streams)[2]) {
   const cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
   CHECK_CUDA(cudaMemAdvise(shared, sizeof *shared, cudaMemAdviseSetPreferredLocation, device));
@@ -189,7 +189,7 @@ void count_advised(Shared* shared, const Ways& ways, const cudaStream_t (&stream
   CHECK_CUDA(cudaMemAdvise(shared, sizeof *shared, cudaMemAdviseUnsetPreferredLocation, host));
 }
 
-// Prefetches between the kernels of a stream: each finds what the one before it has left.
+// Prefetches between the kernels of a stream. Each kernel must find the value of the previous kernel.
 void count_between_prefetches(const cudaStream_t (&streams)[2], int turns) {
   unsigned* const counter = managed<unsigned>();
   const cudaMemLocation places[] = {{cudaMemLocationTypeDevice, 0}, {cudaMemLocationTypeHost, 0}};
@@ -207,8 +207,8 @@ void count_between_prefetches(const cudaStream_t (&streams)[2], int turns) {
   CHECK_CUDA(cudaFree(counter));
 }
 
-// A counter that is attached to a stream is the host's as soon as that stream is done, whatever the other one does:
-// with concurrent access or without it.
+// Once a stream is done, the host may use a counter that is attached to it, whatever the other stream does, with and
+// without concurrent access.
 void count_attached(const cudaStream_t (&streams)[2], int turns) {
   unsigned* const counters[2] = {managed<unsigned>(1, cudaMemAttachHost), managed<unsigned>(1, cudaMemAttachHost)};
   for (int k = 0; k < 2; ++k) {
@@ -231,7 +231,7 @@ void count_attached(const cudaStream_t (&streams)[2], int turns) {
   for (unsigned* const counter : counters) CHECK_CUDA(cudaFree(counter));
 }
 
-// A counter of both streams becomes one stream's, and all streams' again.
+// A counter of both streams is attached to one stream, and then to all streams again.
 void count_attached_in_turn(const cudaStream_t (&streams)[2], int turns) {
   unsigned* const counter = managed<unsigned>();
   *counter = 0;

@@ -1,6 +1,6 @@
-// Managed memory that host and GPU use at the same time. Host threads attach tasks to their streams and run each on the
-// GPU, or on the processor while kernels of other threads run. A running kernel answers words that the host writes. Arrays
-// are prefetched before each of many kernels.
+// Managed memory that host and GPU use at the same time. Host threads attach tasks to their streams and run each task
+// on the GPU, or on the processor while kernels of other threads run. A running kernel answers words that the host
+// writes. Arrays are prefetched before each of many kernels.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr int block = 128, host_below = 20;  // rows of a task that the processor is to run
+constexpr int block = 128, host_below = 20;  // a task with fewer rows runs on the processor
 
 template <class T>
 T* managed(size_t count) {
@@ -22,7 +22,7 @@ unsigned grid_of(int n) { return static_cast<unsigned>((n + block - 1) / block);
 
 // ---- tasks of several threads
 
-// result = matrix * vector, rows by columns of small whole numbers: each sum is exact.
+// result = matrix * vector, with small integers, so that each sum is exact.
 struct Task {
   int rows = 0;
   double *matrix = nullptr, *vector = nullptr, *result = nullptr;
@@ -57,7 +57,8 @@ void attach(const Task& t, cudaStream_t stream, unsigned flags) {
   for (double* at : {t.matrix, t.vector, t.result}) CHECK_CUDA(cudaStreamAttachMemAsync(stream, at, 0, flags));
 }
 
-// The processor's tasks go through one stream that no kernel uses; the GPU's through the thread's own, and nobody waits.
+// The processor's tasks use one stream that has no kernels. The GPU's tasks use the thread's own stream, and no thread
+// waits for them.
 void run_task(const Task& t, cudaStream_t hosts, cudaStream_t own) {
   if (t.rows >= host_below) {
     attach(t, own, cudaMemAttachSingle);
@@ -70,7 +71,7 @@ void run_task(const Task& t, cudaStream_t hosts, cudaStream_t own) {
   for (int row = 0; row < t.rows; ++row) t.result[row] = row_sum(t, row);
 }
 
-// Recomputed from the numbers that were written, and not from the memory, so that a changed matrix is seen, too.
+// Computes the result from the original numbers rather than from the memory, so that a changed matrix is detected, too.
 void check_task(int number, const Task& t) {
   for (int row = 0; row < t.rows; ++row) {
     double wanted = 0;
@@ -105,12 +106,12 @@ void run_tasks(int count, int thread_count, int most_rows) {
 // ---- a kernel that answers while it runs
 
 constexpr int row_words = 32;
-constexpr long long most_looks = 1ll << 27;  // a kernel that nobody asks ends all the same
+constexpr long long most_looks = 1ll << 27;  // the kernel ends after this many polls even without a question
 
 struct Talk {
   alignas(128) volatile unsigned asked;
   alignas(128) volatile unsigned answered;
-  alignas(128) volatile unsigned question[row_words];  // a line that both write by turns
+  alignas(128) volatile unsigned question[row_words];  // a cache line that host and kernel write alternately
   volatile unsigned gave_up;
 };
 

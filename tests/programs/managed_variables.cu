@@ -1,5 +1,5 @@
-// Variables in managed memory, which the host and kernels use by their names, each after the other: numbers, an array of
-// several pages, and a structure that points to another variable. The host writes before the first call of CUDA, and reads
+// Variables in managed memory, which the host and kernels use by name, one after the other: numbers, an array of
+// several pages, and a structure that points to another variable. The host writes before the first CUDA call, and reads
 // after each kind of wait.
 #include <thread>
 
@@ -49,7 +49,7 @@ void expect_counter(const char* when, int wanted) {
   CHECK_THAT(counter == wanted, "%s: the counter is %d, the CPU says %d.", when, counter, wanted);
 }
 
-// The host writes what the kernel counts on from, and reads it after this wait.
+// The host writes the value from which the kernel continues to count, and reads the value after this wait.
 template <class Wait>
 void turn(const char* what, cudaStream_t stream, Wait wait) {
   static int next = 100;
@@ -147,7 +147,8 @@ void take_turns(int rounds, const cudaStream_t (&streams)[2]) {
   std::printf("managed_variables: host and two streams: ok\n");
 }
 
-// Addresses of variables, in a variable: the host and a kernel each set one, and the other follows it.
+// Addresses of variables, stored in a variable: the host and a kernel each set one address, and the other side follows
+// it.
 void follow_addresses() {
   CHECK_THAT(account.balance == &savings, "The host's address was lost.");
   account.balance = &counter;
@@ -165,7 +166,7 @@ void follow_addresses() {
   std::printf("managed_variables: addresses in variables: ok\n");
 }
 
-// Copies and fills see what the host has just written, and the host sees what they have.
+// Copies and fills must see the host's last writes, and the host must see their results.
 void copies(cudaStream_t stream) {
   std::vector<int> seen(many);
   for (int i = 0; i < many; ++i) values[i] = 3 * i;
@@ -203,7 +204,7 @@ void attributes() {
   std::printf("managed_variables: attributes: ok\n");
 }
 
-// Each thread writes a part of the array; one of them launches.
+// Each thread writes a part of the array; one thread launches the kernel.
 void threads(cudaStream_t stream) {
   constexpr int parts = 4;
   std::vector<std::thread> writers;

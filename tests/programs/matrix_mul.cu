@@ -1,5 +1,5 @@
-// Multiplies matrices through tiles in shared memory, static and dynamic. Sizes need not be multiples of the tile. The
-// elements are small integers, so that float sums are exact in any order and the CPU's result must be met bit by bit.
+// Multiplies matrices through tiles in static and dynamic shared memory. Sizes need not be multiples of the tile. The
+// elements are small integers, so that float sums are exact in any order and must equal the CPU's result in every bit.
 #include "check.h"
 
 namespace {
@@ -10,7 +10,7 @@ struct Shape {
   int rows, inner, columns;
 };
 
-// One element of C per thread. `left` and `right` are one tile each, in the block's shared memory.
+// Computes one element of C per thread. `left` and `right` are one tile each, in the block's shared memory.
 __device__ void multiply_tiles(const float* a, const float* b, float* c, Shape shape, float* left, float* right) {
   const int row = blockIdx.y * tile + threadIdx.y;
   const int column = blockIdx.x * tile + threadIdx.x;

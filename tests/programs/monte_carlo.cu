@@ -1,6 +1,6 @@
-// Monte Carlo with a generator of our own: a number is a mix of its place, so every thread makes its own without a
-// state and the CPU makes the same. Points in a circle are counted in integers, which is exact; an option is valued
-// with normal numbers by Box and Muller, whose mean is compared with the CPU's and with the closed formula.
+// Monte Carlo with its own generator: a random number is a hash of its index, so threads need no state, and the CPU
+// computes the same numbers. The program counts points in a circle as integers, which is exact. It values an option
+// with normal numbers by the Box-Muller method, and compares their mean with the CPU's and with the closed formula.
 #include <cmath>
 
 #include "check.h"
@@ -17,7 +17,7 @@ __host__ __device__ inline uint64_t random_bits(uint64_t place, uint64_t key) {
   return x ^ (x >> 31);
 }
 
-// Whether the point that the bits are lies in the quarter of a circle with the radius 2^31.
+// Returns whether the point that these bits encode lies in the quarter circle with radius 2^31.
 __host__ __device__ inline bool inside(uint64_t bits) {
   const uint64_t x = bits >> 33, y = (bits & 0xffffffffu) >> 1;
   return x * x + y * y < (uint64_t{1} << 62);

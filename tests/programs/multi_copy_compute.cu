@@ -1,6 +1,6 @@
-// The pipeline that hides copies behind kernels: frames go through copy in, kernel, copy out, a few at a time, each
-// slot on a stream of its own with buffers of its own. The host fills the next frame while the GPU has the last ones,
-// and waits for a slot only when it needs it again.
+// The pipeline that overlaps copies with kernels: frames go through a copy to the device, a kernel and a copy back, a
+// few frames at a time. Each slot has its own stream and buffers. The host fills the next frame while the GPU processes
+// earlier ones, and waits for a slot only before it reuses the slot.
 #include "check.h"
 
 namespace {
@@ -26,14 +26,14 @@ struct Slot {
   cudaEvent_t copied_in, done;
   unsigned *host_in, *host_out;  // pinned
   unsigned *device_in, *device_out;
-  long frame;  // in it, or -1
+  long frame;  // the frame in the slot, or -1
 };
 
 unsigned element(long frame, int i) { return static_cast<unsigned>(frame * 977 + i); }
 
 void start(Slot& slot, long frame, int n, int turns) {
   const size_t bytes = n * sizeof(unsigned);
-  // The input's buffer is free as soon as it has been copied; the slot's last frame was fetched before.
+  // The input buffer is free as soon as it has been copied. The slot's last frame was fetched earlier.
   CHECK_CUDA(cudaEventSynchronize(slot.copied_in));
   for (int i = 0; i < n; ++i) slot.host_in[i] = element(frame, i);
   CHECK_CUDA(cudaMemcpyAsync(slot.device_in, slot.host_in, bytes, cudaMemcpyHostToDevice, slot.stream));

@@ -1,7 +1,8 @@
-// What belongs to one context, used while another one is current: on the driver API, with a context on the first device and
-// one on the last, which may be the same. Functions and variables are looked up, work is put into streams, memory is
-// allocated in their order, copied and freed; memory that is asked for by its device lies there. Then one context ends, and
-// what was found while it was current goes on.
+// Objects of one context that are used while another context is current. The program uses the driver API, with a
+// context on the first device and one on the last device, which may be the same device. It looks up functions and
+// variables, puts work into streams, allocates memory in stream order, copies and frees it. Memory that is requested
+// for a device must be on that device. Then one context ends, and objects that were found while it was current must
+// still work.
 #include <string>
 
 #include "check.h"
@@ -43,7 +44,7 @@ CUcontext make_context(CUdevice device) {
   return context;
 }
 
-// A context's own, made while it is current.
+// The objects of a context, created while the context is current.
 struct Own {
   CUdevice device;
   CUcontext context;
@@ -57,7 +58,8 @@ struct Own {
   }
 };
 
-// What is found in the one's module, and allocated in its stream's order, while the other one is current.
+// Objects found in one context's module, and memory allocated in its stream's order, while the other context is
+// current.
 struct Found {
   CUfunction add = nullptr, listed = nullptr;
   CUdeviceptr total = 0, block = 0;
@@ -79,7 +81,7 @@ void check_place(const Own& one, CUdeviceptr at, const char* what) {
   CHECK_THAT(device == one.device, "%s lies on device %d, not %d.", what, device, one.device);
 }
 
-// Memory that is asked for by its device, while the context of another one is current.
+// Requests memory for one device while a context of another device is current.
 void check_memory_by_device(const Own& one, const Own& other) {
   CHECK_DRIVER(cuCtxSetCurrent(other.context));
   CUmemoryPool pool = nullptr;
@@ -107,8 +109,8 @@ void check_memory_by_device(const Own& one, const Own& other) {
   CHECK_DRIVER(cuMemRelease(object));
 }
 
-// Fills a block in the stream's order and a variable, whatever is current. Memory of a pool can be filled so, and not copied
-// while another device's context is current.
+// Fills a block in stream order, and a variable, whatever context is current. Memory of a pool can be filled in this
+// state, but it cannot be copied while another device's context is current.
 void fill(const Own& one, const Found& found, unsigned value) {
   CHECK_DRIVER(cuMemsetD32Async(found.block, value, threads, one.stream));
   CHECK_DRIVER(cuMemcpyHtoD(found.total, &value, sizeof value));

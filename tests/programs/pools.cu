@@ -1,7 +1,7 @@
-// Memory in the order of streams: blocks that one thread allocates in its stream and the next frees in its own, blocks
-// that streams reuse behind an event and without one, a pool of the program's own with its counts, its threshold and
-// its limit, the device's pool, and refusals. How much a pool reserves is the driver's affair: only bounds of it are
-// looked at.
+// Memory in stream order: blocks that one thread allocates in its stream and the next thread frees in another stream,
+// blocks that streams reuse after an event and without an event, a pool of the program with its counts, threshold and
+// limit, the device's pool, and refusals. The driver decides how much memory a pool reserves, so the program checks
+// only bounds of it.
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -48,12 +48,12 @@ void wait_and_destroy(cudaStream_t stream, cudaEvent_t event) {
   CHECK_CUDA(cudaEventDestroy(event));
 }
 
-// What kernels count of elements that are not as they were written.
+// The number of elements that kernels found changed.
 class Wrong {
  public:
   Wrong() : count_(check::device_buffer<unsigned>(1)) {
     CHECK_CUDA(cudaMemset(count_, 0, sizeof *count_));
-    CHECK_CUDA(cudaDeviceSynchronize());  // streams that do not block do not wait for a fill
+    CHECK_CUDA(cudaDeviceSynchronize());  // non-blocking streams do not wait for a fill
   }
   ~Wrong() { CHECK_CUDA(cudaFree(count_)); }
   Wrong(const Wrong&) = delete;
@@ -86,7 +86,7 @@ struct Block {
   }
 };
 
-// Uneven sizes: a block that comes back is cut, joined or left for another.
+// Different sizes, so that the pool splits or joins a freed block, or leaves it for another allocation.
 size_t length_of(unsigned seed) { return 1 + (size_t{seed} * 7919 + 611) % static_cast<size_t>(n); }
 
 Block new_block(unsigned seed, cudaStream_t stream) {
@@ -119,8 +119,8 @@ class Mailbox {
   std::queue<Block> blocks_;
 };
 
-// Fills blocks in a stream of its own for the next thread; looks at the previous one's in that stream, and frees them
-// there.
+// Fills blocks in this thread's stream for the next thread. Checks the previous thread's blocks in this stream, and
+// frees them here.
 void hand_on(unsigned me, Mailbox& from, Mailbox& to, const Wrong& wrong) {
   CHECK_CUDA(cudaSetDevice(0));
   const cudaStream_t stream = new_stream();
@@ -169,8 +169,8 @@ void hand_round() {
 
 // ---- streams -------------------------------------------------------------------------------------------------------
 
-// One block after the other, in streams in turns. Every other round waits for an event behind the last one's free; the
-// rest do not, so that what they get must not be what the last round still uses.
+// Allocates one block after another, in alternating streams. Every other round waits for an event behind the last
+// block's free. The remaining rounds do not wait, so their block must not be one that the last round still uses.
 void reuse() {
   const Wrong wrong;
   std::vector<cudaStream_t> streams{new_stream(), new_stream(), new_stream()};
@@ -193,7 +193,7 @@ void reuse() {
   std::printf("reused: %ld blocks in three streams\n", 4 * rounds);
 }
 
-// Allocated, filled, copied out and freed again and again in one stream, before the first is done.
+// Repeats allocation, fill, copy out and free in one stream, before the first block is done.
 void queue_all() {
   const cudaStream_t stream = new_stream();
   const size_t bytes = n * sizeof(unsigned);
@@ -217,7 +217,7 @@ void queue_all() {
   CHECK_CUDA(cudaStreamDestroy(stream));
 }
 
-// A block whose stream is gone, one that cudaFree takes, and one of cudaMalloc that a stream frees.
+// Frees a block whose stream has been destroyed, a block with cudaFree, and a block of cudaMalloc in a stream.
 void free_elsewhere() {
   const Wrong wrong;
   const cudaStream_t first = new_stream(), second = new_stream();
@@ -328,7 +328,7 @@ void counts(cudaStream_t stream) {
   CHECK_CUDA(cudaMemPoolDestroy(pool));
 }
 
-// With a threshold a pool keeps what it has, until it is told to give it back. It never gives back what is in use.
+// With a threshold a pool keeps its free memory until the program trims the pool. A pool never releases memory in use.
 void threshold(cudaStream_t stream) {
   const Wrong wrong;
   const cudaMemPool_t pool = new_pool();
@@ -353,7 +353,7 @@ void threshold(cudaStream_t stream) {
 
 void print_error(const char* what, cudaError_t error) {
   std::printf("%s: %s\n", what, cudaGetErrorName(error));
-  (void)cudaGetLastError();  // else a launch would be taken for what failed
+  (void)cudaGetLastError();  // otherwise the next launch would seem to have failed
 }
 
 void limit(cudaStream_t stream) {
@@ -384,7 +384,7 @@ cudaMemPool_t pool_of(const void* at) {
   return pool;
 }
 
-// While a pool is the device's, every thread's blocks come from it. Blocks outlive their pool.
+// While a pool is the device's current pool, every thread's blocks come from it. Blocks outlive their pool.
 void change_pool(cudaStream_t stream) {
   const Wrong wrong;
   std::printf("the default pool is the device's: %d\n", current_pool() == default_pool());

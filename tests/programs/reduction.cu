@@ -1,6 +1,6 @@
 // Sums, minima and maxima of a vector in six ways: shared memory alone, warp shuffles (down and butterfly), votes,
 // tiles of cooperative groups of several sizes, a coalesced group of the threads that took a branch, and one
-// cooperative launch whose blocks meet at a grid barrier twice. All numbers are small integers, so that float sums are
+// cooperative launch whose blocks meet twice at a grid barrier. All numbers are small integers, so that float sums are
 // exact.
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
@@ -46,7 +46,7 @@ __global__ void sum_by_shuffles(const T* in, T* out, int n) {
   if (threadIdx.x >= 32) return;
   sum = threadIdx.x < warps ? part[threadIdx.x] : T(0);
   for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(all_lanes, sum, step);
-  if (threadIdx.x == 7) out[blockIdx.x] = sum;  // after a butterfly every lane has it
+  if (threadIdx.x == 7) out[blockIdx.x] = sum;  // after a butterfly every lane has the sum
 }
 
 template <int size, class T>
@@ -63,7 +63,7 @@ __global__ void sum_by_tiles(const T* in, T* out, int n) {
   out[blockIdx.x] = total;
 }
 
-// least and greatest of a block, and how many of its elements are odd.
+// Computes the minimum and maximum of a block, and the number of its odd elements.
 __global__ void extremes(const int* in, int* least, int* greatest, int* odd, int n) {
   __shared__ int low[warps], high[warps], count[warps];
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -93,7 +93,7 @@ __global__ void extremes(const int* in, int* least, int* greatest, int* odd, int
   odd[blockIdx.x] = total == odd_in_block ? total : -1;
 }
 
-// Each thread that finds a multiple of three joins; one of them adds for all.
+// Each thread that finds a multiple of three joins the group; one thread adds for all.
 __global__ void count_by_coalesced_group(const int* in, int* multiples, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n || in[i] % 3 != 0) return;
@@ -101,7 +101,7 @@ __global__ void count_by_coalesced_group(const int* in, int* multiples, int n) {
   if (group.thread_rank() == 0) atomicAdd(multiples, static_cast<int>(group.size()));
 }
 
-// First a sum of each block, then of the blocks, then every block subtracts its part and the rest must be nothing.
+// Computes a sum per block, then the sum of all blocks. Then every block subtracts its part, and the rest must be 0.
 __global__ void sum_by_grid(const int* in, long long* part, long long* total, int* wrong, int n) {
   __shared__ long long shared[block];
   const cg::grid_group grid = cg::this_grid();

@@ -1,5 +1,5 @@
-// Relocatable device code: kernels of two files that call each other's functions, through their names and through a
-// pointer, and use each other's variables.
+// Relocatable device code: kernels of two files that call each other's functions, by name and through a pointer, and
+// that use each other's variables.
 #include "relocatable_parts.h"
 
 #include "check.h"

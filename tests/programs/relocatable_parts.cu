@@ -1,4 +1,4 @@
-// The other half of relocatable.cu.
+// The second source file of the program `relocatable`; relocatable.cu is the first.
 #include "relocatable_parts.h"
 
 #include "check.h"

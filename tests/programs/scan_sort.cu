@@ -1,6 +1,6 @@
-// Sorts, scans and reductions by key from the toolkit's own headers (CUB and Thrust), as a user's program has them:
-// sizes around tile and block limits, CUB's calls that ask for temporary memory first, and Thrust's on a stream.
-// Integers, so that every result is exact.
+// Sorts, scans and reductions by key from the toolkit's headers (CUB and Thrust), as user programs use them: sizes near
+// tile and block limits, CUB calls that first ask for the size of temporary memory, and Thrust on a stream. All values
+// are integers, so that every result is exact.
 #include <thrust/device_ptr.h>
 #include <thrust/execution_policy.h>
 #include <thrust/reduce.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// CUB asks for its memory with a first call, which launches nothing, and works in the second.
+// CUB's first call returns the size of the temporary memory and launches nothing; the second call does the work.
 template <class Call>
 void with_temporary_memory(Call call) {
   size_t bytes = 0;
@@ -78,7 +78,7 @@ void scans(int n) {
   CHECK_CUDA(cudaFree(out));
 }
 
-// Thrust, on a stream of the program's. Keys come in runs of uneven length.
+// Uses Thrust on a stream of the program. Keys come in runs of different lengths.
 void reduce_by_key(int n) {
   std::vector<int> keys(n), expected_keys, expected;
   const std::vector<int> values = numbers(n, 9);

@@ -1,10 +1,10 @@
-// Streams and events: asynchronous copies from and to pinned memory on several streams, events that time, order and are
-// polled, priorities, and what blocking and non-blocking streams owe to the NULL stream.
+// Streams and events: asynchronous copies from and to pinned memory on several streams, events that measure time, order
+// work and are polled, priorities, and the order between the NULL stream and blocking or non-blocking streams.
 //
-// `hold` makes the checks sharp: a kernel that waits for a word that the host writes. While it waits, what is ordered
-// behind it must not be done, what is not must be; neither depends on how fast the machine is. Every kernel is launched
-// once before the first hold, and everything is allocated before it: loading and allocating may wait for the device.
-// And no check needs two kernels to run at once, which CUDA does not promise.
+// The kernel `hold` makes the checks strict: it waits for a word that the host writes. While it waits, work that is
+// ordered behind it must not be done, and all other work must be; neither depends on the machine's speed. The program
+// launches every kernel once before the first hold, and allocates all memory before it, since loading and allocating
+// may wait for the device. No check needs two kernels to run at once, which CUDA does not promise.
 #include <chrono>
 #include <thread>
 
@@ -20,7 +20,7 @@ __global__ void scale(const int* in, int* out, int n, int factor) {
   if (i < n) out[i] = in[i] * factor + i;
 }
 
-// Gives up after a bounded count, so that a program that failed does not leave a kernel behind for ever.
+// Gives up after a bounded count, so that a program that failed does not leave a kernel running forever.
 __global__ void hold(const volatile int* released, int* gave_up) {
   for (int i = 0; i < (1 << 22); ++i) {
     if (*released != 0) return;
@@ -38,7 +38,7 @@ struct Shared {
   int* released;  // pinned
   int* log_out;   // pinned
   int* gave_up;   // pinned
-  int* log;       // device: a count, then values
+  int* log;       // on the device: a count, then values
 };
 
 constexpr int log_size = 16;
@@ -56,7 +56,7 @@ void wait_until_done(const char* what, cudaError_t (*query)(const Shared&), cons
 
 void expect(const char* what, cudaError_t got, cudaError_t expected) {
   CHECK_THAT(got == expected, "%s gave %s, not %s.", what, cudaGetErrorName(got), cudaGetErrorName(expected));
-  (void)cudaGetLastError();  // cudaErrorNotReady must not be taken for a launch's error
+  (void)cudaGetLastError();  // otherwise cudaErrorNotReady would seem to be the error of a launch
 }
 
 void begin_hold(const Shared& shared, cudaStream_t stream) {
@@ -130,8 +130,8 @@ void destroy(const Shared& shared) {
   CHECK_CUDA(cudaFree(shared.log));
 }
 
-// Each stream takes every fourth chunk through copy in, kernel, copy out; two rounds reuse the same device memory, so
-// the second round's copy in must stay behind the first round's kernel and copy out.
+// Each stream processes every fourth chunk by a copy to the device, a kernel and a copy back. Two rounds use the same
+// device memory, so the second round's copy to the device must follow the first round's kernel and copy back.
 void pipelined_copies(const Shared& shared, int n) {
   constexpr int rounds = 2;
   const int chunk = (n + stream_count - 1) / stream_count;
@@ -179,8 +179,8 @@ void pipelined_copies(const Shared& shared, int n) {
   CHECK_CUDA(cudaFree(device_out));
 }
 
-// Streams 0 to 3 and the non-blocking one are chained by events in an order that is not that of their creation; the
-// second wait goes through the driver's own entry point.
+// Events chain streams 0 to 3 and the non-blocking stream, in an order that differs from the order of their creation.
+// The second wait uses the driver's own entry point.
 void waits_order_streams(const Shared& shared) {
   static const auto stream_wait_event = DRIVER_ENTRY(cuStreamWaitEvent);
   clear_log(shared);
@@ -214,7 +214,7 @@ void waits_order_streams(const Shared& shared) {
   check_log("order by events", shared, {1, 2, 3});
 }
 
-// A wait binds to the record that was last when the wait was posted, and a second record does not move it.
+// A wait uses the last record at the time when the wait was posted. A later record does not change the wait.
 void wait_binds_to_the_last_record(const Shared& shared) {
   clear_log(shared);
   CHECK_CUDA(cudaEventRecord(shared.middle, shared.streams[0]));
@@ -231,7 +231,7 @@ void wait_binds_to_the_last_record(const Shared& shared) {
   check_log("a wait binds to the last record", shared, {1});
 }
 
-// The NULL stream comes after earlier work in blocking streams and before later work in them.
+// Work in the NULL stream follows earlier work in blocking streams and precedes their later work.
 void null_stream_and_blocking_streams(const Shared& shared) {
   clear_log(shared);
   begin_hold(shared, shared.streams[3]);
@@ -264,7 +264,7 @@ void priorities(const Shared& shared) {
   CHECK_THAT(greatest <= least, "The priority range runs from %d to %d.", least, greatest);
   clear_log(shared);
   cudaStream_t streams[2];
-  const int asked[2] = {greatest - 100, least};  // the first is out of range: it is clamped
+  const int asked[2] = {greatest - 100, least};  // the first priority is out of range, so the driver clamps it
   const int given[2] = {greatest, least};
   for (int i = 0; i < 2; ++i) {
     CHECK_CUDA(cudaStreamCreateWithPriority(&streams[i], cudaStreamNonBlocking, asked[i]));
@@ -281,7 +281,8 @@ void priorities(const Shared& shared) {
   check_log("priorities", shared, {1, 2});
 }
 
-// A stream and an event destroyed with work before them: the work is done all the same, and what waits goes on waiting.
+// A stream and an event are destroyed while earlier work is queued. The work must complete, and waits on the event must
+// continue.
 void destroyed_while_busy(const Shared& shared) {
   clear_log(shared);
   cudaStream_t stream = nullptr;

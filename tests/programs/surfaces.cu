@@ -1,5 +1,5 @@
-// Surfaces: kernels write arrays of one, two and three dimensions and of layers, read them as surfaces and as textures,
-// and what they have written comes back by copies, also by way of other arrays.
+// Surfaces: kernels write arrays of one, two and three dimensions and layered arrays, and read them as surfaces and as
+// textures. Copies read the results back, also through other arrays.
 #include "textures.h"
 
 namespace {

@@ -1,7 +1,7 @@
-// Variables of a program: __constant__ and __device__ ones, scalars, arrays, structures and aligned ones, with and
-// without initial values, of this file and of a template; copied to and from by symbol, in whole and in part, with the
-// host waiting and on a stream, and by the address that cudaGetSymbolAddress gives. A kernel then reads and writes
-// them.
+// Variables of a program: __constant__ and __device__ variables, scalars, arrays, structures and aligned ones, with and
+// without initial values, of this file and of a template. The program copies them by symbol, in whole and in part,
+// synchronously and on a stream, and through the address of cudaGetSymbolAddress. Then a kernel reads and writes the
+// variables.
 #include "check.h"
 
 namespace {
@@ -14,14 +14,14 @@ struct Point {
   char name[7];
 };
 
-__constant__ int factors[points];                            // set by the program
-__constant__ Point corner = {3, 2.5, {'c', 'o', 'r'}};       // set by the compiler
-__constant__ unsigned char alphabet[] = "abcdefghijklmnop";  // read a byte at a time
+__constant__ int factors[points];                            // the program sets these values
+__constant__ Point corner = {3, 2.5, {'c', 'o', 'r'}};       // the compiler sets these values
+__constant__ unsigned char alphabet[] = "abcdefghijklmnop";  // kernels read a byte at a time
 __device__ int counter = 7;
 __device__ long long sums[points];
 __device__ Point moved;
 __device__ int table[2][3] = {{1, 2, 3}, {4, 5, 6}};
-__device__ int* const into_table = &table[1][0];  // an address that the loader fills in
+__device__ int* const into_table = &table[1][0];  // the loader fills in this address
 __device__ __align__(256) char aligned_bytes[3];
 
 template <class T>
@@ -73,7 +73,8 @@ void initial_values() {
   std::printf("symbols: initial values\n");
 }
 
-// Half with the host waiting, half from pinned memory on a stream; `sums` gets its start values through its address.
+// Copies one half synchronously, and the other half from pinned memory on a stream. `sums` gets its initial values
+// through its address.
 void set(cudaStream_t stream, int* staging) {
   for (int i = 0; i < points; ++i) staging[i] = i * i - 100;
   CHECK_CUDA(cudaMemcpyToSymbol(factors, staging, sizeof(factors) / 2));
@@ -109,7 +110,7 @@ void read_and_compare(cudaStream_t stream, long long* pinned) {
               static_cast<unsigned long long>(check::checksum(pinned, sizeof(sums))));
 }
 
-// A symbol as the source and the target of copies on the device.
+// Uses a symbol as the source and the target of copies within the device.
 void symbol_to_symbol() {
   void* address = nullptr;
   CHECK_CUDA(cudaGetSymbolAddress(&address, sums));

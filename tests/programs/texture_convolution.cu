@@ -1,6 +1,6 @@
-// An image that is convolved along its rows and then along its columns, each texel fetched through a texture, which
-// holds coordinates beyond the edge to it. Texels and weights are small integers: every sum is exact, in whatever order
-// it is formed, and equals the CPU's to the bit.
+// A separable convolution of an image, first along the rows and then along the columns. Kernels fetch texels through a
+// texture, which clamps coordinates beyond the edge. Texels and weights are small integers, so every sum is exact in
+// any order and must equal the CPU's result in every bit.
 #include <algorithm>
 #include <iterator>
 
@@ -10,9 +10,10 @@ namespace {
 
 constexpr int radius = 4, taps = 2 * radius + 1, tile = 16;
 
-// The coefficients of the eighth power of a sum: 256 together, so that a texel of 15 stays below 2^20.
+// The coefficients of the eighth power of a sum. Their sum is 256, so that the result for texels up to 15 stays below
+// 2^20.
 constexpr int binomial[taps] = {1, 8, 28, 56, 70, 56, 28, 8, 1};
-// Of two neighbours the weights 3 and 1 are four times one fetch at a quarter between them.
+// The weights 3 and 1 of two neighbours equal four times one fetch at a quarter of the distance between them.
 constexpr int paired[taps] = {0, 0, 1, 3, 4, 3, 1, 0, 0};
 
 __constant__ float weights[taps];
@@ -45,7 +46,7 @@ __global__ void convolve_pairs(cudaTextureObject_t texture, float* out, size_t p
       4 * (tex2D<float>(texture, u - dx, v - dy) + tex2D<float>(texture, u, v) + tex2D<float>(texture, u + dx, v + dy));
 }
 
-// Colours, as integers: from a texture of bytes to a surface, and from a texture of that.
+// Colours, as integers: from a texture of bytes to a surface, and from a texture of the result.
 template <bool along_rows, class Texel>
 __global__ void convolve_colors(cudaTextureObject_t texture, cudaSurfaceObject_t out, Size size) {
   const int x = blockIdx.x * tile + threadIdx.x, y = blockIdx.y * tile + threadIdx.y;
@@ -100,7 +101,7 @@ cudaTextureObject_t texture_of(const cudaResourceDesc& resource, cudaTextureFilt
   return check::texture_of(resource, d);
 }
 
-// An image in rows with a pitch, which is both a kernel's output and the next one's texture.
+// An image in rows with a pitch, which is one kernel's output and the next kernel's texture.
 struct Rows {
   float* at = nullptr;
   size_t pitch = 0;  // in bytes
@@ -154,9 +155,10 @@ void expect(const char* what, const std::vector<float>& found, const std::vector
               static_cast<unsigned long long>(check::checksum(found)));
 }
 
-// ---- the ways to convolve
+// ---- the kinds of convolution
 
-// What the rows gave goes back into the array that the texture is of, and the columns take it from there.
+// Copies the result along the rows back into the array behind the texture. The second kernel reads the columns from
+// that array.
 void through_an_array(const std::vector<unsigned>& image, Size size, int turns) {
   const cudaArray_t array = float_array(image, size);
   const cudaTextureObject_t texture = texture_of(check::resource_of(array), cudaFilterModePoint);
@@ -173,7 +175,7 @@ void through_an_array(const std::vector<unsigned>& image, Size size, int turns) 
     CHECK_CUDA(cudaGetLastError());
     wanted = convolved_twice(wanted, size, binomial);
     expect("through an array", out.content(), wanted, size);
-    // The sums are brought back to small numbers: the next turn's are exact, too.
+    // Reduces the sums to small numbers, so that the next iteration is exact, too.
     for (unsigned& value : wanted) value %= 16;
     const std::vector<float> texels(wanted.begin(), wanted.end());
     CHECK_CUDA(cudaMemcpy2DToArray(array, 0, 0, texels.data(), row, row, size.height, cudaMemcpyHostToDevice));
@@ -182,7 +184,7 @@ void through_an_array(const std::vector<unsigned>& image, Size size, int turns) 
   CHECK_CUDA(cudaFreeArray(array));
 }
 
-// A way to sum, the sampling that it needs, and the weights that it amounts to.
+// A kind of sum, the texture sampling that it needs, and the equivalent weights.
 struct Way {
   using Kernel = void (*)(cudaTextureObject_t, float*, size_t, Size);
 
@@ -192,10 +194,10 @@ struct Way {
   const int (&weights)[taps];
 };
 const Way by_texels{"through rows with a pitch", convolve<true>, convolve<false>, cudaFilterModePoint, binomial};
-// The texture's own filter adds two texels at a time.
+// The texture's own filter adds two texels per fetch.
 const Way by_pairs{"two texels a fetch", convolve_pairs<true>, convolve_pairs<false>, cudaFilterModeLinear, paired};
 
-// The columns read, as a texture, the rows with a pitch that the first kernel has written.
+// The second kernel reads the rows with a pitch, which the first kernel has written, as a texture.
 void through_rows(const Way& way, const std::vector<unsigned>& image, Size size) {
   const cudaArray_t array = float_array(image, size);
   const Rows between(size), out(size);
@@ -218,7 +220,7 @@ cudaArray_t color_array(Size size, unsigned flags) {
   return array;
 }
 
-// Channel c of each texel.
+// Extracts channel c of each texel.
 std::vector<unsigned> channel(const std::vector<uint4>& all, int c) {
   std::vector<unsigned> out(all.size());
   for (size_t i = 0; i < all.size(); ++i) out[i] = c == 0 ? all[i].x : c == 1 ? all[i].y : c == 2 ? all[i].z : all[i].w;
@@ -285,7 +287,7 @@ int main(int argc, char** argv) {
   through_rows(by_texels, image, size);
   through_rows(by_pairs, image, size);
   colors(size);
-  // An image that is smaller than what is summed: beyond both edges at once.
+  // Images that are smaller than the filter, so that it reaches beyond both edges.
   colors({3, 2});
   through_rows(by_texels, image_of({2, 3}, 2), {2, 3});
   return 0;

@@ -1,9 +1,9 @@
-// Texture and surface references, which CUDA 12 removed from its compilers: a module loaded as PTX may have them. Kernels
-// read an array, linear memory and rows with a pitch through them, and write an array; what is bound changes between
-// launches.
+// Texture and surface references, which CUDA 12 removed from its compilers. A module in PTX may still contain them.
+// Kernels read an array, linear memory and rows with a pitch through references, and write an array. The bindings
+// change between launches.
 #include "check.h"
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // all of these calls are
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // all of these calls are deprecated
 
 namespace {
 
@@ -29,8 +29,8 @@ struct Driver {
   decltype(&::cuSurfRefSetArray) set_surface = DRIVER_ENTRY(cuSurfRefSetArray);
 };
 
-// look: out[x] = picture[x], by place, as an array is read; look_at_memory: by number, as linear memory is;
-// look_at_rows: out[y * 64 + x] = rows[y][x]; draw: board[x] = x + first
+// The kernels: look: out[x] = picture[x], by coordinate, as for an array; look_at_memory: by index, as for linear
+// memory; look_at_rows: out[y * 64 + x] = rows[y][x]; draw: board[x] = x + first
 constexpr char ptx[] = R"(
 .version 7.0
 .target sm_70

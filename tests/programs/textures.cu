@@ -1,6 +1,6 @@
-// Textures of each kind of memory: arrays, layers, levels, linear memory and rows with a pitch; read at texels, between
-// texels and beyond the edge. Coordinates lie at quarters of a texel and the texels are small integers, so that what is
-// interpolated is exact.
+// Textures of each kind of memory: arrays, layers, levels, linear memory and rows with a pitch. Kernels sample at
+// texels, between texels and beyond the edge. Coordinates are multiples of a quarter texel and texels are small
+// integers, so that interpolated values are exact.
 #include <cmath>
 
 #include "textures.h"

@@ -1,4 +1,4 @@
-// What the programs that read and write arrays through objects share.
+// Helpers of the programs that read and write arrays through texture and surface objects.
 #pragma once
 
 #include "check.h"
@@ -12,7 +12,7 @@ inline cudaResourceDesc resource_of(cudaArray_t array) {
   return resource;
 }
 
-// The caller destroys these.
+// The caller destroys the returned objects.
 inline cudaTextureObject_t texture_of(const cudaResourceDesc& resource, const cudaTextureDesc& sampling) {
   cudaTextureObject_t texture = 0;
   CHECK_CUDA(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));

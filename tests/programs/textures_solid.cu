@@ -1,7 +1,7 @@
-// Textures that are more than a plane: solids of three dimensions, with levels and without, cubes, layers of cubes; and
-// of planes what textures.cu leaves out: gathers and sRGB. Coordinates lie at quarters of a texel, sizes are powers of
-// two and texels small integers, so that what is interpolated is exact. Only sRGB is decoded by each GPU in its way:
-// what comes of it is held to a bound, and printed rounded.
+// Textures beyond plain two-dimensional ones: three-dimensional textures with and without levels, cubes, layered cubes;
+// and features of two-dimensional textures that textures.cu does not test: gathers and sRGB. Coordinates are multiples
+// of a quarter texel, sizes are powers of two and texels small integers, so that interpolated values are exact. Only
+// the decoding of sRGB differs between GPUs: the program checks its results within a bound, and prints them rounded.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -16,11 +16,11 @@ constexpr int edge = 4, faces = 6;
 constexpr int solid_edge = 8, levels = 4;
 constexpr float border_color = 2;
 
-// Of a cube, x, y and z are the direction.
+// For a cube, x, y and z are the direction.
 struct Place {
   float x, y, z;
   int layer;
-  float level;  // of Form::gradient, the length of the gradient
+  float level;  // for Form::gradient, the length of the gradient
 };
 
 enum class Form { solid, cube, cube_layers, level, gradient };
@@ -40,7 +40,7 @@ __global__ void read(cudaTextureObject_t texture, const Place* places, float* ou
   }
 }
 
-// The component is an immediate operand of the instruction.
+// The component is a template parameter, since it is an immediate operand of the instruction.
 template <int component>
 __global__ void gather(cudaTextureObject_t texture, float4* out) {
   const int x = threadIdx.x, y = threadIdx.y;
@@ -81,7 +81,7 @@ cudaArray_t array_of(const std::vector<T>& all, cudaExtent extent, unsigned flag
   const auto format = cudaCreateChannelDesc<T>();
   cudaArray_t array = nullptr;
   CHECK_CUDA(cudaMalloc3DArray(&array, &format, extent, flags));
-  // The extent of an allocation has no depth where the array is a plane, that of a copy has one.
+  // For a two-dimensional array, an allocation's extent has depth 0, but a copy's extent has depth 1.
   fill(array, all, make_cudaExtent(extent.width, extent.height, std::max<size_t>(extent.depth, 1)));
   return array;
 }
@@ -99,7 +99,7 @@ std::vector<float> found_at(cudaTextureObject_t texture, const std::vector<Place
   return found;
 }
 
-// Places and what is to be found there.
+// Places, and the expected values there.
 struct Expected {
   std::vector<Place> places;
   std::vector<float> values;
@@ -124,7 +124,7 @@ void expect(const std::string& what, cudaTextureObject_t texture, const Expected
 
 // ---- three dimensions
 
-// The texel that stands for number i of an axis, -1 for the border.
+// The texel that index i of an axis addresses; -1 for the border.
 int texel(int i, int size, cudaTextureAddressMode mode) {
   const int period = mode == cudaAddressModeMirror ? 2 * size : size;
   const int in_period = (i % period + period) % period;
@@ -204,7 +204,8 @@ void solids() {
 
 // ---- cubes
 
-// The direction to a place of a face, s and t from -1 to 1, by the table of cubemaps in the CUDA C++ Programming Guide.
+// The direction to a place on a face, with s and t from -1 to 1, by the table of cubemaps in the CUDA C++ Programming
+// Guide.
 Place direction(int face, float s, float t, float length, int layer) {
   const Place all[faces] = {{1, -t, -s, 0, 0}, {-1, -t, s, 0, 0}, {s, 1, t, 0, 0},
                             {s, -1, -t, 0, 0}, {s, -t, 1, 0, 0},  {-s, -t, -1, 0, 0}};
@@ -212,7 +213,7 @@ Place direction(int face, float s, float t, float length, int layer) {
   return {d.x * length, d.y * length, d.z * length, layer, 0};
 }
 
-// The face beside another, in the direction of s or t.
+// The neighbouring face, in the direction of s or t.
 int neighbour(int face, float s, float t) {
   const Place middle = direction(face, 0, 0, 1, 0), side = direction(face, s, t, 1, 0);
   const float step[3] = {side.x - middle.x, side.y - middle.y, side.z - middle.z};
@@ -223,8 +224,8 @@ int neighbour(int face, float s, float t) {
 
 float middle_of(int number) { return (2 * number + 1 - edge) / static_cast<float>(edge); }
 
-// Each texel at its middle, those at the edges too: there nothing of another texel counts. The direction's length is of
-// no matter.
+// Samples each texel in its middle, including texels at the edges, where no other texel contributes. The direction's
+// length does not matter.
 Expected cube_texels(const std::vector<float>& all, int layers) {
   Expected expected;
   for (int i = 0; i < static_cast<int>(all.size()); ++i) {
@@ -235,7 +236,7 @@ Expected cube_texels(const std::vector<float>& all, int layers) {
   return expected;
 }
 
-// The point where four texels of a face meet is their mean.
+// The value at a point where four texels of a face meet is their mean.
 Expected cube_middles(const std::vector<float>& all, int layers) {
   Expected expected;
   for (int i = 0; i < layers * faces; ++i) {
@@ -245,8 +246,8 @@ Expected cube_middles(const std::vector<float>& all, int layers) {
   return expected;
 }
 
-// Each face of one colour, a quarter of a texel before its edges: seamless, the face beside it has a quarter of the
-// weight, else none.
+// Each face has one colour. The samples lie a quarter of a texel from the face's edges: with seamless filtering the
+// neighbouring face has a quarter of the weight, otherwise none.
 Expected cube_edges(const std::vector<float>& colors, bool seamless, int layers) {
   constexpr float near = 1 - 0.5f / edge;
   Expected expected;
@@ -298,7 +299,7 @@ void cube_of_colors(const std::string& name, int layers) {
   CHECK_CUDA(cudaFreeArray(array));
 }
 
-// ---- levels of a solid
+// ---- levels of a three-dimensional texture
 
 std::vector<std::vector<float>> fill_levels(cudaMipmappedArray_t array) {
   std::vector<std::vector<float>> all;
@@ -318,7 +319,7 @@ float level_texel(const std::vector<std::vector<float>>& all, int level, const P
   return all[level][(z * size + y) * size + x];
 }
 
-// What a level between two others gives, the texel of each being the nearest.
+// The value between two levels, with the nearest texel in each level.
 float blended(const std::vector<std::vector<float>>& all, const Place& at, float level) {
   const float held = std::min(std::max(level, 0.0f), levels - 1.0f);
   const int first = static_cast<int>(held);
@@ -327,7 +328,7 @@ float blended(const std::vector<std::vector<float>>& all, const Place& at, float
   return weight == 0 ? low : (1 - weight) * low + weight * level_texel(all, first + 1, at);
 }
 
-// Number i of the places that lie in a texel's middle in level 0, and in no level on an edge.
+// Place number i, among places that lie in the middle of a texel of level 0 and on no texel's edge in any level.
 Place level_place(int i) {
   const int x = i % solid_edge, y = i / solid_edge % solid_edge, z = i / solid_edge / solid_edge;
   return {(x + 0.5f) / solid_edge, (y + 0.5f) / solid_edge, (z + 0.5f) / solid_edge, 0, 0};
@@ -389,7 +390,8 @@ float component_at(const std::vector<float4>& all, int x, int y, int component) 
   return component == 0 ? t.x : component == 1 ? t.y : component == 2 ? t.z : t.w;
 }
 
-// At the point where four texels meet, those four: from the lower left one against the clock, as y goes down.
+// At the point where four texels meet, a gather returns these four texels, from the lower left one counter-clockwise,
+// since y grows downwards.
 template <int component>
 void expect_gather(cudaTextureObject_t texture, const std::vector<float4>& all) {
   constexpr int count = (width + 1) * (height + 1);
@@ -432,7 +434,7 @@ double decoded(int byte) {
   return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
 }
 
-// Byte i of a row is i, so that all 256 are read.
+// Byte i of the row is i, so that all 256 values are read.
 std::vector<float4> read_row(const cudaArray_t array, cudaTextureFilterMode filter, int count, float offset) {
   cudaTextureDesc d = sampling(filter, cudaAddressModeClamp, false);
   d.readMode = cudaReadModeNormalizedFloat;
@@ -447,10 +449,10 @@ std::vector<float4> read_row(const cudaArray_t array, cudaTextureFilterMode filt
   return found;
 }
 
-// An H200 decodes by a table of its own, which was seen to leave the standard by 0.6 %.
+// An H200 decodes with its own table, which differed from the standard by 0.6 % in measurements.
 bool near(float found, double wanted) { return std::fabs(found - wanted) <= wanted / 64; }
 
-// Colours are decoded, the fourth channel is not.
+// The GPU decodes the colours but not the fourth channel.
 void srgb() {
   std::vector<uchar4> all;
   for (int i = 0; i < 256; ++i) all.push_back(make_uchar4(i, 255 - i, i, i));
@@ -467,8 +469,8 @@ void srgb() {
   CHECK_CUDA(cudaFreeArray(array));
 }
 
-// A filter takes the mean of what has been decoded: between black and white that is a half, which a GPU may round to one
-// of 65,535 steps.
+// A filter computes the mean of decoded values. Between black and white the mean is a half, which a GPU may round to
+// one of 65,535 steps.
 void srgb_filtered() {
   const std::vector<uchar4> all = {make_uchar4(0, 255, 0, 0), make_uchar4(255, 0, 0, 255)};
   const cudaArray_t array = array_of(all, make_cudaExtent(2, 1, 0), cudaArrayDefault);

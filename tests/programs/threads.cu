@@ -1,7 +1,7 @@
-// Many host threads, each a small program of its own: allocations, copies from pageable and pinned memory, kernels on a
-// stream of its own and on the default stream, events, frees; the first calls of all threads come at once, and all of
-// them add to one counter. Run with eight threads, and with more than a
-// session has channels. `threads_ptds` is the same source with a default stream per thread.
+// Many host threads, each of which acts as a small program: allocations, copies from pageable and pinned memory,
+// kernels on its own stream and on the default stream, events, frees. All threads make their first call at once, and
+// all add to one counter. The program runs with eight threads, and with more threads than a session has channels.
+// `threads_ptds` is the same source with a default stream per thread.
 #include <thread>
 
 #include "check.h"
@@ -15,7 +15,7 @@ __global__ void mix(const unsigned* in, unsigned* out, int n, unsigned salt) {
   if (i < n) out[i] = in[i] * 2654435761u + salt + i;
 }
 
-// Gives up after a bounded count, so that a program that failed does not leave a kernel behind for ever.
+// Gives up after a bounded count, so that a program that failed does not leave a kernel running forever.
 __global__ void hold(const volatile int* released) {
   for (int i = 0; i < (1 << 27) && *released == 0; ++i) {
   }
@@ -31,7 +31,7 @@ struct Shared {
   int n;
 };
 
-// Own stream, all asynchronous, from pinned memory to pinned memory.
+// Uses the thread's own stream, with only asynchronous calls, from pinned memory to pinned memory.
 void round_on_own_stream(const Shared& shared, cudaStream_t stream, unsigned salt, unsigned* pinned) {
   const int n = shared.n;
   const size_t bytes = n * sizeof(unsigned);
@@ -54,7 +54,7 @@ void round_on_own_stream(const Shared& shared, cudaStream_t stream, unsigned sal
   CHECK_CUDA(cudaFree(out));
 }
 
-// The default stream, whichever it is, from pageable memory.
+// Uses the default stream, legacy or per-thread, from pageable memory.
 void round_on_default_stream(const Shared& shared, unsigned salt) {
   const int n = shared.n;
   std::vector<unsigned> host(n);
@@ -118,12 +118,12 @@ constexpr bool own_default_stream = true;
 constexpr bool own_default_stream = false;
 #endif
 
-// While a kernel in this thread's default stream waits for the host, another thread asks for its own default stream.
+// While a kernel in this thread's default stream waits for the host, another thread uses its own default stream.
 void default_streams() {
   int* released = nullptr;
   CHECK_CUDA(cudaHostAlloc(&released, sizeof(int), cudaHostAllocMapped));
   *released = 1;
-  hold<<<1, 1>>>(released);  // loads it
+  hold<<<1, 1>>>(released);  // loads the kernel
   CHECK_CUDA(cudaDeviceSynchronize());
   *static_cast<volatile int*>(released) = 0;
   hold<<<1, 1>>>(released);
@@ -141,7 +141,7 @@ void default_streams() {
   std::printf("threads: default stream: %s\n", own_default_stream ? "one for each thread" : "one for all");
 }
 
-// Threads that come and go: what a thread held is free for the next one.
+// Threads start and end repeatedly: a thread's resources are free for the next thread.
 void short_lived(const Shared& shared, int count_of_threads) {
   for (int i = 0; i < count_of_threads; ++i) {
     std::thread([&] { round_on_default_stream(shared, static_cast<unsigned>(i)); }).join();
@@ -149,7 +149,7 @@ void short_lived(const Shared& shared, int count_of_threads) {
   std::printf("threads: %d came and went\n", count_of_threads);
 }
 
-// The first calls of a process, from all threads at once.
+// The first calls of the process come from all threads at once.
 void start_together(int threads) {
   std::vector<std::thread> starters;
   for (int i = 0; i < threads; ++i) {

@@ -1,5 +1,5 @@
 // Adds two vectors on the GPU, once with a thread per element and once with a grid-stride loop of few blocks, for
-// floats and for 64-bit integers. The simplest whole program there is: allocate, copy, launch, copy back, free.
+// floats and for 64-bit integers. This is the simplest complete program: allocate, copy, launch, copy back, free.
 #include "check.h"
 
 namespace {
@@ -52,7 +52,7 @@ void run(const char* type, int n) {
 
 int main(int argc, char** argv) {
   long n = 100000;
-  // 4 million: up to there every sum is exact in a float.
+  // Up to 4 million elements every sum is exact in a float.
   check::parse(argc, argv, "vector_add", "adds vectors on the GPU and compares with the CPU",
                {{"--n", "number of elements", &n, 1, 4000000}});
   run<float>("float", static_cast<int>(n));

@@ -1,6 +1,6 @@
-// Virtual memory management by the driver's API: vectors that grow in place by objects mapped behind one another,
-// beside kernels and in two threads, and that move; an object mapped at two places, one after the other and at once; a
-// large reservation with little in it; objects that live by their mappings alone; rights; refusals.
+// Virtual memory management by the driver API: vectors that grow in place by mapping objects behind one another, while
+// kernels run and in two threads, and vectors that move; an object mapped at two addresses, one after the other and at
+// once; a large reservation with few mappings; objects that only their mappings keep alive; access rights; refusals.
 #include <functional>
 #include <thread>
 
@@ -77,7 +77,7 @@ CUresult unmap(CUdeviceptr at, size_t bytes = segment) { return DRIVER_ENTRY(cuM
 CUresult release(Handle handle) { return DRIVER_ENTRY(cuMemRelease)(handle); }
 CUresult free_addresses(CUdeviceptr at, size_t bytes) { return DRIVER_ENTRY(cuMemAddressFree)(at, bytes); }
 
-// The object's handle once more: it is to be released once more, too.
+// Returns the object's handle once more. The caller must release it once more, too.
 Handle retained(CUdeviceptr at) {
   Handle handle = 0;
   CHECK_DRIVER(DRIVER_ENTRY(cuMemRetainAllocationHandle)(&handle, pointer<void>(at)));
@@ -91,13 +91,13 @@ void map_for_writing(CUdeviceptr at, Handle handle) {
 
 void put(CUdeviceptr at, Value value) {
   CHECK_CUDA(cudaMemcpy(pointer<void>(at), &value, sizeof value, cudaMemcpyHostToDevice));
-  CHECK_CUDA(cudaDeviceSynchronize());  // such a copy may return before it has arrived
+  CHECK_CUDA(cudaDeviceSynchronize());  // such a copy may return before the data has arrived
 }
 Value get(CUdeviceptr at) { return check::host_copy(pointer<Value>(at), 1).front(); }
 
 // ---- a vector that grows -------------------------------------------------------------------------------------------
 
-// Its objects are released as soon as they are mapped: their mappings hold them.
+// The vector releases its objects as soon as they are mapped, since their mappings keep them alive.
 class Vector {
  public:
   explicit Vector(long most) : bytes_(most * segment), at_(reserve(bytes_)) {
@@ -105,7 +105,7 @@ class Vector {
     CHECK_CUDA(cudaMalloc(&sum_, sizeof *sum_));
   }
 
-  // The new object is mapped while a kernel adds up the ones before it.
+  // Maps the new object while a kernel adds up the earlier ones.
   void grow() {
     CHECK_CUDA(cudaMemsetAsync(sum_, 0, sizeof *sum_, stream_));
     add_up(0, count());
@@ -119,7 +119,7 @@ class Vector {
     expect_sum("grown");
   }
 
-  // To another reservation: each object is mapped there with what it holds.
+  // Moves to another reservation: maps each object there, with its contents.
   void move(long most) {
     const size_t bytes = most * segment;
     const CUdeviceptr to = reserve(bytes);
@@ -141,7 +141,7 @@ class Vector {
     return expect_sum(when);
   }
 
-  // By a copy across all mappings.
+  // Compares by a copy across all mappings.
   void compare() const {
     const std::vector<Value> all = check::host_copy(values(), count());
     for (size_t i = 0; i < all.size(); ++i)
@@ -193,7 +193,7 @@ void grow_and_move() {
   vector.end();
 }
 
-// Two threads grow and move vectors of their own at the same time.
+// Two threads grow and move their own vectors at the same time.
 void grow_in_threads() {
   Vector vectors[] = {Vector(segments), Vector(segments)};
   const auto work = [](Vector& vector) {
@@ -211,7 +211,7 @@ void grow_in_threads() {
 
 // ---- an object at two places ---------------------------------------------------------------------------------------
 
-// A ring whose end lies behind its start once more: what crosses the end is one range.
+// A ring whose start is mapped a second time behind its end, so that data across the end is one range.
 void ring() {
   const Handle handle = new_object();
   const CUdeviceptr at = reserve(2 * segment);
@@ -224,7 +224,7 @@ void ring() {
     fill<<<8, 128>>>(values, first, step);
     CHECK_CUDA(cudaGetLastError());
     const std::vector<Value> there = check::host_copy(values + first, step);
-    // The same words by the other mapping, in two pieces where they cross the end.
+    // Reads the same words through the other mapping, in two pieces if they cross the end.
     const size_t until_end = first + step > values_of_segment ? values_of_segment - first : step;
     std::vector<Value> again = check::host_copy(values + values_of_segment + first, until_end);
     const std::vector<Value> wrapped = check::host_copy(values, step - until_end);
@@ -240,7 +240,7 @@ void ring() {
   CHECK_DRIVER(free_addresses(at, 2 * segment));
 }
 
-// Here, then there, and nowhere in between.
+// Maps the object at one address, then at another, with no mapping in between.
 void carry_over() {
   const Handle handle = new_object();
   const CUdeviceptr first = reserve(segment), second = reserve(segment);
@@ -258,7 +258,7 @@ void carry_over() {
   for (const CUdeviceptr at : {first, second}) CHECK_DRIVER(free_addresses(at, segment));
 }
 
-// A mapping holds its object when the handle is released, and gives a handle again.
+// A mapping keeps its object when the handle is released, and can return a new handle.
 void outlive_the_handle() {
   const CUdeviceptr at = reserve(2 * segment);
   const Handle handle = new_object();
@@ -286,7 +286,7 @@ void outlive_the_handle() {
 void print_error(const char* what, CUresult result) { std::printf("%s: %s\n", what, check::driver_error_name(result)); }
 void print_error(const char* what, cudaError_t error) {
   std::printf("%s: %s\n", what, cudaGetErrorName(error));
-  (void)cudaGetLastError();  // else a launch would be taken for what failed
+  (void)cudaGetLastError();  // otherwise the next launch would seem to have failed
 }
 
 void map_little() {
@@ -316,7 +316,7 @@ void map_little() {
   CHECK_CUDA(cudaFree(total));
 }
 
-// ---- rights --------------------------------------------------------------------------------------------------------
+// ---- access rights -------------------------------------------------------------------------------------------------
 
 void rights() {
   const CUdeviceptr at = reserve(2 * segment);

@@ -1,6 +1,6 @@
-// The fast Walsh transform: the wide strides in global memory, a kernel for each pair of them, the narrow ones in
-// shared memory, for many short vectors at once (a two-dimensional grid). Of small integers in floats, which are exact;
-// and the transform of the transform is the input again, times its length.
+// The fast Walsh transform. Kernels process the wide strides in global memory, two strides per kernel, and the narrow
+// strides in shared memory, for many short vectors at once (a two-dimensional grid). The input is small integers in
+// floats, so that results are exact. The transform of the transform is the input times its length.
 #include "check.h"
 
 namespace {
@@ -8,7 +8,7 @@ namespace {
 constexpr int block = 128;
 constexpr int shared_logarithm = 9;  // the longest part that is transformed in shared memory
 
-// Two strides at once: stride and twice stride, a thread for four elements.
+// Processes two strides at once, stride and twice stride, with one thread per four elements.
 __global__ void two_strides(float* data, int stride, int length) {
   const int quarter = blockIdx.x * blockDim.x + threadIdx.x;
   if (quarter >= length / 4) return;

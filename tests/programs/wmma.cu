@@ -1,6 +1,6 @@
-// Multiplies matrices on tensor cores through nvcuda::wmma: halves with sums in singles and in halves, and integers of
-// eight bits with sums that saturate. The elements are small integers, so that every sum is exact in any order and the
-// CPU's result must be met bit by bit. A warp makes one tile of the result; sides are multiples of a tile.
+// Multiplies matrices on tensor cores through nvcuda::wmma: half precision with sums in single and half precision, and
+// 8-bit integers with sums that saturate. The elements are small integers, so that every sum is exact in any order and
+// must equal the CPU's result in every bit. A warp computes one tile of the result; sides are multiples of a tile.
 #include <mma.h>
 
 #include <algorithm>
@@ -17,7 +17,8 @@ struct Shape {
   int rows, inner, columns;
 };
 
-// Tiles of M rows, N columns and 16 in between; A and C by rows, B by columns. Each warp has a tile.
+// Tiles have M rows, N columns and an inner length of 16; A and C are stored by rows, B by columns. Each warp has a
+// tile.
 template <int M, int N, class T, class S>
 __device__ void multiply_tile(const T* a, const T* b, S* c, Shape shape, S start, [[maybe_unused]] bool saturate) {
   constexpr int K = 16;
@@ -25,7 +26,7 @@ __device__ void multiply_tile(const T* a, const T* b, S* c, Shape shape, S start
   const int across = shape.columns / N;
   const int row = warp / across * M;
   const int column = warp % across * N;
-  if (row >= shape.rows) return;  // a whole warp
+  if (row >= shape.rows) return;  // applies to a whole warp
   wmma::fragment<wmma::matrix_a, M, N, K, T, wmma::row_major> left;
   wmma::fragment<wmma::matrix_b, M, N, K, T, wmma::col_major> right;
   wmma::fragment<wmma::accumulator, M, N, K, S> sum;
@@ -52,7 +53,7 @@ __global__ void multiply_bytes(const T* a, const T* b, int* c, Shape shape, int 
   multiply_tile<M, N>(a, b, c, shape, start, saturate);
 }
 
-// Through shared memory, and B by rows; every element of the sum is doubled where it lies.
+// Uses shared memory, and B stored by rows. Doubles every element of the sum in place.
 __global__ void multiply_shared(const half* a, const half* b, float* c, int inner) {
   __shared__ __align__(32) half tiles[2][16 * 16];
   wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> left;
@@ -89,7 +90,7 @@ std::vector<T> as_type(const std::vector<int>& values) {
   return converted;
 }
 
-// A by rows, B by columns. Sums begin with `start`; they saturate after each sixteen products if at all.
+// A is stored by rows, B by columns. Sums begin with `start`. If they saturate, they do so after each sixteen products.
 std::vector<int> on_cpu(const std::vector<int>& a, const std::vector<int>& b, Shape shape, int start, bool saturate) {
   using Limits = std::numeric_limits<int>;
   std::vector<int> c(static_cast<size_t>(shape.rows) * shape.columns);
