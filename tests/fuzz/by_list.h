@@ -1,5 +1,5 @@
-// Generates records of CUSTOM and SESSION lines from the list of their fields (ring/api/fields.h), so that a new record
-// is fuzzed without a change here.
+// Generates records of CUSTOM and SESSION lines from the list of their fields (ring/api/fields.h), so that the fuzzers
+// cover a new record without a change here.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace fuzz {
 
 namespace field = api::field;
 
-// The source of a fuzzer's words: the ids and addresses it knows, and whether it keeps to the protocol.
+// The source of a fuzzer's words: the ids and addresses that it knows, and whether it follows the protocol.
 class Choices {
  public:
   virtual ~Choices() = default;
@@ -29,15 +29,15 @@ class Choices {
   virtual std::uint64_t address() = 0;
   virtual std::uint64_t number() = 0;
   virtual std::uint64_t pages(bool is_offset) = 0;
-  // An offset in the arena, or ring::absent where allowed. `image`: the call expects an image there.
+  // An offset in the arena, or ring::absent where allowed. `image`: the call expects an image at the offset.
   virtual std::uint64_t place(bool may_be_absent, bool image) = 0;
-  // The value that the list demands; a fuzzer that breaks rules sometimes returns another.
+  // The value that the list demands. A fuzzer that violates rules sometimes returns another value.
   virtual std::uint64_t or_else(std::uint64_t right) = 0;
   virtual std::uint32_t attribute() = 0;
   virtual std::uint64_t jit_option() = 0;
   virtual std::uint32_t parameter_bytes() = 0;
   virtual std::string name() = 0;
-  // The images in a fat binary.
+  // The images for a fat binary.
   virtual std::vector<std::string> parts() = 0;
   virtual Input& input() = 0;
 };
@@ -51,7 +51,7 @@ class ByList {
     to_.put_bytes(&make(), sizeof record_);
     api::each_field<R>([&](const auto& word) { follow(word); });
   }
-  // A struct inside a record, such as an attribute's value.
+  // Makes a struct inside a record, such as an attribute's value.
   const R& make() {
     api::each_field<R>([&](const auto& word) { choose(word); });
     api::each_field<R>([&](const auto& word) { keep(word); });
@@ -83,7 +83,7 @@ class ByList {
   }
   using Replied = std::remove_const_t<decltype(api::ReplyOf<R>::Type::fields)>;
 
-  // A call that makes memory makes enough for the numbers of other calls.
+  // A call that allocates memory allocates enough for the numbers of other calls.
   template <class M>
   void choose(const field::Number<M>& w) {
     set(w.member, c_.number() + (any_memory(static_cast<const Replied*>(nullptr)) ? 512 : 0));
@@ -178,7 +178,7 @@ class ByList {
   }
   template <class M>
   void choose(const field::Attributes<M>& w) {
-    // Keeps a count that another word has set.
+    // Keeps a count that another field has set.
     const std::uint64_t chosen = get(w.count);
     attributes_ = chosen != 0 ? std::min<std::uint64_t>(chosen, api::max_launch_attributes) : once_in(4) ? below(4) : 0;
     if (chosen == 0) set(w.count, c_.or_else(attributes_));
@@ -229,7 +229,7 @@ class ByList {
   void follow(const field::Ids<M>& w) {
     for (std::size_t i = 0; i < ids_; ++i) to_.put(c_.id(w.kind));
   }
-  // Parameters of the kernel `fill`, or random bytes.
+  // Appends parameters of the kernel `fill`, or random bytes.
   template <class M>
   void follow(const field::Parameters<M>& w) {
     const std::uint64_t bytes = get(w.length);
@@ -253,7 +253,8 @@ class ByList {
     for (const std::string& part : parts_) to_.put_bytes(part.data(), part.size());
   }
 
-  // An attribute by its line. The bytes after the value, and those of an unknown tag, are random.
+  // Appends an attribute by its line in the table. The bytes after the value, and all bytes of an unknown tag, are
+  // random.
   void put_attribute(std::uint32_t tag) {
     CUlaunchAttribute attribute;
     std::memset(&attribute, static_cast<int>(c_.or_else(0) & 0xff), sizeof attribute);
@@ -293,7 +294,7 @@ template <class M>
 constexpr bool is_address(const field::Arena<M>&) {
   return true;
 }
-// Whether a reply begins with an address that the guest may then use.
+// True if a reply begins with an address that the guest may use afterwards.
 template <class Reply>
 constexpr bool gives_memory() {
   bool gives = false;

@@ -1,5 +1,6 @@
-// Every call of the table as the parts of its record, generated from the lines, so that a new call is fuzzed without a
-// change here. A CALL line has parameters; a CUSTOM or SESSION line has a record with a list of fields.
+// Every call of the table, as the parts of its record, generated from the table's lines, so that the fuzzers cover a
+// new call without a change here. A CALL line has parameters; a CUSTOM or SESSION line has a record with a list of
+// fields.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +17,9 @@ namespace fuzz {
 // A parameter of a CALL line.
 struct Field {
   api::Arg arg;
-  api::Handle handle = api::Handle::None;  // of the parameter, or of what it points to
-  std::uint8_t bits = 64;                  // of a number
-  std::uint32_t size = 1;                  // of what a pointer points to
+  api::Handle handle = api::Handle::None;  // the handle type of the parameter, or of its pointee
+  std::uint8_t bits = 64;                  // the size of a number
+  std::uint32_t size = 1;                  // the size of a pointer's pointee
 };
 
 struct CallLine {
@@ -27,10 +28,10 @@ struct CallLine {
   bool waits;
   std::vector<Field> fields;                      // of a CALL line
   void (*by_list)(Choices&, Payload&) = nullptr;  // of a CUSTOM or SESSION line
-  bool gives_memory = false;                      // its reply begins with an address
-  api::Handle finds = api::Handle::None;          // its reply begins with the id of a found object
+  bool gives_memory = false;                      // the call's reply begins with an address
+  api::Handle finds = api::Handle::None;          // the call's reply begins with the id of a found object
 
-  // The driver's entry point behind this call. `disturb`, a call of the session itself, also reaches one.
+  // The driver's entry point behind this call. `disturb`, a call of the session itself, also calls the driver.
   std::string_view asks_driver() const {
     if (name == "disturb") return "cuMemFree_v2";
     return id < api::first_session_id ? name : "";
@@ -86,7 +87,7 @@ inline std::vector<CallLine> all_calls() {
   return lines;
 }
 
-// Whether the call is about captures or graphs, or is recorded, refused or outlived by a capture.
+// True if the call concerns captures or graphs, or if a capture records, refuses or outlives it.
 inline bool is_about_graphs(std::string_view name) {
   constexpr std::string_view parts[] = {"Graph", "Captur", "UserObject", "pageable"};
   constexpr std::string_view names[] = {"cuLaunchKernel",
@@ -114,7 +115,7 @@ inline bool is_about_graphs(std::string_view name) {
   return std::any_of(std::begin(parts), std::end(parts), [&](auto p) { return name.find(p) != name.npos; }) ||
          std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
-// The lines that are about captures or graphs.
+// The lines that concern captures or graphs.
 inline std::vector<CallLine> about_graphs(const std::vector<CallLine>& all) {
   std::vector<CallLine> lines;
   std::copy_if(all.begin(), all.end(), std::back_inserter(lines),

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A planted mistake (ring/verify/double_fetches.def, ring/verify/races.def) must make its fuzz target fail with the
-# expected message. The corpus has an input for each mistake. A new call changes the meaning of old inputs; if no input
-# shows the mistake any more, the target searches for one.
+# Expects that a fuzz target with a planted mistake (ring/verify/double_fetches.def, ring/verify/races.def) fails with
+# the expected message. The corpus has an input for each mistake. A new call changes the meaning of old inputs; if no
+# input triggers the mistake any more, the target searches for one.
 #
 # usage: caught.sh TARGET MISTAKE CORPUS PROMISE
 # PROMISE is a regular expression of the message. Exit codes: 0 caught, 1 missed.
 set -euo pipefail
 target=$1 mistake=$2 corpus=$3 promise=$4
-search_runs=1000000  # a number, not a time: a slow machine searches as far
+search_runs=1000000  # a number rather than a time, so that a slow machine searches as far
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export IVGPU_MUTANT=$mistake

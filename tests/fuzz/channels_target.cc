@@ -1,17 +1,18 @@
-// Several channels of one session at once, as threads of a hostile guest use them: one channel ends, resets or
-// recreates an object that another uses. One thread serves each channel, over one session on the strict fake driver.
+// Several channels of one session at once, as threads of a hostile guest use them: a channel ends, resets or recreates
+// an object that another channel uses. One thread serves each channel, with one session on the strict fake driver.
 //
-// One thread runs at a time, and the input chooses it. The choice can change
-// - before each record, when the last one has been executed;
+// Only one thread runs at a time, and the input chooses it. The choice can change
+// - before each record, when the last record has been executed;
 // - before and after each call of the driver: between a lookup and the use, and between the driver's result and the
 //   session's update;
 // - before each lock that the worker takes (tests/fuzz/locks.h).
-// The choice never depends on time, so an input repeats its finding. Interleavings between atomic operations are not
-// searched here: tests/unit/session/objects_test.cc covers them.
+// The choice never depends on time, so an input repeats its finding. This target does not search interleavings between
+// atomic operations: tests/unit/session/objects_test.cc covers them.
 //
-// Records follow the protocol, except that one in 64 has a damaged word. Expected: valid records do not break the
-// session; no thread waits for ever; no object reaches the driver in a record that began after the object's end; at
-// rest, the session knows exactly the driver's objects and memory; and after all ends, every count is 0.
+// Records follow the protocol, except that one in 64 has a damaged word. The target expects that valid records do not
+// break the session, and that no thread waits forever. No object may reach the driver in a record that began after the
+// object's end. At rest, the session must know exactly the driver's objects and memory. After all objects have ended,
+// every count must be 0.
 #include <sys/mman.h>
 
 #include <deque>
@@ -35,15 +36,15 @@
 namespace {
 
 constexpr std::size_t arena_bytes = 4 << 20;
-constexpr unsigned most_records = 48;       // of all channels in sum
-constexpr std::uint32_t quiet_channel = 8;  // serves before and after the others, which are 0 to 3
+constexpr unsigned most_records = 48;       // the sum of all channels' records
+constexpr std::uint32_t quiet_channel = 8;  // serves before and after the other channels, which are 0 to 3
 constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
 class World;
 class Lane;
 thread_local Lane* lane = nullptr;  // the channel that this thread serves
 thread_local bool in_driver = false;
-fuzz::Turns* turns = nullptr;  // null while one channel is served alone
+fuzz::Turns* turns = nullptr;  // null while only one channel is served
 
 void point() {
   if (lane != nullptr && turns != nullptr && !in_driver) turns->pass();
@@ -65,7 +66,7 @@ struct Through<entry> {
     point();
     in_driver = true;
     fake::programs_call = asked_by_this_thread();
-    CUresult result = CUDA_ERROR_INVALID_HANDLE;  // for a use that raced with the object's end
+    CUresult result = CUDA_ERROR_INVALID_HANDLE;  // the result of a use that raced with the object's end
     try {
       result = (plain.*entry)(p...);
     } catch (const fake::Raced&) {
@@ -88,12 +89,13 @@ host::Driver with_points(const fake::Driver& fake) {
   return driver;
 }
 
-// ---- records, and which of them ran at the same time ---------------------------------------------------------------
+// ---- records, and which records ran at the same time
+// -----------------------------------------------------------------
 
 struct Span {
   std::uint64_t began = 0, executed = never;
 };
-std::vector<Span> spans;  // by record
+std::vector<Span> spans;  // indexed by record
 std::uint64_t ticks = 0;
 
 std::uint64_t record_of_this_thread();
@@ -101,7 +103,7 @@ bool overlap(std::uint64_t one, std::uint64_t other) {
   return spans[one].began < spans[other].executed && spans[other].began < spans[one].executed;
 }
 
-// A record that is being served, as the guest knows it.
+// A record that the worker is serving, as the guest knows the record.
 struct Sent {
   const fuzz::CallLine* line = nullptr;
   std::uint64_t made = 0;
@@ -109,7 +111,7 @@ struct Sent {
   unsigned mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-// One channel: writes its next record when the worker looks for it and the last one has been executed.
+// A channel. It writes its next record when the worker looks for one and the last record has been executed.
 class Lane {
  public:
   Lane(World& world, std::uint32_t channel);
@@ -154,9 +156,9 @@ class World {
     const auto choice = in.number();
     of_graphs_ = choice >= 192;
     fake_.let_race({record_of_this_thread, overlap, choice % 2 == 1});
-    callback_slots_.end();  // no guest can call the program's functions
+    callback_slots_.end();  // no guest can call the program's functions in this target
     spans.assign(1, {});
-    // make_current() assumes the context that an earlier session left current in this thread.
+    // make_current() expects the context that an earlier session left current in this thread.
     CUcontext context = nullptr;
     plain.cuDevicePrimaryCtxRetain(&context, 0);
     plain.cuCtxSetCurrent(context);
@@ -179,10 +181,10 @@ class World {
     end_everything();
   }
 
-  // Chooses the next record; false if there is none.
+  // Chooses the next record. Returns false if there is none.
   bool choose(Sent& sent, std::vector<std::byte>& payload);
   void executed(const Sent& sent, CUresult result, std::span<const std::byte> reply);
-  // The session broke during this record, possibly because of it.
+  // The session broke during this record, which may be the cause.
   void broken_by(const Sent& sent) { unfinished_ = sent.line->name; }
 
  private:
@@ -192,7 +194,7 @@ class World {
     Lane(*this, channel).serve();
     turns->end();
   }
-  // Serves these records in order, on a channel of their own.
+  // Serves these records in order, on a separate channel.
   void serve_alone() {
     std::memset(static_cast<void*>(&other_side::control(slot, quiet_channel)), 0, sizeof(ring::ChannelControl));
     Lane(*this, quiet_channel).serve();
@@ -231,8 +233,8 @@ class World {
 const std::vector<fuzz::CallLine>& calls() {
   static const std::vector<fuzz::CallLine> known = [] {
     std::vector<fuzz::CallLine> lines = fuzz::all_calls();
-    // bring_name reads a name from the arena. This target writes no names there, and a name without a NUL breaks the
-    // session.
+    // bring_name reads a name from the arena. This target writes no names into the arena, and a name without a NUL
+    // breaks the session.
     std::erase_if(lines, [](const fuzz::CallLine& line) {
       return !fuzz::WholeRecords::knows(line) || line.name == "bring_name";
     });
@@ -244,7 +246,7 @@ const std::vector<fuzz::CallLine>& calls_of_graphs() {
   static const std::vector<fuzz::CallLine> known = fuzz::about_graphs(calls());
   return known;
 }
-// Calls that end objects in use, or create state beside them. Every second record is one of these.
+// Calls that end objects in use, or that create state beside them. Every second record is one of these calls.
 constexpr std::string_view telling[] = {"cuDevicePrimaryCtxReset_v2",
                                         "cuModuleUnload",
                                         "cuLibraryUnload",
@@ -354,7 +356,7 @@ bool World::choose_ordered(Sent& sent, std::vector<std::byte>& payload) {
   return true;
 }
 
-// The guest may know device addresses, but no other address of the worker.
+// The guest may learn device addresses, but no other address of the worker.
 void World::executed(const Sent& sent, CUresult result, std::span<const std::byte> reply) {
   if (sent.made != 0) ids_.made(sent.made);
   std::uint64_t word = 0;
@@ -363,7 +365,7 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
     fuzz::require(!fake_.issued(reinterpret_cast<const void*>(word)), "a reply holds the driver's handle %llx",
                   static_cast<unsigned long long>(word));
   }
-  // Ids that the worker has chosen, even in an error's reply, at any multiple of four bytes.
+  // A reply has ids that the worker has chosen, even an error's reply, at any multiple of four bytes.
   for (std::size_t i = 0; i + sizeof word <= reply.size(); i += sizeof(std::uint32_t)) {
     std::memcpy(&word, reply.data() + i, sizeof word);
     if (known(word)) ids_.found(word);
@@ -377,7 +379,7 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
   records_.learn_address(word);
 }
 
-// One object of each kind, so that short inputs find objects to share.
+// Makes one object of each kind, so that short inputs find objects to share.
 void World::prepare() {
   order("hello", {ring::window_count, 0});
   for (const char* name : {"cuMemAlloc_v2", "cuStreamCreate", "cuEventCreate", "cuModuleLoadData", "cuLibraryLoadData",
@@ -390,7 +392,7 @@ void World::prepare() {
 
 // ---- checks at rest ------------------------------------------------------------------------------------------------
 
-// The driver's handles, except its own pool until the guest has asked for it.
+// Counts the driver's handles, without the driver's own pool if the guest has not requested it.
 std::size_t World::handles_to_be_known() {
   const void* const own = fake_.own_pool();
   const auto names_it = [&](std::uint64_t id) { return session.objects.find(id, api::Id::of(id).kind) == own; };
@@ -431,7 +433,7 @@ void World::check_ranges() {
   for (const std::uint64_t at : records_.addresses())
     fuzz::require(!session.memory.addresses.contains(at, 1) || is_live(at) || session.arena.holds(at),
                   "memory that may be named is the driver's");
-  // After a fault of the context nothing can be freed; a reset then returns memory that the session has released.
+  // After a fault of the context no memory can be freed. A reset then returns memory that the session has released.
   if (other_side::header(slot).fault != 0) return;
   for (const auto& [start, bytes] : live)
     fuzz::require(session.memory.addresses.contains(start, bytes), "the driver's memory may be named");
@@ -440,8 +442,8 @@ void World::check_ranges() {
                 static_cast<unsigned long long>(session.memory.addresses.count()), live.size());
 }
 
-// A reset ends the context's objects, including captures; other objects end one by one. The driver's own pool stays, as
-// do resources and descriptors, which no call ends.
+// A reset ends the context's objects, including captures; all other objects end one by one. The driver's own pool
+// stays, and so do resources and descriptors, which no call ends.
 void World::end_everything() {
   constexpr std::pair<api::Handle, const char*> ends[] = {
       {api::Handle::Library, "cuLibraryUnload"},      {api::Handle::MemPool, "cuMemPoolDestroy"},

@@ -1,4 +1,4 @@
-// For the fuzzers of the broker's sockets: a folder for a socket, and a client that never blocks.
+// Helpers of the fuzzers for the broker's sockets: a folder for a socket, and a client that never blocks.
 #pragma once
 
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 
 namespace fuzz {
 
-// Exists until the process exits.
+// The folder exists until the process exits.
 inline const std::string& socket_folder() {
   static const struct Folder {
     Folder() {
@@ -30,7 +30,7 @@ inline const std::string& socket_folder() {
   return made.path;
 }
 
-// Empty if the connection is refused.
+// Returns an empty descriptor if the connection is refused.
 inline host::broker::Fd connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -40,7 +40,7 @@ inline host::broker::Fd connect_to(const std::string& path) {
   return socket;
 }
 
-// Receives the next message and its descriptors. Returns the length, or as recvmsg().
+// Receives the next message and its descriptors. Returns the message's length, or the result of recvmsg().
 template <class Message>
 ssize_t receive(const host::broker::Fd& socket, Message& message, std::vector<host::broker::Fd>& descriptors) {
   iovec data{&message, sizeof message};

@@ -1,7 +1,7 @@
-// A monotonic clock that only a script moves, so that minutes of waiting pass at once. libFuzzer itself uses the
-// realtime clock, which runs on.
+// A monotonic clock that only a script advances, so that minutes of waiting pass at once. libFuzzer itself uses the
+// realtime clock, which is unaffected.
 //
-// Include it in one file of a program: it replaces libc's clock_gettime().
+// Include this file in only one file of a program, since it replaces libc's clock_gettime().
 #pragma once
 
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 
 namespace fuzz {
 inline std::uint64_t clock_ns = 0;
-inline std::uint64_t clock_step_ns = 0;  // added at each reading, for code that polls until a time
+inline std::uint64_t clock_step_ns = 0;  // added at each reading, for code that polls until a certain time
 }  // namespace fuzz
 
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {

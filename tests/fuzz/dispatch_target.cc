@@ -1,8 +1,8 @@
-// A worker's channel with a hostile guest. Records of every call go through the ring, serve_channel() and the handlers
-// to the strict fake driver. The driver aborts on an argument that it never issued.
+// A worker's channel with a hostile guest. Records of every call pass through the ring, serve_channel() and the
+// handlers to the strict fake driver. The driver aborts on an argument that it never issued.
 //
-// This thread serves each record by a channel of its own. An invalid record behind it makes serve_channel() return, so
-// that the next record can name ids from this reply.
+// This thread serves each record on a separate channel. An invalid record behind it makes serve_channel() return, so
+// that the next record can use ids from this record's reply.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -24,7 +24,7 @@
 namespace {
 
 constexpr std::size_t arena_bytes = 4 << 20;
-constexpr std::uint64_t largest_allocation = 1 << 20;  // the fake driver fills each allocation
+constexpr std::uint64_t largest_allocation = 1 << 20;  // small, since the fake driver fills each allocation
 constexpr int most_records = 64;
 
 // The fake driver's table. A call of the table that the fake lacks returns an error.
@@ -64,7 +64,7 @@ class World {
         session_(
             slot_, driver_,
             {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .windows = host::all_windows, .join_at_end = true}) {
-    callback_slots_.end();  // no guest can call the program's functions
+    callback_slots_.end();  // no guest can call the program's functions in this target
     CUcontext context = nullptr;
     driver_.cuDevicePrimaryCtxRetain(&context, 0);
     driver_.cuCtxSetCurrent(context);
@@ -81,7 +81,7 @@ class World {
     CUresult result;
     std::span<const std::byte> reply;
   };
-  // Serves one record. The ring holds `payload`, padded, regardless of header.bytes.
+  // Serves one record. The ring contains `payload`, padded, whatever header.bytes states.
   Answer serve(const fuzz::CallLine& line, ring::RecordHeader header, std::span<const std::byte> payload) {
     fake::programs_call = line.asks_driver();
     ring::ChannelControl& control = other_side::control(slot_, 0);
@@ -101,17 +101,17 @@ class World {
     }
     stop_ = false;
     host::serve_channel(session_, 0, stop_);
-    // A record whose length covers the next record leaves nothing that ends the session.
+    // If a record's length covers the next record, no invalid record remains to end the session.
     fuzz::require(session_.protocol.broken.exchange(false) || stop_, "a record that is no call's ends the session");
     return read_answer(control);
   }
-  // From now on the guest writes during reads. `stop` ends a channel that waits for more.
+  // After this call the guest writes during the worker's reads. `stop` ends a channel that waits for more records.
   void move(fuzz::Moving& moving) {
     moving_ = &moving;
     moving.after(10'000, [this] { stop_ = true; });
   }
   bool is_handle(std::uint64_t word) { return fake_.issued(reinterpret_cast<const void*>(word)); }
-  // Whether the session has an object of this id.
+  // True if the session has an object of this id.
   bool knows(std::uint64_t id) const { return session_.objects.find(id, api::Id::of(id).kind) != nullptr; }
 
  private:
@@ -134,7 +134,7 @@ class World {
   host::CallbackSlots callback_slots_{session_, -1};
 };
 
-// The guest may know device addresses, but no other address of the worker.
+// The guest may learn device addresses, but no other address of the worker.
 void check_reply(World& world, std::span<const std::byte> reply) {
   for (std::size_t i = 0; i + 8 <= reply.size(); i += 8) {
     std::uint64_t word = 0;
@@ -144,7 +144,7 @@ void check_reply(World& world, std::span<const std::byte> reply) {
   }
 }
 
-// An error's reply also names ids that the worker has chosen.
+// An error's reply also contains ids that the worker has chosen.
 void learn_ids(const World& world, fuzz::Records& records, std::span<const std::byte> reply) {
   constexpr std::size_t most = 32;
   for (std::size_t i = 0; i + 8 <= std::min(reply.size(), most * 8); i += 8) {
@@ -164,7 +164,7 @@ void learn(const World& world, fuzz::Records& records, const fuzz::CallLine& lin
   if (line.id == api::id_of::cuGraphConditionalHandleCreate) records.learn_number(first);
 }
 
-// Makes one object of each kind, so that short inputs find objects to name.
+// Makes one object of each kind, so that short inputs find objects to use.
 void prepare(World& world, fuzz::Records& records, const std::vector<fuzz::CallLine>& calls) {
   // All choices for a call return this number. 120 gives valid records, 120 bytes of memory and the kernel `fill`;
   // other numbers are flags that the driver accepts.
@@ -216,11 +216,11 @@ void begin_capture(World& world, fuzz::Records& records, fuzz::Input& in) {
       payload);
 }
 
-// By call id. libFuzzer counts these as coverage, so it keeps an input that makes a new call succeed.
+// Indexed by call id. libFuzzer counts these elements as coverage, so it keeps an input that makes a new call succeed.
 [[gnu::section("__libfuzzer_extra_counters")]] std::uint8_t succeeded[1024];
 
-// Successes of each call about captures and graphs. With IVGPU_FUZZ_REACH=1 the process fails if one never succeeds,
-// since the fuzzer would not search its handler beyond the first refusal.
+// The number of successes of each call about captures and graphs. With IVGPU_FUZZ_REACH=1 the process fails if one of
+// these calls never succeeds, since the fuzzer would not search its handler beyond the first refusal.
 class Reached {
  public:
   explicit Reached(const std::vector<fuzz::CallLine>& calls) : calls_(calls) {}
@@ -228,7 +228,7 @@ class Reached {
   Reached& operator=(const Reached&) = delete;
   ~Reached() {
     if (const char* const asked = getenv("IVGPU_FUZZ_REACH"); asked == nullptr || *asked != '1') return;
-    // The seeds do not reach these yet: each needs a particular node among many.
+    // The seeds do not reach these calls yet, since each call needs a particular node among many.
     constexpr std::string_view not_yet[] = {"cuGraphHostNodeSetParams", "cuGraphChildGraphNodeGetGraph",
                                             "cuGraphEventRecordNodeSetEvent", "cuGraphAddNode_v2"};
     std::string missing;

@@ -1,9 +1,9 @@
-# Fuzzing with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer: one target for each reader of untrusted
-# bytes. Built with clang and these sanitizers (preset asan), from the libraries that the tests link. The coverage
-# counters there cost the tests next to nothing. Label: fuzz.
+# Fuzzing with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer, with one target for each reader of
+# untrusted bytes. The targets are built with clang and these sanitizers (preset asan), from the libraries that the
+# tests link. The coverage counters in these libraries hardly slow the tests. Label: fuzz.
 #
 # A merge run replays each corpus. tools/test --all also searches with each target, from a fixed seed and for a fixed
-# number of executions, so each search is the same everywhere. A search takes at most two minutes on a busy processor.
+# number of executions, so each search is reproducible. A search takes at most two minutes on a busy processor.
 # tools/fuzz searches longer, with a new seed each time.
 
 # Coverage is counted in the code that reads untrusted bytes.
@@ -57,12 +57,12 @@ function(fuzz_target name runs)
   add_test(NAME fuzz.${name}.search
            COMMAND ${IVGPU_LIMITED} ${here}/search ${runs} $<TARGET_FILE:fuzz_${name}> ${options} ${work}/found ${corpus})
   set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS "fuzz;thorough")
-  # A merge run replays all corpora but the simulated GPU's, which it does not build with a sanitizer.
+  # A merge run replays all corpora except the simulated GPU's, which a merge run does not build with a sanitizer.
   if(NOT name STREQUAL ptx)
     set_tests_properties(fuzz.${name}.replay PROPERTIES LABELS "fuzz;merge")
     set_target_properties(fuzz_${name} PROPERTIES IVGPU_MERGE ON)
   endif()
-  # For tools/fuzz: the target's name and options.
+  # tools/fuzz reads this list of the targets' names and options.
   set_property(GLOBAL APPEND_STRING PROPERTY IVGPU_FUZZ_LIST "${name} ${options}\n")
 endfunction()
 

@@ -1,9 +1,9 @@
-// The guest library with a hostile worker, which fills the device page with invalid values, replies with any length and
-// content, and writes to every word of the slot during calls.
+// The guest library with a hostile worker. The worker fills the device page with invalid values, replies with any
+// length and content, and writes to every word of the slot during calls.
 //
-// There is no second thread. This worker always claims to sleep, so the library rings it in each call, and the ring
-// runs the worker. The program is honest: its buffers have exactly the stated sizes, and AddressSanitizer reports a
-// write past one. Only reading the clock moves it, so time-outs cost nothing.
+// There is no second thread. The worker always claims to sleep, so the library rings the doorbell in each call, and the
+// doorbell runs the worker. The program is honest: its buffers have exactly the stated sizes, and AddressSanitizer
+// reports a write past a buffer. The clock advances only when it is read, so time-outs take no time.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -46,14 +46,14 @@ class Worker {
   ring::RegionHeader& header() { return other_side::region(region_); }
   ring::SlotEntry& entry() { return other_side::entry(region_, 0); }
 
-  // From now on the watched memory changes before reads. scribble() covers the words that a session polls.
+  // After this call the watched memory changes before reads. scribble() covers the words that a session polls.
   void move(fuzz::Moving& moving) {
     moving_ = &moving;
     moving.watch(region_ + sizeof(std::uint64_t), offsetof(ring::RegionHeader, heartbeat) - sizeof(std::uint64_t));
     watch_slot();
   }
 
-  // Starts a released slot again, as the broker does. False after two epochs.
+  // Starts a released slot again, as the broker does. Returns false after two epochs.
   bool start_again() {
     if (++epoch_ > 2) return false;
     madvise(region_, region_bytes, MADV_DONTNEED);  // all zeros again
@@ -68,7 +68,7 @@ class Worker {
     for (std::uint32_t c = 0; c < 2; ++c) {
       ring::ChannelControl& control = other_side::control(slot_, c);
       if (control.tail != taken_[c]) serve(c);
-      control.worker_asleep = 1;  // so that the next record rings the doorbell, too
+      control.worker_asleep = 1;  // makes the next record ring the doorbell, too
     }
   }
 
@@ -109,8 +109,8 @@ class Worker {
     while (in_.once_in(4)) scribble();
   }
 
-  // Writes random values to some words that the worker owns. Spares the region's header, which the broker owns and the
-  // guest checks once.
+  // Writes random values to some words that the worker owns. Does not change the region's header, which the broker owns
+  // and the guest checks only once.
   void scribble() {
     const auto value = in_.any();
     ring::ChannelControl& c = other_side::control(slot_, 0);
@@ -133,7 +133,7 @@ class Worker {
       default: header().heartbeat += 1; break;
     }
   }
-  // Sets an attribute that the library uses in its computations, or any other.
+  // Sets an attribute that the library uses in its computations, or any other attribute.
   void set_attribute(std::int32_t value) {
     constexpr CUdevice_attribute used[] = {CU_DEVICE_ATTRIBUTE_WARP_SIZE, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                            CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
@@ -177,7 +177,7 @@ class Worker {
     control.reply_position = stalls_ ? in_.any() : record.position;
   }
 
-  // Begins like the call's real reply, and goes on with bytes of the input.
+  // Writes the beginning of the call's real reply, followed by bytes of the input.
   std::size_t reply(std::span<std::byte> to, std::uint16_t call, const std::byte* record) {
     ring::Writer w(to);
     switch (call) {
@@ -188,7 +188,7 @@ class Worker {
       case api::id_of::cuLibraryGetGlobal:
       case api::id_of::cuLibraryGetManaged:
         put_memory(w, false);
-        if (!in_.once_in(8)) w.slot(in_.below(2));  // whether it is managed; an older worker omits it
+        if (!in_.once_in(8)) w.slot(in_.below(2));  // whether the memory is managed; an older worker omits this slot
         return w.used();
       case api::id_of::cuModuleGetFunction: put_found<api::FindFunctionRecord>(w, record); return w.used();
       case api::id_of::cuModuleGetTexRef: put_found<api::FindTextureReferenceRecord>(w, record); return w.used();
@@ -205,9 +205,11 @@ class Worker {
     }
     const auto bytes = in_.take(in_.number());
     if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
-    return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();  // more than enough: what lay there before
+    // More bytes than the reply has: the rest is what the mailbox contained before.
+    return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();
   }
-  // The reply to a call about captures and graphs. False if the call is another, or its reply has no list.
+  // Writes the reply to a call about captures and graphs. Returns false if the call is another one, or if its reply has
+  // no list.
   bool put_of_graphs(ring::Writer& w, std::uint16_t call) {
     switch (call) {
 #define CALL(...)
@@ -235,7 +237,7 @@ class Worker {
     }
     return false;
   }
-  // The reply to a call that proposes an id.
+  // Writes the reply to a call that proposes an id.
   template <class Record>
   void put_found(ring::Writer& w, const std::byte* at) {
     Record record;
@@ -288,7 +290,7 @@ class Region final : public guest::Region {
 
 // ---- the program ---------------------------------------------------------------------------------------------------
 
-// Handles and addresses that a program has received so far.
+// The handles and addresses that a program has received so far.
 struct Known {
   std::uint64_t handles[api::handle_kinds] = {};
   CUdeviceptr memory = 0, reserved = 0;
@@ -331,7 +333,7 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
   using Param = std::tuple_element_t<I, Params>;
   template <std::size_t I>
   static constexpr api::Handle kind = api::kind_of_param<Param<I>, args[I]>;
-  // Whether the parameter points to a handle or an address that the call returns.
+  // True if the parameter points to a handle or an address that the call returns.
   template <std::size_t I>
   static constexpr bool is_answer = args[I].dir == api::Dir::Creates || args[I].dir == api::Dir::Finds ||
                                     args[I].dir == api::Dir::Knows || args[I].dir == api::Dir::Memory;
@@ -350,7 +352,7 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
     else if constexpr (kind<I> != api::Handle::None)
       std::get<I>(params_) = some<T>(known_, in_, kind<I>);
     else
-      std::get<I>(params_) = static_cast<T>(in_.number());  // small: may be the length of a buffer
+      std::get<I>(params_) = static_cast<T>(in_.number());  // small, since it may be the length of a buffer
   }
   template <std::size_t I>
   void by_pointer() {
@@ -400,7 +402,7 @@ void load(Known& k, fuzz::Input& in) {
   }
 }
 
-// A whole life of a link. No later call names it, so none writes to its buffers.
+// Creates, uses and destroys a link. No later call uses the link, so no call writes to its buffers afterwards.
 void link(Known&, fuzz::Input& in) {
   CUjit_option names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
   const std::size_t room = 1 + in.number();
@@ -453,7 +455,8 @@ void look_up(Known& k, fuzz::Input& in) {
 }
 
 void launch(Known& k, fuzz::Input& in) {
-  // A launch reads as many bytes per parameter as the worker has claimed; this program's buffers have the maximum.
+  // A launch reads as many bytes per parameter as the worker has claimed, so this program's buffers have the maximum
+  // size.
   static std::vector<std::byte> longest(ring::max_record);
   static std::vector<void*> params(ring::reply_bytes / 8, longest.data());
   const unsigned block = in.once_in(8) ? static_cast<unsigned>(in.any()) : 32;
@@ -517,7 +520,7 @@ void questions(Known& k, fuzz::Input& in) {
     guest::calls::cuOccupancyMaxPotentialBlockSize(&value, &second, some<CUfunction>(k, in), nullptr, 0, in.number());
 }
 
-// Buffers of exactly the stated size.
+// Calls with buffers of exactly the stated size.
 void lists(Known& k, fuzz::Input& in) {
   std::size_t count = in.below(8);
   const std::unique_ptr<CUgraphNode[]> nodes(new CUgraphNode[count]{}), ends(new CUgraphNode[count]{});
@@ -643,7 +646,7 @@ constexpr Step steps[] = {
 #include "ring/api/driver.def"
 };
 
-// ---- one program's life --------------------------------------------------------------------------------------------
+// ---- one program, from start to end ---------------------------------------------------------------------------------
 
 std::byte* the_region() {
   static std::byte* const at = static_cast<std::byte*>(
@@ -655,7 +658,7 @@ std::byte* the_region() {
   return at;
 }
 
-// A process has one session for its life. Here each input has its own, in a thread without state.
+// A process normally has one session. Here each input has its own session, in a thread without state.
 void begin(guest::Session* session) {
   static const bool adopted = guest::initialize_with(session) == CUDA_SUCCESS;
   fuzz::require(adopted, "the first session is taken");
@@ -673,7 +676,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, std::min<std::size_t>(size, 2048));
   fuzz::clock_step_ns = 20'000;
   static guest::Session* const first = [] {
-    setenv("IVGPU_OFF", "copy_threads", 1);  // without other threads, an input always means the same
+    setenv("IVGPU_OFF", "copy_threads", 1);  // without other threads, an input always has the same meaning
     fuzz::Input none(nullptr, 0);
     std::byte* const region = the_region();
     Worker worker(region, none);

@@ -1,5 +1,5 @@
-// Images from a guest: the worker's checks before a driver sees one, and then the simulated GPU's reading of images
-// that pass. Each image is in memory of exactly its size; a text gets the worker's NUL.
+// Images from a guest: the worker's checks before a driver gets an image, and then the simulated GPU's reading of
+// images that pass. Each image is in memory of exactly its size; a text gets the worker's NUL.
 #include "host/simgpu/image/image.h"
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// A copy of exactly its size.
+// A copy in memory of exactly its size.
 struct Exact {
   explicit Exact(Bytes bytes) : size(bytes.size()), memory(new std::byte[bytes.size()]) {
     if (size != 0) std::memcpy(memory.get(), bytes.data(), size);
@@ -28,7 +28,7 @@ void check(const simgpu::ImageTexts& texts) {
   fuzz::require(taken || !texts.log.empty(), "a refusal says why");
 }
 
-// As LoadRequest (host/untrusted/calls/image.cc) passes parts to a driver.
+// Checks a part as LoadRequest (host/untrusted/calls/image.cc) does before it passes the part to a driver.
 bool may_pass(Bytes part) {
   switch (cuabi::image_kind(part)) {
     case cuabi::ImageKind::Wrapper: return false;
@@ -44,7 +44,7 @@ void read_alone(Bytes part) {
   check(simgpu::read_image(image.memory.get()));
 }
 
-// The two parts of a version-2 wrapper; the first two bytes give the cut.
+// Reads the two parts of a version-2 wrapper. The first two bytes determine where the input is cut.
 void read_wrapped(Bytes all) {
   if (all.size() < 2) return;
   const auto cut = std::min(all.size() - 2, static_cast<std::size_t>(all[0]) << 8 | static_cast<std::size_t>(all[1]));

@@ -1,5 +1,5 @@
-// Reads a fuzzer's bytes as choices: each question consumes the next bytes, and the end of input gives 0. Any bytes are
-// thus a whole script, and a small change of bytes is a small change of the script.
+// Reads a fuzzer's bytes as choices: each question consumes the next bytes, and after the end of input it returns 0.
+// Any bytes are thus a complete script, and a small change of the bytes is a small change of the script.
 #pragma once
 
 #include <algorithm>
@@ -26,13 +26,13 @@ class Input {
     if (!bytes.empty()) std::memcpy(&value, bytes.data(), bytes.size());
     return value;
   }
-  // 0 to end - 1; `end` is not 0.
+  // A number from 0 to end - 1. Precondition: `end` is not 0.
   std::size_t below(std::size_t end) {
     return end <= 256 ? number<std::uint8_t>() % end : number<std::uint32_t>() % end;
   }
-  // True for one in `times` numbers.
+  // True for one of every `times` numbers.
   bool once_in(unsigned times) { return number() % times == times - 1; }
-  // The next `most` bytes, or as many as are left.
+  // The next `most` bytes, or fewer at the end of the input.
   std::span<const std::uint8_t> take(std::size_t most) {
     const auto taken = rest_.first(std::min(most, rest_.size()));
     rest_ = rest_.subspan(taken.size());
@@ -43,7 +43,7 @@ class Input {
     return from[below(count)];
   }
 
-  // A small number, an extreme one, or any; these tend to break code.
+  // A small number, an extreme number, or any number; extremes often trigger bugs.
   std::uint64_t any() {
     constexpr std::uint64_t edges[] = {0,
                                        1,
@@ -84,7 +84,7 @@ class Input {
   std::span<const std::uint8_t> rest_;
 };
 
-// Ends the process with a message if `holds` is false, like a finding of a sanitizer.
+// Ends the process with a message if `holds` is false, as a sanitizer does for a finding.
 [[gnu::format(printf, 2, 3)]] inline void require(bool holds, const char* promise, ...) {
   if (holds) return;
   va_list arguments;

@@ -4,7 +4,7 @@
 
 namespace {
 
-// Takes a lock; `attempt` tries it without waiting.
+// Takes a lock. `attempt` tries to take it without waiting.
 template <class Lock>
 int take(Lock* lock, int (*attempt)(Lock*), int (*wait)(Lock*)) {
   fuzz::lock_wanted();

@@ -1,9 +1,9 @@
-// Workers' messages about device memory, and measurements of them. The real accounts of two VMs with a quota and a
-// third without share one GPU. Their workers send anything, answer or stay silent, claim and hold any amount, and exit
-// at any time.
+// Workers' messages about device memory, and measurements of that memory. The real accounts of two VMs with a quota and
+// of a third VM without one share a GPU. Their workers send any message, answer or stay silent, claim and hold any
+// amount, and exit at any time.
 //
-// Expected: reserved memory never exceeds a quota or the GPU; a worker gets answers to its own questions only; a worker
-// that has exited holds no reservation; a refused message changes nothing.
+// The target expects that reserved memory never exceeds a quota or the GPU's memory, that a worker gets answers only to
+// its own questions, that a worker that has exited holds no reservation, and that a refused message has no effect.
 #include <spdlog/spdlog.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-// Shared memory that changes: the peer may write before any read (ring/shared/observed.h). It also checks that the code
-// reads each watched byte once. One instance at a time, in the reading thread.
+// Shared memory that changes: the peer may write before any read (ring/shared/observed.h). The class also checks that
+// the code reads each watched byte only once. Only one instance may exist at a time, in the reading thread.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fuzz {
 
-// Whether the memory changes. The targets NAME and NAME_moving share one object file, and differ only in this
+// Whether the memory changes. The targets NAME and NAME_moving share one object file, and differ only in this variable
 // (fuzz.cmake).
 extern const bool memory_moves;
 
@@ -33,7 +33,7 @@ class Moving {
   Moving(const Moving&) = delete;
   Moving& operator=(const Moving&) = delete;
 
-  // From now on each of these bytes may change, and may be read only once.
+  // After this call each of these bytes may change, and may be read only once.
   void watch(void* at, std::size_t bytes) { ranges_.push_back({static_cast<std::byte*>(at), bytes, {}}); }
   void forget() { ranges_.clear(), reads_ = 0; }
   // The bytes have a new meaning, so they may be read once more.
@@ -75,7 +75,7 @@ class Moving {
     }
   }
 
-  // Changes the bytes about to be read, or others of the range.
+  // Changes the bytes that are about to be read, or other bytes of the range.
   void change(Range& range, std::size_t first, std::size_t bytes) {
     if (!in_.once_in(4)) return;
     const std::uint64_t value = in_.any();

@@ -1,5 +1,5 @@
-// PTX texts through the simulated GPU's lexer, parser and lowering. Nothing runs, since a kernel may loop for ever; the
-// interpreter's own tests check its memory accesses.
+// Passes PTX texts through the simulated GPU's lexer, parser and lowering. Nothing is executed, since a kernel may loop
+// forever; the interpreter's own tests check its memory accesses.
 #include <string>
 
 #include "host/simgpu/vm/load.h"

@@ -1,5 +1,5 @@
-// Generates records of any call, as a hostile guest that knows the protocol: mostly valid ones with the session's ids
-// and addresses, and then with one mistake.
+// Generates records of any call, as a hostile guest that knows the protocol would: mostly valid records with the
+// session's ids and addresses, and then records with one mistake.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Records final : public Choices {
   // Sets the source of choices; call it first.
   void read_from(Input& in) { input_ = &in; }
 
-  // The payload of one record of this call. made_ then holds the id that it proposes.
+  // The payload of one record of this call. Afterwards made_ is the id that the record proposes.
   const std::vector<std::byte>& write(const CallLine& line) {
     payload_.clear();
     made_ = 0;
@@ -77,11 +77,11 @@ class Records final : public Choices {
       default: return id(kind);
     }
   }
-  // An id of the session; rarely one that has ended, has another kind, or never existed.
+  // An id of the session; rarely an id that has ended, has another kind, or never existed.
   std::uint64_t id(api::Handle kind) override {
     if (kind == api::Handle::Stream && input_->once_in(4)) return input_->below(4);
     if (kind == api::Handle::GreenContext) return context();
-    if (kind == api::Handle::Resource && !input_->once_in(4))  // the worker's choice
+    if (kind == api::Handle::Resource && !input_->once_in(4))  // the worker chooses these ids
       return api::Id{kind, api::Id::first_of_worker + static_cast<std::uint32_t>(input_->below(4)), 0}.value();
     if (input_->once_in(16))
       return api::Id{kind, static_cast<std::uint32_t>(input_->below(64)), input_->number()}.value();
@@ -100,7 +100,7 @@ class Records final : public Choices {
         addresses_[addresses_.size() - 1 - input_->below(std::min<std::size_t>(addresses_.size(), 256))];
     return input_->once_in(4) ? start + input_->any() : start;
   }
-  // Mostly small, as flags, enumerations and sizes of copies within existing memory are.
+  // Mostly a small number, as flags, enumerations and sizes of copies within existing memory are.
   std::uint64_t number() override {
     const std::uint64_t form = input_->number();
     if (form < 24) return input_->any();
@@ -137,7 +137,7 @@ class Records final : public Choices {
     for (std::string& image : images) image = input_->once_in(4) ? headed() : std::string(text) + '\0';
     return images;
   }
-  // Images with other headers, and lengths of their own.
+  // Images with different headers, whose lengths are arbitrary.
   std::string headed() {
     constexpr std::string_view magics[] = {"\xb1\x43\x62\x46", "\x50\xed\x55\xba",
                                            "\x7f"
@@ -191,7 +191,7 @@ class Records final : public Choices {
   void write_fields(const std::vector<Field>& fields) {
     std::vector<std::uint64_t> slots;
     for (const Field& f : fields) slots.push_back(value(f));
-    for (const Field& f : fields)  // lists of ids are short
+    for (const Field& f : fields)  // few elements, since lists of ids are short
       if (f.arg.dir == api::Dir::Ids) slots[static_cast<std::size_t>(f.arg.count)] = or_else(input_->below(4));
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].arg.dir == api::Dir::In || fields[i].arg.dir == api::Dir::Out || fields[i].arg.dir == api::Dir::Ids)

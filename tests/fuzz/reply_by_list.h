@@ -1,5 +1,5 @@
-// Generates a hostile worker's replies from their lists (ring/api/fields.h): valid ones, or with wrong counts, offsets
-// outside the block, and text that is unterminated or too short.
+// Generates a hostile worker's replies from their lists (ring/api/fields.h): valid replies, or replies with wrong
+// counts, with offsets outside the block, and with text that is unterminated or too short.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,12 @@ namespace fuzz {
 template <class Reply>
 class ReplyByList {
  public:
-  // `proposed`: the id that the guest has proposed, if the reply names the new object. 0: the worker chooses.
+  // `proposed`: the id that the guest has proposed, if the reply contains the new object's id. 0: the worker chooses
+  // the id.
   ReplyByList(Input& in, std::uint64_t proposed) : in_(in), proposed_(proposed), sane_(!in.once_in(4)) {}
 
   void write(ring::Writer& w) {
-    for (std::size_t i = 0; i < sizeof reply_ / 4; ++i) {  // bytes without a field
+    for (std::size_t i = 0; i < sizeof reply_ / 4; ++i) {  // bytes that belong to no field
       const auto some = static_cast<std::uint32_t>(in_.once_in(4) ? in_.any() : 1024);
       std::memcpy(reinterpret_cast<std::byte*>(&reply_) + i * 4, &some, sizeof some);
     }
@@ -39,7 +40,7 @@ class ReplyByList {
     at = static_cast<std::remove_cvref_t<decltype(at)>>(value);
   }
   std::uint64_t or_any(std::uint64_t right) { return sane_ ? right : in_.any(); }
-  // An id that a worker may choose; 0 if the object does not exist.
+  // An id as a worker may choose it; 0 means that the object does not exist.
   std::uint64_t chosen(api::Handle kind) {
     const auto which = static_cast<std::uint32_t>(in_.below(5));
     return which == 0 ? 0 : api::Id{kind, api::Id::first_of_worker + which, 0}.value();

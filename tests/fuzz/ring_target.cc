@@ -1,6 +1,6 @@
 // The request ring with a peer that writes anything into the shared words and bytes, before each step of the honest
-// side. First a worker (Consumer) faces a hostile guest, then a guest (Producer) a hostile worker. AddressSanitizer
-// checks accesses outside ring and record; the target checks the rest.
+// side. First a worker (Consumer) faces a hostile guest, then a guest (Producer) faces a hostile worker.
+// AddressSanitizer checks accesses outside ring and record; the target checks everything else.
 #include "ring/queue/record_ring.h"
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// A ring in memory of exactly its size, and its two shared words.
+// A ring in memory of exactly its size, with the ring's two shared words.
 struct Shared {
   explicit Shared(std::uint32_t bytes) : size(bytes), memory(new std::byte[bytes]{}) {}
   ring::RingView view() {
@@ -21,7 +21,7 @@ struct Shared {
   std::uint32_t tail = 0, head = 0;
 };
 
-// Writes a header where the consumer will look; random bytes alone would hardly ever form one.
+// Writes a header where the consumer will look, since random bytes would hardly ever form a valid header.
 void write_header(Shared& s, std::uint32_t at, fuzz::Input& in) {
   ring::RecordHeader header{.bytes = static_cast<std::uint32_t>(in.any()), .call = in.number<std::uint16_t>()};
   const std::uint32_t offset = at & (s.size - 1);
@@ -37,7 +37,7 @@ void write_bytes(Shared& s, fuzz::Input& in) {
   if (!bytes.empty()) std::memcpy(s.memory.get() + at, bytes.data(), bytes.size());
 }
 
-// The peer's next value of its word: a step that an honest peer could take, or a jump.
+// The next value that the peer writes to its word: a step that an honest peer could take, or a jump.
 std::uint32_t moved(std::uint32_t word, fuzz::Input& in) {
   if (in.once_in(4)) return static_cast<std::uint32_t>(in.any());
   return word + static_cast<std::uint32_t>(in.number<std::uint16_t>()) * 16;

@@ -1,8 +1,8 @@
 // The broker's side of a slot's life (host/broker/vm/slot_table.cc). Guests write any word of the directory at any time,
 // connections come and go, workers become ready, exit or hang, and the input moves the time.
 //
-// The Vm is the real one. This file replaces its workers and its server by objects without processes and sockets, under
-// the same names, so that the linker takes these. The clock is fake, too.
+// The Vm is the real one. This file defines its workers and its server again, without processes and sockets, under the
+// same names, so that the linker prefers these definitions. The clock is fake, too.
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,7 +17,8 @@
 #include "tests/fuzz/input.h"
 #include "tests/other_side.h"
 
-// ---- the Vm's surroundings -----------------------------------------------------------------------------------------
+// ---- fake workers and server
+// ------------------------------------------------------------------------------------------
 
 namespace host::broker {
 
@@ -104,7 +105,7 @@ host::Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(EventLoop& loo
   stage->workers[made] = {slot, report_ready, [made] { made->on_exit(); }};
   return process;
 }
-// Only a VM with a store adopts workers.
+// Only a VM with a descriptor store adopts workers.
 std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop&, Kept, pid_t, int, WorkerLog&, std::string, Events) {
   return nullptr;
 }
@@ -222,8 +223,8 @@ class Script {
   void set_state(std::uint32_t slot, SlotState state) {
     stage_.word(slot) = SlotWord::of(stage_.word(slot)).with(state).word();
   }
-  // Claims a slot as a guest process does, and writes to its memory. A guest can also write to a slot without a worker,
-  // but a later worker would then read those bytes by the VM's own fault.
+  // Claims a slot as a guest process does, and writes to the slot's memory. A guest can also write to a slot without a
+  // worker. The target does not do that, since a later worker would then read those bytes by the VM's own fault.
   void claim(std::uint32_t slot) {
     const auto serves = [&](const auto& w) { return w.second.slot == slot; };
     if (std::none_of(stage_.workers.begin(), stage_.workers.end(), serves)) return;
@@ -242,8 +243,8 @@ class Script {
       }
   }
 
-  // Guests release all slots and write no more, and workers obey. Within 90 s, longer than any pause, a slot must be
-  // free again.
+  // Guests release all slots and stop writing, and workers obey. Within 90 s, which is longer than any pause, a slot
+  // must be free again.
   void settle() {
     stage_.refuses_starts = false;
     for (int second = 0; second < 90; ++second) {

@@ -1,6 +1,6 @@
 // The broker's sockets: a VM's real ivshmem server, the control socket of `ivgpu end`, and the metrics endpoint. Their
-// clients read late, in pieces or not at all, send data, or hang up in mid-message. Also a worker's one message and its
-// printed output.
+// clients read late, in pieces or not at all, send data, or hang up in the middle of a message. The target also covers
+// a worker's only message and its printed output.
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -71,7 +71,7 @@ void control_line(fuzz::Input& in) {
 
 // ---- GET /metrics --------------------------------------------------------------------------------------------------
 
-// Each request gets one answer with its own length. Only GET /metrics gets the page.
+// Each request must get one answer of its own length. Only GET /metrics gets the page.
 void http_request(fuzz::Input& in) {
   const bool begun = in.once_in(2);
   const auto bytes = in.take(in.number());
@@ -89,10 +89,10 @@ void http_request(fuzz::Input& in) {
   require(!asked || request.starts_with("GET /metrics"), "and was asked for");
 }
 
-// ---- a server that answers once -----------------------------------------------------------------------------------
+// ---- a server that answers each client once ----------------------------------------------------------------------
 
-// Clients send anything in any pieces. Each gets at most one answer, to a valid request, at once or later; and no
-// client stays connected.
+// Clients send any bytes in any pieces. Each client gets at most one answer, only to a valid request, at once or later.
+// No client may stay connected.
 void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string& end) {
   EventLoop loop(make_epoll_waiter());
   const std::string path = fuzz::socket_folder() + "/answers";
@@ -159,7 +159,7 @@ class Script {
       one_step();
       turn();
     }
-    // Clients hang up or time out: none stays, and each announced client is reported as gone once.
+    // Clients hang up or time out. No client may remain, and each announced client must be reported as gone once.
     if (in_.once_in(2)) clients_.clear();
     for (auto& client : clients_) shutdown(client.socket.get(), SHUT_RDWR);
     for (int i = 0; i < 4; ++i) turn();
@@ -217,7 +217,7 @@ class Script {
     [[maybe_unused]] const auto sent = send(c.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
-  // Messages in order, each with its own descriptor.
+  // Reads messages in order, each with its own descriptor.
   void read_some(Client& c, std::size_t most) {
     for (; most > 0; --most) {
       std::int64_t value = 0;

@@ -1,12 +1,12 @@
-// A worker's start up to Ready (host/worker/start.cc), with a guest that writes to the slot meanwhile. Order and memory
-// are real; the jail is fake (tests/fuzz/played_jail.h). The input decides which layers fail, and how the driver
-// describes its devices.
+// A worker's start up to Ready (host/worker/start.cc), while a guest writes to the slot. Order and memory are real; the
+// jail is fake (tests/fuzz/played_jail.h). The input decides which layers fail, and how the driver describes its
+// devices.
 //
 // The guest writes through its own mapping: at each layer, at each question to the driver, and around each access to
-// the slot. Expected: no access to the slot before the last layer has closed (it would fault); each byte is read at
-// most once; bytes that the guest did not overwrite come from private memory; `magic` is the last word written; Ready
-// is reported once, afterwards, with the layers in force. A refused start leaves the slot untouched and reports
-// nothing.
+// the slot. The target expects the following. The worker does not access the slot before the last layer is in force,
+// since the access would fault. It reads each byte at most once. Bytes that the guest did not overwrite come from
+// private memory. `magic` is the last word written. The worker reports Ready once, afterwards, with the layers in
+// force. A refused start leaves the slot unchanged and reports nothing.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -31,7 +31,7 @@ namespace {
 using host::worker::JailMode;
 
 constexpr std::size_t slot_bytes = ring::min_slot_bytes;
-// A start writes the header and the device page.
+// The bytes that a start writes: the header and the device page.
 constexpr std::size_t told_bytes = ring::device_page_offset + sizeof(ring::DevicePage);
 
 class Start;
@@ -96,7 +96,7 @@ class Start {
     for (const auto& [at, bytes] : mapped_) munmap(at, bytes);
     munmap(guest_, slot_bytes);
     for (const int fd : control_) close(fd);
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // for the leak checker, which inspects this process
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // needed by the leak checker, which inspects this process
     start = nullptr;
   }
 
@@ -126,7 +126,7 @@ class Start {
     std::memcpy(wanted_.data() + at, &value, bytes);
   }
 
-  // Records what run() maps, to unmap it later. The slot stays inaccessible until the jail has closed.
+  // Records the mappings of run(), to unmap them later. The slot stays inaccessible until the jail is complete.
   void mapped(void* at, std::size_t bytes, int fd) {
     if (!running_) return;
     mapped_.push_back({at, bytes});
@@ -139,7 +139,7 @@ class Start {
   static constexpr int served_code = 77;
   static constexpr std::uint32_t guest_spin_us = 11;
 
-  // As fuzz::require(), with stderr restored, since run() redirects it.
+  // Same as fuzz::require(), but restores stderr first, since run() redirects it.
   void promise(bool holds, const char* what) const {
     if (!holds) stderr = errors_;
     fuzz::require(holds, "%s", what);
@@ -232,7 +232,7 @@ class Start {
     return served_code;
   }
 
-  // The contents that a guest should find: a header, and this page.
+  // Makes the contents that a guest should find: a header, and this page.
   void make(const ring::DevicePage& page) {
     const ring::SlotHeader header{.magic = ring::slot_magic,
                                   .version = ring::layout_version,
@@ -266,7 +266,7 @@ class Start {
   int control_[2] = {-1, -1};
   std::vector<std::pair<void*, std::size_t>> mapped_;
   std::byte *slot_ = nullptr, *guest_ = nullptr;  // the worker's mapping, and the guest's
-  // The private copy; and the expected contents, which are the copy and the guest's own writes since.
+  // The private copy, and the expected contents, which are the copy and all later writes of the guest.
   std::vector<std::byte> made_ = std::vector<std::byte>(told_bytes), wanted_ = made_;
   std::vector<std::pair<std::size_t, std::size_t>> read_;
   bool running_ = false, written_ = false, ready_ = false, served_ = false;

@@ -1,5 +1,6 @@
-// `ivgpu status` and `ivgpu top` with any document, and an earlier one: the result is printable lines, not much longer
-// than the document, or one error message. The input's first line is the document; the rest is the earlier one.
+// `ivgpu status` and `ivgpu top` with any document, and an earlier document. The result must be printable lines, not
+// much longer than the document, or one error message. The input's first line is the document, and the rest is the
+// earlier document.
 #include <string>
 
 #include "tests/fuzz/text.h"
@@ -30,7 +31,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const std::string text = ivgpu::status_as_text(both.substr(0, end), before, before.empty() ? 0 : 1);
     fuzz::require_lines(text);
-    // A slot has at least 24 characters in a document, and up to three lines in the text; a name's byte takes up to
+    // A slot has at least 24 characters in a document, and up to three lines in the text. A byte of a name takes up to
     // four characters.
     fuzz::require(text.size() <= 4096 + 64 * size, "%zu letters for a document of %zu", text.size(), size);
   } catch (const ivgpu::Error& refused) {

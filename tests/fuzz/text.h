@@ -1,4 +1,4 @@
-// Text for an operator's terminal: no foreign bytes may move the cursor or begin a line.
+// Checks text for an operator's terminal: no foreign bytes may move the cursor or begin a line.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ inline void require_lines(std::string_view text) {
   for (; !text.empty(); text.remove_prefix(text.find('\n') + 1)) require_sentence(text.substr(0, text.find('\n')));
 }
 
-// Parses the document; all its text must be printable, so any viewer of it is safe.
+// Parses the document. All its text must be printable, so that every viewer of the document is safe.
 inline nlohmann::json require_json(std::string_view text) {
   require_lines(text);
   auto document = nlohmann::json::parse(text, nullptr, false);

@@ -1,9 +1,9 @@
-// Text that an operator reads about workers, which their guests may control: a jail's text and counters in `ivgpu
-// status`, `ivgpu top` and the metrics; and trace cells in every form of `ivgpu trace`. The whole path is real: the
+// Text about workers that an operator reads, and that workers' guests may control: a jail's text and counters in `ivgpu
+// status`, `ivgpu top` and the metrics; and trace entries in every output of `ivgpu trace`. The whole path is real: the
 // code makes and reads the broker's document, and takes sessions from a trace socket and telemetry pages.
 //
-// Expected: printable text of bounded length, one line per call, and valid JSON. Sanitizers check that no invalid
-// memory is read.
+// The target expects printable text of bounded length, one line per call, and valid JSON. Sanitizers check that the
+// code reads no invalid memory.
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
@@ -57,7 +57,7 @@ broker::SlotStatus some_slot(fuzz::Input& in) {
   broker::SlotStatus slot;
   slot.word = {in.number<std::uint32_t>(), static_cast<ring::SlotState>(in.below(7))};
   slot.worker = in.once_in(4) ? 0 : in.number<std::int32_t>();
-  // As the broker stores a worker's message.
+  // Stores a worker's message as the broker does.
   slot.jail = {in.once_in(2), in.number<std::uint32_t>(), broker::escaped(some_text(in, 120))};
   slot.owner.pid = in.number<std::uint32_t>();
   slot.owner.peer = in.number<std::uint32_t>();
@@ -80,7 +80,7 @@ broker::BrokerStatus some_status(fuzz::Input& in) {
   return status;
 }
 
-// `ivgpu status` must accept a broker's document, whatever its workers send.
+// `ivgpu status` must accept a broker's document, whatever the workers send.
 void show_status(fuzz::Input& in) {
   const std::string before = broker::status_as_json(some_status(in));
   const std::string now = broker::status_as_json(some_status(in));
@@ -118,7 +118,7 @@ std::uint16_t some_call(fuzz::Input& in) {
   return in.once_in(16) ? in.number<std::uint16_t>() : known[in.below(known.size())];
 }
 
-// `ivgpu trace` learns names from lookups, so this makes many lookups, with repeated ids.
+// `ivgpu trace` learns names from lookups, so this function makes many lookups, with repeated ids.
 ring::TraceEntry some_entry(fuzz::Input& in) {
   ring::TraceEntry e{};
   e.begin_ns = in.any(), e.end_ns = in.any(), e.position = in.number();
@@ -133,7 +133,7 @@ ring::TraceEntry some_entry(fuzz::Input& in) {
   return e;
 }
 
-// A payload of escaped bytes only, an equally long kernel name, and the text around them.
+// The bound allows a payload of only escaped bytes, an equally long kernel name, and the text around them.
 constexpr std::size_t longest_line = 2048;
 
 // A FILE whose text is checked.
@@ -212,7 +212,7 @@ void show_entries(fuzz::Input& in) {
 
 // ---- sessions of a socket ------------------------------------------------------------------------------------------
 
-// A worker's memory, shared by all inputs; each writer clears it.
+// A worker's memory. All inputs share it, and each writer clears it.
 class Telemetry {
  public:
   Telemetry() : fd_(memfd_create("ivgpu-fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
@@ -228,7 +228,7 @@ class Telemetry {
     return made;
   }
 
-  // Mostly valid cells; others have a wrong sequence or a wrong length.
+  // Writes mostly valid cells; other cells have a wrong sequence or a wrong length.
   void scribble(fuzz::Input& in) {
     const ring::TelemetryView view(base_);
     const auto channel = static_cast<std::uint32_t>(in.below(ring::max_channels));
@@ -285,7 +285,7 @@ void tell(int client, const TraceMessage& message, bool with_memory, std::size_t
   sendmsg(client, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Messages of the broker before and after it has sent its client all existing sessions.
+// The broker's messages before and after it has listed all existing sessions to its client.
 struct Said {
   std::vector<TraceMessage> first, later;
   bool ends_early = false;

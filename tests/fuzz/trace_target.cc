@@ -1,7 +1,8 @@
 // The real server of `ivgpu trace` on a real socket. Clients send any request, in pieces, twice or not at all, do not
-// read, or hang up in mid-message, while sessions begin, are claimed and end.
+// read, or hang up in the middle of a message, while sessions begin, are claimed and end.
 //
-// A client must get only the sessions it asked for, no writable descriptor, and must leave no trace switched on.
+// A client must get only the sessions that it asked for, must get no writable descriptor, and must leave no trace
+// switched on.
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -34,11 +35,11 @@ struct Client {
   Fd socket;
   TraceRequest asked{};  // the last complete request
   std::size_t sent = 0;  // bytes of the next request
-  bool plain = true;     // it sent complete requests only
+  bool plain = true;     // the client sent only complete requests
   bool refused = false;
 };
 
-// One memory for all workers and inputs, since the target only checks the server's use of it.
+// All workers and inputs share this memory, since the target only checks how the server uses it.
 const Telemetry& telemetry() {
   static const std::unique_ptr<Telemetry> made = Telemetry::create("ivgpu-fuzz").value();
   return *made;
@@ -94,11 +95,11 @@ class Script {
   Client* some() { return clients_.empty() ? nullptr : &clients_[in_.below(clients_.size())]; }
 
   void connect_one() {
-    if (clients_.size() >= 20) return;  // the server takes fewer
+    if (clients_.size() >= 20) return;  // the server accepts fewer clients
     if (Fd socket = fuzz::connect_to(path_)) clients_.push_back({.socket = std::move(socket)});
   }
 
-  // Most requests are valid, since the server refuses others at once.
+  // Most requests are valid, since the server refuses invalid requests at once.
   TraceRequest request() {
     TraceRequest r{ring::trace_magic, ring::telemetry_version, ring::any_slot, 0, {}};
     if (in_.once_in(2)) r.slot = static_cast<std::uint32_t>(in_.below(4));
@@ -120,7 +121,7 @@ class Script {
     c.plain = c.plain && length == sizeof r && (c.asked.magic == 0 || same_sessions(c.asked, r));
     c.asked = r;
   }
-  // A second request may change the process only.
+  // A second request may change only the process.
   static bool same_sessions(const TraceRequest& a, const TraceRequest& b) {
     return a.slot == b.slot && std::memcmp(a.vm, b.vm, sizeof a.vm) == 0;
   }

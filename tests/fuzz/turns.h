@@ -1,7 +1,7 @@
-// Runs threads one at a time, in an order that a fuzzer's bytes decide: an input is a schedule, and repeats.
+// Runs threads one at a time, in an order that a fuzzer's bytes determine. An input is a schedule, and repeats.
 //
-// A switch happens at pass() only. A thread that finds a lock taken calls blocked() until it has the lock. If all
-// remaining threads are blocked, that is a deadlock and a finding.
+// A switch happens only at pass(). A thread that finds a lock taken calls blocked() until it gets the lock. If all
+// remaining threads are blocked, the deadlock is a finding.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // The first call in thread `self`.
+  // The first call of the thread `self`.
   void begin(unsigned self) { go_[self].acquire(); }
   // Another thread may run here.
   void pass() {
@@ -30,14 +30,14 @@ class Turns {
     if (points_left_ == 0) draw();
     if (points_left_-- == 0) give(alive_after(next_ % threads_, alive_));
   }
-  // The current thread cannot run until another has.
+  // The current thread cannot continue before another thread has run.
   void blocked() {
     blocked_ |= 1u << current_;
     const unsigned others = alive_ & ~blocked_;
     require(others != 0, "no channel waits for another for ever");
     give(alive_after(current_, others));
   }
-  // The last call in a thread.
+  // The last call of a thread.
   void end() {
     alive_ &= ~(1u << current_);
     blocked_ = 0;
@@ -47,7 +47,8 @@ class Turns {
   }
 
  private:
-  // Draws the number of points until the next switch, and its target. At the end of input the current thread stays.
+  // Chooses the number of points until the next switch, and the next thread. At the end of input the current thread
+  // stays.
   void draw() {
     points_left_ = std::numeric_limits<unsigned>::max();
     if (in_.empty()) return;

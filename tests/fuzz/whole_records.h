@@ -1,5 +1,5 @@
-// Valid records whose ids and addresses several channels share: one channel makes an object that another uses, ends or
-// recreates.
+// Valid records whose ids and addresses several channels share: a channel makes an object that another channel uses,
+// ends or recreates.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 
 namespace fuzz {
 
-// The ids of a session, from few indices. An index is reused, under the next generation, once the session has forgotten
-// its last id.
+// The ids of a session, made from few indices. An index is reused, under the next generation, once the session has
+// forgotten the index's last id.
 class SharedIds {
  public:
   explicit SharedIds(std::function<bool(std::uint64_t)> known) : known_(std::move(known)) {}
 
-  // An id for a new object. Call made() when the record has been executed, whatever its result.
+  // Returns an id for a new object. Call made() when the record has been executed, whatever its result.
   std::uint64_t take(api::Handle kind, std::size_t first) {
     for (std::size_t n = 0; n < few; ++n)
       if (Entry& entry = entries_[(first + n) % few]; !entry.making && !known_(entry.id)) return renew(entry, kind);
@@ -34,7 +34,7 @@ class SharedIds {
     for (Entry& entry : entries_)
       if (entry.id == id) entry.making = false;
   }
-  // Adds an id that the worker has chosen for an object of the driver, possibly not for the first time.
+  // Adds an id that the worker has chosen for an object of the driver. The id may be known already.
   void found(std::uint64_t id) {
     if (std::find(all_.begin(), all_.end(), id) == all_.end()) all_.push_back(id);
   }
@@ -74,7 +74,7 @@ class WholeRecords final : public Choices {
  public:
   WholeRecords(Input& in, SharedIds& ids) : in_(in), ids_(ids) {}
 
-  // Whether the record's words or field list describe all rules of this call. A few calls have further rules.
+  // True if the record's words or field list describe all rules of this call. A few calls have further rules.
   static bool knows(const CallLine& line) {
     constexpr std::string_view with_more_rules[] = {
         "hello",    "cuTexObjectCreate", "cuSurfObjectCreate", "cuLinkAddData_v2", "cuDevResourceGenerateDesc",
@@ -84,7 +84,7 @@ class WholeRecords final : public Choices {
            std::none_of(line.fields.begin(), line.fields.end(), has_value);
   }
 
-  // The payload of one record of this call; made() then returns the id that it proposes, or 0.
+  // The payload of one record of this call. made() then returns the id that the record proposes, or 0.
   const std::vector<std::byte>& write(const CallLine& line) {
     payload_.clear();
     made_ = 0;
@@ -115,7 +115,7 @@ class WholeRecords final : public Choices {
                : addresses_[addresses_.size() - 1 - in_.below(std::min<std::size_t>(addresses_.size(), 8))];
   }
   std::uint64_t number() override { return in_.below(16); }
-  // Each number is used once, since another channel may still work in an earlier context.
+  // Each number is used only once, since another channel may still work in an earlier context.
   std::uint64_t new_context() override { return ring::first_created_context + contexts_++; }
   std::uint64_t context() override { return ring::first_created_context + in_.below(contexts_ + 1); }
   std::uint64_t pages(bool is_offset) override { return is_offset ? in_.below(2) << 21 : 1 << 21; }
