@@ -1,10 +1,11 @@
-// Plays systemd in a restart, for shell tests (own_broker.sh). It runs an ivgpud, stores its descriptors, and starts
-// the next one with them. It is as strict as the other tests' stand-in (tests/unit/broker/fake_fd_store.h).
+// A stand-in for systemd in a restart, for shell tests (own_broker.sh). It runs an ivgpud, stores its descriptors, and
+// passes them to the next ivgpud. It is as strict as the stand-in of the other tests
+// (tests/unit/broker/fake_fd_store.h).
 //
 // usage: kept_broker IVGPUD OPTION...
-// SIGUSR1: restarts the broker in order. SIGUSR2: kills it with SIGKILL and soon starts the next. SIGTERM or SIGINT:
-// stops it with all sessions. Exit codes: the broker's after a stop; 1 if it exited by itself, sent what systemd would
-// refuse, or left descriptors.
+// SIGUSR1 restarts the broker with SIGTERM. SIGUSR2 kills it with SIGKILL and soon starts the next broker. SIGTERM or
+// SIGINT stops it with all sessions. Exit codes: the broker's code after a stop; 1 if the broker exited by itself, sent
+// a message that systemd would refuse, or left descriptors.
 #include <sys/resource.h>
 
 #include "tests/unit/broker/fake_fd_store.h"
@@ -13,8 +14,8 @@ namespace {
 
 using broker_test::FakeFdStore;
 
-// systemd's delay and some more. A guest's program that starts meanwhile tolerates 0.7 s, of which the broker's start
-// takes a part.
+// systemd's delay plus some time. A guest's program that starts in this time tolerates 0.7 s, of which the broker's
+// start takes a part.
 constexpr auto pause_after_kill = std::chrono::milliseconds(200);
 
 sigset_t signals_of(std::initializer_list<int> numbers) {
@@ -33,7 +34,7 @@ class Service {
     std::this_thread::sleep_for(pause);
     start();
   }
-  // Ends the broker and returns how it exited.
+  // Ends the broker and returns its exit status.
   int end(int signal) {
     kill(process_, signal);
     int status = 0;
@@ -69,7 +70,7 @@ int stop(Service& service) {
 
 int run(char** command) {
   const sigset_t heard = signals_of({SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGCHLD});
-  sigprocmask(SIG_BLOCK, &heard, nullptr);  // inherited by the keeper's thread
+  sigprocmask(SIG_BLOCK, &heard, nullptr);  // the stand-in's thread inherits the mask
   Service service(command);
   for (;;) {
     switch (sigwaitinfo(&heard, nullptr)) {
@@ -77,7 +78,7 @@ int run(char** command) {
       case SIGUSR2: service.restart(SIGKILL, pause_after_kill); break;
       case SIGTERM:
       case SIGINT: return stop(service);
-      case SIGCHLD:  // of one that was ended here, too
+      case SIGCHLD:  // also the signal of a broker that this program ended itself
         if (service.ended_by_itself()) return fprintf(stderr, "kept_broker: the broker has ended\n"), 1;
         break;
       default: break;

@@ -1,12 +1,15 @@
-// A program of a machine's own that takes a doorbell channel by its kernel's vsock, for vsock.sh: by vsock_loopback it comes from
-// CID 1, and the machine is its host as well.
+// A program of a machine that takes a doorbell channel through its kernel's vsock, for vsock.sh. With vsock_loopback it
+// connects from CID 1, and the machine is its host as well.
 //
-// usage: vsock_program FILE [SECONDS]  claims a slot of the region in FILE, a file behind a label (ring::devdax_start), is answered
-//                                      1000 times, or for so long, and says how quickly; then a child that has another slot is killed, and its slot must
-//                                      come back while this program keeps its own
-//        vsock_program --refused PORT  must be refused there
-//        vsock_program --absent PORT   must find nobody there
-// Exit codes: 0, 1 that is not so, 2 usage.
+// usage: vsock_program FILE [SECONDS]  claims a slot of the region in FILE, a file behind a label (ring::devdax_start),
+// gets 1000
+//                                      answers, or answers for that time, and prints how fast they came. Then a child
+//                                      that
+//                                      has another slot is killed; the child's slot must become free while this program
+//                                      keeps its own slot
+//        vsock_program --refused PORT  expects that the port refuses the connection
+//        vsock_program --absent PORT   expects that no process listens on the port
+// Exit codes: 0 passed, 1 failed, 2 usage.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -65,7 +68,7 @@ class Program {
   }
   std::uint32_t slot() const { return slot_; }
   std::uint32_t word() const { return entry()[&ring::SlotEntry::state].load(std::memory_order_acquire); }
-  // The median time from naming a slot to the answer, in us: of 1000 tries, or of as many as fit into `time`.
+  // The median time in us from naming a slot to the answer: of 1000 attempts, or of as many as fit into `time`.
   double answered(std::chrono::seconds time = 0s) {
     std::vector<double> all;
     for (const auto until = Clock::now() + time; all.size() < 1000 || Clock::now() < until;) {
@@ -110,7 +113,7 @@ int taken(const char* file, std::chrono::seconds time) {
   if (read(said[0], &slot, sizeof slot) != sizeof slot) fail("the child has no slot");
   Program own(region);
   std::printf("  a name is answered in %.0f us\n", own.answered(time));
-  // A fork closes its copy of the connection; its end must change nothing.
+  // A fork closes its copy of the connection, which must have no effect.
   if (const pid_t fork_of_it = fork(); fork_of_it == 0) {
     own.forget();
     _exit(0);

@@ -160,8 +160,8 @@ void figures() {
               longest_sleep_ns / 1000, woken.load(), not_woken.load());
 }
 
-// Timed sleeps grow beyond a short one from the third on, unless the worker reports that its VM waits for a lease. The
-// other VM begins when it reads the first line.
+// From the third timed sleep on, sleeps grow longer than a short one, unless the worker reports that its VM waits for a
+// lease. The other VM begins when it reads the first line.
 void queued() {
   constexpr long many = 20;
   begin();
@@ -177,8 +177,9 @@ void queued() {
   std::printf("queued: short timed sleeps in a wait %ld\n", most);
 }
 
-// For a second after a doorbell a broker polls often (host/broker/transport/doorbell_poller.h). Then it notices a call by the
-// next doorbell, or at a poll, each doorbell_idle_poll_ms. With 500 ms, six immediate reactions in a row are no chance.
+// For a second after a doorbell a broker polls often (host/broker/transport/doorbell_poller.h). Afterwards it notices a
+// call by the next doorbell, or at a poll every doorbell_idle_poll_ms. With 500 ms, six immediate reactions in a row
+// cannot be a coincidence.
 void idle() {
   constexpr int enough = 6;
   begin();
@@ -193,7 +194,8 @@ void idle() {
   std::printf("calls in a row heard at once after idle %d\n", in_a_row);
 }
 
-// The host must allocate an untouched page of the region first, so each page is touched twice.
+// The host allocates a page of the region at the page's first access, so the second run accesses pages that exist
+// already.
 void map() {
   constexpr std::size_t bytes = 1 << 30, page = 4096;
   const auto since = [](Clock::time_point start) {
@@ -300,7 +302,7 @@ int direct(const char* disk) {
   return std::puts("O_DIRECT from and into pinned memory works"), 0;
 }
 
-// Starts this program as `hold`, and returns when that holds GPU memory.
+// Starts this program as `hold`, and returns when that process holds GPU memory.
 pid_t start_holder(const char* own, const char* driver) {
   int said[2];
   if (pipe(said) != 0) _exit(2);
@@ -339,7 +341,7 @@ int death(const char* own, const char* driver, const char* file) {
     const std::uint32_t claimed = word.load();
     const auto start = Clock::now();
     kill(holder, SIGKILL);
-    // The epoch changes when the worker has exited and the slot is scrubbed.
+    // The epoch changes when the worker has exited and the broker has scrubbed the slot.
     while (ring::SlotWord::of(word.load()).epoch == ring::SlotWord::of(claimed).epoch) {
       if (Clock::now() - start > test_deadline) return std::puts("killed: the slot is not free after a minute"), 1;
       std::this_thread::sleep_for(500us);

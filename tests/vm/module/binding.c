@@ -1,4 +1,4 @@
-// Removing and returning the device: unbinding, unplugging, sleep; and that a module in use cannot be unloaded. These
+// Removal and return of the device: unbinding, unplugging, sleep; also, that a module in use cannot be unloaded. These
 // cases end other sessions, so they run alone.
 #include <dirent.h>
 #include <linux/reboot.h>
@@ -34,7 +34,7 @@ static void not_unloaded(void) {
   CHECK_ERROR(syscall(SYS_delete_module, "ivgpu", O_NONBLOCK), EAGAIN);
 }
 
-// Only the node's group gives a user access.
+// Only the group of the device node gives a user access.
 static void opens_as(void* group) {
   const gid_t its = *(const gid_t*)group;
   become_user(its);
@@ -47,7 +47,7 @@ static void not_everybodys(void) {
   for (unsigned k = 0; k < 2; ++k) CHECK(child(opens_as, &groups[k]) == 0, "group %u", groups[k]);
 }
 
-// The module leaves foreign devices alone: those without our region, or with another layout.
+// The module does not bind to foreign devices, which lack our region or have another layout.
 static void others_left_alone(void) {
   DIR* folder = opendir("/sys/bus/pci/devices");
   unsigned all = 0, bound = 0;
@@ -66,7 +66,8 @@ static void others_left_alone(void) {
   CHECK(all > 1 && bound == 1 && access("/dev/ivgpu1", F_OK) != 0, "bound");
 }
 
-// ---- what a user of the device sees when it goes -------------------------------------------------------------------
+// ---- the device's removal, as a user of the device sees it
+// ---------------------------------------------------------------
 
 struct User {
   const struct Opened* session;
@@ -96,8 +97,8 @@ static void* polls(void* argument) {
   return NULL;
 }
 
-// Polls like a library: reads a page, then checks whether the slot has ended. Whichever page becomes zeros first, the
-// check must show the end.
+// Polls as a library does: reads a page, then checks whether the slot has ended. Whichever page becomes zeros first,
+// the check must show the end.
 static void* spins(void* argument) {
   struct User* user = argument;
   const char* at = user->session->at;
@@ -115,7 +116,7 @@ static const volatile char* last_of_header_area(const struct Opened* any) {
   return (const volatile char*)&any->gpus[IVGPU_MAX_DEVICES - 1].state;
 }
 
-// The header area is removed last, after the node, when the slots' programs know of the end.
+// The header area is removed last, after the node, when the slots' programs know of the removal.
 static int comes_to_its_end(const struct Opened* any, const volatile char* at) {
   const double until = now_us() + deadline_us();
   while (!shows_end(any, at, 1) && now_us() < until) sleep_us(1000);
@@ -126,12 +127,12 @@ static void takes_away(const char* how, void (*take)(void)) {
   struct Opened session = open_session(), idle = open_module();
   struct User users[4] = {{.session = &session}, {.session = &session}, {.session = &idle}, {.session = &session}};
   void* (*const ways[4])(void*) = {waits, reads, polls, spins};
-  // Without zero pages an ended mapping raises SIGBUS.
+  // Without zero pages, an access to an ended mapping raises SIGBUS.
   const unsigned count = session.info.flags & IVGPU_MODULE_WRITE_BACK ? 4 : 3;
   pthread_t threads[4];
   struct IvgpuModuleInfo info;
   memset(session.at, 1, 4 << 20);
-  // Only a page in the page table shows whether it is removed from it.
+  // Only a page that is in the page table can show that the module removes it from the table.
   CHECK(*last_of_header_area(&session) == IVGPU_GPU_THERE, "the front's end");
   for (unsigned k = 0; k < count; ++k) CHECK(pthread_create(&threads[k], NULL, ways[k], &users[k]) == 0, "thread");
   sleep_us(100000);
@@ -166,7 +167,7 @@ static void unbound(void) {
   CHECK(again.at[0] == 0, "the host has scrubbed it");
 }
 
-// A pipe holds pages of a dead process: the device stays until they are released.
+// A pipe holds pages of a dead process. The device stays until the pages are released.
 static void unbound_pinned(void) {
   int pages[2], ready[2];
   char byte;
@@ -210,7 +211,7 @@ static void unbound_pinned(void) {
     CHECK(until_state(&after, k, IVGPU_SLOT_READY) >= 0, "slot %u: %u", k, state_of(&after, k));
 }
 
-// Sessions begin, touch pages and end while the device comes and goes.
+// Sessions begin, access pages and end while the device is repeatedly removed and returned.
 static void rebound_in_use(void) {
   pid_t users[3];
   unsigned sessions = 0;
@@ -259,7 +260,7 @@ static void rebound_in_use(void) {
     CHECK(until_state(&after, k, IVGPU_SLOT_READY) >= 0, "slot %u: %u", k, state_of(&after, k));
 }
 
-// Interrupts arrive as before.
+// Checks that interrupts still wake the session.
 static void is_woken(const struct Opened* session) {
   if (!(session->info.flags & IVGPU_MODULE_WAKES)) return;
   for (unsigned delay_us = 5000; delay_us < 10000000; delay_us *= 2) {
@@ -285,7 +286,7 @@ static void asleep(void) {
     printf("    no clock to wake this machine\n");
     return;
   }
-  // An alarm that fires before the machine sleeps wakes nothing.
+  // An alarm that expires before the machine sleeps does not wake it.
   char seconds[16];
   snprintf(seconds, sizeof seconds, "+%u", (unsigned)(5 * slowness()));
   put("/sys/class/rtc/rtc0/wakealarm", seconds);
@@ -293,12 +294,13 @@ static void asleep(void) {
   put("/sys/power/state", "mem");
   CHECK(session.at[100] == 42 && state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED, "the session");
   is_woken(&session);
-  // For ../module.sh, which knows the kernels that can sleep.
+  // ../module.sh reads this line; it knows which kernels can sleep.
   printf("asleep for %.1f s\n", (slept + asleep_us()) / 1e6);
   CHECK(slept + asleep_us() > 0, "the clock of sleeps stood still");
 }
 
-// Hibernates: takes the machine's image and resumes from it, as after a power-off. 0 if the kernel cannot.
+// Hibernates: takes the machine's image and resumes from it, as after a power-off. Returns 0 if the kernel cannot
+// hibernate.
 static int hibernate(void) {
   const int machine = open("/dev/snapshot", O_RDONLY);
   int taken = 0;
@@ -321,7 +323,7 @@ static int hibernate(void) {
     CHECK(0, "the image is not taken");
   }
   CHECK(ioctl(machine, SNAPSHOT_UNFREEZE, 0) == 0 && close(machine) == 0, "unfreeze");
-  // Resumed from the image: the run that took it has `taken` 1, and does not get here.
+  // This run was resumed from the image. The run that took the image has `taken` 1 and does not get to this line.
   printf("hibernated\n");
   return 1;
 }
@@ -374,7 +376,7 @@ static void kexecs(void) {
     _exit(0);
   }
   CHECK(read(pipes[0], line, 1) == 1, "the child");
-  sleep_us(300000);  // most likely asleep by then
+  sleep_us(300000);  // most likely the program is asleep by then
   const int kernel = open("/vmlinuz", O_RDONLY), initramfs = open("/next", O_RDONLY),
             own = open("/proc/cmdline", O_RDONLY);
   ssize_t bytes = read(own, line, sizeof line - 16);

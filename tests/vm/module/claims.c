@@ -1,4 +1,4 @@
-// Claims: which slot a process gets, the directory's contents, and refusals.
+// Claims: which slot a process gets, the directory's contents, and refused claims.
 #include "test.h"
 
 static void info(void) {
@@ -36,7 +36,7 @@ static void claim_and_release(void) {
   CHECK(strcmp(any.entries[got.slot].program, "module_test") == 0, "name %s", any.entries[got.slot].program);
 }
 
-// The time that a session's begin and end cost the program.
+// Measures the time that the begin and the end of a session cost a program.
 static void times(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim got;
@@ -86,7 +86,7 @@ static void every_slot(void) {
   start = now_us();
   CHECK(claim(late.fd, deadline_ms(), "", &got) == 0 && got.slot == all[1].slot, "the freed one");
   printf("    a claim that waits has a slot %.1f ms after the release\n", (now_us() - start - 50e3) / 1e3);
-  // The slot belonged to the descriptor, whichever process released it.
+  // The slot belonged to the descriptor, whichever process released the slot.
   CHECK(shows_end(&late, all[1].at, 1), "the slot's old mapping");
   CHECK(signal_of_read(all[0].at) == 0, "another's mapping");
 }
@@ -100,11 +100,12 @@ static void signalled(void) {
   for (uint32_t k = 0; k < late.info.slot_count; ++k) all[k] = open_session();
   (void)all;
   sigaction(SIGALRM, &action, NULL);
-  ualarm(20000, 20000);  // repeated, since a busy machine may be late once
+  ualarm(20000, 20000);  // repeated, since on a busy machine a single signal may come too early
   CHECK_ERROR(claim(late.fd, deadline_ms(), "", &got), EINTR);
 }
 
-// Without a slot: the module counts the question, as a program may not, and rings the host.
+// A descriptor without a slot asks about GPUs. The module increments the counter of questions, which a program may not
+// write, and rings the host.
 static void asked_about_gpus(void) {
   struct Opened any = open_module();
   const uint32_t before = any.header->gpu_questions, wanted = any.header->wanted;

@@ -1,5 +1,5 @@
-// Ends of processes: the host learns of each without help, whichever process shares the descriptor; and pages that
-// outlive their process.
+// Ends of processes. The host must learn of each end without the process's help, whichever process shares the
+// descriptor. Also tests pages that outlive their process.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@ static void touch(const struct Opened* session) {
   for (uint64_t at = 0; at < session->info.slot_bytes; at += IVGPU_PAGE) session->at[at] = 1;
 }
 
-// A child with a session and a child of its own that survives. It sends its slot through the pipe.
+// A child that has a session, and a grandchild that survives the child. The child sends its slot through the pipe.
 struct Held {
   pid_t holder, heir;
   uint32_t slot, word;
@@ -71,7 +71,7 @@ static void exits(void* word) {
   *(uint32_t*)word = session.slot;
 }
 
-// Its child inherits the descriptor and survives.
+// The grandchild inherits the descriptor and survives.
 static void executes(void* word) {
   struct Opened session = open_session();
   const pid_t parent = getpid();
@@ -107,10 +107,10 @@ static void duplicate_closed(void) {
         "a duplicate's close");
   fflush(stdout);
   const pid_t pid = fork();
-  if (pid == 0) _exit(0);  // also closes the child's copy
+  if (pid == 0) _exit(0);  // the exit also closes the child's copy
   waitpid(pid, NULL, 0);
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a child's end");
-  // The mapping keeps the file open; the session ends with the mapping.
+  // The mapping keeps the file open, so the session ends with the mapping.
   close(session.fd);
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "still mapped");
   munmap(session.at, session.info.slot_bytes);
@@ -134,8 +134,8 @@ static void* has_old_table(void* argument) {
   return NULL;
 }
 
-// The claiming thread ends, and its descriptor table with it. The process goes on with a copy, and its child has the
-// descriptor.
+// The claiming thread ends, and its descriptor table with it. The process continues with a copy of the descriptor, and
+// its child has the descriptor, too.
 static void goes_on_apart(int closes, int told) {
   struct Opened session = open_session();
   struct Apart apart = {.fd = session.fd, .closes = closes};
@@ -151,7 +151,7 @@ static void goes_on_apart(int closes, int told) {
   CHECK(pthread_create(&thread, NULL, has_old_table, &apart) == 0, "thread");
   CHECK(read(apart.ready[0], &byte, 1) == 1 && unshare(CLONE_FILES) == 0, "a table of its own");
   CHECK(write(apart.go[1], "x", 1) == 1 && pthread_join(thread, NULL) == 0, "the thread");
-  sleep_us(200000);  // the table is freed a moment after the join
+  sleep_us(200000);  // the kernel frees the table a moment after the join
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a thread's end");
   CHECK(write(told, &held, sizeof held) == sizeof held, "what it holds");
   for (;;) pause();
@@ -183,7 +183,7 @@ struct Bomb {
   uint64_t processes, refused, claims;
 };
 
-// Each inherits all its ancestors' descriptors, opens one, and claims a slot if one is free.
+// Each process inherits all its ancestors' descriptors, opens another one, and claims a slot if a slot is free.
 __attribute__((noreturn)) static void explode(struct Bomb* bomb) {
   for (;;) {
     const pid_t pid = fork();
@@ -232,7 +232,7 @@ static void fork_bomb(void) {
   for (uint32_t k = 0; k < any.info.slot_count; ++k) open_session();
 }
 
-// A pipe holds pages of a dead process: the slot is dead at once, but is reused only when the pipe is empty.
+// A pipe holds pages of a dead process. The slot is dead at once, but is reused only when the pipe is empty.
 static void pinned(void) {
   struct Opened any = open_module();
   int pages[2], words[2];

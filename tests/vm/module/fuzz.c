@@ -1,8 +1,8 @@
-// A fuzzer of the module: a few processes of an ordinary user (test.h) make random calls on /dev/ivgpu0 and its mappings,
-// and pass each other their descriptors. Half of the calls make sense, or nearly so, and half have any bytes in their
-// structures and any numbers for arguments; some have numbers of the module's kind that no call has, and a quarter of
-// them is made as a 32-bit program makes it, where the kernel serves those.
-// What it looks for shows in the kernel's log, and in the end: every slot comes back, and each kind of call was made.
+// A fuzzer of the module. A few processes of an ordinary user (test.h) make random calls on /dev/ivgpu0 and its
+// mappings, and pass their descriptors to each other. Half of the calls are valid or nearly valid. The other half have
+// arbitrary bytes in their structures and arbitrary numbers as arguments; some use numbers of the module's kind that no
+// call has. A quarter of these are made as a 32-bit program makes them, if the kernel supports that. Mistakes show in
+// the kernel's log, or at the end: every slot must be free again, and each kind of call must have been made.
 // usage: module_fuzz [--seed N] [--seconds N] [--processes N]
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -34,12 +34,12 @@ static uint64_t any(void) {  // xorshift64*
 }
 static uint64_t below(uint64_t n) { return any() % n; }
 
-// Mostly valid or nearly valid.
+// Mostly a valid or nearly valid offset.
 static uint64_t offset(void) {
   const uint64_t slot = info.first_slot + below(info.slot_count + 1) * info.slot_bytes;
   switch (below(8)) {
     case 0: return any();
-    case 1: return below(9) * IVGPU_PAGE;  // the header area and what follows it
+    case 1: return below(9) * IVGPU_PAGE;  // the header area and the bytes behind it
     case 2: return slot + below(info.slot_bytes);
     case 3: return slot - IVGPU_PAGE;
     case 4: return slot + below(9) * IVGPU_HUGE_PAGE;
@@ -61,7 +61,7 @@ static void map_something(int fd) {
   const int flags = below(10) == 0 ? MAP_PRIVATE : below(10) == 0 ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
   uint64_t bytes = length(), from = offset();
   if (below(2) == 0) {
-    // Within the descriptor's own slot, if it has one.
+    // An offset within the descriptor's own slot, if the descriptor has one.
     struct IvgpuModuleInfo now;
     if (ioctl(fd, IVGPU_IOC_INFO, &now) == 0 && now.slot < now.slot_count) {
       from = now.first_slot + now.slot * now.slot_bytes;
@@ -120,7 +120,7 @@ static void fill(void* at, size_t bytes) {
   for (size_t k = 0; k < bytes; ++k) ((char*)at)[k] = (char)any();
 }
 
-// Mostly small, as valid numbers are, or an extreme of some type.
+// Mostly a small number, as valid numbers are, or an extreme of some type.
 static uint64_t any_number(void) {
   const uint64_t ends[] = {0, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 1ULL << 63, ~0ULL};
   switch (below(4)) {
@@ -130,7 +130,7 @@ static uint64_t any_number(void) {
   }
 }
 
-// A request of the module's type: its numbers and some more, with any direction and size.
+// A request of the module's type: one of its numbers or some others, with any direction and size.
 static unsigned any_request(void) {
   const unsigned numbers[] = {(unsigned)IVGPU_IOC_INFO, (unsigned)IVGPU_IOC_CLAIM,   (unsigned)IVGPU_IOC_RELEASE,
                               (unsigned)IVGPU_IOC_RING, (unsigned)IVGPU_IOC_EVENTFD, (unsigned)IVGPU_IOC_WAIT};
@@ -141,7 +141,7 @@ static unsigned any_request(void) {
   return _IOC((unsigned)below(4), 0xbd, number & 0xff, size & _IOC_SIZEMASK);
 }
 
-// Calls as a 32-bit program: by interrupt 0x80, with its numbers.
+// Makes a call as a 32-bit program does: by interrupt 0x80, with the numbers of 32-bit calls.
 static long narrow_call(long number, uint32_t first, uint32_t second, uint32_t third) {
   long result = number;
   __asm__ volatile("int $0x80"
@@ -155,7 +155,7 @@ static void narrow_ioctl(int fd, unsigned request, uint64_t argument) {
   narrow_call(narrow_nr_ioctl, (uint32_t)fd, request, (uint32_t)argument);
   count(&made->narrow);
 }
-// A kernel without that entry kills the process.
+// A kernel without support for interrupt 0x80 kills the process.
 static int are_narrow_served(void) {
   enum { narrow_nr_getpid = 20 };
   int status = 0;
@@ -164,10 +164,10 @@ static int are_narrow_served(void) {
   return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// A recurring signal ends any sleep, whatever its time limit.
+// A recurring signal ends any sleep, whatever the sleep's time limit.
 static void call_with_anything(int fd) {
   enum { most = 1 << 14 };  // the maximum in a request's number
-  static char* bytes;       // within reach of a 32-bit pointer
+  static char* bytes;       // below 4 GiB, for 32-bit pointers
   if (bytes == NULL) bytes = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
   if (bytes == MAP_FAILED) _exit(1);
   const unsigned request = any_request();
@@ -289,7 +289,7 @@ __attribute__((noreturn)) static void live(uint64_t seed, double until) {
   _exit(0);
 }
 
-// Makes the kernel log where blocked processes are.
+// Makes the kernel log the stacks of blocked processes.
 static void tell_blocked(void) {
   const int fd = open("/proc/sysrq-trigger", O_WRONLY);
   if (fd >= 0 && write(fd, "w", 1) == 1 && write(fd, "l", 1) == 1) close(fd);
@@ -321,7 +321,7 @@ int main(int argc, char** argv) {
     setpgid(groups[k], groups[k]);
   }
   while (now_us() < until) sleep_us(10000);
-  // Some processes sleep by then. A process that SIGKILL does not end hangs in the kernel.
+  // Some processes are asleep at this time. A process that SIGKILL does not end hangs in the kernel.
   for (uint64_t k = 0; k < processes; ++k) kill(-groups[k], SIGKILL);
   const double patience = now_us() + deadline_us();
   for (uint64_t k = 0; k < processes; ++k)

@@ -1,9 +1,10 @@
-// The host of a VM that tests the module: an ivshmem server that plays the broker and its workers, and says what it sees.
-// It looks at the directory only when it is rung, so what it says of a process's death it has been told.
+// The host of a VM that tests the module: an ivshmem server that stands in for the broker and its workers, and prints
+// what happens. It reads the directory only after a doorbell, so it reports a process's death only if the module has
+// reported it.
 //
 // usage: host [--vectors N] [--slots N] [--mib N] [--wrong magic|layout|slots] SOCKET
-//        host --plain [--slots N] [--mib N] FILE: for an ivshmem-plain device, whose memory FILE becomes
-//        host --relay SOCKET SOCKET: passes bytes on, both ways
+//        host --plain [--slots N] [--mib N] FILE: for an ivshmem-plain device, with FILE as its memory
+//        host --relay SOCKET SOCKET: forwards bytes in both directions
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -122,7 +123,7 @@ static void make_region(uint64_t bytes, const char* wrong, const char* path) {
       .no_doorbell = (uint32_t)plain,
   };
   for (unsigned k = 0; k < slots; ++k) entries[k].state = known[k] = 1 << 8 | IVGPU_SLOT_READY;
-  // Looks as if a program without the module had held it under an earlier kernel of this VM.
+  // Makes the slot look as if a program without the module had held it under an earlier kernel of this VM.
   entries[slots - 1].state = 1 << 8 | IVGPU_SLOT_CLAIMED;
   entries[slots - 1].owner.peer = plain ? 0 : FIRST_GUEST_PEER;
   strcpy(entries[slots - 1].program, "orphan");
@@ -171,7 +172,7 @@ static int listen_at(const char* path) {
   return fd;
 }
 
-// Guests ring by bits in the header.
+// Serves guests that ring by bits in the header.
 static void serve_bits(void) {
   for (;; usleep(500)) {
     uint64_t bits[IVGPU_DOORBELL_WORDS];
@@ -210,7 +211,7 @@ static int relay(const char* one, const char* other) {
       if (ends[k].revents == 0) continue;
       const ssize_t n = read(ends[k].fd, text, sizeof text);
       if (n <= 0) return 0;
-      // The monitor's text goes to our output, since the guest's terminal would take it for input.
+      // The monitor's text goes to our output, since the guest's terminal would treat it as input.
       if (write(k == 0 ? ends[1].fd : STDOUT_FILENO, text, (size_t)n) != n) return 1;
     }
   return 0;

@@ -1,13 +1,13 @@
-// The module's test in the guest: all cases of a group, or those whose name contains a word. The cases of `binding` take
-// the device away, and run only by name and as root, as `hold` does, which holds a slot. All others run as a user who may
-// open the node by its group and is nothing else (test.h).
+// The module's test in the guest. Runs all cases of a group, or the cases whose name contains a word. The cases of
+// `binding` remove the device; they run only by name and as root. So does `hold`, which holds a slot. All other cases
+// run as an ordinary user whose only privilege is the node's group (test.h).
 // usage: module_test GROUP|all [WORD]
 #include "test.h"
 
 static int as_user;
 
 static void run_case(void* argument) {
-  // SIGALRM ends a hanging case, which has then failed.
+  // SIGALRM ends a hanging case, which then counts as failed.
   alarm((unsigned)(deadline_us() / 1e6) * 5);
   if (as_user) become_user(TEST_GROUP);
   ((const struct Case*)argument)->run();

@@ -1,4 +1,5 @@
-// Mappings: the read-only header area, the own slot, and nothing else, in any way; and kernel I/O to a slot's pages.
+// Mappings: a descriptor can map the read-only header area and its own slot, and nothing else. Also tests kernel I/O to
+// a slot's pages.
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -33,7 +34,7 @@ static void front(void) {
   CHECK_ERROR(mremap((void*)(uintptr_t)any.header, IVGPU_HEADER_AREA_BYTES, more, MREMAP_MAYMOVE), EFAULT);
   CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 0, more, MREMAP_MAYMOVE), EFAULT);
   CHECK(any.gpus[IVGPU_MAX_DEVICES - 1].state == IVGPU_GPU_THERE, "the last of the GPUs, as the host has it");
-  // An older library maps only the header; a read-only descriptor suffices for it.
+  // An older library maps only the header, for which a read-only descriptor suffices.
   CHECK(map(any.fd, 0, IVGPU_HEADER_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "the header alone");
   const int reader = open(NODE, O_RDONLY);
   CHECK(map(reader, 0, IVGPU_HEADER_AREA_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "by a reader");
@@ -60,7 +61,7 @@ static void own_slot_alone(void) {
   CHECK_ERROR(mremap(one.at, 0, bytes, MREMAP_MAYMOVE), EFAULT);
   CHECK_ERROR(mprotect(one.at, bytes, PROT_READ | PROT_EXEC), EACCES);
   CHECK(mprotect(one.at, bytes, PROT_READ) == 0 && mprotect(one.at, bytes, both) == 0, "read-only and back");
-  // Moved and shrunk, it still shows the same page.
+  // After the mapping was moved and shrunk, it must still show the same page.
   char* moved = mremap(one.at, bytes, IVGPU_PAGE, MREMAP_MAYMOVE);
   CHECK(moved != MAP_FAILED && moved[0] == 1, "smaller");
   const int reader = open(NODE, O_RDONLY);
@@ -79,7 +80,8 @@ static void after_release(void) {
   CHECK(signal_of_read((const char*)one.header) == 0, "the header stays");
 }
 
-// The descriptor gets the same slot again; an earlier mapping shows nothing of it, touched or not.
+// The descriptor gets the same slot again. An earlier mapping must not show the slot's new contents, whether the
+// mapping was accessed or not.
 static void claimed_again(void) {
   struct Opened one = open_session();
   const struct Opened before = one;
@@ -97,7 +99,7 @@ static void claimed_again(void) {
   CHECK(one.at[5] == 7 && one.at[IVGPU_PAGE] == 7, "what is written to the old mapping is lost");
 }
 
-// Zero pages come and go; the script checks the kernel's log at the end.
+// Zero pages are allocated and freed; the script checks the kernel's log at the end.
 #define ZEROS (64 * IVGPU_PAGE)
 struct Zeros {
   char* at;
@@ -162,7 +164,7 @@ static void forked(void) {
   CHECK(shows_end(&one, one.at, 1), "the parent's, too, and nothing of its child's");
 }
 
-// A passed descriptor reaches its own slot, not the receiver's.
+// A passed descriptor accesses its own slot, not the receiver's slot.
 static void passed(void) {
   int ends[2], fd;
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
@@ -184,17 +186,18 @@ static void passed(void) {
   CHECK_ERROR(map(fd, start_of(&own, own.slot), IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
   CHECK_ERROR(map(own.fd, start_of(&own, info.slot), IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
   CHECK(write(ends[0], "x", 1) == 1, "done");
-  // The sender exits: its slot ends, although this process holds its descriptor.
+  // The sender exits, and its slot ends although this process holds its descriptor.
   CHECK(wait(NULL) > 0 && shows_end(&own, its, 1), "the giver has ended");
   CHECK_ERROR(wait_word(fd, 0, 0, 0), ENODEV);
 }
 
 // ---- faults while their slot ends ----------------------------------------------------------------------------------
 
-// One slot alternates between two descriptors. Other processes keep mappings made through the first one, and fault in
-// their pages all the time. They must never read the second's bytes, nor write where it reads.
+// One slot alternates between two descriptors. Other processes keep mappings made through the first descriptor, and
+// continually fault in their pages. They must never read the bytes of the second descriptor's session, nor write to its
+// memory.
 #define RACE_PAGES 16
-#define RACE_SCRUBBED 9  // the first of them, which the test's host clears between two claims
+#define RACE_SCRUBBED 9  // the first RACE_PAGES that the test's host clears between two claims
 struct Race {
   double until, deadline;
   uint64_t touched, ended, own, others;
@@ -202,7 +205,7 @@ struct Race {
 static struct Race* race;
 
 static char* mark(char* at, unsigned k) { return at + k * (uint64_t)IVGPU_HUGE_PAGE + 3 * IVGPU_PAGE; }
-// For a while, and until a race has happened.
+// Runs for a while, and until races have happened.
 static int was_race(void) { return race->own > 5 && race->others > 5 && race->touched > 20 && race->ended > 5; }
 static int races(void) { return now_us() < (was_race() ? race->until : race->deadline); }
 

@@ -1,4 +1,4 @@
-// Shared declarations of the module's tests. Each case runs in its own process, which a failed check ends.
+// Shared declarations of the module's tests. Each case runs in its own process. A failed check ends the process.
 #pragma once
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define NODE "/dev/ivgpu0"
 
-// The user of the cases, in the group that the job gives the node to (../module.sh), as the udev rule does.
+// The user of the cases, in the group to which the job gives the node (../module.sh), as the udev rule does.
 #define TEST_USER 1000
 #define TEST_GROUP 44
 
@@ -41,7 +41,7 @@
 
 struct Opened {
   int fd;
-  struct IvgpuModuleInfo info;  // from before a claim
+  struct IvgpuModuleInfo info;  // as before a claim
   uint32_t slot, word;
   const struct IvgpuRegionHeader* header;
   const struct IvgpuSlotEntry* entries;
@@ -65,15 +65,15 @@ double slowness(void);
 double deadline_us(void);
 uint32_t deadline_ms(void);
 void sleep_us(unsigned us);
-// Gives up root for good: becomes a user whose only group is `group`; with 0, one who may not open the node.
+// Drops root permanently: becomes a user whose only group is `group`. With 0, the user may not open the node.
 void become_user(gid_t group);
 struct Opened open_module(void);
-// Opens the node, claims a slot and maps it.
+// Opens the node, claims a slot and maps the slot.
 struct Opened open_session(void);
 void map_session(struct Opened* session);
 int claim(int fd, uint32_t timeout_ms, const char* name, struct IvgpuModuleClaim* got);
 uint32_t state_of(const struct Opened* any, uint32_t slot);
-// The time until the entry of `slot` differs from `word`, in microseconds, or -1 after deadline_us().
+// The time in microseconds until the entry of `slot` differs from `word`; -1 after deadline_us().
 double until_not(const struct Opened* any, uint32_t slot, uint32_t word);
 double until_state(const struct Opened* any, uint32_t slot, uint32_t state);
 void all_ready(const struct Opened* any);
@@ -81,19 +81,19 @@ uint32_t* word_at(const struct Opened* session, uint64_t offset);
 int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns);
 struct Request* request_of(const struct Opened* session);
 void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, uint32_t value, uint32_t delay_us);
-// The signal that reading this byte raises, or 0.
+// The signal that reading this byte raises; 0 if none.
 int signal_of_read(const volatile char* at);
-// The signal that writing this byte raises; if 0, *before receives the old value.
+// The signal that writing this byte raises. If it is 0, *before receives the old value.
 int signal_of_exchange(char* at, char value, char* before);
-// Whether this address of an ended slot's mapping shows the end: zeros where only a library reads (`quiet`), SIGBUS
+// True if this address of an ended slot's mapping shows the end: zeros where only a library reads (`quiet`), SIGBUS
 // elsewhere; without zero pages SIGBUS everywhere.
 int shows_end(const struct Opened* any, const volatile char* at, int quiet);
-// Passes a descriptor over a socket. A non-blocking receive() returns 0 if none is there.
+// give() passes a descriptor over a socket. A non-blocking receive() returns 0 if no descriptor is queued.
 void give(int socket, int fd);
 int receive(int socket, int flags, int* fd);
 // Increments a counter in shared memory.
 void count(uint64_t* what);
 // Runs `body` in a child, and returns its waitpid() status.
 int child(void (*body)(void*), void* argument);
-// Sorts the values, and returns the one at this quantile.
+// Sorts the values, and returns the value at this quantile.
 double percentile(double* values, unsigned count, double share);

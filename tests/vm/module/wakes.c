@@ -1,4 +1,4 @@
-// Sleeping and waking by WAIT, read, poll and eventfd, and every other end of a sleep.
+// Sleeping and waking by WAIT, read, poll and eventfd, and every other way in which a sleep can end.
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -48,7 +48,7 @@ static void time_limit(void) {
   printf("    20 ms took %.1f ms at most\n", worst / 1e3);
 }
 
-// The time from the ring until the sleeper runs: the host wakes, changes the word, and rings back.
+// The time from ringing the host until the sleeping thread runs: the host wakes, changes the word, and rings back.
 static double round_trip(const struct Opened* one, unsigned delay_us) {
   *word_at(one, WORD) = 1;
   const double start = now_us();
@@ -75,7 +75,7 @@ static void woken(void) {
   times("the same with 3 ms of sleep", us, 50);
 }
 
-// Without an interrupt, or with another slot's, the sleeper sleeps on, whatever its word holds.
+// Without an interrupt, or with an interrupt for another slot, the thread keeps sleeping, whatever its word contains.
 static void not_meant(void) {
   struct Opened one = open_session();
   *word_at(&one, WORD) = 1;
@@ -84,8 +84,8 @@ static void not_meant(void) {
   ask(&one, REQUEST_RING, 0, (one.slot + 1) % one.info.slot_count, 5000);
   CHECK_ERROR(wait_word(one.fd, WORD, 1, 30 * MS), ETIMEDOUT);
   if (!wakes(&one)) return;
-  // A change without an interrupt wakes no thread. On a busy machine it may precede the sleep; the next try delays it
-  // more.
+  // A change without an interrupt wakes no thread. On a busy machine the change may precede the sleep; the next attempt
+  // delays it more.
   for (unsigned delay_us = 5000;; delay_us *= 2) {
     const uint32_t done = __atomic_load_n(&request_of(&one)->done, __ATOMIC_SEQ_CST);
     *word_at(&one, WORD) = 1;
@@ -103,7 +103,7 @@ static void signalled(void) {
   struct Opened one = open_session();
   const struct sigaction action = {.sa_handler = interrupted_by};
   sigaction(SIGALRM, &action, NULL);
-  ualarm(20000, 20000);  // repeated, since a busy machine may be late once
+  ualarm(20000, 20000);  // repeated, since on a busy machine a single signal may come too early
   CHECK_ERROR(wait_word(one.fd, 0, 0, IVGPU_FOREVER), EINTR);
 }
 
@@ -117,7 +117,7 @@ struct Sleeper {
   int result, error;
 };
 
-// Whether the thread sleeps in the kernel or has left its wait.
+// True if the thread sleeps in the kernel or has finished its wait.
 static int waits_or_has_waited(struct Sleeper* sleeper) {
   if (*(volatile int*)&sleeper->result != -2) return 1;
   const pid_t id = __atomic_load_n(&sleeper->id, __ATOMIC_SEQ_CST);
