@@ -1,5 +1,5 @@
-// Child processes that run a function of the test. A test needs a child if the function drops a privilege, a user or a
-// system call for good, or if the tested code must see another process.
+// Child processes that run a function of the test. A test needs a child if the function permanently drops a privilege,
+// a user or a system call, or if the tested code must see another process.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ inline int wait_for_child(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Runs `code` in a child, which exits with what `code` returns. Returns as wait_for_child().
+// Runs `code` in a child, which exits with the result of `code`. Returns the same as wait_for_child().
 inline int run_in_child(const std::function<int()>& code) {
   const pid_t child = fork();
   if (child == 0) _exit(code());
@@ -30,11 +30,11 @@ inline int run_in_child(const std::function<int()>& code) {
 }
 
 struct ChildOutput {
-  int code = 0;        // as run_in_child() returns it
+  int code = 0;        // the result of run_in_child()
   std::string errors;  // stderr
 };
 
-// As run_in_child(); also collects what the child and its descendants write to standard error.
+// Same as run_in_child(); also collects the output of the child and its descendants on standard error.
 inline ChildOutput output_of_child(const std::function<int()>& code) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {.code = -SIGKILL, .errors = "there is no pipe"};
@@ -54,7 +54,7 @@ inline ChildOutput output_of_child(const std::function<int()>& code) {
   return output;
 }
 
-// A child that runs `code`, reports its result to the test, and holds its resources until end().
+// A child that runs `code`, reports the result to the test, and keeps its resources until end().
 template <class Answer>
 class AnsweringChild {
  public:

@@ -9,7 +9,7 @@
 
 constexpr std::chrono::seconds test_deadline{60};
 
-// Whether `condition` becomes true within that time. Pass a shorter time for a condition that must stay false.
+// Returns whether `condition` becomes true within that time. Pass a shorter time for a condition that must stay false.
 inline bool before_deadline(const std::function<bool()>& condition, std::chrono::milliseconds within = test_deadline,
                             std::chrono::microseconds between_looks = std::chrono::milliseconds(2)) {
   const auto end = std::chrono::steady_clock::now() + within;

@@ -1,5 +1,5 @@
-// Loads the driver at a given path, for test programs that link no CUDA library. CU(cuInit)(0) calls its entry point;
-// the program exits if the entry point is missing.
+// Loads the driver from a given path, for test programs that are linked to no CUDA library. CU(cuInit)(0) calls the
+// driver's entry point; the program exits if the entry point is missing.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 inline void* library = nullptr;
 
-// Sets and returns `library`; null if it cannot be opened.
+// Sets and returns `library`; null if the library cannot be opened.
 inline void* open_library(const char* path) { return library = dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 
 // Exits if the library lacks the entry point.

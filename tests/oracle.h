@@ -1,6 +1,6 @@
-// The tests' oracle: a worker that ends by a signal from neither test nor broker, or with an unexpected exit code (a
-// sanitizer's), fails the test. Workers are the broker's children, so the oracle reads the broker's status while it
-// runs, and the output of `ivgpud --last-status-fd` after its end.
+// The tests' oracle: a worker fails the test if it ends by a signal that neither the test nor the broker sent, or with
+// an unexpected exit code, such as a sanitizer's. Workers are the broker's children, so the oracle reads the broker's
+// status while the broker runs, and the output of `ivgpud --last-status-fd` after its end.
 #pragma once
 
 #include <signal.h>
@@ -15,11 +15,11 @@
 
 namespace oracle {
 
-// The workers of one broker, over the broker's life.
+// The workers of one broker, during the broker's whole life.
 class Workers {
  public:
-  // SIGKILL by the test. The worker may already have ended, or the broker may end it meanwhile. So a later report of
-  // the kill is allowed, but not required.
+  // Kills a worker with SIGKILL. The worker may already have ended, or the broker may end it at the same time. A later
+  // report of the kill is therefore allowed, but not required.
   void kill(pid_t worker) {
     killed_.insert(worker);
     ::kill(worker, SIGKILL);
@@ -33,12 +33,12 @@ class Workers {
       if (std::string words = complaint_of_vm(vm); !words.empty()) return words;
     return {};
   }
-  // As complaint(), for the broker's last status.
+  // Same as complaint(), for the broker's last status.
   std::string last_complaint(const std::string& document) {
     return complaint(nlohmann::json::parse(document, nullptr, false));
   }
-  // Ends the broker, a child of the caller, and checks a last time; `read_last` then returns its last status. Also
-  // complains if the broker did not exit in order.
+  // Ends the broker, a child of the caller, and checks a last time; `read_last` then returns the broker's last status.
+  // Also complains if the broker did not exit with code 0.
   template <class ReadLast>
   std::string end_broker(pid_t broker, const ReadLast& read_last) {
     int status = 0;

@@ -1,5 +1,5 @@
-// Shared memory as plain references, without ring/shared/shared.h. For tests that play the hostile peer, or prepare
-// memory before another thread reads it. Words that two threads access go through ring::Shared.
+// Shared memory as plain references, without ring/shared/shared.h. For tests that stand in for a hostile peer, or that
+// prepare memory before another thread reads it. Words that two threads access concurrently go through ring::Shared.
 #pragma once
 
 #include <linux/futex.h>
@@ -20,7 +20,7 @@ T& at(std::byte* base, std::size_t offset = 0) {
   return *reinterpret_cast<T*>(base + offset);
 }
 
-// The same word, for concurrent access.
+// The word as a ring::Shared, for concurrent access.
 template <class T>
 ring::Shared<T> shared(T& word) {
   return ring::Shared<T>(&word);

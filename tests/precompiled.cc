@@ -1,1 +1,1 @@
-// CMake requires a source beside a precompiled header (precompiled.cmake).
+// CMake requires a source file for a precompiled header (precompiled.cmake).

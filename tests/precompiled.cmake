@@ -1,6 +1,6 @@
-# Precompiled headers for the unoptimised tests, whose compilers mostly read GoogleTest, the standard library and the
-# call table (cmake/IvgpuOptions.cmake lists the exceptions). The table has a header of its own, so that changing it
-# recompiles no other test; with g++, few tests read it.
+# Precompiled headers for the unoptimised tests, whose compilation mostly consists of reading GoogleTest, the standard
+# library and the call table (cmake/IvgpuOptions.cmake lists the exceptions). The call table has a separate precompiled
+# header, so that a change of the table recompiles no other test; with g++, few tests include the table.
 foreach(header tests_precompiled api_tests_precompiled)
   add_executable(${header} EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
   target_link_libraries(${header} PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)

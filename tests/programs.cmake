@@ -10,7 +10,7 @@ foreach(line IN LISTS lines apart)
   set_tests_properties(programs.${name} PROPERTIES LABELS programs PROCESSORS 2)
 endforeach()
 
-# One context on each of two devices; the test above has both on one.
+# Uses one context on each of two devices; the test above has both contexts on one device.
 add_test(NAME programs.other_context_of_two_devices
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} other_context --devices 2)
 set_tests_properties(programs.other_context_of_two_devices PROPERTIES LABELS programs PROCESSORS 2

@@ -80,7 +80,7 @@ class Reader {
   void labels() {
     std::set<std::string> names;
     do {
-      rest_.remove_prefix(1);  // the brace, or a comma
+      rest_.remove_prefix(1);  // removes the brace, or a comma
       const std::string name = up_to("=", "a label");
       if (!is_word(name) || name.find(':') != std::string::npos) fail(name + " is no label");
       if (!names.insert(name).second) fail(name + " comes twice");

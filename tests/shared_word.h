@@ -1,4 +1,4 @@
-// A word of shared memory that a test owns, accessed through ring::Shared as in a region.
+// A word of shared memory that a test owns. The test accesses the word through ring::Shared, as in a region.
 #pragma once
 
 #include "ring/shared/shared.h"

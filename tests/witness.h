@@ -1,9 +1,9 @@
 // Counts how often the hypervisor takes a processor away from this machine, for up to half a second each time. The
-// kernel charges some of that time to the running thread, and a kernel that waits for that processor waits too. Tests
-// that promise times apply them to the remaining time.
+// kernel charges some of that time to the running thread, and a kernel that waits for the processor waits, too. Tests
+// that check times apply their limits to the remaining time.
 //
-// A real-time thread per processor sleeps a millisecond at a time and counts late wake-ups. Without the right to
-// real-time threads it counts nothing. One per test; thread-safe.
+// A real-time thread per processor sleeps for a millisecond at a time and counts late wake-ups. Without permission for
+// real-time threads the class counts nothing. Use one object per test; the class is thread-safe.
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-// The cost of passing work between threads of a process, as the product does: jobs for the copying threads, work for
-// the simulated GPU's threads, and worker objects that its launches share. handover_ids.cc measures reused numbers,
-// handover_callbacks.cc the callback thread. Not a test: results go to docs/design/017-lockfree-between-threads.md,
-// with the machine.
+// Measures the cost of passing work between threads of a process, as the product does: jobs for the copying threads,
+// work for the simulated GPU's threads, and worker objects that launches share. handover_ids.cc measures reused
+// numbers, handover_callbacks.cc the callback thread. This is not a test: its results are in
+// docs/design/017-lockfree-between-threads.md, with the machine.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace {
 
-constexpr std::size_t pieces = 8;  // a staged copy's number in flight
+constexpr std::size_t pieces = 8;  // the number of chunks of a staged copy in flight
 
-// Each caller starts its pieces and then waits for them in order, like guest/calls/copy/staged_copy.cc. Arguments:
-// threads of the copiers, bytes per piece.
+// Each caller starts its pieces and then waits for them in order, like guest/calls/copy/staged_copy.cc. Arguments: the
+// number of copying threads, and the bytes per piece.
 void copies(benchmark::State& state) {
   static guest::Copiers* copiers;
   if (state.thread_index() == 0) copiers = new guest::Copiers(static_cast<unsigned>(state.range(0)));
@@ -38,20 +38,20 @@ void copies(benchmark::State& state) {
 BENCHMARK(copies)->Args({1, 64})->Args({3, 64})->Args({1, 128 << 10})->Args({3, 128 << 10})->UseRealTime();
 BENCHMARK(copies)->Name("copies_of_four")->Args({3, 64})->Args({3, 128 << 10})->UseRealTime()->Threads(4);
 
-// Its threads never exit, so one schedule serves all benchmarks.
+// The schedule's threads never exit, so all benchmarks share one schedule.
 simgpu::Schedule& schedule() {
   static auto* const one = new simgpu::Schedule;
   return *one;
 }
 
-// One job on a pool thread, and the wait for it.
+// Measures one job on a pool thread, and the wait for the job.
 void there_and_back(benchmark::State& state) {
   for (auto _ : state) schedule().wait(schedule().submit([] {}, {}, simgpu::Schedule::Who::Pool));
 }
 BENCHMARK(there_and_back)->UseRealTime();
 BENCHMARK(there_and_back)->Name("there_and_back_of_four")->UseRealTime()->Threads(4);
 
-// Independent jobs, as of many streams, and a wait for all.
+// Measures independent jobs, as of many streams, and a wait for all of them.
 void fan(benchmark::State& state) {
   std::vector<simgpu::Ticket> tickets(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state) {
@@ -62,7 +62,7 @@ void fan(benchmark::State& state) {
 }
 BENCHMARK(fan)->Arg(8)->Arg(64)->UseRealTime();
 
-// Jobs of one stream, each after the last.
+// Measures the jobs of one stream, each of which follows the last.
 void chain(benchmark::State& state) {
   for (auto _ : state) {
     simgpu::Ticket last;
@@ -73,7 +73,7 @@ void chain(benchmark::State& state) {
 }
 BENCHMARK(chain)->UseRealTime();
 
-// A launch of one block needs a worker object from the engine, and returns it.
+// Measures a launch of one block, which takes a worker object from the engine and returns it.
 struct Empty {
   Empty() : engine(space, 2, [](std::string_view) {}) {
     const std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }\n";

@@ -1,6 +1,6 @@
 // Work for the callback thread: functions that a program registered, and the callback slots through which worker
-// threads call them, as the product has it and lock-free. Worker and guest share this process. A part of
-// handover_bench.
+// threads call them, once as the product implements them and once lock-free. Worker and guest share this process. A
+// part of handover_bench.
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t spin_us = 20;
 
-// A slot without arena, as a worker prepares it.
+// A slot without an arena, as a worker prepares it.
 class Memory final : public guest::Region {
  public:
   Memory() {
@@ -40,7 +40,7 @@ class Memory final : public guest::Region {
   ring::SlotView slot_;
 };
 
-// The guest's side.
+// The guest's part of the product's implementation.
 struct MutexGuest {
   explicit MutexGuest(Memory& memory)
       : heartbeat(memory, checked),
@@ -68,7 +68,7 @@ struct OtherGuest {
 using SemaphoreGuest = OtherGuest<handover::MutexTokens>;
 using LockfreeGuest = OtherGuest<handover::LockfreeTokens>;
 
-// The worker's side.
+// The worker's part of the product's implementation.
 struct MutexWorker {
   explicit MutexWorker(Memory& memory) : session(memory.slot(), driver, options()) {}
   static host::ServeOptions options() {
@@ -99,7 +99,7 @@ using SemaphoreInGuest = Pair<SemaphoreGuest, MutexWorker>;
 using LockfreeInGuest = Pair<LockfreeGuest, MutexWorker>;
 using LockfreeInWorker = Pair<MutexGuest, LockfreeWorker>;
 
-// Lives until the process exits, as a session does.
+// Exists until the process exits, as a session does.
 template <class Both>
 Both& both() {
   static auto* const one = new Both;
@@ -108,7 +108,7 @@ Both& both() {
 
 constexpr auto kind = ring::CallbackKind::HostFunction;
 
-// The worker calls a function of the program, and its stream continues.
+// Measures a call of the worker to a function of the program, after which the stream continues.
 template <class Both>
 void call(benchmark::State& state) {
   const guest::Callback callback{.function = [](const guest::Callback&, CUresult) { return CUDA_SUCCESS; },
@@ -136,7 +136,7 @@ void post(benchmark::State& state) {
   }
 }
 
-// Issues and ends a token while others exist, so that no thread is woken.
+// Issues and ends a token while other tokens exist, so that no thread is woken.
 template <class Both>
 void token(benchmark::State& state) {
   auto& callbacks = both<Both>().callbacks();
@@ -159,7 +159,7 @@ OF_EACH(call, SemaphoreInGuest, "semaphore_in_guest");
 OF_EACH(call, LockfreeInGuest, "lockfree_in_guest");
 OF_EACH(call, LockfreeInWorker, "lockfree_in_worker");
 OF_EACH(call, Lockfree, "lockfree");
-BENCHMARK_TEMPLATE(call, Mutex)->Name("call_mutex")->UseRealTime()->Threads(12);  // more than callback slots
+BENCHMARK_TEMPLATE(call, Mutex)->Name("call_mutex")->UseRealTime()->Threads(12);  // more threads than callback slots
 BENCHMARK_TEMPLATE(call, SemaphoreInGuest)->Name("call_semaphore_in_guest")->UseRealTime()->Threads(12);
 BENCHMARK_TEMPLATE(call, LockfreeInGuest)->Name("call_lockfree_in_guest")->UseRealTime()->Threads(12);
 BENCHMARK_TEMPLATE(call, LockfreeInWorker)->Name("call_lockfree_in_worker")->UseRealTime()->Threads(12);

@@ -1,5 +1,5 @@
-// Reuse of numbers: the guest's ids and the simulated GPU's handles, as the product has it and lock-free. A part of
-// handover_bench.
+// Reuse of numbers: the guest's ids and the simulated GPU's handles, once as the product implements it and once
+// lock-free. A part of handover_bench.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "tests/bench/lockfree_ids.h"
 
-// This benchmark passes no invalid handle.
+// Never called, since this benchmark passes no invalid handle.
 void simgpu::never_issued(const void*, HandleKind) { std::abort(); }
 
 namespace {
@@ -24,7 +24,7 @@ std::array<Channel, most_threads> channels;
 
 bool executed(guest::Use use) { return channels[use.channel].executed.load(std::memory_order_acquire) >= use.position; }
 
-// Each thread makes and ends an event. Argument: the worker's lag behind each.
+// Each thread creates and destroys an event. Argument: by how many objects the worker lags behind the thread.
 template <class Objects>
 void ids(benchmark::State& state) {
   static Objects* objects;
@@ -54,7 +54,7 @@ BENCHMARK_TEMPLATE(ids, handover::LockfreeObjects)
     ->UseRealTime()
     ->Threads(4);
 
-// Each thread issues and ends a handle for its own object. Argument: lookups meanwhile.
+// Each thread issues and ends a handle for its own object. Argument: the number of lookups in between.
 template <class Table>
 void handles(benchmark::State& state) {
   static Table* table;

@@ -2,7 +2,8 @@
 // guest's registered functions (guest/session/callbacks.h, tokens.h), and worker threads that wait for callback slots
 // (host/untrusted/callbacks/callback_slots.h). The slots' words and sleeps are the product's own (ring/queue/).
 //
-// Not ready for the product: docs/design/017-lockfree-between-threads.md has the numbers and the decision.
+// These variants are not ready for the product: docs/design/017-lockfree-between-threads.md has the measurements and
+// the decision.
 #pragma once
 
 #include <linux/futex.h>
@@ -38,9 +39,9 @@ inline void wait(sem_t& semaphore) {
   }
 }
 
-// A token holds its entry's index, whether its first call ends it, and the entry's use count. The entry's word equals
-// the token while that is valid: a thread that sets it to 0 has ended it and must free the entry. If all entries are
-// used, a table under a mutex holds further tokens, marked by the highest bit.
+// A token contains its entry's index, whether its first call ends it, and the entry's use count. The entry's word
+// equals the token while the token is valid: a thread that sets the word to 0 has ended the token and must free the
+// entry. If all entries are in use, a table under a mutex holds further tokens, marked by the highest bit.
 class LockfreeTokens {
  public:
   LockfreeTokens() : places_(room), free_(room) {
@@ -53,7 +54,7 @@ class LockfreeTokens {
     Place& place = places_[index];
     const bool once = callback.life == guest::Callback::Life::Once;
     const std::uint64_t token = ++place.uses * 2 * room + (once ? room : 0) + index;
-    std::atomic_thread_fence(std::memory_order_release);  // the 0 precedes what follows
+    std::atomic_thread_fence(std::memory_order_release);  // the store of 0 precedes later stores
     place.function.store(callback.function, std::memory_order_relaxed);
     place.argument.store(callback.argument, std::memory_order_relaxed);
     place.token.store(token, std::memory_order_release);
@@ -67,7 +68,7 @@ class LockfreeTokens {
     const guest::Callback callback{.function = place.function.load(std::memory_order_relaxed),
                                    .argument = place.argument.load(std::memory_order_relaxed),
                                    .life = once ? guest::Callback::Life::Once : guest::Callback::Life::UntilEnded};
-    std::atomic_thread_fence(std::memory_order_acquire);  // reads the word after both
+    std::atomic_thread_fence(std::memory_order_acquire);  // the load of the word follows both earlier loads
     const bool still = once ? end(token) : place.token.load(std::memory_order_relaxed) == token;
     return still ? std::optional(callback) : std::nullopt;
   }
@@ -87,7 +88,7 @@ class LockfreeTokens {
     std::atomic<std::uint64_t> token{0};
     std::atomic<CUresult (*)(const guest::Callback&, CUresult)> function{nullptr};
     std::atomic<void*> argument{nullptr};
-    std::uint64_t uses = 0;  // of the thread that holds the entry
+    std::uint64_t uses = 0;  // uses by the thread that holds the entry
   };
 
   std::uint64_t issue_more(const guest::Callback& callback) {
@@ -109,7 +110,7 @@ class LockfreeTokens {
   guest::Tokens more_;
 };
 
-// The product's table, under a mutex of its own.
+// The product's table, under its own mutex.
 class MutexTokens {
  public:
   std::uint64_t issue(const guest::Callback& callback) {
@@ -131,7 +132,7 @@ class MutexTokens {
 };
 
 // The callback thread sleeps on a semaphore while no token exists. The mutex protects the slot's words from a session
-// that leaves, as in the product; only this thread and stop() take it.
+// that leaves the slot, as in the product; only this thread and stop() take the mutex.
 template <class Tokens>
 class Callbacks {
  public:
@@ -170,7 +171,7 @@ class Callbacks {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
-  // A thread may count a token after it was taken, so the number may briefly be negative.
+  // A thread may count a token after another thread has ended it, so the number may briefly be negative.
   void serve() {
     Lock lock(mutex_);
     while (!stopped_) {
@@ -235,7 +236,8 @@ class Callbacks {
   std::thread thread_;
 };
 
-// The worker's callback slots. The semaphore counts those in the two queues, so a thread that passes it finds one.
+// The worker's callback slots. The semaphore counts the slots in both queues, so a thread that passes the semaphore
+// finds a slot.
 class LockfreeCallbackSlots {
  public:
   LockfreeCallbackSlots(ring::SlotView slot, std::chrono::microseconds spin)
@@ -250,7 +252,7 @@ class LockfreeCallbackSlots {
       free_.push(&callback_slots_[k]);
     }
   }
-  // Waits until all threads have left call() and post(); each that leaves lets the next pass.
+  // Waits until all threads have left call() and post(); each thread that leaves lets the next one pass.
   ~LockfreeCallbackSlots() {
     end();
     while (callers_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
@@ -289,7 +291,7 @@ class LockfreeCallbackSlots {
   using Queue = boost::lockfree::queue<void*, boost::lockfree::fixed_sized<true>>;
   struct Entry {
     ring::Shared<ring::CallbackSlot> words;
-    ring::CallbackCaller caller;  // of the thread that holds the callback slot
+    ring::CallbackCaller caller;  // used by the thread that holds the callback slot
   };
   struct Caller {
     explicit Caller(LockfreeCallbackSlots& all) : callback_slots(all) {
@@ -305,7 +307,7 @@ class LockfreeCallbackSlots {
     void* callback_slot = nullptr;
     return queue.pop(callback_slot) ? static_cast<Entry*>(callback_slot) : nullptr;
   }
-  // As in the product: prefers a free one, then an answered posted one, then any posted one.
+  // As in the product: takes a free slot if there is one, else a posted slot with an answer, else any posted slot.
   Entry* take() {
     wait(waiting_);
     if (ended_.load(std::memory_order_relaxed)) return sem_post(&waiting_), nullptr;

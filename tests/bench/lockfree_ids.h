@@ -1,8 +1,9 @@
 // Lock-free variants of two of the product's tables, for comparison: the guest's reused ids (guest/objects/objects.h),
-// and free entries of the simulated GPU's handles (host/simgpu/api/handles.h). Each makes and ends objects like the
-// product, without the rest of its classes.
+// and free entries of the simulated GPU's handles (host/simgpu/api/handles.h). Both variants create and end objects as
+// the product does, without the rest of its classes.
 //
-// Not ready for the product: docs/design/017-lockfree-between-threads.md has the numbers and the decision.
+// These variants are not ready for the product: docs/design/017-lockfree-between-threads.md has the measurements and
+// the decision.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,7 +24,8 @@
 
 namespace handover {
 
-// Numbers that wait for reuse, first in, first out. `room` of them need no lock; a list holds more.
+// Numbers that wait for reuse, first in, first out. The first `room` of them need no lock; a list holds any further
+// ones.
 class WaitingNumbers {
  public:
   explicit WaitingNumbers(std::size_t room = 1024) : queue_(room) {}
@@ -34,7 +36,7 @@ class WaitingNumbers {
     more_.push_back(number);
     in_list_.store(more_.size(), std::memory_order_relaxed);
   }
-  // False if there is none.
+  // Returns false if no number waits.
   bool pop(std::uint32_t& number) {
     if (queue_.pop(number)) return true;
     if (in_list_.load(std::memory_order_relaxed) == 0) return false;
@@ -53,9 +55,9 @@ class WaitingNumbers {
   std::deque<std::uint32_t> more_;
 };
 
-// A queue with several consumers cannot be peeked. So a number that may not be used yet is taken out and kept in
-// `first_` until its last use was executed. An entry's other data belongs to the thread that took the number; `first_`
-// and the queue pass it on.
+// A queue with several consumers has no operation that reads the front. A thread therefore takes a number out and keeps
+// it in `first_` if the number's last use is not yet executed. The rest of an entry belongs to the thread that took the
+// number; `first_` and the queue pass it on.
 class LockfreeObjects {
  public:
   explicit LockfreeObjects(guest::Executed executed)
@@ -80,7 +82,7 @@ class LockfreeObjects {
     object.id.store(id.value(), std::memory_order_release);
     return &object;
   }
-  // For kinds without owner and without owned objects.
+  // Only for kinds without an owner and without owned objects.
   void retire(guest::Object& object, guest::Use last) {
     const auto index = static_cast<std::uint32_t>(&object - table_);
     object.id.store(0, std::memory_order_release);
@@ -107,7 +109,7 @@ class LockfreeObjects {
     if (executed_(kept_[index].last)) return index;
     std::uint32_t none = 0;
     if (!first_.compare_exchange_strong(none, index, std::memory_order_release, std::memory_order_relaxed))
-      waiting_.push(index);  // another thread filled first_: this one goes to the end
+      waiting_.push(index);  // another thread has filled first_, so this number goes to the end of the queue
     return 0;
   }
   std::uint32_t fresh() {
@@ -126,7 +128,7 @@ class LockfreeObjects {
   std::atomic<std::uint32_t> next_index_{1};
 };
 
-// The same for a single thread.
+// The same queue for a single thread.
 class ListedNumbers {
  public:
   void push(std::uint32_t number) { numbers_.push_back(number); }
@@ -141,8 +143,8 @@ class ListedNumbers {
   std::deque<std::uint32_t> numbers_;
 };
 
-// Several threads may copy an entry's value, so entries keep a lock. Free entries are taken before it and returned
-// after it, if their queue is lock-free.
+// Several threads may copy an entry's value, so entries keep a lock. If the queue of free entries is lock-free, an
+// entry is taken from it before the lock and returned after the lock.
 template <class T, class Handle, simgpu::HandleKind kind, class Lock, class Free>
 class Handles {
  public:

@@ -1,6 +1,6 @@
-// Where the time of a launch and of a synchronisation goes: each part alone, and the whole without stamps.
-// tools/dev/parts runs it natively, and through ivgpu with tests/bench/parts_driver.cc behind the worker. Prints a line
-// per number: name, median, 99th percentile, in nanoseconds.
+// Measures the parts of a launch and of a synchronisation, each part alone, and the whole without stamps.
+// tools/dev/parts runs this program natively, and through ivgpu with tests/bench/parts_driver.cc behind the worker.
+// Prints a line per figure: name, median and 99th percentile, in nanoseconds.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ double nanoseconds_per_tick() {
   return passed.count() / static_cast<double>(now() - ticks);
 }
 
-// Samples of one number, in ticks; may be negative, as the difference of two cores' clocks.
+// Samples of one figure, in ticks. A sample may be negative, as a difference of two cores' clocks.
 class Figure {
  public:
   explicit Figure(const char* name) : name_(name) {}
@@ -95,14 +95,14 @@ class Program {
     stamps_ = static_cast<Stamps*>(pinned);
   }
 
-  // Whether parts_driver writes the stamps. Natively this program does, around the calls.
+  // True if parts_driver writes the stamps. Natively this program writes them, around the calls.
   bool behind_worker() {
     launch(&stamps_[0]);
     CHECK(wait_(stream_));
     return worker_ = stamps_[0].wait_left != 0;
   }
 
-  // The whole, without stamps.
+  // Measures a launch and a wait as a whole, without stamps.
   void launch_and_wait() {
     Figure whole("launch_wait");
     each([&] {
@@ -147,7 +147,7 @@ class Program {
     for (Figure* figure : {&call, &to_driver, &driver, &between, &waiting, &reply}) print(*figure);
   }
 
-  // Waits with nothing outstanding. The launch before it names the stamps.
+  // Measures waits without outstanding work. The launch before each wait passes the address of the stamps.
   void parts_of_wait() {
     Figure to_driver("wait_to_driver"), driver("wait_driver"), reply("wait_reply");
     Stamps& s = stamps_[0];
@@ -165,8 +165,8 @@ class Program {
     for (Figure* figure : {&to_driver, &driver, &reply}) print(*figure);
   }
 
-  // From the driver's return to its next entry, with the next record already in the ring: the worker's own time per
-  // record.
+  // Measures the worker's own time per record: from the driver's return to its next entry, while the next record is
+  // already in the ring.
   void worker_alone() {
     Figure gap("worker_record");
     each([&] {
@@ -178,7 +178,7 @@ class Program {
     if (worker_) print(gap);
   }
 
-  // The guest's time per posted record of a CALL line.
+  // Measures the guest's time per posted record of a CALL line.
   void posted_call() {
     Figure call("posted_call");
     for (int i = 0; i < samples_; ++i) {
@@ -221,7 +221,7 @@ class Program {
   bool worker_ = false;
 };
 
-// The ring alone, between two polling threads: a record of 48 bytes, and a word back.
+// Measures the ring alone, between two polling threads: a record of 48 bytes, and a word back.
 void ring_round_trip(int samples) {
   static SharedWord<std::uint32_t> tail, head;
   alignas(64) static std::atomic<std::uint64_t> answer{0};

@@ -1,5 +1,6 @@
-// Wraps the libcuda beside it or the system's. Two entry points stamp the driver's entry and return. For
-// tests/bench/parts.cc alone: it writes where a guest's parameter points, so it must not serve other programs.
+// Wraps the libcuda beside this library, or the system's. Two entry points stamp the driver's entry and return. Only
+// for tests/bench/parts.cc: the library writes to the address in a guest's parameter, so it must not serve other
+// programs.
 //
 // A worker finds all other entry points in the linked library, which dlsym() also searches.
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 
 namespace {
 
-thread_local parts::Stamps* stamps = nullptr;  // of the launch before
+thread_local parts::Stamps* stamps = nullptr;  // the stamps of the last launch
 
 template <class F>
 F real(const char* name) {
@@ -21,7 +22,7 @@ F real(const char* name) {
   return reinterpret_cast<F>(entry);
 }
 
-// A worker passes packed parameters: CU_LAUNCH_PARAM_BUFFER_POINTER comes first.
+// A worker passes packed parameters, and CU_LAUNCH_PARAM_BUFFER_POINTER comes first.
 parts::Stamps* stamps_of(void** extra) {
   if (extra == nullptr || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER) return nullptr;
   return *static_cast<parts::Stamps* const*>(extra[1]);
@@ -31,7 +32,7 @@ parts::Stamps* stamps_of(void** extra) {
 
 extern "C" {
 
-// Looked up at load time, since the worker's jail may forbid it later.
+// Looked up at load time, since the worker's jail may forbid the lookup later.
 static const auto real_launch = real<decltype(&::cuLaunchKernel)>("cuLaunchKernel");
 static const auto real_wait = real<decltype(&::cuStreamSynchronize)>("cuStreamSynchronize");
 

@@ -1,5 +1,6 @@
-// Thread-instructions per second of the simulated GPU, by kind of instruction, and the cost of a launch. Instructions
-// are counted in each loop's text. Not a test: results go to docs/measurements/simulated-gpu.md, with the machine.
+// Measures the simulated GPU's thread-instructions per second, by kind of instruction, and the cost of a launch.
+// Instructions are counted in each loop's text. This is not a test: its results are in
+// docs/measurements/simulated-gpu.md, with the machine.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -12,7 +13,7 @@ namespace {
 
 using simgpu::Address;
 
-// A kernel that loops `rounds` times over eight copies of `body`, as a compiler unrolls.
+// A kernel that loops `rounds` times over eight copies of `body`, like an unrolled loop.
 std::string loop_of(const std::string& body) {
   std::string text = R"(.version 9.0
 .target sm_90
@@ -147,7 +148,7 @@ const char* const approximate = R"(
   rsqrt.approx.f32 %f7, %f2;
 )";
 
-// Per second of CPU time, so that a busy machine measures the same.
+// Measures per second of CPU time, so that a busy machine gives the same result.
 #define PER_CORE(name, body, count) \
   BENCHMARK_CAPTURE(instructions, name, body, count, 1)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond)
 PER_CORE(integer, integer, 4);
@@ -161,7 +162,7 @@ PER_CORE(division, divided, 2);
 PER_CORE(approximations, approximate, 4);
 #undef PER_CORE
 
-// By wall-clock time: blocks over cores.
+// Measures wall-clock time, with the number of blocks as argument.
 void scaling(benchmark::State& state) { instructions(state, integer, 4, static_cast<unsigned>(state.range(0))); }
 BENCHMARK(scaling)->RangeMultiplier(2)->Range(1, 8)->UseRealTime()->Unit(benchmark::kMillisecond);
 

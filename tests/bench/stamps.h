@@ -1,6 +1,6 @@
 // Times of entry to and return from the driver. tests/bench/parts_driver.cc writes them into pinned memory of the
-// measuring program, at the same address in guest, worker and GPU. The kernel's first parameter is that address; null:
-// no stamps.
+// measuring program, which has the same address in guest, worker and GPU. The kernel's first parameter is that address;
+// null: no stamps.
 #pragma once
 
 #include <x86intrin.h>

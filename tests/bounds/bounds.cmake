@@ -1,9 +1,10 @@
-# A program that floods its worker. A sanitizer's run-time has memory of its own, which is not to be measured.
+# A program that floods its worker. It runs without sanitizers, since a sanitizer's run-time has its own memory, which
+# would be measured as well.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(flood ${CMAKE_CURRENT_LIST_DIR}/flood.cc)
   target_link_libraries(flood PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
 
-  # For a machine with a GPU: tools/gpu-check.
+  # tools/gpu-check runs `spinners` on a machine with a GPU.
   add_executable(spinners ${CMAKE_CURRENT_LIST_DIR}/spinners.cc)
   target_link_libraries(spinners PRIVATE ivgpu_api ivgpu_options Threads::Threads ${CMAKE_DL_LIBS})
 
@@ -15,7 +16,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_dependencies(bounds_test flood simgpu guest_cuda ivgpu ivgpud ivgpu-worker)
   ivgpu_discover(bounds_test LABELS jail)
 
-  # Control groups of version 2, in a guest that plays the host.
+  # Tests control groups of version 2, in a guest that acts as host.
   add_test(NAME vm.bounds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/../vm/bounds.sh ${CMAKE_BINARY_DIR})
   set_tests_properties(vm.bounds PROPERTIES LABELS "vm;thorough" FIXTURES_REQUIRED guest_image)
 endif()

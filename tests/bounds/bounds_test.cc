@@ -1,5 +1,5 @@
-// A program that floods its session, through the guest library, ring, worker and simulated GPU: it gets the driver's
-// error, its worker's memory stays bounded, and the VM serves the next program.
+// A program that floods its session, through guest library, ring, worker and simulated GPU. The program must get the
+// driver's error, its worker's memory must stay bounded, and the VM must serve the next program.
 #include "tests/unit/broker/watched_broker.h"
 
 namespace {
@@ -8,7 +8,7 @@ using namespace broker_test;
 
 constexpr long mib = 1 << 20;
 
-// The flooding program, until it is let go.
+// The flooding program, which runs until the destructor ends it.
 class Flood {
  public:
   Flood(const Broker& broker, const std::vector<std::string>& what) {
@@ -40,7 +40,7 @@ class Flood {
   Flood(const Flood&) = delete;
   Flood& operator=(const Flood&) = delete;
 
-  // How many it made, and the error that ended it.
+  // The number of objects that the program made, and the error that ended the flood.
   long made() const { return std::atol(said.substr(said.find(' ') + 1).c_str()); }
   std::string error() const { return said.substr(said.rfind(' ') + 1); }
 
@@ -59,7 +59,7 @@ long status_of(pid_t pid, const std::string& key) {
   return 0;
 }
 
-// The most that one worker has or had, in bytes.
+// The highest memory use of any worker so far, in bytes.
 long peak_memory(const Broker& broker) {
   long most = 0;
   for (const pid_t worker : broker.workers()) most = std::max(most, status_of(worker, "VmHWM") << 10);
@@ -78,7 +78,7 @@ TEST(Bounds, ImagesAreRefusedAndTheWorkerStaysSmall) {
     EXPECT_EQ(flood.error(), "CUDA_ERROR_OUT_OF_MEMORY");
     EXPECT_GE(flood.made(), 10);
     EXPECT_LE(flood.made(), 16);
-    // What the budget counts, and as much again for the slot's pages, the driver and the parser.
+    // The bound is twice the budget, which leaves room for the slot's pages, the driver and the parser.
     EXPECT_LT(peak_memory(broker), 192 * mib);
   }
   expect_that_the_next_works(broker);
@@ -97,7 +97,8 @@ TEST(Bounds, ObjectsAreRefused) {
   expect_that_the_next_works(broker);
 }
 
-// Each waiting stream keeps a thread of the simulated GPU. Where the VM has a user of its own, these have a bound.
+// Each waiting stream occupies a thread of the simulated GPU. If the VM has its own user, the number of threads has a
+// bound.
 TEST(Bounds, ThreadsHaveABoundByTheVmsUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives workers another user";
   WatchedBroker broker(

@@ -1,11 +1,11 @@
-// A program that makes its worker hold as much as it can: images, objects, or streams that each keep a thread of the
-// simulated GPU waiting. Its own memory stays small.
+// A program that makes its worker hold as much as possible: images, objects, or streams that each keep a thread of the
+// simulated GPU waiting. The program's own memory stays small.
 //
 // usage: flood LIBCUDA images|objects|waits MOST [MIB]. MIB is the size of an image.
 //        flood LIBCUDA works
-// Prints one line: how many there are and the first error, as in "images 15 CUDA_ERROR_OUT_OF_MEMORY", or whether a
-// copy there and back is right, that again for each line of its standard input. It stays until that ends. Exit code 2:
-// it could not begin.
+// The first form prints one line with the number of objects and the first error, such as "images 15
+// CUDA_ERROR_OUT_OF_MEMORY". The second form prints whether a copy to the device and back is right, and again for each
+// line of its standard input. Both forms run until standard input ends. Exit code 2: the program could not begin.
 #include <unistd.h>
 
 #include <cstdio>
@@ -22,7 +22,7 @@ struct Outcome {
   CUresult error = CUDA_SUCCESS;
 };
 
-// Calls until it fails or was called `most` times.
+// Calls `make` until it fails, at most `most` times.
 template <class F>
 Outcome repeat(long most, F make) {
   Outcome outcome;
@@ -40,7 +40,7 @@ Outcome images(long most, std::size_t bytes) {
   });
 }
 
-// Posted calls tell their error with a later one.
+// A posted call returns its error with a later call.
 Outcome objects(long most) {
   return repeat(most, [] {
     CUevent event = nullptr;
@@ -57,7 +57,7 @@ Outcome waits(long most) {
     const CUresult made = CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
     return made != CUDA_SUCCESS ? made : CU(cuStreamWaitValue32_v2)(stream, word, 1, CU_STREAM_WAIT_VALUE_EQ);
   });
-  std::size_t free = 0, total = 0;  // a question behind what was posted
+  std::size_t free = 0, total = 0;  // a waited call after the posted ones
   if (outcome.error == CUDA_SUCCESS) outcome.error = CU(cuMemGetInfo_v2)(&free, &total);
   return outcome;
 }
@@ -104,5 +104,5 @@ int main(int argc, char** argv) {
   char byte;
   while (read(STDIN_FILENO, &byte, 1) > 0)
     if (what == "works") works();
-  _exit(0);  // not by way of exit handlers, which might wait for what waits for ever
+  _exit(0);  // exits without exit handlers, which might wait for the endless work
 }

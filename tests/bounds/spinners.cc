@@ -1,8 +1,8 @@
-// Threads that all wait for one long kernel, half of them for its stream, half with launches into that stream's full
-// queue: natively each keeps a processor busy meanwhile.
+// Threads that all wait for one long kernel. Half of them wait for its stream, the other half launch into that stream's
+// full queue. Natively each of these threads keeps a processor busy.
 //
-// usage: spinners LIBCUDA THREADS SECONDS. Prints "waiting" when they have begun, and "right" when the kernel has ended
-// and all calls have succeeded. Exit codes: 0, 1 a call failed, 2 it could not begin.
+// usage: spinners LIBCUDA THREADS SECONDS. Prints "waiting" when all threads have begun, and "right" when the kernel
+// has ended and all calls have succeeded. Exit codes: 0, 1 a call failed, 2 the program could not begin.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Code that NVRTC makes at run time, for the GPU that the program has.
+// Code that NVRTC compiles at run time, for the program's GPU.
 #pragma once
 
 #include <nvrtc.h>
@@ -9,7 +9,7 @@
 
 namespace compile {
 
-// As "90".
+// The GPU's architecture, such as "90".
 inline std::string architecture() {
   int major = 0, minor = 0;
   CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
@@ -25,7 +25,7 @@ inline std::string log_of(nvrtcProgram program) {
   return text;
 }
 
-// Compiles for the architecture ("compute_90" or "sm_90"); the caller ends the program.
+// Compiles for the architecture ("compute_90" or "sm_90"). The caller destroys the returned program.
 inline nvrtcProgram source(const char* text, const std::string& target, std::vector<std::string> more = {},
                            const std::vector<const char*>& names = {}) {
   nvrtcProgram program = nullptr;

@@ -1,5 +1,5 @@
-// CUB: the algorithms of a device (sums, scans, sorts, selections, histograms, runs, segments), of a block and of a warp.
-// Whole numbers, so that every order of adding gives the same.
+// CUB: algorithms of a device (sums, scans, sorts, selections, histograms, runs, segments), of a block and of a warp.
+// All numbers are integers, so that the order of additions does not change the result.
 #include <cub/cub.cuh>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int count = 250013, block = 128;
 
-// The first call says how much memory the second wants.
+// The first call returns the size of the memory that the second call needs.
 template <class Call>
 void device_wide(Call call) {
   size_t size = 0;

@@ -1,5 +1,5 @@
-// cuBLAS: products of matrices in each type, batched in both ways, and some of the smaller routines, on a stream, with a
-// workspace of the program's own and with scalars on the device.
+// cuBLAS: products of matrices of each type, batched in both ways, and some smaller routines, on a stream, with the
+// program's own workspace and with scalars on the device.
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -31,7 +31,7 @@ void gemm(cublasHandle_t blas, const char* what, cudaDataType type, cublasComput
   for (T* buffer : {da, db, dc}) CHECK_CUDA(cudaFree(buffer));
 }
 
-// A pointer for each matrix, in device memory.
+// Uses an array of pointers to matrices, in device memory.
 void batched(cublasHandle_t blas) {
   constexpr int n = 24, count = 10;
   const auto a = numbers<float>(n * n * count, 3), b = numbers<float>(n * n * count, 4);
@@ -40,7 +40,8 @@ void batched(cublasHandle_t blas) {
   for (int i = 0; i < count; ++i) {
     each[0].push_back(da + i * n * n);
     each[1].push_back(db + i * n * n);
-    each[2].push_back(dc + (count - 1 - i) * n * n);  // backwards, so that the pointers are what counts
+    // In reverse order, so that a library that ignores the pointers gives a wrong result.
+    each[2].push_back(dc + (count - 1 - i) * n * n);
   }
   float **pa = check::device_copy(each[0]), **pb = check::device_copy(each[1]), **pc = check::device_copy(each[2]);
   const float one = 1, zero = 0;
@@ -66,7 +67,7 @@ void strided(cublasHandle_t blas) {
   library::exact("strided, transposed", check::host_copy(dc, n * n * count));
 }
 
-// Scalars on the device, levels 1 and 2.
+// Routines of levels 1 and 2, with scalars on the device.
 void small_routines(cublasHandle_t blas) {
   constexpr int n = 10000, m = 100;
   double *x = check::device_copy(numbers<double>(n, 7)), *y = check::device_copy(numbers<double>(n, 8));
@@ -89,7 +90,7 @@ void small_routines(cublasHandle_t blas) {
   library::exact("axpy, gemv", after);
 }
 
-// A X = B with a triangle, by a factor of A and without.
+// Solves A X = B with a triangular matrix, with a factor from A and without one.
 void triangles(cublasHandle_t blas) {
   constexpr int n = 96, right = 32;
   const auto a = library::definite_matrix(n, 9);
@@ -114,7 +115,7 @@ void triangles(cublasHandle_t blas) {
 int main() {
   cublasHandle_t blas = nullptr;
   cudaStream_t stream = nullptr;
-  CHECK_CUDA(cudaStreamCreate(&stream));  // which the copies to the host wait for
+  CHECK_CUDA(cudaStreamCreate(&stream));  // copies to the host wait for this blocking stream
   CHECK_LIBRARY(cublasCreate(&blas));
   gemm<float>(blas, "sgemm", CUDA_R_32F, CUBLAS_COMPUTE_32F, 1e-5);
   gemm<float>(blas, "sgemm, tf32", CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 1e-2);

@@ -1,4 +1,5 @@
-// cuBLASLt: products with algorithms that its heuristics choose, an epilogue, and numbers of 8 bits where the GPU has them.
+// cuBLASLt: products with algorithms that its heuristics choose, an epilogue, and 8-bit numbers if the GPU supports
+// them.
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
@@ -17,7 +18,7 @@ struct Product {
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
 
-  // A is transposed: the form that 8 bits ask for.
+  // A is transposed, since 8-bit products require this form.
   Product(cublasLtHandle_t handle, cudaDataType in, cudaDataType out) : lt(handle) {
     const cublasOperation_t transposed = CUBLAS_OP_T;
     CHECK_LIBRARY(cublasLtMatmulDescCreate(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F));
@@ -30,7 +31,7 @@ struct Product {
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     CHECK_LIBRARY(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value));
   }
-  // False: this GPU has no algorithm for it.
+  // Returns false if this GPU has no algorithm for the product.
   bool run(const void* da, const void* db, void* dc, void* workspace, cudaStream_t stream) {
     cublasLtMatmulPreference_t preference = nullptr;
     CHECK_LIBRARY(cublasLtMatmulPreferenceCreate(&preference));
@@ -55,7 +56,7 @@ struct Product {
   }
 };
 
-// A's transposed by columns is A by rows.
+// The transposed A in column order equals A in row order.
 template <class T>
 std::vector<double> expected(const std::vector<T>& a, const std::vector<T>& b) {
   std::vector<T> turned(a.size());

@@ -1,5 +1,5 @@
-// cuDNN: a convolution forward and backward, with algorithms that are named and not looked for, pooling, softmax,
-// normalisation and an activation.
+// cuDNN: a convolution forward and backward with explicitly chosen algorithms, pooling, softmax, normalisation and an
+// activation.
 #include <cudnn.h>
 
 #include "tests/conformance/library.h"
@@ -18,7 +18,7 @@ cudnnTensorDescriptor_t tensor(int n, int c, int h, int w) {
   return shape;
 }
 
-// The convolution at one place, on the processor.
+// Computes one element of the convolution on the processor.
 double place(const std::vector<float>& in, const std::vector<float>& filter, int image, int out, int y, int x) {
   double sum = 0;
   for (int c = 0; c < channels; ++c)
@@ -71,7 +71,8 @@ float* convolution(cudnnHandle_t dnn) {
   CHECK_LIBRARY(cudnnConvolutionBackwardFilter(dnn, &one, in_shape, din, out_shape, dout, form, filter_way,
                                                check::device_buffer<char>(size + 1), size, &zero, filter_shape,
                                                dfilter_slope));
-  // <out, conv(in)> = <in, slope of in> = <filter, slope of the filter>, since out is conv(in).
+  // The inner products <out, conv(in)>, <in, gradient of in> and <filter, gradient of the filter> are equal, since out
+  // is conv(in).
   const auto inner = [](const std::vector<float>& a, const std::vector<float>& b) {
     double sum = 0;
     for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);

@@ -1,5 +1,5 @@
-// cuFFT: transforms of one to three dimensions, of complex and of real numbers, single and double, many at once, with a
-// stream and a work area of the program's own.
+// cuFFT: transforms of one to three dimensions, of complex and real numbers, in single and double precision, many at
+// once, with a stream and the program's own work area.
 #include <cufft.h>
 
 #include <complex>
@@ -16,7 +16,7 @@ std::vector<T> values(size_t count, unsigned seed) {
   return library::numbers<T>(count, seed);
 }
 
-// One value of the transform of a line, by its definition.
+// Computes one value of a line's transform, by definition.
 template <class T>
 Double term(const std::vector<T>& line, size_t k) {
   Double sum = 0;
@@ -36,7 +36,7 @@ void check_terms(const char* what, const std::vector<T>& in, const std::vector<T
   }
 }
 
-// Forward and back gives the numbers again, times their count.
+// Transforming forward and back multiplies the numbers by their count.
 template <class T>
 void check_back(const char* what, const std::vector<T>& in, std::vector<T> back, double count, double tolerance) {
   for (T& value : back) value = static_cast<T>(value / count);
@@ -76,7 +76,7 @@ void doubles() {
   CHECK_LIBRARY(cufftDestroy(plan));
 }
 
-// Real numbers, forward and back, of two and of three dimensions.
+// Transforms real numbers of two and three dimensions forward and back.
 void real(const char* what, std::vector<int> sizes) {
   size_t count = 1, half = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -106,7 +106,7 @@ void real(const char* what, std::vector<int> sizes) {
   CHECK_LIBRARY(cufftDestroy(back));
 }
 
-// Many lines with gaps between them, on a stream, in a work area of the program's own.
+// Transforms many lines with gaps between them, on a stream, in the program's own work area.
 void many() {
   constexpr int n = 240, count = 33, distance = 256;
   cudaStream_t stream = nullptr;

@@ -1,6 +1,6 @@
-// cuFFT with callbacks: a load that scales and a store that turns the sign, compiled by NVRTC for linking at run time.
-// cuFFT links them into its kernels with nvJitLink. (The older callbacks need the static library, which packages for
-// Python do not have.)
+// cuFFT with callbacks: a load callback that scales and a store callback that changes the sign, both compiled by NVRTC
+// for linking at run time. cuFFT links them into its kernels with nvJitLink. (The older callbacks need the static
+// library, which Python packages lack.)
 #include <cufftXt.h>
 
 #include "tests/conformance/compile.h"

@@ -1,5 +1,5 @@
-// cuRAND: the generators of its host interface on the device and on the host, their distributions, and the generators that
-// a kernel has for itself.
+// cuRAND: the generators of its host interface on the device and on the host, their distributions, and generators
+// inside a kernel.
 #include <curand.h>
 #include <curand_kernel.h>
 
@@ -60,7 +60,7 @@ void more_distributions() {
   CHECK_LIBRARY(curandDestroyGenerator(generator));
 }
 
-// A generator that needs no GPU, in a program that uses one.
+// A generator that needs no GPU, in a program that uses a GPU.
 void on_host() {
   curandGenerator_t generator = nullptr;
   std::vector<float> values(count);

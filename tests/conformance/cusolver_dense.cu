@@ -1,5 +1,5 @@
-// cuSOLVER, dense: the factors of Cholesky, LU and QR and what they solve, eigenvalues, singular values, and small
-// matrices by the batch. Each result is checked by multiplying it out.
+// cuSOLVER, dense: Cholesky, LU and QR factorisations and their solutions, eigenvalues, singular values, and batches of
+// small matrices. The program checks each result by multiplication.
 #include <cusolverDn.h>
 
 #include "tests/conformance/library.h"
@@ -44,7 +44,7 @@ void cholesky(const Solver& solver) {
   library::rounded("cholesky", x);
 }
 
-// The interface that counts in 64 bits, with memory of the host beside that of the device.
+// Uses the interface with 64-bit sizes, which needs host memory besides device memory.
 void lu(const Solver& solver) {
   const Matrix a = general(n, n, 3), b = general(n, right, 4);
   double *da = check::device_copy(a), *db = check::device_copy(b);

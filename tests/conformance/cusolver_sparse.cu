@@ -1,5 +1,5 @@
-// cuSOLVER, sparse: a grid's Laplace matrix solved by QR and by Cholesky, an eigenvalue near a guess, and an order of its
-// rows that the host finds.
+// cuSOLVER, sparse: a grid's Laplace matrix solved by QR and by Cholesky, an eigenvalue near an estimate, and a row
+// order computed on the host.
 #include <cusolverSp.h>
 
 #include "tests/conformance/library.h"

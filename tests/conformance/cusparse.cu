@@ -1,4 +1,5 @@
-// cuSPARSE: a sparse matrix times a vector, a dense and a sparse matrix, a triangle solved, and changes of form.
+// cuSPARSE: a sparse matrix times a vector, a sparse matrix times a dense one, a triangular solve, and format
+// conversions.
 #include <cusparse.h>
 
 #include "tests/conformance/library.h"
@@ -9,7 +10,7 @@ constexpr int rows = 1000, columns = 800, right = 24;
 constexpr cusparseOperation_t plain = CUSPARSE_OPERATION_NON_TRANSPOSE;
 const double one = 1, zero = 0;
 
-// By rows: offsets, columns, values.
+// A matrix in compressed row format: offsets, columns, values.
 struct Sparse {
   std::vector<int> offsets{0}, places;
   std::vector<double> values;
@@ -25,7 +26,7 @@ struct Sparse {
       offsets.push_back(static_cast<int>(places.size()));
     }
   }
-  // By columns.
+  // Returns the dense matrix, in column order.
   std::vector<double> dense() const {
     std::vector<double> all(static_cast<size_t>(height) * width);
     for (size_t i = 0; i + 1 < offsets.size(); ++i)
@@ -122,7 +123,7 @@ void times_sparse(cusparseHandle_t sparse, const Sparse& a) {
   CHECK_LIBRARY(cusparseSpGEMM_destroyDescr(work));
 }
 
-// A lower triangle, with a diagonal that outweighs its rows.
+// Solves a lower triangular system with a dominant diagonal.
 void solve(cusparseHandle_t sparse) {
   Sparse a(0, 0, 0);
   a.height = a.width = rows;

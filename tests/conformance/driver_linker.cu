@@ -1,5 +1,5 @@
-// The driver's own linker (cuLink): two parts that NVRTC made, as PTX and as machine code, with options and a log, become
-// one module.
+// The driver's own linker (cuLink): two inputs that NVRTC compiled, as PTX and as machine code, with options and a log,
+// become one module.
 #include <cuda.h>
 
 #include "tests/conformance/compile.h"

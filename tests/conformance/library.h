@@ -1,15 +1,15 @@
-// What the programs of NVIDIA's libraries share, beyond tests/programs/check.h: one check for the status of any library,
-// numbers that depend on a seed alone, and the lines that show a result.
+// Helpers of the programs for NVIDIA's libraries, beyond tests/programs/check.h: one check for the status of any
+// library, numbers that depend only on a seed, and lines that show a result.
 //
-// A line shows a result to the bit (`exact`) where the library promises the same bits on each run of one GPU, and else
-// rounded (`rounded`), which tests/conformance/list.txt then says of the program.
+// A line shows a result exactly (`exact`) if the library promises the same bits on each run on one GPU, and otherwise
+// rounded (`rounded`). tests/conformance/list.txt states which of the two applies to a program.
 #pragma once
 
 #include <cmath>
 
 #include "tests/programs/check.h"
 
-// Every library's success is 0.
+// All libraries use 0 for success.
 #define CHECK_LIBRARY(call)                                                                                        \
   do {                                                                                                             \
     const auto library_status = (call);                                                                            \
@@ -19,7 +19,7 @@
 
 namespace library {
 
-// From -1 to 1, in steps that each type of 8 bits and more holds well enough: 1/8 up to 7/8.
+// A number from -1 to 1, in steps of 1/8, which each type of 8 bits or more represents well: 1/8 up to 7/8.
 inline double number(size_t place, unsigned seed) { return (check::small_number(place, seed) - 7.5) / 8; }
 
 template <class T>
@@ -48,20 +48,20 @@ void exact(const char* what, const std::vector<T>& values) {
   std::printf("%s: %016llx, norm %.9g\n", what, static_cast<unsigned long long>(check::checksum(values)), norm(values));
 }
 
-// Four digits: sums in another order change the seventh.
+// Shows four digits, since sums in another order differ in the seventh digit.
 template <class T>
 void rounded(const char* what, const std::vector<T>& values) {
   std::printf("%s: norm %.3e\n", what, norm(values));
 }
 
-// The largest difference, as a share of the largest value that is expected.
+// The largest difference, relative to the largest expected value.
 template <class T, class U>
 double difference(const std::vector<T>& got, const std::vector<U>& expected) {
   CHECK_THAT(got.size() == expected.size(), "There are %zu values and not %zu.", got.size(), expected.size());
   double worst = 0, largest = 1e-30;
   for (size_t i = 0; i < got.size(); ++i) {
     const double distance = std::fabs(as_double(got[i]) - as_double(expected[i]));
-    worst = distance <= worst ? worst : distance;  // a value that is no number is the worst
+    worst = distance <= worst ? worst : distance;  // a NaN counts as the worst difference
     largest = std::fmax(largest, std::fabs(as_double(expected[i])));
   }
   return worst / largest;
@@ -74,7 +74,7 @@ void check_near(const char* what, const std::vector<T>& got, const std::vector<U
              tolerance);
 }
 
-// C = A B, all by columns: A has `rows` rows and `inner` columns.
+// C = A B, all in column order; A has `rows` rows and `inner` columns.
 template <class T>
 std::vector<double> product(const std::vector<T>& a, const std::vector<T>& b, int rows, int columns, int inner) {
   std::vector<double> c(static_cast<size_t>(rows) * columns);
@@ -87,7 +87,7 @@ std::vector<double> product(const std::vector<T>& a, const std::vector<T>& b, in
   return c;
 }
 
-// A matrix that is symmetric and positive definite: the diagonal outweighs the rest.
+// A symmetric positive definite matrix, with a dominant diagonal.
 inline std::vector<double> definite_matrix(int n, unsigned seed) {
   std::vector<double> a(static_cast<size_t>(n) * n);
   for (int i = 0; i < n; ++i)

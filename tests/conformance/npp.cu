@@ -1,4 +1,4 @@
-// NPP: an image with a constant added, mirrored, filtered, made larger, and summed up.
+// NPP: adding a constant to an image, mirroring, filtering, enlarging and summing.
 #include <npp.h>
 
 #include "tests/conformance/library.h"
@@ -67,7 +67,7 @@ int main() {
   CHECK_CUDA(cudaStreamSynchronize(stream));
   library::exact("larger", check::host_copy(out, image.size() * 4));
 
-  // More memory than a sum of so few pixels asks for.
+  // More memory than the sum of so few pixels needs.
   Npp8u* space = check::device_buffer<Npp8u>(size_t{16} << 20);
   Npp64f* sum = check::device_buffer<Npp64f>(1);
   CHECK_LIBRARY(nppiSum_8u_C1R_Ctx(in, width, size, space, sum, at));

@@ -1,5 +1,5 @@
-// nvJitLink: two parts of a program, compiled apart by NVRTC, are linked at run time, as intermediate code that is
-// optimised as one and as PTX; the result is loaded as a library of the runtime's.
+// nvJitLink: two parts of a program, compiled separately by NVRTC, are linked at run time, once as intermediate code
+// with optimisation of the whole and once as PTX. The result is loaded as a library of the runtime.
 #include <nvJitLink.h>
 
 #include "tests/conformance/compile.h"

@@ -1,4 +1,4 @@
-// nvJPEG: a picture is encoded on the GPU and decoded again, and is then nearly what it was.
+// nvJPEG: encodes a picture on the GPU and decodes it. The result must nearly equal the picture.
 #include <nvjpeg.h>
 
 #include "tests/conformance/library.h"
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int width = 256, height = 192;
 
-// Smooth, so that little is lost.
+// A smooth picture, so that the compression loses little.
 std::vector<unsigned char> picture() {
   std::vector<unsigned char> all;
   for (int y = 0; y < height; ++y)

@@ -1,5 +1,5 @@
-// NVRTC with the driver API: PTX and machine code, templates by name, a header given as text, constants, and the log of
-// code that is wrong.
+// NVRTC with the driver API: PTX and machine code, templates by name, a header from a string, constants, and the log of
+// invalid code.
 #include <cuda.h>
 
 #include "tests/conformance/compile.h"
@@ -17,7 +17,7 @@ __global__ void raise(T* values) {
 }
 )";
 
-// Raises 1/16 to 15/16 to a power, on the GPU and here.
+// Raises 1/16 to 15/16 to a power, on the GPU and on the processor.
 template <class T>
 void raise(const std::vector<char>& image, const char* lowered, const char* constant, int power, const char* what) {
   const auto values = library::numbers<T>(4096, 1);
@@ -45,7 +45,7 @@ void raise(const std::vector<char>& image, const char* lowered, const char* cons
   CHECK_DRIVER(cuModuleUnload(module));
 }
 
-// `machine`: for the GPU itself, and not for any newer one as well.
+// `machine`: compiles machine code for this GPU only, instead of PTX.
 void both_types(bool machine) {
   const char *singles = "raise<float, 5>", *doubles = "raise<double, 3>", *constant = "&factor";
   nvrtcProgram program = compile::source(code, (machine ? "sm_" : "compute_") + compile::architecture(),
@@ -90,7 +90,7 @@ void wrong_code() {
 }  // namespace
 
 int main() {
-  CHECK_CUDA(cudaFree(nullptr));  // the runtime's context, which the driver's calls then use
+  CHECK_CUDA(cudaFree(nullptr));  // creates the runtime's context, which the driver's calls then use
   both_types(false);
   headers();
   wrong_code();

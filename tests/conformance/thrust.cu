@@ -1,5 +1,5 @@
-// Thrust: vectors of its own, transforms, scans, sorts, sets and sums, with pinned memory, with a stream and with an
-// allocator of the program's own.
+// Thrust: its vectors, transforms, scans, sorts, sets and sums, with pinned memory, with a stream and with the
+// program's own allocator.
 #include <thrust/copy.h>
 #include <thrust/count.h>
 #include <thrust/device_vector.h>
@@ -40,7 +40,7 @@ std::vector<T> on_host(const thrust::device_vector<T>& values) {
   return all;
 }
 
-// Memory of the runtime's pool; counts what is open.
+// Memory of the runtime's pool; counts open allocations.
 struct Pool {
   using value_type = char;
   cudaStream_t stream;

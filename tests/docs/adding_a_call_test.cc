@@ -1,5 +1,5 @@
-// docs/adding-a-call.md shows how a call was added: its added lines are in the tree, in order, and its removed lines
-// are not.
+// docs/adding-a-call.md shows how a call was added. The added lines of its diffs must be in the tree, in order, and the
+// removed lines must not be.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Diff diff_of(const docs_test::Block& block) {
   return diff;
 }
 
-// The first added line that is not at its place; "" if all are.
+// The first added line that is missing or out of order; "" if there is none.
 std::string misplaced(const Diff& diff, const std::vector<std::string>& source) {
   auto from = source.begin();
   for (const std::string& wanted : diff.added) {

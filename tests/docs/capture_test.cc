@@ -1,5 +1,5 @@
-// docs/design/021 against the table: exactly the calls that the page lists as refused during a capture have the word
-// for it.
+// Compares docs/design/021 with the call table: exactly the calls that the page lists as refused during a capture must
+// be marked so in the table.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -12,13 +12,13 @@ namespace {
 
 using api::InCapture;
 
-// The page uses the names that programs write: cuMemAlloc for cuMemAlloc_v2.
+// The name in programs' sources, which the page uses: cuMemAlloc for cuMemAlloc_v2.
 std::string written(std::string_view name) {
   const std::size_t version = name.rfind("_v");
   return std::string(name.substr(0, version));
 }
 
-// The calls in rows that begin with this word.
+// The calls in the page's rows that begin with this word.
 std::set<std::string> on_the_page(const std::string& word) {
   static const std::regex call("`(cu\\w+)`");
   std::set<std::string> names;

@@ -1,4 +1,4 @@
-// Each claim of docs/compatibility.md names its date and its evidence. (links_test.cc checks that the linked evidence
+// Each claim of docs/compatibility.md must have a date and evidence. (links_test.cc checks that the linked evidence
 // exists.)
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::vector<std::string> rows() {
   return all;
 }
 
-// The section with the output of tools/conformance.
+// The lines of the section with the output of tools/conformance.
 std::vector<std::string> conformance_lines() {
   std::vector<std::string> all;
   bool inside = false;

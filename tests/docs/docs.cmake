@@ -38,11 +38,12 @@ add_test(NAME unit.docs.header_examples COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT
          ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
 set_tests_properties(unit.docs.header_examples PROPERTIES LABELS "unit;sources")
 
-# `tools/dev/pictures bench` makes docs/pictures/bench.svg from bench.json: run it after a change of either or of the script.
+# `tools/dev/pictures bench` makes docs/pictures/bench.svg from bench.json. Run it after a change of bench.json or of
+# the script.
 add_test(NAME unit.docs.pictures COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/pictures_test.sh ${CMAKE_SOURCE_DIR})
 set_tests_properties(unit.docs.pictures PROPERTIES LABELS "unit;sources")
 
-# The man pages and the completion, compared with the commands' own help.
+# Compares the man pages and the completion with the commands' own help.
 if(NOT IVGPU_SANITIZE)
   add_test(NAME unit.docs.man_pages COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(unit.docs.man_pages PROPERTIES LABELS unit)

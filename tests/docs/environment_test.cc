@@ -1,4 +1,5 @@
-// docs/commands.md lists exactly the environment variables that the code reads, and a man page describes each.
+// docs/commands.md must list exactly the environment variables that the code reads, and a man page must describe each
+// of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,12 +21,12 @@ Names all_matches(const std::string& text, const char* pattern) {
   return names;
 }
 
-// Read by getenv(), by the wrapper in `ivgpu bench`, or named by a constant NAME_variable.
+// The variables that are read by getenv() or by the wrapper in `ivgpu bench`, or named by a constant NAME_variable.
 Names read_in(const std::string& source) {
   return all_matches(source, R"re((?:(?:getenv|environment)\(|_variable = )"([A-Z_0-9]+)"[);])re");
 }
 
-// A prefilter, since a regular expression on every line would take ten seconds.
+// A prefilter, since matching a regular expression with every line would take ten seconds.
 bool may_read(const std::string& line) {
   for (const char* word : {"getenv(", "environment(", "_variable = "})
     if (line.find(word) != line.npos) return true;
@@ -42,7 +43,7 @@ Names read_by_code() {
   return names;
 }
 
-// The table below the heading "Environment", first column.
+// The first column of the table below the heading "Environment".
 Names in_page(const std::string& page) {
   Names names;
   bool inside = false;

@@ -1,5 +1,5 @@
-// docs/calls.md has every entry point that the CUDA headers declare, and the examples in docs/configuration.md are
-// valid configurations.
+// docs/calls.md must have every entry point that the CUDA headers declare, and the examples in docs/configuration.md
+// must be valid configurations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(CallsPage, HasEveryEntryPointOfTheHeaders) {
   }
 }
 
-// The headers' macros rename calls to forms that may have no prototype here.
+// The headers' macros rename calls to forms that may have no prototype in this compilation.
 TEST(CallsPage, HasEveryFormThatAProgramIsCompiledTo) {
   const auto listed = names_in(docs_test::read(root + "/docs/calls.md"), line);
   const std::string text = docs_test::read(std::string(IVGPU_CUDA_INCLUDE) + "/cuda.h");
@@ -62,7 +62,7 @@ TEST(ConfigurationPage, ShowsGoodExamples) {
   const auto page = docs_test::parse(docs_test::read(root + "/docs/configuration.md"));
   std::size_t examples = 0;
   for (const auto& block : page.blocks) {
-    if (block.kind != "toml") continue;  // systemd's unit
+    if (block.kind != "toml") continue;  // other blocks are lines of systemd's unit
     ++examples;
     std::string text;
     for (const std::string& example : block.lines) text += example + "\n";

@@ -1,4 +1,5 @@
-// The indexes of docs/design/ and docs/measurements/ list every page of their folder, the design index with its title.
+// The indexes of docs/design/ and docs/measurements/ must list every page of their folder, and the design index also
+// the page's title.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-// Targets in the pages exist: relative links of every Markdown file with their anchors, and every named path of the
+// The pages' targets must exist: relative links of every Markdown file with their anchors, and every named path of the
 // tree.
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ bool leads_somewhere(const fs::path& page, const std::string& target) {
   return hash == std::string::npos || has_anchor(file, target.substr(hash + 1));
 }
 
-// "page: target" for each dead link.
+// Returns "page: target" for each dead link.
 std::vector<std::string> dead_links(const fs::path& root) {
   std::vector<std::string> dead;
   for (const fs::path& page : pages_below(root))

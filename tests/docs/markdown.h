@@ -1,4 +1,4 @@
-// Reads the Markdown that our own pages use: fenced blocks, code spans, headings and links.
+// Reads the subset of Markdown that our own pages use: fenced blocks, code spans, headings and links.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// docs/models.md's table equals ring/verify/mutants.def, line by line; and the product contains no mutant.
+// The table of docs/models.md must equal ring/verify/mutants.def, line by line, and the product must contain no mutant.
 #include <gtest/gtest.h>
 
 #include "ring/verify/mutants.h"
@@ -6,7 +6,7 @@
 
 namespace {
 
-#ifndef IVGPU_MUTANTS  // the fuzzers' build with mutants is no product
+#ifndef IVGPU_MUTANTS  // the fuzzers' build with mutants is not the product
 #define MUTANT(name, ...) static_assert(!ring::wrong(ring::Mutant::name), "a mutant is in a build that may be shipped");
 #define DOUBLE_FETCH MUTANT
 #define RACE MUTANT

@@ -1,7 +1,9 @@
 // docs/one-call.md shows a call's bytes and how the host handles them. This test makes the call: the guest's
-// marshalling writes into a ring in private memory, the host's dispatch reads it, and both must match the page.
+// marshalling writes into a ring in private memory, the host's dispatch reads the ring, and the results must match the
+// page.
 //
-// No thread and no process: the doorbell is a function call, so "the worker" runs inside the guest's publish.
+// The test uses no thread and no second process: the doorbell is a function call, so the worker's code runs inside the
+// guest's publish.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -23,13 +25,13 @@ namespace {
 using docs_test::Block;
 using docs_test::Page;
 
-// The page's call.
+// The call of the page.
 constexpr CUdeviceptr address = 0x7ee0'0000'0000;
 constexpr unsigned value = 0x3f80'0000;  // 1.0f
 constexpr std::size_t count = 256;
 CUstream const driver_stream = reinterpret_cast<CUstream>(0x5000);
 
-// The driver's calls, with their arguments.
+// The calls that the driver got, with their arguments.
 struct Seen {
   int calls = 0;
   CUdeviceptr to = 0;
@@ -50,7 +52,7 @@ host::Driver fake_driver() {
   return d;
 }
 
-// The host's side of one channel: executes the ring's records, and answers like host/untrusted/channel.cc.
+// The host's side of one channel. It executes the ring's records, and answers like host/untrusted/channel.cc.
 class Worker {
  public:
   explicit Worker(ring::SlotView slot)
@@ -92,7 +94,7 @@ class Worker {
   std::vector<std::byte> ring(std::uint32_t bytes) const {
     return {ring_.bytes.write_only(0), ring_.bytes.write_only(bytes)};
   }
-  std::vector<std::byte> last;  // the record taken last
+  std::vector<std::byte> last;  // the most recent record
 
  private:
   host::Driver driver_;
@@ -231,7 +233,7 @@ TEST(OneCall, ThePageShowsTheRingsPositions) {
   EXPECT_NE(the_page().prose.find(sentence), std::string::npos) << "docs/one-call.md does not say: " << sentence;
 }
 
-// A ```cpp block quotes the file in its heading; "..." omits lines.
+// A ```cpp block quotes the file that its heading names; "..." marks omitted lines.
 TEST(OneCall, QuotedLinesStandInTheFilesAsTheyAre) {
   int quoted = 0;
   for (const Block& block : the_page().blocks) {
@@ -260,7 +262,7 @@ TEST(OneCall, TheDriverIsCalledWithThePagesArguments) {
   EXPECT_EQ(seen.stream, driver_stream);
 }
 
-// The page's record with one changed word, as no correct guest sends it.
+// The page's record with one changed word, which no correct guest would send.
 std::vector<std::byte> changed(std::size_t offset, std::uint64_t to) {
   auto record = the_run().record;
   std::memcpy(record.data() + offset, &to, sizeof to);

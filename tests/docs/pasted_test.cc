@@ -1,5 +1,5 @@
-// Text that a reader pastes from a page: valid shell, existing tools, valid configurations of ivgpud, and the same
-// libvirt device everywhere.
+// Checks text that a reader pastes from a page: the shell code must be valid, named tools must exist, configurations of
+// ivgpud must be valid, and all pages must show the same libvirt device.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// docs/wire-format.md against the headers: every offset, size and constant, and no field omitted.
+// Compares docs/wire-format.md with the headers: every offset, size and constant must match, and no field may be
+// omitted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ std::ostream& operator<<(std::ostream& out, const Place& p) { return out << p.by
 using Fields = std::map<std::string, Place>;
 using Structs = std::map<std::string, Fields>;
 
-// The headers' values. A check below finds any field missing here, by the bytes between fields.
+// The headers' values. A check below finds a field that is missing from this list, by the bytes between fields.
 Structs in_the_headers() {
   Structs all;
 #define FIELD(space, type, field) all[#type][#field] = Place{offsetof(space::type, field), sizeof(space::type::field)};
@@ -119,7 +120,7 @@ Structs in_the_headers() {
   return all;
 }
 
-// A structured binding must name all members, so a new or removed member breaks the build here.
+// A structured binding must name all members, so a new or removed member breaks the compilation of this function.
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record,

@@ -1,6 +1,6 @@
-// Stream captures, and the calls refused meanwhile (docs/design/021-prohibited-in-capture.md,
-// 049-capture-and-graphs.md). NVIDIA's driver crashes at the end of a capture whose stream was destroyed, so this one
-// aborts at the destruction.
+// Stream captures, and the calls that are refused during a capture (docs/design/021-prohibited-in-capture.md,
+// 049-capture-and-graphs.md). NVIDIA's driver crashes at the end of a capture whose stream was destroyed, so this
+// driver aborts at the destruction.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -33,7 +33,8 @@ std::shared_ptr<Capture> capture_of(const StreamKey& key) {
   return nullptr;
 }
 
-// A capture of a stream that waits for the current context's NULL stream; waiting for it is forbidden.
+// A capture of a stream that waits for the current context's NULL stream. During such a capture, waiting for the NULL
+// stream is forbidden.
 std::shared_ptr<Capture> blocking_capture() {
   for (const auto& capture : graphs().captures)
     for (const auto& [key, tips] : capture->streams)
@@ -125,7 +126,7 @@ CUresult begin_capture_to(CUstream stream, CUgraph graph, const CUgraphNode* nod
   return CUDA_SUCCESS;
 }
 
-// Whether the origin stream follows all nodes that other streams have added.
+// True if the origin stream follows all nodes that other streams have added.
 bool is_joined(const Capture& capture) {
   std::set<const void*> reached;
   std::vector<const void*> next;
@@ -231,7 +232,7 @@ CUresult update_dependencies(CUstream stream, CUgraphNode* nodes, const CUgraphE
 
 // ---- refusals ------------------------------------------------------------------------------------------------------
 
-// Calls that the table lacks (docs/design/021-prohibited-in-capture.md).
+// Further unsafe calls that the call table lacks (docs/design/021-prohibited-in-capture.md).
 constexpr std::string_view unsafe_too[] = {"cuMemPoolGetAttribute", "cuMemPoolTrimTo"};
 
 api::InCapture manner_of(std::string_view call) {
@@ -375,7 +376,7 @@ void fill_captures(host::Driver& t) {
   t.cuStreamGetCaptureInfo_v3_ptsz = capture_info<true>;
   t.cuStreamUpdateCaptureDependencies_v2 = update_dependencies<false>;
   t.cuStreamUpdateCaptureDependencies_v2_ptsz = update_dependencies<true>;
-  // It accepts any number, as NVIDIA's driver does.
+  // Accepts any number, as NVIDIA's driver does.
   t.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode* mode) {
     const std::lock_guard lock(state->mutex);
     if (mode == nullptr) die("cuThreadExchangeStreamCaptureMode: no mode");

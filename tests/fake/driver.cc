@@ -68,7 +68,7 @@ CUresult create_context(const char* name, CUcontext* context, unsigned flags, CU
   if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) die("%s: flags of %u", name, flags);
   if (entry.failed()) return entry.result;
   auto* created = new std::uint64_t[2]{};
-  state->destroyed.push_back(created);  // freed at the end
+  state->destroyed.push_back(created);  // freed at the end of the test
   state->contexts.insert(created);
   below = current, current = created;
   return *context = reinterpret_cast<CUcontext>(created), CUDA_SUCCESS;
@@ -81,7 +81,7 @@ CUresult with_context_and_event(const char* name, CUcontext context, CUevent eve
   return entry.result;
 }
 
-// A thread's stack is two contexts deep, so a caller that creates a context pops it.
+// A thread's stack has at most two contexts, so a caller that creates a context pops it.
 void fill_created_contexts(host::Driver& t) {
   t.cuCtxCreate_v2 = [](CUcontext* context, unsigned flags, CUdevice device) {
     return create_context("cuCtxCreate_v2", context, flags, device);
@@ -179,7 +179,7 @@ void fill_contexts(host::Driver& t) {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
-// memmove() forbids null even for 0 bytes.
+// Checks the size first, since memmove() forbids null even for 0 bytes.
 void move_bytes(void* to, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memmove(to, from, bytes);
 }
@@ -202,7 +202,7 @@ CUresult to_device(const char* name, CUdeviceptr to, const void* from, std::size
   check_device(name, to, bytes);
   if (const auto captured = capture_copy(stream, per_thread, to, reinterpret_cast<CUdeviceptr>(from), bytes))
     return *captured;
-  move_bytes(reinterpret_cast<void*>(to), from, bytes);  // both may be pinned memory
+  move_bytes(reinterpret_cast<void*>(to), from, bytes);  // both sides may be pinned memory
   return CUDA_SUCCESS;
 }
 
@@ -241,7 +241,7 @@ CUresult fill(const char* name, CUdeviceptr at, T value, std::size_t count, CUst
                .elementSize = sizeof(T),
                .width = count,
                .height = 1};
-  // A captured fill may have any address (golden lines of the group captured_fills_of_nothing).
+  // A captured fill may have any address (see the golden lines of the group captured_fills_of_nothing).
   if (const auto captured = capture_work(stream, per_thread, work)) return *captured;
   check_device(name, at, count * sizeof(T));
   for (std::size_t i = 0; i < count; ++i) reinterpret_cast<T*>(at)[i] = value;
@@ -256,7 +256,7 @@ CUresult fill_rows(const char* name, CUdeviceptr at, std::size_t pitch, T value,
   return CUDA_SUCCESS;
 }
 
-// One side of a copy of rows. Arrays have no content here.
+// One side of a copy of rows. Arrays have no content in this driver.
 struct CopySide {
   CUmemorytype type;
   CUarray array;
@@ -274,8 +274,8 @@ CopySide from_of(const CUDA_MEMCPY3D& c) {
   return {c.srcMemoryType, c.srcArray, c.srcHost, c.srcDevice, c.srcPitch, c.srcHeight};
 }
 
-// Whether the driver copies a row. Host memory must be registered, and device memory known. With UNIFIED a driver takes
-// an unknown address for the caller's own memory, so a worker must never use it.
+// Returns whether the driver copies a row. Host memory must be registered, and device memory must be known. With
+// UNIFIED a driver treats an unknown address as the caller's own memory, so a worker must never use UNIFIED.
 bool copies_row(const char* name, CUmemorytype type, CUdeviceptr at, std::size_t bytes) {
   if (type == CU_MEMORYTYPE_HOST && !is_pinned(at, bytes)) {
     forgive_ended_range(at, bytes);
@@ -402,7 +402,7 @@ void fill_peer_copies(host::Driver& t) {
 
 // ---- tensor maps ---------------------------------------------------------------------------------------------------
 
-// Writes every byte of the map, so that a too small or misaligned buffer is detected.
+// Writes every byte of the map, so that a buffer which is too small or misaligned is detected.
 CUresult make_map(const char* name, CUtensorMap* map, void* address) {
   Entry entry(name);
   if (entry.failed()) return entry.result;
@@ -412,7 +412,7 @@ CUresult make_map(const char* name, CUtensorMap* map, void* address) {
   return entry.result;
 }
 
-// Reads the arrays as far as the rank allows.
+// Reads the arrays up to the tensor's rank.
 void touch_tensor(cuuint32_t rank, const cuuint64_t* dimensions, const cuuint64_t* strides, const cuuint32_t* steps) {
   if (rank < 1 || rank > 5) die("a tensor of rank %u", rank);
   touch(dimensions, rank * sizeof *dimensions);
@@ -506,7 +506,7 @@ CUresult wait_for_word(const char* name, CUstream stream, CUdeviceptr at) {
   return CUDA_SUCCESS;
 }
 
-// Checks an operation of a batch: its word belongs to the session, and unused bytes are 0.
+// Checks an operation of a batch: its word must belong to the session, and unused bytes must be 0.
 void check_operation(const char* name, const CUstreamBatchMemOpParams& op) {
   struct {
     const char* name;
@@ -616,7 +616,8 @@ CUresult synchronize(CUstream stream) {
   return refuse_captured(stream, per_thread).value_or(CUDA_SUCCESS);
 }
 
-// Calls it on another thread, as NVIDIA's driver does; streams are empty here, so it runs at once.
+// Calls the function on another thread, as NVIDIA's driver does. Streams have no queued work in this driver, so the
+// function runs at once.
 template <bool per_thread>
 CUresult launch_host_function(CUstream stream, CUhostFn function, void* data) {
   ENTER("cuLaunchHostFunc");
@@ -764,7 +765,7 @@ void fill_streams(host::Driver& t) {
 
 }  // namespace
 
-// The value of an option; 0 if absent.
+// The value of an option; 0 if the option is absent.
 std::uint64_t option(CUjit_option name, unsigned count, const CUjit_option* names, void** values) {
   std::uint64_t value = 0;
   for (unsigned i = 0; i < count; ++i)
@@ -783,7 +784,7 @@ void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUj
 
 namespace {
 
-// Reads as far as the headers say, like a driver, which gets no length.
+// Reads as many bytes as the image's headers claim, like a driver, which gets no length.
 CUresult read_image(const char* call, const void* image) {
   if (cuabi::image_kind(image) != cuabi::ImageKind::Wrapper) {
     touch(image, cuabi::image_size(image));
@@ -826,7 +827,7 @@ CUresult unload(const char* call, Handle kind, T handle) {
   return CUDA_SUCCESS;
 }
 
-// The kernels of each module and library, in the order of lists.
+// The kernels of each module and library, in the order in which lists return them.
 constexpr const char* kernels_there[] = {"fill", "fault", "nothing"};
 
 template <class T, class Owner>
@@ -866,7 +867,8 @@ CUresult name_of(const char* call, Handle kind, const char** name, T handle) {
   return *name = state->kernels[handle].c_str(), CUDA_SUCCESS;
 }
 
-// A library's managed variable also belongs to its module. Of another global, a library has one per context.
+// A library's managed variable also belongs to the library's module. For any other global, a library has one instance
+// per context.
 Global* global_of(const void* owner, const char* name, bool only_managed) {
   const bool managed = std::strcmp(name, "shared") == 0;
   if (!managed && (only_managed || std::strcmp(name, "counter") != 0)) return nullptr;
@@ -894,7 +896,7 @@ CUresult find_global(const char* call, CUdeviceptr* address, std::size_t* bytes,
   return CUDA_SUCCESS;
 }
 
-// Whether a global that a call has named is managed.
+// Returns whether a global that a call has named is managed.
 CUresult is_managed(unsigned* answer, CUpointer_attribute attribute, CUdeviceptr at) {
   Entry entry("cuPointerGetAttribute", false, false);
   if (entry.failed()) return entry.result;
@@ -959,7 +961,8 @@ void run_fill(const std::byte* params) {
   for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint32_t*>(address)[i] = value;
 }
 
-// Only graphs depend on how parameters are passed: the worker passes them one by one only during a capture.
+// Only captured launches distinguish how parameters are passed: the worker passes them one by one only during a
+// capture.
 CUresult launch(const char* call, CUfunction f, const CUlaunchConfig& config, bool per_thread, void** params,
                 void** extra) {
   check(call, Handle::Function, f);

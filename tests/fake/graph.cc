@@ -35,7 +35,8 @@ CUgraphNode handle_of(const void* node) { return static_cast<CUgraphNode>(const_
 
 void release(const char* call, const void* handle, std::uint64_t count) {
   const auto at = graphs().user_objects.find(handle);
-  if (at == graphs().user_objects.end()) return;  // released more often than retained
+  // The program has released the object more often than it has retained it.
+  if (at == graphs().user_objects.end()) return;
   UserObject& object = at->second;
   object.references -= std::min(object.references, count);
   if (object.references != 0) return;
@@ -105,7 +106,7 @@ CUresult release_for_graph(CUgraph graph, CUuserObject object, unsigned count) {
 
 // ---- lists ---------------------------------------------------------------------------------------------------------
 
-// Without arrays it returns the count; otherwise as many as fit.
+// Without arrays, returns the number of edges; otherwise as many edges as fit.
 CUresult give(const std::vector<Edge>& list, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
               std::size_t* count) {
   if (count == nullptr) die("a list without a place for its count");
@@ -156,7 +157,7 @@ CUresult neighbours(const char* call, CUgraphNode handle, CUgraphNode* out, CUgr
 
 bool is_same(const Edge& a, const Edge& b) { return a.from == b.from && a.to == b.to; }
 
-// Instantiation detects cycles, not this call.
+// This call does not detect cycles; instantiation does.
 CUresult change_edges(const char* call, CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
                       const CUgraphEdgeData* data, std::size_t count, bool add) {
   Entry entry(call, false, false);
@@ -182,7 +183,7 @@ CUresult change_edges(const char* call, CUgraph handle, const CUgraphNode* from,
 
 // ---- graphs --------------------------------------------------------------------------------------------------------
 
-// Whether a capture fills this graph or a graph inside it.
+// True if a capture fills this graph or a graph inside it.
 bool is_open(const Graph& graph) {
   const auto holds_open = [](const void* node) {
     const std::vector<CUgraph>& inside = graphs().nodes.at(node).inside;
@@ -246,7 +247,7 @@ CUresult find_in_clone(CUgraphNode* out, CUgraphNode original, CUgraph handle) {
 
 // ---- executables ---------------------------------------------------------------------------------------------------
 
-// A node on a cycle; null if there is none.
+// A node on a cycle; null if the graph has no cycle.
 const void* node_in_cycle(const Graph& graph) {
   std::vector<const void*> left = graph.nodes;
   for (bool found = true; found;) {
@@ -457,7 +458,8 @@ void clone_into(CUgraph to, CUgraph from) {
 void give_references(References& to, const References& from) {
   for (const auto& [object, count] : from) {
     const auto at = graphs().user_objects.find(object);
-    if (at == graphs().user_objects.end()) continue;  // released more often than retained
+    // The program has released the object more often than it has retained it.
+    if (at == graphs().user_objects.end()) continue;
     at->second.references += count;
     to[object] += count;
   }

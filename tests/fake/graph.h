@@ -14,14 +14,14 @@
 
 namespace fake {
 
-inline constexpr std::size_t most_nodes = 4096;  // of all graphs: each child graph may double its graph
+inline constexpr std::size_t most_nodes = 4096;  // the total of all graphs: each child graph may double its graph
 
 struct Edge {
   const void *from, *to;
   CUgraphEdgeData data;
 };
 
-// A node's parameters. Only the members of its type are used.
+// A node's parameters. Only the members for the node's type are used.
 struct Work {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
@@ -35,8 +35,8 @@ struct Work {
 
 struct Node : Work {
   const void* graph = nullptr;
-  const void* original = nullptr;  // the node that this one is a clone of
-  std::vector<CUgraph> inside;     // a child graph, or the bodies of a conditional node
+  const void* original = nullptr;  // the node of which this node is a clone
+  std::vector<CUgraph> inside;     // the child graph, or the bodies of a conditional node
   // The arrays that cuGraphKernelNodeGetParams returns.
   std::vector<void*> each;
   std::size_t block_bytes = 0;
@@ -50,14 +50,14 @@ struct Graph {
   std::vector<const void*> nodes;
   std::vector<Edge> edges;
   References objects;
-  const void* node = nullptr;  // the node that contains it
+  const void* node = nullptr;  // the node that contains the graph
   bool captured_into = false;
 };
 
 struct Executable {
-  std::map<const void*, Work> nodes;  // by the nodes of its graph
+  std::map<const void*, Work> nodes;  // by the nodes of the executable's graph
   std::set<const void*> disabled;
-  std::vector<CUDA_HOST_NODE_PARAMS> functions;  // including child graphs
+  std::vector<CUDA_HOST_NODE_PARAMS> functions;  // including those of child graphs
   References objects;
   cuuint64_t flags = 0;
 };
@@ -68,7 +68,7 @@ struct UserObject {
   std::uint64_t references;
 };
 
-// A stream as the driver identifies it: each thread has its own per-thread stream.
+// The key by which the driver distinguishes streams: each thread has its own per-thread stream.
 using StreamKey = std::pair<const void*, std::thread::id>;
 struct Tip {
   const void* node;
@@ -97,15 +97,16 @@ struct Graphs {
   std::map<const void*, Graph> graphs;
   std::map<const void*, Executable> executables;
   std::map<const void*, UserObject> user_objects;
-  std::map<CUgraphConditionalHandle, const void*> conditions;  // their graphs
+  std::map<CUgraphConditionalHandle, const void*> conditions;  // the graphs of conditional handles
   std::vector<std::shared_ptr<Capture>> captures;
-  std::map<const void*, std::pair<std::shared_ptr<Capture>, Tips>> events;  // events last recorded in a capture
+  std::map<const void*, std::pair<std::shared_ptr<Capture>, Tips>> events;  // events whose last record was captured
   std::set<const void*> non_blocking;                                       // streams
-  std::map<std::thread::id, CUstreamCaptureMode> modes;                     // of threads; else GLOBAL
+  // The modes of threads; GLOBAL for all other threads.
+  std::map<std::thread::id, CUstreamCaptureMode> modes;
   cuuint64_t captures_begun = 0, conditions_made = 0;
 };
 
-Graphs& graphs();  // the state's
+Graphs& graphs();  // the graphs of the state
 
 // ---- graphs (graph.cc) ---------------------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ Graph& graph_of(const char* call, CUgraph graph);
 Node& node_of(const char* call, CUgraphNode node);
 CUgraph make_graph(const void* node = nullptr);
 void end_graph(const char* call, CUgraph graph);
-// False if a node is not in the graph or appears twice.
+// Returns false if a node is not in the graph or appears twice.
 bool are_nodes_of(const char* call, CUgraph graph, const CUgraphNode* nodes, std::size_t count);
 bool has_room();
 CUgraphNode append(CUgraph graph, const Work& work, const Tips& after);
@@ -126,12 +127,12 @@ void take_functions(Executable& exec, const Graph& graph);
 
 // ---- nodes (graph_nodes.cc) ----------------------------------------------------------------------------------------
 
-// Reads a kernel's parameters as the driver does. False if there are too few.
+// Reads a kernel's parameters as the driver does. Returns false if there are too few.
 bool read_parameters(Work& work, const void* function, void** params, void** extra);
 
 // ---- captures (capture.cc) -----------------------------------------------------------------------------------------
 
-// Null if the stream is not captured.
+// Returns null if the stream is not captured.
 std::shared_ptr<Capture> capture_of(CUstream stream, bool per_thread);
 
 }  // namespace fake

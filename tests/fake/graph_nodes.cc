@@ -23,7 +23,7 @@ void check_nodes_context(const char* call, CUcontext context) {
   if (context != nullptr) check_context(call, context);
 }
 
-// A node's checked parameters, and the call's result for them.
+// A node's checked parameters, and the call's result for these parameters.
 struct Judged {
   CUresult result = CUDA_SUCCESS;
   Work work;
@@ -110,7 +110,7 @@ CUresult get(const char* call, CUgraphNode node, CUgraphNodeType type, Params Wo
   return std::memcpy(out, &(of.*member), sizeof *out), CUDA_SUCCESS;
 }
 
-// The functions of one type of node. `Params`: a pointer to its parameters.
+// Defines the functions of one type of node. `Params`: a pointer to the node's parameters.
 #define WITH(call, needs_context)          \
   constexpr const char* name = call;       \
   Entry entry(name, false, needs_context); \
@@ -118,7 +118,7 @@ CUresult get(const char* call, CUgraphNode node, CUgraphNodeType type, Params Wo
 
 // ---- kernels -------------------------------------------------------------------------------------------------------
 
-// Returns the driver's own arrays.
+// Returns pointers to the driver's own arrays.
 CUresult get_kernel(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2* out) {
   WITH("cuGraphKernelNodeGetParams_v2", false);
   Node& node = node_of(name, handle);
@@ -245,7 +245,7 @@ void fill_host_nodes(host::Driver& t) {
     WITH("cuGraphHostNodeSetParams", false);
     return set_node(name, node, judge(name, p));
   };
-  // An executable's launches also call a function that its graph lacks.
+  // An executable's launches also call a function that the executable's graph lacks.
   t.cuGraphExecHostNodeSetParams = [](CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS* p) {
     WITH("cuGraphExecHostNodeSetParams", true);
     const CUresult result = set_in(name, exec, node, judge(name, p));

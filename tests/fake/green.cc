@@ -1,5 +1,5 @@
-// Green contexts and resources. A resource must match an issued one in every byte, and a green context is current in at
-// most one thread. The real driver checks neither.
+// Green contexts and resources. A resource must match an issued resource in every byte, and a green context may be
+// current in at most one thread. The real driver checks neither.
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned multiprocessors = 16, least_part = 4;
 
-// The driver's own bytes in a resource. No address here may leave the worker.
+// The driver's own bytes in a resource. The address among them must never leave the worker.
 struct Hidden {
   const void* secret;
   unsigned first;
@@ -79,7 +79,7 @@ CUresult describe(CUdevResourceDesc* description, CUdevResource* resources, unsi
   if (count == 0) die("%s: no resources", call);
   for (unsigned i = 0; i < count; ++i) taken(call, resources[i]);
   auto* made = new std::uint64_t[2]{};
-  state->destroyed.push_back(made);  // freed at the end, since no call ends a description
+  state->destroyed.push_back(made);  // freed at the end of the test, since no call ends a description
   state->descriptions.insert(made);
   return *description = reinterpret_cast<CUdevResourceDesc>(made), CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-// Pools and stream-ordered allocation; both take effect at once.
+// Pools and stream-ordered allocation; allocations and frees take effect at once.
 #include "tests/fake/graph.h"
 
 namespace fake {
@@ -28,7 +28,7 @@ CUresult with_pool(const char* name, CUmemoryPool pool) {
   return entry.result;
 }
 
-// The driver would allocate at each launch of the graph, without counting against a quota.
+// The driver would allocate at each launch of the graph, and that memory would not count against a quota.
 void refuse_memory_node(const char* call, CUstream stream, bool per_thread) {
   if (capture_of(stream, per_thread) != nullptr) die("%s: a memory node", call);
 }

@@ -1,5 +1,5 @@
-// Texture and surface references: their bindings. Like a real driver, it does not check whether a bound object has
-// ended.
+// Texture and surface references: their bindings. Like a real driver, this one does not check whether a bound object
+// has ended.
 #include <cstring>
 
 #include "tests/fake/state.h"

@@ -31,9 +31,9 @@ void touch(const void* at, std::size_t bytes) {
 
 // ---- handles and addresses; all under the state's lock -------------------------------------------------------------
 
-// Where handles are reused: an ended handle of this kind; otherwise a new one. Streams, events, texture references and
-// parts of graphs are never reused. Two concurrent destructions would end a new object there, and no worker can detect
-// that.
+// If handles are reused, returns an ended handle of this kind; otherwise a new one. Streams, events, texture references
+// and parts of graphs are never reused: two concurrent destructions would otherwise end a new object, which no worker
+// can detect.
 bool is_of_graphs(Handle kind) {
   return kind == Handle::Graph || kind == Handle::GraphNode || kind == Handle::GraphExec || kind == Handle::UserObject;
 }
@@ -104,7 +104,7 @@ void destroy(const char* call, Handle kind, const void* handle) {
     if (const auto at = state->handles.find(other); at != state->handles.end()) destroy(call, at->second, other);
 }
 
-// Whether adjacent mappings cover the whole range.
+// True if adjacent mappings cover the whole range.
 bool is_mapped(CUdeviceptr at, std::size_t bytes) {
   auto piece = state->mapped.upper_bound(at);
   if (piece == state->mapped.begin()) return false;
@@ -139,7 +139,7 @@ void forgive_ended_range(CUdeviceptr at, std::size_t bytes) {
 }
 
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
-  // The driver copies and sets 0 bytes at any address, including null (golden lines "0 bytes, nulls").
+  // The driver copies and sets 0 bytes at any address, including null (see the golden lines "0 bytes, nulls").
   if ((at == 0 && bytes == 0) || is_live(at, bytes)) return;
   forgive_ended_range(at, bytes);
   die("%s: %zu bytes at %llx are no device memory", call, bytes, at);

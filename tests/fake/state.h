@@ -1,5 +1,5 @@
-// The state of the strict driver (tests/fake/driver.h), for the files that fill its table: issued objects, and checks
-// of arguments. An Entry holds the lock that guards everything here.
+// The state of the strict driver (tests/fake/driver.h), for the files that fill in its table: issued objects, and
+// checks of arguments. An Entry holds the lock that guards the whole state.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,11 @@ using api::Handle;
 struct EndedRange {
   CUdeviceptr start;
   std::size_t bytes;
-  std::uint64_t by;  // the record
+  std::uint64_t by;  // the record that ended the handle
 };
 
-// What a driver keeps of a link: pointers to the caller's values and buffers, the buffers' sizes, and its image.
+// The data that a driver keeps for a link: pointers to the caller's values and buffers, the buffers' sizes, and the
+// link's image.
 struct PendingLink {
   std::vector<CUjit_option> names;
   void** values = nullptr;
@@ -41,11 +42,11 @@ struct PendingLink {
 struct BoundReference {
   const void* array = nullptr;
   CUdeviceptr address = 0;
-  Handle kind = Handle::Array;  // of the array
+  Handle kind = Handle::Array;  // the kind of the array
   float bias = 0;
 };
 
-inline constexpr std::size_t pool_piece = std::size_t{32} << 20;  // what a pool reserves at once
+inline constexpr std::size_t pool_piece = std::size_t{32} << 20;  // the amount that a pool reserves at once
 struct PoolUse {
   std::size_t used = 0, reserved = 0;
 };
@@ -62,7 +63,7 @@ struct Work;
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
-  std::map<const void*, const void*> owners;  // the owner that a handle ends with, if any
+  std::map<const void*, const void*> owners;  // the owner with which a handle ends, if any
   std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
   std::map<CUdeviceptr, std::size_t> ranges;                                    // device memory and globals
   std::map<const std::byte*, std::size_t> pinned;                               // registered memory
@@ -72,35 +73,37 @@ struct State {
   std::map<std::string, std::uint64_t> calls, per_thread;
   std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
   std::set<const void*> standing;                 // streams that wait for a missing value
-  std::set<const void*> not_passed, beside_work;  // events behind such a wait, and those that were recorded beside work
-  std::vector<const void*> destroyed;             // kept, so that no later handle reuses the address
+  // Events behind such a wait, and events that were recorded while the GPU had work.
+  std::set<const void*> not_passed, beside_work;
+  std::vector<const void*> destroyed;  // kept, so that no later handle reuses the address
   std::size_t allocated = 0;
   CUresult sticky = CUDA_SUCCESS;
   std::optional<Races> races;
-  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // with races: the ending records, by handle
+  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // with races: the records that ended each handle
   std::map<const void*, Handle> places;                        // ended handles, for reuse by the same kind
   std::vector<EndedRange> ended_ranges;
   std::map<std::pair<const void*, std::string>, const void*> found;  // looked-up objects, by owner and name
-  std::set<const void*> contexts;                                    // created ones
+  std::set<const void*> contexts;                                    // contexts that the session has created
   std::map<const void*, const void*> made_in;                        // the context of each handle
   std::map<CUdeviceptr, const void*> allocated_in;                   // the context of each allocation
-  std::map<unsigned long long, const void*> numbers;                 // of texture and surface objects: their handles
-  std::map<const void*, PendingLink> links;                          // by handle
-  std::map<const void*, BoundReference> bound;                       // by reference
+  // The handles of texture and surface objects, by number.
+  std::map<unsigned long long, const void*> numbers;
+  std::map<const void*, PendingLink> links;     // by handle
+  std::map<const void*, BoundReference> bound;  // by reference
   const void* default_pool = nullptr;
   std::map<const void*, PoolUse> pools;               // what pools hold
-  std::map<CUdeviceptr, const void*> from_pool;       // the pool of each allocation from one
-  std::map<CUdeviceptr, std::size_t> reserved;        // by cuMemAddressReserve
-  bool freed_ranges_stay = false;                     // as ordinary memory of the process
-  std::map<CUdeviceptr, std::size_t> freed;           // such ranges
-  std::map<CUdeviceptr, std::uint64_t> mapped;        // the allocation mapped there
+  std::map<CUdeviceptr, const void*> from_pool;       // the pool of each allocation that comes from a pool
+  std::map<CUdeviceptr, std::size_t> reserved;        // ranges of cuMemAddressReserve
+  bool freed_ranges_stay = false;                     // freed ranges become ordinary memory of the process
+  std::map<CUdeviceptr, std::size_t> freed;           // freed ranges that became ordinary memory
+  std::map<CUdeviceptr, std::uint64_t> mapped;        // the allocation that is mapped at each address
   std::map<std::uint64_t, std::size_t> physical;      // size of each allocation
-  std::map<std::uint64_t, unsigned> physical_given;   // how often its handle was issued
-  std::map<const void*, const void*> greens;          // green contexts, and each as a context
-  std::map<const void*, std::thread::id> current_in;  // the thread with a green context current
-  std::set<std::vector<std::byte>> resources;         // all issued ones
-  std::set<const void*> descriptions;                 // of resources
-  const void* secret = nullptr;                       // an address in each resource
+  std::map<std::uint64_t, unsigned> physical_given;   // how often each allocation's handle was issued
+  std::map<const void*, const void*> greens;          // green contexts, and the context of each
+  std::map<const void*, std::thread::id> current_in;  // the thread in which each green context is current
+  std::set<std::vector<std::byte>> resources;         // all issued resources
+  std::set<const void*> descriptions;                 // descriptions of resources
+  const void* secret = nullptr;                       // the address inside each resource
   std::shared_ptr<Graphs> graphs;
 };
 extern State* state;
@@ -110,21 +113,21 @@ extern thread_local const void *current, *below;
 
 [[noreturn, gnu::format(printf, 1, 2)]] void die(const char* format, ...);
 
-// Reads every byte; the sum keeps the compiler from removing the reads.
+// Reads every byte. The sum prevents the compiler from removing the reads.
 void touch(const void* at, std::size_t bytes);
 
 bool is_green(const void* context);  // tests/fake/green.cc
 // Makes the context current in the calling thread.
 void note_current(const void* context);
-// The owner of memory and most objects made in a context.
+// The context that owns memory and most objects made in `context`.
 inline const void* home_of(const void* context) { return is_green(context) ? &context_object : context; }
 
 // ---- handles and addresses -----------------------------------------------------------------------------------------
 
-// Where handles are reused: an ended handle of this kind; otherwise a new one.
+// If handles are reused, returns an ended handle of this kind; otherwise a new one.
 std::uint64_t* place_for(Handle kind);
 
-// The context of an object found in `owner`: the owner's own context, or the current one if the owner has none.
+// The context of an object found in `owner`: the owner's own context, or the current context if the owner has none.
 inline const void* context_of(const void* owner) {
   const auto found = state->handles.find(owner);
   const bool has_one = found != state->handles.end() && api::ends_with_context(found->second);
@@ -140,7 +143,7 @@ T issue(Handle kind, const void* owner = nullptr) {
   return reinterpret_cast<T>(handle);
 }
 
-// The object of this name in `owner`: the handle of its first lookup, where handles are reused.
+// The object of this name in `owner`. If handles are reused, this is the handle of the first lookup.
 template <class T>
 T issue_once(Handle kind, const void* owner, const std::string& name) {
   if (!state->races || !state->races->handles_come_again) return issue<T>(kind, owner);
@@ -156,7 +159,7 @@ void destroy(const char* call, Handle kind, const void* handle);
 void end_range(CUdeviceptr start, std::size_t bytes);
 void forget_globals(const void* owner);
 bool is_live(CUdeviceptr at, std::size_t bytes);
-bool is_pinned(CUdeviceptr at, std::size_t bytes);  // in one registration
+bool is_pinned(CUdeviceptr at, std::size_t bytes);  // true if all bytes are in one registration
 void forgive_ended_range(CUdeviceptr at, std::size_t bytes);
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes);
 void check_device_number(const char* call, CUdevice device);
@@ -166,30 +169,32 @@ void end_what_lives_in(const char* call, const void* context);
 CUresult allocate(CUdeviceptr* address, std::size_t bytes);
 // Allocates from a pool, which reserves memory in pieces of 32 MiB.
 CUresult allocate_in(const void* pool, CUdeviceptr* address, std::size_t bytes);
-const void* pool_of(const char* call, CUdeviceptr address);  // null: not from a pool
+const void* pool_of(const char* call, CUdeviceptr address);  // null if the address comes from no pool
 // Ends an allocation.
 void give_back(const char* call, CUdeviceptr address);
 
 // ---- captures (tests/fake/capture.cc) ------------------------------------------------------------------------------
 
-// Handles work for a stream. Nothing: the stream is not captured, and the caller does the work. Otherwise the call's
-// result: the captured stream has a new node, or the NULL stream is forbidden during a capture of a blocking stream.
+// Handles work for a stream. Returns nullopt if the stream is not captured, and the caller does the work. Otherwise
+// returns the call's result: the captured stream has a new node, or the NULL stream is forbidden during a capture of a
+// blocking stream.
 std::optional<CUresult> capture_work(CUstream stream, bool per_thread, const Work& work);
-// For a call that never adds a node: a captured stream refuses it, and its capture becomes invalid.
+// For a call that never adds a node: a captured stream refuses the call, and its capture becomes invalid.
 std::optional<CUresult> refuse_captured(CUstream stream, bool per_thread);
-// The same for an event last recorded in a capture.
+// Same for an event whose last record was captured.
 std::optional<CUresult> refuse_captured(CUevent event);
 std::optional<CUresult> capture_record(CUevent event, CUstream stream, bool per_thread);
 std::optional<CUresult> capture_wait(CUstream stream, bool per_thread, CUevent event);
-// At each function's entry: refuses what the calling thread's capture mode forbids, and checks calls on a whole
-// context.
+// Called at each function's entry: refuses calls that the calling thread's capture mode forbids, and checks calls on a
+// whole context.
 CUresult refuse_in_capture(const char* call);
-// Called when a stream is destroyed, a context ends, a handle ends.
+// Called when a stream is destroyed, a context ends, or a handle ends.
 void end_captured(const char* call, const void* stream);
 void end_captures_in(const void* context);
 void forget_in_captures(const void* handle);
 
-// At each function's entry: counts the call, applies an injected error, and holds the lock until the end.
+// Used at each function's entry: counts the call, applies an injected error, and holds the lock until the function's
+// end.
 struct Entry {
   Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
     ++state->calls[name];
@@ -225,7 +230,7 @@ struct Entry {
   CUresult result = CUDA_SUCCESS;
 };
 
-// Functions that only make or end a handle of a kind.
+// Functions that only create or end a handle of a kind.
 template <class T>
 CUresult create(const char* name, T* handle, Handle kind) {
   Entry entry(name);
@@ -244,7 +249,7 @@ struct ParameterPlace {
   std::size_t offset, bytes;
 };
 std::vector<ParameterPlace> parameters_of(const void* function);
-// Checks an attribute that crosses: the bytes after those of its line must be 0.
+// Checks an attribute that a record has transmitted: the bytes behind those of its table line must be 0.
 void demand_described(const char* call, const CUlaunchAttribute& attribute);
 // Aborts if the driver would access memory outside the session.
 CUresult judge_copy(const char* call, const CUDA_MEMCPY3D& copy);

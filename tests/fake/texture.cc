@@ -1,4 +1,4 @@
-// Arrays, textures and surfaces. Arrays have no content here, and an object is a number.
+// Arrays, textures and surfaces. Arrays have no content in this driver, and a texture or surface object is a number.
 #include <cstring>
 
 #include "tests/fake/state.h"
@@ -15,7 +15,7 @@ CUresult create_array(const char* name, CUarray* array, const Description* d) {
   return *array = issue<CUarray>(Handle::Array), CUDA_SUCCESS;
 }
 
-// A query about an array or a mipmapped array, which writes all of `answer`.
+// A query of an array or a mipmapped array, which writes all of `answer`.
 template <class T>
 CUresult ask_array(const char* name, Handle kind, const void* array, T* answer, CUresult result = CUDA_SUCCESS) {
   Entry entry(name);
@@ -25,7 +25,7 @@ CUresult ask_array(const char* name, Handle kind, const void* array, T* answer, 
   return result;
 }
 
-// `which` is at most 2; each part has one handle.
+// `which` is at most 2; each part has its own handle.
 CUresult find_part(const char* name, CUarray* part, Handle kind, const void* owner, unsigned which) {
   Entry entry(name);
   if (entry.failed()) return entry.result;
@@ -34,7 +34,8 @@ CUresult find_part(const char* name, CUarray* part, Handle kind, const void* own
   return *part = issue_once<CUarray>(Handle::Array, owner, std::to_string(which)), CUDA_SUCCESS;
 }
 
-// Fields that the descriptor's type does not use must be 0, and named objects must exist: of memory, the first byte.
+// Fields that the descriptor's type does not use must be 0, and named objects must exist. For memory, the first byte
+// must exist.
 void demand_resource(const char* name, const CUDA_RESOURCE_DESC& d) {
   if (d.flags != 0) die("%s: flags %u", name, d.flags);
   CUDA_RESOURCE_DESC used;

@@ -1,4 +1,5 @@
-// Virtual memory management. A reservation has memory at once, so mapping an object twice gives different memory here.
+// Virtual memory management. A reservation has memory at once, so mapping an object twice gives different memory in
+// this driver.
 #include <sys/mman.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The attempts, one function each: 0 when it worked, else errno. What one has changed it changes back, since they are
-// made without a jail, too, to see that they work there.
+// The attempts, one function each: a function returns 0 if the attempt succeeded, else errno. A function reverts its
+// changes, since the test also makes the attempts without a jail, to check that they succeed there.
 #include "tests/jail/attempts.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ constexpr int most_descriptors = 2048;
 
 int outcome(long result) { return result < 0 ? errno : 0; }
 
-// A descriptor that was not to be had.
+// The result of an attempt to get a descriptor.
 int opened(long fd) {
   if (fd < 0) return errno;
   close(static_cast<int>(fd));
@@ -101,7 +101,7 @@ int open_by_handle(const std::string& path) {
   return fd < 0 ? why : opened(fd);
 }
 
-// Code pages are private and read-only; /proc writes them all the same.
+// Code pages are private and read-only, but /proc allows writing them.
 int write_own_memory(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -117,7 +117,7 @@ int write_own_thread(const std::string&) {
   return write_own_memory("/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/mem");
 }
 
-// `flags`: "wait" clears O_NONBLOCK, "append" adds a flag, "go-on" sets O_NONBLOCK alone, as the driver does.
+// `flags`: "wait" clears O_NONBLOCK, "append" adds a flag, "go-on" only sets O_NONBLOCK, as the driver does.
 int set_flags(const std::string& flags) {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) return errno;
@@ -134,7 +134,7 @@ struct Mapping {
   std::string range;
 };
 
-// The last mapping of the region, by its name in /proc/self/maps.
+// The last mapping of the region, by the region's name in /proc/self/maps.
 Mapping region_mapping() {
   std::ifstream maps("/proc/self/maps");
   Mapping found;
@@ -147,12 +147,12 @@ Mapping region_mapping() {
   return found;
 }
 
-// A shared mapping that grows goes on in its file: at the next slot.
+// A shared mapping that grows continues in its file, here with the next slot.
 int grow_the_slot(const std::string&) {
   const Mapping slot = region_mapping();
   if (slot.to == 0) return ENXIO;
   const std::size_t bytes = slot.to - slot.from, more = bytes + (2 << 20);
-  void* at = mremap(reinterpret_cast<void*>(slot.from), 0, more, MREMAP_MAYMOVE);  // a second view, longer
+  void* at = mremap(reinterpret_cast<void*>(slot.from), 0, more, MREMAP_MAYMOVE);  // a second, longer mapping
   return mapped(at, more);
 }
 
@@ -166,21 +166,22 @@ int grow_in_place(const std::string&) {
   return 0;
 }
 
-// The file behind a mapping, whole: /proc knows it.
+// Opens the file behind a mapping, through /proc.
 int open_the_region(const std::string&) {
   const Mapping slot = region_mapping();
   if (slot.to == 0) return ENXIO;
   return opened(open(("/proc/self/map_files/" + slot.range).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// The file behind a descriptor, as /proc names it.
+// The file behind a descriptor, by its name in /proc.
 std::string target_of(int fd) {
   char target[256] = {};
   if (readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1) < 0) target[0] = '?';
   return target;
 }
 
-// Any descriptor that is large enough to be a region, but for the simulated GPU's memory, which is this session's alone.
+// Maps any descriptor that is large enough to be a region, except the simulated GPU's memory, which belongs only to
+// this session.
 int map_any_descriptor(const std::string&) {
   for (int fd = 0; fd < most_descriptors; ++fd) {
     struct stat status {};
@@ -262,7 +263,7 @@ int make_socket_pair(const std::string&) {
   return opened(ends[1]);
 }
 
-// `name` begins with '@' where it is an abstract one.
+// `name` begins with '@' for an abstract socket.
 int connect_to(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -376,7 +377,7 @@ int read_keys(const std::string&) { return outcome(syscall(SYS_keyctl, 0 /* KEYC
 int read_kernel_log(const std::string&) { return outcome(syscall(SYS_syslog, 10 /* SIZE_BUFFER */, nullptr, 0)); }
 int watch_files(const std::string&) { return opened(syscall(SYS_inotify_init1, O_CLOEXEC)); }
 int be_urgent(const std::string&) { return outcome(setpriority(PRIO_PROCESS, 0, -5)); }
-// A request of some device: what passes reaches a file that does not know it.
+// Makes a device request. A request that passes the filter reaches a file that does not know it.
 int request(const std::string& number) {
   const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
   const int result = outcome(ioctl(fd, std::strtoul(number.c_str(), nullptr, 16), nullptr));
@@ -446,12 +447,12 @@ constexpr Attempt attempts[] = {
     {"tiocsti", type_for_terminal},
 };
 
-// "pipe:[1234]" without the number.
+// Returns the target without its number, "pipe" for "pipe:[1234]".
 std::string kind_of(const std::string& target) {
   return target.substr(0, target.rfind("anon_inode", 0) == 0 ? target.size() : target.find(":["));
 }
 
-// Every open descriptor and what it is.
+// Lists every open descriptor with its kind.
 std::string descriptors() {
   std::ostringstream list;
   for (int fd = 0; fd < most_descriptors; ++fd) {

@@ -1,12 +1,12 @@
-// What a worker tries that a guest controls: each thing by name, with one argument. The driver library of the test
-// makes the attempts inside the finished jail, and tells what came of them.
+// Attempts of a worker that a guest controls: each attempt has a name and one argument. The test's driver library makes
+// the attempts inside the complete jail, and reports their results.
 #pragma once
 
 #include <string>
 
 namespace misbehave {
 
-// "name argument" -> "done", "refused ERRNO", or "unknown". One that ends the process does not return.
+// Maps "name argument" to "done", "refused ERRNO", or "unknown". An attempt that ends the process does not return.
 std::string attempt(const std::string& command);
 
 }  // namespace misbehave

@@ -1,5 +1,5 @@
-// Makes a context on every device, and moves bytes on each and between them: what a driver asks of its kernel modules
-// for a device that is not the first comes after a worker's jail has closed.
+// Creates a context on every device, and copies bytes on each device and between devices. For any device but the first,
+// the driver makes its requests to the kernel modules only after a worker's jail has closed.
 //
 // usage: every_device LIBCUDA. Exit codes: 0, 1 a call failed, 2 usage.
 #include <cstdio>

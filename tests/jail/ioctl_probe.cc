@@ -1,4 +1,4 @@
-// Makes requests that are known, so that a test can tell whether the recorder writes them down.
+// Makes known requests, so that a test can check that the recorder records them.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -8,5 +8,5 @@ int main() {
   for (int i = 0; i < 3; ++i) ioctl(fd, 0xc0204601UL, nullptr);
   ioctl(fd, 0x30000001UL, nullptr);
   close(fd);
-  _exit(0);  // as a worker ends
+  _exit(0);  // exits as a worker does
 }

@@ -1,8 +1,8 @@
-// Preloaded into a worker by tools/dev/record-ioctls: writes down which device files the process opens and which requests
-// it makes of them, before the jail is closed and in it.
+// Preloaded into a worker by tools/dev/record-ioctls. Records the device files that the process opens and the requests
+// that it makes, before the jail is closed and inside it.
 //
-// The file is mapped before the jail closes, and every line in it has one length: a count grows in place, nothing has
-// to be written at the end, and a worker that is killed loses nothing.
+// The file is mapped before the jail closes, and all its lines have the same length. A count is updated in place, so
+// nothing has to be written at the end, and a killed worker loses no data.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::size_t line_bytes = 128, most_lines = 4096;
 
-// One line of the file: what was asked, then how often, as decimal text.
+// One line of the file: the request, then its count as decimal text.
 struct Seen {
   bool jailed, refused;
-  unsigned long request;  // flags of open() where `opens`
+  unsigned long request;  // the flags of open() if `opens`
   bool opens;
   char path[72];
   unsigned long count;
@@ -36,7 +36,7 @@ Seen seen[most_lines];
 std::size_t lines = 0;
 char* file = nullptr;
 
-// The worker's filter refuses this question with EPERM. A filter that the whole machine is under answers it.
+// The worker's filter refuses this call with EPERM. A filter that applies to the whole machine permits it.
 bool jailed() { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == -1; }
 
 void put_line(std::size_t at) {
@@ -67,7 +67,7 @@ void note(const Seen& what) {
   pthread_mutex_unlock(&lock);
 }
 
-// The file behind a descriptor, asked anew each time: a number may be another file's by now.
+// The file behind a descriptor. It is read each time, since the number may refer to another file by then.
 void path_of(int fd, Seen& into) {
   char link[32];
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -98,7 +98,7 @@ int open_and_note(int folder, const char* path, int flags, mode_t mode) {
   return static_cast<int>(result);
 }
 
-// IVGPU_IOCTLS is a folder; each process has a file of its own in it.
+// IVGPU_IOCTLS is a folder, in which each process has its own file.
 __attribute__((constructor)) void open_file() {
   const char* folder = std::getenv("IVGPU_IOCTLS");
   if (folder == nullptr) return;

@@ -1,6 +1,8 @@
-# The jail from inside: a worker whose driver misbehaves. A sanitizer's run-time does not bear the jail.
+# Tests the jail from inside, with a worker whose driver misbehaves. The tests run without sanitizers, since a
+# sanitizer's run-time cannot run in the jail.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
-  # Beside the simulated GPU: a worker's jail opens its driver's folder, and this driver needs that one.
+  # The library is beside the simulated GPU: a worker's jail opens the folder of its driver, and this driver needs the
+  # simulated GPU.
   add_library(misbehaving_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/misbehaving_driver.cc
                                         ${CMAKE_CURRENT_LIST_DIR}/attempts.cc)
   target_link_libraries(misbehaving_driver PRIVATE simgpu ivgpu_api)
@@ -19,10 +21,10 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control"
     DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpu ivgpud ivgpu-worker)
-  # A broker that gives out a GPU holds its name on the machine, and all have the simulated one.
+  # A broker that shares a GPU reserves the GPU's name on the machine, and all these brokers use the simulated GPU.
   ivgpu_discover(jail_holds_test LABELS jail PROPERTIES RESOURCE_LOCK gpu_name COST 100)
 
-  # What tools/dev/record-ioctls puts before a worker's driver.
+  # tools/dev/record-ioctls preloads this library into a worker.
   add_library(ioctl_recorder SHARED ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.cc)
   target_link_libraries(ioctl_recorder PRIVATE ivgpu_options)
   add_executable(every_device ${CMAKE_CURRENT_LIST_DIR}/every_device.cc)

@@ -1,6 +1,6 @@
-// The jail from inside: a real ivgpud and real workers, whose driver library does what a subverted worker would. Every
-// attempt must be refused with all layers, and with any one of them missing, except where the table names that layer:
-// then it stood alone. Without a jail the attempts work, or the test would show nothing.
+// Tests the jail from inside: a real ivgpud and real workers, whose driver library does what a subverted worker would
+// do. Every attempt must be refused with all layers, and with any single layer missing, unless the table states that
+// this layer alone refuses it. Without a jail the attempts must succeed, since otherwise the test would prove nothing.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -16,11 +16,13 @@ namespace {
 using namespace broker_test;
 
 struct Wish {
-  const char* command;  // %s: a file anybody may read; %p: one for its owner; %d: a folder; %b, %o: the broker's and
-                        // another worker's process
-  const char* alone;   // the layer that refuses it alone: S seccomp, L landlock, N namespaces; "R": the broker is root;
-                       // "M": what is no client of MPS
-  bool works_without;  // whether it works where there is no jail: where not, the machine may refuse it
+  // %s: a file that every user may read; %p: a file only for its owner; %d: a folder; %b, %o: the broker's process and
+  // another worker's.
+  const char* command;
+  // The layer that alone refuses the attempt: S seccomp, L Landlock, N namespaces; "R": if the broker is root; "M": if
+  // the worker is no client of MPS.
+  const char* alone;
+  bool works_without;  // whether the attempt succeeds without a jail; if not, the machine may refuse it
 };
 
 constexpr Wish wishes[] = {
@@ -108,12 +110,12 @@ constexpr Wish wishes[] = {
     {"ioctl 0xc0106400", "S", true},  // DRM
     {"ioctl 0xae01", "S", true},      // KVM
     {"ioctl 0x3b64", "S", true},      // VFIO
-    {"ioctl 0x8910", "S", true},      // a network's
-    {"ioctl 0x5451", "S", true},      // any file's
+    {"ioctl 0x8910", "S", true},      // a request of network interfaces
+    {"ioctl 0x5451", "S", true},      // a request of any file
     {"tiocsti", "", false},
 };
 
-// A guest program on the misbehaving driver: passes commands on, and tells what came of them.
+// A guest program on the misbehaving driver. It passes commands to the driver, and prints the results.
 class Inside {
  public:
   Inside(const Broker& broker, const std::string& region) : broker_(broker), region_(region) {}
@@ -121,7 +123,7 @@ class Inside {
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
-  // "done", "refused ERRNO", or "killed": how the worker ended where it did.
+  // Returns "done", "refused ERRNO", or "killed" with the worker's end.
   std::string attempt(const std::string& command) {
     if (pid_ <= 0) enter();
     const Ends before = ends_of_workers(broker_, vm());
@@ -179,7 +181,7 @@ class Inside {
   int to_ = -1, from_ = -1;
 };
 
-// A listening socket with an abstract name: the whole machine's.
+// A listening socket with an abstract name, which the whole machine can see.
 class AbstractSocket {
  public:
   AbstractSocket() : name_("@ivgpu-jail-" + std::to_string(getpid())), fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -207,7 +209,8 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-// One whose jail is finished: until then a worker of the same user may be looked into, where Landlock is missing.
+// A spare worker whose jail is complete. Without Landlock, another process of the same user may inspect a worker before
+// that.
 pid_t spare_worker(const Broker& broker, const Client& watcher, pid_t own) {
   pid_t spare = 0;
   eventually([&] {
@@ -219,7 +222,7 @@ pid_t spare_worker(const Broker& broker, const Client& watcher, pid_t own) {
   return spare;
 }
 
-// All attempts below one broker; what came of each.
+// The results of all attempts, made with one broker.
 std::vector<std::string> outcomes(const std::string& jail, const std::function<void()>& before,
                                   const std::string& vm_keys = "", const std::string& gpu_keys = "") {
   Broker broker("starts_per_second = 1000\nstart_burst = 1000\njail = \"" + jail + "\"\n" + vm_keys, "", before, DRIVER,
@@ -243,13 +246,13 @@ std::vector<std::string> outcomes(const std::string& jail, const std::function<v
     command = replaced(command, "%o", std::to_string(spare_worker(broker, watcher, own)));
     all.push_back(inside.attempt(command));
   }
-  broker.terminate();  // a killed one would leave its MPS daemon
+  broker.terminate();  // a killed broker would leave its MPS daemon running
   return all;
 }
 
 bool refused(const std::string& outcome) { return outcome.rfind("refused", 0) == 0 || outcome == "killed"; }
 
-// `missing`: the letter of the layer that is not there; '-' where all are.
+// `missing`: the letter of the missing layer; '-' if no layer is missing.
 void expect_refusals(char missing, const std::function<void()>& before) {
   const std::vector<std::string> all = outcomes("best-effort", before);
   ASSERT_EQ(all.size(), std::size(wishes));
@@ -259,7 +262,7 @@ void expect_refusals(char missing, const std::function<void()>& before) {
   }
 }
 
-// The same of a client of MPS.
+// Same for a client of MPS.
 void expect_refusals_of_a_client(char missing, const std::function<void()>& before) {
   const Control control;
   const std::vector<std::string> all = outcomes("best-effort", before, "gpus = [1]", mps_keys(control));
@@ -302,15 +305,15 @@ TEST(JailHolds, WhereTheBrokerIsNotRoot) {
   });
 }
 
-// What cuCtxCreate needs of F_SETFL (an H200, driver 580.159.04).
+// cuCtxCreate needs this use of F_SETFL (an H200, driver 580.159.04).
 TEST(JailHolds, ADescriptorMayStopWaiting) {
   Broker broker("jail = \"required\"\n", "", nothing_missing, DRIVER);
   Inside inside(broker, broker.socket_path());
   EXPECT_EQ(inside.attempt("set-flags go-on"), "done");
 }
 
-// A /dev in which NVIDIA's control device seems to be: then a worker may open files for writing and control them, as
-// far as seccomp goes.
+// Makes a /dev that seems to contain NVIDIA's control device. A worker may then open files for writing and control
+// them, as far as seccomp permits.
 void make_device_files() {
   bool made = unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   const int null = open("/dev/null", O_PATH | O_CLOEXEC), urandom = open("/dev/urandom", O_PATH | O_CLOEXEC);
@@ -332,9 +335,10 @@ TEST(JailHolds, ForADriverWithDeviceFilesToo) {
   expect_refusals('-', make_device_files);
 }
 
-// A machine with two GPUs, as far as its files tell: /dev with a node for each, and what the kernel says of them. Their
-// UUIDs are those of two simulated ones, which serve here. A node is one of its own, not another name of /dev/null, or
-// Landlock could not tell them apart. The second GPU by address has the lower number.
+// Makes a machine with two GPUs, as far as files show: /dev with a node per GPU, and the kernel's information about the
+// GPUs. Their UUIDs are those of two simulated GPUs, which serve the test. Each node is a separate file rather than
+// another name of /dev/null, since Landlock could not distinguish the names. The second GPU by address has the lower
+// number.
 void make_two_gpus(const std::string& folder) {
   make_device_files();
   const auto gpu = [&](const char* pci, int minor, int number) {
@@ -359,7 +363,7 @@ void make_two_gpus(const std::string& folder) {
 
 struct Opened {
   const char* node;
-  bool by_one, by_all;  // by the workers of a VM that has the second GPU, and of one that has both
+  bool by_one, by_all;  // opened by the workers of a VM that has the second GPU, and of a VM that has both
 };
 
 constexpr Opened opened[] = {{"/dev/nvidiactl", true, true},       {"/dev/nvidia-uvm", true, true},
@@ -384,7 +388,8 @@ TEST(JailHolds, ForTheDeviceFilesOfOtherVmsGpus) {
   }
 }
 
-// Landlock alone refuses them: a machine without it says so, and what a guest sees is the same.
+// Only Landlock refuses these files. A machine without Landlock reports that, and a guest sees the same GPUs in both
+// cases.
 TEST(JailHolds, WithoutLandlockTheDeviceFilesOfOthersAreOpen) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
   const Folder machine;
@@ -406,7 +411,7 @@ TEST(JailHolds, ForAClientOfMpsToo) {
   expect_refusals_of_a_client('-', [&] { make_two_gpus(machine.path()); });
 }
 
-// It may open for writing alone, so that each layer below the filter is looked at by itself.
+// The worker may open files only for writing, so that each layer below the filter is tested separately.
 TEST(JailHolds, ForAClientOfMpsWithoutLandlock) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
   const Folder machine;
@@ -450,7 +455,7 @@ TEST(JailHolds, ListedRequestsPassAndOthersAreReportedByNumber) {
   EXPECT_TRUE(broker.eventually_logged("the jail refused ioctl 0x00000038 of /dev/null"));
   EXPECT_EQ(broker.times_logged("the jail refused ioctl 0xc01046d3 of /dev/null, which is not in its list"), 1U);
   EXPECT_EQ(broker.times_logged("the jail refused ioctl"), 2U);
-  // What asks for number after number fills no log.
+  // A worker that tries one number after another must not fill the log.
   for (int number = 0x80; number < 0x100; ++number) inside.attempt("ioctl " + fmt_hex(number));
   EXPECT_TRUE(broker.eventually_logged("the jail refused ioctl 0x0000009d"));
   EXPECT_EQ(broker.times_logged("the jail refused ioctl"), 32U);
@@ -465,7 +470,7 @@ TEST(JailHolds, AnyRequestPassesWhereTheOperatorAllowsIt) {
   EXPECT_EQ(broker.times_logged("t: jail_ioctls = \"any\": its workers may make every request"), 1U);
 }
 
-// A kernel on it would be inside the worker.
+// A kernel on such a GPU could access the worker's memory.
 TEST(JailHolds, AGpuThatReachesAllMemoryIsReportedAndNotServedWhereTheJailIsRequired) {
   const auto with_hmm = [] { setenv("IVGPU_SIM_HMM", "1", 1); };
   const std::string what = "memory out of kernels' reach (GPU 0 has HMM: load nvidia_uvm with uvm_disable_hmm=1)";
@@ -478,7 +483,7 @@ TEST(JailHolds, AGpuThatReachesAllMemoryIsReportedAndNotServedWhereTheJailIsRequ
   EXPECT_TRUE(broker.eventually_logged(what));
 }
 
-// The attempts themselves are sound.
+// Checks that the attempts themselves are valid.
 TEST(JailHolds, WithoutAJailTheAttemptsWork) {
   const std::vector<std::string> all = outcomes("off", nothing_missing);
   ASSERT_EQ(all.size(), std::size(wishes));
@@ -490,8 +495,8 @@ TEST(JailHolds, WithoutAJailTheAttemptsWork) {
 TEST(JailHolds, AWorkerHoldsItsDescriptorsAndNoMore) {
   Broker broker("", "", nothing_missing, DRIVER);
   Inside inside(broker, broker.socket_path());
-  // Nothing to read; what it prints, twice; the broker; its doorbell; the simulated GPU's memory; the doorbell of turns; its
-  // guest's interrupt.
+  // The descriptors are: an empty input; twice the worker's output; the broker's socket; the worker's doorbell; the
+  // simulated GPU's memory; the doorbell of the scheduler; the guest's interrupt.
   EXPECT_EQ(inside.attempt("descriptors"),
             "0=/dev/null 1=pipe 2=pipe 3=socket 5=anon_inode:[eventfd] 6=/memfd:ivgpu-simulated-memory (deleted) "
             "10=anon_inode:[eventfd] 11=anon_inode:[eventfd] ");

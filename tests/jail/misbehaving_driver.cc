@@ -1,5 +1,5 @@
-// A libcuda for a worker under test: the simulated GPU, but for one call. cuMemsetD32 with the number below makes the
-// attempt that the memory it is given names, and writes there what came of it.
+// A libcuda for a worker under test: the simulated GPU, with one call replaced. cuMemsetD32 with the number below makes
+// the attempt that the given memory names, and writes the result to this memory.
 #include <fcntl.h>
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// As NVIDIA's driver does; a worker's jail looks whether it did.
+// NVIDIA's driver opens this device as well, and a worker's jail checks whether the driver did.
 [[maybe_unused]] const int device_file = open("/dev/nvidiactl", O_RDWR | O_CLOEXEC);
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The guest program of the jail's test: passes lines from its standard input to the misbehaving driver, and prints what
-// came of each. Ends with the session.
+// The guest program of the jail's test. It passes lines from its standard input to the misbehaving driver, and prints
+// the results. It ends with the session.
 //
 // usage: jail_program LIBCUDA
 #include <array>

@@ -1,4 +1,4 @@
-// How the guest program of the jail's test tells the misbehaving driver what to try: as text in device memory.
+// The messages from the guest program of the jail's test to the misbehaving driver: text in device memory.
 #pragma once
 
 #include <cstddef>

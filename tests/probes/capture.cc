@@ -1,5 +1,5 @@
-// Asks a driver which calls are prohibited while a stream is being captured: by the capturing thread in each of the three
-// modes, and by another thread. docs/design/021-prohibited-in-capture.md has the answers of an H200.
+// Asks a driver which calls are prohibited while a stream is being captured, by the capturing thread in each of the
+// three modes, and by another thread. docs/design/021-prohibited-in-capture.md has the results of an H200.
 // usage: probe_capture [--blocking] [LIBCUDA]     --blocking: the captured stream waits for the NULL stream's work
 #include <array>
 #include <cstdio>
@@ -24,7 +24,7 @@ const char ptx[] = R"(
 .visible .entry empty() { ret; }
 )";
 
-// What the questions use. Made anew for each, since calls end some of it.
+// The objects that the questions use. They are created anew for each question, since some calls end them.
 struct World {
   CUdevice device = 0;
   CUcontext context = nullptr, other = nullptr;
@@ -176,7 +176,8 @@ const std::vector<Question> questions{
     ASK(cuDevicePrimaryCtxReset, 0),
 };
 
-// What the call answers while `captured` is being captured in this mode; behind it "!" where that ends the capture.
+// The result of the call while `captured` is being captured in this mode, with "!" behind it if the call ends the
+// capture.
 std::string answer(const Question& q, CUstreamCaptureMode mode, bool by_another_thread) {
   World w;
   MUST(CU(cuStreamBeginCapture)(w.captured, mode));

@@ -1,5 +1,6 @@
 // Measures captures, graphs and host functions for docs/measurements/graphs.md. Run several processes natively and
-// several through `ivgpu run`. Each prints a line per figure: its name and the median of the process in microseconds.
+// several processes through `ivgpu run`. Each process prints a line per figure: its name and the median of the process
+// in microseconds.
 //   nvcc -std=c++17 -O2 -arch=sm_90 -o graph_figures tests/probes/graph_figures.cu
 #include <cuda_runtime.h>
 
@@ -25,7 +26,7 @@ __global__ void add(int* to, int by) { *to += by; }
 
 double micros(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-// The median of `times` calls of `measured`, which returns microseconds.
+// Prints the median of `times` calls of `measured`, which returns microseconds.
 template <class F>
 void tell(const char* name, int times, F measured) {
   std::vector<double> all;

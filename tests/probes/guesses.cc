@@ -1,5 +1,6 @@
-// Asks a driver which addresses it takes for memory of its own process, where it looks only at a copy's declared kind of
-// memory, and what becomes of addresses that were freed. docs/design/045-addresses-that-are-gone.md has the answers of an H200.
+// Asks a driver which addresses it treats as memory of its own process, in which cases it uses only a copy's declared
+// kind of memory, and how it handles addresses that were freed. docs/design/045-addresses-that-are-gone.md has the
+// results of an H200.
 // usage: probe_guesses [LIBCUDA]
 #include <cuda.h>
 #include <sys/mman.h>
@@ -43,7 +44,7 @@ CUdeviceptr device_memory() {
   return at;
 }
 
-// Each kind of memory that a copy may name. The heap's is what must never be taken.
+// Each kind of memory that a copy may name. The driver must never accept the heap's address.
 struct Kind {
   const char* name;
   std::function<CUdeviceptr()> make;
@@ -139,7 +140,7 @@ void copies_of_texels(const Kind& kind) {
   }
 }
 
-// Every other call that names an address by number.
+// Tries every other call that takes an address as a number.
 void other_calls(const Kind& kind) {
   start();
   const CUdeviceptr at = kind.make(), other = device_memory();
@@ -248,7 +249,7 @@ std::string mapping_of(CUdeviceptr at) {
   return "not mapped";
 }
 
-// Whether ordinary mappings come to lie where [at, at + length) was, when the process asks for as much a hundred times.
+// Returns whether ordinary mappings reuse [at, at + length), when the process requests as much memory a hundred times.
 std::string reused(CUdeviceptr at, std::size_t length) {
   for (int i = 0; i < 100; ++i) {
     const CUdeviceptr here = number(mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -296,7 +297,7 @@ void freed_addresses() {
   freed("managed memory of 64 MiB", at, 64 * mib, [&] { return CU(cuMemFree_v2)(at); });
 }
 
-// Where a library's variable lies before and after a reset, and what the driver says of the old address.
+// Prints the address of a library's variable before and after a reset, and the driver's result for the old address.
 void library_after_reset() {
   start();
   const char ptx[] =

@@ -1,5 +1,5 @@
-// Asks a driver what CUDA_LAUNCH_BLOCKING does: for which values, for which calls, and what a launch returns for a kernel
-// that faults. ring/abi/launch_blocking.h has the answers of an H200.
+// Asks a driver about CUDA_LAUNCH_BLOCKING: which values and which calls it affects, and what a launch returns for a
+// kernel that faults. ring/abi/launch_blocking.h has the results of an H200.
 // usage: probe_launch_blocking [LIBCUDA]
 #include <cuda.h>
 
@@ -56,7 +56,7 @@ void start() {
 }
 
 CUresult launch_busy(CUstream where) {
-  unsigned long long rounds = 200000000;  // 0.1 s
+  unsigned long long rounds = 200000000;  // takes 0.1 s
   void* parameters[] = {&rounds};
   return CU(cuLaunchKernel)(busy, 1, 1, 1, 1, 1, 1, 0, where, parameters, nullptr);
 }
@@ -89,7 +89,7 @@ CUresult launch_graph(CUfunction function) {
   return CU(cuGraphLaunch)(exec, stream);
 }
 
-// What a call returns, and whether the stream was done when it did.
+// Prints the result of a call, and whether the stream was complete when the call returned.
 void after(const std::string& value, const char* what, const std::function<CUresult()>& call) {
   start();
   const CUresult r = call();

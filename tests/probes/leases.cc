@@ -1,8 +1,9 @@
-// Asks a driver what a scheduler that switches channels off must know: what a switch costs its caller and others, what
-// leases give programs that wait, and what a late burst waits for. docs/design/048-gpu-time.md has the answers.
+// Asks a driver what a scheduler that disables channels must know: what switching costs the caller and other processes,
+// what programs that wait gain from leases, and what delays a late burst. docs/design/048-gpu-time.md has the results.
 // usage: probe_leases [LIBCUDA]
 //
-// The first process is the helper: it has no libcuda. Its children are programs; each tells its channels in shared memory.
+// The first process is the helper, which has no libcuda. Its children are programs; each child publishes its channels
+// in shared memory.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -58,10 +59,10 @@ namespace {
 
 using host::rm::ChannelRef;
 
-// Sets how long the group's slices of the GPU are. Returns the driver's status, or a negative errno.
+// Sets the length of the group's time slices on the GPU. Returns the driver's status, or a negative errno.
 std::int64_t set_timeslice(const host::rm::Group& group, std::uint64_t us) {
   constexpr std::uint32_t set =
-      0xa06c0103;  // NVA06C_CTRL_CMD_SET_TIMESLICE, ctrla06c.h; its parameter is a number of us
+      0xa06c0103;  // NVA06C_CTRL_CMD_SET_TIMESLICE, ctrla06c.h; its parameter is a number of microseconds
   host::rm::Control call{group.client, group.group, set, 0, reinterpret_cast<std::uintptr_t>(&us), sizeof us, 0};
   const auto number = _IOC(_IOC_READ | _IOC_WRITE, host::rm::escape_magic, host::rm::escape_control, sizeof call);
   return ioctl(group.fd, number, &call) == 0 ? std::int64_t{call.status} : -errno;
@@ -216,8 +217,8 @@ struct Program {
   }
   bool goes_on(int mode) { return me.mode.load() == mode; }
 
-  // A graph of eight kernels and a copy, a cooperative kernel, managed memory that both sides count up, and a line of printf;
-  // each round's results are held against what they must be. `result`: wrong ones.
+  // A graph of eight kernels and a copy, a cooperative kernel, managed memory that both sides increment, and a line of
+  // printf. Each round compares the results with the expected ones. `result`: the number of wrong results.
   void kinds() {
     CUfunction add = nullptr, meet = nullptr, print = nullptr;
     MUST(CU(cuModuleGetFunction)(&add, module, "add"));
@@ -449,7 +450,7 @@ void costs() {
   all_idle();
 }
 
-// Which order of off and on costs less, and what `wait` programs get of leases.
+// Measures which order of disabling and enabling costs less, and what `wait` programs gain from leases.
 void leases(const std::vector<int>& who, double lease, int order, double seconds, const std::vector<double>& alone,
             const char* name) {
   clear();
@@ -551,7 +552,7 @@ void allocs() {
   all_idle();
 }
 
-// The first child is light; the others are busy and leave the GPU while it has demand.
+// The first child is interactive. The others keep the GPU busy, and are disabled while the first child has work.
 void preempt(const std::vector<int>& others, const char* name, double quiet_us) {
   std::vector<ChannelRef> list;
   for (const int i : others) {
@@ -623,7 +624,8 @@ std::uint64_t launches(int i, unsigned ms = 20) {
   usleep(ms * 1000);
   return all->child[i].count - before;
 }
-// What the driver makes of lists and repetitions. Each question has a process of its own, since some leave it off.
+// Tests how the driver handles lists and repetitions. Each question has its own process, since some questions leave
+// channels disabled.
 void lists() {
   const auto ask = [](const char* what, int i, const std::function<void(const std::vector<ChannelRef>&)>& run) {
     set(i, Wait);
@@ -696,7 +698,7 @@ void ends() {
   SAY("a fault queued while off: result %d before it is on, then %d\n", before, all->child[3].result.load());
   SAY("its list afterwards: status %#lx\n", static_cast<long>(client->switch_channels(faulty, true)));
   SAY("others after the fault: %lu %lu launches in 20 ms\n", launches(0), launches(1));
-  // Killed while off, and how long a context takes that is made while another process is off.
+  // Kills a process while it is disabled, and measures the creation of a context while another process is disabled.
   const auto killed = list_of({2});
   set(2, Busy);
   flip(killed, true);
@@ -705,11 +707,11 @@ void ends() {
   waitpid(all->child[2].pid, nullptr, 0);
   SAY("killed while off: gone after %.0f us; its list: status %#lx; others %lu launches in 20 ms\n", now_us() - t,
       static_cast<long>(client->switch_channels(killed, false)), launches(0));
-  // New contexts beside leases: the channels of the process before and after.
+  // Creates new contexts during leases, and compares the channels of the process before and after.
   all_idle();
 }
 
-// Each kind of work, switched 10,000 times; another process launches and waits.
+// Switches each kind of work 10,000 times, while another process launches and waits.
 void kinds() {
   const auto list = list_of({0});
   clear();

@@ -1,6 +1,6 @@
-// Asks what of a process's memory is managed by the kernel module nvidia-uvm: which ways of taking memory map its device file
-// and how much, and whether such memory makes way for another process's plain allocations.
-// docs/design/029-memory-quotas.md has the answers.
+// Asks which memory of a process the kernel module nvidia-uvm manages: which ways of allocating memory map the module's
+// device file and how much, and whether the driver evicts such memory for another process's plain allocations.
+// docs/design/029-memory-quotas.md has the results.
 // usage: probe_managed [LIBCUDA]
 #include <cuda.h>
 
@@ -19,7 +19,7 @@ struct Mapped {
   std::size_t ranges = 0, bytes = 0;
 };
 
-// What this process has mapped of /dev/nvidia-uvm.
+// The mappings of /dev/nvidia-uvm in this process.
 Mapped mapped() {
   Mapped all;
   std::ifstream maps("/proc/self/maps");
@@ -143,7 +143,8 @@ void ways() {
 
 constexpr std::size_t theirs = 2048 * mib;
 
-// Has so much managed memory on the GPU until the other process has tried, and looks whether it is as it was.
+// Keeps managed memory on the GPU until the other process has tried to allocate, and checks that the memory is
+// unchanged.
 void hold(probe::Shared& shared, const std::function<void()>& ready) {
   const probe::Gpu gpu;
   CUdeviceptr at = 0;
@@ -159,7 +160,7 @@ void hold(probe::Shared& shared, const std::function<void()>& ready) {
   shared.result[0] = right ? 1 : 2;
 }
 
-// Takes what is free, and 1 GiB more.
+// Allocates all free memory, and 1 GiB more.
 void take_all() {
   const probe::Gpu gpu;
   std::size_t free = 0, after = 0, total = 0, taken = 0;

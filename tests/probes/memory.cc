@@ -1,5 +1,6 @@
-// Asks a driver about memory that is not served yet: pools, virtual memory management, managed memory under other pages,
-// registered memory, the forms of CUDA 3. docs/design/022-memory-asked-first.md has the answers of an H200.
+// Asks a driver about kinds of memory that were not served at the time: pools, virtual memory management, managed
+// memory under other pages, registered memory, the forms of CUDA 3. docs/design/022-memory-asked-first.md has the
+// results of an H200.
 // usage: probe_memory [LIBCUDA]
 #include <cuda.h>
 #include <fcntl.h>
@@ -90,7 +91,8 @@ CUresult add_at(CUdeviceptr at) {
   return r == CUDA_SUCCESS ? CU(cuCtxSynchronize)() : r;
 }
 
-// The attributes of a pointer up to `last`. Those that are addresses or handles are shown by what is known of the number.
+// Prints the attributes of a pointer up to `last`. For attributes that are addresses or handles, it prints what the
+// number is known to be.
 void say_pointer_attributes(const std::string& what, CUdeviceptr at, int last,
                             const std::vector<std::pair<std::uint64_t, const char*>>& known) {
   const auto is_pointer = [](int i) { return i == 1 || i == 3 || i == 4 || i == 7 || i == 11 || i == 17; };
@@ -132,12 +134,12 @@ struct Arena {
   }
 };
 
-// How a worker could put pages of the arena where the driver has a managed range.
+// Ways in which a worker could map pages of the arena at the driver's managed range.
 void* put_by_mmap(Arena& arena, void* where, std::size_t bytes) {
   return mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, arena.fd, 0);
 }
 void* put_by_mremap(Arena& arena, void* where,
-                    std::size_t bytes) {  // a second mapping of the same pages, no descriptor
+                    std::size_t bytes) {  // a second mapping of the same pages, without a descriptor
   return mremap(arena.at, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, where);
 }
 
@@ -752,7 +754,7 @@ void ask_old_forms_in_a_primary_context() {
   ask_old_calls();
 }
 
-// In a context of their own kind.
+// Runs in a context of the old kind.
 void ask_old_forms() {
   MUST(CU(cuInit)(0));
   MUST(CU(cuDeviceGet)(&device, 0));

@@ -1,11 +1,11 @@
-// What NVIDIA's management library answers: the calls that frameworks and monitors make, before it is started, with arguments
-// that make no sense, beside a process of which the driver knows how much it holds, and after it was ended. A guest's library
-// answers the same (tests/loopback/nvml.cc, docs/design/044-nvml.md).
+// Prints the results of NVIDIA's management library for the calls that frameworks and monitors make: before its start,
+// with invalid arguments, beside a process whose memory the driver knows, and after its end. A guest's library must
+// return the same results (tests/loopback/nvml.cc, docs/design/044-nvml.md).
 //
 // usage: probe_nvml_answers [LIBRARY [no-memory | utilisation GPU]]
-//   no-memory    makes no context
-//   utilisation  prints that of the GPU alone, by its index
-// Which calls a program makes the loader tells: LD_DEBUG=bindings nvidia-smi 2>&1 | grep nvml
+//   no-memory    creates no context
+//   utilisation  prints only the utilisation of the GPU with this index
+// To see which calls a program makes, run: LD_DEBUG=bindings nvidia-smi 2>&1 | grep nvml
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@
 
 namespace {
 
-void* management = nullptr;  // the library that is asked
+void* management = nullptr;  // the library under test
 using Device = nvmlDevice_t;
 
 const char* words(int code) {
@@ -27,7 +27,7 @@ const char* words(int code) {
   return find != nullptr ? find(code) : "no nvmlErrorString";
 }
 
-// Calls a function of the library by its name and prints what it answers. -1: it has none of this name.
+// Calls a function of the library by its name and prints the result; -1: the library has no such function.
 template <class... A>
 int ask(const char* name, A... arguments) {
   const auto call = reinterpret_cast<int (*)(A...)>(dlsym(management, name));
@@ -151,7 +151,7 @@ void ask_for_devices(Device& device) {
   ask("nvmlDeviceGetHandleByPciBusId_v2", "ffff:ff:1f.0", &found);
 }
 
-// Some memory, so that there is something to tell.
+// Allocates some memory, so that the library has memory to report.
 bool hold_memory() {
   CUcontext context = nullptr;
   CUdeviceptr at = 0;

@@ -1,10 +1,11 @@
-// Holds ring/nvml/types.h against NVIDIA's nvml.h, on a machine that has it. It compiles or it does not:
+// Compares ring/nvml/types.h with NVIDIA's nvml.h, on a machine that has nvml.h. The comparison succeeds if the file
+// compiles:
 //   g++ -std=c++20 -fsyntax-only -I. -I/usr/local/cuda/include tests/probes/nvml_types.cc
 #if __has_include(<nvml.h>)
 namespace nvidia {
 #include <nvml.h>
 }
-// What the header says by macros is looked at before our own header names the same things.
+// Macros of NVIDIA's header are evaluated before our own header defines the same names.
 constexpr unsigned memory_v2 = static_cast<unsigned>(sizeof(nvidia::nvmlMemory_v2_t)) | 2U << 24;
 
 #include "ring/nvml/types.h"

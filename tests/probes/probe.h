@@ -1,4 +1,4 @@
-// What the probes share: the driver's functions by name, and questions that are asked in a process of their own.
+// Helpers of the probes: the driver's functions by name, and questions that run in a separate process.
 #pragma once
 
 #include <cuda.h>
@@ -21,7 +21,7 @@ inline void* symbol(const char* name) {
   return at;
 }
 
-// The function of this name, with its declaration. A macro gives the name behind cuda.h's own macros.
+// The function of this name, with its declaration. A macro yields the name that cuda.h's own macros substitute.
 #define NAMED(name) #name
 #define CU(fn) reinterpret_cast<decltype(&::fn)>(::probe::symbol(NAMED(fn)))
 
@@ -46,13 +46,14 @@ inline std::string text_of(CUresult r) {
   return r == CUDA_SUCCESS ? "ok" : name + 5;
 }
 
-// Asks in a child, since a driver may end the process, or wait for ever. The reply is a line of what the child prints.
+// Runs a question in a child, since a driver may end the process, or wait forever. The answer is a line of the child's
+// output.
 inline void ask_alone(const std::string& name, const std::function<void()>& ask) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);
-    setvbuf(stdout, nullptr, _IONBF, 0);  // what it says before its end is kept
+    setvbuf(stdout, nullptr, _IONBF, 0);  // keeps the output that precedes the child's end
     ask();
     std::fflush(stdout);
     _exit(0);

@@ -1,5 +1,5 @@
-# Programs that ask a driver a question, by hand, on a machine with a GPU: docs/design/ has the answers. They are built so
-# that they do not rot; nothing runs them here.
+# Programs that query a driver. A developer runs them on a machine with a GPU; docs/design/ has the results. The build
+# only ensures that they still compile.
 foreach(name capture guesses launch_blocking leases managed memory nvml_answers quota)
   add_executable(probe_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cc)
   target_include_directories(probe_${name} PRIVATE ${CMAKE_SOURCE_DIR})
@@ -12,7 +12,7 @@ target_link_libraries(probe_leases PRIVATE ivgpu_rm)
 set_target_properties(probe_leases PROPERTIES ENABLE_EXPORTS ON)
 target_link_libraries(probe_quota PRIVATE ivgpu_api)
 target_link_libraries(probe_nvml_answers PRIVATE ivgpu_api)
-# Two parts of one question: a process whose channels are switched off, and the driver of the worker that does it.
+# Two parts of one probe: a process whose channels are disabled, and the driver of the worker that disables them.
 add_executable(probe_switch_off ${CMAKE_CURRENT_LIST_DIR}/switch_off.cc)
 add_library(switch_off MODULE ${CMAKE_CURRENT_LIST_DIR}/switch_off.cc)
 target_compile_definitions(switch_off PRIVATE AS_DRIVER CLIENT=0 CHANNELS=0)

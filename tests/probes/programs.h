@@ -1,4 +1,4 @@
-// Programs of the probes that ask how processes share a GPU: kernels, and children that begin together.
+// Helpers of the probes about GPU sharing: kernels, and children that start together.
 #pragma once
 
 #include <cuda.h>
@@ -69,13 +69,13 @@ inline void row(const std::string& what, const std::string& answer) {
   std::fflush(stdout);
 }
 
-// What children and parent share.
+// The memory that children and parent share.
 struct Shared {
   std::atomic<int> ready{0}, go{0}, stop{0}, turn{0};
   std::atomic<double> result[16];
 };
 
-// Each child runs `work(index)` after all of them are ready.
+// Each child runs `work(index)` after all children are ready.
 inline void processes(int count, Shared& shared, const std::function<void(int, const std::function<void()>&)>& work,
                       double seconds, const std::function<void()>& meanwhile = {}) {
   shared.ready = shared.go = shared.stop = shared.turn = 0;

@@ -1,6 +1,6 @@
-// Asks how much of a GPU's memory a process holds by NVIDIA's management library, before and after each way of taking it,
-// and beside that what a worker would count for it (host/session/memory/footprint.h).
-// docs/design/029-memory-quotas.md has what is to be learnt.
+// Measures how much of a GPU's memory a process holds according to NVIDIA's management library, before and after each
+// kind of allocation, and compares it with the worker's own count (host/session/memory/footprint.h).
+// docs/design/029-memory-quotas.md has the results.
 // usage: probe_quota [LIBCUDA [LIBNVIDIA_ML]]
 #include <cuda.h>
 
@@ -21,7 +21,7 @@ constexpr std::uint64_t mib = 1 << 20;
 std::unique_ptr<nvml::Library> management;
 nvml::Library::Device gpu = nullptr;
 
-// What this process holds, in bytes; -1: it is not told.
+// The memory that this process holds, in bytes; -1: unknown.
 std::int64_t held() {
   const auto all = management->processes(gpu);
   if (!all) return std::printf("NVML lists no processes: %s\n", all.error().message.c_str()), -1;

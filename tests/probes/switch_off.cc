@@ -1,13 +1,13 @@
-// Asks what a jailed worker's descriptors allow: whether it can switch off the channels of another process
-// (NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS). docs/threat-model.md has the answer. host/scheduler/rm_api.h has the
-// numbers and structures.
+// Tests whether a jailed worker's descriptors suffice to disable the channels of another process
+// (NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS). docs/threat-model.md has the result. host/scheduler/rm_api.h has the numbers
+// and structures.
 //
-// Two parts in one file:
+// This file has three parts:
 //   probe_switch_off victim FILE   launches and waits, prints how often and how slowly in each 100 ms, and writes its
 //                                  handles to FILE
-//   probe_switch_off trigger       a guest program: one fill, at which the worker's driver does the deed
-//   libswitch_off.so               (-DAS_DRIVER) the worker's driver: NVIDIA's, but for that fill. It is linked with
-//                                  NVIDIA's, so that all other names are found behind it, and compiled with the victim's
+//   probe_switch_off trigger       a guest program that makes one fill, at which the worker's driver disables channels
+//   libswitch_off.so               (-DAS_DRIVER) the worker's driver: NVIDIA's, except for that fill. It is linked with
+//                                  NVIDIA's library, which provides all other names, and compiled with the victim's
 //                                  handles: -DCLIENT=... -DCHANNELS=...
 #include <cuda.h>
 #include <dlfcn.h>
@@ -98,7 +98,8 @@ std::vector<Channel> channels;
 
 }  // namespace
 
-// The driver's library finds this ioctl before the C library's (linked with -rdynamic), so the victim sees its channels.
+// The driver's library finds this ioctl before the C library's (linked with -rdynamic), so the victim learns its
+// channels.
 extern "C" __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list list;
   va_start(list, request);

@@ -1,5 +1,5 @@
-// One GPU, its VMs and the policy in virtual time: what the driver's slices, a switch and a program cost, as measured on an
-// H200 (docs/design/048-gpu-time.md). Time goes on in steps of 5 us.
+// Simulates one GPU, its VMs and the policy in virtual time. The costs of time slices, of a switch and of a program are
+// as measured on an H200 (docs/design/048-gpu-time.md). Time advances in steps of 5 us.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,15 @@ using host::scheduler::Policy;
 using host::scheduler::Time;
 using namespace std::chrono_literals;
 
-// A program: again and again `kernels` of `kernel`, which the host submits one each `submit`, then a wait, then `host`.
+// A program that repeats a burst: the host submits `kernels` kernels of length `kernel`, one per `submit`, then waits,
+// then computes for `host`.
 struct Program {
   int kernels = 1;
   Time kernel = 5us, submit = 4us;
   Time host{};    // between a wait's end and the next burst
-  Time period{};  // or: a burst begins each `period`
+  Time period{};  // alternatively: a burst begins in each `period`
   bool never_waits = false;
-  Time from{}, until = Time::max();  // when it runs
+  Time from{}, until = Time::max();  // the time in which the program runs
 };
 
 class World {
@@ -53,7 +54,7 @@ class World {
     calls_time = {}, calls = 0, begun_ = now_;
   }
 
-  // GPU time that made progress, as a part of the time since forget().
+  // GPU time in which the VM made progress, as a fraction of the time since forget().
   double used(Policy::Vm vm) const { return std::chrono::duration<double>(of(vm).used) / (now_ - begun_); }
   double rate(Policy::Vm vm) const {
     return static_cast<double>(of(vm).bursts.size()) / std::chrono::duration<double>(now_ - begun_).count();
@@ -75,7 +76,7 @@ class World {
   struct Vm {
     Program program;
     bool on = true;
-    std::deque<Time> queue;  // what is left of each kernel
+    std::deque<Time> queue;  // the remaining time of each kernel
     int to_submit = 0;
     bool waits = false;
     Time next_submit{}, burst_began{}, next_burst{};
@@ -109,7 +110,7 @@ class World {
 
   void go_on(Vm& vm) {
     const Program& p = vm.program;
-    if (now_ < p.from || now_ >= p.until) {  // its process has ended
+    if (now_ < p.from || now_ >= p.until) {  // the program's process has ended
       vm.queue.clear();
       vm.settled = vm.submitted, vm.to_submit = 0, vm.waits = false;
       return;

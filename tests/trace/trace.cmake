@@ -1,5 +1,5 @@
-# `ivgpu trace` from end to end: a program that nvcc built, on the simulated GPU, traced from its first call. Labelled
-# programs.
+# Tests `ivgpu trace` from end to end: a program that nvcc built, on the simulated GPU, traced from its first call.
+# Labelled programs.
 find_package(nlohmann_json REQUIRED)
 add_executable(trace_test ${CMAKE_CURRENT_LIST_DIR}/trace_test.cc)
 target_link_libraries(trace_test PRIVATE ivgpu_ring ivgpu_options nlohmann_json::nlohmann_json GTest::gtest_main

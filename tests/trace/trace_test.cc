@@ -1,5 +1,5 @@
-// vector_add under `ivgpu trace`: the calls that it is known to make, in their order and with their arguments, as
-// lines, as sums, and as a file for the Perfetto viewer.
+// Runs vector_add under `ivgpu trace`: the trace must show the program's known calls, in order and with their
+// arguments, as lines, as totals, and as a file for the Perfetto viewer.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -19,7 +19,7 @@ Outcome trace(std::vector<std::string> options, const std::vector<std::string>& 
 }
 const std::vector<std::string> vector_add = {PROGRAM, "--n", "1000"};
 
-// A call of the file: its name, then its arguments by their names.
+// A call of the Perfetto file: its name, and its arguments by name.
 struct Call {
   std::string name;
   json args;
@@ -94,7 +94,8 @@ TEST(TraceOfVectorAdd, TheProgramsExitCodeIsPassedOn) {
   EXPECT_EQ(outcome.text, "");
 }
 
-// At a broker that serves others, too: only the program's own calls, and from its first on.
+// Even at a broker that serves other programs, the trace must contain only the program's own calls, from the first one
+// on.
 TEST(TraceOfVectorAdd, AtARunningBroker) {
   WatchedBroker broker(
       "", "", [] {}, SIMULATED_GPU);

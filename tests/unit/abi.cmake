@@ -83,7 +83,7 @@ if(TARGET simgpu)
 endif()
 
 # The runtime on the simulated GPU: nvcc builds one program in each way in which its code can reach a driver. (A
-# sanitizer cannot load into a program built without it.)
+# sanitizer cannot be loaded into a program that was built without it.)
 function(abi_runtime_program name)
   set(output ${CMAKE_BINARY_DIR}/test-programs/${name})
   set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu/api_runtime.cu)

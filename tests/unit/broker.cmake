@@ -34,8 +34,9 @@ foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory
   endif()
   ivgpu_discover(broker_${name}_test ${where} LABELS unit)
 endforeach()
-target_sources(broker_managed_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/gpu/managed_memory.cc)  # else ivgpu-nvml's
-add_dependencies(broker_reload_test guest_cuda ivgpu-worker)  # `ivgpu run` uses all three
+# Otherwise it is part of ivgpu-nvml.
+target_sources(broker_managed_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/gpu/managed_memory.cc)
+add_dependencies(broker_reload_test guest_cuda ivgpu-worker)  # `ivgpu run` uses these targets
 
 # A sanitizer's run-time cannot run in the jail.
 if(NOT IVGPU_SANITIZE)

@@ -1,6 +1,7 @@
-# Unit tests of ring/, guest/, host/session and host/untrusted: without driver and second process.
+# Unit tests of ring/, guest/, host/session and host/untrusted, which need neither a driver nor a second process.
 
-# unit_test(name [option...] LIBRARIES library... SOURCES file...): labelled unit; ivgpu_discover() gets the options.
+# unit_test(name [option...] LIBRARIES library... SOURCES file...): adds tests with the label unit; ivgpu_discover()
+# gets the options.
 function(unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
@@ -11,7 +12,7 @@ endfunction()
 
 unit_test(ring_test SANITIZED TSAN LIBRARIES ivgpu_api
           SOURCES ring/layout_test.cc ring/layout_in_c.c ring/parking_test.cc ring/queue_test.cc ring/record_test.cc ring/spin_test.cc ring/telemetry_test.cc)
-target_compile_options(ring_test PRIVATE ${IVGPU_OPTIMISED})  # the rings are headers
+target_compile_options(ring_test PRIVATE ${IVGPU_OPTIMISED})  # the code of the rings is in headers
 
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring/layout_in_c.c PROPERTIES
                             COMPILE_OPTIONS "-std=c11;-Wall;-Wextra;-Werror;-pedantic")

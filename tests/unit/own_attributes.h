@@ -1,5 +1,5 @@
-// Two attributes with lines of the tests' own, independent of the served ones. One holds an id and padding; the second
-// holds a device address with its length.
+// Two attributes with lines that only the tests have, independent of the served attributes. The first contains an id
+// and padding, the second a device address with its length.
 #pragma once
 
 #include "ring/api/launch_attributes.h"

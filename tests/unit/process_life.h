@@ -1,4 +1,4 @@
-// Whether a process lives, and its command line; for processes that may have another parent than the test.
+// Whether a process is alive, and its command line; for processes whose parent may not be the test.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// Starts a program in a terminal of its own.
+// Starts a program in its own terminal.
 #pragma once
 
 #include <pty.h>
@@ -10,7 +10,7 @@
 
 namespace broker_test {
 
-// `terminal`: the test's end. `size`: null for the kernel's default.
+// `terminal`: the test's end of the terminal. `size`: null for the kernel's default.
 inline pid_t in_a_terminal(const std::vector<std::string>& command, int& terminal, const winsize* size = nullptr) {
   const pid_t child = forkpty(&terminal, nullptr, nullptr, size);
   if (child != 0) return child;

@@ -39,7 +39,7 @@ add_test(NAME unit.tools.compare_builds COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT
 # clang 14's leak checker mislocates the thread-local memory of a library that is opened late.
 set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2
   ENVIRONMENT ASAN_OPTIONS=intercept_tls_get_addr=0)
-if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
+if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time prints its own lines at the end of a process
   add_test(NAME unit.tools.bad_input COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/bad_input.sh ${CMAKE_BINARY_DIR})
 endif()
 add_test(NAME unit.tools.unity_groups COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/unity_groups.sh ${CMAKE_SOURCE_DIR})
@@ -49,19 +49,19 @@ add_test(NAME unit.tools.guest_setup COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LI
 add_test(NAME unit.tools.units
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
-if(NOT IVGPU_SANITIZE)  # tests a script, which starts Python for each of its lines
+if(NOT IVGPU_SANITIZE)  # tests a script that starts Python for each line
   add_test(NAME unit.tools.libvirt_hook
            COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/libvirt_hook.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   set_tests_properties(unit.tools.libvirt_hook PROPERTIES LABELS unit SKIP_RETURN_CODE 77)
 endif()
 add_test(NAME unit.tools.guest_tarball
          COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-if(NOT IVGPU_SANITIZE)  # the C compiler alone builds their programs, which cannot load a library with a sanitizer
+if(NOT IVGPU_SANITIZE)  # only the C compiler builds their programs, which cannot load a library with a sanitizer
   add_test(NAME unit.tools.sim COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/sim.sh ${CMAKE_BINARY_DIR})
   add_test(NAME unit.tools.coverage COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/coverage.sh ${CMAKE_BINARY_DIR})
   add_test(NAME unit.tools.conformance COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/conformance.sh
                                                ${CMAKE_SOURCE_DIR}/tools/conformance ${CMAKE_BINARY_DIR})
-  # It waits for hanging programs and for nvcc.
+  # The test waits for hanging programs and for nvcc.
   set_tests_properties(unit.tools.conformance PROPERTIES PROCESSORS 2)
 endif()
 add_test(NAME unit.tools.run_programs
@@ -75,7 +75,7 @@ add_test(NAME unit.tools.class_sizes_catches
 add_test(NAME unit.tools.thread_safety COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/thread_safety.sh ${CMAKE_SOURCE_DIR})
 add_test(NAME unit.tools.draw_prose COMMAND ${IVGPU_LIMITED} ${CMAKE_CURRENT_LIST_DIR}/tools/draw_prose.sh ${CMAKE_SOURCE_DIR})
 set_tests_properties(unit.tools.draw_prose PROPERTIES SKIP_RETURN_CODE 77)
-# These read sources and scripts only, so one build runs them (tools/test).
+# These tests read only sources and scripts, so a single build runs them (tools/test).
 set_tests_properties(unit.tools.bench_plot unit.tools.bench_runs unit.tools.boundary_check
                      unit.tools.boundary_check_catches unit.tools.class_sizes unit.tools.class_sizes_catches
                      unit.tools.draw_prose unit.tools.guest_setup

@@ -1,4 +1,4 @@
-// The simulated GPU's file of processes and their memory, for tests that set the contents.
+// The simulated GPU's file of processes and their memory, for tests that set its contents.
 #pragma once
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// The order of steps at a worker's start: the real start and jail in a child, with a driver that records the order.
+// Tests the order of steps at a worker's start: the real start and jail in a child, with a driver that records the
+// order.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
