@@ -41,8 +41,8 @@ const Key keys[] = {
      "The sockets' user. Only a broker that is root can choose another user.", Reload::Restart, &B::socket_owner},
     {"broker", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
      "the name or number of a group, or \"\" for the broker's own",
-     "The sockets' group, usually QEMU's. Its members may use every VM's socket and plain_file: one group for all VMs "
-     "makes their QEMUs one trust domain.",
+     "The sockets' group, usually QEMU's. Members of the group may use every VM's socket and plain_file: one group "
+     "for all VMs makes their QEMUs one trust domain.",
      Reload::Restart, &B::socket_group},
     {"broker", "trace_mode", Kind::Mode, "\"0600\"", nullptr, 0, 0777, "permissions in octal, as \"0600\"",
      "Permissions of the socket of `ivgpu trace`, which shows the calls and arguments of all VMs.", Reload::Restart,
@@ -114,8 +114,9 @@ const Key keys[] = {
      "How many of the VM's workers may poll before they sleep. 0: the VM's guests do not poll either.",
      Reload::NewSessions, &V::spin_threads},
     {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, ring::longest_spin_us, "an integer from 0 to 10000",
-     "How many microseconds a worker polls at most, if spin_threads allows it to poll. Its guest polls up to 8 times "
-     "as long, or 16 times if the guest's waits last so long. Both poll less when polling does not pay.",
+     "How many microseconds a worker polls at most, if spin_threads allows it to poll. The worker's guest polls up "
+     "to 8 times as long, or 16 times if the guest's waits last so long. Worker and guest poll less when polling "
+     "does not pay.",
      Reload::NewSessions, &V::spin_us},
     {"vm", "wait_spin_ms", Kind::Integer, "20", nullptr, 0, 60000, "an integer from 0 to 60000",
      "How many milliseconds a wait may spin in the driver while another wait of its session spins; then the wait "

@@ -46,8 +46,8 @@ A VM may have its own file, so that commands and programs can add and remove VMs
 writes it and `ivgpu remove` removes it; libvirt's [hook](host.md#giving-a-vm-the-device) or a user calls these commands |
 
 Such a file contains only the table `[vm.NAME]`, where NAME is the file's name without `.toml`. `[defaults]` and the other tables
-belong into the broker's file. `ivgpud` reads the files of single VMs whenever it reads the broker's file. It ignores hidden files,
-and names that do not end in `.toml`.
+belong into the broker's file. `ivgpud` reads the files of single VMs whenever it reads the broker's file. `ivgpud` ignores hidden
+files, and names that do not end in `.toml`.
 
 * A mistake in a VM's file affects only this VM. `ivgpud` serves the other VMs, the log and `ivgpu reload` name the mistake, and a
   running VM keeps its settings. GPUs, a quota or a user that conflict with other VMs are handled like a mistake. In these cases
@@ -104,7 +104,7 @@ those of the real GPU. Several VMs may have the same GPU. `ivgpu status` shows e
 * With `placement = "least-loaded"` or `"packed"` a VM gets one GPU of `gpus` that has enough memory for the VM's `gpu_memory`.
   `least-loaded` chooses the GPU with the least memory promised by `gpu_memory`, and `packed` the GPU with the most VMs. `gpus` may
   then name several MIG devices. `ivgpud` chooses the GPU when it adds the VM, shows the choice in `ivgpu status` and the log, and
-  keeps it while it serves the VM. It places VMs in the order of their names, after the VMs with fixed GPUs
+  keeps it while it serves the VM. `ivgpud` places VMs in the order of their names, after the VMs with fixed GPUs
   ([why](design/032-placement.md)).
 * The devices of the simulated GPU, a test double (`library = "sim"`, `IVGPU_SIM_DEVICES`), also have an index, a UUID and a PCI
   address.
