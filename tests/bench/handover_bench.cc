@@ -73,7 +73,7 @@ void chain(benchmark::State& state) {
 }
 BENCHMARK(chain)->UseRealTime();
 
-// Measures a launch of one block, which takes a worker object from the engine and returns it.
+// An empty kernel of one block. Each launch takes a worker object from the engine and returns it.
 struct Empty {
   Empty() : engine(space, 2, [](std::string_view) {}) {
     const std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }\n";

@@ -193,7 +193,7 @@ TEST_F(ComingBack, NotWhereTheWorkerHasDiedMeanwhile) {
   loopback_.mark_dead();
   loopback_.answer(true);
   EXPECT_TRUE(stays_lost());
-  // The session stays lost.
+  // A session that was lost once stays lost, even if the slot's word is valid again.
   loopback_.entry()[&ring::SlotEntry::state].store(ring::SlotWord{1, ring::SlotState::Claimed}.word());
   EXPECT_TRUE(stays_lost());
 }

@@ -15,7 +15,7 @@ using explored_shared_mutex = explore::Mutex;
 }  // namespace std
 #define mutex explored_mutex
 #define shared_mutex explored_shared_mutex
-// after it:
+// The product's headers, after explored.h:
 #include "host/session/memory/addresses.cc"
 #include "host/session/memory/virtual_ranges.cc"
 #include "tests/models/scenarios.h"

@@ -12,7 +12,7 @@ using explored_condition = explore::Condition;
 }  // namespace std
 #define mutex explored_mutex
 #define condition_variable explored_condition
-// after it:
+// The product's headers, after explored.h:
 #include "host/untrusted/callbacks/callback_slot_pool.h"
 #include "ring/queue/callback_slot.h"
 #include "ring/queue/parking.h"

@@ -2,7 +2,7 @@
 // one worker thread per channel executes. CUDA promises that the calls execute in the order in which the program
 // ordered them. A graph's launch may record an event that the launch does not name.
 #include "tests/models/explored.h"
-// after it:
+// The product's headers, after explored.h:
 #include "guest/objects/known_done.h"
 #include "guest/objects/memory/last_use.h"
 #include "tests/models/scenarios.h"

@@ -1,6 +1,6 @@
 // Sleeping and waking (ring/queue/parking.h) on the ring's own words, with a futex without a time-out.
 #include "tests/models/explored.h"
-// after it:
+// The product's headers, after explored.h:
 #include "ring/queue/parking.h"
 #include "ring/queue/record_ring.h"
 #include "tests/models/scenarios.h"

@@ -1,7 +1,7 @@
 // The request ring (ring/queue/record_ring.h), with 64 bytes: records of several sizes across the wrap, a full ring and
 // an empty one. Each record's bytes must equal the written bytes.
 #include "tests/models/explored.h"
-// after it:
+// The product's headers, after explored.h:
 #include "ring/queue/record_ring.h"
 #include "tests/models/scenarios.h"
 #include "tests/shared_word.h"

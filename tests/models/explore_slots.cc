@@ -3,7 +3,7 @@
 // functions of its header, with one slot that is scrubbed at once; host/broker/vm/slot_table.cc has
 // the complete code.
 #include "tests/models/explored.h"
-// after it:
+// The product's headers, after explored.h:
 #include "guest/session/slot/slot_step.h"
 #include "host/broker/region/slot_step.h"
 #include "tests/models/scenarios.h"

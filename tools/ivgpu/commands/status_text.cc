@@ -142,7 +142,7 @@ std::string loop_text(const json& status) {
   return text;
 }
 
-// The GPUs that the guest sees, one per line, if they are not all of the host's.
+// The GPUs that the guest sees, one per line; "" if the guest sees all GPUs of the host.
 std::string gpu_lines(const json& vm) {
   if (!vm.contains("all_gpus")) return "";  // older brokers do not report it
   const auto missing = number_of<unsigned long>(vm.value("gpus_missing", json(0)));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* owners = "# for ";
 
-// The same rule as in host/broker/config/config.h, which is needed since the name becomes part of a path.
+// Applies the rule of host/broker/config/config.h here as well, since the name becomes part of a path.
 bool is_vm_name(const std::string& name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
   if (name.empty() || name.size() > 63 || !letter(name[0])) return false;
