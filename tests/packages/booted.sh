@@ -47,7 +47,7 @@ cp "$sources/tests/packages/"{in_guest.sh,in_vm.sh,"$script"} "$sources"/docs/ho
   "$sources"/qemu-config/{plain.md,pmem.md,nvdimm-vsock.xml,virtio-pmem.xml} "$root/test/"
 clock=$("$build/tests/emulated_clock")
 echo "$clock" >"$root/test/clock"
-# dkms and its compiler would only make the guest's memory larger.
+# dkms and its compiler would only enlarge the guest's memory.
 in_root sh -c 'apt-get purge -yq dkms systemd-standalone-sysusers && apt-get autoremove -yq --purge && apt-get update -q &&
   apt-get install -yq --no-install-recommends systemd systemd-sysv /test/ivgpu-host_*.deb /test/ivgpu-guest_*.deb \
     /test/ivgpu-tools_*.deb "$@" && apt-get clean' sh "${more[@]}" >"$work/log" 2>&1 ||
@@ -67,10 +67,11 @@ UNIT
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../trial.service "$root/etc/systemd/system/multi-user.target.wants/"
 ln -sf /sbin/init "$root/init"
-# A login there would hang up on what the script says.
+# A login prompt on that port would mix with the script's output.
 ln -s /dev/null "$root/etc/systemd/system/serial-getty@.service"
 
-# What boots in the VM of that Debian's libvirt, and does so by KVM in emulation: no more than it needs.
+# Makes the guest for the VM of that Debian's libvirt, which boots by KVM in emulation: only the files that the guest
+# needs.
 make_nested() {
   local nested=$work/nested
   mkdir -p "$nested/root/ivgpu" "$nested/programs"
@@ -89,7 +90,7 @@ while sleep 10; do vector_add --n 1000 >/dev/null && n=$((n + 1)) && echo "progr
 JOB
   cp "$kernel" "$root/test/vmlinuz" && cp "$nested/initrd" "$root/test/initrd"
 }
-# An ivshmem device that nobody serves: the guest's package sees one, and nothing else uses it.
+# An ivshmem device without a server: the guest's package finds a device, and no program uses it.
 device=(-object 'memory-backend-ram,id=m,size=4M,share=on' -device 'ivshmem-plain,memdev=m')
 on_a_disk() {
   make_nested >"$work/log" 2>&1 || { tail -n 20 "$work/log"; echo "FAIL: the nested guest cannot be made"; exit 1; }

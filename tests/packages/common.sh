@@ -1,7 +1,7 @@
-# What the tests of the packages share; sourced. It needs sources, build, work and release.
+# Helpers of the package tests; sourced, never run. The caller sets sources, build, work and release.
 # shellcheck shell=bash disable=SC2154
 
-# The packages, of the build folder, beside the copy of the tree that is made first.
+# Copies the tree, so that the packages of the build folder are made beside the copy.
 copy_tree() {
   mkdir "$work/ivgpu-$release"
   tar -C "$sources" --exclude='./build*' --exclude=./.git --exclude=./tests -c . | tar -C "$work/ivgpu-$release" -x
@@ -11,8 +11,8 @@ make_packages() {
     DPKG_DEB_COMPRESSOR_LEVEL=1 dpkg-buildpackage -b -us -uc) >"$work/log" 2>&1
 }
 
-# A Debian, made once for a build folder. What dkms needs is in it, a compiler above all; what ivgpu's packages need is
-# not.
+# Makes a Debian once per build folder. It contains what dkms needs, mainly a compiler, but not what ivgpu's packages
+# need.
 base=$build/packages-base.tar
 make_base() {
   local mirror

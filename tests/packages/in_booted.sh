@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Run by booted.sh in a guest that systemd has booted with the packages: the services as an administrator meets them.
+# booted.sh runs this script in a guest that systemd has booted with the packages. It tests the services as an
+# administrator uses them.
 set -uo pipefail
 # shellcheck source=tests/packages/in_guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
 journal_has() { journalctl -u ivgpud --no-pager -o cat | grep -qE -- "$1"; }
 property_is() { [[ $(systemctl show -P "$1" ivgpud) == "$2" ]]; }
-# For so many seconds, with every result checked.
+# a_program_works SECONDS: runs a program that checks every result.
 a_program_works() { IVGPU_REGION=/run/ivgpu/vm1.sock ivgpu run /test/faults_program libcuda.so.1 busy "$1"000; }
 starts_told() { journalctl -u ivgpud --no-pager -o cat | grep -c '^vm1: session . of faults_program .* starts$'; }
 has_started() { [[ $(starts_told) == "$1" ]]; }
@@ -26,7 +27,7 @@ check "and is not tried again" property_is NRestarts 0
 mv /test/vms.d /etc/ivgpu/
 check "tmpfiles makes the folder" sh -c 'systemd-tmpfiles --create && test -d /run/ivgpu/vms.d'
 
-# An emulated machine may take longer to start a service than a worker waits.
+# An emulated machine may need longer to start a service than a worker waits.
 sed -i '0,/^#*outlive_s = .*/s//outlive_s = 60/' "$toml"
 grep -q '^outlive_s' "$toml" || sed -i 's/^\[broker\]/[broker]\noutlive_s = 60/' "$toml"
 sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]\nregion_size = "128MiB"\nslots = 2/' "$toml"

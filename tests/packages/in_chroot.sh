@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Run by packages.sh inside a fresh Debian without systemd, with the packages in /test: they are installed, used,
-# upgraded, removed and purged; beside NVIDIA's library; half configured. RELEASE is theirs, KERNEL a kernel whose headers are
-# below /usr/src.
+# packages.sh runs this script inside a fresh Debian without systemd, with the packages in /test. The script installs,
+# uses, upgrades, removes and purges the packages, also beside NVIDIA's library and half configured. RELEASE is the
+# packages' release, KERNEL a kernel whose headers are below /usr/src.
 set -uo pipefail
 cd /test || exit 1
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# expect CODE PATTERN COMMAND...: the exit code, a pattern too, and a line of standard output or error.
+# expect CODE PATTERN COMMAND...: checks the exit code (CODE may be a pattern), and a line of standard output or error.
 expect() {
   local code=$1 pattern=$2 got
   shift 2
@@ -21,7 +21,7 @@ expect() {
 package() { echo "./ivgpu-${1}_${RELEASE}_$([[ $1 == dkms ]] && echo all || echo amd64).deb"; }
 install() { expect 0 '' apt-get install -yq --no-install-recommends "$@"; }
 libraries=(libcuda.so.1 libnvidia-ml.so.1)
-# libraries_are FOLDER WHEN: what the loader gives to a program; none: neither of the two.
+# libraries_are FOLDER WHEN: checks which libraries the loader gives to a program; none: neither of the two libraries.
 libraries_are() {
   local library wanted found
   for library in "${libraries[@]}"; do
@@ -32,8 +32,8 @@ libraries_are() {
   done
 }
 
-# The whole machine: names of all files, and what is in those of /etc. Not dpkg's and apt's own records, and the files
-# that tools keep of what they changed.
+# Prints the state of the whole machine: the names of all files, and the contents of the files in /etc. Excludes the
+# records of dpkg and apt, and backups that tools keep of files that they changed.
 state() {
   find / -xdev \( -path /test -o -path /proc -o -path /sys -o -path /dev -o -path /var/lib/dpkg -o -path /var/lib/apt \
     -o -path /var/cache -o -path /var/log -o -path /tmp \) -prune -o -print | grep -vE '^/etc/(group|gshadow|passwd|subgid)-$' |
@@ -64,7 +64,7 @@ expect 2 'this machine has no libcuda.so.1' ivgpud --check --config "$toml"
 getent group ivgpu >/dev/null || fail "there is no group ivgpu"
 [[ -d /run/ivgpu ]] || fail "there is no folder for the sockets"
 libraries_are none "no device"
-# libvirt's hook: a VM without the device starts, one with it not, where there is no Python.
+# Tests libvirt's hook without Python: a VM without the device starts, and a VM with the device does not.
 hook=/etc/libvirt/hooks/qemu.d/ivgpu
 shmem="<shmem name='a'><model type='ivshmem-doorbell'/><server path='/run/ivgpu/a.sock'/></shmem>"
 # shellcheck disable=SC2317
@@ -73,7 +73,7 @@ expect 0 '' runs_hook '' prepare begin
 expect 1 'needs python3: install it' runs_hook "$shmem" prepare begin
 expect 0 '' runs_hook "$shmem" release end
 
-# A broker as the service starts it, with the file that comes along, and a program through it.
+# Starts a broker as the service does, with the packaged configuration, and runs a program through it.
 sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]/' "$toml"
 expect 0 ': good: 1 VM' ivgpud --check --config "$toml"
 mkfifo ready
@@ -110,7 +110,7 @@ sed -i 's/^Version: .*/Version: 99/' next/DEBIAN/control
 echo '# a new default' >>next/etc/ivgpu/ivgpud.toml
 (cd next && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | xargs -0 md5sum >DEBIAN/md5sums)
 dpkg-deb --build next next.deb >/dev/null
-# A systemd that says that the service runs.
+# A fake systemctl that reports that the service runs.
 mkdir -p /run/systemd/system
 printf '#!/bin/sh\nexit 0\n' >/usr/bin/systemctl
 chmod 755 /usr/bin/systemctl
@@ -128,7 +128,7 @@ plug
 install "$(package guest)"
 libraries_are "$ours" "with the device"
 expect 1 "^ok +nvml +$ours/libnvidia-ml.so.1 is the guest library" ivgpu-check --guest
-# podman reads this file, and asks for nothing that it does not know; so much of YAML is in it.
+# podman reads this file and needs only these keys, so the test checks these lines of YAML.
 lines=('kind: ivgpu/gpu' '- name: all' "    - hostPath: $device")
 for library in "${libraries[@]}"; do
   lines+=("    - hostPath: $ours/$library" "      containerPath: /usr/lib/x86_64-linux-gnu/$library")
@@ -138,7 +138,7 @@ for line in "${lines[@]}"; do
 done
 while read -r path; do [[ -e $path ]] || fail "$cdi names $path, which is not there"; done < <(sed -n 's/.*hostPath: //p' "$cdi")
 expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
-# A VM that is a host as well: ivgpud takes NVIDIA's library for the driver, and never ours.
+# A VM that is a host as well: ivgpud uses NVIDIA's library as the driver, and never ivgpu's own library.
 install "$(package host)"
 expect 2 'this machine has no libcuda.so.1' ivgpud --check --config <(printf '[gpu]\nlibrary = "auto"\n[vm.vm1]\n')
 install ./played-nvidia.deb
@@ -188,7 +188,7 @@ expect 0 '' dpkg --purge ivgpu-guest
 expect 0 '' dpkg --unpack "$(package guest)"
 expect 0 '' dpkg --configure -a
 expect 0 '' dpkg --purge ivgpu-guest
-# The loader's folder is none.
+# The loader's configuration folder is missing.
 plug
 mv /etc/ld.so.conf.d kept
 touch /etc/ld.so.conf.d
@@ -200,14 +200,14 @@ expect 0 '' apt-get purge -yq ivgpu-guest
 unplug
 same_state before "a half-configured system"
 
-# The module without headers: said, and the installation goes on.
+# Installs the module without headers: the installation reports that and continues.
 expect 0 '[Hh]eaders' apt-get install -yq --no-install-recommends "$(package dkms)"
 expect 0 "^ivgpu/$RELEASE: added" dkms status
 expect 0 '' apt-get purge -yq ivgpu-dkms
 same_state before "ivgpu-dkms"
 
-# With those of the kernel KERNEL, for which dkms then builds it by itself.
-# The headers' own package would bring libelf1.
+# Installs the headers of the kernel KERNEL, for which dkms then builds the module automatically. The package of the
+# headers would also install libelf1.
 install libelf1
 state >with_libelf
 mkdir -p "/lib/modules/$KERNEL"

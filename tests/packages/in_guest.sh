@@ -1,4 +1,4 @@
-# What a script of booted.sh's says of each thing that it checks in its guest; sourced there, never run.
+# The functions by which a script of booted.sh reports each check in its guest; sourced in the guest, never run.
 # shellcheck shell=bash disable=SC2034
 
 status=0

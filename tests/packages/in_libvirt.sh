@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Run by booted.sh in a guest that systemd has booted with the packages, Debian's libvirt and AppArmor: the VMs of the
-# system's libvirtd get ivgpu's device by the hook, and libvirtd and QEMU are confined meanwhile. One VM boots; the others have
-# no disk.
+# booted.sh runs this script in a guest that systemd has booted with the packages, Debian's libvirt and AppArmor. The
+# VMs of the system's libvirtd must get ivgpu's device through the hook, while libvirtd and QEMU are confined. One VM
+# boots; the other VMs have no disk.
 set -uo pipefail
 # shellcheck source=tests/packages/in_guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
@@ -55,7 +55,8 @@ check "it ends" virsh -q destroy vm1
 check "and its socket with it" fails ls /run/ivgpu/vm1.sock
 check "AppArmor has refused nothing of ours" fails denied ivgpu
 
-# libvirt's profile of a VM names the files of ivshmem-plain and of an NVDIMM. What is in QEMU's own words it does not see.
+# libvirt's profile of a VM names the files of ivshmem-plain and of an NVDIMM. libvirt does not see files in QEMU's own
+# options.
 named() { grep "\"/dev/shm/ivgpu-$1\" rw" "/etc/apparmor.d/libvirt/libvirt-$(virsh domuuid "$1").files"; }
 page() { sed -n 's/vm1/pmem/g; s/^sudo \(sed .*apparmor\)/\1/p' /test/pmem.md; }
 check "three VMs with files are added" add_files
@@ -78,7 +79,7 @@ systemctl stop ivgpud
 check "without ivgpud it does not start, and says so" says 'systemctl start ivgpud' virsh -q start vm1
 systemctl start ivgpud
 
-# What the line for all VMs is good for, in a profile of libvirt's abstraction alone.
+# Tests the line for all VMs in a profile that contains only libvirt's abstraction.
 ivgpu add vm3 >/dev/null
 cat >/etc/apparmor.d/trial <<'PROFILE'
 #include <tunables/global>
@@ -103,7 +104,7 @@ mkdir -p /etc/apparmor.d/local/abstractions
 echo '/run/ivgpu/*.sock rw,' >>/etc/apparmor.d/local/abstractions/libvirt-qemu
 check "with the line" profile
 check "QEMU connects" qemu
-# That the profile is one, and that the kernel's log says what it refuses.
+# Checks that the profile is in force, and that the kernel's log reports refusals.
 check "and does not read the host's secrets" fails aa-exec -p trial -- qemu-system-x86_64 -S -display none -nodefaults \
   -bios /etc/shadow
 check "as the kernel says" denied /etc/shadow

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Run by booted.sh in a guest that systemd has booted with the packages, Debian's libvirt and SELinux in force: by the lines of
-# docs/host.md libvirt's VMs get ivgpu's device by the hook, QEMU is confined, and a VM boots and uses it.
+# booted.sh runs this script in a guest that systemd has booted with the packages, Debian's libvirt and SELinux in
+# force. With the lines of docs/host.md, libvirt's VMs must get ivgpu's device through the hook, QEMU must be confined,
+# and a VM must boot and use the device.
 set -uo pipefail
-# An administrator's shell, which that policy does not confine, in the place of a service's.
+# Runs in an administrator's domain, which the policy does not confine, instead of a service's domain.
 [[ $(id -Z) == *:unconfined_t:* ]] || exec runcon unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023 bash "$0"
 # shellcheck source=tests/packages/in_guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
@@ -10,11 +11,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/in_vm.sh"
 toml=/etc/ivgpu/ivgpud.toml
 echo 0 >/proc/sys/kernel/printk_ratelimit
-# Of ours: what has to do with our types, files or programs.
+# denied PATTERN: prints the denials that concern ivgpu's types, files or programs.
 denied() { dmesg | grep 'avc:  denied' | grep -E -- "$1"; }
 file_context() { stat -c %C "/dev/shm/ivgpu-$1" | grep -E ":$2\$"; }
 device() { sed -n '/^<shmem/,/^<.shmem>/p' /test/host.md | sed "s/vm1/$1/"; }
-# The lines for root of the page's section, but for those that install what is here already.
+# Prints the commands for root in this section of the page, except those that install what is already installed.
 page() {
   awk '/^## /{ ours = /SELinux/ } /^```/{ code = /sh$/ && ours; next } code && !/^sudo apt/' /test/host.md | sed 's/^sudo //; s/| sudo /| /
     s/"ivgpu-vm2"/"ivgpu-nvdimm"/'

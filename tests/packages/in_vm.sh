@@ -1,23 +1,23 @@
-# A VM that boots under the system's libvirtd, and whose programs use the simulated GPU by the device that libvirt gave it;
-# sourced by in_libvirt.sh and in_selinux.sh. What boots is /test/vmlinuz with /test/initrd, by KVM, which an emulated machine
-# has, too (docs/design/040-kvm-in-emulation.md); without it such a boot takes ten times as long.
+# A VM that boots under the system's libvirtd, and whose programs use the simulated GPU through the device that libvirt
+# gave the VM; sourced by in_libvirt.sh and in_selinux.sh. The VM boots /test/vmlinuz with /test/initrd by KVM, which an
+# emulated machine has, too (docs/design/040-kvm-in-emulation.md); without KVM such a boot takes ten times as long.
 # shellcheck shell=bash
 
 images=/var/lib/libvirt/images
-# Where virtlogd may write, whatever confines it.
+# The folder where virtlogd may write, whichever security module confines it.
 ports=/var/log/libvirt/qemu
 export LIBVIRT_DEFAULT_URI=qemu:///system
 accelerator=qemu
 modprobe kvm_amd 2>/dev/null || modprobe kvm_intel 2>/dev/null || true
 [[ ! -e /dev/kvm ]] || accelerator=kvm
 
-# boots NAME WORDS DEVICES [REST]: a domain whose guest says in $ports/NAME.1 what its programs say; WORDS are the kernel's, REST
-# what its XML has behind the devices.
+# boots NAME WORDS DEVICES [REST]: starts a domain whose guest writes its programs' output to $ports/NAME.1. WORDS are
+# arguments of the kernel, REST is XML that follows the devices.
 boots() {
   local name=$1 i serial='' room='' node='' uuid
-  # One that is there already stays the same domain.
+  # A domain that exists already keeps its UUID.
   uuid=$(virsh domuuid "$name" 2>/dev/null)
-  # What persistent memory needs.
+  # Persistent memory needs these elements.
   if [[ $3${4:-} == *memory* ]]; then
     room="<maxMemory slots='1' unit='GiB'>2</maxMemory>" node="<numa><cell id='0' cpus='0' memory='768' unit='MiB'/></numa>"
   fi
@@ -33,7 +33,7 @@ XML
   virsh -q define "/root/$name.xml" && virsh -q start "$name"
 }
 guest_said() { grep -qE -- "$2" "$ports/$1.1"; }
-# A guest has half an hour to say it.
+# Waits up to half an hour for a line of the guest.
 guest_says() {
   for ((round = 0; round < 900; ++round)); do
     guest_said "$@" && return
@@ -42,14 +42,14 @@ guest_says() {
   tail -n 5 "$ports/$1".[0-3]
   return 1
 }
-# Its session lives: what a guest's calls say while no ivgpud answers for 0.7 s is over.
+# Checks that the guest's session is alive: errors of calls during a pause of 0.7 s without ivgpud must have ended.
 goes_on() {
   ! guest_said "$1" '^(wrong|ended)' && [[ $(grep -E '^(lost|back)' "$ports/$1.1" | tail -n 1) != lost* ]] &&
     ivgpu status | grep -E 'claimed .* faults_program'
 }
 no_vm() { ! virsh list --name | grep -qx "$1"; }
 
-# Regions that are files of /dev/shm: ivshmem-plain, an NVDIMM and virtio-pmem, each in a VM of that name.
+# Adds VMs whose regions are files in /dev/shm: ivshmem-plain, an NVDIMM and virtio-pmem, each in a VM of that name.
 add_files() {
   local vm
   mkdir -p /etc/ivgpu/vms.d
@@ -63,7 +63,7 @@ drop_files() {
   rm /etc/ivgpu/vms.d/{plain,nvdimm,pmem}.toml
   systemctl reload ivgpud && eventually fails compgen -G '/dev/shm/ivgpu-*'
 }
-# Their devices as the pages have them, but for name and size: in libvirt's words, and in QEMU's.
+# Prints the devices as the pages show them, with another name and size: in libvirt's XML, and in QEMU's options.
 of_file() { sed "s/ivgpu-vm1/ivgpu-$1/; s/unit='GiB'>1</unit='MiB'>64</; s/>1026</>66</; s/size=1026M/size=66M/"; }
 file_device() {
   case $1 in
@@ -74,9 +74,9 @@ file_device() {
 file_words() { if [[ $1 == pmem ]]; then sed -n '/<qemu:command/,/<.qemu:command/p' /test/virtio-pmem.xml | of_file pmem; fi; }
 qemu_of() { cat "/run/libvirt/qemu/$1.pid"; }
 has_file() { grep -E "rw-s .*/ivgpu-$1\$" "/proc/$(qemu_of "$1")/maps"; }
-# The file stays ivgpud's after the VM's end, for the next one.
+# After the VM's end the file belongs to ivgpud again, for the next VM.
 file_goes_back() { [[ $(stat -c '%U:%G %a' "/dev/shm/ivgpu-$1") == 'root:ivgpu 660' ]]; }
-# try_file NAME CHECK...: what else holds while it runs, in words and a command.
+# try_file NAME CHECK...: further checks while the VM runs, each a description and a command.
 try_file() {
   local vm=$1
   shift
@@ -88,10 +88,11 @@ try_file() {
   check "whereupon the file is as it was" eventually file_goes_back "$vm"
 }
 
-# What a VM's life must look like, whatever confines QEMU: try_vm DEVICE, the XML of the host's page for VM "booted".
+# try_vm DEVICE: checks a VM's life, whichever security module confines QEMU. DEVICE is the XML of the host's page for
+# VM "booted".
 try_vm() {
   local programs
-  # An emulated machine may take longer to start a service than a worker waits.
+  # An emulated machine may need longer to start a service than a worker waits.
   sed -i '0,/^\[broker\]/s//[broker]\noutlive_s = 60/' /etc/ivgpu/ivgpud.toml
   check "workers wait longer" systemctl restart ivgpud
   check "a VM with a kernel starts" boots booted '' "$1"

@@ -6,7 +6,7 @@
 set -uo pipefail
 sources=$1 build=$2
 here=$sources/tests/packages
-# A bundle's machine has no apt.
+# The machine of a bundle has no apt.
 for tool in dpkg-buildpackage dh lintian debootstrap; do
   command -v "$tool" >/dev/null || { echo "there is no $tool here; tools/deps brings it"; exit 77; }
 done
@@ -20,7 +20,7 @@ copy_tree
 make_packages || { tail -n 40 "$work/log"; echo "FAIL: the packages cannot be made"; exit 1; }
 lintian --allow-root --fail-on error,warning "$work"/*.changes || { echo "FAIL: lintian complains"; exit 1; }
 
-# Two numbers of one release are a mistake that ends the build.
+# Different release numbers are a mistake that must end the build.
 sed -i '1s/(.*)/(9.9.9)/' "$work/ivgpu-$release/debian/changelog"
 ! make_packages || { echo "FAIL: a changelog of another release is taken"; exit 1; }
 grep -q 'debian/changelog says 9.9.9, ring/layout/release.h' "$work/log" || { tail "$work/log"; echo "FAIL: no word of the release"; exit 1; }
@@ -28,7 +28,7 @@ grep -q 'debian/changelog says 9.9.9, ring/layout/release.h' "$work/log" || { ta
 
 need_base || { echo "FAIL: no Debian could be made"; exit 1; }
 
-# NVIDIA's part is played by a package of the test's own, whose libraries are alternatives as Debian's are.
+# A package of the test stands in for NVIDIA's. Its libraries are alternatives, as in Debian's package.
 compiler=${CC:-cc}
 played=$work/played
 mkdir -p "$played"/{DEBIAN,usr/lib/x86_64-linux-gnu/nvidia}
@@ -45,14 +45,14 @@ printf '#!/bin/sh\nupdate-alternatives --remove played /usr/lib/x86_64-linux-gnu
 printf 'activate-noawait ldconfig\n' >"$played/DEBIAN/triggers"
 chmod 755 "$played"/DEBIAN/p*
 
-# Headers of the guest's kernel, which tools/guest-module keeps.
+# The headers of the guest's kernel, which tools/guest-module keeps.
 module=$("$sources/tools/guest-module" --image "$build/guest-image" --output "$work/module") || exit 1
 kernel=$(modinfo -F vermagic "$module" | cut -d ' ' -f 1)
 headers=$build/guest-image/headers-$kernel/usr
 
 root=$work/root
 mkdir "$root"
-# in_memory: runs in a mount namespace of its own, which takes its mounts along.
+# in_memory: runs in a separate mount namespace, whose mounts disappear with it.
 in_memory() {
   mount -t tmpfs -o mode=755 none "$root" && tar -C "$root" -xpf "$base" && mkdir "$root/test" &&
     mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" || return 1

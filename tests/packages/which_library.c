@@ -1,5 +1,5 @@
 // usage: which_library NAME
-// Prints the path of the library that the loader gives to a program that asks for NAME, or "none".
+// Prints the path of the library that the loader gives to a program that requests NAME, or "none".
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
