@@ -71,7 +71,10 @@ NVML_CALL nvmlEventSetWait_v2(nvmlEventSet_t set, void* data, unsigned milliseco
 }
 
 NVML_CALL nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long* to) {
-  return library().of_gpu(device, About::State, to != nullptr, [&](const Gpu&) { return *to = 0, NVML_SUCCESS; });
+  return library().of_gpu(device, About::State, to != nullptr, [&](const Gpu&) {
+    *to = 0;
+    return NVML_SUCCESS;
+  });
 }
 
 NVML_CALL nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {

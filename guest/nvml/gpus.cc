@@ -81,7 +81,10 @@ Answer Gpus::map_header_area() {
   return Answer::Given;
 }
 
-Answer Gpus::too_old(const char* sentence) { return log_once(Answer::TooOld, sentence), Answer::TooOld; }
+Answer Gpus::too_old(const char* sentence) {
+  log_once(Answer::TooOld, sentence);
+  return Answer::TooOld;
+}
 
 void Gpus::log_once(Answer why, const char* sentence) {
   const unsigned bit = 1u << static_cast<unsigned>(why);

@@ -34,7 +34,10 @@ std::optional<PciAddress> address_in(const char* text) {
 template <class Is>
 nvmlReturn_t find(const Snapshot& snapshot, nvmlDevice_t* to, Is is) {
   for (std::uint32_t i = 0; i < snapshot.vm.gpu_count; ++i)
-    if (is(snapshot.gpu[i])) return *to = handle_of(i), NVML_SUCCESS;
+    if (is(snapshot.gpu[i])) {
+      *to = handle_of(i);
+      return NVML_SUCCESS;
+    }
   return NVML_ERROR_NOT_FOUND;
 }
 

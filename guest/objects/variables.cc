@@ -78,7 +78,10 @@ Outcome Variables::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t o
     drop_overlapping(start, bytes);
     if (bytes > api::max_shadowed_bytes - bytes_) return Outcome::TooMany;
     const Outcome outcome = cover(page_of(start), behind_last_page(start, bytes));
-    if (outcome != Outcome::Done) return drop_empty({}), outcome;
+    if (outcome != Outcome::Done) {
+      drop_empty({});
+      return outcome;
+    }
     variables_.emplace(start, Variable{bytes, owner});
     bytes_ += bytes;
     each_cover(start, bytes, [](auto& c) { ++c.second.variables; });

@@ -88,7 +88,10 @@ Context* make(Created& c, std::uint32_t device) REQUIRES(c.mutex) {
     return nullptr;
   }
   const Object* object = session()->objects.create(api::Handle::Context, nullptr);
-  if (object == nullptr) return c.taken.reset(number), nullptr;
+  if (object == nullptr) {
+    c.taken.reset(number);
+    return nullptr;
+  }
   const std::uint64_t handle = object->id.load(std::memory_order_relaxed);
   auto* context = new Context;  // never freed
   context->handle = reinterpret_cast<CUcontext>(handle);
@@ -116,7 +119,10 @@ Context* new_green_context(std::uint32_t device) {
   Context* context = make(c, device);
   if (context == nullptr) return nullptr;
   const Object* object = session()->objects.create(api::Handle::GreenContext, nullptr);
-  if (object == nullptr) return c.taken.reset(context->number), nullptr;
+  if (object == nullptr) {
+    c.taken.reset(context->number);
+    return nullptr;
+  }
   context->home = &primary(device);
   context->api_version = context->home->api_version;
   context->green = reinterpret_cast<CUgreenCtx>(object->id.load(std::memory_order_relaxed));

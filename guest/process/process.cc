@@ -83,9 +83,10 @@ constexpr const char* order_variable = "CUDA_DEVICE_ORDER";
 // Returns the errors that two environment variables cause before a worker is needed.
 CUresult refused_by_environment() {
   const char* order = std::getenv(order_variable);
-  if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid)
-    return log(Level::Warn, "%s is \"%s\"; the driver knows FASTEST_FIRST and PCI_BUS_ID", order_variable, order),
-           CUDA_ERROR_INVALID_DEVICE;
+  if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid) {
+    log(Level::Warn, "%s is \"%s\"; the driver knows FASTEST_FIRST and PCI_BUS_ID", order_variable, order);
+    return CUDA_ERROR_INVALID_DEVICE;
+  }
   const char* list = std::getenv(visible_variable);
   if (cuabi::may_name_a_device(list)) return CUDA_SUCCESS;
   log(Level::Info, "%s is \"%s\" and names no device", visible_variable, list);

@@ -38,7 +38,10 @@ bool DoorbellChannel::open(const std::string& ports, const std::string& nodes, s
     const std::string node = nodes + "/" + port;
     // Without O_NONBLOCK a write spins in the kernel until QEMU has taken the byte.
     fd_ = cuabi::open_file(node.c_str(), O_RDWR | O_NONBLOCK);
-    if (fd_ >= 0) return log(Level::Info, "%s is the doorbell channel", node.c_str()), true;
+    if (fd_ >= 0) {
+      log(Level::Info, "%s is the doorbell channel", node.c_str());
+      return true;
+    }
     why = errno == EBUSY ? "all " + std::to_string(all.size()) + " doorbell channels of the VM are taken"
                          : "cannot open " + node + ": " + std::strerror(errno) + access_in_words(node.c_str());
   }

@@ -96,11 +96,17 @@ std::unique_ptr<Ivshmem> open_device(const std::string& device, std::string& why
   enable(device);
   const std::string registers_file = device + "/resource0", memory_file = device + "/resource2";
   const int registers_fd = cuabi::open_file(registers_file.c_str(), O_RDWR | O_SYNC);
-  if (registers_fd < 0) return why = unusable(registers_file, "open", errno), nullptr;
+  if (registers_fd < 0) {
+    why = unusable(registers_file, "open", errno);
+    return nullptr;
+  }
   void* registers = mmap(nullptr, registers_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, registers_fd, 0);
   const int error = errno;
   close(registers_fd);
-  if (registers == MAP_FAILED) return why = unusable(registers_file, "map", error), nullptr;
+  if (registers == MAP_FAILED) {
+    why = unusable(registers_file, "map", error);
+    return nullptr;
+  }
   const int memory = cuabi::open_file(memory_file.c_str(), O_RDWR);
   struct stat status {};
   if (memory < 0 || fstat(memory, &status) != 0) {

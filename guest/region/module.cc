@@ -119,16 +119,24 @@ std::unique_ptr<Region> open_node(const std::string& node, std::string& why, con
   IvgpuModuleInfo info{};
   std::string refusal;
   if (const bool answered = ioctl(fd, IVGPU_IOC_INFO, reinterpret_cast<std::uintptr_t>(&info)) == 0;
-      !answered && errno == ENODEV)
-    return close(fd), nullptr;
-  else if (!answered)
+      !answered && errno == ENODEV) {
+    close(fd);
+    return nullptr;
+  } else if (!answered)
     refusal = not_ours(node, errno);
   else
     refusal = misfit(node, info);
-  if (!refusal.empty()) return close(fd), why = refusal, nullptr;
+  if (!refusal.empty()) {
+    close(fd);
+    why = refusal;
+    return nullptr;
+  }
   auto region = std::make_unique<ByModule>(fd, ioctl, info);
   const auto checked = check_region(*region);
-  if (!checked) return why = no_usable_region(node), nullptr;
+  if (!checked) {
+    why = no_usable_region(node);
+    return nullptr;
+  }
   checked->unmap();
   log(Level::Info, "%s has the region: kernel module %s, %u of the device's %u interrupts", node.c_str(),
       release_of(info).c_str(), info.vectors, info.device_vectors);

@@ -76,25 +76,27 @@ bool slots_fit(const ring::RegionHeader& header, std::uint64_t bytes) {
 // Returns whether this library can use a region of `bytes` with this header. If not, the log says why. The caller must
 // have loaded `magic` with acquire before it copied the header.
 bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64_t bytes) {
-  if (magic != ring::region_magic)
-    return log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud",
-               static_cast<unsigned long long>(magic), static_cast<unsigned long long>(ring::region_magic)),
-           false;
-  if (header.version != ring::layout_version)
-    return log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u; %s",
-               header.version, ring::layout_version,
-               header.version > ring::layout_version ? "upgrade ivgpu-guest in this VM"
-                                                     : "upgrade ivgpu-host on the host"),
-           false;
-  if (header.region_bytes != bytes)
-    return log(Level::Error, "region says it has %llu bytes, the device has %llu",
-               static_cast<unsigned long long>(header.region_bytes), static_cast<unsigned long long>(bytes)),
-           false;
-  if (!slots_fit(header, bytes))
-    return log(Level::Error, "region of %llu bytes cannot hold its %u slots of %llu bytes",
-               static_cast<unsigned long long>(bytes), header.slot_count,
-               static_cast<unsigned long long>(header.slot_bytes)),
-           false;
+  if (magic != ring::region_magic) {
+    log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud", static_cast<unsigned long long>(magic),
+        static_cast<unsigned long long>(ring::region_magic));
+    return false;
+  }
+  if (header.version != ring::layout_version) {
+    log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u; %s",
+        header.version, ring::layout_version,
+        header.version > ring::layout_version ? "upgrade ivgpu-guest in this VM" : "upgrade ivgpu-host on the host");
+    return false;
+  }
+  if (header.region_bytes != bytes) {
+    log(Level::Error, "region says it has %llu bytes, the device has %llu",
+        static_cast<unsigned long long>(header.region_bytes), static_cast<unsigned long long>(bytes));
+    return false;
+  }
+  if (!slots_fit(header, bytes)) {
+    log(Level::Error, "region of %llu bytes cannot hold its %u slots of %llu bytes",
+        static_cast<unsigned long long>(bytes), header.slot_count, static_cast<unsigned long long>(header.slot_bytes));
+    return false;
+  }
   return true;
 }
 

@@ -67,7 +67,10 @@ int dial_host(std::uint32_t port) {
 
 int open_vsock(std::uint32_t port, Dial dial, std::string& why) {
   const int fd = dial(port);
-  if (fd < 0) return why = in_words(errno, port), -1;
+  if (fd < 0) {
+    why = in_words(errno, port);
+    return -1;
+  }
   const int error = first_byte(fd);
   if (error == 0) return fd;
   close(fd);

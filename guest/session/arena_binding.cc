@@ -34,14 +34,18 @@ Sent ask(Channels& channels, int call, const Record& record, Read read) {
 bool ArenaBinding::map(Region& region, std::uint64_t offset, std::uint64_t bytes) {
   bytes_ = bytes;
   base_ = map_at_window(region, offset);
-  if (base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
+  if (base_ == nullptr) {
+    log(Level::Error, "cannot map the arena: %s", std::strerror(errno));
+    return false;
+  }
   // After a fork only the parent has the pinned memory.
   if (region.module() != nullptr) madvise(base_, bytes_, MADV_DONTFORK);
   static_assert(ring::min_arena_bytes == Arena::staging_bytes + ring::huge_page);
-  if (bytes_ < ring::min_arena_bytes)
-    return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",
-               static_cast<unsigned long long>(bytes_)),
-           false;
+  if (bytes_ < ring::min_arena_bytes) {
+    log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",
+        static_cast<unsigned long long>(bytes_));
+    return false;
+  }
   return true;
 }
 

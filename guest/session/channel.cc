@@ -57,8 +57,10 @@ CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
     return (peer = producer_.reserve(record_.bytes, record_.at)) != ring::Peer::Wait;
   };
   if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  if (peer == ring::Peer::Broken)
-    return liveness_.lose("the worker's ring index makes no sense"), CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (peer == ring::Peer::Broken) {
+    liveness_.lose("the worker's ring index makes no sense");
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  }
   writer = ring::Writer({record_.at + sizeof(ring::RecordHeader), ring::padded(payload)});
   return CUDA_SUCCESS;
 }
@@ -129,7 +131,10 @@ bool Channel::poll_until(Done done, std::uint64_t end) {
 template <class Done>
 bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const std::uint64_t start = monotonic_nanoseconds();
-  if (poll_until(done, start + polling_nanoseconds())) return spin_.ended_polling(), true;
+  if (poll_until(done, start + polling_nanoseconds())) {
+    spin_.ended_polling();
+    return true;
+  }
   const bool came = sleep_until(done, awaited, sleep);
   spin_.ended_asleep(monotonic_nanoseconds() - start, slot_.spin_nanoseconds());
   return came;
@@ -144,7 +149,10 @@ bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
     const Slept slept = parks                            ? park(done, awaited)
                         : sleeper_.timed_sleep(sleep_ns) ? Slept::LookAgain
                                                          : Slept::SlotGone;
-    if (slept == Slept::SlotGone) return liveness_.lose_slot(), false;
+    if (slept == Slept::SlotGone) {
+      liveness_.lose_slot();
+      return false;
+    }
     if (slept == Slept::Done || done()) return true;
     if (!liveness_.host_alive()) return false;
   }

@@ -58,7 +58,8 @@ class Channel {
   // zeros; the session is then lost.
   bool read_is_good() {
     if (slot_.intact()) return true;
-    return liveness_.lose_slot(), false;
+    liveness_.lose_slot();
+    return false;
   }
   // Returns whether take_deferred() has an error to return. A thread may call this function for its own channel without
   // the lock. Threads that share a channel may then see an error late.

@@ -236,7 +236,10 @@ std::optional<Policy::Order> Policy::enforce(std::vector<Vm> holders, Time now) 
     member.just_woke = false;
   }
   next_holders_ = std::move(holders);
-  if (order.on.empty() && order.off.empty()) return holders_ = next_holders_, std::nullopt;
+  if (order.on.empty() && order.off.empty()) {
+    holders_ = next_holders_;
+    return std::nullopt;
+  }
   under_way_ = true;
   order_ = order;
   return order;

@@ -107,7 +107,10 @@ CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std:
   CUcontext context = nullptr;
   const CUresult result = sm_count ? driver_.cuCtxCreate_v3(&context, &affinity, 1, flags, handle)
                                    : driver_.cuCtxCreate_v2(&context, flags, handle);
-  if (result != CUDA_SUCCESS) return end_count(number, device), result;
+  if (result != CUDA_SUCCESS) {
+    end_count(number, device);
+    return result;
+  }
   CUcontext popped = nullptr;
   // cuCtxCreate made the context current, but this thread already has a current context
   driver_.cuCtxPopCurrent_v2(&popped);

@@ -67,7 +67,10 @@ bool ControlChannel::hear(DeviceMemory& memory) {
   const ssize_t length = liveness_pipe.receive(control_, message);
   if (length < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (length <= 0) return false;
-  if (length == sizeof message && message.kind == worker::adopt_kind) return ask_again(), true;
+  if (length == sizeof message && message.kind == worker::adopt_kind) {
+    ask_again();
+    return true;
+  }
   if (length != sizeof message || message.kind != worker::memory_kind) return true;  // a message kind of a newer broker
   if (message.word == MemoryWord::Collect)
     send_message(MemoryWord::Return, message.device, message.sequence, memory.collect(message.device));

@@ -82,7 +82,10 @@ std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
   }
   std::uint32_t index = Id::first_of_worker + found_.load(std::memory_order_relaxed);
   if (found_before_.size() > found_between || index > Id::max_index) {
-    if (found_before_.empty()) return once_.erase(handle), 0;
+    if (found_before_.empty()) {
+      once_.erase(handle);
+      return 0;
+    }
     index = found_before_.front();
     found_before_.pop_front();
   } else {

@@ -45,17 +45,29 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--scheduler-doorbell-fd") return number(value, o.scheduler_doorbell_fd);
   if (name == "--life-fd") return number(value, o.life_fd);
   if (name == "--outlive-ms") return number(value, o.outlive_ms);
-  if (name == "--doorbell-by") return o.doorbell_by_broker = value == "broker", value == "broker" || value == "guest";
+  if (name == "--doorbell-by") {
+    o.doorbell_by_broker = value == "broker";
+    return value == "broker" || value == "guest";
+  }
   if (name == "--gpus") return number(value, o.gpus);
   if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);
   if (name == "--slot-offset") return number(value, o.slot_offset);
   if (name == "--slot-bytes") return number(value, o.slot_bytes);
-  if (name == "--library") return o.library = value, !value.empty();
+  if (name == "--library") {
+    o.library = value;
+    return !value.empty();
+  }
   if (name == "--device") return device(value, o.devices);
   if (name == "--jail") return jail_mode(value, o.jail);
-  if (name == "--ioctls") return o.any_ioctl = value == "any", value == "any" || value == "listed";
-  if (name == "--connect") return o.asks_to_connect = value == "asked", value == "asked" || value == "refused";
+  if (name == "--ioctls") {
+    o.any_ioctl = value == "any";
+    return value == "any" || value == "listed";
+  }
+  if (name == "--connect") {
+    o.asks_to_connect = value == "asked";
+    return value == "asked" || value == "refused";
+  }
   if (name == "--uid") return number(value, o.uid);
   if (name == "--gid") return number(value, o.gid);
   if (name == "--spin-us") return number(value, o.spin_us);
@@ -64,7 +76,10 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--chaos-delay-us") return number(value, o.chaos_delay_us);
   if (name == "--image-bytes") return number(value, o.image_bytes);
   if (name == "--objects") return number(value, o.objects);
-  if (name == "--lender") return o.borrows = value == "broker", value == "broker" || value == "none";
+  if (name == "--lender") {
+    o.borrows = value == "broker";
+    return value == "broker" || value == "none";
+  }
   if (name == "--gpu-memory") return number(value, o.gpu_memory);
   if (name == "--context-bytes") return number(value, o.context_bytes);
   if (name == "--max-threads") return number(value, o.max_threads);

@@ -139,8 +139,13 @@ class TraceReader {
       lost_ += ready - cells_.size();
       next_ += ready - cells_.size();
     }
-    if (copy(cells_[next_ & (cells_.size() - 1)], 2 * next_ + 2, into)) return ++next_, Taken::Entry;
-    return ++next_, ++lost_, Taken::Lost;
+    if (copy(cells_[next_ & (cells_.size() - 1)], 2 * next_ + 2, into)) {
+      ++next_;
+      return Taken::Entry;
+    }
+    ++next_;
+    ++lost_;
+    return Taken::Lost;
   }
   // The number of entries that were overwritten before they were read.
   std::uint64_t lost() const { return lost_; }

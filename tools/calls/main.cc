@@ -162,7 +162,10 @@ bool print_reasons(const std::vector<Section>& all) {
   std::printf("| refused because | entry points | that is |\n|---|---|---|\n");
   for (const auto& [why, n] : sorted) {
     const char* means = meaning(why);
-    if (means == nullptr) return std::fprintf(stderr, "calls: no explanation of \"%s\"\n", why.data()), false;
+    if (means == nullptr) {
+      std::fprintf(stderr, "calls: no explanation of \"%s\"\n", why.data());
+      return false;
+    }
     std::printf("| %s | %d | %s |\n", why.data(), n, means);
   }
   return true;

@@ -32,20 +32,26 @@ int parse(int argc, char** argv, Arguments& arguments) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const bool takes_value = word == "--root" || word == "--runtime-dir";
-    if (word == "--help" || word == "-h") return std::fputs(usage, stdout), 1;
-    if (word == "--version") return std::puts("ivgpu-check " IVGPU_VERSION), 1;
+    if (word == "--help" || word == "-h") {
+      std::fputs(usage, stdout);
+      return 1;
+    }
+    if (word == "--version") {
+      std::puts("ivgpu-check " IVGPU_VERSION);
+      return 1;
+    }
     if (takes_value && i + 1 < argc)
       (word == "--root" ? arguments.root : arguments.host.runtime_dir) = argv[++i];
     else if (word == "--json")
       arguments.json = true;
     else if (word == "--host" || word == "--guest")
       arguments.side = word.substr(2);
-    else
-      return std::fprintf(
-                 stderr,
-                 takes_value ? "ivgpu-check: %s needs a folder\n" : "ivgpu-check: there is no option %s; see --help\n",
-                 argv[i]),
-             3;
+    else {
+      std::fprintf(
+          stderr, takes_value ? "ivgpu-check: %s needs a folder\n" : "ivgpu-check: there is no option %s; see --help\n",
+          argv[i]);
+      return 3;
+    }
   }
   return 0;
 }
@@ -57,13 +63,17 @@ int main(int argc, char** argv) {
   Arguments arguments;
   if (const int end = parse(argc, argv, arguments); end != 0) return end - 1;
   const check::Machine machine(arguments.root);
-  if (!arguments.root.empty() && !machine.has("/"))
-    return std::fprintf(stderr, "ivgpu-check: %s: there is no such folder\n", arguments.root.c_str()), 2;
+  if (!arguments.root.empty() && !machine.has("/")) {
+    std::fprintf(stderr, "ivgpu-check: %s: there is no such folder\n", arguments.root.c_str());
+    return 2;
+  }
   const bool device = !check::ivshmem_devices(machine).empty() || check::doorbell_channels(machine) > 0;
   const bool guest = arguments.side.empty() ? device : arguments.side == "guest";
   const check::Findings found = guest ? check::check_guest(machine) : check::check_host(machine, arguments.host);
   const std::string text = arguments.json ? check::as_json(found, guest ? "guest" : "host") : check::as_text(found);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return std::fprintf(stderr, "ivgpu-check: the output cannot be written: %s\n", std::strerror(errno)), 3;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    std::fprintf(stderr, "ivgpu-check: the output cannot be written: %s\n", std::strerror(errno));
+    return 3;
+  }
   return check::anything_wrong(found) ? 1 : 0;
 }

@@ -72,7 +72,10 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   const Sent sent = cross({.call = api::id_of::cuCtxCreate_v4, .context = *current}, record);
   // If the guest gave up waiting for the reply, the worker may have created the context. The context's number then
   // stays in use.
-  if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
+  if (sent.result != CUDA_SUCCESS) {
+    if (!sent.unanswered) end(*context);
+    return sent.result;
+  }
   context->flags = created_flags(flags);
   context->api_version = api_version;
   begin(*context);

@@ -97,11 +97,19 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   const auto index = static_cast<unsigned>(attribute);
   if (value == nullptr || index >= ring::max_attributes) return CUDA_ERROR_INVALID_VALUE;
   const bool managed = session()->memory.addresses.arena_is_at_one_address();  // otherwise cuMemAllocManaged refuses
-  if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !managed) return *value = 0, CUDA_SUCCESS;
-  if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && (!managed || managed_is_exclusive()))
-    return *value = 0, CUDA_SUCCESS;
+  if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !managed) {
+    *value = 0;
+    return CUDA_SUCCESS;
+  }
+  if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && (!managed || managed_is_exclusive())) {
+    *value = 0;
+    return CUDA_SUCCESS;
+  }
   for (const AttributeRule& rule : attribute_rules)
-    if (rule.attribute == attribute) return *value = rule.value, CUDA_SUCCESS;
+    if (rule.attribute == attribute) {
+      *value = rule.value;
+      return CUDA_SUCCESS;
+    }
   const auto result = static_cast<CUresult>(info(device).attribute_result[index]);
   if (result == CUDA_SUCCESS) *value = info(device).attribute[index];
   return result;
@@ -168,8 +176,10 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   if (!wanted) return CUDA_ERROR_INVALID_VALUE;
   for (std::uint32_t i = 0; i < device_count(); ++i)
     if (const auto& bus_id = device_info(i).bus_id;
-        parse_bus_id(std::string(bus_id, strnlen(bus_id, sizeof bus_id)).c_str()) == wanted)
-      return *device = static_cast<CUdevice>(i), CUDA_SUCCESS;
+        parse_bus_id(std::string(bus_id, strnlen(bus_id, sizeof bus_id)).c_str()) == wanted) {
+      *device = static_cast<CUdevice>(i);
+      return CUDA_SUCCESS;
+    }
   return CUDA_ERROR_INVALID_DEVICE;
 }
 

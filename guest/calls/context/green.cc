@@ -38,7 +38,10 @@ CUresult create(CUgreenCtx* out, CUdevResourceDesc description, std::uint32_t or
   const Sent sent = cross({.call = api::id_of::cuGreenCtxCreate, .context = *context->home}, record);
   // If the guest gave up waiting for the reply, the worker may have created the green context. The context's number
   // then stays in use.
-  if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
+  if (sent.result != CUDA_SUCCESS) {
+    if (!sent.unanswered) end(*context);
+    return sent.result;
+  }
   begin(*context);
   *out = context->green;
   return CUDA_SUCCESS;

@@ -82,7 +82,10 @@ bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   if (shape.empty()) return true;
   const auto span = api::span_of_rows(shape.width, shape.height, side.pitch, shape.depth, side.slice);
   if (!span) return false;
-  if (const auto seen = session()->memory.addresses.device_view(side.start, *span)) return side.start = *seen, true;
+  if (const auto seen = session()->memory.addresses.device_view(side.start, *span)) {
+    side.start = *seen;
+    return true;
+  }
   side.pageable = true;
   return (host || unified) &&
          // The program's own memory must not overlap memory that CUDA knows.

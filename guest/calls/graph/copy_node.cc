@@ -27,7 +27,10 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode* out, CUgraph graph, const CUgraphNode
     if (graph_object(graph) == nullptr || out == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return with_pageable(*p, record, [&] {
       const Dependencies dependencies{nodes, count};
-      if (!dependencies.known()) return session()->callbacks().end(record.token), CUDA_ERROR_INVALID_VALUE;
+      if (!dependencies.known()) {
+        session()->callbacks().end(record.token);
+        return CUDA_ERROR_INVALID_VALUE;
+      }
       return add_by(record, out, graph, dependencies, {}, [&](std::span<const Part> parts, auto read) {
         return send_with_token(api::id_of::add_pageable, *context, record, read, parts);
       });

@@ -61,7 +61,10 @@ CUresult read_whole(int call, const Form& form, Record record, std::vector<Eleme
 // an error.
 CUresult put(const std::vector<Element>& elements, const Form& form, const Lists& to) {
   const bool wants_nodes = to.from != nullptr;
-  if (!wants_nodes && to.data == nullptr) return *to.count = elements.size(), CUDA_SUCCESS;
+  if (!wants_nodes && to.data == nullptr) {
+    *to.count = elements.size();
+    return CUDA_SUCCESS;
+  }
   const std::size_t room = *to.count, given = std::min(room, elements.size());
   if (!wants_nodes || room == 0) return CUDA_ERROR_INVALID_VALUE;
   if (form.data && to.data == nullptr &&

@@ -22,7 +22,10 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (const CUresult r = disturb_captures(); r != CUDA_SUCCESS) return r;
   if (at == nullptr || (flags & ~known_host_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
+  if (bytes == 0) {
+    *at = nullptr;
+    return CUDA_SUCCESS;
+  }
   *at = allocate_block(Place::Kind::Pinned, bytes, flags, *context);
   return *at != nullptr ? CUDA_SUCCESS : no_block();
 }

@@ -9,8 +9,10 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   Object* object = nullptr;
   if (const CUresult r = find_function(function, api::Handle::Function, object); r != CUDA_SUCCESS) return r;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (api::Id::of(object->owner).kind == api::Handle::Module)
-    return *module = reinterpret_cast<CUmodule>(object->owner), CUDA_SUCCESS;
+  if (api::Id::of(object->owner).kind == api::Handle::Module) {
+    *module = reinterpret_cast<CUmodule>(object->owner);
+    return CUDA_SUCCESS;
+  }
   // The function of a kernel belongs to the module of the kernel's library.
   const Object* kernel = session()->objects.find(reinterpret_cast<const void*>(object->owner), api::Handle::Kernel);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -26,7 +26,10 @@ struct Log {
 
 Log take_log(ring::SharedReader& r) {
   const std::uint64_t length = r.slot();
-  if (length > ring::reply_bytes) return r.fail(), Log{};
+  if (length > ring::reply_bytes) {
+    r.fail();
+    return Log{};
+  }
   Log log{std::string(length, '\0')};
   r.copy(log.text.data(), length);
   return log;

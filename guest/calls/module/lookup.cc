@@ -31,7 +31,10 @@ template <api::Handle kind>
 Object* commit_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
   RepliedBy<api::FunctionReplyOf<kind>> replied(r);
   Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
-  if (found == nullptr || !r.ok()) return r.fail(), nullptr;
+  if (found == nullptr || !r.ok()) {
+    r.fail();
+    return nullptr;
+  }
   // If the guest gave up waiting for an earlier lookup, the object exists without a description. The description is
   // added here.
   if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);

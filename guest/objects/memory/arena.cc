@@ -92,8 +92,10 @@ bool Arena::extend(const std::byte* start, std::uint64_t bytes) {
   const auto next = std::next(block);
   if (next != blocks_.end() && next->first < end) return false;
   for (const Segments::Segment& segment : segments_.all())
-    if (segment.registered() && block->first >= segment.start && block->first < segment.end && end <= segment.end)
-      return block->second = bytes, true;
+    if (segment.registered() && block->first >= segment.start && block->first < segment.end && end <= segment.end) {
+      block->second = bytes;
+      return true;
+    }
   return false;
 }
 

@@ -28,7 +28,10 @@ std::string list_of_mappings() {
   const Uncancelled here;
   std::string text;
   const int fd = own_proc().open_file("maps", O_RDONLY);
-  if (fd < 0) return report_no_list(errno), text;
+  if (fd < 0) {
+    report_no_list(errno);
+    return text;
+  }
   constexpr std::size_t piece = 64 << 10;
   for (;;) {
     const std::size_t before = text.size();

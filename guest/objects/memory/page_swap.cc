@@ -178,7 +178,10 @@ Swapped hold_and_swap_in(const Piece& piece, std::byte* block, std::byte* again,
   if (!faults.watch(piece.at, piece.bytes, UFFDIO_REGISTER_MODE_WP)) return Swapped::No;
   touch_pages(piece.at, piece.bytes);
   SharedCopy copy(block, piece.at, piece.bytes, helpers);
-  if (!faults.protect(piece.at, piece.bytes, true)) return faults.protect(piece.at, piece.bytes, false), Swapped::No;
+  if (!faults.protect(piece.at, piece.bytes, true)) {
+    faults.protect(piece.at, piece.bytes, false);
+    return Swapped::No;
+  }
   copy.run();
   if (raw_replace(piece.at, piece.bytes, again)) return Swapped::Yes;
   faults.protect(piece.at, piece.bytes, false);

@@ -27,9 +27,14 @@ void sleep_ns(long ns) {
 
 bool SlotClaim::broker_answers() {
   const Region::Broker broker = region_.broker();
-  if (broker == Region::Broker::Gone) return log(Level::Error, "%s", region_.gone_in_words()), false;
-  if (broker == Region::Broker::Unknown && !heartbeat_.beats())
-    return log(Level::Error, "the broker does not answer; if it was restarted, this VM must be started again"), false;
+  if (broker == Region::Broker::Gone) {
+    log(Level::Error, "%s", region_.gone_in_words());
+    return false;
+  }
+  if (broker == Region::Broker::Unknown && !heartbeat_.beats()) {
+    log(Level::Error, "the broker does not answer; if it was restarted, this VM must be started again");
+    return false;
+  }
   return true;
 }
 
@@ -42,7 +47,10 @@ bool SlotClaim::take(std::uint64_t until) {
       taking_->bury_dead();
       next_burial = now + between_burials_ns;
     }
-    if (const auto taken = taking_->try_take()) return taken_ = *taken, true;
+    if (const auto taken = taking_->try_take()) {
+      taken_ = *taken;
+      return true;
+    }
     if (!std::exchange(asked, true)) taking_->want();
     if (!broker_answers()) return false;
     if (!warned && monotonic_nanoseconds() >= warn_at) warned = warn_if_full();

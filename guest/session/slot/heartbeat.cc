@@ -37,7 +37,10 @@ bool Heartbeat::beats() {
 
 bool Heartbeat::answers_again() {
   ring::MutexLock lock(mutex_);
-  if (has_moved()) return unanswered_ = 0, true;
+  if (has_moved()) {
+    unanswered_ = 0;
+    return true;
+  }
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ >= between_questions_ns) ask(now);
   return false;

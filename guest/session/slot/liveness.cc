@@ -45,7 +45,10 @@ bool Liveness::attached() {
 bool Liveness::loses(Region::Broker broker) {
   const bool gone = broker == Region::Broker::Gone;
   const bool readable = !gone || region_.module() == nullptr;
-  if (readable && !claim_.is_ours()) return lose("its worker has ended"), true;
+  if (readable && !claim_.is_ours()) {
+    lose("its worker has ended");
+    return true;
+  }
   if (gone) lose(region_.gone_in_words());
   return gone;
 }

@@ -44,7 +44,10 @@ class Liveness {
   void lose_slot();
   // Like lose(), for a reply that is too short for its call: the guest no longer knows what the host has created or
   // destroyed.
-  CUresult lose_to_short_reply() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
+  CUresult lose_to_short_reply() {
+    lose("a reply is shorter than its call's");
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  }
   // Ends the session without a log line, because the process leaves.
   void leave() { condition_.store(Condition::Lost, std::memory_order_relaxed); }
 

@@ -37,8 +37,10 @@ bool untouched(const ring::SlotView& slot) {
 
 Entered Slot::map(Region& region, const CheckedRegion& checked, std::uint32_t index) {
   std::byte* control = region.map(checked.start_of(index), ring::arena_offset, nullptr);
-  if (control == nullptr)
-    return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), Entered::Refused;
+  if (control == nullptr) {
+    log(Level::Error, "cannot map the session slot: %s", std::strerror(errno));
+    return Entered::Refused;
+  }
   if (region.module() != nullptr) madvise(control, ring::arena_offset, MADV_DONTFORK);
   view_ = ring::SlotView(control, ring::arena_offset);
   host_release_ = checked.release;
@@ -48,12 +50,15 @@ Entered Slot::map(Region& region, const CheckedRegion& checked, std::uint32_t in
 Entered Slot::check(const CheckedRegion& checked, std::uint32_t index) {
   const std::uint64_t magic = view_.header()[&ring::SlotHeader::magic].load(std::memory_order_acquire);  // edge M
   ring::SlotHeader header = view_.copy_terms();
-  if (magic != ring::slot_magic || header.version != ring::layout_version)
-    return log(Level::Info, "session slot %u has magic %llx and layout version %u", index,
-               static_cast<unsigned long long>(magic), header.version),
-           Entered::Spoilt;  // the region's header had the right version
-  if (!untouched(view_))
-    return log(Level::Info, "session slot %u is not as a worker leaves it", index), Entered::Spoilt;
+  if (magic != ring::slot_magic || header.version != ring::layout_version) {
+    log(Level::Info, "session slot %u has magic %llx and layout version %u", index,
+        static_cast<unsigned long long>(magic), header.version);
+    return Entered::Spoilt;
+  }  // the region's header had the right version
+  if (!untouched(view_)) {
+    log(Level::Info, "session slot %u is not as a worker leaves it", index);
+    return Entered::Spoilt;
+  }
   const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
   if (ring::wrong(ring::Mutant::slot_twice)) header = view_.copy_terms();
   copy_devices();

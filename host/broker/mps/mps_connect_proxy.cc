@@ -54,7 +54,10 @@ class AsUser {
 Fd connected_to(const std::string& path, uid_t uid, gid_t gid) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return errno = ENAMETOOLONG, Fd();
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return Fd();
+  }
   path.copy(address.sun_path, path.size());
   Fd own(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;

@@ -102,7 +102,10 @@ Result<PlainFile> make_plain_file(const std::string& path, std::size_t bytes, co
     const bool is_taken = why == EEXIST && lstat(path.c_str(), &squatter) == 0;
     return Error{is_taken ? in_the_way(squatter) : std::strerror(why)};
   }
-  const auto refuse = [&](const Error& why) { return unlink(path.c_str()), why; };
+  const auto refuse = [&](const Error& why) {
+    unlink(path.c_str());
+    return why;
+  };
   struct statfs system {};
   const auto huge = lives_in_memory(fstatfs(fd.get(), &system), system);
   if (!huge) return refuse(huge.error());

@@ -26,7 +26,10 @@ bool ExcludedRanges::take(std::uint64_t start, std::uint64_t bytes) {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   void* const at = mmap(pointer(start), bytes, PROT_NONE, flags, -1, 0);
   if (at == MAP_FAILED) return false;
-  if (at != pointer(start)) return munmap(at, bytes), false;  // an old kernel treats the address as a hint
+  if (at != pointer(start)) {
+    munmap(at, bytes);
+    return false;
+  }  // an old kernel treats the address as a hint
   if (!taken_.empty() && taken_.back().start + taken_.back().bytes == start)
     taken_.back().bytes += bytes;
   else

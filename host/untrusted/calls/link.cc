@@ -56,7 +56,10 @@ CUresult cuLinkCreate_v2(call_of::cuLinkCreate_v2& a) {
   DriverJitOptions& options = link->options;
   const CUresult result = a.call(options.count(), options.names(), options.values(), &state);
   options.report(a.request.out);
-  if (result != CUDA_SUCCESS) return a.request.out_on_error = a.request.out.used(), result;
+  if (result != CUDA_SUCCESS) {
+    a.request.out_on_error = a.request.out.used();
+    return result;
+  }
   // Adds the link before put(), so that a thread that finds the id also finds the link.
   if (!a.session().code.links.add(a.record.id, link)) return a.request.broken();
   return a.put(state) ? CUDA_SUCCESS : a.request.broken();

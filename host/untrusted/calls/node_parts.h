@@ -29,7 +29,10 @@ CUresult give_function(const Request& r, std::uint64_t token, CUgraph graph, Giv
   auto* const call = new HostCall{.calls = r.session.callbacks.calls, .token = token, .object = 0, .copies = copies};
   CUuserObject user_object = nullptr;
   CUresult result = driver.cuUserObjectCreate(&user_object, call, &HostCall::end, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
-  if (result != CUDA_SUCCESS) return HostCall::end(call), result;
+  if (result != CUDA_SUCCESS) {
+    HostCall::end(call);
+    return result;
+  }
   const CUDA_HOST_NODE_PARAMS params{.fn = &HostCall::run_again, .userData = call};
   result = give(&params);
   if (result == CUDA_SUCCESS && graph != nullptr)

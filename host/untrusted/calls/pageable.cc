@@ -44,7 +44,10 @@ CUresult capture_pageable(call_of::capture_pageable& a) {
                                                      &front.edges, &front.count);
   if (result == CUDA_SUCCESS && front.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  if (result != CUDA_SUCCESS) return forget_token(a.session(), a.record.token), result;
+  if (result != CUDA_SUCCESS) {
+    forget_token(a.session(), a.record.token);
+    return result;
+  }
   const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
     return with_child(a, *function, [&](CUgraph child) {
       CUgraphNode node = nullptr;
@@ -66,7 +69,10 @@ CUresult capture_pageable(call_of::capture_pageable& a) {
 CUresult add_pageable(call_of::add_pageable& a) {
   using R = api::AddPageableRecord;
   const auto beside = a.session().making();
-  if (!a.session().may_make_another()) return forget_token(a.session(), a.record.token), CUDA_ERROR_OUT_OF_MEMORY;
+  if (!a.session().may_make_another()) {
+    forget_token(a.session(), a.record.token);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   CUgraphNode node = nullptr;
   const auto graph = a.handle<CUgraph>(&R::graph);
   const auto* const nodes = reinterpret_cast<const CUgraphNode*>(a.behind(&R::dependencies));
@@ -83,8 +89,10 @@ CUresult add_pageable(call_of::add_pageable& a) {
 CUresult set_pageable(call_of::set_pageable& a) {
   const auto node = a.handle<CUgraphNode>(&api::SetPageableRecord::node);
   const auto found = PageableNode::of(a.driver(), node);
-  if (!found || found->to_device != (a.record.to_device != 0))
-    return forget_token(a.session(), a.record.token), CUDA_ERROR_INVALID_VALUE;
+  if (!found || found->to_device != (a.record.to_device != 0)) {
+    forget_token(a.session(), a.record.token);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const CUDA_MEMCPY3D copy = copy_of(a);
   const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
     const CUresult set = a.driver().cuGraphMemcpyNodeSetParams(found->copy, &copy);
@@ -99,8 +107,10 @@ CUresult exec_set_pageable(call_of::exec_set_pageable& a) {
   const auto found = PageableNode::of(a.driver(), node);
   // In an executable graph the driver changes only copies of one row.
   const bool is_row = a.record.height == 1 && a.record.depth == 1;
-  if (!found || !is_row || found->to_device != (a.record.to_device != 0))
-    return forget_token(a.session(), a.record.token), CUDA_ERROR_INVALID_VALUE;
+  if (!found || !is_row || found->to_device != (a.record.to_device != 0)) {
+    forget_token(a.session(), a.record.token);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const auto give = [&](const CUDA_HOST_NODE_PARAMS* function) {
     return with_child(a, *function, [&](CUgraph child) {
       return a.driver().cuGraphExecChildGraphNodeSetParams(a.handle<CUgraphExec>(&R::exec), node, child);

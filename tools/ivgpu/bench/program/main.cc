@@ -35,16 +35,43 @@ std::size_t words_behind(const std::string& part) { return part == "load" ? 3 : 
 
 int run(const std::string& part, const std::vector<std::string>& more, const char* library, bool quick) {
   if (more.size() != words_behind(part)) return usage();
-  if (part == "start") return start(library), 0;
+  if (part == "start") {
+    start(library);
+    return 0;
+  }
   open_driver(library);
-  if (part == "latency") return latency(quick), 0;
-  if (part == "copy") return copy(quick), 0;
-  if (part == "memory") return memory(quick), 0;
-  if (part == "idle") return idle(), 0;
-  if (part == "about") return about(), 0;
-  if (part == "load") return load(more[0], std::atof(more[1].c_str()), std::atof(more[2].c_str())), 0;
-  if (part == "speed") return speed(), 0;
-  if (part == "session") return session(std::atof(more[0].c_str())), 0;
+  if (part == "latency") {
+    latency(quick);
+    return 0;
+  }
+  if (part == "copy") {
+    copy(quick);
+    return 0;
+  }
+  if (part == "memory") {
+    memory(quick);
+    return 0;
+  }
+  if (part == "idle") {
+    idle();
+    return 0;
+  }
+  if (part == "about") {
+    about();
+    return 0;
+  }
+  if (part == "load") {
+    load(more[0], std::atof(more[1].c_str()), std::atof(more[2].c_str()));
+    return 0;
+  }
+  if (part == "speed") {
+    speed();
+    return 0;
+  }
+  if (part == "session") {
+    session(std::atof(more[0].c_str()));
+    return 0;
+  }
   return usage();
 }
 
