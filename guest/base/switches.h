@@ -27,9 +27,9 @@ const Switches& switches();
 // thread.
 bool managed_is_exclusive();
 
-// The number of unanswered questions after which the host counts as gone (guest/base/host_patience.h). The default is 7: a
-// busy machine may answer late, but no call should hang for more than a second. Reads the environment at each call.
-// Safe from any thread.
+// Returns the number of unanswered questions after which the guest treats the host as gone
+// (guest/base/host_patience.h). The default is 7: a busy machine may answer late, but no call should hang for more than
+// a second. Reads the environment at each call. Safe from any thread.
 unsigned host_patience();
 
 }  // namespace guest

@@ -1,6 +1,6 @@
-// The calls that need a function in the guest: LOCAL lines, which the guest answers itself, and the guest's half of
-// CUSTOM lines. The table declares each with its type in cuda.h. A call's file is named after the part of the table
-// that has its line (ring/api/), or after the work that several calls share.
+// The calls that need a handwritten function in the guest: LOCAL lines, which the guest answers itself, and the guest's
+// half of CUSTOM and GUEST lines. The table declares each call with its type in cuda.h. A source file is named after
+// the part of the table that has the call's line (ring/api/), or after the work that several calls share.
 #pragma once
 
 #include "ring/api/cuda.h"

@@ -28,7 +28,7 @@ nvmlReturn_t result_of(Answer answer) {
 }
 
 Library* make_library() {
-  // clang does not check these three, since fork() calls one to lock and another to unlock.
+  // clang does not check these functions, since fork() calls one function to lock and another to unlock.
   pthread_atfork([]() NO_THREAD_SAFETY_ANALYSIS { library().before_fork(); },
                  []() NO_THREAD_SAFETY_ANALYSIS { library().after_fork_in_parent(); },
                  []() NO_THREAD_SAFETY_ANALYSIS { library().after_fork_in_child(); });

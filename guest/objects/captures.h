@@ -53,7 +53,7 @@ class Captures {
   std::atomic<std::uint32_t> open_{0};
   std::atomic<bool> disturbed_{false};
   ring::Mutex mutex_;
-  // Keyed by places of the object table, which bound its size.
+  // Keyed by places of the object table, which bound the map's size.
   std::map<const Object*, Dependencies> reported_ GUARDED_BY(mutex_);
 };
 

@@ -85,7 +85,7 @@ void Objects::close(Object& object, std::uint64_t id, Use last) {
   retire(object, last);
 }
 
-// The data kept for the object with this index.
+// Returns the data kept for the object with this index.
 Objects::Keeping& Objects::kept(std::uint32_t index) {
   if (index < Id::first_of_worker) return kept_[index];
   const std::uint32_t at = index - Id::first_of_worker;

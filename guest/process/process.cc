@@ -50,8 +50,9 @@ bool ends_its_fork() {
   return forking.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
 }
 
-// clang does not check these three, since fork() calls one to lock and another to unlock. An exit handler may fork,
-// too. Its child must have no session either, or it would give the parent's slot back.
+// clang does not check these functions, since fork() calls one function to lock and another to unlock. An exit handler
+// of the program may fork, too. The child must have no session in this case either, since it would give back the
+// parent's slot.
 void before_fork() NO_THREAD_SAFETY_ANALYSIS {
   if (session() == nullptr) return;
   session()->memory.registered->before_fork();

@@ -71,7 +71,8 @@ void Callbacks::stop() {
   sleeper_.rouse(self().word());
 }
 
-// The thread takes no signals: the program's handlers expect the program's own threads.
+// Starts the callback thread. The thread takes no signals, because the program's signal handlers expect threads of the
+// program.
 bool Callbacks::start() {
   callback_slots_.open(slot_.view());
   sigset_t all, before;

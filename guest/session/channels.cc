@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t last_senders_ns = 200'000'000;  // four sleeps of a parked thread
 
-// Whether no thread holds the mutex now.
+// Returns whether no thread holds the mutex now.
 bool is_free(ring::Mutex& mutex) {
   if (!mutex.try_lock()) return false;
   mutex.unlock();

@@ -1,10 +1,10 @@
-// This process's session with a worker. cuInit makes it and never destroys it, since programs call this library until
-// their end. It owns the claim on a slot, the slot, liveness, channels, the arena's binding, and the program's objects;
-// each has its own file. Any thread may call an open session.
+// This process's session with a worker. cuInit makes the session and never destroys it, since programs call this
+// library until they end. The session owns the claim on a slot, the slot, liveness, channels, the arena's binding, and
+// the program's objects; each of these parts has its own file. Any thread may call an open session.
 //
 // Invariant: a session from open() has claimed its slot, and the worker has answered its hello. leave() gives the slot
-// back once, when no thread is writing a record. Trust: each member's file states its own; this file reads nothing that
-// the host writes.
+// back once, when no thread is writing a record. Trust: each member's file states its own trust; this file reads
+// nothing that the host writes.
 //
 // Lock order: a context's mutex (guest/process/context.h); code.long_names; code.lookups; those of Variables and
 // Registered; the arena's, which may send a record; a channel's or the callbacks'; the rest.
@@ -47,7 +47,7 @@ struct SessionGraphs {
 
 // The lookups of functions and variables, and the managed variables that they found.
 struct SessionCode {
-  // One long name at a time is sent (guest/calls/module/long_name.h).
+  // Locked while a long name is sent (guest/calls/module/long_name.h).
   ring::Mutex long_names ACQUIRED_BEFORE(lookups);
   // Locked while a function, kernel, module or managed variable is looked up, and before any channel.
   ring::Mutex lookups;

@@ -1,9 +1,9 @@
-// The driver behind a worker: a libcuda.so.1, loaded by path, as a struct of typed functions that the table names. It
-// may be NVIDIA's or the simulated GPU's; no other code of the worker depends on which.
+// The driver behind a worker: a libcuda.so.1, loaded by path. The struct has a typed function for each call of the
+// table. The library may be NVIDIA's or the simulated GPU's; no other code of the worker depends on which.
 //
-// A function that the library lacks is null. Callers check each function that CUDA 12 does not guarantee. The
+// A function is null if the library does not have it. Callers check each function that CUDA 12 does not guarantee. The
 // library is loaded once and never unloaded, even after the struct's end. The struct is read-only after load(), and any
-// thread may use it. Functions return what the driver returns.
+// thread may use it. The functions return the driver's results.
 //
 // ```cpp
 // host::Result<CUdevice> first_device(const std::string& path) {
@@ -34,7 +34,7 @@ struct Driver {
 #define ABSENT(...)
 #include "ring/api/driver.def"
 
-  // The error is one sentence.
+  // Loads the library. The error is one sentence.
   static Result<std::unique_ptr<Driver>> load(const std::string& path);
 };
 

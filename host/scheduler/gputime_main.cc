@@ -26,7 +26,7 @@ namespace {
 using namespace host::scheduler;
 constexpr int socket_fd = 3, exit_usage = 2;
 
-// A descriptor is -1 if its file cannot be opened.
+// Creates a client for a GPU. A descriptor is -1 if its file cannot be opened.
 host::Result<std::unique_ptr<host::rm::GpuClient>> create_client(int control_fd, int gpu_fd,
                                                                  const host::rm::Uuid& gpu) {
   if (control_fd < 0 || gpu_fd < 0) return host::Error{"its device files cannot be opened"};

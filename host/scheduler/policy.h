@@ -24,8 +24,8 @@ namespace host::scheduler {
 
 // A VM's account.
 struct Account {
-  Time
-      had{};  // GPU time: leases, divided among VMs that share one; without contention: time in which it wanted the GPU
+  // GPU time: leases, divided among VMs that share one; without contention, the time in which the VM wanted the GPU
+  Time had{};
   Time waited{};                // time spent waiting for leases
   std::uint64_t leases = 0;     // number of lease exchanges in the VM's favour
   std::uint64_t preempted = 0;  // the number of the VM's leases that ended early for another VM

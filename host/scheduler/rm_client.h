@@ -23,8 +23,9 @@ struct ChannelRef {
 
 class GpuClient {
  public:
-  // `control_fd`: /dev/nvidiactl, opened for this client alone. `gpu_fd`: the GPU's device file. The caller owns both,
-  // and they must outlive the client. An error, one sentence, if the driver refuses.
+  // Creates a client. `control_fd`: /dev/nvidiactl, opened for this client alone. `gpu_fd`: the GPU's device file. The
+  // caller owns both descriptors, which must outlive the client. Returns an error of one sentence if the driver
+  // refuses.
   static Result<std::unique_ptr<GpuClient>> create(int control_fd, int gpu_fd, const Uuid& gpu);
   ~GpuClient();
   GpuClient(const GpuClient&) = delete;

@@ -31,7 +31,7 @@ class Scheduler {
   using Sharing = scheduler::Sharing;
   using Report = SchedulerReport;
 
-  // An error, one sentence, if the thread cannot be started.
+  // Starts the scheduler. Returns an error of one sentence if the thread cannot be started.
   static Result<std::unique_ptr<Scheduler>> start(const Options& options);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;

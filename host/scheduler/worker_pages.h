@@ -19,9 +19,9 @@ namespace host::scheduler {
 
 class WorkerPages {
  public:
-  // The error is one sentence. `name` is shown in /proc. `kept`: the next broker must be able to
-  // write the orders (orders_to_keep()). Then only the file's mode, and the worker's closing of its descriptor, protect
-  // them.
+  // Makes the pages. The error is one sentence. `name` is shown in /proc. `kept`: the next broker must be able to write
+  // the orders (orders_to_keep()). Then only the file's mode protects the orders, and the fact that the worker closes
+  // its descriptor.
   static Result<std::shared_ptr<WorkerPages>> create(const std::string& name, bool kept);
   // Takes over pages that an earlier broker made with `kept`. Returns null on failure.
   [[nodiscard]] static std::shared_ptr<WorkerPages> adopt(broker::Fd orders, broker::Fd use, broker::Fd doorbell);

@@ -100,13 +100,13 @@ class Objects {
   // One mapping with space for every index; pages are allocated on first use.
   Entry* entries_ = nullptr;
   std::atomic<std::uint32_t> highest_{0};  // highest index used in the guest's half
-  // Of the worker's half. found_ changes under once_mutex_ and only grows.
+  // The number of indices used in the worker's half. found_ changes under once_mutex_ and only grows.
   std::atomic<std::uint32_t> found_{0};
   std::deque<std::uint32_t> found_before_ GUARDED_BY(once_mutex_);
   std::atomic<std::uint64_t> count_{0};
   ring::Mutex family_mutex_ ACQUIRED_AFTER(once_mutex_);
   ring::Mutex once_mutex_;
-  // Ids by handle; valid only if the id still has the handle.
+  // Ids by handle. An entry is valid only if the id still has the handle.
   std::unordered_map<void*, std::uint64_t> once_ GUARDED_BY(once_mutex_);
 };
 

@@ -1,11 +1,11 @@
 // A session in the worker: the objects, memory ranges, arena and contexts of one guest process.
 //
-// Thread-safety: one thread per channel uses a Session. The shared parts are safe by themselves (Objects, Addresses,
-// atomics) or under `mutex_`. making() and ending() ensure that the session knows an object before another channel can
-// end it. clang does not follow these two locks, since functions return them.
+// Thread-safety: one thread for each channel uses a Session. Shared members are thread-safe (Objects, Addresses,
+// atomics), or `mutex_` guards them. making() and ending() ensure that the session knows an object before another
+// channel can end it. clang does not follow the locks of making() and ending(), since functions return them.
 //
 // Lock order: memory.reserved.changing(); making() or ending(); contexts.beginning(); arena.registering(); then the
-// mutexes of the parts.
+// mutexes of the members.
 #pragma once
 
 #include <cstdint>
@@ -125,7 +125,7 @@ class Session {
   SessionCallbacks callbacks;
 
  private:
-  // Called under ending().
+  // Ends a context. Called under ending().
   CUresult end_context(unsigned number) REQUIRES(contexts.beginning());
   void end_captures(unsigned context);
   void end_capture(CUstream stream, CUgraph began);

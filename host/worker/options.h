@@ -53,7 +53,7 @@ struct Options {
   std::uint32_t max_threads = 0;    // limit for the worker's user, which only its VM uses; 0: no limit
 };
 
-// An error, one sentence, on a bad command line.
+// Parses the command line. Returns an error of one sentence if it is malformed.
 Result<Options> parse(int argc, char** argv);
 
 }  // namespace host::worker

@@ -26,7 +26,7 @@ struct Shared {
 };
 
 struct Backend {
-  // Loads and initialises the driver. An error, one sentence, if the driver cannot be used at all.
+  // Loads and initialises the driver. Returns an error of one sentence if the driver cannot be used at all.
   std::function<Result<void>(const std::string& library)> start;
   // Fills the device page. The page is zeroed private memory, which is copied to the slot later.
   std::function<void(ring::DevicePage&)> describe;

@@ -1,4 +1,4 @@
-// cuDeviceGetProperties, whose members are attributes of the device. All functions are pure.
+// cuDeviceGetProperties. The members of its struct are attributes of the device. All functions are pure.
 //
 // ```cpp
 // CUdevprop properties_of(const int* attributes) {  // one value for each attribute
@@ -11,7 +11,7 @@
 
 namespace cuabi {
 
-// `get(attribute)`: the attribute's value.
+// Fills the struct. `get(attribute)` returns the attribute's value.
 template <class Get>
 CUdevprop device_properties(Get get) {
   return {.maxThreadsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),

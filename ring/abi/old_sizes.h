@@ -12,10 +12,11 @@
 
 namespace cuabi {
 
-// Whether cuMemGetInfo works in a context of this version (cuCtxGetApiVersion). The old cuCtxCreate makes version 3010.
+// Returns whether cuMemGetInfo works in a context of this version (cuCtxGetApiVersion). The old cuCtxCreate makes
+// version 3010.
 constexpr bool old_sizes_work_in(unsigned api_version) { return api_version <= 3010; }
 
-// As the driver, clamps a size that does not fit.
+// Clamps a size that does not fit, as the driver does.
 constexpr unsigned size_in_32_bits(std::size_t size) {
   return static_cast<unsigned>(std::min<std::size_t>(size, std::numeric_limits<unsigned>::max()));
 }

@@ -1,5 +1,5 @@
-// The answers of cuMemRangeGetAttribute for a range of managed memory, which may have several parts with advice of
-// their own. All functions are pure, but for the caller's buffer.
+// The results of cuMemRangeGetAttribute for a range of managed memory, which may have several parts with different
+// advice. All functions are pure, except that they write to the caller's buffer.
 //
 // ```cpp
 // CUresult read_mostly(int* answer) {
@@ -20,18 +20,19 @@ namespace cuabi {
 // The advice that all parts of a range have.
 struct RangeAdvice {
   bool read_mostly = false;
-  // INVALID if the parts differ, or have none.
+  // INVALID if the parts have different places, or none.
   CUmemLocation preferred{CU_MEM_LOCATION_TYPE_INVALID, 0}, prefetched{CU_MEM_LOCATION_TYPE_INVALID, 0};
-  std::vector<CUdevice> accessed_by = {};  // in the order of the answer, the host last
+  std::vector<CUdevice> accessed_by = {};  // in the order of the result, with the host last
 };
 
-// The device's number, CU_DEVICE_CPU for the host, CU_DEVICE_INVALID for none.
+// Returns the device's number; CU_DEVICE_CPU for the host, CU_DEVICE_INVALID for no place.
 inline CUdevice number_of_place(const CUmemLocation& place) {
   if (place.type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
   return place.type == CU_MEM_LOCATION_TYPE_DEVICE ? place.id : CU_DEVICE_CPU;
 }
 
-// The place that all parts share by `same(a, b)`; INVALID if two differ. Precondition: `parts` is not empty.
+// Returns the place that all parts share; INVALID if two parts differ by `same(a, b)`. Precondition: `parts` is not
+// empty.
 template <class Advice, class Same>
 CUmemLocation common_place(const std::vector<Advice>& parts, CUmemLocation Advice::*place, Same same) {
   const CUmemLocation& first = parts.front().*place;
@@ -73,7 +74,7 @@ inline CUresult range_attribute(const RangeAdvice& range, void* data, std::size_
   }
 }
 
-// cuMemRangeGetAttributes, after its checks of the range.
+// The work of cuMemRangeGetAttributes after the checks of the range.
 inline CUresult range_attributes(const RangeAdvice& range, void** data, const std::size_t* bytes,
                                  const CUmem_range_attribute* attributes, std::size_t number) {
   for (std::size_t i = 0; i < number; ++i) {

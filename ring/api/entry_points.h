@@ -24,10 +24,10 @@ struct EntryPoint {
   std::string_view name;
   int since;  // CUDA version: 12040 is 12.4
   Line line;
-  std::uint16_t id = 0;       // if it crosses; else 0
-  Way way = Way::Local;       // if it crosses
-  Manner manner = {};         // if it crosses; the traits of Local
-  std::string_view of = {};   // Variant: the entry point of which this is a form
+  std::uint16_t id = 0;       // if the call crosses; else 0
+  Way way = Way::Local;       // if the call crosses
+  Manner manner = {};         // if the call crosses; for Local, the traits
+  std::string_view of = {};   // for Variant: the entry point of which this is a version
   std::string_view why = {};  // for Refused and Absent
 
   constexpr bool crosses() const { return line == Line::Call || line == Line::Custom || line == Line::Guest; }

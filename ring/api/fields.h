@@ -1,6 +1,6 @@
-// Words that describe a record's fields. Each struct of ring/api/records.h contains one list of words. By that list the
-// worker reads the record, `ivgpu trace` prints it, and the fuzzers make records. The list also has the payload after
-// the struct, after the fields.
+// Words that describe a record's fields. Each struct of ring/api/records.h contains one list of words. The worker uses
+// the list to read the record, `ivgpu trace` to print it, and the fuzzers to make records. After the fields, the list
+// describes the payload that follows the struct.
 //
 // Each word is a type. Worker, trace and fuzzers have an overload for every word, so a new word compiles only when all
 // of them know it. `ivgpu trace` prints fields that have a name. ring/api/field_list.h iterates over a list.

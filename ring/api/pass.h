@@ -28,7 +28,7 @@ namespace api {
 
 namespace pass {
 
-// A pointer to a zeroed value, which the reply gets in this member.
+// A pointer to a zeroed value. After the call, this member of the reply gets the value.
 template <class M>
 struct Result {
   M member;
@@ -37,7 +37,7 @@ template <class M>
 constexpr Result<M> result(M member) {
   return {member};
 }
-// The same, and the value begins as the record's member.
+// Like a result, but the value is first set to the record's member.
 template <class G, class M>
 struct Changed {
   G given;
@@ -47,7 +47,7 @@ template <class G, class M>
 constexpr Changed<G, M> changed(G given, M member) {
   return {given, member};
 }
-// A pointer to a handle that the driver has or finds. The reply gets its id in this member.
+// A pointer to a handle that the driver has or finds. The reply gets the handle's id in this member.
 template <class M>
 struct Found {
   M member;
@@ -102,7 +102,7 @@ inline constexpr CurrentContext current_context{};
 
 }  // namespace pass
 
-// Whether a word of a list names an object of the session, or memory of the session.
+// Whether a word of a list refers to an object of the session, or to memory of the session.
 template <class W>
 inline constexpr bool is_checked_handle = false;
 template <class M>

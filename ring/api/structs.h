@@ -102,8 +102,8 @@ concept visited = requires(T& s, NoVisitor& v) {
   visit(s, v);
 };
 
-// True for types that may cross as bytes, once their members are visited. Before a struct is listed here, check that it
-// holds no pointer, address or ordinal.
+// True for types that may cross as bytes, once their members are visited. Before a struct is listed here, check that
+// the struct contains no pointer, address or ordinal.
 template <class T>
 inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T> || visited<T>;
 template <>

@@ -1,4 +1,5 @@
-// What cuda.h's types of handles mean on the wire. All constant. ring/api/structs.h describes the structs.
+// How cuda.h's handles cross the ring. Everything in this file is a compile-time constant. ring/api/structs.h describes
+// the structs.
 //
 // ```cpp
 // static_assert(api::handle_of<CUstream> == api::Handle::Stream);

@@ -1,9 +1,10 @@
-// Mutexes and locks that clang checks, for every thread of the product. The standard library's have no annotations.
+// Mutexes and locks that clang checks, for every thread of the product. The mutexes of the standard library have no
+// annotations.
 //
 // A member names the mutex that guards it, and a function names the mutexes that its caller must hold or must not hold.
-// clang's -Wthread-safety then refuses an access without the lock; other compilers see no annotation. Each class below
-// costs what the class of the standard library in it costs. A condition variable waits with UniqueLock::native(); its
-// predicate is a function of its own for clang, and repeats REQUIRES.
+// clang's -Wthread-safety then refuses an access without the lock; other compilers see no annotation. A class of this
+// file costs as much as the class of the standard library that it contains. A condition variable waits with
+// UniqueLock::native(); its predicate is a function of its own for clang, and repeats REQUIRES.
 //
 // Trust: threads of one process. No mutex lies in memory that another process writes.
 //
@@ -63,8 +64,9 @@ class CAPABILITY("mutex") Mutex {
   void lock() ACQUIRE() { mutex_.lock(); }
   bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
   void unlock() RELEASE() { mutex_.unlock(); }
-  // Says to clang, in a lambda or a template that only holders of the mutex call, that it is held. Costs and checks
-  // nothing. REQUIRES cannot say so of a lambda: its `this` is not the function's, and clang 14 takes a wrong argument.
+  // Asserts to clang that the mutex is held, in a lambda or a template that only holders of the mutex call. Costs and
+  // checks nothing. REQUIRES is impossible for a lambda: the lambda's `this` is not the function's `this`, and clang 14
+  // takes a wrong argument.
   void assume_held() const ASSERT_CAPABILITY(this) {}
 
  private:
@@ -133,7 +135,7 @@ class SCOPED_CAPABILITY MutexUnlock {
   Mutex& mutex_;
 };
 
-// Locks a mutex that its thread may hold already.
+// Locks a mutex that the calling thread may already hold.
 class SCOPED_CAPABILITY RecursiveLock {
  public:
   explicit RecursiveLock(RecursiveMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
@@ -145,7 +147,7 @@ class SCOPED_CAPABILITY RecursiveLock {
   RecursiveMutex& mutex_;
 };
 
-// Exclude all other threads from what a shared mutex guards, or only its writers.
+// WriterLock excludes all other threads from the data that a shared mutex guards; ReaderLock excludes only writers.
 class SCOPED_CAPABILITY WriterLock {
  public:
   explicit WriterLock(SharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }

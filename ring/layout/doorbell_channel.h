@@ -20,7 +20,7 @@ namespace ring {
 
 // Guest to broker. A byte below max_slots is a slot's number: the interrupts of this slot's worker are sent through
 // this channel from now on. doorbell_look: bits are set in the header (`doorbell_bits`), so look at the bits now.
-inline constexpr unsigned char doorbell_look = 0x80;  // bits are set in the header (`doorbell_bits`): look at them now
+inline constexpr unsigned char doorbell_look = 0x80;
 static_assert(max_slots <= doorbell_look);
 
 // Broker to guest. A worker has signalled, so check the words on which threads sleep. On a vsock connection the first

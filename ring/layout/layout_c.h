@@ -144,7 +144,7 @@ struct IvgpuSlotOwner {
 
 struct IvgpuSlotEntry {
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t state;  // epoch and IvgpuSlotState
-  // Guest kernel: 1 while the guest's kernel or a device still uses pages of the slot. The broker must not scrub or
+  // guest kernel: 1 while the guest's kernel or a device still uses pages of the slot. The broker must not scrub or
   // reuse the slot then (docs/design/033-guest-module.md). The module sets the word before Released, and clears it with
   // a ring of peer 0. The broker reads the word only in a Released slot. The broker clears it before Empty, and after
   // the guest's connection has ended.
@@ -212,8 +212,8 @@ struct IvgpuDevicePage {
 //   A callback slot (lane) is free while `done` equals `sequence`; at first both are 0. The worker fills a free lane:
 //   token and kind, then `sequence`, one more than before, with release. The guest's callback thread finds a `sequence`
 //   that differs from `done` (acquire), makes the call, and writes `result`, then that number to `done`, with release.
-//   Only the guest can interpret the token; it looks the token up in its table of tokens. The worker accepts in `done`
-//   only the number for which it waits.
+// Only the guest can interpret the token; it looks the token up in its table of tokens. The worker accepts in `done`
+// only the number for which it waits.
 enum IvgpuCallbackKind {
   IVGPU_CALLBACK_HOST_FUNCTION = 1,    // call the program's function (CUhostFn)
   IVGPU_CALLBACK_STREAM_CALLBACK = 2,  // call the program's function with `status` (CUstreamCallback)

@@ -68,7 +68,7 @@ std::vector<std::uint64_t> Addresses::drop(const End& end) {
   return blocks;
 }
 
-// The place that contains this byte, or the end.
+// Returns the place that contains this byte, or the end.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t inside) const {
   auto at = entries_.upper_bound(inside);
   if (at == entries_.begin()) return entries_.end();
@@ -94,7 +94,7 @@ void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
     if (const auto place = holder_of(other); place != entries_.end()) place->sync_memops = on;
 }
 
-// The place where [start, start + bytes) begins, if a call may name it as one range; else the end.
+// Returns the place where [start, start + bytes) begins, if a call may use the bytes as one range; else the end.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t start, std::uint64_t bytes) const {
   const auto first = holder_of(start);
   if (first == entries_.end()) return first;

@@ -82,7 +82,7 @@ class Arena {
   mutable ring::Mutex mutex_;
   Segments segments_ GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::uint64_t> blocks_ GUARDED_BY(mutex_);  // offset -> bytes
-  // Blocks to free once their last use was executed.
+  // Blocks to free once the worker has executed their last use.
   std::vector<std::pair<std::uint64_t, Use>> leaving_ GUARDED_BY(mutex_);
   ring::Mutex staging_mutex_;
   std::condition_variable returned_;

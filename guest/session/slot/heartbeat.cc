@@ -7,7 +7,7 @@
 
 namespace guest {
 
-// Whether either heartbeat has changed since the last look.
+// Returns whether either heartbeat has changed since the last look.
 bool Heartbeat::has_moved() {
   const std::uint64_t beat = view_.header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   const bool brokers = beat != std::exchange(last_beat_, beat);
@@ -16,7 +16,7 @@ bool Heartbeat::has_moved() {
   return its != std::exchange(worker_->last_beat, its) || brokers;
 }
 
-// Rings the worker only if the broker did not answer, since the ring also wakes its channels' threads.
+// Rings the worker only if the broker did not answer, since a ring also wakes the threads of the worker's channels.
 void Heartbeat::ask(std::uint64_t now) {
   last_question_ns_ = now;
   region_.ring(ring::peer_broker);

@@ -1,14 +1,14 @@
 // The steps that a guest may make in the slot directory (ring/layout/layout_c.h): claim a slot, and give back its own
-// slot or a dead process's. The session and the tests' explorer call them.
+// slot or a dead process's. The session and the tests' explorer call these functions.
 //
 // Invariant: each step is one compare-and-swap from a word that was read before, epoch included. No step succeeds on a
-// slot that has had another holder meanwhile. Trust: the broker and other guests write the entries. A slot's owner is a
-// hint, which decides only about that slot.
+// slot that has had another owner meanwhile. Trust: the broker and other guests write the entries. A slot's owner entry
+// is a hint, which decides only about that slot.
 //
 // Ordering: edges A and B, which host/broker/vm/slot_table.h explains. A claim sees everything done before Ready. A
-// guest that judges an owner sees none older than the holder's claim. A release makes its process's work visible.
-// Covered by: the model slots and the explorer's scenario slots (docs/models.md). No test covers that a guest sees an
-// owner whole, and that the owner is written before the broker's patience ends.
+// guest that judges a slot's owner entry sees no entry older than the owner's claim. A release makes the process's
+// earlier writes visible. Covered by: the model slots and the explorer's scenario slots (docs/models.md). No test
+// covers that a guest sees an owner whole, and that the owner is written before the broker's patience ends.
 #pragma once
 
 #include <optional>

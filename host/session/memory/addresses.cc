@@ -83,7 +83,7 @@ void Addresses::drop_context(std::uint32_t context) {
   publish();
 }
 
-// Returns the next list.
+// Returns the list after `list`.
 Addresses::Lists::iterator Addresses::drop(Lists::iterator list) {
   while (list->second != nullptr) end_allocation(entries_.find(list->second->start));
   return first_.erase(list);

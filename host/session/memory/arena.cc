@@ -33,7 +33,7 @@ bool Arena::bind(std::uint64_t window) {
 CUresult Arena::pin(std::uint64_t offset, std::uint64_t bytes) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!ring::wrong(ring::Mutant::pinning_unlocked)) lock.lock();
-  mutex_.assume_held();  // except in the mutant
+  mutex_.assume_held();  // true except in the mutant
   if (!addresses_.pinned_in(address() + offset, bytes).empty()) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return register_piece(offset, bytes);
 }
@@ -59,7 +59,7 @@ CUresult Arena::register_piece(std::uint64_t offset, std::uint64_t bytes) {
   return result;
 }
 
-// The session forgets the registration even if the driver reports an error: in a context with a
+// Unregisters a piece. The session forgets the registration even if the driver reports an error: in a context with a
 // fault the driver reports only the fault.
 CUresult Arena::unregister_piece(std::uint64_t offset, std::uint64_t bytes) {
   addresses_.unpin(address() + offset);

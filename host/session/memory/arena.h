@@ -49,9 +49,9 @@ class Arena {
   // CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED: a registration extends beyond the range, and nothing has changed.
   CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
 
-  // While a caller holds this mutex, no other thread registers.
+  // While a caller holds this mutex, no other thread registers memory.
   ring::Mutex& registering() RETURN_CAPABILITY(mutex_) { return mutex_; }
-  // Registers every piece again, after a reset of the context.
+  // Registers every piece again after a reset of the context.
   CUresult register_again() REQUIRES(mutex_);
 
  private:

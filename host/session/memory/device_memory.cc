@@ -38,7 +38,7 @@ bool DeviceMemory::take_reserved(unsigned device, std::uint64_t bytes) {
   return true;
 }
 
-// The bytes count as taken during the question, so that no other thread uses up what is missing.
+// The bytes count as taken during the question, so that no other thread takes memory that this thread waits for.
 bool DeviceMemory::reserve(unsigned device, std::uint64_t bytes) {
   Account& a = accounts_[device];
   std::uint64_t missing = 0;

@@ -1,12 +1,12 @@
-// A session's account of its GPU memory: what it has taken of each device, compared with the broker's grant
+// A session's account of its GPU memory: the memory taken of each device, compared with the broker's grant
 // (docs/design/029-memory-quotas.md).
 //
 // Arguments must be checked values. Memory is counted before the driver allocates it and until the driver has freed it,
 // so the account is never below the counted use. Within the grant an allocation costs an uncontended lock and no system
-// call. Beyond it the thread asks the lender, one thread at a time, and waits for the answer. The account is not locked
-// meanwhile, so that collect() answers at once.
+// call. Beyond the grant, the thread asks the lender and waits for the answer; one thread at a time asks. The account
+// is not locked during the wait, so that collect() returns at once.
 //
-// Thread-safety: any thread. Lock order: asking_; a pool's, since make_room_ trims pools; an account's mutex.
+// Thread-safety: any thread. Lock order: asking_; a pool's mutex, since make_room_ trims pools; an account's mutex.
 #pragma once
 
 #include <array>
@@ -100,7 +100,7 @@ class DeviceMemory {
  private:
   struct Account {
     mutable ring::Mutex mutex;
-    // `taken` may exceed `reserved` while a thread asks, and after take_anyway().
+    // `taken` may exceed `reserved` while a thread asks the lender, and after take_anyway().
     std::uint64_t taken GUARDED_BY(mutex) = 0;
     std::uint64_t reserved GUARDED_BY(mutex) = 0;
   };

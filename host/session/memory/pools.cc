@@ -115,7 +115,7 @@ void Pools::ended(std::uint32_t number) {
   pools_.erase(at);
 }
 
-// Numbers a new pool.
+// Assigns a number to a new pool.
 std::uint32_t Pools::add(CUmemoryPool pool, unsigned device) {
   pools_[next_] = {.handle = pool, .device = device};
   return next_++;
@@ -149,7 +149,7 @@ CUresult Pools::end(CUmemoryPool pool, const std::function<CUresult()>& destroy)
   return result;
 }
 
-// `ahead`: bytes already charged for the pool beyond `counted`.
+// Counts a pool again. `ahead`: bytes already charged for the pool beyond `counted`.
 void Pools::recount(Pool& pool, std::uint64_t ahead) {
   const std::uint64_t before = pool.counted + ahead;
   if (!pool.destroyed)  // the driver does not know a destroyed pool

@@ -2,8 +2,9 @@
 //
 // A pool reserves memory in pieces, serves allocations from them, and keeps freed memory as long as the driver likes.
 // An allocation from a pool is therefore not counted itself; the pool counts as its reserved size. Before an allocation
-// its maximum growth is charged, and afterwards the real growth. Allocations from pools run one at a time: two at once
-// would each count the growth of both. A pool shrinks when the host waits, so waits count again (refresh()).
+// its maximum growth is charged, and afterwards the real growth. Allocations from pools run one at a time, because two
+// concurrent allocations would each count the growth of both. A pool shrinks when the host waits, so a wait counts the
+// pools again (refresh()).
 //
 // Thread-safety: any thread. Lock order: growing_; the lock of DeviceMemory's questions, under which trim() runs;
 // mutex_; an account's mutex.

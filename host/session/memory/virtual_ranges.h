@@ -23,10 +23,10 @@ class VirtualRanges {
  public:
   explicit VirtualRanges(Addresses& mapped) : mapped_(mapped) {}
 
-  // A call that reserves, maps, unmaps or ends a range holds this from its check until its commit. Otherwise the
+  // A call that reserves, maps, unmaps or ends a range holds this lock from its check until its commit. Otherwise the
   // session could commit two calls in a different order than the driver executes them
   // (docs/design/045-addresses-that-are-gone.md). The driver may wait for the GPU meanwhile, so other calls do not take
-  // it. clang does not follow this lock, since a function returns it.
+  // this lock. clang does not follow this lock, since a function returns it.
   [[nodiscard]] std::unique_lock<ring::Mutex> changing() {
     if (ring::wrong(ring::Mutant::mapping_unlocked)) return {};
     return std::unique_lock(changes_);

@@ -64,7 +64,7 @@ class CallbackSlotPool {
  private:
   enum class State : std::uint8_t { Free, Busy, Left };
 
-  // Finds a slot in this state; of Left slots it prefers one that is answered.
+  // Finds a slot in this state. Among Left slots, prefers a slot that is answered.
   std::optional<std::size_t> find(State state) REQUIRES(mutex_) {
     std::optional<std::size_t> found;
     for (std::size_t k = 0; k < count; ++k) {
@@ -86,7 +86,7 @@ class CallbackSlotPool {
   std::array<ring::CallbackCaller, count> callers_;
   ring::Mutex mutex_;
   std::condition_variable released_;
-  std::array<State, count> states_ GUARDED_BY(mutex_){};  // all Free
+  std::array<State, count> states_ GUARDED_BY(mutex_){};  // at first, all slots are Free
 };
 
 }  // namespace host

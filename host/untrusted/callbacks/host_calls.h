@@ -1,9 +1,9 @@
-// The program's functions that the driver will call in a stream's order. The driver calls run() on a thread of its own,
-// and run() has the guest make the call through a callback slot.
+// The program's functions that the driver will call in a stream's order. The driver calls run() on one of the driver's
+// threads, and run() makes the guest call the function through a callback slot.
 //
-// Lifetime: the driver may call after the session has ended. Each HostCall therefore keeps the HostCalls alive, and
-// close() disconnects them from the callback slots. Thread-safety: any thread. Lock order: mutex_, then one of the
-// callback slots'.
+// Lifetime: the driver may call run() after the session has ended. Each HostCall therefore keeps the HostCalls alive,
+// and close() disconnects them from the callback slots. Thread-safety: any thread. Lock order: mutex_, then a mutex of
+// the callback slots.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,9 @@
 
 namespace host::calls {
 
-// `a`: a query for an attribute. The driver writes into a zeroed union, and the reply gets as many bytes as the attribute uses. Attributes outside the
-// table are refused, since they may hold a handle of the driver's.
+// Answers a query for an attribute. `a`: the call. The driver writes into a zeroed union, and the reply gets as many
+// bytes as the attribute uses. Attributes outside the table are refused, since their values may contain a handle of the
+// driver.
 template <class A, class Handle>
 CUresult get_attribute(A& a, Handle handle) {
   const auto tag = static_cast<int>(a.record.tag);

@@ -1,6 +1,6 @@
 // Declares the worker's function for each CUSTOM line and each call of the session's own, from the tables. A function
-// gets its decoded and checked record, calls the driver, and fills the reply. call_context.h does the rest. GUEST lines
-// need no function (guest_line.h).
+// gets its decoded and checked record, calls the driver, and fills the reply. call_context.h does everything else.
+// GUEST lines need no function (guest_line.h).
 #pragma once
 
 #include "host/untrusted/marshal/call_context.h"

@@ -1,5 +1,6 @@
-// Copies. Those between host and device are CUSTOM because the host's side is in the arena, the record or the reply. It
-// is never an address from the guest, since the driver would copy from any address of this process.
+// Copies. Copies between host and device are handwritten because the host's side is in the arena, the record or the
+// reply. The host's side is never an address from the guest, since the driver would copy from any address of this
+// process.
 #include "host/untrusted/calls/calls.h"
 
 namespace host::calls {

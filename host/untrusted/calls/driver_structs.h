@@ -1,4 +1,4 @@
-// The driver's structs that a record stands for: the word `built` of GUEST lines (ring/api/pass.h). Precondition of
+// The driver's structs that are built from a record: the word `built` of GUEST lines (ring/api/pass.h). Precondition of
 // all: the record outlives the struct.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace host::calls {
 
-// T: the driver's struct; R: the record.
+// Builds the driver's struct T from the record R.
 template <class T, class R>
 class DriverStruct;
 
@@ -28,7 +28,7 @@ class DriverStruct<CUDA_KERNEL_NODE_PARAMS, R> : public KernelNode {
   using KernelNode::KernelNode;
 };
 
-// A copy of rows, which also counts its bytes.
+// Builds the driver's struct for a copy of rows, and counts the copied bytes.
 template <std::derived_from<api::CopyRowsRecord> R>
 class DriverStruct<CUDA_MEMCPY3D, R> {
  public:
@@ -39,7 +39,7 @@ class DriverStruct<CUDA_MEMCPY3D, R> {
   const CUDA_MEMCPY3D copy_;
 };
 
-// A copy as a graph node.
+// Builds the driver's struct for a graph node that copies.
 template <std::derived_from<api::CopyNodeRecord> R>
 class DriverStruct<CUDA_MEMCPY3D, R> {
  public:

@@ -1,5 +1,5 @@
-// The worker's half of a GUEST line: makes the driver's arguments from the decoded and checked record, by the words of
-// the line (ring/api/pass.h), calls the driver, and fills the reply.
+// The worker's half of a GUEST line: makes the driver's arguments from the decoded and checked record, as the words of
+// the line describe (ring/api/pass.h), calls the driver, and fills the reply.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,8 @@ using WordOf = std::tuple_element_t<I, std::remove_cvref_t<decltype(api::Call<Id
 template <int Id, std::size_t I>
 inline constexpr WordOf<Id, I> word_of = std::get<I>(api::Call<Id>::arguments);
 
-// A number as a parameter's type. An enum gets the bits, since the guest's number may be outside the enumeration.
+// Converts a number to a parameter's type. An enum gets the number's bits, since the guest's number may be outside the
+// enumeration.
 template <class P, class T>
 P as_parameter(T number) {
   if constexpr (sizeof(P) == sizeof(T))
@@ -39,11 +40,11 @@ P as_parameter(T number) {
 
 // ---- arguments: argument I of call Id, by the line's word ----------------------------------------------------------
 
-// What most arguments lack.
+// Defaults of the functions that most arguments do not need.
 struct PlainArgument {
-  // False for a record that no correct guest sends. The driver is then not called.
+  // Returns false for a record that no correct guest sends. The driver is then not called.
   bool is_sound() const { return true; }
-  // Writes the argument's result to the reply, after success. False if the protocol is broken.
+  // Writes the argument's result to the reply, after success. Returns false if the protocol is broken.
   template <class A, class Reply>
   bool settle(A&, Reply&) const {
     return true;
@@ -53,14 +54,14 @@ struct PlainArgument {
 template <int Id, std::size_t I, class Word = WordOf<Id, I>>
 class Argument;
 
-// A member of the record.
+// An argument that is a member of the record.
 template <int Id, std::size_t I, class C, class T>
 class Argument<Id, I, T C::*> : public PlainArgument {
   using P = ParameterOf<Id, I>;
   using R = RecordOf<Id>;
   static constexpr T C::*member = word_of<Id, I>;
   static constexpr bool is_handle = api::checks_handle<R>(member);
-  // cuda.h has CUdeviceptr and some handles as an unsigned long long, and no other parameter of these calls.
+  // cuda.h declares CUdeviceptr and some handles as unsigned long long, and no other parameter of these calls.
   static constexpr bool may_be_address = std::is_same_v<P, unsigned long long> || std::is_pointer_v<P>;
   static_assert(std::is_array_v<T> || is_handle || !may_be_address || api::checks_address<R>(member),
                 "the record's list must check what the driver takes for an address or a handle");
@@ -160,7 +161,7 @@ class Argument<Id, I, api::pass::AttributeValue> : public PlainArgument {
   const CUlaunchAttributeValue* const value_;
 };
 
-// A value of the driver's, for a member of the reply.
+// A value that the driver returns, for a member of the reply.
 template <int Id, std::size_t I>
 class ResultArgument : public PlainArgument {
  public:
@@ -199,7 +200,7 @@ class Argument<Id, I, api::pass::Changed<G, M>> : public ResultArgument<Id, I> {
   }
 };
 
-// A handle of the driver's. The reply to a lookup of a function has more than its id (lookup.h).
+// A handle that the driver returns. The reply to a lookup of a function has more than the function's id (lookup.h).
 template <int Id, std::size_t I, class M>
 class Argument<Id, I, api::pass::Found<M>> : public PlainArgument {
  public:

@@ -1,4 +1,5 @@
-// The kernel node of a record, for the driver's calls that add or change one. Precondition: the record outlives it.
+// The kernel node of a record, for the driver's calls that add or change a node. Precondition: the record outlives the
+// object.
 #pragma once
 
 #include "host/untrusted/calls/parameters.h"
@@ -16,7 +17,7 @@ class KernelNode {
   const CUDA_KERNEL_NODE_PARAMS_v2* get() const { return &params_; }
 
  private:
-  // A program may pass a kernel as a function.
+  // Returns the id of the function, or of the kernel that the program passed as a function.
   static std::uint64_t id_of(const api::KernelNodeParams& given) {
     return given.function != 0 ? given.function : given.kernel;
   }

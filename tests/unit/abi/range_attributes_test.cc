@@ -1,4 +1,5 @@
-// Attributes of ranges of managed memory: what the parts of a range share, and how an answer fits its buffer.
+// Attributes of ranges of managed memory: the advice that all parts of a range share, and results that fit or exceed
+// the buffer.
 #include "ring/abi/range_attributes.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// GUEST lines in a worker (host/untrusted/calls/guest_line.h): records that no program sends end the session, and none
-// with a foreign object or address reaches the driver.
+// GUEST lines in a worker (host/untrusted/calls/guest_line.h). A record that no program sends ends the session, and no
+// record with an object or address that the session does not have reaches the driver.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -28,8 +28,8 @@ constexpr Line lines[] = {
 #include "ring/api/driver.def"
 };
 
-// A member that a line passes as an address or a handle must be in the record's list as one; else guest_line.h does not
-// compile.
+// If a line passes a member as an address or a handle, the record's list must check the member as one; otherwise
+// guest_line.h does not compile.
 static_assert(api::checks_address<api::FreeRecord>(&api::FreeRecord::address));
 static_assert(api::checks_address<api::BindRowsRecord>(&api::BindRowsRecord::address));
 static_assert(!api::checks_address<api::BindRowsRecord>(&api::BindRowsRecord::pitch));
@@ -37,7 +37,7 @@ static_assert(api::checks_handle<api::BindRowsRecord>(&api::BindRowsRecord::refe
 static_assert(!api::checks_handle<api::BindRowsRecord>(&api::BindRowsRecord::address));
 static_assert(!api::checks_handle<api::FindFunctionRecord>(&api::LookupRecord::id), "a proposed id has no handle yet");
 
-// A record whose words all have this value, and more such words after it.
+// Makes a record whose words all have this value, and adds more such words after the record.
 Payload words(std::size_t bytes, std::uint64_t word) {
   const std::vector<std::uint64_t> all(bytes / sizeof word + 64, word);
   return Payload().bytes(all.data(), all.size() * sizeof word);
@@ -62,7 +62,7 @@ TEST(GuestLines, ARecordThatIsTooLongBreaks) {
   }
 }
 
-// Sets the words of a record's list that name objects or memory.
+// Sets the words of a record's list that refer to objects or memory.
 template <class R>
 class Foreign {
  public:
@@ -88,7 +88,7 @@ class Foreign {
   std::uint64_t id_, address_;
 };
 
-// The name and the attribute that may follow the record, or zeros for them.
+// Adds the name and the attribute that may follow the record, or zeros in their place.
 template <class R>
 Payload with_rest(const R& record) {
   Payload p = Payload::record(record);
@@ -140,7 +140,7 @@ TEST(GuestLines, AnAttributeThatNoStreamHasBreaks) {
   EXPECT_EQ(world.driver.calls("cuStreamSetAttribute"), 0u);
 }
 
-// A CUSTOM line has a function on each side by hand: at most a quarter of the calls that cross may be such.
+// A CUSTOM line has a handwritten function on each side. At most a quarter of the calls that cross may be CUSTOM lines.
 TEST(GuestLines, LeaveAtMostAQuarterOfTheCrossingCallsToCustomLines) {
   const auto count = [](auto of) {
     return std::count_if(std::begin(api::entry_points), std::end(api::entry_points), of);
