@@ -115,8 +115,8 @@ class Broker {
       : fake_(fake) {
     folder.write("libcuda.so.1", "");
     folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() + "\"\nlog_level = \"debug\"\nworker = \"" +
-                               worker + "\"\n" + keys + (keys.find("outlive_s") == keys.npos ? "outlive_s = 60" : "") +
-                               "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
+                               worker + "\"\n" + (keys.find("outlive_s") == keys.npos ? "outlive_s = 60\n" : "") +
+                               keys + "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
                                "\"\n" + gpu_keys + "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" +
                                vm_keys + "\n");
     start(before);

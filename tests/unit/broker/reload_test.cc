@@ -16,7 +16,7 @@ using ring::SlotState;
 
 std::string file_of(const Broker& broker, const std::string& vms, const std::string& keys = "") {
   return "[broker]\nruntime_dir = \"" + broker.folder.path() +
-         "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n" + keys + "[gpu]\nlibrary = \"" +
+         "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\noutlive_s = 60\n" + keys + "[gpu]\nlibrary = \"" +
          (broker.folder / "libcuda.so.1") + "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n" + vms;
 }
 
