@@ -42,8 +42,7 @@ A VM may have its own file, so that commands and programs can add and remove VMs
 | | |
 |---|---|
 | `vms.d/NAME.toml` beside the broker's file, for example `/etc/ivgpu/vms.d/vm1.toml` | the file persists |
-| `<runtime_dir>/vms.d/NAME.toml`, for example `/run/ivgpu/vms.d/vm1.toml` | a restart of the machine removes the file. `ivgpu add`
-writes it and `ivgpu remove` removes it; libvirt's [hook](host.md#giving-a-vm-the-device) or a user calls these commands |
+| `<runtime_dir>/vms.d/NAME.toml`, for example `/run/ivgpu/vms.d/vm1.toml` | a restart of the machine removes the file. `ivgpu add` writes it and `ivgpu remove` removes it; libvirt's [hook](host.md#giving-a-vm-the-device) or a user calls these commands |
 
 Such a file contains only the table `[vm.NAME]`, where NAME is the file's name without `.toml`. `[defaults]` and the other tables
 belong into the broker's file. `ivgpud` reads the files of single VMs whenever it reads the broker's file. `ivgpud` ignores hidden
