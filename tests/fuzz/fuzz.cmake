@@ -77,7 +77,7 @@ endfunction()
 fuzz_target(ring 150000 ivgpu_api)
 fuzz_object(dispatch ivgpu_untrusted ivgpu_fake_driver)
 fuzz_target(dispatch 3000 ivgpu_untrusted ivgpu_fake_driver)
-# Its corpus makes each call about captures and graphs succeed, so that replays pass the handlers' first refusals.
+# The corpus makes each call about captures and graphs succeed, so that replays get past the handlers' first refusals.
 set_property(TEST fuzz.dispatch.replay APPEND PROPERTY ENVIRONMENT IVGPU_FUZZ_REACH=1)
 fuzz_target(dispatch_moving 4000 ivgpu_untrusted ivgpu_fake_driver)
 fuzz_object(guest ivgpu_guest)

@@ -1,5 +1,5 @@
-// The broker's side of a slot's life (host/broker/vm/slot_table.cc). Guests write any word of the directory at any time,
-// connections come and go, workers become ready, exit or hang, and the input moves the time.
+// The broker's side of a slot's life (host/broker/vm/slot_table.cc). Guests write any word of the directory at any
+// time, connections begin and end, workers become ready, exit or hang, and the input advances the time.
 //
 // The Vm is the real one. This file defines its workers and its server again, without processes and sockets, under the
 // same names, so that the linker prefers these definitions. The clock is fake, too.

@@ -1,7 +1,6 @@
 // A slot's word and its owner (guest/session/slot/slot_step.h, host/broker/region/slot_step.h). Processes claim the
 // slot, release it or find its holder dead, and the broker looks at it. This file repeats the broker's code around the
-// functions of its header, with one slot that is scrubbed at once; host/broker/vm/slot_table.cc has
-// the complete code.
+// functions of its header, with one slot that is scrubbed at once; host/broker/vm/slot_table.cc has the complete code.
 #include "tests/models/explored.h"
 // The product's headers, after explored.h:
 #include "guest/session/slot/slot_step.h"

@@ -73,7 +73,8 @@ if(TARGET simgpu)
                                           Threads::Threads)
   endforeach()
   ivgpu_discover(simgpu_api_test PREFIX simgpu. LABELS unit)
-  # In a forked child, no thread holds the memory of the parent's other threads, so a leak checker reports it.
+  # In a forked child, no thread refers to the memory of the parent's other threads, so a leak checker reports that
+  # memory.
   ivgpu_discover(simgpu_beyond_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   ivgpu_discover(simgpu_process_test PREFIX simgpu. LABELS unit PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
 

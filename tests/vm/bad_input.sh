@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bad_input.sh BUILD
-# `ivgpu vm` without QEMU, a kernel, memory, or a place for its socket: one error message, the exit code, and nothing
-# left behind. One guest boots, to test output that its reader abandons.
+# Tests `ivgpu vm` without QEMU, a kernel, memory, or a place for its socket. It must print one error message, return
+# the exit code, and leave no file behind. One guest boots, to test output whose reader closes the pipe.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/bad_input.sh

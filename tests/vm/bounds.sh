@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: bounds.sh BUILD
-# A VM's control group, tested in a guest that plays the host: it mounts cgroup v2, delegates a group to ivgpud, and
-# runs programs in loopback. The kernel kills one VM's worker for its memory, another VM's worker gets no more threads,
-# and a third session survives both, as does the broker, whose status reports them. Then again without delegation.
+# Tests a VM's control group, in a guest that acts as host: the guest mounts cgroup v2, delegates a group to ivgpud, and
+# runs programs in loopback. The kernel must kill one VM's worker for its memory and refuse threads to another VM's
+# worker. A third session and the broker must survive, and the broker's status must report both events. The test then
+# repeats without delegation.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/patient.sh
@@ -36,7 +37,7 @@ TOML
 job() {
   declare -f wait_for
   cat <<'JOB'
-# A worker's environment is made from scratch: its libraries lie where the loader looks.
+# A worker's environment is built from scratch, so its libraries must be where the loader looks by default.
 for file in /lib/ivgpu/*; do
   case $file in */libcuda.so.1 | */libnvidia-ml.so.1) ;; *) ln -s "$file" /lib/ ;; esac
 done
@@ -45,7 +46,7 @@ tree=/sys/fs/cgroup
 own=$tree/system.slice/ivgpud.service
 start() {
   mkfifo /tmp/ready
-  # A process of its own goes into the group and becomes the broker, as a unit's does.
+  # A separate process enters the group and becomes the broker, as a unit's process does.
   sh -c "echo \$\$ >$own/cgroup.procs; exec ivgpud --config /programs/host/$1 --ready-fd 3" 3>/tmp/ready 2>/tmp/log &
   broker=$!
   read -r word </tmp/ready
@@ -65,7 +66,7 @@ groups
 
 start ivgpud.toml
 cat $own/ivgpu-memory/memory.max $own/ivgpu-threads/pids.max $own/ivgpu-quiet/cpu.max
-# It stays while the others flood, and works again afterwards.
+# This program stays idle while the others flood, and works again afterwards.
 mkfifo /tmp/quiet
 in_vm quiet works </tmp/quiet >/tmp/worked &
 exec 9>/tmp/quiet
@@ -79,8 +80,8 @@ echo "memory: the next $(in_vm memory works </dev/null)"
 mkfifo /tmp/waits
 in_vm threads waits 200 </tmp/waits >/dev/null &
 exec 8>/tmp/waits
-# The kernel's own word: a worker that gets no further thread may end of it at once, and one that was started meanwhile is
-# in the group, too.
+# The kernel's counter shows the refusals. A worker that gets no further thread may end at once, and a worker that was
+# started in the meantime is in the group, too.
 wait_for grep -q 'max [1-9]' $own/ivgpu-threads/pids.events && echo 'threads refused beyond 50'
 told threads | grep -o 'threads [0-9]* of 50;' | sed 's/threads [0-9]*/threads some/'
 exec 8>&-
@@ -91,7 +92,7 @@ sed 's/^/quiet: its session /' /tmp/worked
 echo "quiet: the next $(in_vm quiet works </dev/null)"
 exec 9>&-
 kill -0 $broker && echo "the broker lives"
-# By signal: the kernel's, for want of memory, and none else.
+# Only the kernel may have ended workers by a signal, for lack of memory.
 for vm in memory quiet; do
   echo "$vm: $(ivgpu status | sed -n "/^VM $vm:/,/^$/p" | grep -o '[0-9]* by another signal' || echo none by a signal)"
 done
@@ -99,7 +100,7 @@ kill $broker
 wait $broker
 echo "the broker ended with $?, left: $(cd $own && ls -d */ 2>/dev/null)"
 
-# A group that has other processes: refused where groups are required, else one warning.
+# A group with other processes is refused if control groups are required; otherwise the broker prints one warning.
 sleep 1000 &
 echo $! >$own/cgroup.procs
 start ivgpud.toml

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: command.sh BUILD
-# What `ivgpu vm` promises about a command: separate and exact output and errors, exit code, environment, folders, and
-# the end of a hanging command. Programs compute the same with each device, and the output names the guest's device.
+# Tests what `ivgpu vm` promises about a command: separate and exact output and errors, exit code, environment, folders,
+# and the end of a hanging command. Programs must compute the same with each device, and the output must name the
+# guest's device.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/patient.sh
@@ -15,7 +16,7 @@ fail() { echo "FAIL: $1"; status=1; }
 mkdir "$work/mine"
 head -c 300000 /dev/urandom >"$work/mine/bytes"
 
-# With the guests below. A bundle's kernel may be one whose modules Debian lacks.
+# The transports of the guests below. Debian may lack the modules of a bundle's kernel.
 ways=(plain pmem) code=0
 "$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" --programs "$build/programs" \
   --check "$build/bin/ivgpu-check" --way pmem >/dev/null || code=$?
@@ -40,7 +41,7 @@ code=0
 cmp "$work/mine/bytes" "$work/out" || fail "the output is not what the command wrote"
 [[ $(cat "$work/err") == "it's here" ]] || fail "the errors are not what the command wrote: $(cat "$work/err")"
 
-# Retried with more time if the guest has not reached the command.
+# Repeats with more time if the guest has not reached the command.
 for seconds in 20 80 320; do
   code=0
   "$ivgpu" vm --gpu sim --timeout $seconds -- 'echo begun; sleep 1000' >"$work/out" 2>"$work/err" || code=$?
@@ -55,7 +56,7 @@ for way in "${ways[@]}"; do
   wait "${booted[$way]}" || fail "$way: exit code $?"
   cmp "$work/direct" "$work/$way.out" || fail "$way: the program computes something else"
 done
-# said WAY PATTERN...: expects each as a line of the guest's check, its library, or the steps.
+# said WAY PATTERN...: expects each pattern in a line of the guest's check, of its library, or of the steps.
 said() {
   local way=$1 pattern
   shift

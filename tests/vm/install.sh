@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: install.sh SOURCES BUILD
-# Uses what `cmake --install` puts below a prefix while the build tree is hidden: a program, a VM, a broker and its
-# status. No installed file may name the build tree or the sources.
+# Uses the files that `cmake --install` puts below a prefix while the build tree is hidden: a program, a VM, a broker
+# and its status. No installed file may contain the path of the build tree or of the sources.
 set -uo pipefail
 sources=$1 build=$2
 # shellcheck source=tests/patient.sh
@@ -24,12 +24,12 @@ cp "$build/programs/vector_add" "$work/programs/"
 # The guest's kernel is downloaded once; the rest of the cache is built from the installed files.
 mkdir -p "$work/cache/ivgpu"
 fetched=$build/guest-image
-[[ -e $fetched/vmlinuz ]] || fetched=${XDG_CACHE_HOME:-$HOME/.cache}/ivgpu  # of somebody else's build tree
+[[ -e $fetched/vmlinuz ]] || fetched=${XDG_CACHE_HOME:-$HOME/.cache}/ivgpu  # if the build tree belongs to another user
 [[ ${IVGPU_BUNDLE:-} ]] || cp "$fetched"/{vmlinuz,busybox} "$work/cache/ivgpu/"
 export XDG_CACHE_HOME=$work/cache
 
-# away COMMAND...: runs with an empty folder over the build tree. If the kernel gives no mount namespace, only the last
-# test checks that no file names the build tree.
+# away COMMAND...: runs with an empty folder mounted over the build tree. If the kernel permits no mount namespace, only
+# the last test checks that no file contains the build tree's path.
 apart=(unshare -m)
 ((EUID == 0)) || apart=(unshare -rm)
 # shellcheck disable=SC2016
@@ -38,7 +38,7 @@ apart+=(sh -c 'mount -t tmpfs none "$1" && shift && exec "$@"' away "$build")
 away() { "${apart[@]}" "$@"; }
 [[ ${apart[0]} == env || -z $(away ls -A "$build") ]] || fail "the build tree is still in sight"
 
-# expect CODE PATTERN COMMAND...: the exit code, and a line of output or errors.
+# expect CODE PATTERN COMMAND...: checks the exit code, and a line of output or errors.
 expect() {
   local code=$1 pattern=$2 output got
   shift 2
@@ -59,7 +59,7 @@ expect 0 '"name": ?"launch' sh -c '"$@" && cat bench.json' bench "$prefix/bin/iv
 expect 0 "$sum" "$prefix/bin/ivgpu" vm --gpu sim --timeout 500 --program-dir "$work/programs" -- vector_add --n 1000
 [[ $(find "$work/cache/ivgpu" -name 'initramfs-*.cpio') ]] || fail "the guest's image is not in the user's cache"
 
-# Serves as a service does.
+# Runs the installed broker as a service would.
 printf '[broker]\nruntime_dir = "%s/run"\n[gpu]\nlibrary = "sim"\n[vm.local]\nregion_size = "256MiB"\nslots = 2\n' "$work" >"$work/ivgpud.toml"
 expect 0 ': good: 1 VM' "$prefix/bin/ivgpud" --check --config "$work/ivgpud.toml"
 mkfifo "$work/ready"
@@ -70,7 +70,7 @@ expect 0 '^VM local' "$prefix/bin/ivgpu" status --runtime-dir "$work/run"
 expect 0 "$sum" env IVGPU_REGION="$work/run/local.sock" "$prefix/bin/ivgpu" run "$work/programs/vector_add" --n 1000
 expect '[01]' "^ok +broker +ivgpud .* answers at $work/run" "$prefix/bin/ivgpu" check --host --runtime-dir "$work/run"
 
-# Man pages and other files.
+# Checks man pages and other files.
 for page in "$sources"/docs/man/*; do
   [[ -e $prefix/share/man/man${page##*.}/$(basename "$page") ]] || fail "the man page $(basename "$page") is not installed"
 done
@@ -85,7 +85,7 @@ grep -qx "ExecStart=$prefix/bin/ivgpud --config /etc/ivgpu/ivgpud.toml" "$prefix
   fail "the unit starts something else"
 [[ ! -e $prefix/share/doc/ivgpu/docs/man ]] || fail "the man pages lie among the documents, too"
 
-# No installed file names either tree, in a library search path or a compiled-in path.
+# No installed file may contain the path of either tree, as a library search path or a compiled-in path.
 while IFS= read -r -d '' file; do
   if readelf -d "$file" 2>/dev/null | grep -E 'RPATH|RUNPATH'; then fail "$file has a search path"; fi
 done < <(find "$prefix" -type f -print0)
@@ -94,7 +94,7 @@ for tree in "$build" "$sources"; do
   [[ -z $named ]] || fail "$tree is named in"$'\n'"$named"
 done
 
-# The error names a missing file with its path.
+# The error must name a missing file with its path.
 rm "$prefix/bin/ivgpu-worker"
 expect 3 "worker: $prefix/bin/ivgpu-worker: No such file" "$prefix/bin/ivgpu" run --private --gpu sim true
 rm "$prefix/bin/ivgpud"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: libvirt.sh BUILD
 # libvirt must turn the domains of qemu-config/ into the QEMU options on the pages, accept the pages' device, and start
-# a VM with it. The VM boots nothing: its firmware lists the device. All runs in a libvirtd of its own, without
-# privileges if possible. Finally libvirt's hook adds the VM, which needs root for an /etc/libvirt of its own. 77:
-# nothing could be tested.
+# a VM with it. The VM boots nothing; its firmware lists the device. The test uses its own libvirtd, without privileges
+# if possible. Finally libvirt's hook adds the VM, which needs root for a private /etc/libvirt. Exit code 77: nothing
+# could be tested.
 set -euo pipefail
 build=$1
 if ((EUID == 0)) && [[ -d /etc/libvirt && ! ${IVGPU_OWN_ETC:-} ]]; then IVGPU_OWN_ETC=1 exec unshare -m "$0" "$@"; fi
@@ -48,11 +48,11 @@ virsh_() {
   HOME=$work XDG_RUNTIME_DIR=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work timeout 300 "${as_nobody[@]}" \
     virsh -q -c qemu:///session "$@"
 }
-# Without a log daemon, which would outlive the test.
+# Runs without a log daemon, which would outlive the test.
 mkdir -m 777 "$work/libvirt"
 echo 'stdio_handler = "file"' >"$work/libvirt/qemu.conf"
 
-# libvirtd looks for hooks only at its start; this hook has no VM yet.
+# libvirtd looks for hooks only at its start; the hook has no VM yet.
 if [[ ${IVGPU_OWN_ETC:-} ]]; then
   hook=/etc/libvirt/hooks/qemu.d/ivgpu
   mount -t tmpfs -o mode=755 none /etc/libvirt
@@ -63,7 +63,7 @@ if [[ ${IVGPU_OWN_ETC:-} ]]; then
   chmod 755 "$hook"
 fi
 
-# Compares the device only, since this machine may lack KVM or a network for guests.
+# Compares only the device, since this machine may lack KVM or a network for guests.
 expect() {
   local form=$1 pattern
   sed "/<interface/,/<.interface>/d; s/domain type='kvm'/domain type='qemu'/; s/host-passthrough/maximum/" \
@@ -83,7 +83,8 @@ expect nvdimm-vsock '"qom-type":"memory-backend-file".*"mem-path":"/dev/shm/ivgp
 expect virtio-pmem '^memory-backend-file,id=ivgpu,mem-path=/dev/shm/ivgpu-vm1,size=1026M,align=2M,share=on$' \
   '^virtio-pmem-pci,memdev=ivgpu,' '"driver":"vhost-vsock-pci".*"guest-cid":3'
 
-# The broker runs as QEMU's user, which the memfd requires, and which may not reach the build tree. No worker starts.
+# The broker runs as QEMU's user, which the memfd requires and which may not be able to reach the build tree. No worker
+# starts.
 cp "$build/bin/ivgpud" "$build/bin/ivgpu-worker" "$build/simgpu/libcuda.so.1" "$work/"
 serve() {
   end_broker
@@ -97,13 +98,13 @@ serve() {
   read -r _ <"$work/ready" || { cat "$work/log"; fail "no broker for $*"; }
 }
 
-# Defines the VM of the page, or the whole file, without disk and network.
+# Defines the VM of the page, or the whole file, without its disk and network.
 define() {
   sed "/<interface/,/<.interface>/d; /<disk/,/<.disk>/d; s/domain type='kvm'/domain type='qemu'/
     s/host-passthrough/maximum/; s/unit='GiB'>4</unit='MiB'>128</; s/<vcpu>4/<vcpu>1/; $2" "$files/$1.xml" >"$work/vm1.xml"
   virsh_ define "$work/vm1.xml" || fail "$1: libvirt does not take the VM"
 }
-# The page's lines from <shmem> to its end.
+# Attaches the device of the page: the lines from <shmem> to its end.
 attach() {
   sed -n "/^<shmem/,/^<.shmem>/ p" "$top/$1" | sed "$2" >"$work/device.xml"
   virsh_ attach-device vm1 "$work/device.xml" --config || fail "$1: libvirt does not take the device"
@@ -160,7 +161,7 @@ say "<vm slots='99'/>"
 if virsh_ start vm1 >"$work/said" 2>&1; then fail "hook: the VM starts with a mistake"; fi
 grep -q 'slots = 99: slots takes an integer from 1 to 64' "$work/said" || { cat "$work/said"; fail "hook: it says something else"; }
 [[ ! -e $work/vm1.sock && ! -e $work/vms.d/vm1.toml ]] || fail "hook: what was refused stays"
-# As on the page, but with a region that fits a small machine.
+# Uses the page's text, but with a region that fits a small machine.
 page=$(sed -n "s/^virsh metadata vm1 urn.*--set \"\(.*\)\"$/\1/p" "$top/docs/host.md")
 say "${page/2GiB/512MiB}"
 starts hook memfd:ivgpu

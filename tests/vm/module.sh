@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 # usage: module.sh SOURCES BUILD [BOOT...]
-# The guest's kernel module, built for the guest's kernel and tried in VMs of several kinds; all must say "passed", and
-# their kernels nothing bad. A host of the test's own plays broker and workers (tests/vm/module/host.c).
-#   whole     one vector for four slots, beside devices of others; everything, to the device's unplugging
-#   few       two vectors for five slots, and no pages, as on kernels that refuse them
-#   plain     an ivshmem-plain device: no doorbell, nobody wakes
-#   none      the kernel gives no vectors: nobody wakes
+# Builds the guest's kernel module for the guest's kernel and tests it in VMs of several kinds. All of them must print
+# "passed", and their kernels must report no mistake. A host program of the test stands in for broker and workers
+# (tests/vm/module/host.c).
+#   whole     one vector for four slots, beside foreign devices; all cases, including the device's unplugging
+#   few       two vectors for five slots, and no zero pages, as on kernels that refuse them
+#   plain     an ivshmem-plain device, without doorbell and wake-ups
+#   none      the kernel gives no vectors, so there are no wake-ups
 #   sleep     the machine sleeps and wakes, and hibernates and wakes
-#   kexec     a kexec while a program sleeps on its slot; only if it is asked for
-# For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the
-# seconds that a boot may take besides the fuzzer, by default 900; IVGPU_TEST_SLOWNESS, a whole number, by default 1, by
-# which the time limits within a boot are multiplied; IVGPU_TEST_APPEND, more of its command line. For one whose headers
-# need another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
-# IVGPU_FUZZ_SECONDS, by default 6, is how long the fuzzer runs in `whole`, and a fifth of it in `few`; CI says more.
-# IVGPU_TEST_SLEEPS, by default "mem disk", says which ways to sleep the kernel must have.
+#   kexec     a kexec while a program sleeps on its slot; only on request
+# For a kernel with checkers (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the seconds
+# that a boot may take besides the fuzzer, by default 900; IVGPU_TEST_SLOWNESS, an integer factor for the time limits
+# within a boot, by default 1; IVGPU_TEST_APPEND, further arguments of the kernel. For a kernel whose headers need
+# another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko. IVGPU_FUZZ_SECONDS, by default 6, is
+# the time of the fuzzer in `whole`; in `few` it runs for a fifth of that. Continuous integration uses a longer time.
+# IVGPU_TEST_SLEEPS, by default "mem disk", lists the kinds of sleep that the kernel must support.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -58,14 +59,14 @@ compile -o "$work/host" "$own/host.c"
 cp "$busybox" "$work/root/bin/busybox"
 install -m 755 "$own/init" "$work/root/init"
 
-# QEMU and the test connect without waiting, so each socket must exist before.
+# QEMU and the test connect without waiting, so each socket must exist before they start.
 await() {
   wait_for test -e "$1" && return
   echo "$1 did not appear"
   return 1
 }
 
-# serve NAME ARGUMENT...: starts the test's host.
+# serve NAME ARGUMENT...: starts the test's host program.
 serve() {
   local name=$1
   shift
@@ -74,12 +75,12 @@ serve() {
   await "$name"
 }
 
-# doorbell ID VECTORS BUS: the device on the socket ID.
+# doorbell ID VECTORS BUS: adds the ivshmem-doorbell device on the socket ID.
 doorbell() { devices+=(-chardev "socket,id=$1,path=$1" -device "ivshmem-doorbell,id=ivgpu-$1,chardev=$1,vectors=$2${3:+,bus=$3}"); }
 
 pack() { (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null); }
 
-# The kernel's messages, from some lines before the first bad one, since a report begins above the matched words.
+# Prints the kernel's messages, from some lines before the first match, since a report begins above the matched words.
 bad='BUG|WARNING|Oops|Call Trace'
 show_console() {
   local line
@@ -139,10 +140,10 @@ boot() {
   cd "$work"
 }
 
-# told PATTERN BOOT: expects this in the log of that boot's host.
+# told PATTERN BOOT: expects the pattern in the log of that boot's host program.
 told() { grep -qE "$1" "$work/$2/ours.log" || { echo "$2: the host was not told: $1"; tail -n 40 "$work/$2/ours.log"; failed=1; }; }
 
-# says COUNT PATTERN BOOT: expects this many such lines from that boot's guest.
+# says COUNT PATTERN BOOT: expects this many matching lines from that boot's guest.
 says() {
   local count
   count=$(grep -cE "$2" "$work/$3/said") || true
@@ -177,16 +178,16 @@ rmmod ivgpu || { failed=1; ps; }"
     plain) boot plain "$run" ;;
     none) boot none '/module_test claim || failed=1; /module_test wake || failed=1' ;;
     sleep)
-      # A slot held to the end is released when the machine shuts down.
+      # A slot that is held to the end must be released when the machine shuts down.
       boot sleep '/module_test binding asleep || failed=1; /module_test binding hibernated || failed=1
 /module_test hold >/held & until grep -qs "^held" /held; do sleep 0.1; done'
       told 'released by held' sleep
-      # The machine must really have slept. It hibernates twice.
+      # Checks that the machine has really slept; it hibernates twice.
       [[ $sleeps != *mem* ]] || says 1 '^asleep for [0-9]' sleep
       [[ $sleeps != *disk* ]] || says 2 '^hibernated$' sleep
       ;;
     kexec)
-      # The second kernel binds the device again and has all slots.
+      # The second kernel must bind the device again and find all slots.
       boot kexec 'grep -q second /proc/cmdline || /module_test binding kexecs || failed=1
 grep -q second /proc/cmdline && echo "the second kernel" && /module_test claim || failed=1; /module_test wake woken || failed=1'
       told 'released by kexeced' kexec

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: oracle.sh BUILD
-# The oracle of the VM tests: a worker, ivgpud or QEMU is killed while a command succeeds. Each time `ivgpu` must report
-# it and, under IVGPU_STRICT, exit with 5. Without a kill it must do neither.
+# Tests the oracle of the VM tests: a worker, ivgpud or QEMU is killed while a command succeeds. `ivgpu` must report
+# each kill and, with IVGPU_STRICT, exit with 5. Without a kill it must do neither.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/oracle.sh
@@ -36,9 +36,9 @@ find_child() {
   return 1
 }
 is_dead() { ! grep -qs '^State:.[^Z]' "/proc/$1/status"; }
-# The parent has reaped it.
+# True if the parent has reaped the process.
 is_gone() { [[ ! -e /proc/$1 ]]; }
-# kills PROCESS STATE: kills it, and returns when STATE holds.
+# kills PROCESS STATE: kills the process, and returns when STATE is true.
 kills() { kill -SEGV "$1" && wait_for "$2" "$1"; }
 export -f wait_for child find_child is_dead is_gone kills
 
@@ -57,7 +57,7 @@ expect 5 'ivgpu: ivgpud was killed by signal 11 (SEGV)' "${run[@]}" "$kill_broke
 expect 0 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker"
 expect 7 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker; exit 7"
 
-# In a VM: while the guest boots and is stopped.
+# Kills a worker of a VM, while the guest boots and is stopped.
 # shellcheck disable=SC2317
 kill_worker_of() {
   local ivgpu_pid machine
@@ -73,7 +73,7 @@ vm=("$ivgpu" vm --gpu sim --timeout 240 -- 'echo in the guest')
 expect 5 'ivgpu: a worker of VM guest was killed by signal 11 (SEGV)' kill_worker_of "${vm[@]}"
 grep -qx 'in the guest' "$work/out" || fail "the command's output is lost"
 
-# A QEMU that faults after its guest has powered off.
+# Tests a QEMU that faults after its guest has powered off.
 mkdir "$work/bundle"
 bundle=${IVGPU_BUNDLE:-$build/guest-image}
 qemu=$(command -v "${IVGPU_BUNDLE:-/nowhere}/qemu" || command -v qemu-system-x86_64)
@@ -82,7 +82,7 @@ printf '#!/usr/bin/env bash\n%q "$@"\nkill -SEGV $$\n' "$qemu" >"$work/bundle/qe
 chmod +x "$work/bundle/qemu"
 expect 5 'ivgpu: QEMU was killed by signal 11 (SEGV)' env IVGPU_BUNDLE="$work/bundle" "${vm[@]}"
 
-# The same oracle for tests with their own ivgpud.
+# Tests the same oracle in tests with their own ivgpud.
 printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n[vm.a]\nregion_size = "256MiB"\n' "$work" >"$work/ivgpud.toml"
 own_broker() {
   mkfifo "$work/ready"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: ovmf.sh BUILD QEMU [SIZE...]
-# By hand: VMs with Debian's OVMF instead of SeaBIOS and an ivshmem-doorbell device of each SIZE (128M and 1G), first
-# without the kernel module, then with it. Prints BAR2's caching (MTRRs, and a program's mapping type), the output of
-# ivgpu-check, and the duration of calls. apt fetches the firmware, or IVGPU_OVMF names it; `IVGPU_OVMF=none` uses
-# SeaBIOS. Without KVM a size takes a minute.
+# A developer runs this script. It boots VMs with Debian's OVMF instead of SeaBIOS and an ivshmem-doorbell device of
+# each SIZE (128M and 1G), first without the kernel module, then with it. It prints BAR2's caching (MTRRs, and a
+# program's mapping type), the output of ivgpu-check, and the duration of calls. apt fetches the firmware, or IVGPU_OVMF
+# names it; `IVGPU_OVMF=none` uses SeaBIOS. Without KVM, each size takes a minute.
 set -euo pipefail
 build=$(cd "$1" && pwd) qemu=$2
 shift 2

@@ -1,8 +1,8 @@
-# For tests of VMs with an ivgpud of their own; sourced, never run. The caller sets `build` to the build folder.
+# Helpers of tests of VMs with their own ivgpud; sourced, never run. The caller sets `build` to the build folder.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# QEMU's options for a VM's processor: emulated, unless `accelerator` says otherwise. With maxcpus=1 QEMU would emulate
-# without memory barriers and locked operations, which synchronise programs with the host's workers
+# QEMU's options for a VM's processor. It is emulated, unless `accelerator` has another value. With maxcpus=1 QEMU would
+# emulate without memory barriers and locked operations, which synchronise programs with the host's workers
 # (docs/design/040-kvm-in-emulation.md).
 processor=(-accel "${accelerator:-tcg,thread=multi}" -smp '1,sockets=2,maxcpus=2' -cpu max)
 
@@ -20,8 +20,8 @@ trap finish EXIT
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# start_broker: starts ivgpud with $work/ivgpud.toml; the log is $work/log, the last status $work/last. It ends with the
-# test.
+# start_broker: starts ivgpud with $work/ivgpud.toml; its log is $work/log, its last status $work/last. The broker ends
+# with the test.
 start_broker() {
   mkfifo "$work/ready"
   "$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 9>"$work/ready" 8>"$work/last" \
@@ -30,7 +30,8 @@ start_broker() {
   read -r _ <"$work/ready" || { cat "$work/log"; exit 1; }
 }
 
-# start_kept_broker: the same under a stand-in for systemd (kept_broker.cc), so that restart_broker works.
+# start_kept_broker: same as start_broker, but under a stand-in for systemd (kept_broker.cc), so that restart_broker
+# works.
 start_kept_broker() {
   mkfifo "$work/ready"
   exec 250<>"$work/ready"
@@ -40,13 +41,14 @@ start_kept_broker() {
   read -r -t 60 _ <&250 || { cat "$work/log"; exit 1; }
 }
 
-# restart_broker USR1|USR2: restarts in order, or after kill -9; returns when the next broker serves.
+# restart_broker USR1|USR2: restarts the broker with SIGTERM (USR1) or kill -9 (USR2), and returns when the next broker
+# serves.
 restart_broker() {
   kill -"$1" "$broker"
   read -r -t 60 _ <&250 || { cat "$work/log"; fail "no next ivgpud serves"; }
 }
 
-# wait_for_line FILE PATTERN: waits as long as a guest's boot may take.
+# wait_for_line FILE PATTERN: waits for as long as a guest's boot may take.
 wait_for_line() {
   local tries
   for ((tries = 0; tries < ${patience_s:-240} * 10; ++tries)); do
@@ -57,18 +59,18 @@ wait_for_line() {
 }
 
 # make_ports VM: sets `ports`, QEMU's options for the guest's serial ports. A guest program's output goes to
-# $work/VM.out; it reads from /dev/ttyS1 what `tell` writes.
+# $work/VM.out; the program reads the words of `tell` from /dev/ttyS1.
 make_ports() {
   : >"$work/$1.out"
   mkfifo "$work/$1.in"
   ports=(-serial "file:$work/$1.console" -chardev "pipe,id=said,path=$work/$1" -serial chardev:said
     -serial "file:$work/$1.err" -serial "file:$work/$1.control")
 }
-# tell VM WORD: opens the pipe both ways, so it does not block on an exited QEMU.
+# tell VM WORD: opens the pipe for reading and writing, so that it does not block if QEMU has exited.
 tell() { echo "$2" 1<>"$work/$1.in"; }
 
-# restart_at_work VM...: restarts in both ways while a program runs in each VM (guest_goes_on), and expects results
-# after each restart.
+# restart_at_work VM...: restarts the broker in both ways while a program runs in each VM (guest_goes_on), and expects
+# results after each restart.
 restart_at_work() {
   local vm way
   for vm; do wait_for_line "$work/$vm.out" '^kept (begun|ended)'; done
@@ -83,7 +85,8 @@ results_of() { grep -c '^kept right' "$work/$1.out" || true; }
 # The first report may cover a result from before the restart.
 has_brought() { (($(results_of "$2") >= $1)) || grep -qE '^kept (ended|wrong)' "$work/$2.out"; }
 
-# await_ends VM...: ends those programs. If one hangs, prints the host's status while the VMs still run.
+# await_ends VM...: ends the programs of restart_at_work. If a program hangs, prints the host's status while the VMs
+# still run.
 await_ends() {
   local vm task status_text all_ended=1
   for vm; do tell "$vm" end; done
@@ -97,12 +100,12 @@ await_ends() {
   done
 }
 
-# The guest's commands for that; faults_program must be in its PATH.
+# The guest's commands for restart_at_work; faults_program must be in the guest's PATH.
 guest_goes_on='faults_program libcuda.so.1 steady 0 kept & working=$!
 read -r word </dev/ttyS1; kill $working; wait $working && echo "kept to its end" &&
 vector_add --n 1000 >/dev/null && echo "new programs are served after restarts"'
 
-# went_on VM...: expects right results from each program, and from one after it.
+# went_on VM...: expects right results from each program, and from a program after it.
 went_on() {
   local vm
   for vm; do

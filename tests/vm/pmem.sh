@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # usage: pmem.sh SOURCES BUILD QEMU
-# VMs without an ivshmem device: the region is persistent memory, which the guest's kernel makes a devdax device from
-# the broker's label. First VM: virtio-pmem with two doorbell channels; it is checked, two programs at a time run, sleep
-# and are woken, and pinned memory takes part in O_DIRECT. Second VM: an NVDIMM backed by a memfd, without channels;
-# programs use timed sleeps. Then a program in each survives a restart and a kill of ivgpud. The command lines are
-# qemu-config/'s, with other paths, size and number of channels.
+# Tests VMs without an ivshmem device: their region is persistent memory, which the guest's kernel turns into a devdax
+# device by the broker's label. The first VM has virtio-pmem with two doorbell channels: the test checks the guest, runs
+# two programs at a time, which sleep and are woken, and uses pinned memory with O_DIRECT. The second VM has an NVDIMM
+# backed by a memfd, without channels, so its programs use timed sleeps. Then a program in each VM survives a restart
+# and a kill of ivgpud. The command lines are those of qemu-config/, with other paths, sizes and numbers of channels.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 # shellcheck source=tests/oracle.sh

@@ -2,7 +2,8 @@
 # `work`; own_broker.sh has `fail`, `processor` and `make_ports`.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# The guest's needs; brd is a disk for O_DIRECT. A test of VMs with an ivshmem device clears both.
+# The modules and devices that the guest needs; brd provides a disk for O_DIRECT. A test of VMs with an ivshmem device
+# clears both variables.
 modules=(--way pmem --module brd) awaited=/dev/dax0.0
 
 # make_guest [OPTION...]: makes $work/initrd, whose guest loads `modules`, waits for `awaited`, and runs standard input
@@ -36,7 +37,7 @@ make_guest() {
   (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
 }
 
-# boot_guest VM SECONDS WORD...: boots with these further options of QEMU. The guest's output goes to $work/VM.out
+# boot_guest VM SECONDS WORD...: boots QEMU with these additional options. The guest's output goes to $work/VM.out
 # (make_ports).
 boot_guest() {
   local vm=$1 seconds=$2 ports
@@ -49,7 +50,7 @@ boot_guest() {
 }
 
 figures='^(round|after|call|timed sleeps|longest|woken|not woken|killed)'
-# said VM PATTERN...: expects each as a line of the guest.
+# said VM PATTERN...: expects each pattern in a line of the guest.
 said() {
   local vm=$1 pattern
   shift
@@ -59,11 +60,11 @@ said() {
   grep -q '^exit 0 ' "$work/$vm.control" || fail "$vm: the guest failed"
   sed -nE "s/($figures)/  $vm: \\1/p" "$work/$vm.out"
 }
-# are_woken VM: expects waits without timed sleeps, each ended by the host.
+# are_woken VM: expects waits without timed sleeps, each of which the host ended.
 are_woken() {
   [[ $(figure "$1" 'timed sleeps in 300 ms'):$(figure "$1" 'not woken') == 0:0 && $(figure "$1" woken) -gt 0 ]] || fail "$1: a wait is not woken"
 }
 figure() { sed -n "s/^$2 //p" "$work/$1.out"; }
 
-# memory_of VM: the file that its QEMU opens, from the broker's log.
+# memory_of VM: the file that the VM's QEMU opens, from the broker's log.
 memory_of() { sed -n "s/.* $1: .*whose memory is //p" "$work/log"; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: programs.sh BUILD
-# Runs every program of list.txt in one guest, and the one with NVRTC in another. Each must pass, and print the same as
-# directly on the simulated GPU, including its messages about faults and images.
+# Runs every program of list.txt in one guest, and the program with NVRTC in another guest. Each program must pass, and
+# print the same as directly on the simulated GPU, including its messages about faults and images.
 set -euo pipefail
 build=$1
 # shellcheck source=tests/patient.sh
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 "$build/bin/ivgpu" vm --gpu sim --region-size 4GiB --timeout 1500 -- \
   run-programs --outputs /programs/list.txt /programs >"$work/guest" 2>"$work/guest.err"
 
-# diagnoses FILE: the simulated GPU's messages, from either route.
+# diagnoses FILE: prints the simulated GPU's messages, as the guest library or the simulated GPU printed them.
 diagnoses() { sed -nE 's/^ivgpu:? simulated GPU: //p' "$1"; }
 
 status=0

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # usage: qemu_config.sh BUILD QEMU
-# Boots a guest with each command line and -readconfig file of qemu-config/, with other paths and size. Unpacks the
-# guest's tarball there, checks the guest, and runs a program with the tarball's library. Two boots at a time: a form's
-# command line and its file. Where the memory is a memfd, a program survives a restart and a kill of ivgpud. One VM per
-# device then loads the kernel module and repeats the checks. Prints the wake-up times of both.
+# Boots a guest with each command line and -readconfig file of qemu-config/, with other paths and sizes. In each guest
+# it unpacks the guest's tarball, checks the guest, and runs a program with the tarball's library. Two guests boot at a
+# time: a device's command line and its file. If the memory is a memfd, a program survives a restart and a kill of
+# ivgpud. One VM per device then loads the kernel module and repeats the checks. The test prints the wake-up times with
+# and without the module.
 set -euo pipefail
 build=$1 qemu=$2
 # shellcheck source=tests/oracle.sh
@@ -30,7 +31,7 @@ busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
 mkdir -p "$work/root/ivgpu"
 "$sources/tools/guest-tarball" --build "$build" --out "$work/root/ivgpu/guest.tar.gz"
 cp "$build/tests/waking" "$build/test-programs/faults/faults_program" "$work/root/ivgpu/"
-# A bundle's kernel may lack headers; vm.module skips then, too.
+# A bundle's kernel may lack headers; vm.module is then skipped, too.
 code=0
 "$sources/tools/guest-module" --image "${IVGPU_TEST_IMAGE:-$build/guest-image}" --output "$work/root/ivgpu" >/dev/null || code=$?
 if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: without the module"; code=0; fi
@@ -56,13 +57,13 @@ cp "${image[0]}" "$work/initrd"
 truncate -s %4 "$work/initrd"
 (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
 
-# The file with this broker's paths and size.
+# Prints the file with this broker's paths and size.
 adapted() {
   sed -e "s,/run/ivgpu/vm1\\.,$work/$2.," -e "s,/dev/shm/ivgpu-vm1,$shm-${2##*-}," \
     -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
 }
 
-# One VM per device, to halve the test's time.
+# Only one VM per device loads the module, which halves the test's time.
 with_module() { if [[ $1 == doorbell-args || $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
 
 with_restarts() { if [[ $1 == plain-memfd-* ]]; then echo 1; else echo 0; fi; }
@@ -100,7 +101,7 @@ check() {
   fi
 }
 
-# What the module provides on this device, and what a device without doorbell lacks.
+# Checks what the module provides on this device, and what a device without a doorbell lacks.
 check_module() {
   local pattern='ok +module +/dev/ivgpu0 of .*their waits are woken$'
   if [[ $2 == ivshmem-plain ]]; then pattern='warning +module +/dev/ivgpu0 of .*processes are apart, but waits use timed sleeps .*no interrupts and no doorbell'; fi

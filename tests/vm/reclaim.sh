@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # usage: reclaim.sh SOURCES BUILD
-# Slots of killed programs return. The VM has one slot. Without the kernel module the host does not learn of a program's
-# death; the next program that wants a slot detects it. Three holders are killed: before the next program starts, while
-# it waits, and under a parent that never reaps. Then an ordinary user runs programs with the module: a user without
-# access gets a message, a killed program's slot is free at once, waits sleep until woken, and unbinding the device
-# fails sleeping and polling calls. Prints the times for both. In both, NVML answers as on an H200.
+# Tests that slots of killed programs become free. The VM has one slot. Without the kernel module the host does not
+# learn of a program's death; the next program that wants a slot detects it. The test kills three holders: before the
+# next program starts, while it waits, and under a parent that never reaps. Then an ordinary user runs programs with the
+# module: a user without access must get a message, a killed program's slot must be free at once, waits must sleep until
+# woken, and unbinding the device must fail sleeping and polling calls. The test prints the times with and without the
+# module. In both cases, NVML must answer as on an H200.
 set -euo pipefail
 sources=$1 build=$2
 code=0
@@ -23,13 +24,13 @@ if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's 
 job() {
   declare -f wait_for
   cat <<'JOB'
-# hold: a program that has the slot and work on the GPU; $! is its process.
+# hold: starts a program that has the slot and work on the GPU; $! is its process.
 hold() {
   rm -f /tmp/held
   waking /lib/ivgpu/libcuda.so.1 poll 2>/tmp/held &
   wait_for grep -q begun /tmp/held
 }
-# is_held NAME: the next program says that it waits for the slot, and goes on waiting as $waiting.
+# is_held NAME: checks that the next program reports that it waits for the slot; the program keeps waiting as $waiting.
 is_held() {
   rm -f /tmp/full
   vector_add --n 1000 >/dev/null 2>/tmp/full & waiting=$!
@@ -69,7 +70,7 @@ printf 'video:x:44:user\nuser:x:1000:\n' >/etc/group
 chmod 1777 /tmp /dev/shm
 as_user() { su user -c "$*"; }
 insmod /programs/own/ivgpu.ko
-# As 60-ivgpu-module.rules does; here is no udev.
+# Does the same as 60-ivgpu-module.rules, since the guest has no udev.
 chgrp video /dev/ivgpu0
 chmod 600 /dev/ivgpu0
 as_user vector_add --n 1000 2>&1 | grep -o 'cannot open /dev/ivgpu0.*; add the user to the group video'
@@ -86,7 +87,7 @@ device=$(basename $driver/0000:*)
 for way in poll wait; do
   as_user waking /lib/ivgpu/libcuda.so.1 $way 2>/tmp/said & waiting=$!
   wait_for grep -q begun /tmp/said
-  sleep 1  # so that it most likely sleeps
+  sleep 1  # long enough that the program most likely sleeps
   echo "$device" >$driver/unbind
   wait "$waiting"
   grep -o 'the session with the host is lost.*' /tmp/said

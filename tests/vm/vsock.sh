@@ -23,7 +23,7 @@ shift 4
 parts=("$@")
 ((${#parts[@]})) || parts=(loopback nested libvirt vm)
 for part in "${parts[@]}"; do [[ $part =~ ^(loopback|nested|libvirt|vm)$ ]] || { echo "vsock.sh: there is no part $part"; exit 2; }; done
-# Where all takes long.
+# Raises the time limit, since everything takes long here.
 # shellcheck disable=SC2034
 patience_s=600 accelerator=kvm
 # shellcheck source=tests/vm/own_broker.sh
@@ -35,7 +35,7 @@ source "$sources/tests/vm/pmem_guest.sh"
 
 die() { echo "vsock.sh: $1"; exit 3; }
 
-# Debian's general kernel, whose modules include 9p, by which the host reads this machine's files.
+# Fetches Debian's general kernel, whose modules include 9p. The host reads this machine's files through 9p.
 fetch_kernel() {
   local package
   package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
@@ -76,7 +76,7 @@ INIT
   (cd "$work/host" && find . | ./bin/busybox cpio -o -H newc 2>/dev/null) >"$work/host.cpio"
 }
 
-# Made here, where the compiler is fast.
+# Makes the nested guest on this machine, where the compiler is fast.
 make_nested() {
   make_guest --way vsock <<JOB || die "the nested guest could not be made"
 ivgpu-check --guest
@@ -91,14 +91,14 @@ vector_add --n 1000 >/dev/null && echo "a second one works beside it"
 $guest_goes_on
 kill -9 \$holder
 echo "the holder is killed"
-read -r word </dev/ttyS1  # nobody else starts until the host has noticed
+read -r word </dev/ttyS1  # no other program starts until the host has noticed the end
 felt death /dev/dax0.0
 JOB
   cp "$work/initrd" "$folder/initrd"
   cp "$kernel" "$folder/vmlinuz"
 }
 
-# The folders are read-only there, so the image is made here, from a bundle with the same paths.
+# The folders are read-only in the host, so the image is made here, from a bundle with the same paths.
 make_vm() {
   mkdir -p "$folder/bundle"
   cp "$build"/guest-image/{vmlinuz,busybox} "$folder/bundle/"
@@ -122,7 +122,7 @@ on_this_machine() {
 
 # ---- in the host ----------------------------------------------------------------------------------------------------------------
 
-# log_has COUNT PATTERN: at least COUNT such lines are in the broker's log.
+# log_has COUNT PATTERN: true if the broker's log has at least COUNT matching lines.
 log_has() { (($(grep -cE "$2" "$work/log") >= $1)); }
 
 loopback() {
@@ -136,7 +136,7 @@ loopback() {
   } >"$work/ivgpud.toml"
   start_kept_broker
   "$build/tests/vsock_program" "$shm" 12 & program=$!
-  # Both the program and its child have named their slots; the program repeats its own.
+  # Both the program and its child have named their slots; the program names its own slot again.
   wait_for log_has 2 'own: session .* starts' || fail "the program and its child have not begun"
   sleep 1
   restart_broker USR1
@@ -175,7 +175,7 @@ nested() {
   restart_at_work virtio-pmem
   await_ends virtio-pmem
   wait_for_line "$work/virtio-pmem.out" '^the holder is killed'
-  # The sessions of `figures`, `idle` and the holder.
+  # These are the sessions of `figures`, of `idle` and of the holder.
   wait_for log_has 3 'waking.* ends after' || fail "the killed holder's session has not ended"
   tell virtio-pmem on
   wait "$guest" || fail "QEMU failed"
@@ -189,7 +189,8 @@ nested() {
 
 has_no_vm() { ! virsh_ list --name | grep -q vm1; }
 virsh_() { timeout 300 "${as_nobody[@]}" virsh -q -c qemu:///session "$@"; }
-# An unprivileged user runs its own libvirtd. /dev/kvm and /dev/vhost-vsock are open to it, as through udev's group kvm.
+# Runs libvirtd as an unprivileged user. /dev/kvm and /dev/vhost-vsock are accessible to this user, as with udev's group
+# kvm.
 libvirt() {
   local port serial='' as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$work/user" XDG_RUNTIME_DIR="$work/user"
     XDG_CONFIG_HOME="$work/user" XDG_CACHE_HOME="$work/user")
@@ -202,7 +203,7 @@ libvirt() {
   start_kept_broker
   chmod 755 "$work"
   mkdir -p "$work/user/libvirt"
-  # Without a log daemon, which would outlive the test.
+  # Runs without a log daemon, which would outlive the test.
   echo 'stdio_handler = "file"' >"$work/user/libvirt/qemu.conf"
   cp "$folder"/{vmlinuz,initrd} "$work/user/"
   chown -R nobody:nogroup "$work/user"

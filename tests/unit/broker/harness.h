@@ -105,9 +105,9 @@ inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return ru
 // A running ivgpud with one VM, "t", and the workers of FAKE_WORKER.
 class Broker {
  public:
-  // `before`: runs in the child before it becomes ivgpud. `library`: the driver; by default an empty file, since fake
-  // workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu]. Unless `keys` says otherwise, workers outlive the broker
-  // for as long as the configuration allows, on however busy a machine.
+  // `before` runs in the child before it becomes ivgpud. `library`: the driver; by default an empty file, since fake
+  // workers load no driver. `keys`: keys of the table [broker]; `gpu_keys`: keys of [gpu]. Unless `keys` sets outlive_s,
+  // workers outlive the broker for as long as the configuration allows, on however busy a machine.
   explicit Broker(
       const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {},
       const std::string& library = "", const std::string& keys = "", const std::string& gpu_keys = "",

@@ -491,9 +491,8 @@ TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
     exit = how;
     loop.stop();
   };
-  WorkerCommand command{
-      .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
-                                                                                                    // socket
+  // Descriptor 3 of the command is its control socket.
+  WorkerCommand command{.program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};
   const std::unique_ptr<WorkerProcess> worker = WorkerProcess::start(loop, command, "t/0", std::move(events)).value();
   worker->end(test_deadline);
   EXPECT_TRUE(stops(loop));

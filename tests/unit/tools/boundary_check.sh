@@ -59,7 +59,7 @@ try host/session/objects.cc 1 '  const std::lock_guard lock(mutex_);'
 try host/session/objects.cc 0 '  const ring::MutexLock lock(mutex_);'
 try ring/base/mutex.h 0 '  std::mutex mutex_;'
 try tests/unit/slots.cc 0 '  std::mutex mutex_;'
-# A busy machine only makes a time longer: no test expects that little has passed.
+# A busy machine can only lengthen a time, so no test may expect that only little time has passed.
 try tests/loopback/strict.cc 1 '  EXPECT_LT(seconds_since(start), 1.0);'
 try tests/loopback/strict.cc 0 '  EXPECT_GE(seconds_since(start), 0.5);'
 try tests/loopback/strict.cc 0 'TEST_F(StrictTiming, Answers) { EXPECT_LT(seconds_since(start), 1.0); }'
@@ -70,7 +70,7 @@ try tests/unit/slots.cc 1 '  EXPECT_TRUE(processor_time() - before < 200ms);'
 try tests/unit/slots.cc 0 '  // EXPECT_LT(seconds_since(start), 1.0);'
 try tests/vm/end.sh 1 '((SECONDS - start < 5)) || fail "it was late"'
 try tests/vm/end.sh 0 'while ((SECONDS < end)); do sleep 0.1; done'
-# The library takes no descriptor that the program may have closed.
+# The library must not use a descriptor number that the program may have closed.
 try guest/region/slot_owner.cc 1 '  const int fd = open(path, O_RDONLY | O_CLOEXEC);'
 try guest/region/slot_owner.cc 0 '  const int fd = cuabi::open_file(path, O_RDONLY);'
 try guest/session/channels.h 0 '  std::uint32_t open() const { return open_.load(); }'
