@@ -90,6 +90,7 @@ class CAPABILITY("mutex") SharedMutex {
   void unlock() RELEASE() { mutex_.unlock(); }
   void lock_shared() ACQUIRE_SHARED() { mutex_.lock_shared(); }
   void unlock_shared() RELEASE_SHARED() { mutex_.unlock_shared(); }
+  void assume_held() const ASSERT_CAPABILITY(this) {}
 
  private:
   std::shared_mutex mutex_;
