@@ -224,20 +224,23 @@ struct Effects {
 
 std::vector<Scenario> callback_slot_scenarios() {
   return {
-      {"lanes", "two kinds on one lane",
+      {"callback_slots", "two kinds on one lane",
        [](Options o) {
          using World = Kinds<1>;
          return bounded<World, &World::waiter, &World::leaver, &World::guest>(o, 1);
        }},
-      {"lanes", "two kinds on two lanes",
+      {"callback_slots", "two kinds on two lanes",
        [](Options o) {
          using World = Kinds<2>;
          return bounded<World, &World::waiter, &World::leaver, &World::guest>(o, 1);
        }},
-      {"lanes", "awaited", [](Options o) { return bounded<Awaited, &Awaited::worker, &Awaited::guest>(o, 3); }},
-      {"lanes", "left", [](Options o) { return bounded<Left, &Left::worker, &Left::guest>(o, 3); }},
-      {"lanes", "both", [](Options o) { return bounded<Both, &Both::first, &Both::second, &Both::guest>(o, 2); }},
-      {"lanes", "effects", [](Options o) { return bounded<Effects, &Effects::worker, &Effects::guest>(o, 3); }},
+      {"callback_slots", "awaited",
+       [](Options o) { return bounded<Awaited, &Awaited::worker, &Awaited::guest>(o, 3); }},
+      {"callback_slots", "left", [](Options o) { return bounded<Left, &Left::worker, &Left::guest>(o, 3); }},
+      {"callback_slots", "both",
+       [](Options o) { return bounded<Both, &Both::first, &Both::second, &Both::guest>(o, 2); }},
+      {"callback_slots", "effects",
+       [](Options o) { return bounded<Effects, &Effects::worker, &Effects::guest>(o, 3); }},
   };
 }
 
