@@ -12,7 +12,7 @@ target_compile_options(ivgpu_options INTERFACE -Wall -Wextra -Wconversion $<$<BO
 if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   # g++'s -Wconversion leaves the sign alone in C++; what builds with one compiler shall build with the other.
   # The locks are checked by their annotations (ring/base/mutex.h).
-  target_compile_options(ivgpu_options INTERFACE -Wno-sign-conversion -Wthread-safety)
+  target_compile_options(ivgpu_options INTERFACE -Wno-sign-conversion -Wthread-safety -Wthread-safety-beta)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
   # g++ 13 finds these in fmt's inlined code, where they are not: told, but no error.

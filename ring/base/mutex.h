@@ -38,7 +38,7 @@
 // Of members: the mutex that guards the member, or that guards what the member points to.
 #define GUARDED_BY(mutex) IVGPU_THREAD_ANNOTATION(guarded_by(mutex))
 #define PT_GUARDED_BY(mutex) IVGPU_THREAD_ANNOTATION(pt_guarded_by(mutex))
-// Of mutexes: the lock order. clang checks it only with -Wthread-safety-beta.
+// Of mutexes: the lock order. clang checks it with -Wthread-safety-beta.
 #define ACQUIRED_BEFORE(...) IVGPU_THREAD_ANNOTATION(acquired_before(__VA_ARGS__))
 #define ACQUIRED_AFTER(...) IVGPU_THREAD_ANNOTATION(acquired_after(__VA_ARGS__))
 // Of functions: mutexes that the caller holds, and mutexes that the caller must not hold.

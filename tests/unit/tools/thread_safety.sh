@@ -9,11 +9,12 @@ fail() { echo "FAIL: $1"; status=1; }
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
-grep -A3 'CMAKE_CXX_COMPILER_ID STREQUAL Clang' cmake/IvgpuOptions.cmake | grep -q -e '-Wthread-safety' ||
+grep -A3 'CMAKE_CXX_COMPILER_ID STREQUAL Clang' cmake/IvgpuOptions.cmake |
+  grep -q -e '-Wthread-safety -Wthread-safety-beta' ||
   fail 'the builds with clang do not check the locks'
 
-# compile FILE: compiles a copy of guest/objects/memory/reservations.cc; its diagnostics become $output.
-compile() { output=$(clang++ -std=c++20 -Wthread-safety -Werror -fsyntax-only -I. "$1" 2>&1); }
+# compile FILE: checks a file as the builds with clang do; the diagnostics become $output.
+compile() { output=$(clang++ -std=c++20 -Wthread-safety -Wthread-safety-beta -Werror -fsyntax-only -I. "$1" 2>&1); }
 product=guest/objects/memory/reservations.cc
 cp "$product" "$tree/locked.cc"
 compile "$tree/locked.cc" || fail "the product is refused: $output"
@@ -30,4 +31,14 @@ edit late.cc 's/(.*MutexLock lock\(mutex_\).*)/ranges_.clear();\n\1/'
 ! compile "$tree/late.cc" || fail 'an access before the lock compiles'
 edit twice.cc 's/MutexLock lock\(mutex_\);/MutexLock lock(mutex_); const ring::MutexLock again(mutex_);/'
 ! compile "$tree/twice.cc" || fail 'a mutex that is locked twice compiles'
+cat >"$tree/order.cc" <<'TEXT'
+#include "ring/base/mutex.h"
+ring::Mutex second;
+ring::Mutex first ACQUIRED_BEFORE(second);
+void lock_both() {
+  const ring::MutexLock one(second);
+  const ring::MutexLock other(first);
+}
+TEXT
+! compile "$tree/order.cc" || fail 'two mutexes that are locked against their order compile'
 exit "$status"
