@@ -216,6 +216,7 @@ class Worker {
 #define CUSTOM(id, ...) \
   case id:              \
     return put_by_list<typename api::Call<id>::Record>(w);
+#define GUEST(...) CUSTOM(__VA_ARGS__)
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
@@ -223,6 +224,7 @@ class Worker {
 #include "ring/api/graph.def"
 #undef CALL
 #undef CUSTOM
+#undef GUEST
 #undef LOCAL
 #undef VARIANT
 #undef ABSENT
