@@ -9,7 +9,7 @@ add_executable(abi_test
   ${CMAKE_CURRENT_LIST_DIR}/abi/proc_address_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi/range_attributes_test.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi/visible_devices_test.cc)
-target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_options GTest::gtest GTest::gtest_main Threads::Threads)
+target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_api ivgpu_options GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(abi_test PRIVATE IVGPU_TEST_DATA="${CMAKE_CURRENT_LIST_DIR}/../data")
 ivgpu_discover(abi_test SANITIZED PREFIX unit. LABELS unit)
 
