@@ -130,16 +130,6 @@ TEST(GuestLines, NoForeignObjectOrAddressReachesTheDriver) {
     }
 }
 
-TEST(GuestLines, AnAttributeThatNoStreamHasBreaks) {
-  World world;
-  CUlaunchAttribute attribute{};
-  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-  const api::SetStreamAttributeRecord record{world.stream(), 1, 0};
-  EXPECT_TRUE(
-      world.send(ids::cuStreamSetAttribute, Payload::record(record).bytes(&attribute, sizeof attribute)).broken);
-  EXPECT_EQ(world.driver.calls("cuStreamSetAttribute"), 0u);
-}
-
 // A CUSTOM line has a handwritten function on each side. At most a quarter of the calls that cross may be CUSTOM lines.
 TEST(GuestLines, LeaveAtMostAQuarterOfTheCrossingCallsToCustomLines) {
   const auto count = [](auto of) {
