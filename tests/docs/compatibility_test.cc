@@ -89,7 +89,7 @@ TEST(Compatibility, EachProgramOfTheConformanceListStandsInTheTable) {
 }
 
 TEST(Compatibility, WhatConformanceFoundHasADay) {
-  static const std::regex day(R"(20\d\d-[01]\d-[0-3]\d, .+)");
+  static const std::regex day(R"(.*\b20\d\d-[01]\d-[0-3]\d, .+)");
   bool dated = false, ran = false;
   for (const std::string& line : conformance_lines()) dated = dated || std::regex_match(line, day);
   for (const auto& [name, result] : table_of(conformance_lines())) ran = ran || result != "not run yet";

@@ -49,7 +49,7 @@ folder=$(cat "$work/guest/etc/ld.so.conf.d/ivgpu.conf")
 for library in libcuda.so.1 libnvidia-ml.so.1; do
   [[ -e $work/guest$folder/$library ]] || fail "the loader is sent to $folder, where $library is not"
 done
-grep -q 'The cost' "$work/guest/usr/local/share/ivgpu/guest/60-ivgpu.rules" || fail "the rule does not state its cost"
+grep -q 'The disadvantage' "$work/guest/usr/local/share/ivgpu/guest/60-ivgpu.rules" || fail "the rule does not state its disadvantage"
 "$work/guest/usr/local/bin/ivgpu-check" --version >/dev/null || fail "ivgpu-check does not run"
 if grep -q 'IVGPU_SANITIZE:.*=$' "$build/CMakeCache.txt"; then
   ! ldd "$work/guest/usr/local/bin/ivgpu-check" >/dev/null 2>&1 || fail "ivgpu-check needs shared libraries"

@@ -216,7 +216,7 @@ PYTHON
 
 for key in ${keys//,/}; do
   grep '^\.Cm ' "$sources/docs/man/ivgpu-libvirt-hook.8" | grep -qw -- "$key" || fail "the man page names no $key"
-  grep -qF "\`$key\`" <(sed -n '/^These are \[keys of a VM\]/,/^$/p' "$sources/docs/host.md") || fail "docs/host.md names no $key"
+  grep -qF "\`$key\`" <(sed -n '/^The XML may have these \[keys of a VM\]/,/^$/p' "$sources/docs/host.md") || fail "docs/host.md names no $key"
 done
 
 # ---- a real ivgpud --------------------------------------------------------------------------------------------------
