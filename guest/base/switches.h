@@ -11,6 +11,8 @@ struct Switches {
   X(copy_threads, "large pageable copies use several threads")                                                    \
   X(known_accepted, "what the driver is known to accept or answer is not waited for, captured launches among it") \
   X(known_done, "queries and waits for what is known to be done are answered in the guest")                       \
+  X(launch_chains, "the worker launches several waiting kernels as one graph")                                    \
+  X(launch_graphs, "the worker launches kernels that it knows by graphs that it keeps")                           \
   X(spin, "polls before it sleeps")                                                                               \
   X(wakes, "sleeps until its worker wakes it; else it naps and looks")                                            \
   X(order, "for tests only: calls wait for what other threads issued before them")

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "guest/base/log.h"
+#include "guest/base/switches.h"
 #include "guest/session/order.h"
 #include "guest/session/send.h"
 #include "ring/api/call.h"
@@ -73,7 +74,16 @@ bool ArenaBinding::bind() {
   });
   if (sent.result != CUDA_SUCCESS && liveness_.usable())
     log(Level::Error, "the worker refused the session with CUDA error %d", sent.result);
-  return sent.result == CUDA_SUCCESS;
+  return sent.result == CUDA_SUCCESS && switch_worker_off();
+}
+
+// The worker's optimisations are on unless the guest switches them off. Returns false if the session is lost.
+bool ArenaBinding::switch_worker_off() {
+  const std::uint64_t off = (switches().launch_graphs ? 0 : ring::switch_launch_graphs) |
+                            (switches().launch_chains ? 0 : ring::switch_launch_chains);
+  if (off == 0 || !slot_.serves(api::id_of::switch_off)) return true;
+  const api::SwitchOffRecord record{.switches = off};
+  return ask(channels_, api::id_of::switch_off, record, read_nothing).result == CUDA_SUCCESS;
 }
 
 std::unique_ptr<Arena> ArenaBinding::make() {

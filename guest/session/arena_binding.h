@@ -40,6 +40,7 @@ class ArenaBinding {
  private:
   std::byte* map_at_window(Region& region, std::uint64_t offset);
   std::uint64_t first_pin() const;
+  bool switch_worker_off();
   Segments::Registered ask_for(std::uint64_t start, std::uint64_t end, bool join);
 
   Liveness& liveness_;

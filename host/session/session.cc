@@ -86,6 +86,7 @@ CUresult Session::destroy_context(unsigned number) {
 
 CUresult Session::end_context(unsigned number) {
   end_captures(number);
+  memory.kept_graphs.end_all();
   const bool green = contexts.find_green(number) != nullptr;  // a green context has no modules of its own
   const auto device = static_cast<unsigned>(contexts.device_of(number));
   ShadowCopies::Variables variables = green ? ShadowCopies::Variables{} : memory.shadow_copies.take_of_context(number);
@@ -120,6 +121,7 @@ CUresult Session::reset(unsigned device) {
   const ring::MutexLock pins(arena.registering());
   for (const unsigned green : contexts.greens_of(device)) end_context(green);
   end_captures(device);
+  memory.kept_graphs.end_all();
   ShadowCopies::Variables variables = memory.shadow_copies.take_of_context(device);
   if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) {
     if (!is_fault(r)) memory.shadow_copies.put_back(std::move(variables));

@@ -1,4 +1,5 @@
-// A session's memory: the addresses that it may use, the account with its broker, and the driver's pools.
+// A session's memory: the addresses that it may use, the account with its broker, the driver's pools, and the graphs of
+// kernels that channels keep.
 //
 // Thread-safety: any thread; each member is safe by itself.
 #pragma once
@@ -6,6 +7,7 @@
 #include <cstdint>
 
 #include "host/driver/driver.h"
+#include "host/session/kept_graphs.h"
 #include "host/session/memory/addresses.h"
 #include "host/session/memory/charges.h"
 #include "host/session/memory/device_memory.h"
@@ -22,7 +24,10 @@ struct SessionMemory {
       : device(reserver, telemetry.page().taken),
         pools(driver, device),
         addresses(&telemetry.page().device_memory, [this](const Range& allocation) { ended(allocation); }) {
-    device.when_full([this](unsigned full) { pools.trim(full); });
+    device.when_full([this](unsigned full) {
+      pools.trim(full);
+      kept_graphs.make_room(full);
+    });
   }
 
   // Returns whether the address is in the session's memory, or in a range that the session has reserved.
@@ -39,6 +44,7 @@ struct SessionMemory {
   }
 
   DeviceMemory device;
+  KeptGraphs kept_graphs{device};
   Pools pools;
   Charges charges;
   Addresses addresses;

@@ -33,13 +33,18 @@ class CallLog {
   // `record`: the whole record; `reply`: bytes of the reply; `submitted`: the GPU has got work.
   void end(const Request& request, CUresult result, std::span<const std::byte> record, std::span<const std::byte> reply,
            bool submitted) {
+    end(request.header, result, record, reply, submitted);
+    if (request.to_device != 0) ring::count(counters.to_device, request.to_device);
+    if (request.from_device != 0) ring::count(counters.from_device, request.from_device);
+  }
+  // Of calls that a graph makes together, begin() is called once, and this function for each call.
+  void end(const ring::RecordHeader& header, CUresult result, std::span<const std::byte> record,
+           std::span<const std::byte> reply, bool submitted) {
     ring::count(counters.calls);
     if (submitted) ring::count(counters.submitted);
     ring::count(counters.record_bytes, record.size());
-    if (request.to_device != 0) ring::count(counters.to_device, request.to_device);
-    if (request.from_device != 0) ring::count(counters.from_device, request.from_device);
     if (is_traced_) [[unlikely]]
-      trace(request, result, record.subspan(sizeof(ring::RecordHeader)), reply);
+      trace(header, result, record.subspan(sizeof header), reply);
   }
 
   ring::ChannelCounters& counters;
@@ -49,13 +54,13 @@ class CallLog {
     return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
 
-  void trace(const Request& request, CUresult result, std::span<const std::byte> payload,
+  void trace(const ring::RecordHeader& header, CUresult result, std::span<const std::byte> payload,
              std::span<const std::byte> reply) {
     ring::TraceEntry entry{.begin_ns = begin_ns_,
                            .end_ns = now_ns(),
-                           .position = request.header.position,
-                           .call = request.header.call,
-                           .flags = request.header.flags,
+                           .position = header.position,
+                           .call = header.call,
+                           .flags = header.flags,
                            .payload_bytes = static_cast<std::uint32_t>(payload.size()),
                            .result = static_cast<std::int32_t>(result),
                            .reply_bytes = static_cast<std::uint32_t>(reply.size()),

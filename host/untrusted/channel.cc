@@ -20,6 +20,8 @@
 #include "host/untrusted/call_log.h"
 #include "host/untrusted/callbacks/guest_waker.h"
 #include "host/untrusted/dispatch.h"
+#include "host/untrusted/launches/changes_launches.h"
+#include "host/untrusted/launches/launch_chain.h"
 #include "host/untrusted/marshal/captured.h"
 #include "host/untrusted/marshal/shadowed.h"
 #include "host/untrusted/submission.h"
@@ -49,18 +51,24 @@ class Channel {
         reply_(new Buffer),
         log_(session.telemetry, index),
         watch_(session.long_waits, index),
+        chain_(session),
         random_(index) {}
 
   void run(const std::atomic<bool>& stop) {
     become_relaxed(session_.driver);
+    session_.memory.kept_graphs.channel_is_busy();
     while (!stop.load(std::memory_order_relaxed) && !session_.protocol.broken.load(std::memory_order_relaxed)) {
       std::span<const std::byte> record;
       switch (consumer_.take(request_->bytes, record)) {
-        case ring::Peer::Ok: execute(record); break;
-        case ring::Peer::Wait: wait(stop); break;
+        case ring::Peer::Ok: take(record); break;
+        case ring::Peer::Wait:
+          issue_all();
+          wait(stop);
+          break;
         case ring::Peer::Broken: session_.protocol.broken.store(true, std::memory_order_relaxed); break;
       }
     }
+    session_.memory.kept_graphs.channel_is_idle();
   }
 
  private:
@@ -68,22 +76,71 @@ class Channel {
     std::byte bytes[ring::max_record];
   };
 
-  void execute(std::span<const std::byte> record) {
+  void take(std::span<const std::byte> record) {
     ring::RecordHeader header;
     std::memcpy(&header, record.data(), sizeof header);
-    const auto payload = record.subspan(sizeof header);
-    Request request(session_, header, payload, {reply_->bytes, ring::reply_bytes}, &brought_name_);
     const Handler handler = handler_of(header.call);
     const bool well_formed = handler != nullptr && follows_protocol(header);
-    if (ring::wrong(ring::Mutant::executed_early))
-      control_[&Control::executed].store(position_, std::memory_order_release);
+    if (well_formed && chain_.takes(header, record)) {
+      if (!chain_.fits()) issue_all();
+      chain_.add(header, record);
+      while (chain_.is_due(consumer_.anything())) issue();
+      if (chain_.empty()) chain_.issued();
+      return;
+    }
+    issue_all();
+    chain_.other_record();
+    execute(record, header, well_formed ? handler : nullptr);
+  }
+
+  // Issues the launches that wait.
+  void issue_all() {
+    if (chain_.empty()) return;
+    while (!chain_.empty()) issue();
+    chain_.issued();
+  }
+
+  // Issues the first of the launches that wait: as many as a kept graph launches, or one.
+  void issue() {
+    const PendingLaunch& first = chain_.waiting().front();
+    if (session_.contexts.make_current(ring::context_of(first.header.flags)) == CUDA_SUCCESS)
+      if (const std::size_t launched = launch_graph(); launched != 0) return chain_.pop(launched);
+    execute(first.record(), first.header, handler_of(first.header.call));
+    chain_.pop(1);
+  }
+
+  std::size_t launch_graph() {
+    const auto waiting = chain_.waiting();
+    if (ring::wrong(ring::Mutant::executed_early)) set_executed(waiting.back().header.position);
+    delay();
+    log_.begin();
+    watch_.begin(false);
+    const std::size_t launched = chain_.launch_graph([&](std::size_t count) {
+      if (!session_.gpu_use.is_scheduled()) return;
+      for (std::size_t i = 0; i < count; ++i)
+        session_.gpu_use.submitted(index_, ring::context_of(waiting[i].header.flags));
+    });
+    watch_.end();
+    if (launched == 0) return 0;
+    for (const PendingLaunch& launch : waiting.first(launched))
+      log_.end(launch.header, CUDA_SUCCESS, launch.record(), {}, true);
+    conclude_up_to(waiting[launched - 1].header.position);
+    return launched;
+  }
+
+  // `handler`: null if the guest does not follow the protocol.
+  void execute(std::span<const std::byte> record, const ring::RecordHeader& header, Handler handler) {
+    const auto payload = record.subspan(sizeof header);
+    Request request(session_, header, payload, {reply_->bytes, ring::reply_bytes}, &brought_name_);
+    if (ring::wrong(ring::Mutant::executed_early)) set_executed(header.position);
     delay();
     log_.begin();
     const api::Manner manner = api::manner_of(header.call);
     Submission submission(index_, request, manner, payload);
     watch_.begin(manner.compiles);
-    const CUresult result = well_formed ? call(handler, request) : request.broken();
+    const CUresult result = handler != nullptr ? call(handler, request) : request.broken();
     watch_.end();
+    note_change(header.call);
     submission.ended(result);
     request
         .charge
@@ -94,6 +151,14 @@ class Channel {
     log_.end(request, result, record, reply, submission.submits() && result == CUDA_SUCCESS);
     if (session_.protocol.broken.load(std::memory_order_relaxed)) return;
     conclude(header, result, reply);
+  }
+
+  void note_change(std::uint16_t call) {
+    switch (launch_change(call)) {
+      case LaunchChange::None: break;
+      case LaunchChange::Settings: session_.memory.kept_graphs.outdate(); break;
+      case LaunchChange::Forbids: session_.memory.kept_graphs.forbid(); break;
+    }
   }
 
   // Returns whether the guest follows the protocol: hello comes before all other calls, the flags are known, and record
@@ -126,21 +191,36 @@ class Channel {
       mailbox_.copy_in(0, reply.data(), reply.size());
       control_[&Control::reply_length].store(static_cast<std::uint32_t>(reply.size()), std::memory_order_relaxed);
       control_[&Control::reply_result].store(static_cast<std::int32_t>(result), std::memory_order_relaxed);
-      control_[&Control::reply_position].store(position_, std::memory_order_release);  // edge R
+      control_[&Control::reply_position].store(header.position, std::memory_order_release);  // edge R
     } else if (result != CUDA_SUCCESS) {
       session_.offer_output();  // ordered before X
       control_[&Control::deferred_result].store(result, std::memory_order_relaxed);
       // Ordered by X, as an effect of the record.
       control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);
     }
-    control_[&Control::executed].store(position_, std::memory_order_release);  // edge X
+    conclude_up_to(header.position);
+  }
+
+  // Publishes that the driver calls of all records up to this position have returned.
+  void conclude_up_to(std::uint64_t position) {
+    set_executed(position);
     // A guest thread that waits for the last of many records is not woken for the earlier records.
-    const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
+    const auto awaited = [&] { return position >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
     if (guest_.wake(awaited)) ring::count(log_.counters.woken);
+  }
+  void set_executed(std::uint64_t position) {
+    control_[&Control::executed].store(position, std::memory_order_release);  // edge X
   }
 
   // Polls for a while, then parks.
   void wait(const std::atomic<bool>& stop) {
+    chain_.ring_is_empty();
+    session_.memory.kept_graphs.channel_is_idle();
+    poll_or_park(stop);
+    session_.memory.kept_graphs.channel_is_busy();
+  }
+
+  void poll_or_park(const std::atomic<bool>& stop) {
     const auto start = Clock::now();
     const std::chrono::nanoseconds bound = std::chrono::microseconds(session_.options.spin_us);
     const auto polled = start + std::chrono::nanoseconds(spin_.share(static_cast<std::uint64_t>(bound.count())));
@@ -188,6 +268,7 @@ class Channel {
   std::uint64_t position_ = 0;
   CallLog log_;
   WaitWatch watch_;
+  LaunchChain chain_;
   std::minstd_rand random_;
 };
 

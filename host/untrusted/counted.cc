@@ -61,9 +61,11 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 
 // ---- modules and libraries -----------------------------------------------------------------------------------------
 
-// Unloads a module or library. From before the driver's unload on, no thread touches the object's variables.
+// Unloads a module or library. From before the driver's unload on, no thread touches the object's variables, and no
+// channel keeps a graph with a function of the object.
 template <class T, class D>
 CUresult unload(const Request& r, T handle, const D& driver) {
+  r.session.memory.kept_graphs.end_all();
   ShadowCopies& shadow_copies = r.session.memory.shadow_copies;
   ShadowCopies::Variables variables = shadow_copies.take_of(r.ending);
   const CUresult result = driver(handle);

@@ -27,6 +27,7 @@
 #include "ring/api/tensor_map_records.h"
 #include "ring/layout/layout.h"
 #include "ring/wire/record.h"
+#include "ring/wire/worker_switches.h"
 
 namespace api {
 
@@ -43,6 +44,13 @@ struct HelloRecord {
   static constexpr std::tuple fields{field::Between{"window", &HelloRecord::window, 0, ring::window_count},
                                      field::Pages{"pin_bytes", &HelloRecord::pin_bytes}};
   using Reply = HelloReply;
+};
+
+// switch_off: the session does without these optimisations of its worker (ring/wire/worker_switches.h).
+struct SwitchOffRecord {
+  std::uint64_t switches;
+
+  static constexpr std::tuple fields{field::Bits{"switches", &SwitchOffRecord::switches, ring::known_switches}};
 };
 
 // Registers [offset, offset + bytes) of the arena with the GPU; both numbers are multiples of ring::huge_page.

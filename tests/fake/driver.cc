@@ -961,6 +961,16 @@ void run_fill(const std::byte* params) {
   for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint32_t*>(address)[i] = value;
 }
 
+}  // namespace
+
+void run_kernel(const Work& work) {
+  const std::string& kernel = state->kernels[work.kernel.func];
+  if (kernel == "fill") run_fill(work.block.data());
+  if (kernel == "fault") state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+namespace {
+
 // Only captured launches distinguish how parameters are passed: the worker passes them one by one only during a
 // capture.
 CUresult launch(const char* call, CUfunction f, const CUlaunchConfig& config, bool per_thread, void** params,
@@ -978,9 +988,7 @@ CUresult launch(const char* call, CUfunction f, const CUlaunchConfig& config, bo
   work.kernel.blockDimX = config.blockDimX, work.kernel.blockDimY = config.blockDimY;
   work.kernel.blockDimZ = config.blockDimZ, work.kernel.sharedMemBytes = config.sharedMemBytes;
   if (const auto captured = capture_work(config.hStream, per_thread, work)) return *captured;
-  const std::string& kernel = state->kernels[f];
-  if (kernel == "fill") run_fill(work.block.data());
-  if (kernel == "fault") state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  run_kernel(work);
   return CUDA_SUCCESS;
 }
 

@@ -285,6 +285,7 @@ CUresult instantiate(const char* call, CUgraphExec* out, CUgraph handle, CUDA_GR
   *out = issue<CUgraphExec>(Handle::GraphExec);
   Executable& exec = graphs().executables[*out];
   for (const void* node : graph.nodes) exec.nodes[node] = graphs().nodes.at(node);
+  exec.order = graph.nodes;
   exec.flags = params.flags;
   take_functions(exec, graph);
   params.result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -329,6 +330,10 @@ CUresult launch(const char* call, CUgraphExec handle, CUstream stream, bool runs
   check_stream(call, stream);
   if (const auto refused = refuse_captured(stream, per_thread)) return *refused;
   if (!runs) return CUDA_SUCCESS;
+  for (const void* node : exec.order) {
+    const Work& work = exec.nodes.at(node);
+    if (work.type == CU_GRAPH_NODE_TYPE_KERNEL && !exec.disabled.contains(node)) run_kernel(work);
+  }
   const std::vector<CUDA_HOST_NODE_PARAMS> functions = exec.functions;
   References kept;  // released after the functions have run
   give_references(kept, exec.objects);

@@ -43,6 +43,9 @@ struct Node : Work {
   void* extra[5] = {};
 };
 
+// Runs a kernel that the driver knows by its name.
+void run_kernel(const Work& work);
+
 // References to user objects.
 using References = std::map<const void*, std::uint64_t>;
 
@@ -56,6 +59,7 @@ struct Graph {
 
 struct Executable {
   std::map<const void*, Work> nodes;  // by the nodes of the executable's graph
+  std::vector<const void*> order;     // the nodes in the order in which they were added
   std::set<const void*> disabled;
   std::vector<CUDA_HOST_NODE_PARAMS> functions;  // including those of child graphs
   References objects;

@@ -17,7 +17,7 @@ active [CHANNELS] proctype guest() {
   (started & mine) != 0 /* its first record is answered */
 }
 
-active proctype doorbell() {
+active proctype doorbell_thread() {
   do
   :: started = started | opened;
 #ifdef WRONG_doorbell_order

@@ -85,7 +85,7 @@ active proctype worker() {
 #define wake_all() fence(DOORBELL); store(DOORBELL, ASLEEP, 0); futex_wake(DOORBELL)
 #endif
 
-active proctype doorbell() {
+active proctype doorbell_thread() {
   do
   :: atomic { doorbell > 0 -> doorbell = 0 }; wake_all()
   :: taken == RECORDS -> break

@@ -29,6 +29,11 @@ CUresult hello(call_of::hello& a) {
   return a.answer(result, {.arena_address = session.arena.address()});
 }
 
+CUresult switch_off(call_of::switch_off& a) {
+  a.session().memory.kept_graphs.switch_off(a.record.switches);
+  return CUDA_SUCCESS;
+}
+
 CUresult pin_arena(call_of::pin_arena& a) {
   const auto& [offset, bytes] = a.record;
   if (!a.session().protocol.greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
