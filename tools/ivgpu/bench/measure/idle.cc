@@ -2,45 +2,13 @@
 //
 // NVIDIA's driver starts a thread in each process that uses the driver, workers included. The thread wakes ten times a
 // second until the process ends. The report therefore shows the time of ivgpu's own threads as a separate figure.
-#include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tools/ivgpu/bench/measure/groups.h"
+#include "tools/ivgpu/bench/measure/processor_time.h"
 
 namespace ivgpu::bench {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Seconds of processor time since the start of the processes.
-struct Used {
-  double all = 0, own = 0;  // `own` excludes the driver's threads
-};
-
-// Driver 580.159.04 gives its threads names that begin with "cuda"; no other threads have such names.
-bool is_the_drivers(const std::string& name) { return name.starts_with("cuda"); }
-
-// Adds nothing if the thread has ended. /proc/PID/task/TID/schedstat begins with nanoseconds of processor time.
-void add_thread(const fs::path& task, Used& used) {
-  double nanoseconds = 0;
-  std::string name;
-  std::ifstream(task / "schedstat") >> nanoseconds;
-  std::ifstream(task / "comm") >> name;
-  used.all += nanoseconds / 1e9;
-  if (!is_the_drivers(name)) used.own += nanoseconds / 1e9;
-}
-
-Used used_by(const std::vector<pid_t>& processes) {
-  Used used;
-  for (const pid_t process : processes) {
-    std::error_code gone;
-    for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task", gone))
-      add_thread(task.path(), used);
-  }
-  return used;
-}
 
 // Returns the broker and its workers; natively, the measuring process itself.
 std::vector<pid_t> processes_of(const Runner& runner, Side side, const Measurer& session) {
@@ -66,14 +34,14 @@ void measure_idle(Runner& runner, Side side, double seconds, Report& report) {
   if (side == Side::Ivgpu) runner.settle();  // no worker starts or ends after this point
   const std::vector<pid_t> processes = processes_of(runner, side, session);
   std::vector<double> after;
-  Used sum;
+  ProcessorTime sum;
   for (int round = 0; round < rounds; ++round) {
     runner.progress().show(std::string(name_of(side)) + ", latency: idle for " +
                            number_text(seconds * (rounds - round) / rounds) + " s more");
     runner.pause(settle);
-    const Used before = used_by(processes);
+    const ProcessorTime before = processor_time_of(processes);
     runner.pause(seconds / rounds);
-    const Used now = used_by(processes);
+    const ProcessorTime now = processor_time_of(processes);
     sum.all += now.all - before.all, sum.own += now.own - before.own;
     session.go();
     after.push_back(samples_of(session, runner, side).samples.front());
