@@ -91,7 +91,7 @@ expect_torch=$(PATH=$work/bin:$PATH "$ivgpu" bench --gpu sim --quick share --mix
 rm -r "$work/bin" "$work/said"
 
 expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"
-for word in launch_issue kernels_back_to_back empty_call idle_host_processor idle_own_processor call_after_idle 'pageable_d2h 1 MiB' \
+for word in back_to_back_8_threads worker_launch_synchronize launch_issue kernels_back_to_back empty_call idle_host_processor idle_own_processor call_after_idle 'pageable_d2h 1 MiB' \
   register_4MiB unregister_4MiB \
   'pinned_h2d 4 MiB' 'pinned_d2h 4 MiB' 'registered_h2d 4 MiB' 'registered_d2h 4 MiB' 'zero_copy_read 1 MiB' 'registered_read 1 MiB' \
   'managed_read 1 MiB' texture_kernel vmm_granularity vmm_reserve vmm_create vmm_map vmm_set_access vmm_unmap vmm_release \
@@ -102,7 +102,17 @@ done
 [[ $(head -c 5 "$work/run.svg") == '<svg ' ]] || fail "no picture was drawn"
 [[ $output != *$'\r'* ]] || fail "progress was shown where there is no terminal"
 
-# Both sides measure each figure of the group. Nothing is left out if the memory suffices, and some figures are left out
+# Both sides measure each figure of the group kernels, and only ivgpu has a worker. The run can then be compared.
+expect 0 'call_stream_wait_event' --gpu sim --quick --markdown kernels --json "$work/kernels.json"
+[[ $output != *'Left out'* && $(grep -cE '^\| [a-z_0-9A-Z]+( \| [0-9.]+){8} \| us \|$' <<<"$output") == 23 &&
+  $(grep -cE '^\| worker_[a-z_]+( \| -){3}( \| [0-9.]+){3}( \| -){2} \| us \|$' <<<"$output") == 2 ]] ||
+  fail "not 23 figures of the group kernels and 2 of the worker: $output"
+refuses 'kernels.json has no figure of those that are asked for' copy --gpu sim --against "$work/kernels.json"
+sed -E 's/("p50": )([0-9.e+-]+)/\10.0001/' "$work/kernels.json" >"$work/fast-kernels.json"
+expect 1 'worker_back_to_back .*TOO MUCH' --gpu sim --quick kernels --against "$work/fast-kernels.json"
+rm "$work/kernels.json" "$work/fast-kernels.json"
+
+# Both sides measure each figure of the group memory. Nothing is left out if the memory suffices, and some figures are left out
 # if it does not.
 expect 0 'pool_pair' --gpu sim --quick --markdown memory
 [[ $output != *'Left out'* && $(grep -cE '^\| [a-z_0-9A-Z]+( [0-9]+ MiB)?( \| [0-9.]+){8} \| (us|ms|GB/s) \|$' <<<"$output") == 21 ]] ||

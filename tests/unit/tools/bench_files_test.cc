@@ -150,6 +150,16 @@ TEST(Against, OnlyWhatBothHaveIsCompared) {
   EXPECT_TRUE(compare({some_setting(), {}, {}}, other, 0.2).changes.empty());
 }
 
+TEST(Against, AWorkersProcessorTimeIsComparedByItself) {
+  Report before = some_report(), now = some_report();
+  before.metric({.group = "kernels", .name = "worker_back_to_back"}).ivgpu = summary_of({2}, false);
+  now.metric({.group = "kernels", .name = "worker_back_to_back"}).ivgpu = summary_of({3}, false);
+  const Change change = compare(before, now, 0.2).changes.back();
+  EXPECT_EQ(change.what, "us");
+  EXPECT_TRUE(change.too_much);
+  EXPECT_FALSE(compare(now, before, 0.2).worse());
+}
+
 TEST(Against, ReportsDifferences) {
   Report other = some_report();
   other.setting.policy = "MPS";

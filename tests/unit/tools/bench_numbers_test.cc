@@ -128,6 +128,16 @@ TEST(Runner, ABrokerIsSettledWithAWorkerReadyAndNoneOnItsWay) {
     EXPECT_FALSE(is_settled(status_with({"ready", state}))) << state;
 }
 
+TEST(Kernels, TheWorkerOfAProgramIsThatOfItsSlot) {
+  const std::string status =
+      R"({"vms": [{"slots": [{"state": "ready", "worker": 30}, {"state": "claimed", "worker": 31, "owner": {"process": 7}},
+      {"state": "claimed", "worker": 32, "owner": {"process": 8}}, {"state": "claimed", "owner": {"process": 9}}]}]})";
+  EXPECT_EQ(worker_of(status, 8), 32);
+  EXPECT_EQ(worker_of(status, 7), 31);
+  EXPECT_EQ(worker_of(status, 9), std::nullopt);  // its worker has ended
+  EXPECT_EQ(worker_of(status, 30), std::nullopt);
+}
+
 TEST(Setting, TheProcessorByItsName) {
   EXPECT_EQ(processor_of("processor : 0\nmodel name\t: Some CPU @ 2 GHz\nflags : fpu\n"), "Some CPU @ 2 GHz");
   EXPECT_EQ(processor_of("Processor : nothing known\n"), "an unknown processor");

@@ -93,6 +93,7 @@ void measure_side(const BenchOptions& options, Runner& runner, Side side, Report
     measure_idle(runner, side, idle_seconds(options), report);
   });
   group("copy", [&] { measure_copy(runner, side, report); });
+  group("kernels", [&] { measure_kernels(runner, side, report); });
   group("memory", [&] { measure_memory(runner, side, report); });
   group("start", [&] { measure_start(runner, side, report); });
   group("sessions", [&] { measure_sessions(runner, side, report); });

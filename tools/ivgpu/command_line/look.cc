@@ -9,8 +9,8 @@ namespace {
 void add_bench_options(CLI::App& command, BenchOptions& options) {
   command
       .add_option("FIGURES", options.groups,
-                  "Any of latency, copy, memory, start and sessions; without one, all. Or share, alone")
-      ->check(CLI::IsMember({"latency", "copy", "memory", "start", "sessions", "share"}));
+                  "Any of latency, kernels, copy, memory, start and sessions; without one, all. Or share, alone")
+      ->check(CLI::IsMember({"latency", "kernels", "copy", "memory", "start", "sessions", "share"}));
   command.add_flag("--quick", options.quick, "Few samples: shows in seconds that the measurement works");
   command.add_option("--mix", options.mixes, "Of share, only this mix, as its table names it; may be repeated")
       ->type_name("NAME")
@@ -91,6 +91,7 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
       "Prints for each figure median, 99th percentile and worst of both, and ivgpu's ratio to native: below 1 is\n"
       "better for times, above 1 for rates (GB/s, kernels/ms). The machine should do nothing else meanwhile.\n"
       "  latency   single launches, waits, queries, 4-byte copies, and a session that is idle\n"
+      "  kernels   small kernels: waits, launches back to back, small copies, and a worker's processor time\n"
       "  copy      4 KiB to 256 MiB of pinned and pageable memory, both ways\n"
       "  memory    registered memory, kernels that read memory of the host, a texture, virtual memory, pools\n"
       "  start     a new process until its first result: one at a time, and eight at once\n"

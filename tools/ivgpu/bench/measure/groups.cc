@@ -54,14 +54,6 @@ void read_all(Measurer& measurer, const Runner& runner, const std::string& group
   }
 }
 
-void run_part(Runner& runner, Side side, const std::string& group, Report& report) {
-  Measurer measurer(runner, side, {group});
-  measurer.expect_ready();
-  if (side == Side::Ivgpu) runner.settle();
-  measurer.go();
-  read_all(measurer, runner, group, side, report);
-}
-
 void add_switches(const std::string& status, Setting& setting) {
   const auto vm = nlohmann::json::parse(status).at("vms").at(0);
   for (const char* name : {"spin_us", "spin_threads"}) setting.switches.emplace_back(name, vm.at(name).dump());
@@ -70,6 +62,14 @@ void add_switches(const std::string& status, Setting& setting) {
 }
 
 }  // namespace
+
+void run_part(Runner& runner, Side side, const std::string& group, Report& report) {
+  Measurer measurer(runner, side, {group});
+  measurer.expect_ready();
+  if (side == Side::Ivgpu) runner.settle();
+  measurer.go();
+  read_all(measurer, runner, group, side, report);
+}
 
 std::optional<Reported> parse_reported(const std::string& line) {
   std::istringstream words(line);

@@ -9,9 +9,16 @@ namespace ivgpu::bench {
 
 void measure_latency(Runner& runner, Side side, Report& report);
 void measure_copy(Runner& runner, Side side, Report& report);
+void measure_kernels(Runner& runner, Side side, Report& report);
 void measure_memory(Runner& runner, Side side, Report& report);
 void measure_start(Runner& runner, Side side, Report& report);
 void measure_sessions(Runner& runner, Side side, Report& report);
+
+// Runs one part of the measuring program, and adds its figures to the group of the same name.
+void run_part(Runner& runner, Side side, const std::string& group, Report& report);
+
+// The worker of a program, from the broker's status. Returns nullopt if the program has no worker.
+std::optional<pid_t> worker_of(const std::string& status, pid_t program);
 
 // Measures a process that is idle for `seconds`: the processor time of the process (natively) or of broker and workers
 // (through ivgpu), and the duration of the process's next call.

@@ -18,15 +18,20 @@ namespace measure {
   X(cuCtxGetCacheConfig)           \
   X(cuCtxSynchronize)              \
   X(cuModuleLoadData)              \
+  X(cuModuleUnload)                \
   X(cuModuleGetFunction)           \
   X(cuLaunchKernel)                \
   X(cuStreamCreate)                \
+  X(cuStreamDestroy)               \
   X(cuStreamSynchronize)           \
+  X(cuStreamWaitEvent)             \
   X(cuStreamWaitValue32)           \
   X(cuStreamQuery)                 \
   X(cuEventCreate)                 \
+  X(cuEventDestroy)                \
   X(cuEventRecord)                 \
   X(cuEventQuery)                  \
+  X(cuEventSynchronize)            \
   X(cuEventElapsedTime)            \
   X(cuMemAlloc)                    \
   X(cuMemFree)                     \

@@ -14,11 +14,12 @@ namespace {
 using namespace measure;
 
 int usage() {
-  std::fprintf(stderr,
-               "usage: ivgpu-measure [--library PATH] [--quick] [--only NAME,...] "
-               "latency|copy|memory|start|session SECONDS|load KIND SECONDS SPEED|speed|idle|about\n"
-               "Started by `ivgpu bench`, which puts what it prints beside each other, and by tools/compare-builds.\n"
-               "--only: of latency's figures only these.\n");
+  std::fprintf(
+      stderr,
+      "usage: ivgpu-measure [--library PATH] [--quick] [--only NAME,...] "
+      "latency|copy|memory|kernels|start|session SECONDS|launches COUNT|load KIND SECONDS SPEED|speed|idle|about\n"
+      "Started by `ivgpu bench`, which puts what it prints beside each other, and by tools/compare-builds.\n"
+      "--only: of the figures of latency or kernels only these.\n");
   return 2;
 }
 
@@ -31,7 +32,9 @@ void about() {
   std::printf("about %d %s\n", version, name);
 }
 
-std::size_t words_behind(const std::string& part) { return part == "load" ? 3 : part == "session" ? 1 : 0; }
+std::size_t words_behind(const std::string& part) {
+  return part == "load" ? 3 : part == "session" || part == "launches" ? 1 : 0;
+}
 
 int run(const std::string& part, const std::vector<std::string>& more, const char* library, bool quick) {
   if (more.size() != words_behind(part)) return usage();
@@ -50,6 +53,16 @@ int run(const std::string& part, const std::vector<std::string>& more, const cha
   }
   if (part == "memory") {
     memory(quick);
+    return 0;
+  }
+  if (part == "kernels") {
+    small_kernels(quick);
+    return 0;
+  }
+  if (part == "launches") {
+    const int count = std::atoi(more[0].c_str());
+    if (count < 1) return usage();
+    launches(count);
     return 0;
   }
   if (part == "idle") {

@@ -3,7 +3,7 @@
 
 namespace measure {
 
-// latency(), copy() and memory() print "ready" and wait for a line before they measure. `quick` takes few samples.
+// latency(), copy(), memory() and small_kernels() print "ready" and wait for a line before they measure. `quick` takes few samples.
 // latency() measures launches, waits, queries, small copies and an allocation.
 void latency(bool quick);
 
@@ -12,6 +12,13 @@ void copy(bool quick);
 
 // Registered memory and copies of it, kernels that read host memory or sample a texture, virtual memory, and pools.
 void memory(bool quick);
+
+// Waits for one empty kernel, empty kernels back to back, small copies, and the duration of asynchronous calls.
+void small_kernels(bool quick);
+
+// Prints "ready". For each line on standard input, times `count` empty kernels: with one wait at the end for the first
+// line, with a wait after each kernel for the second line, and so on in turn.
+void launches(int count);
 
 // Measures from this process's first call until the first result is on the host. Opening `library` is included.
 void start(const char* library);

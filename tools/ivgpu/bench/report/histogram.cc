@@ -36,9 +36,15 @@ std::string axis(const Bins& bins, Unit unit) {
 
 // True if a sample is one call rather than the mean of several calls.
 bool has_samples(const Metric& metric) {
-  static constexpr std::array<const char*, 6> single = {
-      "launch_issue",     "launch_synchronize", "20_launches_synchronize",
-      "copy_4_bytes_h2d", "copy_4_bytes_d2h",   "empty_call"};
+  static constexpr std::array<const char*, 9> single = {"launch_issue",
+                                                        "launch_synchronize",
+                                                        "20_launches_synchronize",
+                                                        "launch_stream_synchronize",
+                                                        "launch_context_synchronize",
+                                                        "launch_event_synchronize",
+                                                        "copy_4_bytes_h2d",
+                                                        "copy_4_bytes_d2h",
+                                                        "empty_call"};
   return std::find(single.begin(), single.end(), metric.name) != single.end();
 }
 

@@ -22,7 +22,7 @@ std::optional<Unit> unit_named(const std::string& name);
 bool more_is_better(Unit unit);
 
 struct Metric {
-  std::string group;  // latency, copy, memory, start or sessions
+  std::string group;  // latency, kernels, copy, memory, start or sessions
   std::string name;
   Unit unit = Unit::Microseconds;
   std::uint64_t bytes = 0;  // the size that a copy moves or a kernel reads
