@@ -50,21 +50,16 @@ int descriptor() {
   va_end(args);
 }
 
-Level chosen() {
+}  // namespace
+
+void open_log() { descriptor(); }
+
+Level chosen_level() {
   const char* value = std::getenv("IVGPU_LOG");
   if (value == nullptr || *value == '\0') return Level::Warn;
   if (const auto level = ring::log_level_of(value)) return *level;
   write_first_line("IVGPU_LOG: there is no level %.40s; it takes %s", value, ring::log_level_names);
   return Level::Warn;
-}
-
-}  // namespace
-
-void open_log() { descriptor(); }
-
-bool logs(Level level) {
-  static const Level limit = chosen();
-  return level <= limit;
 }
 
 void log(Level level, const char* format, ...) {

@@ -9,7 +9,12 @@ namespace guest {
 
 using Level = ring::LogLevel;
 
-bool logs(Level level);
+Level chosen_level();
+// Returns whether the log has lines of this level. Reads the environment at the first call only.
+inline bool logs(Level level) {
+  static const Level limit = chosen_level();
+  return level <= limit;
+}
 // Opens IVGPU_LOG_FILE, so that the program may change its root afterwards. Without this call, the first line opens the
 // file.
 void open_log();

@@ -17,18 +17,6 @@ void switch_off(Switches& s, std::string_view name) {
   log(Level::Warn, "IVGPU_OFF: there is no switch %.*s", static_cast<int>(name.size()), name.data());
 }
 
-Switches read() {
-  Switches s;
-  const char* value = std::getenv("IVGPU_OFF");
-  std::string_view rest = value != nullptr ? value : "";
-  while (!rest.empty()) {
-    const std::size_t comma = rest.find(',');
-    if (const std::string_view name = rest.substr(0, comma); !name.empty()) switch_off(s, name);
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-  }
-  return s;
-}
-
 bool read_managed() {
   const char* value = std::getenv("IVGPU_MANAGED");
   const std::string_view given = value != nullptr ? value : "";
@@ -39,8 +27,15 @@ bool read_managed() {
 
 }  // namespace
 
-const Switches& switches() {
-  static const Switches s = read();
+Switches read_switches() {
+  Switches s;
+  const char* value = std::getenv("IVGPU_OFF");
+  std::string_view rest = value != nullptr ? value : "";
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    if (const std::string_view name = rest.substr(0, comma); !name.empty()) switch_off(s, name);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
   return s;
 }
 

@@ -21,8 +21,12 @@ struct Switches {
 #undef X
 };
 
+Switches read_switches();
 // Reads the environment at the first call only. The log reports an unknown name. Safe from any thread.
-const Switches& switches();
+inline const Switches& switches() {
+  static const Switches s = read_switches();
+  return s;
+}
 
 // Returns whether IVGPU_MANAGED=exclusive is set. The device then reports that host and GPU may not use managed memory
 // at the same time (docs/design/024-managed-memory.md). Reads the environment at the first call only. Safe from any

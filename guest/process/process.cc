@@ -24,18 +24,17 @@
 #include "ring/base/mutex.h"
 
 namespace guest {
-namespace {
 
-enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
+std::atomic<Phase> phase{Phase::Fresh};
+bool blocking_launches = false;
+
+namespace {
 
 struct Process {
   ring::Mutex mutex;  // only one cuInit runs at a time
   std::vector<std::uint32_t> visible;
-  bool launches_block = false;
   Context primary[ring::max_devices];
 };
-
-std::atomic<Phase> phase{Phase::Fresh};
 
 Process& process() {
   static Process* const p = new Process;
@@ -130,7 +129,7 @@ CUresult adopt(Session* s) REQUIRES(process().mutex) {
     context.id = i + 1;
     context.null_stream.context = &context;
   }
-  p.launches_block = cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable));
+  blocking_launches = cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable));
   set_session(s);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   std::atexit(deinitialize);
@@ -189,7 +188,7 @@ CUresult initialize(unsigned flags) {
   return result;
 }
 
-CUresult ready() {
+CUresult why_not_ready() {
   switch (phase.load(std::memory_order_acquire)) {
     case Phase::Ready: return Callbacks::is_inside() ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
     case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
@@ -207,8 +206,6 @@ const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
   return session()->slot().devices().device[process().visible[ordinal]];
 }
 Context& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
-
-bool launches_block() { return process().launches_block; }
 
 void finish() {
   deinitialize();

@@ -10,6 +10,7 @@
 // handlers. Neither step unmaps anything, because other threads may still be in a call.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "guest/process/context.h"
@@ -22,9 +23,15 @@ CUresult initialize(unsigned flags);
 // Like initialize(), with a session that the caller has made, for tests. The session must never be destroyed.
 CUresult initialize_with(Session* session);
 
+enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
+extern std::atomic<Phase> phase;  // only for ready() and process.cc
+CUresult why_not_ready();
 // Returns whether calls can be made: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED (before cuInit, or in a forked child),
 // CUDA_ERROR_DEINITIALIZED (the process is ending), or CUDA_ERROR_NOT_PERMITTED (in a function that a stream calls).
-CUresult ready();
+inline CUresult ready() {
+  const bool is_ready = phase.load(std::memory_order_acquire) == Phase::Ready && !Callbacks::is_inside();
+  return is_ready ? CUDA_SUCCESS : why_not_ready();
+}
 
 // Returns the number of devices that CUDA_VISIBLE_DEVICES allows. The guest's ordinals count these devices.
 std::uint32_t device_count();
@@ -34,7 +41,8 @@ const ring::DeviceInfo& device_info(std::uint32_t ordinal);
 
 // Returns whether each launch waits for its kernel, by the value of CUDA_LAUNCH_BLOCKING at the time of cuInit.
 // Preconditions: ready() was CUDA_SUCCESS.
-bool launches_block();
+extern bool blocking_launches;  // only for launches_block() and process.cc
+inline bool launches_block() { return blocking_launches; }
 
 // Ends the session. The library's destructor calls finish() when the program exits.
 void finish();

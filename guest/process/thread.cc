@@ -29,8 +29,6 @@ Registry& registry() {
   return *r;
 }
 
-thread_local Thread* current = nullptr;
-
 void end_thread(void* argument) {
   auto* thread = static_cast<Thread*>(argument);
   if (thread->channel != nullptr)
@@ -39,20 +37,23 @@ void end_thread(void* argument) {
   ring::MutexLock lock(r.mutex);
   r.calls_of_ended += thread->calls;
   std::erase(r.alive, thread);
-  current = nullptr;
+  current_thread = nullptr;
   delete thread;
 }
 
+}  // namespace
+
+constinit thread_local Thread* current_thread = nullptr;
+
 Thread& start_thread() {
   Registry& r = registry();
-  current = new Thread;
-  pthread_setspecific(r.key, current);
+  auto* const thread = new Thread;
+  current_thread = thread;
+  pthread_setspecific(r.key, thread);
   ring::MutexLock lock(r.mutex);
-  r.alive.push_back(current);
-  return *current;
+  r.alive.push_back(thread);
+  return *thread;
 }
-
-}  // namespace
 
 Object& Thread::own_stream(Context& context) {
   for (auto& [of, stream] : own_streams_)
@@ -63,11 +64,8 @@ Object& Thread::own_stream(Context& context) {
   return stream;
 }
 
-Thread& this_thread() { return current != nullptr ? *current : start_thread(); }
-
-Channel& this_channel() {
-  Thread& thread = this_thread();
-  if (thread.channel == nullptr) thread.channel = &session()->channels().acquire();
+Channel& acquire_channel(Thread& thread) {
+  thread.channel = &session()->channels().acquire();
   return *thread.channel;
 }
 

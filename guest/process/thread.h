@@ -31,11 +31,26 @@ class Thread {
   std::deque<std::pair<const Context*, Object>> own_streams_;
 };
 
+// The calling thread's state, or null before its first call. Only for this_thread() and thread.cc.
+//
+// The initial-exec model saves a call of __tls_get_addr for each use, several per call of the program. A library that
+// dlopen() loads takes the memory for this model from what glibc keeps free for all such libraries (1664 bytes by
+// default). libcuda therefore has only a few pointers in thread-local memory, and a test limits them to 64 bytes
+// (tests/unit/thread_local_size.cmake).
+extern constinit thread_local Thread* current_thread [[gnu::tls_model("initial-exec")]];
+Thread& start_thread();
 // Returns the calling thread's state. The state is made at the thread's first call and ends with the thread.
-Thread& this_thread();
+inline Thread& this_thread() {
+  Thread* const thread = current_thread;
+  return thread != nullptr ? *thread : start_thread();
+}
+Channel& acquire_channel(Thread& thread);
 // Returns the calling thread's channel, which the thread acquires at its first record. Preconditions: there is a
 // session.
-Channel& this_channel();
+inline Channel& this_channel() {
+  Thread& thread = this_thread();
+  return thread.channel != nullptr ? *thread.channel : acquire_channel(thread);
+}
 // Returns the number of calls of all threads, ended threads included.
 std::uint64_t calls_of_all_threads();
 

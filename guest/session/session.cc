@@ -10,9 +10,10 @@
 #include "ring/layout/module_c.h"
 
 namespace guest {
-namespace {
 
 std::atomic<Session*> the_session{nullptr};
+
+namespace {
 
 // The kernel may take the slot away from this process. This library reads these pages of a slot while that happens.
 static_assert(ring::arena_offset + Arena::staging_bytes == IVGPU_QUIET_BYTES);
@@ -23,9 +24,6 @@ std::byte* map_for_program(Region& region, std::uint64_t offset, std::size_t byt
 }
 
 }  // namespace
-
-Session* session() { return the_session.load(std::memory_order_acquire); }
-void set_session(Session* session) { the_session.store(session, std::memory_order_release); }
 
 // Another program of this VM may have overwritten a Ready slot. The broker scrubs a slot that is given back. The loop
 // therefore tries one slot more than the region has.

@@ -9,7 +9,8 @@
 // Lock order: a context's mutex (guest/process/context.h); code.long_names; code.lookups; those of Variables and
 // Registered; the arena's, which may send a record; a channel's or the callbacks'; the rest.
 //
-// Ordering: set_session() releases a complete session, session() acquires it.
+// Ordering: set_session() releases a complete session, session() acquires it. session() is inline, since one call of the
+// program uses it several times.
 #pragma once
 
 #include <atomic>
@@ -117,8 +118,9 @@ class Session {
   Callbacks callbacks_;
 };
 
+extern std::atomic<Session*> the_session;  // only for the two functions below
 // Returns the process's session, or null before cuInit has succeeded.
-Session* session();
-void set_session(Session* session);
+inline Session* session() { return the_session.load(std::memory_order_acquire); }
+inline void set_session(Session* session) { the_session.store(session, std::memory_order_release); }
 
 }  // namespace guest
