@@ -1,7 +1,7 @@
 // A channel: a thread's request ring and reply mailbox, and how a thread waits on them.
 //
-// One thread at a time uses a channel, under the channel's lock. If a program has more threads than channels, threads
-// share channels. A thread holds the lock while it waits for a reply, because the mailbox has space for one reply.
+// One thread at a time uses a channel, under the channel's lock, which is free while one thread alone uses the channel
+// (channel_mutex.h). If a program has more threads than channels, threads share channels. A thread holds the lock while it waits for a reply, because the mailbox has space for one reply.
 //
 // Ordering: the acquiring side of the edges X and R; host/untrusted/channel.cc explains both and names their tests.
 #pragma once
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "guest/session/channel_mutex.h"
 #include "guest/session/sleeper.h"
 #include "guest/session/slot/liveness.h"
 #include "guest/session/slot/slot.h"
@@ -36,7 +37,7 @@ class Channel {
   Channel(Liveness& liveness, const Slot& slot, WorkerDoorbell& doorbell, const Sleeper& sleeper, std::uint32_t index);
 
   std::uint32_t index() const { return index_; }
-  ring::Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
+  ChannelMutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
 
   // The caller must hold the lock for the functions from here to the comment about calls without the lock.
 
@@ -115,7 +116,7 @@ class Channel {
   };
   Parked parked_;
   ring::AdaptiveSpin spin_{ring::AdaptiveSpin::Most::TwiceTheBound};
-  ring::Mutex mutex_;
+  ChannelMutex mutex_;
   struct PendingRecord {  // the record between begin() and publish()
     std::byte* at = nullptr;
     std::uint32_t bytes = 0;

@@ -1,6 +1,9 @@
 // The session's channels, and the choice of a channel for each thread. A thread acquires a channel at its first record
 // and gives the channel back when the thread ends. If there are more threads than channels, threads share channels.
 //
+// A channel's lock is reserved for the channel's thread until a second thread gets the channel, or until the session ends
+// (channel_mutex.h).
+//
 // Invariant: channels are opened in the order of their indices and never closed, so any thread may use the channels
 // with an index below open(). Trust: this class reads nothing that the host writes; slot.h bounds how many channels a
 // worker serves.
@@ -39,6 +42,9 @@ class Channels {
   void stop_senders();
 
  private:
+  Channel& reserved(std::uint32_t index) REQUIRES(mutex_);
+  Channel& shared(std::uint32_t index) REQUIRES(mutex_);
+
   Liveness& liveness_;
   const Slot& slot_;
   WorkerDoorbell& doorbell_;

@@ -9,7 +9,6 @@
 #include "guest/objects/memory/last_use.h"
 #include "guest/session/channel.h"
 #include "ring/api/cuda.h"
-#include "ring/base/mutex.h"
 #include "ring/wire/record.h"
 #include "ring/wire/shared_reader.h"
 
@@ -44,7 +43,7 @@ inline constexpr auto read_nothing = [](CUresult, ring::SharedReader&) {};
 // not overtake, and holds no channel's lock.
 template <class Write, class Read>
 Sent send(Channel& channel, const Sending& s, Write write, Read read) {
-  ring::MutexLock lock(channel.mutex());
+  const ChannelLock lock(channel.mutex());
   if (s.before == Earlier::Returned)
     if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return {earlier, {}};
   ring::Writer w({});

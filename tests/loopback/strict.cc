@@ -20,6 +20,7 @@
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
 #include "tests/other_side.h"
+#include "tests/unit/under_tsan.h"
 
 namespace {
 
@@ -29,6 +30,12 @@ using loopback::backend, loopback::fake_driver, loopback::InProcess;
 void await(const std::atomic<bool>& word) {
   while (!word) std::this_thread::yield();
 }
+
+#ifdef IVGPU_UNDER_TSAN
+constexpr bool reserves_channels = false;  // guest/session/channel_mutex.h
+#else
+constexpr bool reserves_channels = true;
+#endif
 
 class Strict : public testing::Test {
  protected:
@@ -731,6 +738,60 @@ TEST_P(NumberOfChannels, ServesEveryThread) {
   for (std::thread& t : all) t.join();
   EXPECT_LE(guest::session()->channels().open(), ring::max_channels);
 }
+
+// The first thread posts while other threads get its channel, one after the other.
+TEST(SharedChannel, LosesNoRecord) {
+  loopback::InProcessOptions options;
+  options.before_open = tell_channels<1>;
+  InProcess loopback(backend(), options);
+  ASSERT_TRUE(loopback.ok());
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(guest::this_channel().mutex().is_reserved(), reserves_channels);
+  constexpr unsigned threads = 8, steps = 300;
+  std::atomic<unsigned> posted{0};
+  const auto post = [&](CUstream stream) {
+    if (cu::cuMemsetD32Async(device, 1, 1, stream) == CUDA_SUCCESS) ++posted;
+  };
+  for (unsigned i = 0; i < threads; ++i) {
+    std::thread other([&] {
+      loopback::use_device();
+      for (unsigned k = 0; k < steps; ++k) post(CU_STREAM_PER_THREAD);
+    });
+    for (unsigned k = 0; k < steps; ++k) post(CU_STREAM_PER_THREAD);
+    other.join();
+  }
+  EXPECT_FALSE(guest::this_channel().mutex().is_reserved());
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(posted, 2 * threads * steps);
+  EXPECT_EQ(fake_driver().calls("cuMemsetD32Async"), posted);
+}
+
+TEST(StrictWithout, UnlockedChannels) {
+  setenv("IVGPU_OFF", "unlocked_channels", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_FALSE(guest::this_channel().mutex().is_reserved());
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemsetD32Async(device, 1, 1, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+// A thread's channel is reserved for the next thread, too.
+TEST(StrictChannels, AreReservedForEachOfTheirThreads) {
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  for (int i = 0; i < 3; ++i)
+    std::thread([] {
+      loopback::use_device();
+      EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+      EXPECT_EQ(guest::this_channel().index(), 1u);
+      EXPECT_EQ(guest::this_channel().mutex().is_reserved(), reserves_channels);
+    }).join();
+}
+
 INSTANTIATE_TEST_SUITE_P(Told, NumberOfChannels,
                          testing::Values(tell_channels<0>, tell_channels<1>, tell_channels<ring::max_channels + 1>,
                                          tell_channels<~0u>));

@@ -64,6 +64,7 @@ struct Thread {
   Knowledge knows, pending, fenced;  // pending: to gain at an acquire fence; fenced: at the last release fence
   const void* futex;
   std::uint64_t stores_when_paused;
+  bool must_look;  // another thread's process fence has shown this thread stores that its loop has not looked at
   unsigned place;  // the place whose value a waiting thread needs to be at least `wanted`
   std::uint64_t wanted;
 };
@@ -127,7 +128,8 @@ class Machine {
     reschedule();
     Thread& t = self();
     t.state = State::Paused;
-    t.stores_when_paused = up_to_date(t) ? stores_ : ~std::uint64_t{0};
+    t.stores_when_paused = up_to_date(t) && !t.must_look ? stores_ : ~std::uint64_t{0};
+    t.must_look = false;
     leave();
     for (unsigned p = 0; p < places_.size(); ++p) t.knows.seen[p] = last(p);
   }
@@ -218,6 +220,19 @@ class Machine {
     if (releases(order)) self().fenced = self().knows;
   }
 
+  // The kernel interrupts each thread at an unknown step during the call. The explorer interrupts all threads at one
+  // step, since any other thread may run before that step and after it.
+  void process_fence() {
+    reschedule();
+    if (tracing_) note("process fence");
+    full_fence(self());
+    for (unsigned i = 0; i < count_; ++i) {
+      full_fence(threads_[i]);
+      threads_[i].must_look = true;
+    }
+    full_fence(self());
+  }
+
   void share(const void* at, std::size_t bytes) {
     bytes_.push_back({static_cast<const std::byte*>(at), bytes, std::vector<Cell>((bytes + granule - 1) / granule)});
   }
@@ -256,8 +271,8 @@ class Machine {
     return m.value;
   }
 
-  void full_fence() {
-    Thread& t = self();
+  void full_fence() { full_fence(self()); }
+  void full_fence(Thread& t) {
     t.knows.learn(t.pending);
     for (unsigned p = 0; p < max_places; ++p)
       t.knows.seen[p] = consistent_.seen[p] = std::max(t.knows.seen[p], consistent_.seen[p]);
@@ -341,6 +356,7 @@ class Machine {
     if (!t.stack) t.stack = std::make_unique<char[]>(stack_bytes);
     t.body = body;
     t.state = State::Ready;
+    t.must_look = false;
     t.knows = t.pending = t.fenced = {};
     for (unsigned p = 0; p < places_.size(); ++p) t.knows.seen[p] = last(p);
     getcontext(&t.context);
@@ -423,6 +439,8 @@ void reads(const void* at, std::size_t bytes) { the_machine.touch(at, bytes, fal
 void writes(void* at, std::size_t bytes) { the_machine.touch(at, bytes, true); }
 
 void fence(Order order, Site site) { the_machine.fence(the_machine.step("fence", order, site)); }
+
+void process_fence() { the_machine.process_fence(); }
 
 void* copy(void* to, const void* from, std::size_t bytes) {
   the_machine.touch(from, bytes, false);

@@ -203,6 +203,8 @@ class Condition {
 };
 
 void fence(Order order, Site site = Site::current());
+// Behaves like a fence of sequential consistency in every thread (guest/base/process_fence.h).
+void process_fence();
 void* copy(void* to, const void* from, std::size_t bytes);
 
 }  // namespace explore

@@ -14,8 +14,8 @@ namespace explore {
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all = parking_scenarios();
-  for (const auto& more :
-       {ring_scenarios(), order_scenarios(), callback_slot_scenarios(), slot_scenarios(), address_scenarios()})
+  for (const auto& more : {ring_scenarios(), order_scenarios(), callback_slot_scenarios(), slot_scenarios(),
+                           address_scenarios(), channel_mutex_scenarios()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -43,6 +43,7 @@ foreach(mutant pinned_late pinned_at_binding)
 endforeach()
 
 add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_callback_slots.cc
+               ${models}/explore_channel_mutex.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
                ${models}/explore_slots.cc)
 set_target_properties(models_explore PROPERTIES IVGPU_MERGE OFF)

@@ -24,6 +24,7 @@ std::vector<Scenario> order_scenarios();
 std::vector<Scenario> callback_slot_scenarios();
 std::vector<Scenario> slot_scenarios();
 std::vector<Scenario> address_scenarios();
+std::vector<Scenario> channel_mutex_scenarios();
 
 // The usual `run` of a Scenario. The bounds are given here, and all other options come from the caller.
 template <class World, auto... threads>

@@ -160,7 +160,7 @@ CUresult Pipeline::error() {
   if (error_ == CUDA_SUCCESS) error_ = session()->slot().fault();
   if (error_ == CUDA_SUCCESS) {
     Channel& channel = this_channel();
-    ring::MutexLock lock(channel.mutex());
+    const ChannelLock lock(channel.mutex());
     error_ = channel.take_deferred();
   }
   return error_;
