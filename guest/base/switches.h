@@ -6,6 +6,7 @@ namespace guest {
 
 struct Switches {
 #define IVGPU_SWITCHES(X)                                                                                         \
+  X(clock_skips, "a thread that calls often reads the clock for a silent host in every 64th call")                \
   X(copy_pipeline, "pageable copies use several staging chunks, filled while the GPU copies")                     \
   X(copy_streamed, "pageable copies to the device are stored past the caches")                                    \
   X(copy_threads, "large pageable copies use several threads")                                                    \

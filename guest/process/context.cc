@@ -145,7 +145,7 @@ CUresult state_of(const Context& context) {
 
 CUresult enter(Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!session()->liveness().attached(this_thread().pace)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   context = current_context();
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
@@ -160,7 +160,7 @@ CUresult enter(Context*& context, std::initializer_list<const void*> named) {
 
 CUresult enter_without_context(Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (!session()->liveness().attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!session()->liveness().attached(this_thread().pace)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   context = current_context();
   if (context == nullptr || !context->lives()) context = &primary(0);
   return CUDA_SUCCESS;

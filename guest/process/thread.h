@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "guest/objects/objects.h"
+#include "guest/session/slot/liveness.h"
 #include "ring/api/cuda.h"
 
 namespace guest {
@@ -22,6 +23,7 @@ class Thread {
   // The thread is inside a _ptsz or _ptds entry point, where stream 0 means this thread's own stream.
   bool per_thread = false;
   std::uint64_t calls = 0;
+  ClockPace pace;
   unsigned capture_mode = 0;  // CUstreamCaptureMode, or another number that the program passed
   // Returns the last use of this thread's own stream (CU_STREAM_PER_THREAD) in a context. Other threads cannot name
   // this stream, but calls on the whole context wait for the stream's work.

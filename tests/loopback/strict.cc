@@ -326,6 +326,17 @@ TEST_F(StrictWithASilentHost, AHostThatDoesNotAnswerWhoWaits) {
   expect_unavailable(patience - 1);
 }
 
+// The query is known to be done, so it never waits. Most calls of such a loop do not read the clock.
+TEST_F(StrictWithASilentHost, AThreadThatCallsOftenNoticesIt) {
+  ASSERT_EQ(cu::cuStreamQuery(stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamQuery(stream_), CUDA_SUCCESS);
+  loopback_.answer(false);
+  const auto until = Clock::now() + test_deadline;
+  CUresult last = CUDA_SUCCESS;
+  while (last == CUDA_SUCCESS && Clock::now() < until) last = cu::cuStreamQuery(stream_);
+  EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
 // A busy machine can only lengthen the time between questions.
 TEST_F(StrictWithASilentHost, WhoWaitsAsksTheBrokerTenTimesASecondAndNobodyElseDoes) {
   const std::uint32_t before = loopback_.asked();
@@ -765,6 +776,16 @@ TEST(SharedChannel, LosesNoRecord) {
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(posted, 2 * threads * steps);
   EXPECT_EQ(fake_driver().calls("cuMemsetD32Async"), posted);
+}
+
+TEST(StrictWithout, ClockSkips) {
+  setenv("IVGPU_OFF", "clock_skips", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_FALSE(guest::this_thread().pace.skips());
+  }
 }
 
 TEST(StrictWithout, UnlockedChannels) {

@@ -22,7 +22,7 @@ add_test(NAME unit.ring.misfit_lines
 set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources")
 
 unit_test(guest_test SANITIZED TSAN LIBRARIES ivgpu_guest
-          SOURCES guest/addresses_test.cc guest/arena_test.cc guest/attributes_test.cc guest/channel_mutex_test.cc guest/copiers_test.cc guest/described_test.cc guest/devdax_test.cc guest/log_test.cc guest/managed_ranges_test.cc guest/module_test.cc guest/objects_test.cc guest/occupied_test.cc guest/own_proc_test.cc guest/region_test.cc guest/registered_test.cc guest/shared_copy_test.cc guest/variables_test.cc)
+          SOURCES guest/addresses_test.cc guest/arena_test.cc guest/attributes_test.cc guest/channel_mutex_test.cc guest/clock_pace_test.cc guest/copiers_test.cc guest/described_test.cc guest/devdax_test.cc guest/log_test.cc guest/managed_ranges_test.cc guest/module_test.cc guest/objects_test.cc guest/occupied_test.cc guest/own_proc_test.cc guest/region_test.cc guest/registered_test.cc guest/shared_copy_test.cc guest/variables_test.cc)
 
 # A sanitizer's build has more thread-local variables.
 if(NOT IVGPU_SANITIZE)

@@ -28,13 +28,16 @@ void Liveness::suspend() {
 
 // Cheap enough for a call that waits for nothing: the function reads a cached word, and the clock of the last timer
 // tick.
-bool Liveness::attached() {
+bool Liveness::attached() { return attached_now(nullptr); }
+
+bool Liveness::attached_now(ClockPace* pace) {
   if (!usable()) return comes_back();
   if (!claim_.seems_ours()) return host_alive();
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const std::uint64_t tick =
       static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+  if (pace != nullptr) pace->read(tick);
   if (tick - last_look_ms_.load(std::memory_order_relaxed) < Heartbeat::between_questions_ns / 1'000'000) return true;
   last_look_ms_.store(tick, std::memory_order_relaxed);
   return host_alive();
