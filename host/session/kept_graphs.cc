@@ -15,6 +15,7 @@ void KeptGraphs::remove(GraphCacheOfChannel& cache) {
 void KeptGraphs::end_all() {
   const ring::MutexLock lock(caches_mutex_);
   for (GraphCacheOfChannel* cache : caches_) cache->end_all();
+  outdate();
 }
 
 std::optional<KeptGraphs::Place> KeptGraphs::reserve(unsigned device) {

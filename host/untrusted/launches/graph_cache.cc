@@ -10,29 +10,56 @@ GraphCache::~GraphCache() {
   end_all();
 }
 
-LaunchGraph* GraphCache::find(std::uint64_t key, LaunchStream stream, std::span<const PendingLaunch> launches) {
+std::uint64_t GraphCache::Sequence::key() const {
+  std::uint64_t key = mixed(stream.id, launches.size() << 8 | stream.context);
+  for (const PendingLaunch& launch : launches)
+    key = mixed(key, shapes == Shapes::Same ? launch.hash : launch.shape.function);
+  return shapes == Shapes::Same ? key : ~key;
+}
+
+bool GraphCache::is_kept(const Sequence& sequence) {
+  if (counts_.empty()) return false;
+  const std::uint64_t key = sequence.key();
+  const Count& count = count_of(key);
+  return count.key == key && count.times == kept;
+}
+
+GraphCache::Known GraphCache::known_of(const Sequence& sequence) {
+  if (counts_.empty()) counts_.resize(counters);
+  const std::uint64_t key = sequence.key();
+  Count& count = count_of(key);
+  if (count.key != key) {
+    if (count.times != kept) count = {.key = key, .since = uses_, .times = 1};
+    return Known::New;
+  }
+  if (count.times == kept) return Known::Kept;
+  if (count.times != never && ++count.times >= times_before_graph) want(sequence, count);
+  return Known::Counted;
+}
+
+// The longest launches are wanted first, since they come first.
+void GraphCache::want(const Sequence& sequence, const Count& count) {
+  if (!wanted_.empty() || Clock::now() < next_graph_) return;
+  wanted_stream_ = sequence.stream;
+  wanted_shapes_ = sequence.shapes;
+  wanted_.assign(sequence.launches.begin(), sequence.launches.end());
+  wanted_since_ = count.since;
+}
+
+LaunchGraph* GraphCache::find(std::uint64_t key, const Sequence& sequence) {
   if (kept_.generation() != generation_) end_outdated();
   const auto found = graphs_.find(key);
-  if (found == graphs_.end() || !found->second->serves(stream, launches)) return nullptr;
+  if (found == graphs_.end() || !found->second->serves(sequence.stream, sequence.shapes, sequence.launches)) {
+    count_of(key) = {};  // end_all() has ended the graph
+    return nullptr;
+  }
   found->second->last_use = ++uses_;
   return found->second.get();
 }
 
-// Launches that share a counter with others lose their count. They then get their graph later, or never.
-void GraphCache::count(std::uint64_t key, LaunchStream stream, std::span<const PendingLaunch> launches) {
-  if (counts_.empty()) counts_.resize(counters);
-  Count& count = count_of(key);
-  if (count.tag != tag_of(key)) count = {.tag = tag_of(key), .times = 0};
-  if (count.times == never || ++count.times < times_before_graph) return;
-  // The longest launches are wanted first, since they come first.
-  if (!wanted_.empty() || Clock::now() < next_graph_) return;
-  wanted_key_ = key;
-  wanted_stream_ = stream;
-  wanted_.assign(launches.begin(), launches.end());
-}
-
 void GraphCache::make_wanted() {
   const auto begin = Clock::now();
+  const Sequence wanted{wanted_stream_, wanted_shapes_, wanted_};
   {
     // Until the graph is known to end_all(), no other channel may unload a function of it.
     const auto beside = session_.making();
@@ -40,36 +67,50 @@ void GraphCache::make_wanted() {
     const bool alive = std::ranges::all_of(wanted_, [&](const PendingLaunch& launch) {
       return session_.objects.find(launch.shape.function, api::Handle::Function) == launch.shape.handle;
     });
-    if (alive && session_.contexts.make_current(wanted_stream_.context) == CUDA_SUCCESS) {
-      if (kept_.generation() != generation_) end_outdated();
-      if (const auto place = find_place(static_cast<unsigned>(session_.contexts.device_of(wanted_stream_.context)))) {
-        auto graph = LaunchGraph::make(session_.driver, kept_, *place, wanted_stream_, wanted_);
-        Count& count = count_of(wanted_key_);
-        if (count.tag == tag_of(wanted_key_)) count.times = graph != nullptr ? 0 : never;
-        if (graph != nullptr) {
-          graph->last_use = ++uses_;
-          graphs_[wanted_key_] = std::move(graph);
-        }
-      }
-    }
+    if (alive && session_.contexts.make_current(wanted_stream_.context) == CUDA_SUCCESS) make(wanted);
   }
   wanted_.clear();
   const auto end = Clock::now();
   next_graph_ = end + part_of_processor * (end - begin);
 }
 
+void GraphCache::make(const Sequence& wanted) {
+  if (kept_.generation() != generation_) end_outdated();
+  const std::uint64_t key = wanted.key();
+  Count& count = count_of(key);
+  count = {.key = key, .since = uses_, .times = 1};
+  const auto device = static_cast<unsigned>(session_.contexts.device_of(wanted.stream.context));
+  const auto place = find_place(device);
+  if (!place) return;
+  auto graph = LaunchGraph::make(session_.driver, kept_, *place, wanted.stream, wanted.shapes, wanted.launches);
+  count.times = graph != nullptr ? kept : never;
+  if (graph == nullptr) return;
+  graph->last_use = ++uses_;
+  graphs_[key] = std::move(graph);
+}
+
 std::optional<KeptGraphs::Place> GraphCache::find_place(unsigned device) {
   auto place = kept_.reserve(device);
   if (place || graphs_.empty()) return place;
-  graphs_.erase(std::ranges::min_element(graphs_, {}, [](const auto& kept) { return kept.second->last_use; }));
+  const auto oldest = std::ranges::min_element(graphs_, {}, [](const auto& kept) { return kept.second->last_use; });
+  if (oldest->second->last_use >= wanted_since_) return std::nullopt;
+  end(oldest->first);
   return kept_.reserve(device);
+}
+
+void GraphCache::end(std::uint64_t key) {
+  graphs_.erase(key);
+  count_of(key) = {};
 }
 
 void GraphCache::end_outdated() {
   generation_ = kept_.generation();
+  for (Count& count : counts_)
+    if (count.times == kept) count = {};
   graphs_.clear();
 }
 
+// Only the channel's thread may change its counts. It does so when it finds the new generation.
 void GraphCache::end_all() {
   const ring::MutexLock lock(mutex_);
   graphs_.clear();

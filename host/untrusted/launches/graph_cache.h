@@ -1,5 +1,6 @@
 // The graphs of kernels that one channel keeps, and the choice of what to keep: a graph is made for launches that the
-// channel has issued several times, and the least recently used graph makes room for it.
+// channel has issued several times. A graph makes room for it only if that graph was not used in the meantime, so that
+// a program with more sequences than graphs keeps those that it has.
 //
 // Only the channel's thread calls launch() and consider(). Any thread may call end_all().
 #pragma once
@@ -28,17 +29,14 @@ class GraphCache : public GraphCacheOfChannel {
   // a graph is launched.
   template <class F>
   bool launch(LaunchStream stream, std::span<const PendingLaunch> launches, F before) EXCLUDES(mutex_) {
-    const std::uint64_t key = key_of(stream, launches);
-    {
-      const ring::MutexLock lock(mutex_);
-      if (LaunchGraph* const graph = find(key, stream, launches)) {
-        before();
-        if (graph->launch(launches) == CUDA_SUCCESS) return true;
-        graphs_.erase(key);
-        return false;
-      }
-    }
-    count(key, stream, launches);
+    const Sequence same{stream, Shapes::Same, launches};
+    const Known known = known_of(same);
+    if (known == Known::Kept) return launch_kept(same, before);
+    if (launches.size() < least_of_any_shapes) return false;
+    const Sequence any{stream, Shapes::Any, launches};
+    if (is_kept(any)) return launch_kept(any, before);
+    // Only shapes that come for the first time speak for a graph of any shapes.
+    if (known == Known::New) known_of(any);
     return false;
   }
   // Must be called when the last launches for which launch() returned false have been issued. May make a graph for
@@ -53,24 +51,48 @@ class GraphCache : public GraphCacheOfChannel {
   static constexpr unsigned times_before_graph = 4;
   // Making graphs may use one part in so many of a processor.
   static constexpr int part_of_processor = 20;
-  static constexpr std::size_t counters = 4096;  // a power of two; launches with the same counter share it
+  static constexpr std::size_t counters = 4096;  // a power of two
+  // Graphs of fewer kernels do not gain if their shapes change. Measured on an H200 on 2026-11-28.
+  static constexpr std::size_t least_of_any_shapes = 4;
 
-  // How often launches were issued without a graph. A hash of other launches replaces the count.
+  // Launches that one graph can issue.
+  struct Sequence {
+    LaunchStream stream;
+    Shapes shapes = Shapes::Same;
+    std::span<const PendingLaunch> launches;
+
+    std::uint64_t key() const;
+  };
+  enum class Known : std::uint8_t { New, Counted, Kept };
+  // How often a sequence was issued without a graph. A sequence with another key replaces the count, unless a graph is
+  // kept for the counted sequence.
   struct Count {
-    std::uint32_t tag = 0;
+    std::uint64_t key = 0;
+    std::uint64_t since = 0;  // the number of uses of graphs when the counting began
     std::uint32_t times = 0;
   };
-  static constexpr std::uint32_t never = ~std::uint32_t{0};  // a count: the driver has no such graph
+  static constexpr std::uint32_t kept = ~std::uint32_t{0};  // a count: there is a graph
+  static constexpr std::uint32_t never = kept - 1;          // a count: the driver has no such graph
 
-  static std::uint64_t key_of(LaunchStream stream, std::span<const PendingLaunch> launches) {
-    std::uint64_t key = mixed(stream.id, launches.size() << 8 | stream.context);
-    for (const PendingLaunch& launch : launches) key = mixed(key, launch.hash);
-    return key;
-  }
-  LaunchGraph* find(std::uint64_t key, LaunchStream stream, std::span<const PendingLaunch> launches) REQUIRES(mutex_);
   Count& count_of(std::uint64_t key) { return counts_[key & (counters - 1)]; }
-  static std::uint32_t tag_of(std::uint64_t key) { return static_cast<std::uint32_t>(key >> 32); }
-  void count(std::uint64_t key, LaunchStream stream, std::span<const PendingLaunch> launches);
+  bool is_kept(const Sequence& sequence);
+  // Counts a sequence that has no graph.
+  Known known_of(const Sequence& sequence);
+  template <class F>
+  bool launch_kept(const Sequence& sequence, F before) EXCLUDES(mutex_) {
+    const std::uint64_t key = sequence.key();
+    const ring::MutexLock lock(mutex_);
+    LaunchGraph* const graph = find(key, sequence);
+    if (graph == nullptr) return false;
+    before();
+    if (graph->launch(sequence.launches) == CUDA_SUCCESS) return true;
+    end(key);
+    return false;
+  }
+  void want(const Sequence& sequence, const Count& count);
+  LaunchGraph* find(std::uint64_t key, const Sequence& sequence) REQUIRES(mutex_);
+  void make(const Sequence& sequence) REQUIRES(mutex_);
+  void end(std::uint64_t key) REQUIRES(mutex_);
   void end_outdated() REQUIRES(mutex_);
   std::optional<KeptGraphs::Place> find_place(unsigned device) REQUIRES(mutex_);
 
@@ -78,9 +100,10 @@ class GraphCache : public GraphCacheOfChannel {
   KeptGraphs& kept_;
   std::vector<Count> counts_;
   // The launches for which a graph is to be made.
-  std::uint64_t wanted_key_ = 0;
   LaunchStream wanted_stream_;
+  Shapes wanted_shapes_ = Shapes::Same;
   std::vector<PendingLaunch> wanted_;
+  std::uint64_t wanted_since_ = 0;
   Clock::time_point next_graph_;
   std::uint64_t uses_ = 0;
   ring::Mutex mutex_;

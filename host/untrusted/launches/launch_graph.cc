@@ -47,8 +47,9 @@ bool runs_the_same(const Driver& driver, CUfunction function) {
 }  // namespace
 
 std::unique_ptr<LaunchGraph> LaunchGraph::make(const Driver& driver, KeptGraphs& kept, KeptGraphs::Place place,
-                                               LaunchStream stream, std::span<const PendingLaunch> launches) {
-  std::unique_ptr<LaunchGraph> graph(new LaunchGraph(driver, kept, place, stream));
+                                               LaunchStream stream, Shapes shapes,
+                                               std::span<const PendingLaunch> launches) {
+  std::unique_ptr<LaunchGraph> graph(new LaunchGraph(driver, kept, place, stream, shapes));
   if (driver.cuGraphCreate(&graph->graph_, 0) != CUDA_SUCCESS) return nullptr;
   graph->nodes_.reserve(launches.size());
   for (const PendingLaunch& launch : launches)
@@ -83,24 +84,31 @@ CUresult LaunchGraph::add(const PendingLaunch& launch) {
   return result;
 }
 
-bool LaunchGraph::serves(LaunchStream stream, std::span<const PendingLaunch> launches) const {
-  return stream == stream_ && launches.size() == nodes_.size() &&
-         std::ranges::equal(launches, nodes_, {}, &PendingLaunch::shape, &Node::shape);
+bool LaunchGraph::serves(LaunchStream stream, Shapes shapes, std::span<const PendingLaunch> launches) const {
+  const auto is_served = [&](const PendingLaunch& launch, const Node& node) {
+    return shapes == Shapes::Same ? launch.shape == node.shape : launch.shape.has_same_function(node.shape);
+  };
+  return stream == stream_ && shapes == shapes_ && std::ranges::equal(launches, nodes_, is_served);
 }
 
 CUresult LaunchGraph::launch(std::span<const PendingLaunch> launches) {
   for (std::size_t i = 0; i < nodes_.size(); ++i)
-    if (const CUresult r = set(nodes_[i], launches[i].parameters()); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = set(nodes_[i], launches[i]); r != CUDA_SUCCESS) return r;
   return driver_.cuGraphLaunch(exec_, stream_.handle);
 }
 
-// Sets nothing if the node has these parameters, which costs a comparison instead of 0.4 us.
-CUresult LaunchGraph::set(Node& node, std::span<const std::byte> parameters) {
-  if (std::memcmp(node.parameters.data(), parameters.data(), parameters.size()) == 0) return CUDA_SUCCESS;
-  const NodeParams params(node.function, node.shape, parameters);
+// Sets nothing if the node has these parameters: a comparison costs less than the driver's call.
+CUresult LaunchGraph::set(Node& node, const PendingLaunch& launch) {
+  const std::span<const std::byte> parameters = launch.parameters();
+  const bool is_set = (shapes_ == Shapes::Same || launch.shape == node.shape) &&
+                      std::memcmp(node.parameters.data(), parameters.data(), parameters.size()) == 0;
+  if (is_set) return CUDA_SUCCESS;
+  const NodeParams params(node.function, launch.shape, parameters);
   const CUresult result = driver_.cuGraphExecKernelNodeSetParams_v2(exec_, node.node, params.get());
-  if (result == CUDA_SUCCESS) std::memcpy(node.parameters.data(), parameters.data(), parameters.size());
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  node.shape = launch.shape;
+  std::memcpy(node.parameters.data(), parameters.data(), parameters.size());
+  return CUDA_SUCCESS;
 }
 
 }  // namespace host
